@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "arguments.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+#include "base/text.h"
+
+namespace saturate {
+
+namespace {
+
+const Option* find_option(const Verb& verb, std::string_view name) {
+    for (const Option& option : verb.options) {
+        if (option.name == name || (!option.short_name.empty() && option.short_name == name)) {
+            return &option;
+        }
+    }
+    return nullptr;
+}
+
+Problem unknown_option(const Verb& verb, std::string_view name) {
+    std::vector<std::string> names{"--help"};
+    for (const Option& option : verb.options) names.emplace_back(option.name);
+    Problem problem{.found = fmt::format("{} has no option {}", verb.name, quoted(name)),
+                    .expected = join(names, ", ")};
+    if (auto meant = closest(name, names)) problem.fix = fmt::format("did you mean {}?", *meant);
+    return problem;
+}
+
+std::optional<Problem> check_choice(const Option& option, const std::string& value) {
+    if (option.choices.empty()) return std::nullopt;
+    std::vector<std::string> choices;
+    for (std::string_view choice : split(option.choices, '|')) choices.emplace_back(choice);
+    if (std::ranges::find(choices, value) != choices.end()) return std::nullopt;
+    Problem problem{.found = fmt::format("{} is {}", option.name, quoted(value)),
+                    .expected = join(choices, ", ")};
+    if (auto meant = closest(value, choices))
+        problem.fix = fmt::format("{} {}", option.name, *meant);
+    return problem;
+}
+
+}  // namespace
+
+Arguments Arguments::parse(const Verb& verb, const std::vector<std::string>& words) {
+    Arguments out;
+    std::vector<Problem> problems;
+    for (std::size_t i = 0; i < words.size(); ++i) {
+        const std::string& word = words[i];
+        if (word == "--") {
+            if (verb.takes_command) {
+                out.command.assign(words.begin() + static_cast<std::ptrdiff_t>(i) + 1, words.end());
+            } else {
+                out.operands.insert(out.operands.end(),
+                                    words.begin() + static_cast<std::ptrdiff_t>(i) + 1,
+                                    words.end());
+            }
+            break;
+        }
+        if (word.size() < 2 || word[0] != '-') {
+            out.operands.push_back(word);
+            continue;
+        }
+        std::size_t equals = word.starts_with("--") ? word.find('=') : std::string::npos;
+        std::string name = word.substr(0, equals);
+        if (name == "--help" || name == "-h") {
+            out.wants_help = true;
+            continue;
+        }
+        const Option* option = find_option(verb, name);
+        if (!option) {
+            problems.push_back(unknown_option(verb, name));
+            continue;
+        }
+        std::string value;
+        if (option->value.empty()) {
+            if (equals != std::string::npos) {
+                problems.push_back({.found = fmt::format("{} takes no value", name), .fix = name});
+            }
+        } else if (equals != std::string::npos) {
+            value = word.substr(equals + 1);
+        } else if (option->value_optional) {
+            // nothing follows: the value is only taken as "--name=value"
+        } else if (i + 1 < words.size() && words[i + 1] != "--") {
+            value = words[++i];
+        } else {
+            problems.push_back({.found = fmt::format("{} has no value", name),
+                                .expected = fmt::format("{} {}", option->name, option->value)});
+            continue;
+        }
+        if (auto problem = check_choice(*option, value)) problems.push_back(*problem);
+        std::vector<std::string>& given = out.values_[std::string(option->name)];
+        if (!given.empty() && !option->repeats && !option->value.empty()) {
+            problems.push_back(
+                {.found = fmt::format("{} is given twice", option->name), .expected = "once"});
+        }
+        given.push_back(value);
+    }
+    if (out.wants_help) return out;
+    for (const Option& option : verb.options) {
+        if (option.required && !out.has(option.name)) {
+            problems.push_back({.found = fmt::format("{} is missing", option.name),
+                                .expected = fmt::format("saturate {}", verb.usage)});
+        }
+    }
+    if (verb.operands.empty() && !out.operands.empty()) {
+        problems.push_back(
+            {.found = fmt::format("{} takes no {}", verb.name, quoted(out.operands[0])),
+             .expected = fmt::format("saturate {}", verb.usage)});
+    }
+    if (!problems.empty()) throw UserError(problems);
+    return out;
+}
+
+bool Arguments::has(std::string_view name) const { return values_.find(name) != values_.end(); }
+
+std::optional<std::string> Arguments::text(std::string_view name) const {
+    auto found = values_.find(name);
+    if (found == values_.end()) return std::nullopt;
+    return found->second.back();
+}
+
+std::vector<std::string> Arguments::all(std::string_view name) const {
+    auto found = values_.find(name);
+    return found == values_.end() ? std::vector<std::string>{} : found->second;
+}
+
+std::optional<double> Arguments::number(std::string_view name, double least, double most) const {
+    auto given = text(name);
+    if (!given) return std::nullopt;
+    auto value = parse_number(*given);
+    if (!value || !std::isfinite(*value) || *value < least || *value > most) {
+        throw UserError({.found = fmt::format("{} is {}", name, quoted(*given)),
+                         .expected = fmt::format("a number from {} to {}", least, most)});
+    }
+    return value;
+}
+
+std::optional<long> Arguments::whole(std::string_view name, long least, long most) const {
+    auto given = text(name);
+    if (!given) return std::nullopt;
+    auto value = parse_integer(*given);
+    if (!value || *value < least || *value > most) {
+        throw UserError({.found = fmt::format("{} is {}", name, quoted(*given)),
+                         .expected = fmt::format("a whole number from {} to {}", least, most)});
+    }
+    return value;
+}
+
+}  // namespace saturate

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// A command line, checked against its verb's row in the table of verbs.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "verbs.h"
+
+namespace saturate {
+
+class Arguments {
+  public:
+    // Takes "--name value", "--name=value", "-n value", and everything after "--" as the command.
+    // Throws UserError with all mistakes at once, each with a suggestion where one is near.
+    static Arguments parse(const Verb& verb, const std::vector<std::string>& words);
+
+    [[nodiscard]] bool has(std::string_view name) const;
+    [[nodiscard]] std::optional<std::string> text(
+        std::string_view name) const;  // the last one given
+    [[nodiscard]] std::vector<std::string> all(std::string_view name) const;
+    // Throws UserError unless the value is a number within the limits.
+    [[nodiscard]] std::optional<double> number(std::string_view name, double least,
+                                               double most) const;
+    [[nodiscard]] std::optional<long> whole(std::string_view name, long least, long most) const;
+
+    std::vector<std::string> operands;
+    std::vector<std::string> command;  // after "--"
+    bool wants_help = false;
+
+  private:
+    std::map<std::string, std::vector<std::string>, std::less<>> values_;
+};
+
+}  // namespace saturate

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+// One function per verb of the `saturate` program, each in its cmd_<verb>.cpp. Returns an exit
+// code.
+#pragma once
+
+namespace saturate {
+
+class Arguments;
+
+int cmd_completion(const Arguments& arguments);
+
+}  // namespace saturate

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dispatch.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <filesystem>
+#include <new>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "exit_code.h"
+
+namespace saturate {
+
+namespace {
+
+[[noreturn]] void throw_unknown_verb(std::string_view word) {
+    std::vector<std::string> names;
+    for (const Verb& verb : verbs()) names.emplace_back(verb.name);
+    Problem problem{.found = fmt::format("no verb {}", quoted(word)),
+                    .expected = join(names, ", ")};
+    if (auto meant = closest(word, names))
+        problem.fix = fmt::format("did you mean saturate {}?", *meant);
+    throw UserError(problem);
+}
+
+[[noreturn]] void throw_planned(const Verb& planned) {
+    std::vector<std::string> names;
+    for (const Verb& verb : verbs()) {
+        if (!verb.planned) names.emplace_back(verb.name);
+    }
+    throw UserError(
+        {.found = fmt::format("{} is not part of saturate {} yet", planned.name, SATURATE_VERSION),
+         .expected = join(names, ", ")});
+}
+
+// Becomes the engine's program: same arguments, same process, so signals and exit codes need no
+// care.
+[[noreturn]] void become_engine(char** argv) {
+    std::filesystem::path here = std::filesystem::read_symlink("/proc/self/exe").parent_path();
+    for (const auto& path :
+         {here / "saturate-engine", here / "../libexec/saturate/saturate-engine"}) {
+        ::execv(path.c_str(), argv);
+    }
+    throw MachineError(
+        {.found = fmt::format("{} needs LibTorch, and this build is without it", argv[1]),
+         .expected = "a build with LibTorch",
+         .fix = "./saturate builds one; or cmake --preset release -DSATURATE_TORCH=ON"});
+}
+
+int run_verb(int argc, char** argv, Program self, std::span<const Handler> handlers) {
+    std::string_view word = argc > 1 ? argv[1] : "--help";
+    if (word == "--help" || word == "-h" || word == "help") {
+        fmt::print("{}", help_text());
+        return argc > 1 ? kDone : kUser;
+    }
+    if (word == "--version") {
+        fmt::print("saturate {}\n", SATURATE_VERSION);
+        return kDone;
+    }
+    const Verb* verb = find_verb(word);
+    if (!verb) throw_unknown_verb(word);
+    Arguments arguments = Arguments::parse(*verb, {argv + 2, argv + argc});
+    if (arguments.wants_help) {
+        fmt::print("{}", help_text(*verb));
+        return kDone;
+    }
+    if (verb->planned) throw_planned(*verb);
+    if (self == Program::saturate && verb->program == Program::engine) become_engine(argv);
+    for (const Handler& handler : handlers) {
+        if (handler.verb == verb->name) return handler.run(arguments);
+    }
+    throw Bug(__FILE__, __LINE__, fmt::format("verb {} has no handler", verb->name));
+}
+
+}  // namespace
+
+int dispatch(int argc, char** argv, Program self, std::span<const Handler> handlers) {
+    try {
+        int code = run_verb(argc, argv, self, handlers);
+        if (std::fflush(stdout) != 0) {
+            throw MachineError(
+                {.found = "standard output cannot be written", .expected = "room on the disk"});
+        }
+        return code;
+    } catch (const UserError& error) {
+        fmt::print(stderr, "{}\n", error.what());
+        return kUser;
+    } catch (const MachineError& error) {
+        fmt::print(stderr, "{}\n", error.what());
+        return kMachine;
+    } catch (const std::bad_alloc&) {
+        fmt::print(stderr, "error: out of memory\n");
+        return kMachine;
+    } catch (const std::exception& error) {
+        fmt::print(stderr, "error: this is a bug of saturate: {}\n", error.what());
+        return kOurBug;
+    }
+}
+
+}  // namespace saturate

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "verbs.h"
+
+namespace saturate {
+
+namespace {
+
+constexpr std::string_view kExitCodes =
+    "Exit codes: 0 done, 1 ran well but the answer is no, 2 your input, 3 the machine,\n"
+    "4 the job failed, 70 our bug, 130 interrupted with results written.\n";
+
+std::string left_side(const Option& option) {
+    std::string side = option.short_name.empty() ? "    " : fmt::format("{}, ", option.short_name);
+    side += option.name;
+    if (option.value_optional) return fmt::format("{}[={}]", side, option.value);
+    if (!option.value.empty()) side += fmt::format(" {}", option.value);
+    return side;
+}
+
+}  // namespace
+
+std::string help_text() {
+    std::string out =
+        "Your GPU is 20 % busy: saturate says why, fixes it, and proves it.\n\n"
+        "Usage: saturate VERB [options]\n\n";
+    bool any_planned = false;
+    for (const Verb& verb : verbs()) {
+        any_planned = any_planned || verb.planned;
+        if (!verb.planned) out += fmt::format("  {:<11} {}\n", verb.name, verb.summary);
+    }
+    if (any_planned) {
+        out += "\nNot here yet:\n";
+        for (const Verb& verb : verbs()) {
+            if (verb.planned) out += fmt::format("  {:<11} {}\n", verb.name, verb.summary);
+        }
+    }
+    out += "\nsaturate VERB --help explains a verb; saturate --version tells the version.\n";
+    return out.append(kExitCodes);
+}
+
+std::string help_text(const Verb& verb) {
+    std::string out =
+        fmt::format("saturate {}: {}\n\nUsage: saturate {}\n", verb.name, verb.summary, verb.usage);
+    if (verb.planned) out += "\nThis verb is not here yet.\n";
+    std::size_t width = 10;
+    for (const Option& option : verb.options) width = std::max(width, left_side(option).size());
+    if (!verb.options.empty()) out += "\n";
+    for (const Option& option : verb.options) {
+        out += fmt::format("  {:<{}}  {}", left_side(option), width, option.help);
+        if (!option.choices.empty()) out += fmt::format(" [{}]", option.choices);
+        if (option.required) out += " (required)";
+        out += '\n';
+    }
+    if (!verb.details.empty()) out += fmt::format("\n{}", verb.details);
+    return out.append("\n").append(kExitCodes);
+}
+
+}  // namespace saturate

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "commands.h"
+#include "dispatch.h"
+
+int main(int argc, char** argv) {
+    using namespace saturate;
+    constexpr Handler kHandlers[] = {
+        {"completion", cmd_completion},
+    };
+    return dispatch(argc, argv, Program::saturate, kHandlers);
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rows. Whoever adds a verb adds a row here and a handler in main.cpp (or engine/main.cpp).
+#include "verbs.h"
+
+#include <array>
+
+namespace saturate {
+
+namespace {
+
+constexpr Option kJson{
+    .name = "--json", .value = "", .help = "one JSON object on stdout (docs/json.md)"};
+
+// A function, not a global: nothing runs before main.
+std::vector<Verb> make_verbs() {
+    return {
+        {.name = "doctor",
+         .summary = "what this machine has, and what each missing part costs",
+         .usage = "doctor [--data DIR] [--json]",
+         .options = {{.name = "--data",
+                      .value = "DIR",
+                      .help = "the folder whose space and read speed count"},
+                     kJson}},
+        {.name = "optimize",
+         .summary = "rewrite the settings of a configuration for this machine, each change with "
+                    "its reason",
+         .usage =
+             "optimize --config FILE [-o FILE] [--gpu NAME] [--level LEVEL] [--dry-run] [--json]",
+         .options = {{.name = "--config",
+                      .value = "FILE",
+                      .help = "your configuration (YAML, JSON or TOML)",
+                      .required = true},
+                     {.name = "--output",
+                      .value = "FILE",
+                      .help = "where to write (default: <name>_gpu_optimized.yaml)",
+                      .short_name = "-o"},
+                     {.name = "--in-place",
+                      .value = "",
+                      .help = "rewrite the input, leaving <name>.bak beside it"},
+                     {.name = "--gpu",
+                      .value = "NAME",
+                      .help = "optimise for this GPU, e.g. \"RTX 4090\", or cpu"},
+                     {.name = "--gpu-memory",
+                      .value = "GB",
+                      .help = "its memory, where it is not the usual"},
+                     {.name = "--gpus", .value = "N", .help = "how many GPUs the job runs on"},
+                     {.name = "--cores",
+                      .value = "N",
+                      .help = "CPU cores of the machine it will run on"},
+                     {.name = "--memory", .value = "GB", .help = "main memory of that machine"},
+                     {.name = "--workers",
+                      .value = "N",
+                      .help = "loader workers per process, instead of computing them"},
+                     {.name = "--dataset-size",
+                      .value = "N",
+                      .help = "training samples, where the file does not say"},
+                     {.name = "--level",
+                      .value = "LEVEL",
+                      .help = "how far a change may go (default: training)",
+                      .choices = "safe|numerics|training|model"},
+                     {.name = "--dry-run", .value = "", .help = "show the changes, write nothing"},
+                     kJson}},
+        {.name = "tune",
+         .summary = "find the best settings by measuring, and prove it",
+         .usage = "tune --config FILE",
+         .options = {},
+         .planned = true},
+        {.name = "train",
+         .summary = "train natively, with all of this built in",
+         .usage = "train --config FILE",
+         .options = {},
+         .planned = true},
+        {.name = "monitor",
+         .summary = "watch the GPU, end with a verdict",
+         .usage = "monitor",
+         .options = {},
+         .planned = true},
+        {.name = "run",
+         .summary = "watch any training command, end with a diagnosis",
+         .usage = "run -- COMMAND...",
+         .options = {},
+         .planned = true},
+        {.name = "diagnose",
+         .summary = "why is the device idle, what to do, what it would gain",
+         .usage = "diagnose TRACE|RUN|CONFIG...",
+         .options = {},
+         .planned = true},
+        {.name = "report",
+         .summary = "two runs side by side",
+         .usage = "report BEFORE AFTER",
+         .options = {},
+         .planned = true},
+        {.name = "selftest",
+         .summary = "check that the engine computes what it should on this machine",
+         .usage = "selftest [--device cpu] [--json]",
+         .options = {{.name = "--device",
+                      .value = "DEVICE",
+                      .help = "what to test (default: cpu)",
+                      .choices = "cpu"},
+                     kJson},
+         .program = Program::engine},
+        {.name = "completion",
+         .summary = "print the completion script of a shell",
+         .usage = "completion bash|zsh",
+         .options = {},
+         .operands = "bash|zsh",
+         .details = "  bash: source <(saturate completion bash)\n"
+                    "  zsh:  saturate completion zsh > \"${fpath[1]}/_saturate\"\n"},
+    };
+}
+
+}  // namespace
+
+std::span<const Verb> verbs() {
+    static const std::vector<Verb> kVerbs = make_verbs();
+    return kVerbs;
+}
+
+const Verb* find_verb(std::string_view name) {
+    for (const Verb& verb : verbs()) {
+        if (verb.name == name) return &verb;
+    }
+    return nullptr;
+}
+
+}  // namespace saturate

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// The one table of verbs: parsing, --help, suggestions, completion and docs are made from it.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace saturate {
+
+struct Option {
+    std::string_view name;   // "--config"
+    std::string_view value;  // "FILE"; empty for a flag; "FILE" and "DIR" complete as paths
+    std::string_view help;
+    std::string_view choices = {};     // "safe|numerics": the only values taken
+    std::string_view short_name = {};  // "-o"
+    bool required = false;
+    bool repeats = false;
+    bool value_optional =
+        false;  // "--prometheus" or "--prometheus ADDR"; the value must follow as "--x=V"
+};
+
+// Which program holds the verb. The engine links LibTorch, whose loading alone takes longer than
+// most verbs run, so it is a program of its own that `saturate` turns into.
+enum class Program { saturate, engine };
+
+struct Verb {
+    std::string_view name;
+    std::string_view summary;
+    std::string_view usage;  // what follows "saturate "
+    std::vector<Option> options;
+    std::string_view operands = {};  // "TRACE|RUN|CONFIG..."; empty: none are taken
+    bool takes_command = false;      // "-- COMMAND..."
+    Program program = Program::saturate;
+    bool planned = false;  // named, so that it can be suggested and said not to be there yet
+    std::string_view details = {};  // further lines of --help
+};
+
+[[nodiscard]] std::span<const Verb> verbs();
+[[nodiscard]] const Verb* find_verb(std::string_view name);
+
+// help.cpp, completion.cpp
+[[nodiscard]] std::string help_text();                                // saturate --help
+[[nodiscard]] std::string help_text(const Verb& verb);                // saturate VERB --help
+[[nodiscard]] std::string completion_script(std::string_view shell);  // "bash" or "zsh"
+
+}  // namespace saturate

@@ -1,0 +1,23 @@
+# Language level, warnings, sanitizers, ccache and mold where they are there.
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
+endif()
+add_compile_options(-Wall -Wextra -Werror -Wno-missing-field-initializers)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # False alarms of g++ 12 on std::string: overlap (GCC bug 105651), and designated initialisers of a
+  # temporary that throws (GCC bug 105562). valgrind and the asan preset look for the real thing.
+  add_compile_options(-Wno-restrict -Wno-maybe-uninitialized)
+endif()
+if(SATURATE_SANITIZE)
+  add_compile_options(-fsanitize=${SATURATE_SANITIZE} -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=${SATURATE_SANITIZE})
+endif()
+find_program(CCACHE ccache)
+if(CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} ${CCACHE})
+endif()

@@ -1,0 +1,34 @@
+# LibTorch out of the PyPI wheel, as hand-made targets: the wheel's own find_package(Torch) goes looking for
+# a CUDA toolkit. Set TORCH_SITE to use another folder that holds torch/ (a site-packages).
+include(cmake/cache.cmake)
+pypi(torch torch_version)
+set(TORCH_SITE "" CACHE PATH "folder that holds torch/ and nvidia/; empty: what tools/bootstrap installed")
+set(torch_site ${TORCH_SITE})
+foreach(attempt first second)
+  foreach(kind cuda cpu)
+    if(NOT torch_site AND EXISTS ${saturate_cache}/torch-${torch_version}-${kind})
+      set(torch_site ${saturate_cache}/torch-${torch_version}-${kind})
+    endif()
+  endforeach()
+  if(NOT torch_site)
+    bootstrap(torch)
+  endif()
+endforeach()
+if(NOT EXISTS ${torch_site}/torch/lib/libtorch_cpu.so)
+  message(FATAL_ERROR "no LibTorch in ${torch_site}: run tools/bootstrap torch, set -DTORCH_SITE=<site-packages>, "
+                      "or leave out what trains with -DSATURATE_TORCH=OFF")
+endif()
+
+foreach(name c10 torch_cpu)
+  add_library(${name}_so SHARED IMPORTED)
+  set_target_properties(${name}_so PROPERTIES IMPORTED_LOCATION ${torch_site}/torch/lib/lib${name}.so)
+endforeach()
+add_library(torch_cpu INTERFACE)
+# Behind the system's folders, because the wheel also ships an fmt of its own, without its library.
+target_compile_options(torch_cpu INTERFACE
+  "SHELL:-idirafter ${torch_site}/torch/include" "SHELL:-idirafter ${torch_site}/torch/include/torch/csrc/api/include")
+target_compile_definitions(torch_cpu INTERFACE _GLIBCXX_USE_CXX11_ABI=1 USE_C10D_GLOO USE_DISTRIBUTED)
+target_link_libraries(torch_cpu INTERFACE torch_cpu_so c10_so)
+# What its libraries need in turn they find through the rpath, at run time; an installed binary keeps it.
+target_link_options(torch_cpu INTERFACE LINKER:--allow-shlib-undefined
+  LINKER:-rpath,${torch_site}/torch/lib LINKER:-rpath,${torch_site}/nvidia/cu13/lib)

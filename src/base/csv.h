@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// Small comma-separated tables (the GPU table, the alias table): a header line, then rows.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace saturate {
+
+using CsvRow = std::map<std::string, std::string, std::less<>>;
+
+// Quotes as RFC 4180. Throws UserError naming `file` and line when a row has not as many cells as
+// the header, or a quote is left open.
+[[nodiscard]] std::vector<CsvRow> parse_csv(std::string_view text, const std::string& file);
+
+}  // namespace saturate

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "base/error.h"
+#include "base/text.h"
+
+namespace saturate {
+
+namespace {
+
+class Descriptor {
+  public:
+    explicit Descriptor(int fd) : fd_(fd) {}
+    Descriptor(const Descriptor&) = delete;
+    Descriptor& operator=(const Descriptor&) = delete;
+    ~Descriptor() { close(); }
+    [[nodiscard]] int get() const { return fd_; }
+    int close() { return fd_ >= 0 ? ::close(std::exchange(fd_, -1)) : 0; }
+
+  private:
+    int fd_;
+};
+
+[[noreturn]] void throw_write_error(const std::filesystem::path& path, int error) {
+    Problem problem{.where = {path.string()},
+                    .found = fmt::format("cannot be written: {}", std::strerror(error))};
+    if (error == ENOSPC || error == EDQUOT || error == EIO || error == EFBIG) {
+        problem.expected = "room on the disk; nothing was changed";
+        problem.fix = "free some space, or write elsewhere";
+        throw MachineError(problem);
+    }
+    problem.expected = "a folder that exists and that you may write to; nothing was changed";
+    problem.fix = error == ENOENT ? fmt::format("mkdir -p {}", path.parent_path().string())
+                                  : "name another output file";
+    throw UserError(problem);
+}
+
+void write_all(int fd, std::string_view content, const std::filesystem::path& path) {
+    while (!content.empty()) {
+        ssize_t written = ::write(fd, content.data(), content.size());
+        if (written < 0) {
+            if (errno == EINTR) continue;
+            throw_write_error(path, errno);
+        }
+        content.remove_prefix(static_cast<std::size_t>(written));
+    }
+}
+
+}  // namespace
+
+std::string read_file(const std::filesystem::path& path, std::uint64_t limit_bytes,
+                      std::string_view what) {
+    Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    struct stat status {};
+    if (file.get() < 0 || ::fstat(file.get(), &status) != 0) {
+        throw UserError({.where = {path.string()},
+                         .found = fmt::format("cannot be read: {}", std::strerror(errno)),
+                         .expected = fmt::format("{} that exists and is readable", what)});
+    }
+    if (S_ISDIR(status.st_mode)) {
+        throw UserError({.where = {path.string()},
+                         .found = "is a directory",
+                         .expected = fmt::format("{}, one file", what)});
+    }
+    std::string content;
+    content.resize(
+        std::min<std::uint64_t>(static_cast<std::uint64_t>(status.st_size), limit_bytes));
+    std::size_t used = 0;
+    while (true) {
+        // One byte past what is known tells a file that grows or has no size (a pipe) from the end.
+        if (used == content.size()) content.resize(used + std::max<std::size_t>(used / 2, 4096));
+        ssize_t got = ::read(file.get(), content.data() + used, content.size() - used);
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) {
+            throw UserError({.where = {path.string()},
+                             .found = fmt::format("cannot be read: {}", std::strerror(errno)),
+                             .expected = std::string(what)});
+        }
+        if (got == 0) break;
+        used += static_cast<std::size_t>(got);
+        if (used > limit_bytes) {
+            throw UserError(
+                {.where = {path.string()},
+                 .found = fmt::format("is larger than {}", bytes_text(limit_bytes)),
+                 .expected = fmt::format("{} of at most {}", what, bytes_text(limit_bytes))});
+        }
+    }
+    content.resize(used);
+    return content;
+}
+
+std::string read_if_there(const std::filesystem::path& path) {
+    try {
+        return read_file(path, 1 << 20, "a kernel file");
+    } catch (const UserError&) {
+        return {};
+    }
+}
+
+void write_file_whole(const std::filesystem::path& path, std::string_view content) {
+    std::string neighbour = fmt::format("{}.saturate-{}.tmp", path.string(), ::getpid());
+    struct stat old {};
+    bool replaces = ::stat(path.c_str(), &old) == 0;
+    if (replaces && S_ISDIR(old.st_mode)) throw_write_error(path, EISDIR);
+    // Devices such as /dev/stdout cannot be renamed over: they take the bytes as they come.
+    if (replaces && !S_ISREG(old.st_mode)) {
+        Descriptor device(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+        if (device.get() < 0) throw_write_error(path, errno);
+        write_all(device.get(), content, path);
+        return;
+    }
+    Descriptor file(::open(neighbour.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+    if (file.get() < 0) throw_write_error(path, errno);
+    try {
+        write_all(file.get(), content, path);
+        if (replaces && ::fchmod(file.get(), old.st_mode & 07777) != 0)
+            throw_write_error(path, errno);
+        if (::fsync(file.get()) != 0) throw_write_error(path, errno);
+        if (file.close() != 0) throw_write_error(path, errno);
+        if (::rename(neighbour.c_str(), path.c_str()) != 0) throw_write_error(path, errno);
+    } catch (...) {
+        ::unlink(neighbour.c_str());
+        throw;
+    }
+}
+
+}  // namespace saturate

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Small things about text that the standard library leaves out. Pure functions.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace saturate {
+
+[[nodiscard]] std::string_view trim(std::string_view text);
+[[nodiscard]] std::string lower(std::string_view text);  // ASCII only
+[[nodiscard]] std::vector<std::string_view> split(std::string_view text, char separator);
+[[nodiscard]] std::string join(std::span<const std::string> parts, std::string_view between);
+
+// The whole text as a number, or nothing: "12" yes, "12x", "", " 12" no. parse_number takes inf and
+// nan.
+[[nodiscard]] std::optional<std::int64_t> parse_integer(std::string_view text);
+[[nodiscard]] std::optional<double> parse_number(std::string_view text);
+
+// The candidate nearest to a mistyped word, if one is near enough to be meant.
+[[nodiscard]] std::optional<std::string> closest(std::string_view word,
+                                                 std::span<const std::string> candidates);
+
+[[nodiscard]] std::string bytes_text(std::uint64_t bytes);  // "23.5 GiB"
+
+// Columns a terminal uses for UTF-8 text: Chinese characters take two.
+[[nodiscard]] std::size_t display_width(std::string_view utf8);
+[[nodiscard]] std::string pad_right(std::string_view utf8, std::size_t width);
+
+// Control characters and broken UTF-8 become visible escapes; long text is cut with "...". For
+// messages that quote what a user's file holds.
+[[nodiscard]] std::string quoted(std::string_view raw, std::size_t limit = 60);
+
+}  // namespace saturate

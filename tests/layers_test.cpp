@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// The include rules: the table of CMakeLists.txt, the doors of third-party headers, and that src/
+// neither prints nor exits. Each rule is first tried on lines that must pass and lines that must
+// not.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <regex>
+#include <set>
+
+#include "base/file.h"
+#include "base/text.h"
+
+namespace saturate {
+namespace {
+
+using Table = std::map<std::string, std::set<std::string>>;
+
+Table read_table() {
+    Table table;
+    std::string text = read_file(SATURATE_LAYERS, 1 << 16, "the table of layers");
+    for (std::string_view line : split(text, '\n')) {
+        if (line.empty()) continue;
+        std::size_t colon = line.find(':');
+        std::set<std::string>& allowed = table[std::string(line.substr(0, colon))];
+        for (std::string_view other : split(trim(line.substr(colon + 1)), ' ')) {
+            if (!other.empty()) allowed.emplace(other);
+        }
+    }
+    return table;
+}
+
+// Header prefix to the files (by prefix of their path) that may include it. fmt may be anywhere.
+const std::map<std::string, std::vector<std::string>>& doors() {
+    static const std::map<std::string, std::vector<std::string>> kDoors = {
+        {"yaml-cpp/", {"src/config/yaml.cpp"}},
+        {"toml++/", {"src/config/toml.cpp"}},
+        {"nlohmann/", {"src/base/json.cpp"}},
+        {"simdjson", {"src/diagnosis/trace_json.cpp"}},
+        {"sqlite3.h", {"src/diagnosis/trace_nsys.cpp"}},
+        {"zlib.h", {"src/base/compress.cpp"}},
+        {"zstd.h", {"src/base/compress.cpp"}},
+        {"jpeglib.h", {"src/pipeline/decode_jpeg.cpp", "src/pipeline/encode_jpeg.cpp"}},
+        {"turbojpeg.h", {"src/pipeline/decode_jpeg.cpp", "src/pipeline/encode_jpeg.cpp"}},
+        {"spng.h", {"src/pipeline/decode_png.cpp", "src/pipeline/encode_png.cpp"}},
+        {"libdeflate.h", {"src/pipeline/decode_png.cpp", "src/pipeline/encode_png.cpp"}},
+        {"webp/", {"src/pipeline/decode_webp.cpp"}},
+        {"archive", {"src/pipeline/source_tar.cpp"}},
+        {"microhttpd.h", {"src/report/http.cpp"}},
+        {"curses.h", {"app/screen.cpp"}},
+        {"ncurses", {"app/screen.cpp"}},
+        {"torch/", {"src/engine/", "src/workloads/", "cuda/"}},
+        {"ATen/", {"src/engine/", "src/workloads/", "cuda/"}},
+        {"c10/", {"src/engine/", "src/workloads/", "cuda/"}},
+        {"nvml.h", {"cuda/", "tests/support/"}},
+        {"cuda", {"cuda/"}},
+        {"nccl.h", {"cuda/"}},
+    };
+    return kDoors;
+}
+
+std::string folder_of(const std::string& path) {
+    std::vector<std::string_view> parts = split(path, '/');
+    return std::string(parts[0] == "src" ? parts[1] : parts[0]);
+}
+
+// Why `line` may not stand in the file at `path`; empty when it may.
+std::string violation(const Table& table, const std::string& path, const std::string& line) {
+    static const std::regex kOurs(R"re(^\s*#\s*include\s+"([a-z_]+)/[^"]*")re");
+    static const std::regex kTheirs(R"re(^\s*#\s*include\s+<([^>]+)>)re");
+    static const std::regex kPrints(
+        R"re(\b(std::cout|std::cerr|printf|fprintf|puts|fmt::print|exit|_exit|abort)\s*[(<])re");
+    std::string folder = folder_of(path);
+    std::smatch match;
+    if (std::regex_search(line, match, kOurs)) {
+        std::string other = match[1];
+        bool is_layer = table.count(other) > 0;
+        if (is_layer && folder != "app" && folder != "tests" && other != folder &&
+            other != "base" && !table.at(folder).count(other)) {
+            return fmt::format("{} may not include {}", folder, other);
+        }
+    }
+    if (std::regex_search(line, match, kTheirs)) {
+        std::string header = match[1];
+        for (const auto& [prefix, files] : doors()) {
+            if (!header.starts_with(prefix)) continue;
+            bool allowed = std::ranges::any_of(
+                files, [&](const std::string& file) { return path.starts_with(file); });
+            if (!allowed) return fmt::format("<{}> belongs in {}", header, join(files, ", "));
+        }
+    }
+    if (path.starts_with("src/") && std::regex_search(line, kPrints))
+        return "src/ neither prints nor exits";
+    return "";
+}
+
+TEST(LayersTest, EveryAllowedPairPassesAndEveryOtherFails) {
+    Table table = read_table();
+    int allowed_pairs = 0, forbidden_pairs = 0;
+    for (const auto& [from, allowed] : table) {
+        for (const auto& [to, unused] : table) {
+            std::string path = from == "cuda" ? "cuda/x.cpp" : fmt::format("src/{}/x.cpp", from);
+            std::string said = violation(table, path, fmt::format("#include \"{}/y.h\"", to));
+            bool may = to == from || to == "base" || allowed.count(to);
+            EXPECT_EQ(said.empty(), may) << from << " -> " << to << ": " << said;
+            ++(may ? allowed_pairs : forbidden_pairs);
+        }
+        EXPECT_EQ(violation(table, "app/x.cpp", fmt::format("#include \"{}/y.h\"", from)), "");
+    }
+    // The table as DESIGN draws it: 11 folders, each itself and base, and 22 further pairs.
+    EXPECT_EQ(allowed_pairs, 11 + 10 + 22);
+    EXPECT_EQ(forbidden_pairs, 11 * 11 - allowed_pairs);
+}
+
+TEST(LayersTest, ThirdPartyHeadersStayBehindTheirDoor) {
+    Table table = read_table();
+    for (const auto& [prefix, files] : doors()) {
+        std::string line = fmt::format("#include <{}>", prefix);
+        EXPECT_NE(violation(table, "src/report/other.cpp", line), "") << prefix;
+        for (const std::string& file : files)
+            EXPECT_EQ(violation(table, file, line), "") << prefix << " in " << file;
+    }
+}
+
+TEST(LayersTest, SrcNeitherPrintsNorExits) {
+    Table table = read_table();
+    EXPECT_NE(violation(table, "src/base/x.cpp", "    fmt::print(\"hello\");"), "");
+    EXPECT_NE(violation(table, "src/base/x.cpp", "    std::cout << 1;"), "");
+    EXPECT_NE(violation(table, "src/base/x.cpp", "    exit(2);"), "");
+    EXPECT_EQ(violation(table, "app/x.cpp", "    fmt::print(\"hello\");"), "");
+    EXPECT_EQ(violation(table, "src/base/x.cpp", "    snprintf(buffer, 2, \"\");"), "");
+}
+
+TEST(LayersTest, TheTreeKeepsTheRules) {
+    Table table = read_table();
+    std::filesystem::path root = SATURATE_SOURCE_DIR;
+    int files = 0;
+    for (const char* folder : {"app", "src", "cuda", "tests"}) {
+        for (const auto& entry : std::filesystem::recursive_directory_iterator(root / folder)) {
+            std::string extension = entry.path().extension();
+            if (extension != ".cpp" && extension != ".h" && extension != ".cu") continue;
+            ++files;
+            std::string path = std::filesystem::relative(entry.path(), root);
+            std::string text = read_file(entry.path(), 1 << 22, "a source file");
+            int number = 0;
+            for (std::string_view line : split(text, '\n')) {
+                ++number;
+                std::string said = violation(table, path, std::string(line));
+                EXPECT_EQ(said, "") << path << ":" << number;
+            }
+        }
+    }
+    EXPECT_GT(files, 20);
+}
+
+}  // namespace
+}  // namespace saturate

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs a program as a user would and keeps what it said.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace saturate {
+
+struct Ran {
+    int status = -1;  // exit code, or 128 + signal
+    std::string out;
+    std::string err;
+};
+
+struct RunWhere {
+    std::filesystem::path folder = {};                    // empty: here
+    std::map<std::string, std::string> environment = {};  // added to ours; an empty value removes
+    std::string input = {};
+};
+
+Ran run(const std::vector<std::string>& command, const RunWhere& where = {});
+
+// A folder that is there for one test and gone after it.
+class TemporaryFolder {
+  public:
+    TemporaryFolder();
+    ~TemporaryFolder();
+    TemporaryFolder(const TemporaryFolder&) = delete;
+    TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+    [[nodiscard]] const std::filesystem::path& path() const { return path_; }
+    // Writes a file below it and gives its path.
+    std::filesystem::path file(const std::string& name, const std::string& content) const;
+
+  private:
+    std::filesystem::path path_;
+};
+
+}  // namespace saturate
