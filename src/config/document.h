@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// A user's configuration file as a tree in which every key and value knows its place and its bytes, so that
+// messages can point at it and edits can leave the rest alone. YAML (and with it JSON) and TOML.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+
+namespace saturate {
+
+using KeyPath = std::vector<std::string>;                    // {"train", "batch_size"}
+[[nodiscard]] std::string path_text(const KeyPath& path);  // "train.batch_size"
+
+struct Member;
+
+struct Node {
+    enum class Kind { null, scalar, sequence, map, alias };
+    Kind kind = Kind::null;
+    std::string text;     // a scalar's value without quotes and escapes; an alias's anchor name
+    bool quoted = false;  // written with quotes or as a block: a word, whatever it looks like
+    Place place;
+    // The bytes of the value in the file, [begin, end): the raw scalar with its quotes, without anchor, tag
+    // or comment. Equal where there are none (an empty value).
+    std::size_t begin = 0;
+    std::size_t end = 0;
+    bool flow = false;           // a map or sequence in brackets, or inside one
+    std::string anchor;          // the name of an anchor on this node
+    std::vector<Node> items;     // of a sequence
+    std::vector<Member> members;  // of a map, in the order of the file
+
+    // The value of a key of this map, or null. "<<" is a key like any other here.
+    [[nodiscard]] const Node* find(std::string_view key) const;
+};
+
+struct Member {
+    std::string key;
+    Place place;
+    std::size_t begin = 0;  // bytes of the key
+    std::size_t end = 0;
+    Node value;
+};
+
+enum class Format { yaml, json, toml };
+
+class Document {
+  public:
+    // Reads one document. Throws UserError with every mistake that can be seen at once: syntax, duplicate
+    // keys, tabs, binary content, nesting too deep, no map at the top. Aliases are kept as such, so a file
+    // of nested aliases costs nothing.
+    static Document parse(std::string text, const std::string& file);
+    // Reads the file (at most kLargest bytes) and parses it.
+    static Document read(const std::string& file);
+    static constexpr std::size_t kLargest = 16 << 20;
+
+    [[nodiscard]] const std::string& text() const { return text_; }
+    [[nodiscard]] const std::string& file() const { return file_; }
+    [[nodiscard]] Format format() const { return format_; }
+    [[nodiscard]] const Node& root() const { return root_; }
+
+    // Follows keys from the root, through aliases; null when one is missing.
+    [[nodiscard]] const Node* find(const KeyPath& path) const;
+    // The node that an alias stands for; the node itself when it is none.
+    [[nodiscard]] const Node* resolve(const Node& node) const;
+
+  private:
+    std::string text_;
+    std::string file_;
+    Format format_ = Format::yaml;
+    Node root_;
+};
+
+}  // namespace saturate

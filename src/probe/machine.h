@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Facts about the machine that this process runs on. What cannot be read is absent, never 0.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/device.h"
+
+namespace saturate {
+
+struct CpuFacts {
+    std::string model;
+    int cores_online = 1;
+    int cores_affinity = 1;               // that the scheduler may use for us
+    std::optional<double> cores_quota;    // by cgroup v1 or v2
+    int cores_usable = 1;                 // the least of these, at least 1
+    std::vector<std::string> features;    // of those that matter: avx2, avx512f, avx512_bf16, amx_bf16, ...
+    [[nodiscard]] bool has(std::string_view feature) const;
+};
+
+struct MemoryFacts {
+    std::uint64_t total_bytes = 0;
+    std::optional<std::uint64_t> limit_bytes;  // by cgroup; absent: none below the total
+    std::optional<std::uint64_t> available_bytes;
+    [[nodiscard]] std::uint64_t usable_bytes() const;  // the limit if there is one, else the total
+};
+
+struct StorageFacts {
+    std::filesystem::path folder;
+    std::optional<std::uint64_t> free_bytes;
+    std::optional<double> read_mb_per_second;  // measured on files of that folder
+    std::uint64_t read_bytes = 0;              // over how much it was measured
+    bool from_page_cache = false;              // what was measured is memory, not the disk
+};
+
+struct Machine {
+    CpuFacts cpu;
+    MemoryFacts memory;
+    StorageFacts storage;
+    std::optional<std::uint64_t> shm_bytes;  // /dev/shm
+    std::optional<std::uint64_t> open_files_limit;
+    GpuSurvey gpus;
+};
+
+// Where the kernel's files are; tests give their own.
+struct ProbeRoots {
+    std::filesystem::path proc = "/proc";
+    std::filesystem::path sys = "/sys";
+    std::filesystem::path dev = "/dev";
+};
+
+[[nodiscard]] CpuFacts probe_cpu(const ProbeRoots& roots = {});
+[[nodiscard]] MemoryFacts probe_memory(const ProbeRoots& roots = {});
+
+}  // namespace saturate
