@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads a run record, also one that was cut off: everything up to the cut is there, and what is
+// missing or odd is said in `notes`.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "telemetry/record.h"
+#include "telemetry/sample.h"
+
+namespace saturate {
+
+struct RunRecord {
+    RunInfo info;
+    std::vector<StepRecord> steps;
+    std::vector<DeviceSample> devices;
+    std::vector<HostSample> hosts;
+    std::vector<EventRecord> events;
+    std::optional<RunSummary> summary;  // absent: the run did not come to its end
+    std::vector<std::string> notes;     // cut lines, time going backwards, missing files
+};
+
+// True for a folder that has a run.json.
+[[nodiscard]] bool is_run_record(const std::filesystem::path& folder);
+
+// Throws UserError: no record there, or written by a newer schema.
+[[nodiscard]] RunRecord read_run(const std::filesystem::path& folder);
+
+// The same, line by line, for records larger than memory. Unset functions skip their lines.
+struct RunVisitor {
+    std::function<void(const StepRecord&)> step;
+    std::function<void(const DeviceSample&)> device;
+    std::function<void(const HostSample&)> host;
+    std::function<void(const EventRecord&)> event;
+};
+// `info`, `summary` and `notes` of the answer are filled, its lists are empty.
+[[nodiscard]] RunRecord visit_run(const std::filesystem::path& folder, const RunVisitor& visitor);
+
+}  // namespace saturate
