@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads a text file line by line with a bounded buffer: records and recordings that may be larger
+// than memory, or cut off in the middle of a line.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace saturate {
+
+struct Line {
+    std::string_view text;  // without its newline; valid until the next call
+    std::int64_t number = 0;
+    bool whole = true;      // false: the last line, and no newline ends it
+    bool too_long = false;  // text holds its first bytes only
+};
+
+class LineReader {
+  public:
+    // Throws UserError when the file is not there or not readable; `what` names it in the message.
+    LineReader(const std::filesystem::path& path, std::string_view what,
+               std::size_t longest_bytes = 16u << 20);
+    // Nothing at the end of the file.
+    std::optional<Line> next();
+
+  private:
+    std::ifstream file_;
+    std::string line_;
+    std::string chunk_;
+    std::size_t used_ = 0;  // of chunk_
+    std::size_t longest_;
+    std::int64_t number_ = 0;
+};
+
+}  // namespace saturate

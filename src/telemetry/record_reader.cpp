@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "telemetry/record_reader.h"
+
+#include <fmt/format.h>
+
+#include <map>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/lines.h"
+#include "base/text.h"
+#include "telemetry/record_json.h"
+
+namespace saturate {
+
+namespace {
+
+// Counts what is odd in one file and says it in one note each.
+class Oddities {
+  public:
+    explicit Oddities(std::string file) : file_(std::move(file)) {}
+
+    void broken(std::int64_t line) { count(broken_, line); }
+    // `stream` is what has a clock of its own: one GPU, the host, the steps.
+    void time(std::int64_t stream, std::int64_t time_ns, std::int64_t line) {
+        auto [last, is_new] = last_.try_emplace(stream, time_ns);
+        if (!is_new && time_ns < last->second) count(backwards_, line);
+        last->second = time_ns;
+    }
+    void cut(std::int64_t line) { cut_ = line; }
+
+    void say(std::vector<std::string>& notes) const {
+        if (broken_.count) {
+            notes.push_back(fmt::format("{}: {} skipped that {} no record, first at line {}", file_,
+                                        lines(broken_.count), broken_.count == 1 ? "is" : "are",
+                                        broken_.first));
+        }
+        if (backwards_.count) {
+            notes.push_back(fmt::format("{}: time goes backwards at {}, first at line {}", file_,
+                                        lines(backwards_.count), backwards_.first));
+        }
+        if (cut_) {
+            notes.push_back(
+                fmt::format("{}: line {} is cut off, everything before it was read", file_, cut_));
+        }
+    }
+
+  private:
+    struct Seen {
+        std::int64_t count = 0;
+        std::int64_t first = 0;
+    };
+    static void count(Seen& seen, std::int64_t line) {
+        if (seen.count++ == 0) seen.first = line;
+    }
+    static std::string lines(std::int64_t count) {
+        return count == 1 ? "1 line" : fmt::format("{} lines", count);
+    }
+    std::string file_;
+    Seen broken_, backwards_;
+    std::int64_t cut_ = 0;
+    std::map<std::int64_t, std::int64_t> last_;
+};
+
+// `take` gives false for an object that is no record.
+template <typename Take>
+void read_lines(const std::filesystem::path& folder, const char* name, RunRecord& run, Take take) {
+    std::filesystem::path path = folder / name;
+    if (!std::filesystem::exists(path)) {
+        run.notes.push_back(fmt::format("{}: not there", name));
+        return;
+    }
+    Oddities odd(name);
+    LineReader reader(path, "a part of a run record");
+    while (auto line = reader.next()) {
+        if (line->text.empty()) continue;
+        bool taken = false;
+        if (!line->too_long) {
+            try {
+                taken = take(Json::parse(line->text, name), line->number, odd);
+            } catch (const UserError&) {
+                taken = false;
+            }
+        }
+        if (taken) continue;
+        if (line->whole) {
+            odd.broken(line->number);
+        } else {
+            odd.cut(line->number);
+        }
+    }
+    odd.say(run.notes);
+}
+
+// The schema stands first, so that it can be read from a file whose end is missing.
+std::optional<std::int64_t> schema_of_torn(std::string_view text) {
+    std::size_t at = text.find("\"schema\"");
+    if (at == std::string_view::npos) return std::nullopt;
+    text = text.substr(at + 8);
+    std::size_t digit = text.find_first_of("0123456789");
+    std::size_t end = text.find_first_not_of("0123456789", digit);
+    if (digit == std::string_view::npos || end == std::string_view::npos) return std::nullopt;
+    return parse_integer(text.substr(digit, end - digit));
+}
+
+void check_schema(std::optional<std::int64_t> schema, const std::filesystem::path& file) {
+    if (schema && *schema > kRecordSchema) {
+        throw UserError(
+            {.where = {file.string()},
+             .found = fmt::format("run record of schema {}", *schema),
+             .expected =
+                 fmt::format("schema {} or older, all that this version knows", kRecordSchema),
+             .fix = "read it with the version of saturate that wrote it, or a newer one"});
+    }
+}
+
+constexpr std::uint64_t kLargestInfo = 64u << 20;
+
+std::optional<Json> parse_if_whole(std::string_view text, const std::filesystem::path& path) {
+    try {
+        return Json::parse(text, path.string());
+    } catch (const UserError&) {
+        return std::nullopt;
+    }
+}
+
+RunInfo read_info(const std::filesystem::path& folder, std::vector<std::string>& notes) {
+    std::filesystem::path path = folder / "run.json";
+    std::string text = read_file(path, kLargestInfo, "the head of a run record");
+    auto json = parse_if_whole(text, path);
+    check_schema(json ? (*json)["schema"].integer() : schema_of_torn(text), path);
+    if (json) return info_of(*json);
+    notes.emplace_back("run.json: cut off, so command, host and settings are unknown");
+    return {};
+}
+
+std::optional<RunSummary> read_summary(const std::filesystem::path& folder,
+                                       std::vector<std::string>& notes) {
+    std::filesystem::path path = folder / "summary.json";
+    if (!std::filesystem::exists(path)) {
+        notes.push_back("summary.json: not there, the run did not come to its end");
+        return std::nullopt;
+    }
+    auto json = parse_if_whole(read_file(path, kLargestInfo, "the summary of a run"), path);
+    if (json) return summary_of(*json);
+    notes.emplace_back("summary.json: cut off");
+    return std::nullopt;
+}
+
+}  // namespace
+
+bool is_run_record(const std::filesystem::path& folder) {
+    std::error_code ignored;
+    return std::filesystem::is_regular_file(folder / "run.json", ignored);
+}
+
+RunRecord visit_run(const std::filesystem::path& folder, const RunVisitor& visitor) {
+    if (!is_run_record(folder)) {
+        throw UserError({.where = {folder.string()},
+                         .found = "no run record: it has no run.json",
+                         .expected = "a folder that train, run or monitor -o wrote"});
+    }
+    RunRecord run;
+    run.info = read_info(folder, run.notes);
+    std::int64_t origin = run.info.started_ns;
+    read_lines(folder, "steps.jsonl", run, [&](const Json& json, std::int64_t line, Oddities& odd) {
+        auto step = step_of(json, origin);
+        if (!step) return false;
+        odd.time(0, step->start_ns, line);
+        if (visitor.step) visitor.step(*step);
+        return true;
+    });
+    read_lines(folder, "samples.jsonl", run,
+               [&](const Json& json, std::int64_t line, Oddities& odd) {
+                   if (auto device = device_of(json, origin)) {
+                       odd.time(device->gpu, device->time_ns, line);
+                       if (visitor.device) visitor.device(*device);
+                       return true;
+                   }
+                   auto host = host_of(json, origin);
+                   if (!host) return false;
+                   odd.time(-1, host->time_ns, line);
+                   if (visitor.host) visitor.host(*host);
+                   return true;
+               });
+    // Events come from many threads, so a little disorder among them is no fault.
+    read_lines(folder, "events.jsonl", run, [&](const Json& json, std::int64_t, Oddities&) {
+        auto event = event_of(json, origin);
+        if (event && visitor.event) visitor.event(*event);
+        return event.has_value();
+    });
+    run.summary = read_summary(folder, run.notes);
+    return run;
+}
+
+RunRecord read_run(const std::filesystem::path& folder) {
+    RunRecord lists;
+    RunRecord run = visit_run(
+        folder, {.step = [&](const StepRecord& step) { lists.steps.push_back(step); },
+                 .device = [&](const DeviceSample& sample) { lists.devices.push_back(sample); },
+                 .host = [&](const HostSample& sample) { lists.hosts.push_back(sample); },
+                 .event = [&](const EventRecord& event) { lists.events.push_back(event); }});
+    run.steps = std::move(lists.steps);
+    run.devices = std::move(lists.devices);
+    run.hosts = std::move(lists.hosts);
+    run.events = std::move(lists.events);
+    return run;
+}
+
+}  // namespace saturate

@@ -1,0 +1,437 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writer and reader of the run record against each other, and the reader against damage.
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <cmath>
+#include <csignal>
+#include <fstream>
+#include <thread>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "support/run.h"
+#include "telemetry/record_json.h"
+#include "telemetry/record_reader.h"
+#include "telemetry/record_writer.h"
+
+namespace saturate {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+RunInfo some_info() {
+    return {.kind = "train",
+            .command = {"saturate", "train", "--config", "配置.yaml"},
+            .host = "box",
+            .pid = 42,
+            .started_wall_ns = 1'700'000'000'000'000'000,
+            .started_ns = 5'000,
+            .device = "sim:H100 SXM",
+            .simulated = true,
+            .rank = 1,
+            .world_size = 2,
+            .seed = 7,
+            .settings_text = "a: 1\n\"quoted\"\n",
+            .settings_source = "job.yaml",
+            .git_revision = "abc",
+            .version = "0.1.0",
+            .machine = Json::object({{"cores", 2}}),
+            .extra = Json::object({{"note", "x"}})};
+}
+
+StepRecord whole_step() {
+    return {.step = 3,
+            .start_ns = 6'000,
+            .duration_ns = 900,
+            .samples = 64,
+            .input_wait_ns = 1,
+            .copy_ns = 2,
+            .forward_ns = 3,
+            .backward_ns = 4,
+            .optimizer_ns = 5,
+            .communication_ns = 6,
+            .synchronisation_ns = 7,
+            .log_ns = 8,
+            .device_busy_ns = 9,
+            .loss = 0.125,
+            .loss_step = 1};
+}
+
+DeviceSample whole_device() {
+    DeviceSample sample{.gpu = 2, .time_ns = 7'000, .took_ns = 11};
+    int value = 1;
+    for (const DeviceField& field : device_fields()) {
+        if (field.real) {
+            sample.*field.real = value++ + 0.5;
+        } else {
+            sample.*field.count = static_cast<std::uint64_t>(value++);
+        }
+    }
+    sample.performance_state = 0;
+    sample.throttle = {.power_cap_ns = 1,
+                       .sync_boost_ns = 2,
+                       .software_thermal_ns = 3,
+                       .hardware_thermal_ns = 4,
+                       .power_brake_ns = 5};
+    sample.utilization_ring = {{1000, 50}, {1166, 97.5}};
+    sample.processes = {
+        {.pid = 9, .kind = GpuProcessKind::mps, .memory_bytes = 1, .sm_percent = 2}};
+    return sample;
+}
+
+HostSample whole_host() {
+    HostSample host{.time_ns = 8'000,
+                    .cpu_percent = 50.5,
+                    .io_wait_percent = 1,
+                    .cores = 2,
+                    .running = 3,
+                    .memory_total_bytes = 4,
+                    .memory_available_bytes = 5,
+                    .own_cpu_percent = 0.1,
+                    .own_memory_bytes = 6};
+    host.tree = {
+        .root_pid = 10,
+        .ended = true,
+        .processes = 2,
+        .threads = 3,
+        .loader_workers = 1,
+        .cpu_percent = 150,
+        .main_thread_percent = 99,
+        .worker_cpu_percent = 51,
+        .run_queue_percent = 2,
+        .io_wait_percent = 3,
+        .read_bytes = 4,
+        .read_call_bytes = 5,
+        .memory_bytes = 6,
+        .busiest =
+            {{.pid = 10, .tid = 11, .name = "pt_data_worker", .state = 'R', .cpu_percent = 7}},
+        .slurm_job = "123",
+        .container = "docker abc"};
+    return host;
+}
+
+std::string step_text(const StepRecord& step) {
+    std::string out;
+    append_step(out, step, 0);
+    return out;
+}
+
+std::string device_text(const DeviceSample& sample) {
+    std::string out;
+    append_device(out, sample, 0);
+    return out;
+}
+
+std::string host_text(const HostSample& sample) {
+    std::string out;
+    append_host(out, sample, 0);
+    return out;
+}
+
+void write_small_record(const std::filesystem::path& folder) {
+    RecordWriter writer(folder, some_info());
+    writer.step({.step = 0, .start_ns = 5'000, .duration_ns = 10});
+    writer.step(whole_step());
+    writer.event({.kind = EventKind::epoch, .time_ns = 5'500, .text = "epoch 1"});
+    writer.event({.kind = EventKind::bad_sample,
+                  .time_ns = 5'600,
+                  .duration_ns = 1,
+                  .step = 2,
+                  .text = "broken \"x.jpg\"",
+                  .values = Json::object({{"index", 12}})});
+    writer.device(whole_device());
+    writer.host(whole_host());
+    writer.finish({.duration_ns = 99,
+                   .ended = "interrupted",
+                   .exit_status = 130,
+                   .steps = 2,
+                   .samples = 64,
+                   .samples_per_second = Spread{1, 2, 3, 4},
+                   .step_p50_ms = 1.5,
+                   .step_p99_ms = 2.5,
+                   .busy_percent = 20,
+                   .busy_deviation = 3,
+                   .stall_percent = {{"input_wait", 60.5}},
+                   .memory_peak_bytes = 77,
+                   .energy_joules = 8,
+                   .mfu_percent = 9,
+                   .loss_first = 2,
+                   .loss_last = 1,
+                   .verdict = "low",
+                   .extra = Json::object({{"more", true}})});
+}
+
+TEST(RunRecordTest, ComesBackAsItWasWritten) {
+    TemporaryFolder folder;
+    write_small_record(folder.path() / "run");
+    RunRecord run = read_run(folder.path() / "run");
+    EXPECT_THAT(run.notes, IsEmpty());
+    EXPECT_EQ(info_json(run.info).pretty(), info_json(some_info()).pretty());
+    ASSERT_EQ(run.steps.size(), 2u);
+    EXPECT_EQ(run.steps[0].start_ns, 5'000);
+    EXPECT_EQ(run.steps[0].loss, std::nullopt);
+    EXPECT_EQ(run.steps[0].forward_ns, std::nullopt);
+    EXPECT_EQ(step_text(run.steps[1]), step_text(whole_step()));
+    ASSERT_EQ(run.devices.size(), 1u);
+    EXPECT_EQ(device_text(run.devices[0]), device_text(whole_device()));
+    ASSERT_EQ(run.hosts.size(), 1u);
+    EXPECT_EQ(host_text(run.hosts[0]), host_text(whole_host()));
+    ASSERT_EQ(run.events.size(), 2u);
+    EXPECT_EQ(run.events[0].text, "epoch 1");
+    EXPECT_EQ(run.events[1].text, "broken \"x.jpg\"");
+    EXPECT_EQ(run.events[1].values["index"].integer(), 12);
+    ASSERT_TRUE(run.summary);
+    EXPECT_EQ(run.summary->ended, "interrupted");
+    EXPECT_EQ(run.summary->exit_status, 130);
+    EXPECT_EQ(run.summary->stall_percent[0].second, 60.5);
+    EXPECT_EQ(summary_json(*run.summary).pretty(),
+              read_file(folder.path() / "run/summary.json", 1 << 16, "x")
+                  .substr(0, summary_json(*run.summary).pretty().size()));
+}
+
+TEST(RunRecordTest, TimesInTheFilesCountFromTheStart) {
+    TemporaryFolder folder;
+    write_small_record(folder.path() / "run");
+    EXPECT_EQ(read_file(folder.path() / "run/steps.jsonl", 1 << 16, "x"),
+              "{\"step\":0,\"t_ns\":0,\"duration_ns\":10}\n"
+              "{\"step\":3,\"t_ns\":1000,\"duration_ns\":900,\"samples\":64,\"input_wait_ns\":1,"
+              "\"copy_ns\":2,\"forward_ns\":3,\"backward_ns\":4,\"optimizer_ns\":5,"
+              "\"communication_ns\":6,\"synchronisation_ns\":7,\"log_ns\":8,\"device_busy_ns\":9,"
+              "\"loss_step\":1,\"loss\":0.125}\n");
+}
+
+TEST(RunRecordTest, ALossThatIsNoNumberIsReadAsNan) {
+    StepRecord step{.loss = std::nan("")};
+    auto back = step_of(Json::parse(step_text(step), "x"), 0);
+    ASSERT_TRUE(back && back->loss);
+    EXPECT_TRUE(std::isnan(*back->loss));
+}
+
+TEST(RunRecordTest, AnEventOfALaterVersionIsKeptAsANote) {
+    auto event = event_of(Json::parse(R"({"event":"solar_flare","t_ns":1,"text":"hot"})", "x"), 0);
+    ASSERT_TRUE(event);
+    EXPECT_EQ(event->kind, EventKind::note);
+    EXPECT_EQ(event->text, "solar_flare: hot");
+}
+
+// The record as the reader gives it, in one comparable text; cut short it must be a prefix.
+struct Counts {
+    std::size_t steps = 0, samples = 0, events = 0;
+    bool operator<=(const Counts& other) const {
+        return steps <= other.steps && samples <= other.samples && events <= other.events;
+    }
+};
+
+TEST(RunRecordTest, CutOffAtAnyByteItIsReadableUpToTheCut) {
+    TemporaryFolder folder;
+    std::filesystem::path whole = folder.path() / "whole", cut = folder.path() / "cut";
+    write_small_record(whole);
+    for (const char* name :
+         {"run.json", "steps.jsonl", "samples.jsonl", "events.jsonl", "summary.json"}) {
+        std::string text = read_file(whole / name, 1 << 20, "x");
+        Counts before;
+        for (std::size_t size = 0; size < text.size(); ++size) {
+            std::filesystem::remove_all(cut);
+            std::filesystem::copy(whole, cut);
+            std::filesystem::resize_file(cut / name, size);
+            RunRecord run = read_run(cut);
+            Counts now{run.steps.size(), run.devices.size() + run.hosts.size(), run.events.size()};
+            ASSERT_TRUE(before <= now) << name << " cut at " << size;
+            before = now;
+            std::string_view kept = std::string_view(text).substr(0, size);
+            auto lines = static_cast<std::size_t>(std::count(kept.begin(), kept.end(), '\n'));
+            // Every line that is whole is there; one that only lacks its newline may be.
+            std::string_view file = name;
+            if (file.ends_with(".jsonl")) {
+                std::size_t read = file.starts_with("steps")     ? now.steps
+                                   : file.starts_with("samples") ? now.samples
+                                                                 : now.events;
+                ASSERT_GE(read, lines) << name << " cut at " << size;
+            }
+            bool torn_line = !kept.empty() && kept.back() != '\n' && kept.back() != '}';
+            EXPECT_TRUE(!torn_line || run.notes.size() == 1) << name << " cut at " << size;
+        }
+    }
+}
+
+TEST(RunRecordTest, SaysWhereALineIsCutAndWhichAreNoRecords) {
+    TemporaryFolder folder;
+    std::filesystem::path path = folder.path() / "run";
+    write_small_record(path);
+    std::ofstream(path / "steps.jsonl", std::ios::app) << "rubbish\n{\"step\":1}\n{\"step\":9,\"t_";
+    std::filesystem::remove(path / "summary.json");
+    std::filesystem::remove(path / "events.jsonl");
+    EXPECT_THAT(read_run(path).notes,
+                ElementsAre("steps.jsonl: 2 lines skipped that are no record, first at line 3",
+                            "steps.jsonl: line 5 is cut off, everything before it was read",
+                            "events.jsonl: not there",
+                            "summary.json: not there, the run did not come to its end"));
+}
+
+TEST(RunRecordTest, SaysThatTimeGoesBackwards) {
+    TemporaryFolder folder;
+    std::filesystem::path path = folder.path() / "run";
+    write_small_record(path);
+    std::ofstream(path / "samples.jsonl", std::ios::app)
+        << "{\"type\":\"gpu\",\"t_ns\":100,\"gpu\":2}\n{\"type\":\"gpu\",\"t_ns\":50,\"gpu\":3}\n";
+    RunRecord run = read_run(path);
+    EXPECT_THAT(run.notes,
+                ElementsAre("samples.jsonl: time goes backwards at 1 line, first at line 3"));
+    EXPECT_EQ(run.devices.size(), 3u);
+}
+
+TEST(RunRecordTest, RefusesANewerSchemaAlsoInATornFile) {
+    TemporaryFolder folder;
+    for (const char* text : {"{\"schema\": 2, \"kind\": \"train\"}", "{\"schema\": 2, \"ki"}) {
+        std::string path = folder.file("run/run.json", text).string();
+        try {
+            (void)read_run(folder.path() / "run");
+            FAIL() << "no error";
+        } catch (const UserError& error) {
+            EXPECT_EQ(error.what(),
+                      "error: " + path +
+                          ": run record of schema 2\n"
+                          "  expected: schema 1 or older, all that this version knows\n"
+                          "  fix:      read it with the version of saturate that wrote it, or a "
+                          "newer one");
+        }
+    }
+}
+
+TEST(RunRecordTest, AFolderWithoutOneIsTheUsersError) {
+    TemporaryFolder folder;
+    try {
+        (void)read_run(folder.path());
+        FAIL() << "no error";
+    } catch (const UserError& error) {
+        EXPECT_EQ(error.what(), "error: " + folder.path().string() +
+                                    ": no run record: it has no run.json\n"
+                                    "  expected: a folder that train, run or monitor -o wrote");
+    }
+}
+
+TEST(RecordWriterTest, RefusesAFolderThatHoldsSomething) {
+    TemporaryFolder folder;
+    folder.file("run/old.txt", "x");
+    try {
+        RecordWriter writer(folder.path() / "run", some_info());
+        FAIL() << "no error";
+    } catch (const UserError& error) {
+        EXPECT_EQ(error.what(), "error: " + (folder.path() / "run").string() +
+                                    ": this folder holds something already\n"
+                                    "  expected: a new or empty folder for the run record\n"
+                                    "  fix:      name another one, or remove it first");
+    }
+}
+
+TEST(RecordWriterTest, WhatManyThreadsRecordIsAllThere) {
+    TemporaryFolder folder;
+    constexpr int kThreads = 4, kEach = 2000;
+    {
+        RecordWriter writer(folder.path() / "run", some_info(), {.flush_milliseconds = 1});
+        std::vector<std::jthread> threads;
+        for (int t = 0; t < kThreads; ++t) {
+            threads.emplace_back([&, t] {
+                for (int i = 0; i < kEach; ++i) {
+                    writer.step({.step = t * kEach + i, .start_ns = i});
+                    if (i % 100 == 0) writer.event({.time_ns = i, .text = "tick"});
+                }
+            });
+        }
+        threads.clear();
+        writer.flush();
+        EXPECT_EQ(writer.drops().steps, 0u);
+        EXPECT_EQ(read_run(folder.path() / "run").steps.size(), kThreads * kEach);
+        writer.finish({});
+    }
+    EXPECT_EQ(read_run(folder.path() / "run").events.size(), kThreads * kEach / 100);
+}
+
+TEST(RecordWriterTest, WhatDoesNotFitIsDroppedAndCounted) {
+    TemporaryFolder folder;
+    std::uint64_t dropped = 0;
+    {
+        // One place and a writer that looks rarely: whatever comes faster than it cannot fit.
+        RecordWriter writer(folder.path() / "run", some_info(),
+                            {.steps_max = 1, .others_max = 1, .flush_milliseconds = 60'000});
+        writer.flush();
+        for (int i = 0; i < 100'000; ++i) writer.step({.step = i, .start_ns = i});
+        dropped = writer.drops().steps;
+        EXPECT_GT(dropped, 0u);
+        writer.finish({});
+    }
+    RunRecord run = read_run(folder.path() / "run");
+    EXPECT_EQ(run.summary->dropped_steps, dropped);
+    EXPECT_EQ(run.steps.size() + dropped, 100'000u);
+}
+
+TEST(RecordWriterTest, AfterTheEndNothingIsTaken) {
+    TemporaryFolder folder;
+    RecordWriter writer(folder.path() / "run", some_info());
+    writer.finish({});
+    writer.step({.step = 1});
+    EXPECT_EQ(writer.drops().steps, 1u);
+    EXPECT_THAT(read_run(folder.path() / "run").steps, IsEmpty());
+}
+
+TEST(RecordWriterTest, WithoutFinishTheRecordIsThereButHasNoSummary) {
+    TemporaryFolder folder;
+    { RecordWriter(folder.path() / "run", some_info()).step({.step = 1}); }
+    RunRecord run = read_run(folder.path() / "run");
+    EXPECT_EQ(run.steps.size(), 1u);
+    EXPECT_FALSE(run.summary);
+}
+
+// A limit on the size of files stands for a full disk: the write fails the same way.
+TEST(RecordWriterTest, AFullDiskIsSaidAndWhatWasWaitingIsWrittenWhenThereIsRoomAgain) {
+    TemporaryFolder folder;
+    ::signal(SIGXFSZ, SIG_IGN);
+    rlimit before{};
+    ::getrlimit(RLIMIT_FSIZE, &before);
+    RecordWriter writer(folder.path() / "run", some_info());
+    rlimit tight = before;
+    tight.rlim_cur = 1000;
+    ::setrlimit(RLIMIT_FSIZE, &tight);
+    for (int i = 0; i < 100; ++i) writer.step({.step = i, .start_ns = i});
+    writer.flush();
+    EXPECT_EQ(writer.failure(), (folder.path() / "run/steps.jsonl").string() + ": File too large");
+    ::setrlimit(RLIMIT_FSIZE, &before);
+    writer.flush();
+    EXPECT_EQ(writer.failure(), "");
+    writer.finish({});
+    RunRecord run = read_run(folder.path() / "run");
+    EXPECT_EQ(run.steps.size(), 100u);
+    EXPECT_THAT(run.notes, IsEmpty());
+}
+
+TEST(RecordWriterTest, ADiskThatStaysFullIsAnErrorAtTheEnd) {
+    TemporaryFolder folder;
+    ::signal(SIGXFSZ, SIG_IGN);
+    rlimit before{};
+    ::getrlimit(RLIMIT_FSIZE, &before);
+    RecordWriter writer(folder.path() / "run", some_info());
+    rlimit tight = before;
+    tight.rlim_cur = 1000;
+    ::setrlimit(RLIMIT_FSIZE, &tight);
+    for (int i = 0; i < 100; ++i) writer.step({.step = i, .start_ns = i});
+    std::string said;
+    try {
+        writer.finish({});
+    } catch (const MachineError& error) {
+        said = error.what();
+    }
+    ::setrlimit(RLIMIT_FSIZE, &before);
+    EXPECT_EQ(said, "error: the run record is not whole: " +
+                        (folder.path() / "run/steps.jsonl").string() +
+                        ": File too large\n  expected: room on the disk");
+    EXPECT_GT(writer.drops().steps, 0u);
+    EXPECT_FALSE(read_run(folder.path() / "run").steps.empty());
+}
+
+}  // namespace
+}  // namespace saturate
