@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/compress.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+#include <zstd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "base/text.h"
+
+namespace saturate {
+namespace {
+
+constexpr std::size_t kBlock = 256 << 10;
+
+// Where packed bytes come from: a file or memory.
+class Source {
+  public:
+    explicit Source(int file) : file_(file), buffer_(kBlock) {}
+    explicit Source(std::string_view bytes) : bytes_(bytes) {}
+    ~Source() {
+        if (file_ >= 0) ::close(file_);
+    }
+    Source(const Source&) = delete;
+    Source& operator=(const Source&) = delete;
+
+    // The next bytes, empty at the end. Valid until the next call.
+    std::string_view next() {
+        if (file_ < 0) return std::exchange(bytes_, {});
+        ssize_t count = 0;
+        do {
+            count = ::read(file_, buffer_.data(), buffer_.size());
+        } while (count < 0 && errno == EINTR);
+        return {buffer_.data(), count > 0 ? static_cast<std::size_t>(count) : 0};
+    }
+
+  private:
+    int file_ = -1;
+    std::vector<char> buffer_;
+    std::string_view bytes_;
+};
+
+class Stream : public ByteStream {
+  public:
+    // `first` are bytes that were already read from the source, to see what it is.
+    Stream(std::unique_ptr<Source> source, std::string_view first, std::string name,
+           std::uint64_t limit, std::string_view flag)
+        : input_(first),
+          source_(std::move(source)),
+          name_(std::move(name)),
+          limit_(limit),
+          flag_(flag) {}
+
+    std::size_t read(char* into, std::size_t size) final {
+        std::size_t done = 0;
+        while (done < size) {
+            std::size_t count = unpack(into + done, size - done);
+            if (count == 0) break;
+            done += count;
+        }
+        given_ += done;
+        if (given_ > limit_) {
+            throw UserError({.where = {name_},
+                             .found = fmt::format("unpacks to more than {}", bytes_text(limit_)),
+                             .expected = "a file that fits the limit",
+                             .fix = flag_.empty() ? "" : flag_ + " GB raises the limit"});
+        }
+        return done;
+    }
+    [[nodiscard]] bool torn() const final { return torn_; }
+
+  protected:
+    // At least one byte, or 0 at the end.
+    virtual std::size_t unpack(char* into, std::size_t size) = 0;
+    bool refill() {
+        if (input_.empty()) input_ = source_->next();
+        return !input_.empty();
+    }
+
+    std::string_view input_;  // packed bytes not used yet
+    bool torn_ = false;
+
+  private:
+    std::unique_ptr<Source> source_;
+    std::string name_;
+    std::uint64_t limit_;
+    std::string flag_;
+    std::uint64_t given_ = 0;
+};
+
+class PlainStream : public Stream {
+  public:
+    using Stream::Stream;
+
+  private:
+    std::size_t unpack(char* into, std::size_t size) override {
+        if (!refill()) return 0;
+        std::size_t count = std::min(size, input_.size());
+        std::memcpy(into, input_.data(), count);
+        input_.remove_prefix(count);
+        return count;
+    }
+};
+
+class GzipStream : public Stream {
+  public:
+    template <typename... Args>
+    explicit GzipStream(Args&&... args) : Stream(std::forward<Args>(args)...) {
+        SATURATE_CHECK(inflateInit2(&state_, 15 + 16) == Z_OK, "zlib starts");
+    }
+    ~GzipStream() override { inflateEnd(&state_); }
+
+  private:
+    std::size_t unpack(char* into, std::size_t size) override {
+        size = std::min<std::size_t>(size, 1u << 30);
+        state_.next_out = reinterpret_cast<Bytef*>(into);
+        state_.avail_out = static_cast<uInt>(size);
+        while (!ended_ && state_.avail_out == size) {
+            if (!refill()) {
+                torn_ = !between_members_;
+                break;
+            }
+            uInt give = static_cast<uInt>(std::min<std::size_t>(input_.size(), 1u << 30));
+            state_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(input_.data()));
+            state_.avail_in = give;
+            int said = inflate(&state_, Z_NO_FLUSH);
+            input_.remove_prefix(give - state_.avail_in);
+            between_members_ = said == Z_STREAM_END;
+            if (said == Z_STREAM_END) {
+                // Another member may follow (files made with cat); other bytes after it do not
+                // count.
+                if (!refill() || input_[0] != '\x1f') ended_ = true;
+                inflateReset(&state_);
+            } else if (said != Z_OK && said != Z_BUF_ERROR) {
+                torn_ = ended_ = true;
+            }
+        }
+        return size - state_.avail_out;
+    }
+
+    z_stream state_ = {};
+    bool ended_ = false;
+    bool between_members_ = false;
+};
+
+class ZstdStream : public Stream {
+  public:
+    template <typename... Args>
+    explicit ZstdStream(Args&&... args)
+        : Stream(std::forward<Args>(args)...), state_(ZSTD_createDStream()) {
+        SATURATE_CHECK(state_ != nullptr, "zstd starts");
+    }
+    ~ZstdStream() override { ZSTD_freeDStream(state_); }
+
+  private:
+    std::size_t unpack(char* into, std::size_t size) override {
+        ZSTD_outBuffer out = {into, size, 0};
+        while (!ended_ && out.pos == 0) {
+            bool more = refill();
+            ZSTD_inBuffer in = {input_.data(), input_.size(), 0};
+            std::size_t said = ZSTD_decompressStream(state_, &out, &in);
+            input_.remove_prefix(in.pos);
+            if (ZSTD_isError(said)) {
+                torn_ = ended_ = true;
+            } else {
+                if (!more && out.pos == 0) {
+                    torn_ = unfinished_ && said != 0;
+                    ended_ = true;
+                }
+                unfinished_ = said != 0;
+            }
+        }
+        return out.pos;
+    }
+
+    ZSTD_DStream* state_;
+    bool ended_ = false;
+    bool unfinished_ = false;
+};
+
+std::unique_ptr<ByteStream> open_source(std::unique_ptr<Source> source, std::string name,
+                                        std::uint64_t limit, std::string_view flag) {
+    std::string_view first = source->next();
+    if (first.starts_with("\x1f\x8b"))
+        return std::make_unique<GzipStream>(std::move(source), first, name, limit, flag);
+    if (first.starts_with("\x28\xb5\x2f\xfd"))
+        return std::make_unique<ZstdStream>(std::move(source), first, name, limit, flag);
+    return std::make_unique<PlainStream>(std::move(source), first, name, limit, flag);
+}
+
+}  // namespace
+
+std::unique_ptr<ByteStream> open_stream(const std::filesystem::path& path,
+                                        std::uint64_t limit_bytes, std::string_view limit_flag) {
+    int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (file < 0) {
+        throw UserError({.where = {path.string()},
+                         .found = fmt::format("cannot be read: {}", std::strerror(errno)),
+                         .expected = "a file"});
+    }
+    auto source = std::make_unique<Source>(file);
+    struct stat facts = {};
+    if (::fstat(file, &facts) == 0 && S_ISDIR(facts.st_mode)) {
+        throw UserError({.where = {path.string()}, .found = "is a folder", .expected = "a file"});
+    }
+    return open_source(std::move(source), path.string(), limit_bytes, limit_flag);
+}
+
+std::unique_ptr<ByteStream> open_stream_of(std::string_view bytes, std::uint64_t limit_bytes,
+                                           std::string_view limit_flag) {
+    return open_source(std::make_unique<Source>(bytes), "", limit_bytes, limit_flag);
+}
+
+std::string gzip(std::string_view content) {
+    z_stream state = {};
+    SATURATE_CHECK(deflateInit2(&state, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) == Z_OK,
+                   "zlib starts");
+    std::string out(deflateBound(&state, content.size()), '\0');
+    state.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(content.data()));
+    state.avail_in = static_cast<uInt>(content.size());
+    state.next_out = reinterpret_cast<Bytef*>(out.data());
+    state.avail_out = static_cast<uInt>(out.size());
+    int said = deflate(&state, Z_FINISH);
+    out.resize(state.total_out);
+    deflateEnd(&state);
+    SATURATE_CHECK(said == Z_STREAM_END, "the bound holds the whole stream");
+    return out;
+}
+
+}  // namespace saturate

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// One trace as a timeline of one GPU: the window, what the GPU did in it, and why it did nothing in
+// between. Built once per trace; replay, findings and the HTML page read it.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "diagnosis/trace.h"
+
+namespace saturate {
+
+// Why the GPU was idle. The order is the priority: where two cover the same microsecond the first
+// is charged. From `dependency` on the host is not to blame.
+enum class Cause : std::uint8_t {
+    input,       // the training thread waits for the DataLoader
+    sync,        // a synchronising call
+    allocator,   // cudaMalloc, cudaFree
+    pause,       // checkpoint or evaluation
+    compile,     // compilation, module loading
+    optimizer,   // launching the optimizer's kernels
+    launch,      // other operators: the host launches more slowly than the GPU works
+    python,      // python between operators
+    host,        // nothing recorded: python without stacks, or another process
+    dependency,  // queued behind a copy or another stream
+    latency,     // under 10 us between launch and start
+    graph,       // inside a CUDA graph whose nodes were not recorded: not idle, unknown
+    unknown,     // no launch recorded
+};
+inline constexpr std::size_t kCauses = static_cast<std::size_t>(Cause::unknown) + 1;
+[[nodiscard]] std::string_view cause_key(Cause cause);   // "input", for JSON
+[[nodiscard]] std::string_view cause_text(Cause cause);  // "waiting for data"
+[[nodiscard]] inline bool is_idle(Cause cause) { return cause < Cause::graph; }
+
+using CauseTimes = std::array<std::int64_t, kCauses>;  // nanoseconds
+[[nodiscard]] inline std::int64_t& at(CauseTimes& times, Cause cause) {
+    return times[static_cast<std::size_t>(cause)];
+}
+[[nodiscard]] inline std::int64_t at(const CauseTimes& times, Cause cause) {
+    return times[static_cast<std::size_t>(cause)];
+}
+
+// What kept the host busy over [start, end): the covering event of the highest priority.
+struct Activity {
+    std::int64_t start_ns = 0;
+    std::int64_t end_ns = 0;
+    Cause cause = Cause::host;
+    std::int32_t event = -1;  // Trace::events
+};
+
+struct Gap {
+    std::int64_t start_ns = 0;
+    std::int64_t end_ns = 0;
+    std::int32_t next = -1;    // the GPU event that ends it; -1 at the tail
+    std::int32_t launch = -1;  // the call that launched that event
+    bool head = false;         // before the first GPU event of the window
+    CauseTimes causes = {};    // sums to the length
+
+    [[nodiscard]] std::int64_t length_ns() const { return end_ns - start_ns; }
+    [[nodiscard]] Cause main_cause() const;  // the dearest
+};
+
+// Where the window went. Busy time is charged once, by priority compute > communication > copy >
+// set.
+struct Split {
+    std::int64_t compute_ns = 0;
+    std::int64_t communication_ns = 0;
+    std::int64_t memcpy_ns = 0;
+    std::int64_t memset_ns = 0;
+    std::int64_t idle_ns = 0;
+    std::int64_t unknown_ns = 0;  // gaps that cannot be told from work that was not recorded
+
+    [[nodiscard]] std::int64_t busy_ns() const {
+        return compute_ns + communication_ns + memcpy_ns + memset_ns;
+    }
+};
+
+struct Step {
+    std::int64_t start_ns = 0;
+    std::int64_t end_ns = 0;
+    std::string name;  // "ProfilerStep#5"
+    Split split;
+    CauseTimes causes = {};
+    std::size_t kernels = 0;
+
+    [[nodiscard]] std::int64_t length_ns() const { return end_ns - start_ns; }
+};
+
+struct Timeline {
+    const Trace* trace = nullptr;
+    int device = -1;                // the GPU that is looked at; -1: none in the trace
+    std::vector<int> devices_used;  // by GPU events
+    std::int64_t start_ns = 0;      // the window
+    std::int64_t end_ns = 0;
+    std::vector<Step>
+        steps;  // in the window; one that is the whole window where nothing marks steps
+    bool has_steps = false;         // marked by the profiler
+    std::size_t steps_dropped = 0;  // at the start: profiler start-up
+    Split split;
+    CauseTimes causes = {};
+    std::vector<Gap> gaps;
+    std::vector<Activity> host;           // of the threads that launch, without overlap
+    std::vector<std::uint32_t> gpu;       // the device's events in the window, by start
+    std::vector<std::int32_t> launch_of;  // beside `gpu`: the launching call, -1 when not recorded
+    std::vector<std::uint16_t> host_lanes;  // the threads that launch
+
+    [[nodiscard]] std::int64_t length_ns() const { return end_ns - start_ns; }
+    [[nodiscard]] double percent(std::int64_t ns) const;  // of the window
+    [[nodiscard]] double busy_percent() const { return percent(split.busy_ns()); }
+    // The median length of the steps, or the window's where steps are not marked.
+    [[nodiscard]] std::int64_t step_ns() const;
+    [[nodiscard]] double step_count() const {
+        return has_steps ? static_cast<double>(steps.size()) : 1;
+    }
+};
+
+// The trace must outlive the timeline.
+[[nodiscard]] Timeline make_timeline(const Trace& trace);
+
+// The user's own frame around an event ("train.py(62): <module>"); empty when stacks were not
+// recorded.
+[[nodiscard]] std::string source_of(const Trace& trace, std::size_t event);
+
+}  // namespace saturate

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// The event table: what every reader (profiler JSON, Nsight Systems) makes and every rule reads.
+// One row of 40 bytes per event, names interned; of the arguments only those that a rule needs.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/device.h"
+
+namespace saturate {
+
+enum class Category : std::uint8_t {
+    kernel,
+    memcpy,
+    memset,
+    op,          // an operator on the host (cpu_op)
+    runtime,     // a call of the CUDA or HIP runtime or driver
+    annotation,  // a range of the user or of PyTorch: ProfilerStep#, enumerate(DataLoader)#,
+                 // Optimizer.
+    python,      // a python frame
+    gpu_annotation,
+    sync,
+    overhead,
+    other,
+};
+
+[[nodiscard]] inline bool is_gpu(Category category) { return category <= Category::memset; }
+
+// Texts kept once each. Id 0 is the empty text.
+class Names {
+  public:
+    Names();
+    ~Names();
+    Names(Names&&) noexcept;
+    Names& operator=(Names&&) noexcept;
+    std::uint32_t add(std::string_view text);
+    [[nodiscard]] std::string_view text(std::uint32_t id) const;
+    [[nodiscard]] std::size_t size() const;
+    [[nodiscard]] std::optional<std::uint32_t> find(std::string_view text) const;
+
+  private:
+    struct Table;
+    std::unique_ptr<Table> table_;
+};
+
+struct Event {
+    std::int64_t start_ns = 0;
+    std::int64_t duration_ns = 0;
+    std::uint32_t name = 0;         // Trace::names
+    std::uint32_t correlation = 0;  // ties a GPU event to the call that launched it; 0: none
+    std::uint32_t external = 0;     // ties a call to the operator that made it; 0: none
+    std::uint32_t detail = 0;       // Trace::gpu_details or op_details, counted from 1; 0: none
+    std::uint16_t lane = 0;         // Trace::lanes
+    Category category = Category::other;
+
+    [[nodiscard]] std::int64_t end_ns() const { return start_ns + duration_ns; }
+};
+
+// Of a kernel, copy or set.
+struct GpuDetail {
+    std::uint64_t bytes = 0;    // copies and sets
+    std::uint32_t blocks = 0;   // of the grid; 0: unknown
+    std::uint32_t threads = 0;  // of a block
+};
+
+// Of an operator, where the trace says it.
+struct OpDetail {
+    std::uint32_t dims = 0;   // "[[64,1000],[1000,512]]", kept for matrix products and convolutions
+    std::uint32_t types = 0;  // "[\"c10::Half\",...]", likewise
+    std::uint32_t source =
+        0;  // "train.py(62): <module>", the innermost frame of the user's own code
+};
+
+// A host thread, or a stream of a GPU.
+struct Lane {
+    bool gpu = false;
+    int device = -1;           // of a stream
+    std::int64_t stream = -1;  // of a stream
+    std::string process;       // of a thread: pid as written
+    std::string thread;        // tid as written
+    std::string name;          // by metadata, e.g. "thread 785244 (pt_autograd_0)"
+};
+
+struct TraceDevice {
+    int id = 0;
+    std::string name;
+    std::uint64_t memory_bytes = 0;
+    std::optional<Capability> capability;
+    int sm_count = 0;
+};
+
+// The start of an arrow from a launch to its kernel, for launches whose call was not recorded.
+struct Flow {
+    std::uint32_t correlation = 0;
+    std::uint16_t lane = 0;
+    std::int64_t start_ns = 0;
+};
+
+// What was not as it should be. Lost data lowers the confidence; repairs do not.
+struct TraceLosses {
+    std::uint64_t dropped_events = 0;      // unreadable, or without name or time
+    std::uint64_t implausible_times = 0;   // a time stamp days away from the rest; dropped too
+    std::uint64_t repaired_events = 0;     // control characters, unescaped quotes, broken UTF-8
+    std::uint64_t negative_durations = 0;  // taken as 0
+    std::uint64_t skipped_ranges = 0;      // begin/end pairs, which PyTorch does not write
+    bool truncated = false;                // the file ends in the middle
+
+    [[nodiscard]] std::uint64_t lost() const { return dropped_events + implausible_times; }
+};
+
+enum class TraceKind { pytorch, tensorflow, nsys, unknown };
+
+struct Trace {
+    std::string file;
+    TraceKind kind = TraceKind::unknown;
+    std::vector<Event> events;  // by start, the longer first
+    std::vector<GpuDetail> gpu_details;
+    std::vector<OpDetail> op_details;
+    Names names;
+    std::vector<Lane> lanes;
+    std::vector<Flow> flows;
+    std::vector<TraceDevice> devices;
+    std::optional<int> rank;
+    std::optional<int> world_size;
+    std::string backend;         // nccl, gloo
+    std::int64_t origin_ns = 0;  // start_ns 0 in the file's own clock
+    bool has_stacks = false;     // python frames or call stacks
+    bool has_shapes = false;
+    std::uint64_t reserved_bytes_peak = 0;  // by the allocator, on a GPU; 0: unknown
+    std::uint64_t json_bytes = 0;           // unpacked
+    TraceLosses losses;
+
+    [[nodiscard]] std::string_view name(const Event& event) const { return names.text(event.name); }
+    [[nodiscard]] const Lane& lane(const Event& event) const { return lanes[event.lane]; }
+    [[nodiscard]] const GpuDetail* gpu_detail(const Event& event) const;
+    [[nodiscard]] const OpDetail* op_detail(const Event& event) const;
+    // The device of that id, or the only one.
+    [[nodiscard]] const TraceDevice* device(int id) const;
+};
+
+// Sorts the events, drops implausible times, makes the earliest event start at 0. Every reader ends
+// with it.
+void finish(Trace& trace);
+
+}  // namespace saturate
