@@ -55,7 +55,7 @@ const std::map<std::string, std::vector<std::string>>& doors() {
         {"torch/", {"src/engine/", "src/workloads/", "cuda/"}},
         {"ATen/", {"src/engine/", "src/workloads/", "cuda/"}},
         {"c10/", {"src/engine/", "src/workloads/", "cuda/"}},
-        {"nvml.h", {"cuda/", "tests/support/"}},
+        {"nvml.h", {"cuda/", "tests/support/nvml_replay/", "tests/nvml/"}},
         {"cuda", {"cuda/"}},
         {"nccl.h", {"cuda/"}},
     };

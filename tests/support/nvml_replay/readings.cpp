@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Exported: the readings that every driver of the last years has.
 #define NVML_NO_UNVERSIONED_FUNC_DEFS
-#include "support/nvml_replay/driver.h"
 #include <algorithm>
 
+#include "support/nvml_replay/driver.h"
 #include "support/nvml_replay/memory.h"
 
 using namespace saturate;
