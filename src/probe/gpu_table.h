@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/device.h"
 
@@ -20,6 +21,7 @@ struct GpuFacts {
     std::string arch;
     std::optional<Capability> capability;  // AMD has none
     std::uint64_t memory_bytes = 0;
+    std::vector<std::uint64_t> other_memory_bytes;  // sizes also sold, at the same rates
     double bandwidth_gbs = 0;
     double tdp_watts = 0;
     int sm_count = 0;
@@ -41,14 +43,20 @@ enum class GpuMatchKind { name, capability };
 struct GpuMatch {
     GpuFacts facts;
     GpuMatchKind kind = GpuMatchKind::name;
-    std::string how;  // "by name", or "new name: taken as RTX 4090 by capability 8.9 and 24 GB"
+    // "by name", what was assumed where the name fits several ("by name: \"a100\" may be ..., taken
+    // as
+    // ..."), or "new name: taken as RTX 4090 by capability 8.9 and 24 GB".
+    std::string how;
 };
 
 [[nodiscard]] std::span<const GpuFacts> gpu_table();
-// By the name that NVML or a user gives ("NVIDIA GeForce RTX 4090", "rtx4090", "4090", "A100-SXM4-80GB"), then
-// by capability and nearest memory. With a memory given, the variant of that size is taken and its
-// memory replaced. Nothing when neither fits.
-[[nodiscard]] std::optional<GpuMatch> match_gpu(std::string_view name, std::optional<Capability> capability,
+// By the name that NVML or a user gives ("NVIDIA GeForce RTX 4090", "rtx4090", "4090",
+// "A100-SXM4-80GB"), then by capability and nearest memory. With a memory given, the variant of
+// that size is taken and its memory replaced. Nothing when neither fits.
+[[nodiscard]] std::optional<GpuMatch> match_gpu(std::string_view name,
+                                                std::optional<Capability> capability,
                                                 std::optional<std::uint64_t> memory_bytes);
+// The cards a user may have meant by a name that fits none; empty when nothing is near.
+[[nodiscard]] std::vector<std::string> near_gpu_names(std::string_view name);
 
 }  // namespace saturate

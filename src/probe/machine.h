@@ -15,10 +15,11 @@ namespace saturate {
 struct CpuFacts {
     std::string model;
     int cores_online = 1;
-    int cores_affinity = 1;               // that the scheduler may use for us
-    std::optional<double> cores_quota;    // by cgroup v1 or v2
-    int cores_usable = 1;                 // the least of these, at least 1
-    std::vector<std::string> features;    // of those that matter: avx2, avx512f, avx512_bf16, amx_bf16, ...
+    int cores_affinity = 1;             // that the scheduler may use for us
+    std::optional<double> cores_quota;  // by cgroup v1 or v2
+    int cores_usable = 1;               // the least of these, at least 1
+    std::vector<std::string>
+        features;  // of those that matter: avx2, avx512f, avx512_bf16, amx_bf16, ...
     [[nodiscard]] bool has(std::string_view feature) const;
 };
 
