@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -104,6 +105,21 @@ std::string read_if_there(const std::filesystem::path& path) {
     } catch (const UserError&) {
         return {};
     }
+}
+
+std::string read_start_if_there(const std::filesystem::path& path, std::size_t limit_bytes) {
+    Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    if (file.get() < 0) return {};
+    std::string content;
+    char buffer[16384];
+    while (content.size() < limit_bytes) {
+        std::size_t wanted = std::min(sizeof buffer, limit_bytes - content.size());
+        ssize_t got = ::read(file.get(), buffer, wanted);
+        if (got < 0 && errno == EINTR) continue;
+        if (got <= 0) break;
+        content.append(buffer, static_cast<std::size_t>(got));
+    }
+    return content;
 }
 
 void write_file_whole(const std::filesystem::path& path, std::string_view content) {

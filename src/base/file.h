@@ -16,6 +16,10 @@ namespace saturate {
 
 // Small files of the kernel (/proc, /sys); empty when absent or unreadable.
 [[nodiscard]] std::string read_if_there(const std::filesystem::path& path);
+// No more than its first bytes: /proc/cpuinfo of a large machine takes longer to read than a verb
+// to run.
+[[nodiscard]] std::string read_start_if_there(const std::filesystem::path& path,
+                                              std::size_t limit_bytes);
 
 // Writes a neighbour, syncs it, renames it over `path`: a reader sees the old file or the new one.
 // Keeps the permissions of a file that is replaced. Throws UserError (no such folder, no

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/device.h"
@@ -19,7 +20,8 @@ struct CpuFacts {
     std::optional<double> cores_quota;  // by cgroup v1 or v2
     int cores_usable = 1;               // the least of these, at least 1
     std::vector<std::string>
-        features;  // of those that matter: avx2, avx512f, avx512_bf16, amx_bf16, ...
+        features;                 // of those that matter: avx2, avx512f, avx512_bf16, amx_bf16, ...
+    bool features_known = false;  // false: the kernel did not list any
     [[nodiscard]] bool has(std::string_view feature) const;
 };
 
