@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/http.h"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/error.h"
+
+namespace saturate {
+namespace {
+
+// Sends a request as it stands and gives the whole answer.
+std::string ask(const HttpAddress& address, const std::string& request) {
+    int fd = ::socket(AF_INET, SOCK_STREAM, 0);
+    sockaddr_in where{};
+    where.sin_family = AF_INET;
+    where.sin_port = htons(address.port);
+    ::inet_pton(AF_INET, address.host.c_str(), &where.sin_addr);
+    EXPECT_EQ(::connect(fd, reinterpret_cast<sockaddr*>(&where), sizeof where), 0);
+    EXPECT_EQ(::send(fd, request.data(), request.size(), MSG_NOSIGNAL),
+              static_cast<ssize_t>(request.size()));
+    std::string out;
+    char buffer[4096];
+    for (ssize_t got; (got = ::recv(fd, buffer, sizeof buffer, 0)) > 0;)
+        out.append(buffer, static_cast<std::size_t>(got));
+    ::close(fd);
+    return out;
+}
+
+std::string get(const HttpAddress& address, const std::string& path,
+                const std::string& method = "GET") {
+    return ask(address,
+               fmt::format("{} {} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", method, path));
+}
+
+std::string body(const std::string& answer) { return answer.substr(answer.find("\r\n\r\n") + 4); }
+
+std::string message(auto&& act) {
+    try {
+        act();
+    } catch (const Failure& error) {
+        return error.what();
+    }
+    return "";
+}
+
+class HttpServerTest : public testing::Test {
+  protected:
+    HttpServer server{{.host = "127.0.0.1", .port = 0}, "--prometheus"};
+};
+
+TEST_F(HttpServerTest, AnswersWithWhatWasPublishedLast) {
+    EXPECT_NE(server.address().port, 0);
+    server.publish("/metrics", "text/plain", "one 1\n");
+    EXPECT_EQ(body(get(server.address(), "/metrics")), "one 1\n");
+    server.publish("/metrics", "text/plain", "one 2\n");
+    std::string answer = get(server.address(), "/metrics");
+    EXPECT_EQ(body(answer), "one 2\n");
+    EXPECT_TRUE(answer.starts_with("HTTP/1.1 200 OK")) << answer;
+    EXPECT_NE(answer.find("Content-Type: text/plain\r\n"), std::string::npos) << answer;
+}
+
+TEST_F(HttpServerTest, OtherPathsAre404AndNameWhatIsThere) {
+    server.publish("/metrics", "text/plain", "");
+    std::string answer = get(server.address(), "/../etc/passwd");
+    EXPECT_TRUE(answer.starts_with("HTTP/1.1 404")) << answer;
+    EXPECT_EQ(body(answer), "not here; there is:\n/metrics\n");
+}
+
+TEST_F(HttpServerTest, OtherMethodsAre405) {
+    server.publish("/metrics", "text/plain", "");
+    for (const char* method : {"POST", "PUT", "DELETE", "OPTIONS"}) {
+        std::string answer = get(server.address(), "/metrics", method);
+        EXPECT_TRUE(answer.starts_with("HTTP/1.1 405")) << method << answer;
+        EXPECT_NE(answer.find("Allow: GET"), std::string::npos) << answer;
+    }
+}
+
+TEST_F(HttpServerTest, AnEndlessHeaderIsRefused) {
+    std::string answer = ask(server.address(), "GET /metrics HTTP/1.1\r\nHost: x\r\nX-Long: " +
+                                                   std::string(64 * 1024, 'a') + "\r\n\r\n");
+    // Hung up on, or told so: never served, and the next one is.
+    EXPECT_EQ(answer.find("200 OK"), std::string::npos) << answer;
+    server.publish("/metrics", "text/plain", "still here\n");
+    EXPECT_EQ(body(get(server.address(), "/metrics")), "still here\n");
+}
+
+TEST_F(HttpServerTest, APortInUseIsTheUsersErrorWithAWayOut) {
+    HttpAddress taken = server.address();
+    EXPECT_EQ(message([&] { HttpServer again(taken, "--prometheus"); }),
+              fmt::format("error: --prometheus: 127.0.0.1:{} is in use by another program\n"
+                          "  expected: a free port\n  fix:      --prometheus=127.0.0.1:0",
+                          taken.port));
+    EXPECT_EQ(message([&] { HttpServer again({.host = "192.0.2.1", .port = 0}, "--prometheus"); }),
+              "error: --prometheus: 192.0.2.1 is no address of this machine\n"
+              "  expected: 127.0.0.1, 0.0.0.0 for every network, or an address of this machine");
+}
+
+TEST(HttpAddressTest, ReadsEveryForm) {
+    auto text = [](const char* given) { return HttpAddress::parse(given, "--prometheus").text(); };
+    EXPECT_EQ(text(""), "127.0.0.1:9838");
+    EXPECT_EQ(text("9100"), "127.0.0.1:9100");
+    EXPECT_EQ(text(":9100"), "127.0.0.1:9100");
+    EXPECT_EQ(text("0.0.0.0"), "0.0.0.0:9838");
+    EXPECT_EQ(text("0.0.0.0:9100"), "0.0.0.0:9100");
+    EXPECT_EQ(text("[::1]:9100"), "[::1]:9100");
+    EXPECT_EQ(text("[::1]"), "[::1]:9838");
+    for (const char* bad :
+         {"65536", "-1", "abc", "host.example:9100", "1.2.3.4.5", "[::1", "1:2:3"}) {
+        EXPECT_EQ(
+            message([&] { text(bad); }),
+            fmt::format("error: --prometheus is \"{}\"\n"
+                        "  expected: PORT, ADDRESS or ADDRESS:PORT, such as 9838 or 0.0.0.0:9838",
+                        bad));
+    }
+}
+
+}  // namespace
+}  // namespace saturate
