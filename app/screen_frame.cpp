@@ -1,0 +1,484 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "screen_frame.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/text.h"
+
+namespace saturate {
+
+namespace {
+
+constexpr std::size_t kHistory = 1024;
+constexpr int kWide = 80, kTall = 24;
+constexpr int kGutter = 12;  // columns left of a graph
+
+struct Labels {
+    const char *gpu, *name, *util, *sm, *memory, *power, *temperature, *clock, *note;
+    const char *pid, *user, *command, *cpu, *processes, *host, *io_wait, *job, *workers;
+    const char *all, *paused, *lost, *driver, *keys, *units, *small, *mean, *no_gpu, *more;
+};
+
+constexpr Labels kEnglish{"GPU",
+                          "Name",
+                          "Util",
+                          "SM",
+                          "Memory",
+                          "Power",
+                          "Temp",
+                          "Clock",
+                          "Held down by",
+                          "PID",
+                          "User",
+                          "Command",
+                          "CPU",
+                          "Processes",
+                          "Host",
+                          "IO wait",
+                          "Job",
+                          "loader workers",
+                          "all",
+                          "paused",
+                          "lost",
+                          "driver",
+                          "q quit  p pause  g GPU",
+                          "u units",
+                          "terminal too small",
+                          "mean",
+                          "No GPU to watch",
+                          "more"};
+constexpr Labels kChinese{"GPU",
+                          "名称",
+                          "利用率",
+                          "SM",
+                          "显存",
+                          "功耗",
+                          "温度",
+                          "频率",
+                          "降频原因",
+                          "PID",
+                          "用户",
+                          "命令",
+                          "CPU",
+                          "进程",
+                          "主机",
+                          "IO 等待",
+                          "任务",
+                          "加载线程",
+                          "全部",
+                          "已暂停",
+                          "已丢失",
+                          "驱动",
+                          "q 退出  p 暂停  g GPU",
+                          "u 单位",
+                          "终端太小",
+                          "平均",
+                          "没有可监视的 GPU",
+                          "更多"};
+
+const Labels& labels(Language language) {
+    return language == Language::chinese ? kChinese : kEnglish;
+}
+
+// Cut to a width that a terminal uses, never inside a character.
+std::string cut(std::string_view text, std::size_t width) {
+    std::string out;
+    std::size_t used = 0;
+    for (std::size_t at = 0; at < text.size();) {
+        std::size_t length = 1;
+        while (at + length < text.size() &&
+               (static_cast<unsigned char>(text[at + length]) & 0xC0) == 0x80)
+            ++length;
+        std::string_view one = text.substr(at, length);
+        std::size_t wide = display_width(one);
+        if (used + wide > width) break;
+        // A process may call itself anything; a control character would move the cursor.
+        out += static_cast<unsigned char>(one[0]) < 0x20 || one[0] == 0x7F ? std::string_view(" ")
+                                                                           : one;
+        used += wide;
+        at += length;
+    }
+    return out;
+}
+
+std::string left(std::string_view text, std::size_t width) {
+    return pad_right(cut(text, width), width);
+}
+std::string right(std::string_view text, std::size_t width) {
+    std::string shown = cut(text, width);
+    return std::string(width - std::min(width, display_width(shown)), ' ') + shown;
+}
+
+std::string whole(const std::optional<double>& value, const char* unit) {
+    return value ? fmt::format("{:.0f}{}", *value, unit) : "-";
+}
+
+std::string memory_text(const DeviceSample& sample, MemoryUnit unit) {
+    if (!sample.memory_used_bytes) return "-";
+    auto used = static_cast<double>(*sample.memory_used_bytes);
+    if (!sample.memory_total_bytes) return fmt::format("{:.1f} GiB", used / 0x1p30);
+    auto total = static_cast<double>(*sample.memory_total_bytes);
+    if (unit == MemoryUnit::percent) return fmt::format("{:.0f} %", used / total * 100);
+    bool binary = unit == MemoryUnit::gib;
+    double scale = binary ? 0x1p30 : 1e9;
+    return fmt::format("{:.1f}/{:.0f} {}", used / scale, total / scale, binary ? "GiB" : "GB");
+}
+
+std::string bytes_in(const std::optional<std::uint64_t>& bytes, MemoryUnit unit) {
+    if (!bytes) return "-";
+    bool decimal = unit == MemoryUnit::gb;
+    return fmt::format("{:.1f} {}", static_cast<double>(*bytes) / (decimal ? 1e9 : 0x1p30),
+                       decimal ? "GB" : "GiB");
+}
+
+std::string power_text(const DeviceSample& sample) {
+    if (!sample.power_watts) return "-";
+    if (!sample.power_limit_watts) return fmt::format("{:.0f} W", *sample.power_watts);
+    return fmt::format("{:.0f}/{:.0f} W", *sample.power_watts, *sample.power_limit_watts);
+}
+
+Tone utilization_tone(const std::optional<double>& percent, const Thresholds& thresholds) {
+    if (!percent) return Tone::dim;
+    if (*percent >= thresholds.good_percent) return Tone::good;
+    return *percent < thresholds.low_percent ? Tone::bad : Tone::middling;
+}
+
+Tone temperature_tone(const std::optional<double>& celsius, const Thresholds& thresholds) {
+    if (!celsius) return Tone::dim;
+    if (*celsius > thresholds.temperature_celsius) return Tone::bad;
+    return *celsius > thresholds.temperature_celsius - 5 ? Tone::middling : Tone::plain;
+}
+
+Tone memory_tone(const DeviceSample& sample) {
+    if (!sample.memory_used_bytes || !sample.memory_total_bytes) return Tone::plain;
+    double share = static_cast<double>(*sample.memory_used_bytes) /
+                   static_cast<double>(*sample.memory_total_bytes);
+    return share > 0.95 ? Tone::middling : Tone::plain;
+}
+
+std::string held_down_by(const DeviceSample& sample, Language language) {
+    struct Reason {
+        std::uint64_t bit;
+        const char *english, *chinese;
+    };
+    constexpr Reason kReasons[] = {
+        {kThrottlePowerCap, "power cap", "功耗上限"},
+        {kThrottleSoftwareThermal, "heat", "过热"},
+        {kThrottleHardwareThermal, "heat (hw)", "过热(硬件)"},
+        {kThrottlePowerBrake, "power brake", "供电制动"},
+        {kThrottleHardwareSlowdown, "hw slowdown", "硬件降频"},
+        {kThrottleSyncBoost, "sync boost", "同步加速"},
+        {kThrottleApplicationClocks, "set clocks", "设定频率"},
+    };
+    std::string out;
+    for (const Reason& reason : kReasons) {
+        if (!(sample.throttle_reasons.value_or(0) & reason.bit)) continue;
+        if (!out.empty()) out += ", ";
+        out += language == Language::chinese ? reason.chinese : reason.english;
+    }
+    return out;
+}
+
+std::string_view short_name(std::string_view name) {
+    for (std::string_view maker : {"NVIDIA ", "GeForce "}) {
+        if (name.starts_with(maker)) name.remove_prefix(maker.size());
+    }
+    return name;
+}
+
+class Builder {
+  public:
+    Builder(const Snapshot& snapshot, const FrameHistory& history, const FrameSettings& settings)
+        : snapshot_(snapshot),
+          history_(history),
+          settings_(settings),
+          text_(labels(settings.language)) {}
+
+    std::vector<FrameLine> build() {
+        if (settings_.columns < 24 || settings_.rows < 3)
+            return {{{cut(text_.small, width()), Tone::bad}}};
+        head();
+        table();
+        host();
+        int left_over = settings_.rows - static_cast<int>(lines_.size()) - 1;  // one for the keys
+        bool full = settings_.columns >= kWide && settings_.rows >= kTall;
+        if (full && !snapshot_.gpus.empty()) left_over -= graphs(left_over);
+        if (left_over >= 2) processes(left_over);
+        if (static_cast<int>(lines_.size()) > settings_.rows - 1)
+            lines_.resize(static_cast<std::size_t>(settings_.rows - 1));
+        keys();
+        for (FrameLine& line : lines_) fit(line);
+        return std::move(lines_);
+    }
+
+  private:
+    [[nodiscard]] std::size_t width() const { return static_cast<std::size_t>(settings_.columns); }
+
+    void head() {
+        std::int64_t seconds = (snapshot_.time_ns - snapshot_.started_ns) / 1'000'000'000;
+        FrameLine line{{"saturate monitor", Tone::title},
+                       {fmt::format("  {:02}:{:02}:{:02}  {} s", seconds / 3600, seconds / 60 % 60,
+                                    seconds % 60, snapshot_.interval_seconds)}};
+        if (snapshot_.driver_version)
+            line.push_back(
+                {fmt::format("  {} {}", text_.driver, *snapshot_.driver_version), Tone::dim});
+        if (settings_.paused) line.push_back({fmt::format("  [{}]", text_.paused), Tone::middling});
+        lines_.push_back(line);
+    }
+
+    void table() {
+        if (snapshot_.gpus.empty()) {
+            std::string why = snapshot_.devices_absent_because;
+            lines_.push_back(
+                {{why.empty() ? text_.no_gpu : fmt::format("{}: {}", text_.no_gpu, why),
+                  Tone::middling}});
+            return;
+        }
+        bool narrow = settings_.columns < kWide;
+        std::size_t name = narrow ? 0 : std::min<std::size_t>(28, width() - 64);
+        bool notes = width() >= 64 + name + 12;
+        std::string title = left(text_.gpu, 4);
+        if (narrow) {
+            title += right(text_.util, 6) + right(text_.memory, 7) + right(text_.temperature, 7);
+        } else {
+            title += left(text_.name, name) + " " + right(text_.util, 6) + right(text_.sm, 6) +
+                     right(text_.memory, 16) + right(text_.power, 13) +
+                     right(text_.temperature, 7) + right(text_.clock, 10);
+            if (notes) title += std::string("  ") + text_.note;
+        }
+        lines_.push_back({{title, Tone::title}});
+        std::size_t room = static_cast<std::size_t>(std::max(1, settings_.rows - 3));
+        for (std::size_t i = 0; i < snapshot_.gpus.size(); ++i) {
+            if (i + 1 == room && snapshot_.gpus.size() > room) {
+                lines_.push_back(
+                    {{fmt::format("+{} {}", snapshot_.gpus.size() - i, text_.more), Tone::dim}});
+                break;
+            }
+            if (i < snapshot_.devices.size()) lines_.push_back(gpu_line(i, narrow, name, notes));
+        }
+    }
+
+    FrameLine gpu_line(std::size_t i, bool narrow, std::size_t name, bool notes) {
+        const GpuIdentity& gpu = snapshot_.gpus[i];
+        const DeviceSample& sample = snapshot_.devices[i];
+        bool chosen = settings_.selected == static_cast<int>(i);
+        FrameLine line{{left(fmt::format("{}{}", chosen ? ">" : " ", gpu.index), 4),
+                        chosen ? Tone::title : Tone::plain}};
+        if (!narrow) line.push_back({left(short_name(gpu.name), name) + " "});
+        if (sample.fault) {
+            line.push_back({fmt::format("{}: {}", text_.lost, *sample.fault), Tone::bad});
+            return line;
+        }
+        std::string util = gpu.mig.value_or(false) && !sample.utilization_percent
+                               ? "MIG"
+                               : whole(sample.utilization_percent, " %");
+        line.push_back(
+            {right(util, 6), utilization_tone(sample.utilization_percent, settings_.thresholds)});
+        if (narrow) {
+            line.push_back(
+                {right(memory_text(sample, MemoryUnit::percent), 7), memory_tone(sample)});
+        } else {
+            line.push_back({right(whole(sample.sm_active_percent, " %"), 6)});
+            line.push_back({right(memory_text(sample, settings_.unit), 16), memory_tone(sample)});
+            line.push_back({right(power_text(sample), 13)});
+        }
+        line.push_back({right(whole(sample.temperature_celsius, " C"), 7),
+                        temperature_tone(sample.temperature_celsius, settings_.thresholds)});
+        std::string held = held_down_by(sample, settings_.language);
+        if (!narrow)
+            line.push_back({right(whole(sample.clock_sm_mhz, " MHz"), 10),
+                            held.empty() ? Tone::plain : Tone::middling});
+        if (notes) line.push_back({"  " + held, Tone::middling});
+        return line;
+    }
+
+    void host() {
+        const HostSample& host = snapshot_.host;
+        FrameLine line{
+            {left(text_.host, 5)},
+            {fmt::format("{} {}", text_.cpu, whole(host.cpu_percent, " %")),
+             host.cpu_percent.value_or(0) > settings_.thresholds.cpu_percent ? Tone::bad
+                                                                             : Tone::plain},
+            {fmt::format("  {} {}", text_.io_wait, whole(host.io_wait_percent, " %"))}};
+        if (host.tree) {
+            line.push_back({fmt::format("  {} {}: {} {}, {} {}", text_.job, host.tree->root_pid,
+                                        text_.cpu, whole(host.tree->cpu_percent, " %"),
+                                        host.tree->loader_workers, text_.workers)});
+        }
+        lines_.push_back(line);
+    }
+
+    // Gives the rows it used.
+    int graphs(int rows) {
+        int each = rows >= 24 ? 6 : rows >= 16 ? 4 : rows >= 11 ? 3 : rows >= 7 ? 2 : 0;
+        if (each == 0) return 0;
+        auto points = history_.points(settings_.selected, width() - kGutter);
+        std::string who =
+            settings_.selected < 0
+                ? std::string(snapshot_.gpus.size() > 1 ? text_.mean : "")
+                : fmt::format(
+                      "{} {}", text_.gpu,
+                      snapshot_.gpus.at(static_cast<std::size_t>(settings_.selected)).index);
+        std::vector<std::optional<double>> shares;
+        std::vector<Tone> tones;
+        for (const auto& point : points) {
+            shares.push_back(point.utilization_percent
+                                 ? std::optional(*point.utilization_percent / 100)
+                                 : std::nullopt);
+            tones.push_back(utilization_tone(point.utilization_percent, settings_.thresholds));
+        }
+        std::string now = points.empty() ? "-" : whole(points.back().utilization_percent, " %");
+        graph({text_.util, now, who}, shares, tones, each);
+
+        double most = 1;
+        for (const auto& point : points)
+            most = std::max(
+                {most, point.power_limit_watts.value_or(0), point.power_watts.value_or(0)});
+        shares.clear();
+        for (const auto& point : points)
+            shares.push_back(point.power_watts ? std::optional(*point.power_watts / most)
+                                               : std::nullopt);
+        tones.assign(points.size(), Tone::power);
+        now = points.empty() ? "-" : whole(points.back().power_watts, " W");
+        graph({text_.power, now, fmt::format("/{:.0f} W", most)}, shares, tones, each);
+        return 2 * each;
+    }
+
+    void graph(const std::vector<std::string>& gutter,
+               const std::vector<std::optional<double>>& shares, const std::vector<Tone>& tones,
+               int rows) {
+        static const char* const kEighths[] = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+        std::size_t room = width() - kGutter;
+        for (int row = 0; row < rows; ++row) {
+            std::string label = static_cast<std::size_t>(row) < gutter.size()
+                                    ? gutter[static_cast<std::size_t>(row)]
+                                    : "";
+            FrameLine line{{left(label, kGutter - 2) + " │", Tone::dim}};
+            line.push_back({std::string(room - std::min(room, shares.size()), ' ')});
+            int base = (rows - 1 - row) * 8;
+            for (std::size_t i = 0; i < shares.size(); ++i) {
+                // A reading above nothing shows at least the lowest mark; an unknown one shows
+                // none.
+                int level = shares[i]
+                                ? std::max(*shares[i] > 0 ? 1 : 0,
+                                           static_cast<int>(std::lround(*shares[i] * rows * 8)))
+                                : 0;
+                std::string mark = kEighths[std::clamp(level - base, 0, 8)];
+                if (line.size() > 2 && line.back().tone == tones[i])
+                    line.back().text += mark;
+                else
+                    line.push_back({mark, tones[i]});
+            }
+            lines_.push_back(line);
+        }
+    }
+
+    void processes(int rows) {
+        lines_.push_back({{left(text_.gpu, 4) + right(text_.pid, 8) + "  " + left(text_.user, 10) +
+                               right(text_.memory, 10) + right(text_.sm, 6) + right(text_.cpu, 7) +
+                               "  " + text_.command,
+                           Tone::title}});
+        --rows;
+        std::vector<const ProcessRow*> shown;
+        for (const ProcessRow& row : snapshot_.processes) {
+            bool wanted =
+                settings_.selected < 0 ||
+                row.gpu == snapshot_.gpus.at(static_cast<std::size_t>(settings_.selected)).index;
+            if (wanted) shown.push_back(&row);
+        }
+        for (std::size_t i = 0; i < shown.size(); ++i) {
+            if (rows-- == 1 && i + 1 < shown.size()) {
+                lines_.push_back(
+                    {{fmt::format("+{} {}", shown.size() - i, text_.more), Tone::dim}});
+                return;
+            }
+            const ProcessRow& row = *shown[i];
+            lines_.push_back(
+                {{left(fmt::format(" {}", row.gpu), 4) +
+                  right(fmt::format("{}", row.process.pid), 8) + "  " +
+                  left(row.user.value_or("-"), 10) +
+                  right(bytes_in(row.process.memory_bytes, settings_.unit), 10) +
+                  right(whole(row.process.sm_percent, " %"), 6) +
+                  right(whole(row.cpu_percent, " %"), 7) + "  " + row.command.value_or("-")}});
+        }
+    }
+
+    void keys() {
+        const char* unit = settings_.unit == MemoryUnit::gib  ? "GiB"
+                           : settings_.unit == MemoryUnit::gb ? "GB"
+                                                              : "%";
+        std::string who =
+            settings_.selected < 0
+                ? text_.all
+                : fmt::format(
+                      "{}", snapshot_.gpus.at(static_cast<std::size_t>(settings_.selected)).index);
+        while (static_cast<int>(lines_.size()) < settings_.rows - 1) lines_.emplace_back();
+        lines_.push_back(
+            {{fmt::format("{}: {}  {}: {}", text_.keys, who, text_.units, unit), Tone::dim}});
+    }
+
+    void fit(FrameLine& line) const {
+        std::size_t room = width();
+        for (Span& span : line) {
+            span.text = cut(span.text, room);
+            room -= display_width(span.text);
+        }
+    }
+
+    const Snapshot& snapshot_;
+    const FrameHistory& history_;
+    const FrameSettings& settings_;
+    const Labels& text_;
+    std::vector<FrameLine> lines_;
+};
+
+}  // namespace
+
+void FrameHistory::add(const Snapshot& snapshot) {
+    std::vector<Point> tick;
+    for (const DeviceSample& sample : snapshot.devices)
+        tick.push_back({sample.utilization_percent, sample.power_watts, sample.power_limit_watts});
+    ticks_.push_back(std::move(tick));
+    if (ticks_.size() > kHistory) ticks_.pop_front();
+}
+
+std::vector<FrameHistory::Point> FrameHistory::points(int selected, std::size_t most) const {
+    std::vector<Point> out;
+    std::size_t first = ticks_.size() > most ? ticks_.size() - most : 0;
+    for (std::size_t i = first; i < ticks_.size(); ++i) {
+        if (selected >= 0) {
+            auto at = static_cast<std::size_t>(selected);
+            out.push_back(at < ticks_[i].size() ? ticks_[i][at] : Point{});
+            continue;
+        }
+        Point mean;
+        int known = 0;
+        for (const Point& point : ticks_[i]) {
+            if (point.utilization_percent) {
+                mean.utilization_percent =
+                    mean.utilization_percent.value_or(0) + *point.utilization_percent;
+                ++known;
+            }
+            if (point.power_watts)
+                mean.power_watts = mean.power_watts.value_or(0) + *point.power_watts;
+            if (point.power_limit_watts)
+                mean.power_limit_watts =
+                    mean.power_limit_watts.value_or(0) + *point.power_limit_watts;
+        }
+        if (known > 0) *mean.utilization_percent /= known;
+        out.push_back(mean);
+    }
+    return out;
+}
+
+std::vector<FrameLine> make_frame(const Snapshot& snapshot, const FrameHistory& history,
+                                  const FrameSettings& settings) {
+    FrameSettings checked = settings;
+    if (checked.selected >= static_cast<int>(snapshot.gpus.size())) checked.selected = -1;
+    return Builder(snapshot, history, checked).build();
+}
+
+}  // namespace saturate
