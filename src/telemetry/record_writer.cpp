@@ -1,77 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "telemetry/record_writer.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <pthread.h>
-#include <unistd.h>
 
-#include <algorithm>
-#include <cerrno>
 #include <chrono>
 #include <condition_variable>
 #include <csignal>
-#include <cstring>
 #include <mutex>
 #include <thread>
 #include <variant>
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/line_file.h"
 #include "telemetry/record_json.h"
 
 namespace saturate {
 
 namespace {
-
-// A file that keeps what the disk refused and offers it again at the next write.
-class LineFile {
-  public:
-    explicit LineFile(const std::filesystem::path& path) : path_(path) {
-        fd_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0644);
-        if (fd_ < 0) {
-            throw MachineError({.where = {path.string()},
-                                .found = fmt::format("not writable: {}", std::strerror(errno)),
-                                .expected = "a disk with room and a folder that may be written"});
-        }
-    }
-    ~LineFile() { ::close(fd_); }
-    LineFile(const LineFile&) = delete;
-    LineFile& operator=(const LineFile&) = delete;
-
-    // Room for one more line: what a full disk leaves waiting is bounded.
-    [[nodiscard]] bool has_room() const { return waiting_.size() < kMostWaiting; }
-    std::string& text() { return waiting_; }
-
-    void write() {
-        std::size_t done = 0;
-        error_ = 0;
-        while (done < waiting_.size()) {
-            ssize_t wrote = ::write(fd_, waiting_.data() + done, waiting_.size() - done);
-            if (wrote < 0 && errno == EINTR) continue;
-            if (wrote <= 0) {
-                error_ = wrote < 0 ? errno : ENOSPC;
-                break;
-            }
-            done += static_cast<std::size_t>(wrote);
-        }
-        waiting_.erase(0, done);
-    }
-    [[nodiscard]] std::string failure() const {
-        if (error_ == 0) return "";
-        return fmt::format("{}: {}", path_.string(), std::strerror(error_));
-    }
-    [[nodiscard]] std::uint64_t lines_waiting() const {
-        return static_cast<std::uint64_t>(std::count(waiting_.begin(), waiting_.end(), '\n'));
-    }
-
-  private:
-    static constexpr std::size_t kMostWaiting = 16u << 20;
-    std::filesystem::path path_;
-    int fd_ = -1;
-    int error_ = 0;
-    std::string waiting_;
-};
 
 struct Lists {
     std::vector<StepRecord> steps;
