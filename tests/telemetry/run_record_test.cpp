@@ -234,14 +234,16 @@ TEST(RunRecordTest, CutOffAtAnyByteItIsReadableUpToTheCut) {
     for (const char* name :
          {"run.json", "steps.jsonl", "samples.jsonl", "events.jsonl", "summary.json"}) {
         std::string text = read_file(whole / name, 1 << 20, "x");
-        Counts before;
-        for (std::size_t size = 0; size < text.size(); ++size) {
-            std::filesystem::remove_all(cut);
-            std::filesystem::copy(whole, cut);
+        std::filesystem::remove_all(cut);
+        std::filesystem::copy(whole, cut);
+        RunRecord complete = read_run(cut);
+        Counts before{complete.steps.size(), complete.devices.size() + complete.hosts.size(),
+                      complete.events.size()};
+        for (std::size_t size = text.size(); size-- > 0;) {
             std::filesystem::resize_file(cut / name, size);
             RunRecord run = read_run(cut);
             Counts now{run.steps.size(), run.devices.size() + run.hosts.size(), run.events.size()};
-            ASSERT_TRUE(before <= now) << name << " cut at " << size;
+            ASSERT_TRUE(now <= before) << name << " cut at " << size;
             before = now;
             std::string_view kept = std::string_view(text).substr(0, size);
             auto lines = static_cast<std::size_t>(std::count(kept.begin(), kept.end(), '\n'));
