@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A user's configuration file as a tree in which every key and value knows its place and its bytes, so that
-// messages can point at it and edits can leave the rest alone. YAML (and with it JSON) and TOML.
+// A user's configuration file as a tree in which every key and value knows its place and its bytes,
+// so that messages can point at it and edits can leave the rest alone. YAML (and with it JSON) and
+// TOML.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +13,7 @@
 
 namespace saturate {
 
-using KeyPath = std::vector<std::string>;                    // {"train", "batch_size"}
+using KeyPath = std::vector<std::string>;                  // {"train", "batch_size"}
 [[nodiscard]] std::string path_text(const KeyPath& path);  // "train.batch_size"
 
 struct Member;
@@ -23,13 +24,14 @@ struct Node {
     std::string text;     // a scalar's value without quotes and escapes; an alias's anchor name
     bool quoted = false;  // written with quotes or as a block: a word, whatever it looks like
     Place place;
-    // The bytes of the value in the file, [begin, end): the raw scalar with its quotes, without anchor, tag
-    // or comment. Equal where there are none (an empty value).
+    // The bytes of the value in the file, [begin, end): the raw scalar with its quotes, without
+    // anchor, tag or comment. Equal where there are none (an empty value).
     std::size_t begin = 0;
     std::size_t end = 0;
-    bool flow = false;           // a map or sequence in brackets, or inside one
-    std::string anchor;          // the name of an anchor on this node
-    std::vector<Node> items;     // of a sequence
+    bool placed = true;           // begin and end are certain; what is not cannot be edited
+    bool flow = false;            // a map or sequence in brackets, or inside one
+    std::string anchor;           // the name of an anchor on this node
+    std::vector<Node> items;      // of a sequence
     std::vector<Member> members;  // of a map, in the order of the file
 
     // The value of a key of this map, or null. "<<" is a key like any other here.
@@ -41,16 +43,17 @@ struct Member {
     Place place;
     std::size_t begin = 0;  // bytes of the key
     std::size_t end = 0;
-    Node value;
+    bool placed = true;  // begin and end are certain
+    Node value = {};
 };
 
 enum class Format { yaml, json, toml };
 
 class Document {
   public:
-    // Reads one document. Throws UserError with every mistake that can be seen at once: syntax, duplicate
-    // keys, tabs, binary content, nesting too deep, no map at the top. Aliases are kept as such, so a file
-    // of nested aliases costs nothing.
+    // Reads one document. Throws UserError with every mistake that can be seen at once: syntax,
+    // duplicate keys, tabs, binary content, nesting too deep, no map at the top. Aliases are kept
+    // as such, so a file of nested aliases costs nothing.
     static Document parse(std::string text, const std::string& file);
     // Reads the file (at most kLargest bytes) and parses it.
     static Document read(const std::string& file);

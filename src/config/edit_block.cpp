@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// Values changed in place, and keys added to and removed from YAML's indented maps.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "config/edit_plan.h"
+#include "config/yaml_scan.h"
+
+namespace saturate {
+
+namespace {
+
+std::size_t end_of(const Member& member) { return std::max(member.end, member.value.end); }
+
+// A key with nothing behind it in the tree still has its colon.
+std::size_t end_of(const Plan& plan, const Member& member) {
+    std::size_t end = end_of(member);
+    std::size_t colon = skip_blanks(plan.document.text(), end);
+    bool is_bare = member.value.begin == member.value.end && end == member.end;
+    return is_bare && colon < plan.document.text().size() && plan.document.text()[colon] == ':'
+               ? colon + 1
+               : end;
+}
+
+// The column of the map's keys as spaces: what stands before the key, its dashes made blank. An
+// anchor or tag of the key is not part of it.
+std::string indentation(const Plan& plan, const Member& member) {
+    std::size_t begin = plan.lines.begin(member.begin);
+    std::string_view before =
+        std::string_view(plan.document.text()).substr(begin, member.begin - begin);
+    std::size_t width = 0;
+    while (width < before.size() &&
+           (before[width] == ' ' ||
+            (before[width] == '-' && before.substr(width + 1).starts_with(' '))))
+        ++width;
+    return std::string(width, ' ');
+}
+
+bool is_first_in_line(const Plan& plan, const Member& member) {
+    std::size_t begin = plan.lines.begin(member.begin);
+    return skip_blanks(plan.document.text(), begin) == member.begin;
+}
+
+}  // namespace
+
+const Member* neighbour(const Target& target) {
+    const std::vector<Member>& members = target.map->members;
+    if (members.empty()) return nullptr;
+    auto sibling = std::ranges::find(members, target.edit->behind, &Member::key);
+    return sibling != members.end() ? &*sibling : &members.back();
+}
+
+void add_line_behind(Plan& plan, const Target& target, std::size_t at, const std::string& line) {
+    std::size_t next = plan.lines.next(at);
+    std::string ending(plan.lines.ending(at));
+    const std::string& text = plan.document.text();
+    bool unfinished = next == text.size() && !text.empty() && text.back() != '\n';
+    plan.patches.add(next, next, unfinished ? ending + line : line + ending, Patches::Rank::line,
+                     target.edit->path.size());
+}
+
+void change_value(Plan& plan, const Target& target, const NewValue& value) {
+    const Node& old = target.member->value;
+    const std::string& text = plan.document.text();
+    std::string name = path_text(target.edit->path);
+    bool is_collection = old.kind == Node::Kind::map || old.kind == Node::Kind::sequence;
+    bool one_line = plan.lines.index(old.begin) == plan.lines.index(old.end);
+    bool in_brackets = old.flow && (text[old.begin] == '[' || text[old.begin] == '{');
+    if (is_collection && !(in_brackets && one_line)) {
+        refuse(target,
+               fmt::format("{} is a {} over several lines", name,
+                           old.kind == Node::Kind::map ? "map" : "list"),
+               "a single value", "change it by hand");
+    }
+    bool is_block = old.kind == Node::Kind::scalar && old.quoted && !old.flow &&
+                    (text[old.begin] == '|' || text[old.begin] == '>');
+    if (is_block && plan.document.format() == Format::yaml) {
+        refuse(target, fmt::format("{} is a block of text ({})", name, text[old.begin]),
+               "a single value", "change it by hand");
+    }
+    // An empty value stands right behind its colon or anchor: "key:" becomes "key: 8".
+    bool is_empty = old.begin == old.end;
+    plan.patches.add(old.begin, old.end, is_empty ? " " + value.raw : value.raw);
+    plan.comments.add(target, old.end, target.edit->reason);
+}
+
+void insert_in_block(Plan& plan, const Target& target, const NewValue& value) {
+    const Member* behind = neighbour(target);
+    if (behind == nullptr || !behind->placed) {
+        refuse(target, "this map has no key to add another behind", "a map with a key", "");
+    }
+    std::string reason = one_line(target.edit->reason);
+    std::string line = fmt::format("{}{}: {}{}", indentation(plan, *behind),
+                                   render_key(target.edit->path.back(), Format::yaml, false),
+                                   value.raw, reason.empty() ? "" : "  # " + reason);
+    add_line_behind(plan, target, end_of(plan, *behind), line);
+}
+
+void remove_from_block(Plan& plan, const Target& target) {
+    const std::vector<Member>& members = target.map->members;
+    const Member& member = *target.member;
+    std::string name = path_text(target.edit->path);
+    if (members.size() == 1) {
+        refuse(target, fmt::format("{} is the only key of its map", name), "another key beside it",
+               "remove the whole map by hand");
+    }
+    std::size_t line_begin = plan.lines.begin(member.begin);
+    std::size_t next_line = plan.lines.next(end_of(plan, member));
+    const std::string& text = plan.document.text();
+    if (is_first_in_line(plan, member)) {
+        // The last line of a file without a final newline takes the newline before it along.
+        bool unfinished = next_line == text.size() && text.back() != '\n';
+        if (unfinished && line_begin > 0 && text[line_begin - 1] == '\n') {
+            line_begin -= 1;
+            if (line_begin > 0 && text[line_begin - 1] == '\r') line_begin -= 1;
+        }
+        plan.patches.add(line_begin, next_line, "", Patches::Rank::line);
+        return;
+    }
+    // The first key of a list's item shares its line with the dash: the next key moves up.
+    const Member* next = &member == &members.back() ? nullptr : &member + 1;
+    std::string_view between =
+        next == nullptr ? "#" : std::string_view(text).substr(next_line, next->begin - next_line);
+    if (!trim(between).empty()) {
+        refuse(target, fmt::format("{} shares its line with what holds it", name),
+               "a key on a line of its own", "remove it by hand");
+    }
+    plan.patches.add(member.begin, next->begin, "");
+}
+
+}  // namespace saturate

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// Keys added to and removed from TOML's tables, "key = value" lines under a [header].
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "config/edit_plan.h"
+#include "config/yaml_scan.h"
+
+namespace saturate {
+
+namespace {
+
+// Written as a line "key = value", not as a [header] or as a part of a dotted key.
+bool is_line(const Plan& plan, const Member& member) {
+    const std::string& text = plan.document.text();
+    std::size_t next = skip_blanks(text, member.end);
+    return next < text.size() && text[next] == '=';
+}
+
+// The last line of the table that can be followed by another: of the named key if it is one.
+const Member* line_to_follow(const Plan& plan, const Target& target) {
+    const Member* last = nullptr;
+    for (const Member& member : target.map->members) {
+        if (!is_line(plan, member)) continue;
+        last = &member;
+        if (member.key == target.edit->behind) break;
+    }
+    return last;
+}
+
+}  // namespace
+
+void insert_in_table(Plan& plan, const Target& target, const NewValue& value) {
+    const std::string& text = plan.document.text();
+    std::string reason = one_line(target.edit->reason);
+    std::string pair =
+        fmt::format("{} = {}{}", render_key(target.edit->path.back(), Format::toml, false),
+                    value.raw, reason.empty() ? "" : "  # " + reason);
+    if (const Member* behind = line_to_follow(plan, target)) {
+        // Indentation and, for dotted keys, the names before the last dot.
+        std::size_t begin = plan.lines.begin(behind->begin);
+        add_line_behind(plan, target, behind->value.end,
+                        text.substr(begin, behind->begin - begin) + pair);
+        return;
+    }
+    bool is_root = target.map == &plan.document.root();
+    if (is_root) {
+        std::size_t top = plan.lines.start(0);
+        plan.patches.add(top, top, pair + std::string(plan.lines.ending(0)), Patches::Rank::line);
+        return;
+    }
+    bool has_header = text[target.map->begin] == '[';
+    if (!has_header) {
+        KeyPath table(target.edit->path.begin(), target.edit->path.end() - 1);
+        refuse(target, fmt::format("the table {} has no line of its own", path_text(table)),
+               "a [header] with keys below it", fmt::format("write [{}] first", path_text(table)));
+    }
+    add_line_behind(plan, target, target.map->begin, pair);
+}
+
+void remove_from_table(Plan& plan, const Target& target) {
+    const Member& member = *target.member;
+    if (!is_line(plan, member)) {
+        refuse(target, fmt::format("{} is a table", path_text(target.edit->path)),
+               "a key = value line", "remove the table by hand");
+    }
+    std::size_t next = plan.lines.next(member.value.end);
+    plan.patches.add(plan.lines.begin(member.begin), next, "", Patches::Rank::line);
+}
+
+}  // namespace saturate
