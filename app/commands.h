@@ -8,5 +8,6 @@ namespace saturate {
 class Arguments;
 
 int cmd_completion(const Arguments& arguments);
+int cmd_optimize(const Arguments& arguments);
 
 }  // namespace saturate

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+// optimize: read, advise, show, and write the file anew with every other byte as it was.
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "arguments.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "commands.h"
+#include "config/advise.h"
+#include "cuda/nvml.h"
+#include "exit_code.h"
+#include "probe/machine.h"
+#include "report/table.h"
+
+namespace saturate {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+// What is taken for a machine elsewhere of which only the GPU is named.
+constexpr int kAssumedCores = 16;
+constexpr double kGigabyte = 1024.0 * 1024 * 1024;
+
+struct Aim {
+    Target target;
+    std::string text;  // "RTX 4090, 24.0 GiB; 16 cores (assumed: --cores tells)"
+};
+
+[[noreturn]] void throw_unknown_gpu(const std::string& name) {
+    std::vector<std::string> names{"cpu"};
+    for (const GpuFacts& facts : gpu_table()) names.push_back(facts.name);
+    Problem problem{.found = fmt::format("no GPU {} in the table", quoted(name)), .expected = join(names, ", ")};
+    if (auto meant = closest(name, names)) problem.fix = fmt::format("--gpu \"{}\"", *meant);
+    throw UserError(problem);
+}
+
+std::optional<std::uint64_t> gigabytes(const Arguments& arguments, std::string_view option) {
+    auto value = arguments.number(option, 0.1, 100000);
+    if (!value) return std::nullopt;
+    return static_cast<std::uint64_t>(*value * kGigabyte);
+}
+
+// The GPU named, or the first of this machine.
+std::optional<GpuFacts> choose_gpu(const Arguments& arguments, const GpuSurvey& survey, std::string& how) {
+    auto memory = gigabytes(arguments, "--gpu-memory");
+    if (auto name = arguments.text("--gpu")) {
+        if (lower(*name) == "cpu") return std::nullopt;
+        auto match = match_gpu(*name, std::nullopt, memory);
+        if (!match) throw_unknown_gpu(*name);
+        if (match->how != "by name") how = match->how;
+        return match->facts;
+    }
+    if (!survey.driver || survey.driver->gpus.empty()) return std::nullopt;
+    const GpuIdentity& gpu = survey.driver->gpus[0];
+    auto match = match_gpu(gpu.name, gpu.capability, memory ? memory : gpu.memory_total_bytes);
+    if (!match) {
+        throw MachineError({.found = fmt::format("the GPU {} is not in the table, nor any like it", quoted(gpu.name)),
+                            .expected = "a GPU of capability 6.1 or newer",
+                            .fix = "name one that is like it with --gpu"});
+    }
+    if (match->how != "by name") how = match->how;
+    return match->facts;
+}
+
+Aim choose_target(const Arguments& arguments) {
+    bool elsewhere = arguments.has("--gpu") && lower(*arguments.text("--gpu")) != "cpu";
+    Aim aim;
+    std::string how;
+    GpuSurvey survey = arguments.has("--gpu") ? GpuSurvey{} : survey_nvml();
+    Target& target = aim.target;
+    target.gpu = choose_gpu(arguments, survey, how);
+    int found = survey.driver ? static_cast<int>(survey.driver->gpus.size()) : 1;
+    target.gpus = static_cast<int>(arguments.whole("--gpus", 1, 100000).value_or(1));
+    CpuFacts cpu = probe_cpu();
+    target.cores = static_cast<int>(arguments.whole("--cores", 1, 100000).value_or(elsewhere ? kAssumedCores * target.gpus : cpu.cores_usable));
+    target.memory_bytes = gigabytes(arguments, "--memory").value_or(probe_memory().usable_bytes());
+    target.cpu_has_bf16 = cpu.has("avx512_bf16") || cpu.has("amx_bf16") || cpu.has("bf16");
+    if (auto workers = arguments.whole("--workers", 0, 1024)) target.workers = static_cast<int>(*workers);
+    if (auto samples = arguments.whole("--dataset-size", 1, 1L << 60)) target.dataset_size = static_cast<double>(*samples);
+
+    if (target.gpu) {
+        aim.text = fmt::format("{}{}, {}", target.gpus > 1 ? fmt::format("{} x ", target.gpus) : "", target.gpu->name, bytes_text(target.gpu->memory_bytes));
+        if (!how.empty()) aim.text += fmt::format(" ({})", how);
+        if (!elsewhere && found > target.gpus) aim.text += fmt::format(" (1 of {}; --gpus {} if the job uses all)", found, found);
+    } else {
+        aim.text = arguments.has("--gpu") ? "the CPU" : fmt::format("the CPU, as there is no GPU here ({}); --gpu \"RTX 4090\" names one elsewhere", survey.absent_because);
+    }
+    aim.text += fmt::format("; {} cores", target.cores);
+    if (elsewhere && !arguments.has("--cores")) aim.text += " (assumed; --cores N)";
+    return aim;
+}
+
+Level level_of(const Arguments& arguments) {
+    std::string name = arguments.text("--level").value_or("training");
+    for (Level level : {Level::safe, Level::numerics, Level::model}) {
+        if (level_name(level) == name) return level;
+    }
+    return Level::training;
+}
+
+fs::path output_path(const Arguments& arguments, const fs::path& input) {
+    if (arguments.has("--in-place")) {
+        if (arguments.has("--output")) {
+            throw UserError({.found = "--in-place and --output together", .expected = "one of the two"});
+        }
+        return input;
+    }
+    fs::path output = input.parent_path() / (input.stem().string() + "_gpu_optimized" + input.extension().string());
+    if (auto named = arguments.text("--output")) output = *named;
+    std::error_code ignored;
+    if (fs::equivalent(input, output, ignored)) {
+        throw UserError({.where = {output.string()},
+                         .found = "the output is the input",
+                         .expected = "another file",
+                         .fix = "--in-place rewrites the input and leaves a backup"});
+    }
+    return output;
+}
+
+// The first of name.bak, name.bak.1, ... that is not there yet: a backup is never lost to a second run.
+fs::path backup_path(const fs::path& input) {
+    fs::path path = input.string() + ".bak";
+    for (int i = 1; fs::exists(path); ++i) path = fmt::format("{}.bak.{}", input.string(), i);
+    return path;
+}
+
+std::string shown(const std::string& text) { return text.empty() ? "-" : text; }
+
+std::string as_text(const Document& document, const Settings& settings, const Aim& aim, const Advice& advice) {
+    std::string out = fmt::format("{} ({}) for {}\n", document.file(), settings.dialect().name, aim.text);
+    if (!advice.changes.empty()) {
+        TextTable table({"setting", "before", "after", "level", "why, and what to expect"});
+        for (const Change& change : advice.changes) {
+            table.add({path_text(change.edit.path), shown(change.before), shown(change.after), std::string(level_name(change.level)), change.reason});
+            if (!change.effect.empty()) table.add_below(4, "-> " + change.effect);
+        }
+        out += "\n" + table.text();
+    }
+    if (!advice.warnings.empty()) out += "\nAs the file stands:\n";
+    for (const Warning& warning : advice.warnings) {
+        out += fmt::format("  {}: {}\n", warning.where.text(), warning.what);
+        if (!warning.fix.empty()) out += fmt::format("      fix: {}\n", warning.fix);
+    }
+    if (!advice.notes.empty()) out += "\nLeft alone:\n";
+    for (const std::string& note : advice.notes) out += fmt::format("  {}\n", note);
+    return out + "\n";
+}
+
+Json as_json(const Document& document, const Settings& settings, const Aim& aim, const Advice& advice, const std::string& output) {
+    Json changes = Json::array(), warnings = Json::array();
+    for (const Change& change : advice.changes) {
+        changes.add(Json::object({{"key", path_text(change.edit.path)},
+                                  {"line", change.line > 0 ? Json(change.line) : Json()},
+                                  {"before", change.before.empty() ? Json() : Json(change.before)},
+                                  {"after", change.edit.remove ? Json() : Json(change.after)},
+                                  {"level", level_name(change.level)},
+                                  {"reason", change.reason},
+                                  {"effect", change.effect}}));
+    }
+    for (const Warning& warning : advice.warnings) {
+        warnings.add(Json::object({{"line", warning.where.line}, {"column", warning.where.column}, {"what", warning.what}, {"fix", warning.fix}}));
+    }
+    const auto& gpu = aim.target.gpu;
+    return Json::object({{"schema", 1},
+                         {"input", document.file()},
+                         {"output", output.empty() ? Json() : Json(output)},
+                         {"dialect", settings.dialect().name},
+                         {"gpu", gpu ? Json(gpu->name) : Json()},
+                         {"gpus", aim.target.gpus},
+                         {"cores", aim.target.cores},
+                         {"changes", changes},
+                         {"warnings", warnings},
+                         {"notes", Json::array_of(advice.notes)}});
+}
+
+}  // namespace
+
+int cmd_optimize(const Arguments& arguments) {
+    fs::path input = *arguments.text("--config");
+    Document document = Document::read(input.string());
+    fs::path output = output_path(arguments, input);
+    Aim aim = choose_target(arguments);
+    Settings settings = Settings::read(document);
+    Advice advice = advise(document, settings, aim.target, level_of(arguments));
+    std::vector<Edit> edits;
+    for (const Change& change : advice.changes) edits.push_back(change.edit);
+    std::string text = apply_edits(document, edits);
+
+    // Without a change only an output that was asked for is written.
+    bool writes = !arguments.has("--dry-run") && (!edits.empty() || arguments.has("--output"));
+    fs::path backup;
+    if (writes && arguments.has("--in-place")) {
+        backup = backup_path(input);
+        write_file_whole(backup, document.text());
+    }
+    if (writes) write_file_whole(output, text);
+
+    if (arguments.has("--json")) {
+        fmt::print("{}\n", as_json(document, settings, aim, advice, writes ? output.string() : "").pretty());
+        return kDone;
+    }
+    fmt::print("{}", as_text(document, settings, aim, advice));
+    if (writes) {
+        fmt::print("{} changes written to {}{}\n", edits.size(), output.string(), backup.empty() ? "" : fmt::format("; the old file is {}", backup.string()));
+    } else {
+        fmt::print("{}\n", edits.empty() ? "Nothing to change." : fmt::format("{} changes; nothing written (--dry-run)", edits.size()));
+    }
+    return kDone;
+}
+
+}  // namespace saturate

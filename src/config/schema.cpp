@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "config/schema.h"
+
+#include <array>
+
+#include "base/error.h"
+
+namespace saturate {
+
+namespace {
+
+using enum Setting;
+using enum Level;
+
+// In the order of the enum; info_of() relies on it and a test checks it.
+constexpr SettingInfo kSchema[] = {
+    {batch_size, "batch_size", Kind::whole, 1, 1e7, "32", training, "samples per step and process"},
+    {global_batch_size, "global_batch_size", Kind::whole, 1, 1e9, "", training, "samples per optimizer step over all processes"},
+    {eval_batch_size, "eval_batch_size", Kind::whole, 1, 1e7, "", safe, "samples per evaluation step"},
+    {gradient_accumulation_steps, "gradient_accumulation_steps", Kind::whole, 1, 1e6, "1", numerics, "steps whose gradients are added before one optimizer step"},
+    {num_workers, "num_workers", Kind::whole, 0, 1024, "auto", safe, "loader workers per process; auto follows the measured wait"},
+    {prefetch_factor, "prefetch_factor", Kind::whole, 1, 1024, "2", safe, "batches that each worker keeps ready"},
+    {pin_memory, "pin_memory", Kind::flag, 0, 0, "true", safe, "batches in page-locked memory, so that copies to the GPU are asynchronous"},
+    {persistent_workers, "persistent_workers", Kind::flag, 0, 0, "true", safe, "workers outlive an epoch"},
+    {non_blocking, "non_blocking", Kind::flag, 0, 0, "true", safe, "copies to the GPU do not hold up the host"},
+    {cache, "cache", Kind::word, 0, 0, "off", safe, "decoded samples kept: off, ram or disk"},
+    {precision, "precision", Kind::precision, 0, 0, "auto", numerics, "true, bf16, fp16, none or off; true means the best of the device"},
+    {tf32, "tf32", Kind::flag, 0, 0, "true", numerics, "matrix products of fp32 tensors in TF32 on tensor cores"},
+    {channels_last, "channels_last", Kind::flag, 0, 0, "false", numerics, "image tensors stored pixel by pixel (NHWC)"},
+    {compile, "compile", Kind::compile, 0, 0, "false", numerics, "true, default, reduce-overhead, max-autotune or off"},
+    {compile_mode, "compile_mode", Kind::word, 0, 0, "default", numerics, "how hard the compiler tries"},
+    {cudnn_benchmark, "cudnn_benchmark", Kind::flag, 0, 0, "true", numerics, "convolution algorithms chosen by timing; for constant shapes"},
+    {deterministic, "deterministic", Kind::flag, 0, 0, "false", numerics, "only algorithms that repeat exactly"},
+    {fused_optimizer, "fused_optimizer", Kind::flag, 0, 0, "true", numerics, "one kernel updates all parameters"},
+    {set_to_none, "set_to_none", Kind::flag, 0, 0, "true", safe, "gradients are dropped rather than filled with zeros"},
+    {gradient_checkpointing, "gradient_checkpointing", Kind::flag, 0, 0, "false", numerics, "activations computed again instead of kept: less memory, a third more work"},
+    {optimizer, "optimizer", Kind::word, 0, 0, "adamw", training, "adamw, adam or sgd"},
+    {learning_rate, "learning_rate", Kind::number, 1e-12, 1e3, "", training, "the highest learning rate of the schedule"},
+    {grad_clip, "grad_clip", Kind::number, 0, 1e9, "", training, "longest gradient; longer ones are shortened to it, 0 is off"},
+    {epochs, "epochs", Kind::whole, 0, 1e7, "", training, "passes over the training data"},
+    {log_interval, "log_interval", Kind::whole, 1, 1e9, "50", safe, "steps between two readings of the loss"},
+    {eval_interval, "eval_interval", Kind::whole, 0, 1e9, "1", training, "epochs between two evaluations"},
+    {checkpoint_interval, "checkpoint_interval", Kind::whole, 0, 1e9, "1", training, "epochs between two checkpoints"},
+    {dataset_size, "dataset_size", Kind::whole, 1, 1e13, "", safe, "training samples, where the data itself does not tell"},
+    {seed, "seed", Kind::whole, 0, 9e15, "0", training, "of every random draw"},
+    {job, "job", Kind::word, 0, 0, "", Level::model, "restoration, locator, classifier, sequence or window_cnn"},
+    {data, "data", Kind::word, 0, 0, "", Level::model, "folder or file of the training data"},
+    {base_channels, "base_channels", Kind::whole, 1, 65536, "", Level::model, "channels of the first layer"},
+    {num_blocks, "num_blocks", Kind::whole, 1, 4096, "", Level::model, "residual blocks"},
+    {patch_size, "patch_size", Kind::whole, 1, 65536, "", Level::model, "side of the square patch cut from an image, in pixels"},
+    {image_size, "image_size", Kind::size, 1, 65536, "", Level::model, "side of an image in pixels, or [width, height]"},
+    {hidden_size, "hidden_size", Kind::whole, 1, 1e6, "", Level::model, "width of the recurrent layers"},
+    {num_layers, "num_layers", Kind::whole, 1, 10000, "", Level::model, "layers"},
+    {num_features, "num_features", Kind::whole, 1, 1e7, "", Level::model, "columns of a table that are used"},
+    {num_classes, "num_classes", Kind::whole, 1, 1e8, "", Level::model, "classes to tell apart"},
+    {sequence_length, "sequence_length", Kind::size, 1, 1e8, "", Level::model, "steps in a sequence"},
+    {window_size, "window_size", Kind::whole, 1, 1e8, "", Level::model, "rows in a window"},
+    {use_perceptual, "use_perceptual", Kind::flag, 0, 0, "false", Level::model, "a second network judges the picture; costs its forward pass"},
+};
+
+}  // namespace
+
+std::string_view level_name(Level level) {
+    constexpr std::string_view kNames[] = {"safe", "numerics", "training", "model"};
+    return kNames[static_cast<int>(level)];
+}
+
+std::span<const SettingInfo> schema() { return kSchema; }
+
+const SettingInfo& info_of(Setting setting) {
+    const SettingInfo& info = kSchema[static_cast<std::size_t>(setting)];
+    SATURATE_CHECK(info.id == setting, "the schema is in the order of the enum");
+    return info;
+}
+
+const SettingInfo* find_setting(std::string_view canonical_name) {
+    for (const SettingInfo& info : kSchema) {
+        if (info.name == canonical_name) return &info;
+    }
+    return nullptr;
+}
+
+}  // namespace saturate

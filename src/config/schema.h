@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// The one table of settings: name, kind, range, default, level and help. The reader checks values with it,
+// optimize writes by it, and the settings page of the docs is made from it, so they cannot disagree.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+namespace saturate {
+
+// How much a change of a setting may change. Each level includes those before it.
+enum class Level { safe, numerics, training, model };
+[[nodiscard]] std::string_view level_name(Level level);
+
+enum class Kind { whole, number, flag, precision, compile, word, size };
+
+enum class Setting {
+    // loader
+    batch_size,
+    global_batch_size,
+    eval_batch_size,
+    gradient_accumulation_steps,
+    num_workers,
+    prefetch_factor,
+    pin_memory,
+    persistent_workers,
+    non_blocking,
+    cache,
+    // arithmetic
+    precision,
+    tf32,
+    channels_last,
+    compile,
+    compile_mode,
+    cudnn_benchmark,
+    deterministic,
+    fused_optimizer,
+    set_to_none,
+    gradient_checkpointing,
+    // training
+    optimizer,
+    learning_rate,
+    grad_clip,
+    epochs,
+    log_interval,
+    eval_interval,
+    checkpoint_interval,
+    dataset_size,
+    seed,
+    // model and data
+    job,
+    data,
+    base_channels,
+    num_blocks,
+    patch_size,
+    image_size,
+    hidden_size,
+    num_layers,
+    num_features,
+    num_classes,
+    sequence_length,
+    window_size,
+    use_perceptual,
+};
+
+struct SettingInfo {
+    Setting id;
+    std::string_view name;  // canonical
+    Kind kind;
+    double least = 0;  // of a whole or number
+    double most = 0;
+    std::string_view default_text;  // empty: none
+    Level level;
+    std::string_view help;
+};
+
+[[nodiscard]] std::span<const SettingInfo> schema();
+[[nodiscard]] const SettingInfo& info_of(Setting setting);
+[[nodiscard]] const SettingInfo* find_setting(std::string_view canonical_name);
+
+}  // namespace saturate

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// A configuration's settings, whatever its dialect calls them: checked, typed, each with its place.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "config/dialect.h"
+#include "config/document.h"
+#include "probe/gpu_table.h"
+
+namespace saturate {
+
+// One setting as the file has it.
+struct Value {
+    Setting setting;
+    Convention convention = Convention::none;
+    KeyPath path;
+    std::size_t prefix = 0;  // keys of the path before the dialect's own name begins
+    Place place;       // of the value
+    std::string text;  // as in the file, without quotes
+    bool quoted = false;
+    bool left_alone = false;  // auto, null, ${...}, a unit we do not convert: not ours to change
+    std::vector<double> numbers;      // of a whole, number or size
+    std::optional<bool> flag;         // of a flag, and of compile
+    std::optional<Precision> precision;  // of a precision that names its type; fp32 for off
+};
+
+// What a file asks of mixed precision, its keys taken together.
+struct PrecisionWish {
+    bool on = false;
+    std::optional<Precision> type;  // absent: on, the type left to the framework
+};
+
+// Something that cannot be meant, or has no effect. Not an error: the file still works, worse than it could.
+struct Warning {
+    Place where;
+    std::string what;
+    std::string fix;
+};
+
+class Settings {
+  public:
+    // Throws UserError with every value that is out of range or of the wrong kind, and with unknown keys
+    // when the file is ours.
+    static Settings read(const Document& document);
+
+    [[nodiscard]] const Dialect& dialect() const { return *dialect_; }
+    [[nodiscard]] bool upper_case() const { return upper_case_; }  // BATCH_SIZE rather than batch_size
+    [[nodiscard]] const std::vector<Value>& values() const { return values_; }
+    [[nodiscard]] const std::vector<Warning>& warnings() const { return warnings_; }
+
+    // The value that counts for a setting, or null.
+    [[nodiscard]] const Value* get(Setting setting) const;
+    [[nodiscard]] std::optional<double> number(Setting setting) const;
+    [[nodiscard]] std::optional<bool> flag(Setting setting) const;
+    [[nodiscard]] std::string word(Setting setting) const;  // lower case; empty when absent
+    [[nodiscard]] std::optional<PrecisionWish> precision() const;
+
+  private:
+    const Dialect* dialect_ = nullptr;
+    bool upper_case_ = false;
+    std::vector<Value> values_;
+    std::vector<Warning> warnings_;
+};
+
+}  // namespace saturate
