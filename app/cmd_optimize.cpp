@@ -34,7 +34,7 @@ struct Aim {
 [[noreturn]] void throw_unknown_gpu(const std::string& name) {
     std::vector<std::string> names{"cpu"};
     for (const GpuFacts& facts : gpu_table()) names.push_back(facts.name);
-    Problem problem{.found = fmt::format("no GPU {} in the table", quoted(name)), .expected = join(names, ", ")};
+    Problem problem{.found = fmt::format("no GPU {} in the table", saturate::quoted(name)), .expected = join(names, ", ")};
     if (auto meant = closest(name, names)) problem.fix = fmt::format("--gpu \"{}\"", *meant);
     throw UserError(problem);
 }
@@ -59,7 +59,7 @@ std::optional<GpuFacts> choose_gpu(const Arguments& arguments, const GpuSurvey& 
     const GpuIdentity& gpu = survey.driver->gpus[0];
     auto match = match_gpu(gpu.name, gpu.capability, memory ? memory : gpu.memory_total_bytes);
     if (!match) {
-        throw MachineError({.found = fmt::format("the GPU {} is not in the table, nor any like it", quoted(gpu.name)),
+        throw MachineError({.found = fmt::format("the GPU {} is not in the table, nor any like it", saturate::quoted(gpu.name)),
                             .expected = "a GPU of capability 6.1 or newer",
                             .fix = "name one that is like it with --gpu"});
     }
@@ -106,7 +106,7 @@ Level level_of(const Arguments& arguments) {
 fs::path output_path(const Arguments& arguments, const fs::path& input) {
     if (arguments.has("--in-place")) {
         if (arguments.has("--output")) {
-            throw UserError({.found = "--in-place and --output together", .expected = "one of the two"});
+            throw UserError(Problem{.found = "--in-place and --output together", .expected = "one of the two"});
         }
         return input;
     }

@@ -142,7 +142,7 @@ void workers(Advisor& a) {
     std::optional<double> now = a.settings.number(num_workers);
     std::string per = a.target.gpus > 1 ? fmt::format("{} cores per GPU process", cores) : fmt::format("{} cores", cores);
     if (a.target.workers) {
-        a.want(num_workers, *a.target.workers, {.reason = "as asked for with --workers"});
+        a.want(num_workers, static_cast<double>(*a.target.workers), {.reason = "as asked for with --workers"});
     } else if (value && now && *now > cores) {
         a.warn(*value, fmt::format("{:.0f} workers share {}: they take time from each other and from the training process", *now, per),
                fmt::format("{}: {:.0f}", value->path.back(), wanted));
