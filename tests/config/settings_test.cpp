@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "config/settings.h"
+
+#include <gtest/gtest.h>
+
+namespace saturate {
+namespace {
+
+Settings read(const std::string& text) { return Settings::read(Document::parse(text, "c.yaml")); }
+
+std::string error_of(const std::string& text) {
+    try {
+        read(text);
+    } catch (const UserError& error) {
+        return error.what();
+    }
+    return "";
+}
+
+std::string precision_of(const std::string& text) {
+    auto wish = read(text).precision();
+    if (!wish) return "unset";
+    if (!wish->on) return "off";
+    return wish->type ? std::string(precision_name(*wish->type)) : "on";
+}
+
+TEST(SettingsTest, ReadsPrecisionAsItIsMeant) {
+    EXPECT_EQ(precision_of("amp: true\n"), "on");
+    EXPECT_EQ(precision_of("amp: \"true\"\n"), "on");
+    EXPECT_EQ(precision_of("precision: bf16\n"), "bf16");
+    EXPECT_EQ(precision_of("precision: fp16\n"), "fp16");
+    EXPECT_EQ(precision_of("precision: none\n"), "off");
+    EXPECT_EQ(precision_of("use_mixed_precision: off\n"), "off");
+    EXPECT_EQ(precision_of("batch_size: 2\n"), "unset");
+    EXPECT_EQ(precision_of("output_dir: o\nper_device_train_batch_size: 1\nfp16: true\nbf16: false\n"), "fp16");
+    EXPECT_EQ(precision_of("trainer: {accelerator: gpu, strategy: auto, precision: bf16-mixed}\n"), "bf16");
+    EXPECT_EQ(precision_of("trainer: {accelerator: gpu, strategy: auto, precision: 32-true}\n"), "off");
+    EXPECT_EQ(precision_of("workers: 4\nopt: sgd\namp: false\namp_dtype: bfloat16\nreprob: 0.2\n"), "off");
+    EXPECT_EQ(precision_of("workers: 4\nopt: sgd\namp: true\namp_dtype: bfloat16\nreprob: 0.2\n"), "bf16");
+    EXPECT_EQ(precision_of("max_seq_len: 8\nglobal_train_batch_size: 8\nprecision: amp_bf16\n"), "bf16");
+    EXPECT_EQ(precision_of("optim_wrapper: {type: AmpOptimWrapper, dtype: float16}\ntrain_cfg: {max_epochs: 2}\n"), "fp16");
+}
+
+TEST(SettingsTest, TellsEveryMistakeWithItsPlace) {
+    EXPECT_EQ(error_of("train:\n  batch_size: -4\n  num_workers: many\n  lr: .nan\n  pin_memory: perhaps\n  amp: fp8x\n"),
+              "error: c.yaml:2:15: train.batch_size is \"-4\"\n"
+              "  expected: a whole number from 1 to 10000000\n"
+              "  fix:      batch_size: 32\n"
+              "error: c.yaml:3:16: train.num_workers is \"many\"\n"
+              "  expected: a whole number from 0 to 1024\n"
+              "  fix:      num_workers: auto\n"
+              "error: c.yaml:4:7: train.lr is \".nan\"\n"
+              "  expected: a number from 1e-12 to 1000\n"
+              "error: c.yaml:5:15: train.pin_memory is \"perhaps\"\n"
+              "  expected: true or false\n"
+              "  fix:      pin_memory: true\n"
+              "error: c.yaml:6:8: train.amp is \"fp8x\"\n"
+              "  expected: true, bf16, fp16, none or off\n"
+              "  fix:      amp: bf16");
+    EXPECT_EQ(error_of("batch_size: 1e300\n"),
+              "error: c.yaml:1:13: batch_size is \"1e300\"\n"
+              "  expected: a whole number from 1 to 10000000\n"
+              "  fix:      batch_size: 32");
+    EXPECT_EQ(error_of("batch_size: 3.5\n").substr(0, 44), "error: c.yaml:1:13: batch_size is \"3.5\"\n  exp");
+    EXPECT_EQ(error_of("batch_size: inf\n").substr(0, 40), "error: c.yaml:1:13: batch_size is \"inf\"\n");
+}
+
+TEST(SettingsTest, SuggestsForUnknownKeysInOurFilesOnly) {
+    EXPECT_EQ(error_of("job: sequence\ntrain:\n  batch_sise: 8\n"),
+              "error: c.yaml:3:3: no setting \"batch_sise\"\n"
+              "  expected: a name of docs/settings.md\n"
+              "  fix:      did you mean batch_size?");
+    EXPECT_EQ(error_of("batch_sise: 8\nsome: {thing: 1}\n"), "");
+}
+
+TEST(SettingsTest, LeavesOpenValuesAlone) {
+    Settings settings = read("batch_size: auto\nnum_workers: ${oc.env:WORKERS}\nlr: null\nhidden_size: [64, 128]\n");
+    EXPECT_TRUE(settings.get(Setting::batch_size)->left_alone);
+    EXPECT_TRUE(settings.get(Setting::num_workers)->left_alone);
+    EXPECT_TRUE(settings.get(Setting::learning_rate)->left_alone);
+    EXPECT_EQ(settings.get(Setting::hidden_size), nullptr);
+}
+
+TEST(SettingsTest, LeavesCountsOfTokensAndUnitsAlone) {
+    Settings titan = read("training:\n  num_tokens_per_microbatch_per_dp_rank: 8192\n  gc_freq: 50\n");
+    EXPECT_TRUE(titan.get(Setting::batch_size)->left_alone);
+    Settings foundry = read("max_seq_len: 8\nglobal_train_batch_size: 8\neval_interval: 2000ba\n");
+    EXPECT_TRUE(foundry.get(Setting::eval_interval)->left_alone);
+    Settings yolo = read("batch: -1\nimgsz: 640\nnbs: 64\nlr0: 0.01\n");
+    EXPECT_TRUE(yolo.get(Setting::batch_size)->left_alone);
+}
+
+TEST(SettingsTest, NoticesCapitals) {
+    Settings settings = read("BATCH_SIZE: 128\nNUM_WORKERS: 4\n");
+    EXPECT_TRUE(settings.upper_case());
+    EXPECT_EQ(settings.number(Setting::batch_size), 128);
+}
+
+TEST(SettingsTest, WarnsOfATruthValueThatIsAWord) {
+    Settings settings = read("pin_memory: \"false\"\n");
+    ASSERT_EQ(settings.warnings().size(), 1u);
+    EXPECT_EQ(settings.warnings()[0].what,
+              "pin_memory is \"false\", a word and not a truth value: a program that tests it finds it true whatever it says");
+}
+
+}  // namespace
+}  // namespace saturate
