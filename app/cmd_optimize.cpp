@@ -34,7 +34,8 @@ struct Aim {
 [[noreturn]] void throw_unknown_gpu(const std::string& name) {
     std::vector<std::string> names{"cpu"};
     for (const GpuFacts& facts : gpu_table()) names.push_back(facts.name);
-    Problem problem{.found = fmt::format("no GPU {} in the table", saturate::quoted(name)), .expected = join(names, ", ")};
+    Problem problem{.found = fmt::format("no GPU {} in the table", saturate::quoted(name)),
+                    .expected = join(names, ", ")};
     if (auto meant = closest(name, names)) problem.fix = fmt::format("--gpu \"{}\"", *meant);
     throw UserError(problem);
 }
@@ -46,7 +47,8 @@ std::optional<std::uint64_t> gigabytes(const Arguments& arguments, std::string_v
 }
 
 // The GPU named, or the first of this machine.
-std::optional<GpuFacts> choose_gpu(const Arguments& arguments, const GpuSurvey& survey, std::string& how) {
+std::optional<GpuFacts> choose_gpu(const Arguments& arguments, const GpuSurvey& survey,
+                                   std::string& how) {
     auto memory = gigabytes(arguments, "--gpu-memory");
     if (auto name = arguments.text("--gpu")) {
         if (lower(*name) == "cpu") return std::nullopt;
@@ -59,7 +61,8 @@ std::optional<GpuFacts> choose_gpu(const Arguments& arguments, const GpuSurvey& 
     const GpuIdentity& gpu = survey.driver->gpus[0];
     auto match = match_gpu(gpu.name, gpu.capability, memory ? memory : gpu.memory_total_bytes);
     if (!match) {
-        throw MachineError({.found = fmt::format("the GPU {} is not in the table, nor any like it", saturate::quoted(gpu.name)),
+        throw MachineError({.found = fmt::format("the GPU {} is not in the table, nor any like it",
+                                                 saturate::quoted(gpu.name)),
                             .expected = "a GPU of capability 6.1 or newer",
                             .fix = "name one that is like it with --gpu"});
     }
@@ -77,18 +80,28 @@ Aim choose_target(const Arguments& arguments) {
     int found = survey.driver ? static_cast<int>(survey.driver->gpus.size()) : 1;
     target.gpus = static_cast<int>(arguments.whole("--gpus", 1, 100000).value_or(1));
     CpuFacts cpu = probe_cpu();
-    target.cores = static_cast<int>(arguments.whole("--cores", 1, 100000).value_or(elsewhere ? kAssumedCores * target.gpus : cpu.cores_usable));
+    target.cores =
+        static_cast<int>(arguments.whole("--cores", 1, 100000)
+                             .value_or(elsewhere ? kAssumedCores * target.gpus : cpu.cores_usable));
     target.memory_bytes = gigabytes(arguments, "--memory").value_or(probe_memory().usable_bytes());
     target.cpu_has_bf16 = cpu.has("avx512_bf16") || cpu.has("amx_bf16") || cpu.has("bf16");
-    if (auto workers = arguments.whole("--workers", 0, 1024)) target.workers = static_cast<int>(*workers);
-    if (auto samples = arguments.whole("--dataset-size", 1, 1L << 60)) target.dataset_size = static_cast<double>(*samples);
+    if (auto workers = arguments.whole("--workers", 0, 1024))
+        target.workers = static_cast<int>(*workers);
+    if (auto samples = arguments.whole("--dataset-size", 1, 1L << 60))
+        target.dataset_size = static_cast<double>(*samples);
 
     if (target.gpu) {
-        aim.text = fmt::format("{}{}, {}", target.gpus > 1 ? fmt::format("{} x ", target.gpus) : "", target.gpu->name, bytes_text(target.gpu->memory_bytes));
+        aim.text = fmt::format("{}{}, {}", target.gpus > 1 ? fmt::format("{} x ", target.gpus) : "",
+                               target.gpu->name, bytes_text(target.gpu->memory_bytes));
         if (!how.empty()) aim.text += fmt::format(" ({})", how);
-        if (!elsewhere && found > target.gpus) aim.text += fmt::format(" (1 of {}; --gpus {} if the job uses all)", found, found);
+        if (!elsewhere && found > target.gpus)
+            aim.text += fmt::format(" (1 of {}; --gpus {} if the job uses all)", found, found);
     } else {
-        aim.text = arguments.has("--gpu") ? "the CPU" : fmt::format("the CPU, as there is no GPU here ({}); --gpu \"RTX 4090\" names one elsewhere", survey.absent_because);
+        aim.text = arguments.has("--gpu") ? "the CPU"
+                                          : fmt::format(
+                                                "the CPU, as there is no GPU here ({}); --gpu "
+                                                "\"RTX 4090\" names one elsewhere",
+                                                survey.absent_because);
     }
     aim.text += fmt::format("; {} cores", target.cores);
     if (elsewhere && !arguments.has("--cores")) aim.text += " (assumed; --cores N)";
@@ -106,11 +119,13 @@ Level level_of(const Arguments& arguments) {
 fs::path output_path(const Arguments& arguments, const fs::path& input) {
     if (arguments.has("--in-place")) {
         if (arguments.has("--output")) {
-            throw UserError(Problem{.found = "--in-place and --output together", .expected = "one of the two"});
+            throw UserError(
+                Problem{.found = "--in-place and --output together", .expected = "one of the two"});
         }
         return input;
     }
-    fs::path output = input.parent_path() / (input.stem().string() + "_gpu_optimized" + input.extension().string());
+    fs::path output = input.parent_path() /
+                      (input.stem().string() + "_gpu_optimized" + input.extension().string());
     if (auto named = arguments.text("--output")) output = *named;
     std::error_code ignored;
     if (fs::equivalent(input, output, ignored)) {
@@ -122,7 +137,8 @@ fs::path output_path(const Arguments& arguments, const fs::path& input) {
     return output;
 }
 
-// The first of name.bak, name.bak.1, ... that is not there yet: a backup is never lost to a second run.
+// The first of name.bak, name.bak.1, ... that is not there yet: a backup is never lost to a second
+// run.
 fs::path backup_path(const fs::path& input) {
     fs::path path = input.string() + ".bak";
     for (int i = 1; fs::exists(path); ++i) path = fmt::format("{}.bak.{}", input.string(), i);
@@ -131,12 +147,15 @@ fs::path backup_path(const fs::path& input) {
 
 std::string shown(const std::string& text) { return text.empty() ? "-" : text; }
 
-std::string as_text(const Document& document, const Settings& settings, const Aim& aim, const Advice& advice) {
-    std::string out = fmt::format("{} ({}) for {}\n", document.file(), settings.dialect().name, aim.text);
+std::string as_text(const Document& document, const Settings& settings, const Aim& aim,
+                    const Advice& advice) {
+    std::string out =
+        fmt::format("{} ({}) for {}\n", document.file(), settings.dialect().name, aim.text);
     if (!advice.changes.empty()) {
         TextTable table({"setting", "before", "after", "level", "why, and what to expect"});
         for (const Change& change : advice.changes) {
-            table.add({path_text(change.edit.path), shown(change.before), shown(change.after), std::string(level_name(change.level)), change.reason});
+            table.add({path_text(change.edit.path), shown(change.before), shown(change.after),
+                       std::string(level_name(change.level)), change.reason});
             if (!change.effect.empty()) table.add_below(4, "-> " + change.effect);
         }
         out += "\n" + table.text();
@@ -151,7 +170,8 @@ std::string as_text(const Document& document, const Settings& settings, const Ai
     return out + "\n";
 }
 
-Json as_json(const Document& document, const Settings& settings, const Aim& aim, const Advice& advice, const std::string& output) {
+Json as_json(const Document& document, const Settings& settings, const Aim& aim,
+             const Advice& advice, const std::string& output) {
     Json changes = Json::array(), warnings = Json::array();
     for (const Change& change : advice.changes) {
         changes.add(Json::object({{"key", path_text(change.edit.path)},
@@ -163,7 +183,10 @@ Json as_json(const Document& document, const Settings& settings, const Aim& aim,
                                   {"effect", change.effect}}));
     }
     for (const Warning& warning : advice.warnings) {
-        warnings.add(Json::object({{"line", warning.where.line}, {"column", warning.where.column}, {"what", warning.what}, {"fix", warning.fix}}));
+        warnings.add(Json::object({{"line", warning.where.line},
+                                   {"column", warning.where.column},
+                                   {"what", warning.what},
+                                   {"fix", warning.fix}}));
     }
     const auto& gpu = aim.target.gpu;
     return Json::object({{"schema", 1},
@@ -201,14 +224,19 @@ int cmd_optimize(const Arguments& arguments) {
     if (writes) write_file_whole(output, text);
 
     if (arguments.has("--json")) {
-        fmt::print("{}\n", as_json(document, settings, aim, advice, writes ? output.string() : "").pretty());
+        fmt::print(
+            "{}\n",
+            as_json(document, settings, aim, advice, writes ? output.string() : "").pretty());
         return kDone;
     }
     fmt::print("{}", as_text(document, settings, aim, advice));
     if (writes) {
-        fmt::print("{} changes written to {}{}\n", edits.size(), output.string(), backup.empty() ? "" : fmt::format("; the old file is {}", backup.string()));
+        fmt::print("{} changes written to {}{}\n", edits.size(), output.string(),
+                   backup.empty() ? "" : fmt::format("; the old file is {}", backup.string()));
     } else {
-        fmt::print("{}\n", edits.empty() ? "Nothing to change." : fmt::format("{} changes; nothing written (--dry-run)", edits.size()));
+        fmt::print("{}\n", edits.empty() ? "Nothing to change."
+                                         : fmt::format("{} changes; nothing written (--dry-run)",
+                                                       edits.size()));
     }
     return kDone;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// From settings and a machine to the changes that would keep its device busy, each with its reason. Nothing
-// here is measured; what only a measurement can tell is said to be so.
+// From settings and a machine to the changes that would keep its device busy, each with its reason.
+// Nothing here is measured; what only a measurement can tell is said to be so.
 #pragma once
 
 #include <cstdint>
@@ -41,10 +41,12 @@ struct Change {
 
 struct Advice {
     std::vector<Change> changes;
-    std::vector<Warning> warnings;   // contradictions and settings without effect, as the file stands
+    std::vector<Warning>
+        warnings;  // contradictions and settings without effect, as the file stands
     std::vector<std::string> notes;  // what was left alone and why
 };
 
-[[nodiscard]] Advice advise(const Document& document, const Settings& settings, const Target& target, Level level);
+[[nodiscard]] Advice advise(const Document& document, const Settings& settings,
+                            const Target& target, Level level);
 
 }  // namespace saturate

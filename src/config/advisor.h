@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The notebook of the rules in advise.cpp: they say what they want and why; it knows how the file's dialect
-// writes that, whether it stands there already, and where a missing key belongs.
+// The notebook of the rules in advise.cpp: they say what they want and why; it knows how the file's
+// dialect writes that, whether it stands there already, and where a missing key belongs.
 #pragma once
 
 #include <map>
@@ -28,8 +28,9 @@ class Advisor {
     const Level level;
     std::optional<ModelShape> shape;  // as it will be after the changes so far
 
-    // Propose a value. Nothing happens when it is there already, when the file leaves it open (auto), when
-    // the dialect has no name for it, or when its level is above the one allowed (which is counted).
+    // Propose a value. Nothing happens when it is there already, when the file leaves it open
+    // (auto), when the dialect has no name for it, or when its level is above the one allowed
+    // (which is counted).
     void want(Setting setting, bool value, const Because& because);
     void want(Setting setting, double value, const Because& because);
     void want_precision(Precision precision, const Because& because);
@@ -46,10 +47,14 @@ class Advisor {
     [[nodiscard]] Advice take();
 
   private:
-    void propose(Setting setting, const Value* value, const Alias& alias, const std::string& text, const Because& because);
-    [[nodiscard]] std::optional<Edit> place_new(Setting setting, const Alias& alias, const std::string& text) const;
+    void propose(Setting setting, const Value* value, const Alias& alias, const std::string& text,
+                 const Because& because);
+    [[nodiscard]] KeyPath own_parent(const Alias& alias) const;
+    [[nodiscard]] std::optional<Edit> place_new(Setting setting, const Alias& alias,
+                                                const std::string& text) const;
     [[nodiscard]] std::string word(const std::string& text, bool quoted) const;
-    [[nodiscard]] std::string flag_text(Convention convention, const Value* value, bool wanted) const;
+    [[nodiscard]] std::string flag_text(Convention convention, const Value* value,
+                                        bool wanted) const;
 
     Advice advice_;
     std::map<Setting, double> numbers_;

@@ -60,7 +60,8 @@ std::vector<Alias> canonical_aliases() {
     for (const SettingInfo& info : schema()) {
         Convention convention = none;
         if (info.id == Setting::precision) convention = word;
-        if (info.id == Setting::eval_interval || info.id == Setting::checkpoint_interval) convention = epochs;
+        if (info.id == Setting::eval_interval || info.id == Setting::checkpoint_interval)
+            convention = epochs;
         out.push_back({info.id, {std::string(info.name)}, convention});
     }
     return out;
@@ -95,18 +96,20 @@ bool same_key(const std::string& a, const std::string& b, bool ignore_case) {
 
 // Sections whose batch size and workers are not those of training.
 bool is_side_section(const std::string& key) {
-    static const char* kSides[] = {"val_", "valid", "eval", "test", "infer", "predict", "serving", "export"};
+    static const char* kSides[] = {"val_",  "valid",   "eval",    "test",
+                                   "infer", "predict", "serving", "export"};
     std::string name = lower(key);
-    return name == "val" || std::ranges::any_of(kSides, [&](const char* side) { return name.starts_with(side); });
+    return name == "val" ||
+           std::ranges::any_of(kSides, [&](const char* side) { return name.starts_with(side); });
 }
 
-const Node* follow(const Document& document, const Node& map, std::span<const std::string> keys, bool ignore_case,
-                   KeyPath& path, const Member*& last) {
+const Node* follow(const Document& document, const Node& map, std::span<const std::string> keys,
+                   bool ignore_case, KeyPath& path, const Member*& last) {
     const Node* node = &map;
     for (const std::string& key : keys) {
         const Node* inside = document.resolve(*node);
-        auto member = std::ranges::find_if(inside->members,
-                                           [&](const Member& m) { return same_key(m.key, key, ignore_case); });
+        auto member = std::ranges::find_if(
+            inside->members, [&](const Member& m) { return same_key(m.key, key, ignore_case); });
         if (member == inside->members.end()) return nullptr;
         path.push_back(member->key);
         last = &*member;
@@ -115,8 +118,8 @@ const Node* follow(const Document& document, const Node& map, std::span<const st
     return node;
 }
 
-void collect(const Document& document, const Node& map, const Alias& alias, bool ignore_case, int depth,
-             const KeyPath& prefix, std::vector<Found>& out) {
+void collect(const Document& document, const Node& map, const Alias& alias, bool ignore_case,
+             int depth, const KeyPath& prefix, std::vector<Found>& out) {
     KeyPath path = prefix;
     const Member* member = nullptr;
     if (const Node* node = follow(document, map, alias.key, ignore_case, path, member)) {
@@ -137,8 +140,9 @@ void collect(const Document& document, const Node& map, const Alias& alias, bool
 double weight_of(const KeyPath& key) {
     int users = 0;
     for (const Dialect& dialect : dialects()) {
-        bool uses = std::ranges::any_of(dialect.aliases, [&](const Alias& a) { return a.key == key; }) ||
-                    std::ranges::find(dialect.markers, key) != dialect.markers.end();
+        bool uses =
+            std::ranges::any_of(dialect.aliases, [&](const Alias& a) { return a.key == key; }) ||
+            std::ranges::find(dialect.markers, key) != dialect.markers.end();
         users += uses ? 1 : 0;
     }
     return users <= 1 ? 1.0 : 0.2 / users;
@@ -160,7 +164,8 @@ std::vector<Found> find_alias(const Document& document, const Alias& alias, bool
     std::vector<Found> out;
     collect(document, document.root(), alias, ignore_case, 0, {}, out);
     auto rank = [](const Found& found) {
-        bool in_training = std::ranges::any_of(found.path, [](const std::string& key) { return lower(key).starts_with("train"); });
+        bool in_training = std::ranges::any_of(
+            found.path, [](const std::string& key) { return lower(key).starts_with("train"); });
         return std::pair(in_training ? 0 : 1, found.path.size());
     };
     std::ranges::stable_sort(out, {}, rank);
@@ -171,7 +176,8 @@ const Dialect& recognise_dialect(const Document& document) {
     std::span<const Dialect> all = dialects();
     const Node* job = document.find({"job"});
     static const char* kJobs[] = {"restoration", "locator", "classifier", "sequence", "window_cnn"};
-    if (job && std::ranges::any_of(kJobs, [&](const char* name) { return job->text == name; })) return all[0];
+    if (job && std::ranges::any_of(kJobs, [&](const char* name) { return job->text == name; }))
+        return all[0];
 
     const Dialect* best = &all[1];
     double best_score = 1.0;  // a framework must show at least two keys, one of them its own
@@ -182,7 +188,8 @@ const Dialect& recognise_dialect(const Document& document) {
         std::ranges::sort(keys);
         keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
         for (const KeyPath& key : keys) {
-            if (!find_alias(document, {Setting::batch_size, key}, false).empty()) score += weight_of(key);
+            if (!find_alias(document, {Setting::batch_size, key}, false).empty())
+                score += weight_of(key);
         }
         if (score > best_score) {
             best_score = score;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The names that frameworks give to the settings of the schema (src/config/aliases.csv), and which of these
-// dialects a file is written in.
+// The names that frameworks give to the settings of the schema (src/config/aliases.csv), and which
+// of these dialects a file is written in.
 #pragma once
 
 #include <optional>
@@ -17,30 +17,30 @@ namespace saturate {
 // How a value is meant where its name alone does not tell.
 enum class Convention {
     none,
-    epochs,          // an interval in epochs
-    steps,           // an interval in optimizer steps
-    by_epoch,        // in epochs or steps, as another key says: left alone
-    unit_text,       // "2000ba": left alone
-    tokens,          // a batch counted in tokens: left alone
-    total,           // a batch over all GPUs
-    nominal,         // ultralytics accumulates up to it
-    ultralytics,     // a batch; -1 and fractions choose by themselves
-    per_rank,        // workers of each process
-    self_scaling,    // a learning rate that the framework scales with the batch
-    boolean,         // mixed precision on or off, the type chosen by the framework
-    boolean_bf16,    // one of two exclusive switches
-    boolean_fp16,    //
-    word,            // bf16, fp16, none
-    no_word,         // bf16, fp16, no
-    lightning,       // bf16-mixed, 16-mixed, 32-true
-    amp_word,        // amp_bf16, amp_fp16, fp32
-    torch_dtype,     // bfloat16, float16, float32
-    amp_wrapper,     // AmpOptimWrapper, OptimWrapper
-    hf_optim,        // adamw_torch_fused
-    word_fused,      // fused, for-loop, foreach
-    word_mode,       // none, selective, full
-    timm_compile,    // a backend's name
-    dynamo,          // a backend's name in capitals
+    epochs,        // an interval in epochs
+    steps,         // an interval in optimizer steps
+    by_epoch,      // in epochs or steps, as another key says: left alone
+    unit_text,     // "2000ba": left alone
+    tokens,        // a batch counted in tokens: left alone
+    total,         // a batch over all GPUs
+    nominal,       // ultralytics accumulates up to it
+    ultralytics,   // a batch; -1 and fractions choose by themselves
+    per_rank,      // workers of each process
+    self_scaling,  // a learning rate that the framework scales with the batch
+    boolean,       // mixed precision on or off, the type chosen by the framework
+    boolean_bf16,  // one of two exclusive switches
+    boolean_fp16,  //
+    word,          // bf16, fp16, none
+    no_word,       // bf16, fp16, no
+    lightning,     // bf16-mixed, 16-mixed, 32-true
+    amp_word,      // amp_bf16, amp_fp16, fp32
+    torch_dtype,   // bfloat16, float16, float32
+    amp_wrapper,   // AmpOptimWrapper, OptimWrapper
+    hf_optim,      // adamw_torch_fused
+    word_fused,    // fused, for-loop, foreach
+    word_mode,     // none, selective, full
+    timm_compile,  // a backend's name
+    dynamo,        // a backend's name in capitals
 };
 
 struct Alias {
@@ -52,7 +52,8 @@ struct Alias {
 struct Dialect {
     std::string name;            // "hf_trainer"; "saturate" is ours, "plain" a hand-written loop's
     std::vector<Alias> aliases;  // in order of preference
-    std::vector<KeyPath> markers;  // keys that say nothing about a setting but give the dialect away
+    std::vector<KeyPath>
+        markers;  // keys that say nothing about a setting but give the dialect away
 
     [[nodiscard]] bool is_ours() const { return name == "saturate"; }
     // The first name that the dialect has for a setting, or null.
@@ -61,17 +62,19 @@ struct Dialect {
 
 [[nodiscard]] std::span<const Dialect> dialects();
 
-// The dialect whose own keys the file has most of; plain when no framework's show. A file with a top-level
-// key `job` that names one of our jobs is ours.
+// The dialect whose own keys the file has most of; plain when no framework's show. A file with a
+// top-level key `job` that names one of our jobs is ours.
 [[nodiscard]] const Dialect& recognise_dialect(const Document& document);
 
 // Where an alias stands in a document: at its own path, or below other keys ("train.batch_size" for
-// "batch_size"), except below keys of validation and test. Several places come in order of preference.
+// "batch_size"), except below keys of validation and test. Several places come in order of
+// preference.
 struct Found {
     KeyPath path;
     const Node* node = nullptr;
     const Member* member = nullptr;
 };
-[[nodiscard]] std::vector<Found> find_alias(const Document& document, const Alias& alias, bool ignore_case);
+[[nodiscard]] std::vector<Found> find_alias(const Document& document, const Alias& alias,
+                                            bool ignore_case);
 
 }  // namespace saturate

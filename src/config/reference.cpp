@@ -12,13 +12,20 @@ namespace {
 
 std::string value_text(const SettingInfo& info) {
     switch (info.kind) {
-        case Kind::whole: return fmt::format("whole number, {} to {}", info.least, info.most);
-        case Kind::number: return fmt::format("number, {} to {}", info.least, info.most);
-        case Kind::flag: return "true or false";
-        case Kind::precision: return "true, bf16, fp16, none, off";
-        case Kind::compile: return "true, false or a mode";
-        case Kind::size: return "whole number, or a list";
-        case Kind::word: break;
+        case Kind::whole:
+            return fmt::format("whole number, {} to {}", info.least, info.most);
+        case Kind::number:
+            return fmt::format("number, {} to {}", info.least, info.most);
+        case Kind::flag:
+            return "true or false";
+        case Kind::precision:
+            return "true, bf16, fp16, none, off";
+        case Kind::compile:
+            return "true, false or a mode";
+        case Kind::size:
+            return "whole number, or a list";
+        case Kind::word:
+            break;
     }
     return "word";
 }
@@ -26,7 +33,8 @@ std::string value_text(const SettingInfo& info) {
 std::string names_in(const Dialect& dialect, Setting setting) {
     std::string out;
     for (const Alias& alias : dialect.aliases) {
-        if (alias.setting == setting) out += fmt::format("{}`{}`", out.empty() ? "" : ", ", path_text(alias.key));
+        if (alias.setting == setting)
+            out += fmt::format("{}`{}`", out.empty() ? "" : ", ", path_text(alias.key));
     }
     return out;
 }
@@ -36,17 +44,24 @@ std::string names_in(const Dialect& dialect, Setting setting) {
 std::string settings_reference() {
     std::string out =
         "# Settings\n\n"
-        "Made from the schema (`src/config/schema.cpp`) and the alias table (`src/config/aliases.csv`).\n\n"
-        "The level says what a change may change: `safe` nothing but time, `numerics` rounding, `training` the path of the optimisation,\n"
-        "`model` what is being trained. `saturate optimize --level` goes up to the level named, `training` unless told.\n\n"
+        "Made from the schema (`src/config/schema.cpp`) and the alias table "
+        "(`src/config/aliases.csv`).\n\n"
+        "The level says what a change may change: `safe` nothing but time, `numerics` rounding, "
+        "`training` the path of the optimisation,\n"
+        "`model` what is being trained. `saturate optimize --level` goes up to the level named, "
+        "`training` unless told.\n\n"
         "| setting | values | default | level | what it is |\n|---|---|---|---|---|\n";
     for (const SettingInfo& info : schema()) {
-        out += fmt::format("| `{}` | {} | {} | {} | {} |\n", info.name, value_text(info), info.default_text.empty() ? "-" : info.default_text, level_name(info.level), info.help);
+        out += fmt::format("| `{}` | {} | {} | {} | {} |\n", info.name, value_text(info),
+                           info.default_text.empty() ? "-" : info.default_text,
+                           level_name(info.level), info.help);
     }
     out +=
         "\n## Names in other frameworks\n\n"
-        "A file's dialect is recognised by the keys that only one framework has; `saturate optimize` names it. Keys count at their own\n"
-        "place and below sections (`train.batch_size`), except below those of validation and test. `plain` is a hand-written loop; its\n"
+        "A file's dialect is recognised by the keys that only one framework has; `saturate "
+        "optimize` names it. Keys count at their own\n"
+        "place and below sections (`train.batch_size`), except below those of validation and test. "
+        "`plain` is a hand-written loop; its\n"
         "names, in any case, work in our own files (those with `job:`) too.\n";
     for (const Dialect& dialect : dialects()) {
         if (dialect.is_ours()) continue;

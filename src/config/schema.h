@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one table of settings: name, kind, range, default, level and help. The reader checks values with it,
-// optimize writes by it, and the settings page of the docs is made from it, so they cannot disagree.
+// The one table of settings: name, kind, range, default, level and help. The reader checks values
+// with it, optimize writes by it, and the settings page of the docs is made from it, so they cannot
+// disagree.
 #pragma once
 
 #include <span>

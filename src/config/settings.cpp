@@ -23,8 +23,8 @@ std::optional<bool> parse_flag(std::string_view text) {
 
 bool is_left_alone(std::string_view text) {
     std::string word = lower(text);
-    return word.empty() || word == "auto" || word == "null" || word == "none" || word == "~" || text.find("${") != std::string_view::npos ||
-           text.find("{{") != std::string_view::npos;
+    return word.empty() || word == "auto" || word == "null" || word == "none" || word == "~" ||
+           text.find("${") != std::string_view::npos || text.find("{{") != std::string_view::npos;
 }
 
 std::string range_text(const SettingInfo& info) {
@@ -36,16 +36,19 @@ std::string range_text(const SettingInfo& info) {
 std::optional<Precision> parse_precision_type(std::string_view text) {
     std::string word = lower(text);
     if (word.find("bf16") != std::string::npos || word == "bfloat16") return Precision::bf16;
-    static const char* kOff[] = {"none", "off", "no", "false", "fp32", "float32", "32", "32-true", "optimwrapper"};
+    static const char* kOff[] = {"none",    "off", "no",      "false",       "fp32",
+                                 "float32", "32",  "32-true", "optimwrapper"};
     if (std::ranges::find(kOff, word) != std::end(kOff)) return Precision::fp32;
-    static const char* kHalf[] = {"fp16", "float16", "half", "16", "16-mixed", "16-true", "amp_fp16", "amp"};
+    static const char* kHalf[] = {"fp16",     "float16", "half",     "16",
+                                  "16-mixed", "16-true", "amp_fp16", "amp"};
     if (std::ranges::find(kHalf, word) != std::end(kHalf)) return Precision::fp16;
     return std::nullopt;
 }
 
 class Reader {
   public:
-    Reader(const Document& document, const Dialect& dialect) : document_(document), dialect_(dialect) {}
+    Reader(const Document& document, const Dialect& dialect)
+        : document_(document), dialect_(dialect) {}
 
     std::vector<Value> values;
     std::vector<Warning> warnings;
@@ -66,7 +69,9 @@ class Reader {
             if (info.kind == Kind::word) return;
             if (info.kind != Kind::size) {
                 // In a loop of one's own a list is a grid to search; ours has --grid for that.
-                if (dialect_.is_ours()) wrong(value, "a list", info.kind == Kind::flag ? "true or false" : range_text(info));
+                if (dialect_.is_ours())
+                    wrong(value, "a list",
+                          info.kind == Kind::flag ? "true or false" : range_text(info));
                 return;
             }
             for (const Node& item : node.items) {
@@ -74,7 +79,8 @@ class Reader {
                 if (!number) return wrong(value, quoted(item.text), "a list of whole numbers");
                 value.numbers.push_back(*number);
             }
-            if (value.numbers.empty()) return wrong(value, "an empty list", "a list of whole numbers");
+            if (value.numbers.empty())
+                return wrong(value, "an empty list", "a list of whole numbers");
         } else if (info.kind != Kind::precision && is_left_alone(node.text)) {
             value.left_alone = true;
         } else {
@@ -84,7 +90,8 @@ class Reader {
     }
 
   private:
-    void wrong(const Value& value, const std::string& found, const std::string& expected, const std::string& fix = "") {
+    void wrong(const Value& value, const std::string& found, const std::string& expected,
+               const std::string& fix = "") {
         problems.push_back({.where = value.place,
                             .found = fmt::format("{} is {}", path_text(value.path), found),
                             .expected = expected,
@@ -111,26 +118,31 @@ class Reader {
 
     void read_number(const SettingInfo& info, Value& value) {
         auto number = parse_number(value.text);
-        if (value.convention == unit_text || value.convention == tokens || value.convention == by_epoch) {
+        if (value.convention == unit_text || value.convention == tokens ||
+            value.convention == by_epoch) {
             value.left_alone = true;
             return;
         }
         // ultralytics: -1 chooses by itself, a fraction is a share of memory.
-        if (value.convention == ultralytics && number && (*number == -1 || (*number > 0 && *number < 1))) {
+        if (value.convention == ultralytics && number &&
+            (*number == -1 || (*number > 0 && *number < 1))) {
             value.left_alone = true;
             return;
         }
         bool whole = info.kind != Kind::number;
-        bool fits = number && std::isfinite(*number) && *number >= info.least && *number <= info.most &&
-                    (!whole || *number == std::floor(*number));
+        bool fits = number && std::isfinite(*number) && *number >= info.least &&
+                    *number <= info.most && (!whole || *number == std::floor(*number));
         // Foreign frameworks give -1 and 0 meanings of their own ("never", "off").
-        if (!fits && number && !dialect_.is_ours() && dialect_.name != "plain" && (*number == -1 || *number == 0)) {
+        if (!fits && number && !dialect_.is_ours() && dialect_.name != "plain" &&
+            (*number == -1 || *number == 0)) {
             value.left_alone = true;
             return;
         }
         if (!fits) {
             return wrong(value, quoted(value.text), range_text(info),
-                         info.default_text.empty() ? "" : fmt::format("{}: {}", value.path.back(), info.default_text));
+                         info.default_text.empty()
+                             ? ""
+                             : fmt::format("{}: {}", value.path.back(), info.default_text));
         }
         value.numbers = {*number};
     }
@@ -141,31 +153,39 @@ class Reader {
         if (value.convention == word_fused) value.flag = lower(value.text) == "fused";
         if (value.convention == word_mode) value.flag = lower(value.text) != "none";
         if (value.text == "0" || value.text == "1") value.flag = value.text == "1";
-        if (!value.flag) return wrong(value, quoted(value.text), "true or false", fmt::format("{}: true", value.path.back()));
+        if (!value.flag)
+            return wrong(value, quoted(value.text), "true or false",
+                         fmt::format("{}: true", value.path.back()));
         if (value.quoted && value.convention == none) {
-            warnings.push_back({value.place,
-                                fmt::format("{} is {}, a word and not a truth value: a program that tests it "
-                                            "finds it true whatever it says",
-                                            path_text(value.path), quoted(value.text)),
-                                fmt::format("{}: {}", value.path.back(), *value.flag ? "true" : "false")});
+            warnings.push_back(
+                {value.place,
+                 fmt::format("{} is {}, a word and not a truth value: a program that tests it "
+                             "finds it true whatever it says",
+                             path_text(value.path), quoted(value.text)),
+                 fmt::format("{}: {}", value.path.back(), *value.flag ? "true" : "false")});
         }
     }
 
     void read_precision(Value& value) {
         value.flag = parse_flag(value.text);
         value.precision = parse_precision_type(value.text);
-        bool is_switch = value.convention == boolean || value.convention == boolean_bf16 || value.convention == boolean_fp16;
-        if (value.convention == boolean_bf16 && value.flag == true) value.precision = Precision::bf16;
-        if (value.convention == boolean_fp16 && value.flag == true) value.precision = Precision::fp16;
+        bool is_switch = value.convention == boolean || value.convention == boolean_bf16 ||
+                         value.convention == boolean_fp16;
+        if (value.convention == boolean_bf16 && value.flag == true)
+            value.precision = Precision::bf16;
+        if (value.convention == boolean_fp16 && value.flag == true)
+            value.precision = Precision::fp16;
         if (value.convention == amp_wrapper) value.flag = lower(value.text) == "ampoptimwrapper";
         std::string word = lower(value.text);
-        if (word == "auto" || word == "null" || word.empty() || value.text.find("${") != std::string::npos) {
+        if (word == "auto" || word == "null" || word.empty() ||
+            value.text.find("${") != std::string::npos) {
             value.left_alone = true;
             return;
         }
         if (value.flag == false) value.precision = Precision::fp32;
         if (!value.flag && !value.precision) {
-            wrong(value, quoted(value.text), is_switch ? "true or false" : "true, bf16, fp16, none or off",
+            wrong(value, quoted(value.text),
+                  is_switch ? "true or false" : "true, bf16, fp16, none or off",
                   fmt::format("{}: bf16", value.path.back()));
         }
     }
@@ -176,12 +196,14 @@ class Reader {
 
 // Our own files may group settings, under names that say so.
 bool is_section(std::string_view key) {
-    static const char* kSections[] = {"model", "train",   "training", "loader",     "dataloader", "data",  "dataset",
-                                      "optim", "optimizer", "log",    "logging",    "eval",       "checkpoint", "hardware"};
+    static const char* kSections[] = {"model",   "train",   "training",   "loader",    "dataloader",
+                                      "data",    "dataset", "optim",      "optimizer", "log",
+                                      "logging", "eval",    "checkpoint", "hardware"};
     return std::ranges::find(kSections, key) != std::end(kSections);
 }
 
-void check_known(const Node& map, const Dialect& dialect, const Document& document, bool is_root, std::vector<Problem>& problems) {
+void check_known(const Node& map, const Dialect& dialect, const Document& document, bool is_root,
+                 std::vector<Problem>& problems) {
     std::vector<std::string> names;
     for (const Alias& alias : dialect.aliases) names.push_back(alias.key.back());
     for (const Member& member : map.members) {
@@ -194,7 +216,8 @@ void check_known(const Node& map, const Dialect& dialect, const Document& docume
         Problem problem{.where = member.place,
                         .found = fmt::format("no setting {}", quoted(member.key)),
                         .expected = "a name of docs/settings.md"};
-        if (auto meant = closest(member.key, names)) problem.fix = fmt::format("did you mean {}?", *meant);
+        if (auto meant = closest(member.key, names))
+            problem.fix = fmt::format("did you mean {}?", *meant);
         problems.push_back(problem);
     }
 }
@@ -214,9 +237,12 @@ Settings Settings::read(const Document& document) {
             reader.read(alias, found);
         }
     }
-    if (out.dialect_->is_ours()) check_known(document.root(), *out.dialect_, document, true, reader.problems);
+    if (out.dialect_->is_ours())
+        check_known(document.root(), *out.dialect_, document, true, reader.problems);
     if (!reader.problems.empty()) {
-        std::ranges::stable_sort(reader.problems, {}, [](const Problem& p) { return std::pair(p.where.line, p.where.column); });
+        std::ranges::stable_sort(reader.problems, {}, [](const Problem& p) {
+            return std::pair(p.where.line, p.where.column);
+        });
         throw UserError(reader.problems);
     }
     std::size_t capitals = 0;
@@ -256,12 +282,16 @@ std::optional<PrecisionWish> Settings::precision() const {
     for (const Value& value : values_) {
         if (value.setting != Setting::precision || value.left_alone) continue;
         if (!wish) wish = PrecisionWish{};
-        // A type that is named beside a switch (amp_dtype beside amp) counts only when the switch is on.
-        bool names_type_only = value.convention == torch_dtype && wish->on == false && dialect_->name != "torchtitan" &&
+        // A type that is named beside a switch (amp_dtype beside amp) counts only when the switch
+        // is on.
+        bool names_type_only = value.convention == torch_dtype && wish->on == false &&
+                               dialect_->name != "torchtitan" &&
                                dialect_->name != "torchtitan_toml";
-        bool is_on = value.flag.value_or(false) || (value.precision && *value.precision != Precision::fp32 && !names_type_only);
+        bool is_on = value.flag.value_or(false) ||
+                     (value.precision && *value.precision != Precision::fp32 && !names_type_only);
         wish->on = wish->on || is_on;
-        if (is_on && value.precision && *value.precision != Precision::fp32) wish->type = value.precision;
+        if (is_on && value.precision && *value.precision != Precision::fp32)
+            wish->type = value.precision;
         if (value.convention == torch_dtype && wish->on) wish->type = value.precision;
     }
     return wish;

@@ -18,12 +18,12 @@ struct Value {
     Convention convention = Convention::none;
     KeyPath path;
     std::size_t prefix = 0;  // keys of the path before the dialect's own name begins
-    Place place;       // of the value
-    std::string text;  // as in the file, without quotes
+    Place place;             // of the value
+    std::string text;        // as in the file, without quotes
     bool quoted = false;
     bool left_alone = false;  // auto, null, ${...}, a unit we do not convert: not ours to change
-    std::vector<double> numbers;      // of a whole, number or size
-    std::optional<bool> flag;         // of a flag, and of compile
+    std::vector<double> numbers;         // of a whole, number or size
+    std::optional<bool> flag;            // of a flag, and of compile
     std::optional<Precision> precision;  // of a precision that names its type; fp32 for off
 };
 
@@ -33,7 +33,8 @@ struct PrecisionWish {
     std::optional<Precision> type;  // absent: on, the type left to the framework
 };
 
-// Something that cannot be meant, or has no effect. Not an error: the file still works, worse than it could.
+// Something that cannot be meant, or has no effect. Not an error: the file still works, worse than
+// it could.
 struct Warning {
     Place where;
     std::string what;
@@ -42,12 +43,14 @@ struct Warning {
 
 class Settings {
   public:
-    // Throws UserError with every value that is out of range or of the wrong kind, and with unknown keys
-    // when the file is ours.
+    // Throws UserError with every value that is out of range or of the wrong kind, and with unknown
+    // keys when the file is ours.
     static Settings read(const Document& document);
 
     [[nodiscard]] const Dialect& dialect() const { return *dialect_; }
-    [[nodiscard]] bool upper_case() const { return upper_case_; }  // BATCH_SIZE rather than batch_size
+    [[nodiscard]] bool upper_case() const {
+        return upper_case_;
+    }  // BATCH_SIZE rather than batch_size
     [[nodiscard]] const std::vector<Value>& values() const { return values_; }
     [[nodiscard]] const std::vector<Warning>& warnings() const { return warnings_; }
 

@@ -18,7 +18,8 @@ std::string TextTable::text(std::size_t indent) const {
     for (const auto& row : rows_) {
         widths.resize(std::max(widths.size(), row.size()));
         // The last cell of a row may run on; it does not widen its column.
-        for (std::size_t i = 0; i + 1 < row.size(); ++i) widths[i] = std::max(widths[i], display_width(row[i]));
+        for (std::size_t i = 0; i + 1 < row.size(); ++i)
+            widths[i] = std::max(widths[i], display_width(row[i]));
     }
     std::string out;
     for (const auto& row : rows_) {

@@ -32,17 +32,28 @@ TEST(SettingsTest, ReadsPrecisionAsItIsMeant) {
     EXPECT_EQ(precision_of("precision: none\n"), "off");
     EXPECT_EQ(precision_of("use_mixed_precision: off\n"), "off");
     EXPECT_EQ(precision_of("batch_size: 2\n"), "unset");
-    EXPECT_EQ(precision_of("output_dir: o\nper_device_train_batch_size: 1\nfp16: true\nbf16: false\n"), "fp16");
-    EXPECT_EQ(precision_of("trainer: {accelerator: gpu, strategy: auto, precision: bf16-mixed}\n"), "bf16");
-    EXPECT_EQ(precision_of("trainer: {accelerator: gpu, strategy: auto, precision: 32-true}\n"), "off");
-    EXPECT_EQ(precision_of("workers: 4\nopt: sgd\namp: false\namp_dtype: bfloat16\nreprob: 0.2\n"), "off");
-    EXPECT_EQ(precision_of("workers: 4\nopt: sgd\namp: true\namp_dtype: bfloat16\nreprob: 0.2\n"), "bf16");
-    EXPECT_EQ(precision_of("max_seq_len: 8\nglobal_train_batch_size: 8\nprecision: amp_bf16\n"), "bf16");
-    EXPECT_EQ(precision_of("optim_wrapper: {type: AmpOptimWrapper, dtype: float16}\ntrain_cfg: {max_epochs: 2}\n"), "fp16");
+    EXPECT_EQ(
+        precision_of("output_dir: o\nper_device_train_batch_size: 1\nfp16: true\nbf16: false\n"),
+        "fp16");
+    EXPECT_EQ(precision_of("trainer: {accelerator: gpu, strategy: auto, precision: bf16-mixed}\n"),
+              "bf16");
+    EXPECT_EQ(precision_of("trainer: {accelerator: gpu, strategy: auto, precision: 32-true}\n"),
+              "off");
+    EXPECT_EQ(precision_of("workers: 4\nopt: sgd\namp: false\namp_dtype: bfloat16\nreprob: 0.2\n"),
+              "off");
+    EXPECT_EQ(precision_of("workers: 4\nopt: sgd\namp: true\namp_dtype: bfloat16\nreprob: 0.2\n"),
+              "bf16");
+    EXPECT_EQ(precision_of("max_seq_len: 8\nglobal_train_batch_size: 8\nprecision: amp_bf16\n"),
+              "bf16");
+    EXPECT_EQ(
+        precision_of(
+            "optim_wrapper: {type: AmpOptimWrapper, dtype: float16}\ntrain_cfg: {max_epochs: 2}\n"),
+        "fp16");
 }
 
 TEST(SettingsTest, TellsEveryMistakeWithItsPlace) {
-    EXPECT_EQ(error_of("train:\n  batch_size: -4\n  num_workers: many\n  lr: .nan\n  pin_memory: perhaps\n  amp: fp8x\n"),
+    EXPECT_EQ(error_of("train:\n  batch_size: -4\n  num_workers: many\n  lr: .nan\n  pin_memory: "
+                       "perhaps\n  amp: fp8x\n"),
               "error: c.yaml:2:15: train.batch_size is \"-4\"\n"
               "  expected: a whole number from 1 to 10000000\n"
               "  fix:      batch_size: 32\n"
@@ -61,8 +72,10 @@ TEST(SettingsTest, TellsEveryMistakeWithItsPlace) {
               "error: c.yaml:1:13: batch_size is \"1e300\"\n"
               "  expected: a whole number from 1 to 10000000\n"
               "  fix:      batch_size: 32");
-    EXPECT_EQ(error_of("batch_size: 3.5\n").substr(0, 44), "error: c.yaml:1:13: batch_size is \"3.5\"\n  exp");
-    EXPECT_EQ(error_of("batch_size: inf\n").substr(0, 40), "error: c.yaml:1:13: batch_size is \"inf\"\n");
+    EXPECT_EQ(error_of("batch_size: 3.5\n").substr(0, 45),
+              "error: c.yaml:1:13: batch_size is \"3.5\"\n  exp");
+    EXPECT_EQ(error_of("batch_size: inf\n").substr(0, 40),
+              "error: c.yaml:1:13: batch_size is \"inf\"\n");
 }
 
 TEST(SettingsTest, SuggestsForUnknownKeysInOurFilesOnly) {
@@ -74,7 +87,8 @@ TEST(SettingsTest, SuggestsForUnknownKeysInOurFilesOnly) {
 }
 
 TEST(SettingsTest, LeavesOpenValuesAlone) {
-    Settings settings = read("batch_size: auto\nnum_workers: ${oc.env:WORKERS}\nlr: null\nhidden_size: [64, 128]\n");
+    Settings settings = read(
+        "batch_size: auto\nnum_workers: ${oc.env:WORKERS}\nlr: null\nhidden_size: [64, 128]\n");
     EXPECT_TRUE(settings.get(Setting::batch_size)->left_alone);
     EXPECT_TRUE(settings.get(Setting::num_workers)->left_alone);
     EXPECT_TRUE(settings.get(Setting::learning_rate)->left_alone);
@@ -82,7 +96,8 @@ TEST(SettingsTest, LeavesOpenValuesAlone) {
 }
 
 TEST(SettingsTest, LeavesCountsOfTokensAndUnitsAlone) {
-    Settings titan = read("training:\n  num_tokens_per_microbatch_per_dp_rank: 8192\n  gc_freq: 50\n");
+    Settings titan =
+        read("training:\n  num_tokens_per_microbatch_per_dp_rank: 8192\n  gc_freq: 50\n");
     EXPECT_TRUE(titan.get(Setting::batch_size)->left_alone);
     Settings foundry = read("max_seq_len: 8\nglobal_train_batch_size: 8\neval_interval: 2000ba\n");
     EXPECT_TRUE(foundry.get(Setting::eval_interval)->left_alone);
@@ -100,7 +115,8 @@ TEST(SettingsTest, WarnsOfATruthValueThatIsAWord) {
     Settings settings = read("pin_memory: \"false\"\n");
     ASSERT_EQ(settings.warnings().size(), 1u);
     EXPECT_EQ(settings.warnings()[0].what,
-              "pin_memory is \"false\", a word and not a truth value: a program that tests it finds it true whatever it says");
+              "pin_memory is \"false\", a word and not a truth value: a program that tests it "
+              "finds it true whatever it says");
 }
 
 }  // namespace
