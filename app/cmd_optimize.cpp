@@ -2,6 +2,7 @@
 // optimize: read, advise, show, and write the file anew with every other byte as it was.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "arguments.h"
@@ -201,6 +202,41 @@ Json as_json(const Document& document, const Settings& settings, const Aim& aim,
                          {"notes", Json::array_of(advice.notes)}});
 }
 
+// The file with the changes done. Changes that cannot be made exactly (behind an alias, say) are
+// taken out of the advice and become warnings; UserError when none is left.
+std::string apply_changes(const Document& document, Advice& advice) {
+    auto edits_of = [](const std::vector<Change>& changes) {
+        std::vector<Edit> edits;
+        for (const Change& change : changes) edits.push_back(change.edit);
+        return edits;
+    };
+    try {
+        return apply_edits(document, edits_of(advice.changes));
+    } catch (const UserError&) {
+    }
+    std::vector<Change> possible;
+    std::vector<Problem> refused;
+    for (const Change& change : advice.changes) {
+        try {
+            (void)apply_edits(document, std::vector{change.edit});
+            possible.push_back(change);
+        } catch (const UserError& error) {
+            Problem problem = error.problems().front();
+            advice.warnings.push_back(
+                {problem.where,
+                 fmt::format("{}: {} is not written, because {}", path_text(change.edit.path),
+                             change.after, problem.found),
+                 problem.fix});
+            bool said = std::ranges::any_of(
+                refused, [&](const Problem& p) { return p.text() == problem.text(); });
+            if (!said) refused.push_back(problem);
+        }
+    }
+    if (possible.empty()) throw UserError(refused);
+    advice.changes = possible;
+    return apply_edits(document, edits_of(advice.changes));
+}
+
 }  // namespace
 
 int cmd_optimize(const Arguments& arguments) {
@@ -210,12 +246,11 @@ int cmd_optimize(const Arguments& arguments) {
     Aim aim = choose_target(arguments);
     Settings settings = Settings::read(document);
     Advice advice = advise(document, settings, aim.target, level_of(arguments));
-    std::vector<Edit> edits;
-    for (const Change& change : advice.changes) edits.push_back(change.edit);
-    std::string text = apply_edits(document, edits);
+    std::string text = apply_changes(document, advice);
 
     // Without a change only an output that was asked for is written.
-    bool writes = !arguments.has("--dry-run") && (!edits.empty() || arguments.has("--output"));
+    std::size_t changes = advice.changes.size();
+    bool writes = !arguments.has("--dry-run") && (changes > 0 || arguments.has("--output"));
     fs::path backup;
     if (writes && arguments.has("--in-place")) {
         backup = backup_path(input);
@@ -231,12 +266,12 @@ int cmd_optimize(const Arguments& arguments) {
     }
     fmt::print("{}", as_text(document, settings, aim, advice));
     if (writes) {
-        fmt::print("{} changes written to {}{}\n", edits.size(), output.string(),
+        fmt::print("{} changes written to {}{}\n", changes, output.string(),
                    backup.empty() ? "" : fmt::format("; the old file is {}", backup.string()));
+    } else if (changes == 0) {
+        fmt::print("Nothing to change.\n");
     } else {
-        fmt::print("{}\n", edits.empty() ? "Nothing to change."
-                                         : fmt::format("{} changes; nothing written (--dry-run)",
-                                                       edits.size()));
+        fmt::print("{} changes; nothing written (--dry-run)\n", changes);
     }
     return kDone;
 }

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+// optimize as a user runs it: what it writes, what it refuses, and that nothing is lost.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "support/run.h"
+
+namespace saturate {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+class OptimizeCliTest : public testing::Test {
+  protected:
+    Ran optimize(std::vector<std::string> more) {
+        std::vector<std::string> command{SATURATE_BINARY, "optimize", "--gpu", "RTX 4090"};
+        command.insert(command.end(), more.begin(), more.end());
+        return run(command, {.folder = folder.path()});
+    }
+    [[nodiscard]] std::string content(const std::string& name) const {
+        return read_file(folder.path() / name, 1 << 20, "a file");
+    }
+    [[nodiscard]] std::vector<std::string> files() const {
+        std::vector<std::string> out;
+        for (const auto& entry : fs::directory_iterator(folder.path()))
+            out.push_back(entry.path().filename());
+        std::sort(out.begin(), out.end());
+        return out;
+    }
+    TemporaryFolder folder;
+};
+
+TEST_F(OptimizeCliTest, WritesBesideTheInputAndLeavesItAlone) {
+    folder.file("job.yaml", "num_workers: 0\n");
+    Ran ran = optimize({"--config", "job.yaml"});
+    EXPECT_EQ(ran.status, 0) << ran.err;
+    EXPECT_EQ(content("job.yaml"), "num_workers: 0\n");
+    EXPECT_THAT(content("job_gpu_optimized.yaml"),
+                HasSubstr("num_workers: 8  # saturate: was 0; half of the 16 cores"));
+    EXPECT_EQ(files(), (std::vector<std::string>{"job.yaml", "job_gpu_optimized.yaml"}));
+}
+
+TEST_F(OptimizeCliTest, InPlaceLeavesABackupThatASecondRunDoesNotTouch) {
+    fs::path file = folder.file("job.yaml", "num_workers: 0\n");
+    fs::permissions(file, fs::perms(0640));
+    EXPECT_EQ(optimize({"--config", "job.yaml", "--in-place"}).status, 0);
+    EXPECT_EQ(content("job.yaml.bak"), "num_workers: 0\n");
+    EXPECT_THAT(content("job.yaml"), HasSubstr("num_workers: 8"));
+    EXPECT_EQ(fs::status(file).permissions(), fs::perms(0640));
+    folder.file("job.yaml", "num_workers: 1\n");
+    EXPECT_EQ(optimize({"--config", "job.yaml", "--in-place"}).status, 0);
+    EXPECT_EQ(content("job.yaml.bak"), "num_workers: 0\n");
+    EXPECT_EQ(content("job.yaml.bak.1"), "num_workers: 1\n");
+}
+
+TEST_F(OptimizeCliTest, DryRunWritesNothing) {
+    folder.file("job.yaml", "num_workers: 0\n");
+    EXPECT_THAT(optimize({"--config", "job.yaml", "--dry-run"}).out,
+                HasSubstr("nothing written (--dry-run)"));
+    EXPECT_EQ(files(), (std::vector<std::string>{"job.yaml"}));
+}
+
+TEST_F(OptimizeCliTest, JsonHasWhatIsPromised) {
+    folder.file("job.yaml", "amp: true\nnum_workers: 99\n");
+    Ran ran = optimize({"--config", "job.yaml", "--json"});
+    Json json = Json::parse(ran.out, "stdout");
+    EXPECT_EQ(json.members()[0].first, "schema");
+    EXPECT_EQ(json["input"].string(), "job.yaml");
+    EXPECT_EQ(json["output"].string(), "job_gpu_optimized.yaml");
+    EXPECT_EQ(json["dialect"].string(), "plain");
+    EXPECT_EQ(json["gpu"].string(), "RTX 4090");
+    EXPECT_EQ(json["warnings"].items().size(), 2u);
+    ASSERT_FALSE(json["changes"].items().empty());
+    const Json& change = json["changes"].items()[0];
+    EXPECT_EQ(change["key"].string(), "num_workers");
+    EXPECT_EQ(change["line"].integer(), 2);
+    EXPECT_EQ(change["before"].string(), "99");
+    EXPECT_EQ(change["after"].string(), "8");
+    EXPECT_EQ(change["level"].string(), "safe");
+}
+
+TEST_F(OptimizeCliTest, MistakesOfTheUserExitWithTwoAndLeaveNothingBehind) {
+    folder.file("ok.yaml", "num_workers: 0\n");
+    folder.file("wrong.yaml", "batch_size: -1\nnum_workers: lots\n");
+    fs::create_directory(folder.path() / "folder");
+    std::vector<std::string> before = files();
+    struct Case {
+        std::vector<std::string> words;
+        std::string said;
+    };
+    const Case cases[] = {
+        {{"--config", "none.yaml"},
+         "error: none.yaml: cannot be read: No such file or directory\n"
+         "  expected: a configuration that exists and is readable\n"},
+        {{"--config", "folder"},
+         "error: folder: is a directory\n  expected: a configuration, one file\n"},
+        {{"--config", "ok.yaml", "-o", "ok.yaml"},
+         "error: ok.yaml: the output is the input\n"
+         "  expected: another file\n"
+         "  fix:      --in-place rewrites the input and leaves a backup\n"},
+        {{"--config", "ok.yaml", "-o", "no/such/out.yaml"},
+         "error: no/such/out.yaml: cannot be written: No such file or directory\n"
+         "  expected: a folder that exists and that you may write to; nothing was changed\n"
+         "  fix:      mkdir -p no/such\n"},
+        {{"--config", "ok.yaml", "--cores", "0"},
+         "error: --cores is \"0\"\n  expected: a whole number from 1 to 100000\n"},
+        {{"--config", "ok.yaml", "--in-place", "-o", "x.yaml"},
+         "error: --in-place and --output together\n  expected: one of the two\n"},
+        {{"--config", "wrong.yaml"},
+         "error: wrong.yaml:1:13: batch_size is \"-1\"\n"
+         "  expected: a whole number from 1 to 10000000\n"
+         "  fix:      batch_size: 32\n"
+         "error: wrong.yaml:2:14: num_workers is \"lots\"\n"
+         "  expected: a whole number from 0 to 1024\n"
+         "  fix:      num_workers: auto\n"},
+    };
+    for (const Case& c : cases) {
+        Ran ran = optimize(c.words);
+        EXPECT_EQ(ran.status, 2);
+        EXPECT_EQ(ran.err, c.said);
+        EXPECT_EQ(ran.out, "");
+    }
+    EXPECT_EQ(files(), before);
+}
+
+TEST_F(OptimizeCliTest, AFullDiskExitsWithThree) {
+    folder.file("ok.yaml", "num_workers: 0\n");
+    Ran ran = optimize({"--config", "ok.yaml", "-o", "/dev/full"});
+    EXPECT_EQ(ran.status, 3);
+    EXPECT_THAT(ran.err, HasSubstr("No space left on device"));
+}
+
+TEST_F(OptimizeCliTest, WhatCannotBeEditedExactlyIsSaidAndTheRestIsDone) {
+    folder.file("job.yaml", "shared: &loader\n  num_workers: 0\na: *loader\nlog_interval: 1\n");
+    Ran ran = optimize({"--config", "job.yaml"});
+    EXPECT_EQ(ran.status, 0) << ran.err;
+    EXPECT_THAT(ran.out, HasSubstr("shared.num_workers: 8 is not written, because"));
+    EXPECT_THAT(content("job_gpu_optimized.yaml"),
+                HasSubstr("shared: &loader\n  num_workers: 0\na: *loader\nlog_interval: 50  #"));
+}
+
+TEST_F(OptimizeCliTest, OptimisesForTheCpuWhenAsked) {
+    folder.file("job.yaml", "pin_memory: true\n");
+    Ran ran =
+        run({SATURATE_BINARY, "optimize", "--config", "job.yaml", "--gpu", "cpu", "--cores", "4"},
+            {.folder = folder.path()});
+    EXPECT_EQ(ran.status, 0);
+    EXPECT_THAT(ran.out, HasSubstr("for the CPU; 4 cores"));
+    EXPECT_THAT(ran.out, HasSubstr("there is no GPU to pin memory for"));
+}
+
+}  // namespace
+}  // namespace saturate
