@@ -12,7 +12,8 @@
 namespace saturate {
 
 int cmd_selftest(const Arguments& arguments) {
-    std::vector<SelftestCheck> checks = selftest_cpu();
+    std::string device = arguments.text("--device").value_or("cpu");
+    std::vector<SelftestCheck> checks = device == "cuda" ? selftest_cuda() : selftest_cpu();
     bool passed = std::ranges::all_of(checks, &SelftestCheck::passed);
     if (arguments.has("--json")) {
         Json rows = Json::array();
@@ -22,7 +23,7 @@ int cmd_selftest(const Arguments& arguments) {
         }
         fmt::print(
             "{}\n",
-            Json::object({{"schema", 1}, {"device", "cpu"}, {"passed", passed}, {"checks", rows}})
+            Json::object({{"schema", 1}, {"device", device}, {"passed", passed}, {"checks", rows}})
                 .pretty());
     } else {
         for (const SelftestCheck& check : checks) {

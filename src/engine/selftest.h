@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does LibTorch on this machine compute what plain loops compute? Called by `saturate selftest`.
+// Does this machine compute what plain loops compute? Called by `saturate selftest`.
 #pragma once
 
-#include <string>
 #include <vector>
+
+#include "base/selftest.h"
 
 namespace saturate {
 
-struct SelftestCheck {
-    std::string name;
-    bool passed = false;
-    std::string detail;  // what was compared, with the error seen and allowed
-};
-
 [[nodiscard]] std::vector<SelftestCheck> selftest_cpu();
+// Through libsaturate_cuda.so, loaded from beside the program. Throws MachineError when this build
+// has none, or the machine no usable GPU.
+[[nodiscard]] std::vector<SelftestCheck> selftest_cuda();
 
 }  // namespace saturate

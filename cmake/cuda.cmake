@@ -1,0 +1,19 @@
+# libsaturate_cuda.so: our CUDA code, loaded at run time, so that one program serves machines with and without a
+# driver. Asked for without a toolkit, configuration stops.
+include(CheckLanguage)
+check_language(CUDA)
+if(NOT CMAKE_CUDA_COMPILER)
+  message(FATAL_ERROR "SATURATE_CUDA needs the CUDA toolkit, and no nvcc was found: put it on PATH or set CUDACXX")
+endif()
+if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
+  set(CMAKE_CUDA_ARCHITECTURES 75 80 86 89 90 120)
+endif()
+enable_language(CUDA)
+find_package(CUDAToolkit REQUIRED)
+set(CMAKE_CUDA_STANDARD 17)  # the newest that nvcc offers with CMake 3.25
+file(GLOB cuda_sources CONFIGURE_DEPENDS cuda/*.cu)
+add_library(saturate_cuda SHARED ${cuda_sources})
+target_include_directories(saturate_cuda PRIVATE . src)
+target_link_libraries(saturate_cuda PRIVATE CUDA::cudart_static)
+set_target_properties(saturate_cuda PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})
+install(TARGETS saturate_cuda LIBRARY DESTINATION libexec/saturate)

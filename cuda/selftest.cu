@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every later CUDA path stands on, against the CPU: pinned memory, copies on a side stream, a
+// kernel, a captured graph. Built into libsaturate_cuda.so, called by src/engine/selftest_cuda.cpp.
+#include <cuda_runtime.h>
+
+#include <cmath>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "base/selftest.h"
+
+namespace saturate {
+namespace {
+
+constexpr int kCount = 1 << 20;
+
+void check(cudaError_t status, const char* call) {
+    if (status != cudaSuccess)
+        throw std::runtime_error(std::string(call) + ": " + cudaGetErrorString(status));
+}
+#define CUDA(call) check(call, #call)
+
+__global__ void scale_and_add(float* out, const float* in, float factor) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < kCount) out[i] = factor * in[i] + out[i];
+}
+
+// Owns the buffers of one run of the checks.
+struct Buffers {
+    float* host_in = nullptr;  // pinned
+    float* host_out = nullptr;
+    float* in = nullptr;
+    float* out = nullptr;
+    cudaStream_t stream = nullptr;
+
+    Buffers() {
+        CUDA(cudaMallocHost(&host_in, kCount * sizeof(float)));
+        CUDA(cudaMallocHost(&host_out, kCount * sizeof(float)));
+        CUDA(cudaMalloc(&in, kCount * sizeof(float)));
+        CUDA(cudaMalloc(&out, kCount * sizeof(float)));
+        CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+        for (int i = 0; i < kCount; ++i) host_in[i] = static_cast<float>(i % 1000) / 8;
+    }
+    ~Buffers() {
+        cudaStreamDestroy(stream);
+        cudaFree(out);
+        cudaFree(in);
+        cudaFreeHost(host_out);
+        cudaFreeHost(host_in);
+    }
+
+    void copy_in() {
+        CUDA(cudaMemcpyAsync(in, host_in, kCount * sizeof(float), cudaMemcpyHostToDevice, stream));
+    }
+    void copy_out(const float* from) {
+        CUDA(cudaMemcpyAsync(host_out, from, kCount * sizeof(float), cudaMemcpyDeviceToHost,
+                             stream));
+    }
+    void clear() { CUDA(cudaMemsetAsync(out, 0, kCount * sizeof(float), stream)); }
+    void launch() {
+        scale_and_add<<<kCount / 256, 256, 0, stream>>>(out, in, 2.0f);
+        CUDA(cudaGetLastError());
+    }
+    void wait() { CUDA(cudaStreamSynchronize(stream)); }
+
+    // Eighths below 1000 times small whole numbers are exact in float: no difference is allowed.
+    SelftestCheck compare(const char* name, float factor) {
+        wait();
+        double error = 0;
+        for (int i = 0; i < kCount; ++i)
+            error = std::fmax(error, std::fabs(host_out[i] - factor * host_in[i]));
+        return {name, error == 0, "largest difference " + std::to_string(error) + ", allowed 0"};
+    }
+};
+
+SelftestCheck check_copies(Buffers& b) {
+    b.copy_in();
+    b.copy_out(b.in);
+    return b.compare("pinned copies there and back on a side stream", 1);
+}
+
+SelftestCheck check_kernel(Buffers& b) {
+    b.copy_in();
+    b.clear();
+    b.launch();
+    b.copy_out(b.out);
+    return b.compare("a kernel against the CPU", 2);
+}
+
+SelftestCheck check_graph(Buffers& b) {
+    cudaGraph_t graph = nullptr;
+    cudaGraphExec_t replay = nullptr;
+    b.clear();
+    CUDA(cudaStreamBeginCapture(b.stream, cudaStreamCaptureModeThreadLocal));
+    b.copy_in();
+    b.launch();
+    CUDA(cudaStreamEndCapture(b.stream, &graph));
+    CUDA(cudaGraphInstantiate(&replay, graph, 0));
+    for (int i = 0; i < 3; ++i) CUDA(cudaGraphLaunch(replay, b.stream));
+    b.copy_out(b.out);
+    SelftestCheck done = b.compare("a captured graph replayed three times", 6);
+    cudaGraphExecDestroy(replay);
+    cudaGraphDestroy(graph);
+    return done;
+}
+
+}  // namespace
+
+// Empty when the checks ran, else why they could not.
+extern "C" std::string saturate_cuda_selftest(std::vector<SelftestCheck>& checks) {
+    try {
+        Buffers buffers;
+        checks = {check_copies(buffers), check_kernel(buffers), check_graph(buffers)};
+        return "";
+    } catch (const std::exception& error) {
+        return error.what();
+    }
+}
+
+}  // namespace saturate
