@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// One tick after another: reads the GPUs and the host, each value in its tier, and keeps a snapshot
+// in which what is read less often holds its last reading. The time is given, so that tests and
+// recordings run without waiting. One thread.
+#pragma once
+
+#include <vector>
+
+#include "telemetry/host_sampler.h"
+#include "telemetry/recorder.h"
+#include "telemetry/sample.h"
+
+namespace saturate {
+
+// Absolute deadlines: tick n is due at start + n * interval, whatever the ticks before it took.
+class Deadlines {
+  public:
+    Deadlines(std::int64_t start_ns, double interval_seconds);
+    // When the next tick is due. Deadlines that lie a whole interval back are given up and counted.
+    [[nodiscard]] std::int64_t next(std::int64_t now_ns);
+    [[nodiscard]] std::uint64_t lost() const { return lost_; }
+
+  private:
+    std::int64_t start_ns_;
+    double interval_ns_;
+    std::uint64_t index_ = 0;
+    std::uint64_t lost_ = 0;
+};
+
+struct SamplerSettings {
+    double interval_seconds = 1;
+    std::vector<int> gpus;  // indices; empty: all
+};
+
+class Sampler {
+  public:
+    // `reader` and `host` may be null: then that side is unknown. They and `recorder` must outlive
+    // the sampler. Throws UserError for a GPU that is not there.
+    Sampler(const SamplerSettings& settings, DeviceReader* reader, HostSampler* host,
+            std::string devices_absent_because, Recorder& recorder);
+
+    // Takes one tick at this time.
+    const Snapshot& tick(std::int64_t time_ns, std::int64_t wall_ns);
+    [[nodiscard]] const Snapshot& snapshot() const { return snapshot_; }
+    // What this tick read, without held values: one per watched GPU.
+    [[nodiscard]] const std::vector<DeviceSample>& readings() const { return readings_; }
+    void note_late(std::uint64_t lost) { snapshot_.late_ticks = lost; }
+
+  private:
+    [[nodiscard]] bool is_due(std::int64_t& last_ns, std::int64_t time_ns,
+                              double every_seconds) const;
+    void read_devices(std::int64_t time_ns);
+    void tell_losses(std::size_t position, const DeviceSample& reading);
+
+    SamplerSettings settings_;
+    DeviceReader* reader_;
+    HostSampler* host_;
+    Recorder& recorder_;
+    Snapshot snapshot_;
+    std::vector<DeviceSample> readings_;
+    std::vector<bool> lost_;
+    std::int64_t last_medium_ns_ = -1, last_processes_ns_ = -1;
+};
+
+}  // namespace saturate

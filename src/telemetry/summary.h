@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// What came out of watching: numbers per GPU and host from samples taken one by one in bounded
+// memory, and a verdict by thresholds. summary_text.h turns it into words.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "telemetry/sample.h"
+#include "telemetry/thresholds.h"
+
+namespace saturate {
+
+enum class Level { good, fair, low, unknown };
+[[nodiscard]] std::string_view level_name(Level level);  // "good", "fair", "low", "unknown"
+
+// Why a verdict is what it is; each has a sentence in summary_text.cpp.
+enum class Reason {
+    no_utilisation,  // nothing tells how busy the GPU is
+    mig,             // split into instances, which have no utilisation
+    lost,            // the GPU went away
+    low_utilisation,
+    fluctuates,
+    busy_but_idle,  // kernels are resident and do little: a spinning wait
+    power_capped,
+    hot,
+    thermal,  // clocks held down by heat
+    cpu_full,
+};
+[[nodiscard]] std::string_view reason_name(Reason reason);
+
+struct ThrottleShare {
+    std::string reason;  // "power_cap"
+    double seconds = 0;
+};
+
+struct GpuSummary {
+    GpuIdentity gpu;
+    std::optional<std::string> fault;  // the last one, if it is gone
+    std::int64_t ticks = 0;            // readings that answered
+    // Of utilisation: from the driver's own samples where it gives them, else from the ticks.
+    bool from_ring = false;
+    std::int64_t utilisation_n = 0;
+    std::optional<double> utilisation_mean, utilisation_deviation, utilisation_p5, utilisation_p95;
+    std::optional<double> memory_mean_bytes, memory_peak_bytes, memory_total_bytes;
+    std::optional<double> power_mean_watts, power_peak_watts, power_limit_watts;
+    std::optional<double> energy_joules;
+    bool energy_is_estimate = false;  // power added up, for want of a counter
+    std::optional<double> temperature_peak_celsius, memory_temperature_peak_celsius;
+    std::optional<double> clock_mean_mhz, clock_max_mhz;
+    std::vector<ThrottleShare> throttle;  // reasons with time; empty and known: none
+    bool throttle_known = false;
+    bool throttle_is_estimate = false;  // from reasons seen at ticks
+    // What it did while "busy".
+    std::optional<double> sm_active_mean, tensor_active_mean, dram_active_mean;
+    std::optional<double> activity_estimate;  // by power above idle, where SM activity is unknown
+    std::optional<double> pcie_tx_bytes_per_second, pcie_rx_bytes_per_second;
+    Level level = Level::unknown;
+    std::vector<Reason> reasons;
+};
+
+struct HostSummary {
+    std::optional<double> cpu_mean, cpu_peak, io_wait_mean;
+    std::optional<double> tree_cpu_mean;  // of one core
+    std::optional<double> main_thread_mean;
+    std::optional<int> loader_workers;
+    std::optional<std::uint64_t> read_bytes;
+    std::optional<std::uint64_t> memory_least_available_bytes;
+    bool tree_ended = false;
+};
+
+struct OwnCost {
+    std::optional<double> cpu_percent;  // of one core
+    std::optional<std::uint64_t> memory_bytes;
+    double driver_calls_per_second = 0;
+    std::uint64_t ticks = 0;
+    std::uint64_t lost_ticks = 0;
+};
+
+struct Summary {
+    double seconds = 0;
+    std::vector<GpuSummary> gpus;
+    std::string devices_absent_because;
+    HostSummary host;
+    OwnCost own;
+    Level level = Level::unknown;  // of the worst GPU that is known
+    std::vector<Reason> reasons;   // of any GPU, each once
+    Thresholds thresholds;
+};
+
+// Takes every tick, gives the summary at any time.
+class Summarizer {
+  public:
+    explicit Summarizer(const Thresholds& thresholds);
+    ~Summarizer();
+    // `readings` as read (not held), one per GPU of the snapshot.
+    void add(const Snapshot& snapshot, const std::vector<DeviceSample>& readings);
+    [[nodiscard]] Summary summary() const;
+
+  private:
+    struct Impl;
+    std::unique_ptr<Impl> impl_;
+};
+
+// The object that monitor prints on its last line and a run record keeps.
+[[nodiscard]] Json summary_object(const Summary& summary);
+
+}  // namespace saturate

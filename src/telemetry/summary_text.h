@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// The summary, the verdict and the line of a tick in words, English or Chinese, from one table of
+// messages. Pure functions.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "telemetry/summary.h"
+
+namespace saturate {
+
+// `--lang` if given ("en", "zh"), else what LC_ALL, LC_MESSAGES or LANG says.
+[[nodiscard]] Language language_of(std::string_view option, std::string_view locale);
+
+// One line per GPU: power/limit, utilisation, memory, temperature, clocks; without GPUs the host's.
+[[nodiscard]] std::vector<std::string> tick_lines(const Snapshot& snapshot, Language language);
+
+// What a user may do with the result: monitor was given a command or wrote a run record.
+struct NextSteps {
+    std::string run_folder;            // -o
+    std::vector<std::string> command;  // after "--"
+};
+
+[[nodiscard]] std::string summary_text(const Summary& summary, Language language,
+                                       const NextSteps& steps);
+// The verdict alone: one sentence on the level, one per reason.
+[[nodiscard]] std::vector<std::string> verdict_lines(const Summary& summary, Language language);
+[[nodiscard]] std::vector<std::string> next_lines(const Summary& summary, Language language,
+                                                  const NextSteps& steps);
+
+}  // namespace saturate
