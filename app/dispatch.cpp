@@ -77,6 +77,8 @@ int run_verb(int argc, char** argv, Program self, std::span<const Handler> handl
 
 }  // namespace
 
+std::string_view saturate_version() { return SATURATE_VERSION; }
+
 int dispatch(int argc, char** argv, Program self, std::span<const Handler> handlers) {
     try {
         int code = run_verb(argc, argv, self, handlers);

@@ -245,10 +245,10 @@ double throttled_seconds(const GpuSummary& gpu, std::string_view part) {
 }
 
 void judge(GpuSummary& gpu, const Thresholds& limits, const HostSummary& host, double seconds) {
-    auto say = [&](Reason reason) { gpu.reasons.push_back(reason); };
-    if (gpu.fault) say(Reason::lost);
+    auto say = [&](VerdictReason reason) { gpu.reasons.push_back(reason); };
+    if (gpu.fault) say(VerdictReason::lost);
     if (!gpu.utilisation_mean) {
-        say(gpu.gpu.mig.value_or(false) ? Reason::mig : Reason::no_utilisation);
+        say(gpu.gpu.mig.value_or(false) ? VerdictReason::mig : VerdictReason::no_utilisation);
     } else {
         double mean = *gpu.utilisation_mean;
         bool fluctuates =
@@ -257,27 +257,30 @@ void judge(GpuSummary& gpu, const Thresholds& limits, const HostSummary& host, d
                      (gpu.sm_active_mean      ? *gpu.sm_active_mean < kLittleActivity
                       : gpu.activity_estimate ? *gpu.activity_estimate < kLittleByPower
                                               : false);
-        gpu.level = mean < limits.low_percent || spins           ? Level::low
-                    : mean >= limits.good_percent && !fluctuates ? Level::good
-                                                                 : Level::fair;
-        if (mean < limits.low_percent) say(Reason::low_utilisation);
-        if (spins) say(Reason::busy_but_idle);
-        if (fluctuates) say(Reason::fluctuates);
+        gpu.level = mean < limits.low_percent || spins           ? VerdictLevel::low
+                    : mean >= limits.good_percent && !fluctuates ? VerdictLevel::good
+                                                                 : VerdictLevel::fair;
+        if (mean < limits.low_percent) say(VerdictReason::low_utilisation);
+        if (spins) say(VerdictReason::busy_but_idle);
+        if (fluctuates) say(VerdictReason::fluctuates);
     }
-    if (throttled_seconds(gpu, "power_cap") > kMuchThrottled * seconds) say(Reason::power_capped);
-    if (throttled_seconds(gpu, "thermal") > kMuchThrottled * seconds) say(Reason::thermal);
-    if (gpu.temperature_peak_celsius.value_or(0) > limits.temperature_celsius) say(Reason::hot);
-    if (host.cpu_mean.value_or(0) > limits.cpu_percent) say(Reason::cpu_full);
+    if (throttled_seconds(gpu, "power_cap") > kMuchThrottled * seconds)
+        say(VerdictReason::power_capped);
+    if (throttled_seconds(gpu, "thermal") > kMuchThrottled * seconds) say(VerdictReason::thermal);
+    if (gpu.temperature_peak_celsius.value_or(0) > limits.temperature_celsius)
+        say(VerdictReason::hot);
+    bool cpu_full = host.cpu_mean.value_or(0) > limits.cpu_percent;
+    if (cpu_full && gpu.level != VerdictLevel::good) say(VerdictReason::cpu_full);
 }
 
 }  // namespace
 
-std::string_view level_name(Level level) {
+std::string_view verdict_name(VerdictLevel level) {
     constexpr std::string_view kNames[] = {"good", "fair", "low", "unknown"};
     return kNames[static_cast<int>(level)];
 }
 
-std::string_view reason_name(Reason reason) {
+std::string_view verdict_reason_name(VerdictReason reason) {
     constexpr std::string_view kNames[] = {
         "no_utilisation", "mig",          "lost", "low_utilisation", "fluctuates",
         "busy_but_idle",  "power_capped", "hot",  "thermal",         "cpu_full"};
@@ -356,23 +359,23 @@ Summary Summarizer::summary() const {
     }
     out.own.ticks = self.ticks;
     out.own.lost_ticks = self.lost_ticks;
-    auto badness = [](Level level) {
-        return level == Level::unknown ? -1 : static_cast<int>(level);
+    auto badness = [](VerdictLevel level) {
+        return level == VerdictLevel::unknown ? -1 : static_cast<int>(level);
     };
     for (const GpuTally& tally : self.gpus) {
         GpuSummary gpu = tally.summary();
         judge(gpu, self.thresholds, out.host, out.seconds);
         if (badness(gpu.level) > badness(out.level)) out.level = gpu.level;
-        for (Reason reason : gpu.reasons) {
+        for (VerdictReason reason : gpu.reasons) {
             if (std::ranges::find(out.reasons, reason) == out.reasons.end())
                 out.reasons.push_back(reason);
         }
         out.gpus.push_back(std::move(gpu));
     }
     if (out.gpus.empty()) {
-        out.reasons.push_back(Reason::no_utilisation);
+        out.reasons.push_back(VerdictReason::no_utilisation);
         if (out.host.cpu_mean.value_or(0) > self.thresholds.cpu_percent)
-            out.reasons.push_back(Reason::cpu_full);
+            out.reasons.push_back(VerdictReason::cpu_full);
     }
     return out;
 }

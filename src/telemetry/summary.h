@@ -15,11 +15,12 @@
 
 namespace saturate {
 
-enum class Level { good, fair, low, unknown };
-[[nodiscard]] std::string_view level_name(Level level);  // "good", "fair", "low", "unknown"
+enum class VerdictLevel { good, fair, low, unknown };
+[[nodiscard]] std::string_view verdict_name(
+    VerdictLevel level);  // "good", "fair", "low", "unknown"
 
 // Why a verdict is what it is; each has a sentence in summary_text.cpp.
-enum class Reason {
+enum class VerdictReason {
     no_utilisation,  // nothing tells how busy the GPU is
     mig,             // split into instances, which have no utilisation
     lost,            // the GPU went away
@@ -31,7 +32,7 @@ enum class Reason {
     thermal,  // clocks held down by heat
     cpu_full,
 };
-[[nodiscard]] std::string_view reason_name(Reason reason);
+[[nodiscard]] std::string_view verdict_reason_name(VerdictReason reason);
 
 struct ThrottleShare {
     std::string reason;  // "power_cap"
@@ -59,8 +60,8 @@ struct GpuSummary {
     std::optional<double> sm_active_mean, tensor_active_mean, dram_active_mean;
     std::optional<double> activity_estimate;  // by power above idle, where SM activity is unknown
     std::optional<double> pcie_tx_bytes_per_second, pcie_rx_bytes_per_second;
-    Level level = Level::unknown;
-    std::vector<Reason> reasons;
+    VerdictLevel level = VerdictLevel::unknown;
+    std::vector<VerdictReason> reasons;
 };
 
 struct HostSummary {
@@ -87,8 +88,8 @@ struct Summary {
     std::string devices_absent_because;
     HostSummary host;
     OwnCost own;
-    Level level = Level::unknown;  // of the worst GPU that is known
-    std::vector<Reason> reasons;   // of any GPU, each once
+    VerdictLevel level = VerdictLevel::unknown;  // of the worst GPU that is known
+    std::vector<VerdictReason> reasons;          // of any GPU, each once
     Thresholds thresholds;
 };
 

@@ -16,7 +16,7 @@ Json gpu_object(const GpuSummary& gpu, double seconds) {
         share_of_limit = 100 * *gpu.power_mean_watts / *gpu.power_limit_watts;
     }
     Json reasons = Json::array();
-    for (Reason reason : gpu.reasons) reasons.add(reason_name(reason));
+    for (VerdictReason reason : gpu.reasons) reasons.add(verdict_reason_name(reason));
     return Json::object({
         {"gpu", gpu.gpu.index},
         {"name", gpu.gpu.name},
@@ -53,7 +53,7 @@ Json gpu_object(const GpuSummary& gpu, double seconds) {
         {"activity_estimate_percent", gpu.activity_estimate},
         {"pcie_tx_bytes_per_second", gpu.pcie_tx_bytes_per_second},
         {"pcie_rx_bytes_per_second", gpu.pcie_rx_bytes_per_second},
-        {"verdict", level_name(gpu.level)},
+        {"verdict", verdict_name(gpu.level)},
         {"reasons", reasons},
     });
 }
@@ -64,13 +64,13 @@ Json summary_object(const Summary& summary) {
     Json gpus = Json::array();
     for (const GpuSummary& gpu : summary.gpus) gpus.add(gpu_object(gpu, summary.seconds));
     Json reasons = Json::array();
-    for (Reason reason : summary.reasons) reasons.add(reason_name(reason));
+    for (VerdictReason reason : summary.reasons) reasons.add(verdict_reason_name(reason));
     const HostSummary& host = summary.host;
     std::optional<std::string> absent;
     if (!summary.devices_absent_because.empty()) absent = summary.devices_absent_because;
     return Json::object({
         {"seconds", summary.seconds},
-        {"verdict", level_name(summary.level)},
+        {"verdict", verdict_name(summary.level)},
         {"reasons", reasons},
         {"text", Json::array_of(verdict_lines(summary, Language::english))},
         {"gpus", gpus},

@@ -68,56 +68,57 @@ constexpr Message kNext{"Next: {}", "下一步：{}"};
 constexpr Message kUnknownValue{"-", "-"};
 
 constexpr Message kLevels[] = {
-    {"good: the GPU is kept busy (mean {})", "GPU利用率良好（平均 {}）"},
-    {"fair: there is something to gain (mean {})", "GPU利用率一般，仍可提升（平均 {}）"},
-    {"low: the GPU waits most of what it could do (mean {})", "GPU利用率偏低（平均 {}）"},
+    {"good: the GPU is kept busy (mean utilisation {})", "GPU利用率良好（平均 {}）"},
+    {"fair: there is something to gain (mean utilisation {})",
+     "GPU利用率一般，仍可提升（平均 {}）"},
+    {"low: the GPU does far less than it could (mean utilisation {})", "GPU利用率偏低（平均 {}）"},
     {"unknown: nothing here tells how busy a GPU is", "未知：此处无法得知GPU的忙碌程度"},
 };
 
-Message reason_message(Reason reason) {
+Message reason_message(VerdictReason reason) {
     switch (reason) {
-        case Reason::no_utilisation:
+        case VerdictReason::no_utilisation:
             return {"no utilisation could be read", "无法读取GPU利用率"};
-        case Reason::mig:
+        case VerdictReason::mig:
             return {"the GPU is split into MIG instances, which have no utilisation by design",
                     "GPU处于MIG模式，按设计没有利用率数据"};
-        case Reason::lost:
+        case VerdictReason::lost:
             return {"a GPU was lost and did not come back; its numbers end there",
                     "有GPU掉线，其数据到掉线为止"};
-        case Reason::low_utilisation:
+        case VerdictReason::low_utilisation:
             return {"utilisation is under {:.0f} %: the GPU waits for the host",
                     "利用率低于 {:.0f}%：GPU在等待主机"};
-        case Reason::fluctuates:
+        case VerdictReason::fluctuates:
             return {"utilisation fluctuates by more than {:.0f} points: work arrives in bursts",
                     "利用率波动超过 {:.0f} 个百分点：任务供给不连续"};
-        case Reason::busy_but_idle:
+        case VerdictReason::busy_but_idle:
             return {
                 "\"busy\" means little here: kernels are resident but the chip does hardly any "
                 "work (a wait that spins, "
                 "as in communication)",
                 "“忙”名不副实：有内核驻留但几乎没有计算（例如通信自旋等待）"};
-        case Reason::power_capped:
+        case VerdictReason::power_capped:
             return {"clocks are held down by the power limit", "频率受功耗上限限制"};
-        case Reason::hot:
+        case VerdictReason::hot:
             return {"hotter than {:.0f} C", "温度超过 {:.0f} C"};
-        case Reason::thermal:
+        case VerdictReason::thermal:
             return {"clocks are held down by heat", "频率因过热降低"};
-        case Reason::cpu_full:
+        case VerdictReason::cpu_full:
             return {"the host's CPU is over {:.0f} %: it is the likely brake",
                     "主机CPU超过 {:.0f}%：很可能是瓶颈"};
     }
     return {};
 }
 
-double reason_limit(Reason reason, const Thresholds& limits) {
+double reason_limit(VerdictReason reason, const Thresholds& limits) {
     switch (reason) {
-        case Reason::low_utilisation:
+        case VerdictReason::low_utilisation:
             return limits.low_percent;
-        case Reason::fluctuates:
+        case VerdictReason::fluctuates:
             return limits.fluctuation_points;
-        case Reason::hot:
+        case VerdictReason::hot:
             return limits.temperature_celsius;
-        case Reason::cpu_full:
+        case VerdictReason::cpu_full:
             return limits.cpu_percent;
         default:
             return 0;
@@ -228,7 +229,7 @@ std::vector<std::string> verdict_lines(const Summary& summary, Language language
         means += fmt::format("{}{:.1f} %", means.empty() ? "" : ", ", *gpu.utilisation_mean);
     }
     std::vector<std::string> lines{say(kLevels[static_cast<int>(summary.level)], language, means)};
-    for (Reason reason : summary.reasons) {
+    for (VerdictReason reason : summary.reasons) {
         lines.push_back(
             say(reason_message(reason), language, reason_limit(reason, summary.thresholds)));
     }
@@ -246,7 +247,7 @@ std::vector<std::string> next_lines(const Summary& summary, Language language,
     constexpr Message kOptimize{
         "saturate optimize --config FILE (sets workers, precision and batch for this machine)",
         "saturate optimize --config FILE（按本机设置加载线程、精度和批大小）"};
-    if (summary.level == Level::good) return {};
+    if (summary.level == VerdictLevel::good) return {};
     if (summary.gpus.empty()) return {say(kDoctor, language)};
     std::vector<std::string> lines;
     if (!steps.run_folder.empty()) lines.push_back(say(kDiagnose, language, steps.run_folder));

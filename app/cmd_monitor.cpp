@@ -1,0 +1,382 @@
+// SPDX-License-Identifier: Apache-2.0
+// monitor: one tick after another until the time, the job or the user ends it, then a verdict. What
+// was sampled is kept however it ends.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+
+#include "arguments.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/text.h"
+#include "child.h"
+#include "commands.h"
+#include "cuda/nvml.h"
+#include "dispatch.h"
+#include "exit_code.h"
+#include "interrupt.h"
+#include "monitor_output.h"
+#include "report/http.h"
+#include "report/prometheus.h"
+#include "telemetry/record_writer.h"
+#include "telemetry/sampler.h"
+#include "telemetry/sysfs_device.h"
+
+namespace saturate {
+
+namespace {
+
+struct MonitorSettings {
+    SamplerSettings sampler;
+    double duration_seconds = 0;  // 0: until something ends it
+    std::optional<std::int64_t> pid;
+    std::vector<std::string> command;
+    std::optional<std::string> record_file, replay_file, run_folder, prometheus;
+    MonitorOutputSettings output;
+};
+
+std::vector<int> gpu_list(const std::string& text) {
+    std::vector<int> gpus;
+    for (std::string_view part : split(text, ',')) {
+        auto index = parse_integer(trim(part));
+        if (!index || *index < 0 || *index > 1023) {
+            throw UserError({.found = fmt::format("--gpu is {}", saturate::quoted(text)),
+                             .expected = "numbers with commas between",
+                             .fix = "--gpu 0,2"});
+        }
+        if (std::ranges::find(gpus, *index) == gpus.end()) gpus.push_back(static_cast<int>(*index));
+    }
+    return gpus;
+}
+
+std::string locale_name() {
+    for (const char* name : {"LC_ALL", "LC_MESSAGES", "LANG"}) {
+        const char* value = std::getenv(name);
+        if (value && *value) return value;
+    }
+    return "";
+}
+
+void refuse_together(const Arguments& arguments, std::string_view one, std::string_view other) {
+    if (!arguments.has(one) || !arguments.has(other)) return;
+    throw UserError(
+        {.found = fmt::format("{} and {} are both given", one, other), .expected = "one of them"});
+}
+
+MonitorSettings settings_of(const Arguments& arguments) {
+    MonitorSettings out;
+    constexpr double kYear = 366.0 * 24 * 3600;
+    out.sampler.interval_seconds = arguments.number("--interval", 0.1, 3600).value_or(1);
+    out.duration_seconds = arguments.number("--duration", 0, kYear).value_or(0);
+    if (auto list = arguments.text("--gpu")) out.sampler.gpus = gpu_list(*list);
+    out.pid = arguments.whole("--pid", 1, 1L << 22);
+    out.command = arguments.command;
+    out.record_file = arguments.text("--record");
+    out.replay_file = arguments.text("--replay");
+    out.run_folder = arguments.text("--output");
+    out.prometheus = arguments.text("--prometheus");
+    refuse_together(arguments, "--json", "--csv");
+    refuse_together(arguments, "--record", "--replay");
+    refuse_together(arguments, "--pid", "--replay");
+    if (out.pid && !out.command.empty()) {
+        throw UserError(
+            Problem{.found = "--pid and a command are both given", .expected = "one of them"});
+    }
+    if (out.replay_file && !out.command.empty()) {
+        throw UserError(
+            Problem{.found = "--replay and a command are both given", .expected = "one of them"});
+    }
+    Thresholds& limits = out.output.thresholds;
+    limits.good_percent = arguments.number("--good", 0, 100).value_or(limits.good_percent);
+    limits.low_percent = arguments.number("--low", 0, 100).value_or(limits.low_percent);
+    limits.fluctuation_points =
+        arguments.number("--fluctuation", 0, 100).value_or(limits.fluctuation_points);
+    limits.temperature_celsius =
+        arguments.number("--hot", 0, 200).value_or(limits.temperature_celsius);
+    limits.cpu_percent = arguments.number("--cpu", 0, 100).value_or(limits.cpu_percent);
+    if (limits.low_percent > limits.good_percent) {
+        throw UserError({.found = fmt::format("--low is {} and --good is {}", limits.low_percent,
+                                              limits.good_percent),
+                         .expected = "--low not above --good"});
+    }
+    out.output.language = language_of(arguments.text("--lang").value_or(""), locale_name());
+    out.output.steps = {.run_folder = out.run_folder.value_or(""), .command = out.command};
+    bool on_terminal = ::isatty(0) && ::isatty(1) && out.command.empty();
+    out.output.form = arguments.has("--json")  ? MonitorForm::json
+                      : arguments.has("--csv") ? MonitorForm::csv
+                      : on_terminal            ? MonitorForm::screen
+                                               : MonitorForm::lines;
+    out.output.lines_to_stderr = !out.command.empty();
+    return out;
+}
+
+// Where the GPU's numbers come from: a recording, NVML, or what the kernel shows.
+struct Devices {
+    std::unique_ptr<DeviceReader> reader;
+    std::string absent_because;
+    std::string source;
+    std::vector<std::string> notes;
+    double recorded_seconds = 0;
+};
+
+Devices open_devices(const MonitorSettings& settings, NvmlRecorder* recorder,
+                     const std::function<std::int64_t()>& now) {
+    if (settings.replay_file) {
+        NvmlRecording recording = open_nvml_recording(*settings.replay_file, now);
+        return {std::move(recording.reader), "", "recording " + *settings.replay_file,
+                std::move(recording.notes), recording.seconds};
+    }
+    // A job that is watched will wake a sleeping GPU itself.
+    bool wake = settings.pid.has_value() || !settings.command.empty();
+    DeviceOpening nvml = open_nvml({.wake = wake, .recorder = recorder});
+    if (nvml.reader) return {std::move(nvml.reader), "", "nvml", {}, 0};
+    DeviceOpening kernel = open_sysfs();
+    if (kernel.reader) {
+        return {std::move(kernel.reader),
+                "",
+                "kernel",
+                {fmt::format("NVML: {}; taken from the kernel: names, and what its driver shows",
+                             nvml.absent_because)},
+                0};
+    }
+    return {nullptr, nvml.absent_because, "none", {}, 0};
+}
+
+RunInfo run_info(const MonitorSettings& settings, const Devices& devices, std::int64_t start_ns) {
+    char host[256] = {};
+    ::gethostname(host, sizeof host - 1);
+    RunInfo info{.kind = "monitor", .command = settings.command, .host = host, .pid = ::getpid()};
+    info.started_ns = start_ns;
+    info.started_wall_ns = wall_ns() - (now_ns() - start_ns);
+    info.version = saturate_version();
+    Json gpus = Json::array();
+    if (devices.reader) {
+        for (const GpuIdentity& gpu : devices.reader->driver().gpus) {
+            gpus.add(Json::object({{"gpu", gpu.index},
+                                   {"name", gpu.name},
+                                   {"uuid", gpu.uuid},
+                                   {"memory_total_bytes", gpu.memory_total_bytes},
+                                   {"mig", gpu.mig}}));
+        }
+    }
+    info.machine = Json::object({{"gpus", gpus}});
+    info.extra = Json::object({{"source", devices.source},
+                               {"interval_seconds", settings.sampler.interval_seconds},
+                               {"watched_pid", settings.pid}});
+    return info;
+}
+
+RunSummary run_summary(const Summary& summary, const std::string& ended,
+                       std::optional<int> status) {
+    RunSummary out{.duration_ns = static_cast<std::int64_t>(summary.seconds * 1e9),
+                   .ended = ended,
+                   .exit_status = status};
+    double busy = 0, energy = 0;
+    int known = 0;
+    for (const GpuSummary& gpu : summary.gpus) {
+        if (gpu.utilisation_mean) {
+            busy += *gpu.utilisation_mean;
+            ++known;
+            out.busy_deviation =
+                std::max(out.busy_deviation.value_or(0), *gpu.utilisation_deviation);
+        }
+        if (gpu.memory_peak_bytes) {
+            out.memory_peak_bytes = std::max(out.memory_peak_bytes.value_or(0),
+                                             static_cast<std::uint64_t>(*gpu.memory_peak_bytes));
+        }
+        if (gpu.energy_joules) out.energy_joules = energy += *gpu.energy_joules;
+    }
+    if (known > 0) out.busy_percent = busy / known;
+    out.verdict = verdict_name(summary.level);
+    out.extra = summary_object(summary);
+    return out;
+}
+
+class Monitor {
+  public:
+    explicit Monitor(MonitorSettings settings) : settings_(std::move(settings)) {}
+    int run();
+
+  private:
+    void open();
+    void loop();
+    void tick();
+    bool wait_until(std::int64_t deadline_ns);
+    [[nodiscard]] bool is_over();
+    void end_child();
+    int finish();
+    // A recording is read as fast as it goes, but at its own pace where somebody looks on.
+    [[nodiscard]] bool is_virtual() const {
+        return settings_.replay_file && settings_.output.form != MonitorForm::screen;
+    }
+    [[nodiscard]] std::int64_t time() const { return is_virtual() ? virtual_ns_ : now_ns(); }
+
+    MonitorSettings settings_;
+    Interrupts interrupts_;
+    std::int64_t virtual_ns_ = now_ns();
+    std::unique_ptr<Child> child_;
+    std::unique_ptr<NvmlRecorder> nvml_recorder_;
+    Devices devices_;
+    std::optional<HostSampler> host_;
+    NullRecorder nothing_;
+    std::unique_ptr<RecordWriter> writer_;
+    std::unique_ptr<HttpServer> server_;
+    std::unique_ptr<Sampler> sampler_;
+    std::optional<Summarizer> summarizer_;
+    std::unique_ptr<MonitorOutput> output_;
+    std::string ended_ = "done";
+    bool told_full_ = false;
+};
+
+void Monitor::open() {
+    if (settings_.record_file)
+        nvml_recorder_ = std::make_unique<NvmlRecorder>(*settings_.record_file);
+    devices_ = open_devices(settings_, nvml_recorder_.get(), [this] { return time(); });
+    if (settings_.record_file && devices_.source != "nvml") {
+        throw MachineError(
+            {.found = fmt::format("nothing to record: {}", devices_.absent_because.empty()
+                                                               ? devices_.notes.at(0)
+                                                               : devices_.absent_because),
+             .expected = "an NVIDIA driver"});
+    }
+    if (!settings_.sampler.gpus.empty() && !devices_.reader) {
+        throw MachineError({.found = fmt::format("--gpu names a GPU, and there is none: {}",
+                                                 devices_.absent_because),
+                            .expected = "a machine with a GPU"});
+    }
+    summarizer_.emplace(settings_.output.thresholds);
+    if (settings_.prometheus) {
+        server_ = std::make_unique<HttpServer>(
+            HttpAddress::parse(*settings_.prometheus, "--prometheus"), "--prometheus");
+        fmt::print(stderr, "note: metrics are at http://{}/metrics\n", server_->address().text());
+    }
+    HostSettings host{.watched_pid = settings_.pid};
+    if (settings_.pid && !HostSampler(host).is_there(*settings_.pid)) {
+        throw UserError({.found = fmt::format("no process {}", *settings_.pid),
+                         .expected = "the pid of a running process"});
+    }
+    output_ = make_monitor_output(settings_.output);
+    // Last, so that no mistake of ours leaves a command running.
+    std::int64_t start = time();
+    if (settings_.run_folder) {
+        writer_ = std::make_unique<RecordWriter>(*settings_.run_folder,
+                                                 run_info(settings_, devices_, start));
+    }
+    if (!settings_.command.empty()) {
+        bool keep_stdout =
+            settings_.output.form == MonitorForm::json || settings_.output.form == MonitorForm::csv;
+        child_ = std::make_unique<Child>(settings_.command, keep_stdout);
+        host.watched_pid = child_->pid();
+    }
+    if (!settings_.replay_file) host_.emplace(host);
+    Recorder& recorder = writer_ ? static_cast<Recorder&>(*writer_) : nothing_;
+    sampler_ =
+        std::make_unique<Sampler>(settings_.sampler, devices_.reader.get(),
+                                  host_ ? &*host_ : nullptr, devices_.absent_because, recorder);
+}
+
+void Monitor::tick() {
+    std::int64_t at = time();
+    std::int64_t wall = settings_.replay_file ? wall_ns() : wall_ns() - (now_ns() - at);
+    const Snapshot& snapshot = sampler_->tick(at, wall);
+    summarizer_->add(snapshot, sampler_->readings());
+    output_->tick(snapshot);
+    if (server_) server_->publish("/metrics", kPrometheusContentType, prometheus_text(snapshot));
+    if (nvml_recorder_) nvml_recorder_->flush();
+    if (writer_ && !told_full_) {
+        std::string failure = writer_->failure();
+        if (!failure.empty())
+            fmt::print(stderr, "note: the run record cannot be written just now: {}\n", failure);
+        told_full_ = !failure.empty();
+    }
+}
+
+bool Monitor::is_over() {
+    if (interrupts_.stop_signal() != 0 || !output_->is_read()) {
+        ended_ = "interrupted";
+        return true;
+    }
+    if (output_->wants_to_quit()) return true;
+    if (child_ && child_->status()) return true;
+    const auto& tree = sampler_->snapshot().host.tree;
+    return settings_.pid && tree && tree->ended;
+}
+
+// False when the watching is over before the deadline.
+bool Monitor::wait_until(std::int64_t deadline_ns) {
+    if (is_virtual()) {
+        virtual_ns_ = deadline_ns;
+        return !is_over();
+    }
+    while (true) {
+        auto woke = interrupts_.wait_until(deadline_ns, output_->input_fd());
+        if (is_over()) return false;
+        if (woke == Interrupts::Woke::deadline) return true;
+    }
+}
+
+void Monitor::loop() {
+    std::int64_t start = time();
+    double seconds = settings_.duration_seconds;
+    if (settings_.replay_file)
+        seconds =
+            seconds > 0 ? std::min(seconds, devices_.recorded_seconds) : devices_.recorded_seconds;
+    bool is_bounded = seconds > 0 || settings_.replay_file;
+    std::int64_t end = start + static_cast<std::int64_t>(seconds * 1e9);
+    Deadlines deadlines(start, settings_.sampler.interval_seconds);
+    while (true) {
+        tick();
+        if (is_over() || (is_bounded && time() >= end)) return;
+        std::int64_t next = deadlines.next(time());
+        sampler_->note_late(deadlines.lost());
+        // One more at the very end, so that all of the time asked for is seen.
+        if (is_bounded) next = std::min(next, end);
+        if (!wait_until(next)) {
+            if (ended_ != "interrupted" && child_) tick();
+            return;
+        }
+    }
+}
+
+// Ctrl-C reached the command too; another signal is passed on. A command that goes on after that
+// is waited for: its end belongs to its user.
+void Monitor::end_child() {
+    if (!child_) return;
+    int signal = interrupts_.stop_signal();
+    if (signal != 0 && signal != SIGINT) child_->signal(signal);
+    if (child_->wait() != 0 && ended_ == "done") ended_ = "failed";
+}
+
+int Monitor::finish() {
+    Summary summary = summarizer_->summary();
+    output_->finish(summary, ended_);
+    std::string trouble = nvml_recorder_ ? nvml_recorder_->finish() : "";
+    std::optional<int> status;
+    if (child_) status = child_->status();
+    if (writer_) writer_->finish(run_summary(summary, ended_, status));
+    if (!trouble.empty()) {
+        throw MachineError({.found = fmt::format("the recording is not whole: {}", trouble),
+                            .expected = "room on the disk"});
+    }
+    if (ended_ == "interrupted") return kInterrupted;
+    return status.value_or(0) == 0 ? kDone : kJobFailed;
+}
+
+int Monitor::run() {
+    open();
+    output_->start(
+        {.snapshot = sampler_->snapshot(), .notes = devices_.notes, .source = devices_.source});
+    loop();
+    end_child();
+    return finish();
+}
+
+}  // namespace
+
+int cmd_monitor(const Arguments& arguments) { return Monitor(settings_of(arguments)).run(); }
+
+}  // namespace saturate
