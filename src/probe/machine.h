@@ -2,6 +2,7 @@
 // Facts about the machine that this process runs on. What cannot be read is absent, never 0.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -34,10 +35,14 @@ struct MemoryFacts {
 
 struct StorageFacts {
     std::filesystem::path folder;
-    std::optional<std::uint64_t> free_bytes;
-    std::optional<double> read_mb_per_second;  // measured on files of that folder
-    std::uint64_t read_bytes = 0;              // over how much it was measured
-    bool from_page_cache = false;              // what was measured is memory, not the disk
+    std::optional<std::uint64_t> free_bytes;   // for this user
+    std::optional<double> read_mb_per_second;  // measured on files of that folder, by one reader
+    double slowest_mb_per_second = 0;          // of the parts that the reading was cut into
+    double fastest_mb_per_second = 0;
+    int parts = 0;
+    std::uint64_t read_bytes = 0;  // over how much it was measured
+    bool from_page_cache = false;  // what was measured is memory, not the disk
+    std::string unknown_because;   // why there is no read speed
 };
 
 struct Machine {
@@ -58,5 +63,20 @@ struct ProbeRoots {
 
 [[nodiscard]] CpuFacts probe_cpu(const ProbeRoots& roots = {});
 [[nodiscard]] MemoryFacts probe_memory(const ProbeRoots& roots = {});
+
+// How far a measurement of read speed may go. It ends with the first of them.
+struct ReadBudget {
+    std::chrono::milliseconds time{10};
+    std::uint64_t bytes = 1ull << 30;
+    int entries = 2000;                        // looked at while seeking files
+    std::uint64_t smallest_file = 1ull << 20;  // smaller files are left out
+};
+// Never throws: a folder that is missing or holds nothing to read has no read speed, and says why.
+[[nodiscard]] StorageFacts probe_storage(const std::filesystem::path& folder,
+                                         const ReadBudget& budget);
+
+// Size of /dev/shm, and how many files this process may have open.
+[[nodiscard]] std::optional<std::uint64_t> probe_shm(const ProbeRoots& roots = {});
+[[nodiscard]] std::optional<std::uint64_t> probe_open_files(const ProbeRoots& roots = {});
 
 }  // namespace saturate

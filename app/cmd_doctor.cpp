@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "arguments.h"
+#include "base/error.h"
+#include "commands.h"
+#include "cuda/nvml.h"
+#include "exit_code.h"
+#include "report/doctor.h"
+
+namespace saturate {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+// With a folder named there is time to measure; without, the verb answers at once.
+constexpr ReadBudget kQuick{};
+constexpr ReadBudget kNamed{.time = std::chrono::milliseconds(1000),
+                            .bytes = 2ull << 30,
+                            .entries = 20000,
+                            .smallest_file = 1};
+
+fs::path data_folder(const Arguments& arguments) {
+    fs::path folder = arguments.text("--data").value_or(".");
+    std::error_code error;
+    if (arguments.has("--data") && !fs::is_directory(folder, error)) {
+        throw UserError({.where = {folder.string()},
+                         .found = fs::exists(folder, error) ? "is not a folder" : "is not there",
+                         .expected = "the folder that holds the training data"});
+    }
+    return folder;
+}
+
+std::optional<ToolkitFacts> find_toolkit() {
+    std::vector<fs::path> folders;
+    for (const char* name : {"CUDA_HOME", "CUDA_PATH"}) {
+        if (const char* value = std::getenv(name)) folders.emplace_back(value);
+    }
+    folders.emplace_back("/usr/local/cuda");
+    return probe_toolkit(folders);
+}
+
+}  // namespace
+
+int cmd_doctor(const Arguments& arguments) {
+    fs::path folder = data_folder(arguments);
+    DoctorFacts facts{
+        .machine = {.cpu = probe_cpu(),
+                    .memory = probe_memory(),
+                    .storage = probe_storage(folder, arguments.has("--data") ? kNamed : kQuick),
+                    .shm_bytes = probe_shm(),
+                    .open_files_limit = probe_open_files(),
+                    .gpus = survey_nvml()},
+        .torch = probe_torch(SATURATE_TORCH_SITE),
+        .toolkit = find_toolkit()};
+    if (arguments.has("--json")) {
+        fmt::print("{}\n", doctor_json(facts).pretty());
+    } else {
+        const char* no_colour = std::getenv("NO_COLOR");
+        bool bold = ::isatty(STDOUT_FILENO) == 1 && (!no_colour || *no_colour == '\0');
+        fmt::print("{}", doctor_text(facts, bold));
+    }
+    return kDone;
+}
+
+}  // namespace saturate
