@@ -152,7 +152,8 @@ void add_gpu(Page& page, const GpuIdentity& gpu) {
     }
     page.row("  use", fmt::format("{}{}", precision_name(match->facts.best_precision),
                                   match->facts.needs_grad_scaler ? " with a gradient scaler" : ""));
-    page.row("  peak", rates_text(match->facts));
+    page.row("  peak", rates_text(match->facts) +
+                           (gpu.mig == true ? " (the whole card, not an instance)" : ""));
     page.row("  matched", printable(match->how));
 }
 
