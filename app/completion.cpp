@@ -119,7 +119,12 @@ _saturate() {{
     case "$verb" in
 {}    esac
 }}
-compdef _saturate saturate
+# From a folder of fpath this file is the function's first call; sourced, it only tells zsh of it.
+if [ "${{funcstack[1]}}" = _saturate ]; then
+    _saturate "$@"
+else
+    compdef _saturate saturate
+fi
 )",
                        names, cases);
 }
