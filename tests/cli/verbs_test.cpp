@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+// The command line as a whole: verbs, help, completion and exit codes.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/text.h"
+#include "support/run.h"
+
+namespace saturate {
+namespace {
+
+using testing::HasSubstr;
+
+Ran saturate_with(std::vector<std::string> words, const RunWhere& where = {}) {
+    words.insert(words.begin(), SATURATE_BINARY);
+    return run(words, where);
+}
+
+// As the help lists them: lines that are indented by two and go on with a word.
+std::vector<std::string> verbs_in(std::string_view help, bool planned) {
+    std::vector<std::string> names;
+    bool is_planned = false;
+    for (std::string_view line : split(help, '\n')) {
+        if (line == "Not here yet:") is_planned = true;
+        if (line.size() < 4 || !line.starts_with("  ") || line[2] == ' ') continue;
+        if (is_planned == planned) names.emplace_back(split(trim(line), ' ')[0]);
+    }
+    return names;
+}
+
+std::vector<std::string> all_verbs() {
+    std::string help = saturate_with({"--help"}).out;
+    std::vector<std::string> names = verbs_in(help, false);
+    for (const std::string& name : verbs_in(help, true)) names.push_back(name);
+    return names;
+}
+
+TEST(VerbsTest, AMistypedVerbIsSuggested) {
+    Ran ran = saturate_with({"trian"});
+    EXPECT_EQ(ran.status, 2);
+    EXPECT_EQ(ran.out, "");
+    std::vector<std::string_view> lines = split(ran.err, '\n');
+    ASSERT_EQ(lines.size(), 4u) << ran.err;
+    EXPECT_EQ(lines[0], "error: no verb \"trian\"");
+    EXPECT_TRUE(lines[1].starts_with("  expected: ")) << lines[1];
+    std::vector<std::string> expected;
+    for (std::string_view name : split(lines[1].substr(12), ',')) expected.emplace_back(trim(name));
+    EXPECT_THAT(expected, testing::UnorderedElementsAreArray(all_verbs()));
+    EXPECT_EQ(lines[2], "  fix:      did you mean saturate train?");
+}
+
+TEST(VerbsTest, AWordLikeNoVerbGetsNoSuggestion) {
+    Ran ran = saturate_with({"xylophone"});
+    EXPECT_EQ(ran.status, 2);
+    EXPECT_THAT(ran.err, testing::StartsWith("error: no verb \"xylophone\"\n  expected: "));
+    EXPECT_THAT(ran.err, testing::Not(HasSubstr("fix:")));
+    EXPECT_EQ(saturate_with({""}).status, 2);
+    EXPECT_EQ(saturate_with({"--verbose"}).status, 2);
+    EXPECT_THAT(saturate_with({"\033[2J"}).err,
+                testing::StartsWith("error: no verb \"\\x1b[2J\"\n"));
+}
+
+TEST(VerbsTest, WithoutArgumentsTheHelpIsShownAndNothingWasDone) {
+    Ran ran = saturate_with({});
+    EXPECT_EQ(ran.status, 2);
+    EXPECT_EQ(ran.out, saturate_with({"--help"}).out);
+    EXPECT_EQ(ran.err, "");
+}
+
+TEST(VerbsTest, HelpListsTheVerbs) {
+    for (const char* word : {"--help", "-h", "help"}) {
+        Ran ran = saturate_with({word});
+        EXPECT_EQ(ran.status, 0) << word;
+        EXPECT_EQ(ran.err, "") << word;
+        EXPECT_THAT(verbs_in(ran.out, false), testing::Contains("doctor")) << word;
+    }
+}
+
+TEST(VerbsTest, VersionIsOneLine) {
+    Ran ran = saturate_with({"--version"});
+    EXPECT_EQ(ran.status, 0);
+    EXPECT_THAT(ran.out, testing::MatchesRegex("saturate [0-9]+\\.[0-9]+\\.[0-9]+\n"));
+}
+
+TEST(VerbsTest, EveryVerbHasHelp) {
+    std::vector<std::string> names = all_verbs();
+    ASSERT_GT(names.size(), 5u);
+    for (const std::string& name : names) {
+        Ran ran = saturate_with({name, "--help"});
+        EXPECT_EQ(ran.status, 0) << name;
+        EXPECT_EQ(ran.err, "") << name;
+        EXPECT_THAT(ran.out, testing::StartsWith(fmt::format("saturate {}: ", name)));
+        EXPECT_THAT(ran.out, HasSubstr(fmt::format("\nUsage: saturate {}", name)));
+        EXPECT_EQ(saturate_with({name, "-h"}).out, ran.out);
+    }
+}
+
+TEST(VerbsTest, EveryVerbRefusesUnknownOptions) {
+    for (const std::string& name : all_verbs()) {
+        Ran ran = saturate_with({name, "--no-such-option"});
+        EXPECT_EQ(ran.status, 2) << name;
+        EXPECT_EQ(ran.out, "") << name;
+        EXPECT_THAT(ran.err, testing::StartsWith(fmt::format(
+                                 "error: {} has no option \"--no-such-option\"\n", name)));
+    }
+}
+
+TEST(VerbsTest, PlannedVerbsSayThatTheyAreNotHere) {
+    std::string help = saturate_with({"--help"}).out;
+    std::string version(trim(saturate_with({"--version"}).out));
+    std::string here = join(verbs_in(help, false), ", ");
+    for (const std::string& name : verbs_in(help, true)) {
+        Ran ran = saturate_with({name});
+        EXPECT_EQ(ran.status, 2) << name;
+        EXPECT_EQ(ran.out, "") << name;
+        EXPECT_EQ(ran.err, fmt::format("error: {} is not part of {} yet\n  expected: {}\n", name,
+                                       version, here));
+        EXPECT_THAT(saturate_with({name, "--help"}).out,
+                    HasSubstr("\nThis verb is not here yet.\n"));
+    }
+}
+
+TEST(VerbsTest, CompletionNeedsAShellThatItKnows) {
+    Ran ran = saturate_with({"completion"});
+    EXPECT_EQ(ran.status, 2);
+    EXPECT_EQ(ran.err,
+              "error: no shell named\n  expected: one of bash, zsh\n  fix:      saturate "
+              "completion bash\n");
+    ran = saturate_with({"completion", "fish"});
+    EXPECT_EQ(ran.status, 2);
+    EXPECT_EQ(ran.err,
+              "error: shell \"fish\"\n  expected: one of bash, zsh\n  fix:      saturate "
+              "completion bash\n");
+}
+
+// What bash offers after these words; the last is the one being typed.
+std::vector<std::string> completed(const std::vector<std::string>& words,
+                                   const RunWhere& where = {}) {
+    std::string script =
+        "source <(\"$0\" completion bash) || exit 9\n"
+        "COMP_WORDS=(saturate \"$@\"); COMP_CWORD=$#\n_saturate\nprintf '%s\\n' "
+        "\"${COMPREPLY[@]}\"\n";
+    std::vector<std::string> command{"bash", "-c", script, SATURATE_BINARY};
+    command.insert(command.end(), words.begin(), words.end());
+    Ran ran = run(command, where);
+    EXPECT_EQ(ran.status, 0) << ran.err;
+    EXPECT_EQ(ran.err, "");
+    std::vector<std::string> lines;
+    for (std::string_view line : split(trim(ran.out), '\n')) lines.emplace_back(line);
+    return lines;
+}
+
+TEST(VerbsTest, BashCompletesVerbsOptionsChoicesAndFiles) {
+    using testing::ElementsAre;
+    EXPECT_THAT(completed({"do"}), ElementsAre("doctor"));
+    EXPECT_THAT(completed({""}), testing::IsSupersetOf(all_verbs()));
+    EXPECT_THAT(completed({"--ver"}), ElementsAre("--version"));
+    EXPECT_THAT(completed({"doctor", "--"}), ElementsAre("--help", "--data", "--json"));
+    EXPECT_THAT(completed({"completion", "z"}), ElementsAre("zsh"));
+    EXPECT_THAT(completed({"optimize", "--level", "nu"}), ElementsAre("numerics"));
+    TemporaryFolder folder;
+    folder.file("images/a", "");
+    EXPECT_THAT(completed({"doctor", "--data", "im"}, {.folder = folder.path()}),
+                ElementsAre("images"));
+}
+
+TEST(VerbsTest, ZshAcceptsItsScript) {
+    Ran script = saturate_with({"completion", "zsh"});
+    EXPECT_EQ(script.status, 0);
+    EXPECT_THAT(script.out, testing::StartsWith("#compdef saturate\n"));
+    for (const std::string& name : all_verbs())
+        EXPECT_THAT(script.out, HasSubstr("'" + name + ":"));
+    if (run({"bash", "-c", "command -v zsh"}).status != 0) GTEST_SKIP() << "no zsh here";
+    Ran checked = run({"zsh", "-n", "/dev/stdin"}, {.input = script.out});
+    EXPECT_EQ(checked.status, 0) << checked.err;
+    EXPECT_EQ(checked.err, "");
+}
+
+TEST(VerbsTest, OutputThatCannotBeWrittenIsTheMachines) {
+    if (run({"test", "-w", "/dev/full"}).status != 0) GTEST_SKIP() << "no /dev/full here";
+    Ran ran = run({"bash", "-c", "\"$0\" --help > /dev/full", SATURATE_BINARY});
+    EXPECT_EQ(ran.status, 3);
+    EXPECT_EQ(ran.err, "error: standard output cannot be written\n  expected: room on the disk\n");
+}
+
+TEST(VerbsTest, WhatTrainsNeedsABuildWithLibTorch) {
+#ifdef SATURATE_HAS_ENGINE
+    EXPECT_EQ(saturate_with({"selftest"}).status, 0);
+#else
+    Ran ran = saturate_with({"selftest"});
+    EXPECT_EQ(ran.status, 3);
+    EXPECT_EQ(ran.err,
+              "error: selftest needs LibTorch, and this build is without it\n"
+              "  expected: a build with LibTorch\n"
+              "  fix:      ./saturate builds one; or cmake --preset release -DSATURATE_TORCH=ON\n");
+#endif
+}
+
+}  // namespace
+}  // namespace saturate
