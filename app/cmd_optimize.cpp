@@ -37,7 +37,8 @@ struct Aim {
     for (const GpuFacts& facts : gpu_table()) names.push_back(facts.name);
     Problem problem{.found = fmt::format("no GPU {} in the table", saturate::quoted(name)),
                     .expected = join(names, ", ")};
-    if (auto meant = closest(name, names)) problem.fix = fmt::format("--gpu \"{}\"", *meant);
+    std::vector<std::string> near = near_gpu_names(name);
+    if (!near.empty()) problem.fix = fmt::format("--gpu \"{}\"", near[0]);
     throw UserError(problem);
 }
 

@@ -182,8 +182,8 @@ StorageFacts probe_storage(const fs::path& folder, const ReadBudget& budget) {
     if (files.empty()) {
         facts.unknown_because =
             budget.smallest_file > 1
-                ? fmt::format("no file of {} or more is in it", bytes_text(budget.smallest_file))
-                : "no file is in it";
+                ? fmt::format("no file of {} or more was found", bytes_text(budget.smallest_file))
+                : "no file with content was found";
         return facts;
     }
     facts.from_page_cache = is_in_memory(folder);

@@ -92,9 +92,9 @@ TEST(DoctorCommandTest, AnEmptyFolderHasNoReadSpeed) {
     TemporaryFolder folder;
     Json storage = doctor_json({.folder = folder.path()})["storage"];
     EXPECT_TRUE(storage["read_mb_per_second"].is_null());
-    EXPECT_EQ(storage["unknown_because"].string(), "no file of 1.0 MiB or more is in it");
+    EXPECT_EQ(storage["unknown_because"].string(), "no file of 1.0 MiB or more was found");
     EXPECT_EQ(doctor_json({}, {"--data", folder.path()})["storage"]["unknown_because"].string(),
-              "no file is in it");
+              "no file with content was found");
 }
 
 TEST(DoctorCommandTest, AMissingFolderIsTheUsersMistake) {

@@ -86,7 +86,7 @@ Missing
 TEST(DoctorTest, AnEmptyMachineSaysWhatEachPartCosts) {
     DoctorFacts facts;
     facts.machine.storage = {.folder = ".",
-                             .unknown_because = "no file of 1.0 MiB or more is in it"};
+                             .unknown_because = "no file of 1.0 MiB or more was found"};
     facts.machine.gpus.absent_because = "libnvidia-ml.so.1 is not there: no NVIDIA driver";
     facts.machine.memory.total_bytes = 8 * kGiB;
     EXPECT_EQ(doctor_text(facts, false), R"(Machine
@@ -97,7 +97,7 @@ TEST(DoctorTest, AnEmptyMachineSaysWhatEachPartCosts) {
   /dev/shm     -
   open files   -
   data folder  ., - free
-  reads        - (no file of 1.0 MiB or more is in it)
+  reads        - (no file of 1.0 MiB or more was found)
 
 Software
   driver       - (libnvidia-ml.so.1 is not there: no NVIDIA driver)
@@ -113,7 +113,7 @@ Missing
   no GPU: training runs on the CPU; optimize --gpu NAME still plans for a GPU elsewhere
   no LibTorch in this build: what trains (train, tune, selftest) does not run; all else does
   no /dev/shm: PyTorch loader workers cannot hand over batches: num_workers 0 only
-  read speed of . (no file of 1.0 MiB or more is in it): whether the disk can feed the GPU is unknown: doctor --data DIR measures it
+  read speed of . (no file of 1.0 MiB or more was found): whether the disk can feed the GPU is unknown: doctor --data DIR measures it
 )");
 }
 
@@ -304,7 +304,7 @@ TEST(DoctorTest, JsonOfWhatIsUnknownIsNullAndMissingSaysTheCost) {
     DoctorFacts facts = whole();
     facts.machine.gpus = {.absent_because = "no driver"};
     facts.machine.memory.limit_bytes = 4 * kGiB;
-    facts.machine.storage = {.folder = ".", .unknown_because = "no file is in it"};
+    facts.machine.storage = {.folder = ".", .unknown_because = "no file with content was found"};
     facts.torch = {};
     Json json = doctor_json(facts);
     EXPECT_TRUE(json["gpus"].items().empty());
