@@ -36,7 +36,7 @@ Table read_table() {
 // Header prefix to the files (by prefix of their path) that may include it. fmt may be anywhere.
 const std::map<std::string, std::vector<std::string>>& doors() {
     static const std::map<std::string, std::vector<std::string>> kDoors = {
-        {"yaml-cpp/", {"src/config/yaml.cpp"}},
+        {"yaml-cpp/", {"src/config/yaml.cpp", "tests/fuzz/config_edit.cpp"}},
         {"toml++/", {"src/config/toml.cpp"}},
         {"nlohmann/", {"src/base/json.cpp"}},
         {"simdjson", {"src/diagnosis/trace_json.cpp"}},
