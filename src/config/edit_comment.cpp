@@ -53,7 +53,8 @@ void Comments::add(const Target& target, std::size_t end, const std::string& rea
     }
     auto known = std::ranges::find(comments_, at, &Comment::at);
     if (known == comments_.end()) {
-        comments_.push_back({at, is_new, {line_text}});
+        std::string_view before = is_new ? "  # " : at == hash + 1 ? " " : "; ";
+        comments_.push_back({at, before, {line_text}});
     } else if (std::ranges::find(known->reasons, line_text) == known->reasons.end()) {
         known->reasons.push_back(line_text);
     }
@@ -61,7 +62,7 @@ void Comments::add(const Target& target, std::size_t end, const std::string& rea
 
 void Comments::write(Patches& patches) const {
     for (const Comment& comment : comments_) {
-        std::string text = (comment.is_new ? "  # " : "; ") + join(comment.reasons, "; ");
+        std::string text = std::string(comment.before) + join(comment.reasons, "; ");
         patches.add(comment.at, comment.at, std::move(text), Patches::Rank::comment);
     }
 }

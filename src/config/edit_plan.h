@@ -68,7 +68,7 @@ class Comments {
   private:
     struct Comment {
         std::size_t at;
-        bool is_new;
+        std::string_view before;  // what parts it from the value, or from an older comment
         std::vector<std::string> reasons;
     };
     const Document& document_;

@@ -30,6 +30,28 @@ const Member* line_to_follow(const Plan& plan, const Target& target) {
     return last;
 }
 
+// Whether the table at `path` has the [header] at its place, not one of a table inside it: [a.b] is
+// where toml++ places a table `a` that has no header.
+bool has_header(const Plan& plan, const Node& table, const KeyPath& path) {
+    std::string_view header =
+        std::string_view(plan.document.text()).substr(table.begin, table.end - table.begin);
+    if (!header.starts_with('[')) return false;
+    std::size_t parts = 1;
+    char quote = '\0';
+    for (std::size_t i = 0; i < header.size(); ++i) {
+        char c = header[i];
+        if (quote != '\0') {
+            if (c == '\\' && quote == '"') ++i;
+            if (c == quote) quote = '\0';
+        } else if (c == '"' || c == '\'') {
+            quote = c;
+        } else {
+            parts += c == '.';
+        }
+    }
+    return parts == path.size();
+}
+
 }  // namespace
 
 void insert_in_table(Plan& plan, const Target& target, const NewValue& value) {
@@ -51,9 +73,8 @@ void insert_in_table(Plan& plan, const Target& target, const NewValue& value) {
         plan.patches.add(top, top, pair + std::string(plan.lines.ending(0)), Patches::Rank::line);
         return;
     }
-    bool has_header = text[target.map->begin] == '[';
-    if (!has_header) {
-        KeyPath table(target.edit->path.begin(), target.edit->path.end() - 1);
+    KeyPath table(target.edit->path.begin(), target.edit->path.end() - 1);
+    if (!has_header(plan, *target.map, table)) {
         refuse(target, fmt::format("the table {} has no line of its own", path_text(table)),
                "a [header] with keys below it", fmt::format("write [{}] first", path_text(table)));
     }

@@ -64,6 +64,9 @@ std::string write(std::string_view value, Format format, bool flow, char old_quo
     bool is_raw = value.front() == '"' || value.front() == '[' || value.front() == '{' ||
                   (value.front() == '\'' && format != Format::json);
     if (is_raw || is_literal(value, format)) return std::string(value);
+    bool has_quote = value.find('\'') != std::string_view::npos;
+    if (format == Format::toml && old_quote == '\'' && !has_quote)
+        return fmt::format("'{}'", value);
     if (format != Format::yaml || old_quote == '"') return json_quotes(value);
     if (old_quote == '\'') return single_quotes(value);
     return is_plain_safe(value, flow) ? std::string(value) : json_quotes(value);

@@ -196,7 +196,7 @@ class TreeBuilder : public YAML::EventHandler {
     // Where an empty value would stand: behind its anchor or tag, its colon or its dash.
     [[nodiscard]] std::size_t empty_begin(std::size_t mark, bool own_properties, bool in_map,
                                           std::size_t colon) const {
-        if (own_properties) return skip_properties(text_, mark);
+        if (own_properties) return skip_properties(text_, mark, true);
         if (in_map && colon < text_.size()) return colon + 1;
         if (frames_.empty()) return mark;
         std::size_t dash = skip_space(text_, cursor_);

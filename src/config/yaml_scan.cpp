@@ -35,12 +35,12 @@ std::size_t skip_space(std::string_view text, std::size_t at) {
 
 std::size_t name_end(std::string_view text, std::size_t at) { return find_of(text, kNameEnd, at); }
 
-std::size_t skip_properties(std::string_view text, std::size_t at) {
+std::size_t skip_properties(std::string_view text, std::size_t at, bool one_line) {
     std::size_t end = std::min(at, text.size());
     for (at = end; at < text.size() && (text[at] == '&' || text[at] == '!');) {
         bool verbatim = text.substr(at).starts_with("!<");
         end = verbatim ? std::min(text.find('>', at), text.size() - 1) + 1 : name_end(text, at);
-        at = skip_space(text, end);
+        at = one_line ? skip_blanks(text, end) : skip_space(text, end);
     }
     return end;
 }

@@ -16,7 +16,9 @@ namespace saturate {
 [[nodiscard]] std::size_t skip_blanks(std::string_view text, std::size_t at);
 
 // Behind the anchors and tags that stand at `at`, if any; not behind what follows the last of them.
-[[nodiscard]] std::size_t skip_properties(std::string_view text, std::size_t at);
+// `one_line`: only those of the same line; the next line's are the next key's.
+[[nodiscard]] std::size_t skip_properties(std::string_view text, std::size_t at,
+                                          bool one_line = false);
 
 // The end of an anchor's or alias's name that begins at `at`, behind & or *.
 [[nodiscard]] std::size_t name_end(std::string_view text, std::size_t at);
