@@ -72,9 +72,13 @@ std::string read_file(const std::filesystem::path& path, std::uint64_t limit_byt
                          .found = "is a directory",
                          .expected = fmt::format("{}, one file", what)});
     }
+    Problem too_large{.where = {path.string()},
+                      .found = fmt::format("is larger than {}", bytes_text(limit_bytes)),
+                      .expected = fmt::format("{} of at most {}", what, bytes_text(limit_bytes))};
+    auto size = static_cast<std::uint64_t>(status.st_size);
+    if (S_ISREG(status.st_mode) && size > limit_bytes) throw UserError(too_large);
     std::string content;
-    content.resize(
-        std::min<std::uint64_t>(static_cast<std::uint64_t>(status.st_size), limit_bytes));
+    content.resize(std::min(size, limit_bytes));
     std::size_t used = 0;
     while (true) {
         // One byte past what is known tells a file that grows or has no size (a pipe) from the end.
@@ -88,12 +92,7 @@ std::string read_file(const std::filesystem::path& path, std::uint64_t limit_byt
         }
         if (got == 0) break;
         used += static_cast<std::size_t>(got);
-        if (used > limit_bytes) {
-            throw UserError(
-                {.where = {path.string()},
-                 .found = fmt::format("is larger than {}", bytes_text(limit_bytes)),
-                 .expected = fmt::format("{} of at most {}", what, bytes_text(limit_bytes))});
-        }
+        if (used > limit_bytes) throw UserError(too_large);
     }
     content.resize(used);
     return content;

@@ -96,7 +96,7 @@ Problem too_deep(Place where) {
 }
 
 Problem too_many(Place where) {
-    return {std::move(where), fmt::format("more than {} values or lines", kMostValues),
+    return {std::move(where), fmt::format("more than {} keys, values or lines", kMostValues),
             "a configuration, not a data file", "keep long lists in files of their own"};
 }
 

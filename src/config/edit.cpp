@@ -210,6 +210,7 @@ std::string apply_edits(const Document& document, std::span<const Edit> edits) {
     }
     if (!problems.empty()) throw UserError(std::move(problems));
     if (edits.empty()) return document.text();
+    write_new_pairs(plan);
     plan.comments.write(plan.patches);
     std::optional<std::string> result = plan.patches.apply(document.text());
     if (!result || !is_exact(document, *result, targets, values))

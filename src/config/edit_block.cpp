@@ -108,26 +108,11 @@ void remove_from_block(Plan& plan, const Target& target) {
     }
     std::size_t line_begin = plan.lines.begin(member.begin);
     std::size_t next_line = plan.lines.next(end_of(plan, member));
-    const std::string& text = plan.document.text();
-    if (is_first_in_line(plan, member)) {
-        // The last line of a file without a final newline takes the newline before it along.
-        bool unfinished = next_line == text.size() && text.back() != '\n';
-        if (unfinished && line_begin > 0 && text[line_begin - 1] == '\n') {
-            line_begin -= 1;
-            if (line_begin > 0 && text[line_begin - 1] == '\r') line_begin -= 1;
-        }
-        plan.patches.add(line_begin, next_line, "", Patches::Rank::line);
-        return;
-    }
-    // The first key of a list's item shares its line with the dash: the next key moves up.
-    const Member* next = &member == &members.back() ? nullptr : &member + 1;
-    std::string_view between =
-        next == nullptr ? "#" : std::string_view(text).substr(next_line, next->begin - next_line);
-    if (!trim(between).empty()) {
-        refuse(target, fmt::format("{} shares its line with what holds it", name),
+    if (!is_first_in_line(plan, member)) {
+        refuse(target, fmt::format("{} does not begin its line", name),
                "a key on a line of its own", "remove it by hand");
     }
-    plan.patches.add(member.begin, next->begin, "");
+    plan.patches.add(line_begin, next_line, "", Patches::Rank::line);
 }
 
 }  // namespace saturate

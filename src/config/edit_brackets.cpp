@@ -31,43 +31,78 @@ void check_brackets(const Plan& plan, const Target& target) {
     refuse(target, "this map has no braces of its own", "{key: value}", "write it with braces");
 }
 
+// Whether the member stands alone on its lines, so that a new one should too; behind its comma if
+// any.
+bool has_own_line(const Plan& plan, const Member& member, bool has_comma, std::size_t behind) {
+    const std::string& text = plan.document.text();
+    std::size_t rest = skip_blanks(text, has_comma ? behind + 1 : behind);
+    bool is_comment =
+        plan.document.format() == Format::yaml && rest < text.size() && text[rest] == '#';
+    bool ends_line = rest >= plan.lines.end(behind) || is_comment;
+    return ends_line && skip_blanks(text, plan.lines.begin(member.begin)) == member.begin;
+}
+
+// All in the line of what they follow: {a: 1, new: 2}, or into {}.
+void write_inline(Plan& plan, const NewPairs& added, std::size_t at) {
+    std::string out;
+    for (const auto& [target, pair] : added.pairs) {
+        if (!out.empty() || added.behind != nullptr) out += ", ";
+        out += pair;
+        plan.comments.add(target, at, target.edit->reason);
+    }
+    plan.patches.add(at, at, std::move(out));
+}
+
+// One line each, as deep as the one they follow, with the commas where they are due.
+void write_lines(Plan& plan, const NewPairs& added, std::size_t at, bool has_comma) {
+    std::size_t line_begin = plan.lines.begin(added.behind->begin);
+    std::string margin = plan.document.text().substr(line_begin, added.behind->begin - line_begin);
+    if (!has_comma) plan.patches.add(at, at, ",");
+    std::string out;
+    for (std::size_t i = 0; i < added.pairs.size(); ++i) {
+        const auto& [target, pair] = added.pairs[i];
+        if (!out.empty()) out += plan.lines.ending(at);
+        out += margin + pair;
+        if (has_comma || i + 1 < added.pairs.size()) out += ',';
+        bool has_comments = plan.document.format() != Format::json;
+        std::string reason = has_comments ? one_line(target.edit->reason) : "";
+        if (!reason.empty()) out += "  # " + reason;
+    }
+    add_line_behind(plan, added.pairs[0].first, at, out);
+}
+
 }  // namespace
 
 void insert_in_brackets(Plan& plan, const Target& target, const NewValue& value) {
     check_brackets(plan, target);
-    const std::string& text = plan.document.text();
     const Member* behind = neighbour(target);
-    Format format = plan.document.format();
-    std::string pair =
-        render_key(target.edit->path.back(), format, true) + separator(plan, behind) + value.raw;
-    if (behind == nullptr) {
-        plan.patches.add(target.map->begin + 1, target.map->begin + 1, pair);
-        plan.comments.add(target, target.map->begin + 1, target.edit->reason);
-        return;
+    std::string pair = render_key(target.edit->path.back(), plan.document.format(), true) +
+                       separator(plan, behind) + value.raw;
+    auto same_gap = [&](const NewPairs& other) {
+        return other.map == target.map && other.behind == behind;
+    };
+    auto known = std::ranges::find_if(plan.new_pairs, same_gap);
+    if (known == plan.new_pairs.end())
+        known = plan.new_pairs.insert(known, NewPairs{target.map, behind, {}});
+    known->pairs.emplace_back(target, std::move(pair));
+}
+
+void write_new_pairs(Plan& plan) {
+    const std::string& text = plan.document.text();
+    for (const NewPairs& added : plan.new_pairs) {
+        if (added.behind == nullptr) {
+            write_inline(plan, added, added.map->begin + 1);
+            continue;
+        }
+        std::size_t end = std::max(added.behind->end, added.behind->value.end);
+        std::size_t comma = skip_blanks(text, end);
+        bool has_comma = comma < text.size() && text[comma] == ',';
+        if (has_own_line(plan, *added.behind, has_comma, has_comma ? comma : end)) {
+            write_lines(plan, added, end, has_comma);
+        } else {
+            write_inline(plan, added, end);
+        }
     }
-    std::size_t end = std::max(behind->end, behind->value.end);
-    std::size_t line_begin = plan.lines.begin(behind->begin);
-    std::size_t comma = skip_blanks(text, end);
-    bool has_comma = comma < text.size() && text[comma] == ',';
-    std::size_t rest = skip_blanks(text, has_comma ? comma + 1 : end);
-    bool ends_line = rest >= plan.lines.end(end) || (format == Format::yaml && text[rest] == '#');
-    bool own_line = skip_blanks(text, line_begin) == behind->begin && ends_line;
-    if (!own_line) {
-        plan.patches.add(end, end, ", " + pair);
-        plan.comments.add(target, end, target.edit->reason);
-        return;
-    }
-    // One key per line: a line of its own, as deep as the neighbour, with the comma where it is
-    // due.
-    std::string line = text.substr(line_begin, behind->begin - line_begin) + pair;
-    std::string reason = format == Format::json ? "" : one_line(target.edit->reason);
-    if (has_comma) {
-        line += ',';
-    } else {
-        plan.patches.add(end, end, ",");
-    }
-    if (!reason.empty()) line += "  # " + reason;
-    add_line_behind(plan, target, end, line);
 }
 
 void remove_from_brackets(Plan& plan, const Target& target) {

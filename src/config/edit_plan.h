@@ -78,17 +78,26 @@ class Comments {
 
 [[nodiscard]] std::string one_line(const std::string& reason);
 
+// Pairs that go into the same gap of a map in brackets: they share its commas.
+struct NewPairs {
+    const Node* map;
+    const Member* behind;                               // null: into empty brackets
+    std::vector<std::pair<Target, std::string>> pairs;  // "key: value"
+};
+
 struct Plan {
     const Document& document;
     Lines lines;
     Patches patches;
     Comments comments;
+    std::vector<NewPairs> new_pairs;
     explicit Plan(const Document& d) : document(d), lines(d.text(), d.file()), comments(d, lines) {}
 };
 
 void change_value(Plan& plan, const Target& target, const NewValue& value);
 void insert_in_block(Plan& plan, const Target& target, const NewValue& value);     // YAML
-void insert_in_brackets(Plan& plan, const Target& target, const NewValue& value);  // all formats
+void insert_in_brackets(Plan& plan, const Target& target, const NewValue& value);  // all formats;
+void write_new_pairs(Plan& plan);                                                  // then this
 void insert_in_table(Plan& plan, const Target& target, const NewValue& value);     // TOML
 void remove_from_block(Plan& plan, const Target& target);
 void remove_from_brackets(Plan& plan, const Target& target);

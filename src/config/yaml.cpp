@@ -178,12 +178,19 @@ class TreeBuilder : public YAML::EventHandler {
         std::size_t begin = own_properties ? value_begin(mark) : mark;
         std::size_t word = null_word(text_, begin);
         bool in_map = !frames_.empty() && frames_.back().has_key;
+        if (in_key()) {
+            add(start(Node::Kind::null, mark));
+            return;
+        }
         std::size_t colon = text_.size();
         if (in_map) {
             const Member& key = frames_.back().key;
             colon = skip_space(text_, key.end);
             bool has_colon = colon < text_.size() && text_[colon] == ':';
-            if (!has_colon) colon = text_.size();
+            if (!has_colon) {
+                colon = text_.size();
+                check_colon(key);
+            }
             if (has_colon && begin <= colon) word = 0;  // the mark is the key's own
         }
         if (word == 0) begin = empty_begin(mark, own_properties, in_map, colon);
@@ -191,6 +198,17 @@ class TreeBuilder : public YAML::EventHandler {
         node.end = begin + word;
         node.placed = word > 0 || own_properties || (in_map && colon < text_.size());
         add(std::move(node));
+    }
+
+    // The library takes a word in the last line for a key without a value.
+    void check_colon(const Member& key) {
+        std::size_t line = lines_.begin(key.begin);
+        std::string_view before = text_.substr(line, key.begin - std::min(key.begin, line));
+        if (in_flow() || before.find('?') != std::string_view::npos) return;
+        problems_.push_back({.where = key.place,
+                             .found = "a key without a colon: " + quoted(std::string_view(key.key)),
+                             .expected = "key: value",
+                             .fix = "add the colon, or remove the line"});
     }
 
     // Where an empty value would stand: behind its anchor or tag, its colon or its dash.
@@ -264,6 +282,7 @@ class TreeBuilder : public YAML::EventHandler {
                                  .found = std::string("a key that is ") + what,
                                  .expected = "a word or a number as the key",
                                  .fix = "write the key as a word, in quotes if need be"});
+            node.text = std::to_string(problems_.size()) + "\n";  // no duplicate of another
         }
         frame.key = Member{.key = std::move(node.text),
                            .place = std::move(node.place),

@@ -103,6 +103,8 @@ inline std::vector<std::string> other_lines(const Document& document,
     }
     std::vector<std::string> out;
     std::vector<std::string_view> lines = split(text, '\n');
+    if (lines[0].starts_with("\xEF\xBB\xBF"))
+        lines[0].remove_prefix(3);  // the file's, not the line's
     for (std::size_t i = 0; i < lines.size(); ++i) {
         bool is_end = i + 1 == lines.size() && lines[i].empty();
         if (!is_end && !named.count(i)) out.emplace_back(lines[i]);
@@ -113,6 +115,7 @@ inline std::vector<std::string> other_lines(const Document& document,
 inline void expect_exact(const Document& before, const std::string& result,
                          const std::vector<Edit>& edits) {
     Document after = Document::parse(result, before.file());
+    EXPECT_EQ(result.starts_with("\xEF\xBB\xBF"), before.text().starts_with("\xEF\xBB\xBF"));
     expect_only_named_keys_differ(before, after, edits);
     std::vector<std::string> left = other_lines(before, edits);
     std::vector<std::string> right = other_lines(after, edits);

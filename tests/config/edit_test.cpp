@@ -215,6 +215,14 @@ TEST(EditTest, AnEmptyValueEndsBeforeTheNextKeysTag) {
               "a: &x 2\nc: 3\n!t b: 1\n");
 }
 
+// Found by fuzzing: the anchor of a removed key went over to the next key's line.
+TEST(EditTest, AKeyBehindItsAnchorIsNotRemoved) {
+    EXPECT_EQ(refusal("&a b: |\n  text\nc: 1\n", {"remove b"}),
+              "error: job.yaml:1:4: b does not begin its line\n"
+              "  expected: a key on a line of its own\n"
+              "  fix:      remove it by hand");
+}
+
 TEST(EditTest, TheFirstKeyOfAListItemIsNotReachedByAPath) {
     EXPECT_EQ(refusal("a:\n- b: 1\n", {"set a.b = 2"}),
               "error: job.yaml:2:1: a is not a map\n"

@@ -109,6 +109,8 @@ bool has_alias(const Node& node) {
 // the map around a key in brackets are left out as well.
 std::vector<std::string> other_lines(const Document& document, const std::vector<Edit>& edits) {
     std::vector<std::string_view> lines = split(document.text(), '\n');
+    if (lines[0].starts_with("\xEF\xBB\xBF"))
+        lines[0].remove_prefix(3);  // the file's, not the line's
     std::set<std::size_t> named;
     auto name = [&](std::size_t begin, std::size_t end) {
         auto line_of = [&](std::size_t at) {
