@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "diagnosis/host.h"
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "diagnosis/kernels.h"
+
+namespace saturate {
+namespace {
+
+bool has_any(std::string_view text, std::initializer_list<std::string_view> parts) {
+    for (std::string_view part : parts) {
+        if (text.find(part) != std::string_view::npos) return true;
+    }
+    return false;
+}
+
+Cause runtime_cause(std::string_view name) {
+    if (is_synchronising(name)) return Cause::sync;
+    if (is_allocating(name)) return Cause::allocator;
+    if (is_module_load(name)) return Cause::compile;
+    return Cause::launch;
+}
+
+bool is_pause_function(std::string_view function) {
+    for (std::string_view name :
+         {"evaluate", "validate", "validation_step", "eval_epoch", "validate_epoch",
+          "save_checkpoint", "save_model", "evaluation_loop"}) {
+        if (function == name) return true;
+    }
+    return false;
+}
+
+bool is_pause(std::string_view name) {
+    std::string low = lower(name);
+    return has_any(low, {"checkpoint", "evaluat", "validat", "torch.save"}) &&
+           !has_any(low, {"utils/checkpoint.py", "checkpointfunction", "evaluate_function"});
+}
+
+Cause annotation_cause(std::string_view name) {
+    if (name.starts_with("enumerate(DataLoader)#")) return Cause::input;
+    if (name.starts_with("Optimizer.")) return Cause::optimizer;
+    if (name.starts_with("ProfilerStep#")) return Cause::unknown;
+    if (is_pause(name)) return Cause::pause;
+    if (has_any(name, {"dynamo_timed", "compile_fx", "CompileContext"})) return Cause::compile;
+    return Cause::python;
+}
+
+Cause python_cause(std::string_view name) {
+    if (has_any(name, {"torch/utils/data/dataloader.py"}) && name.ends_with(": __next__"))
+        return Cause::input;
+    if (has_any(name, {"torch/_dynamo/convert_frame.py", "torch/_inductor/graph.py",
+                       "torch/_inductor/codecache.py", "triton/compiler/"}))
+        return Cause::compile;
+    if (has_any(name, {"torch/serialization.py"}) && name.ends_with(": save")) return Cause::pause;
+    // Only functions, not files: everything that runs under evaluate.py is not an evaluation.
+    std::size_t colon = name.rfind(": ");
+    if (colon != std::string_view::npos && is_pause_function(name.substr(colon + 2)))
+        return Cause::pause;
+    return Cause::python;
+}
+
+}  // namespace
+
+HostCauses::HostCauses(const Trace& trace) : trace_(trace) {
+    for (auto& known : by_name_) known.assign(trace.names.size(), 255);
+    for (const Event& event : trace.events) {
+        if (event.category == Category::memcpy && event.correlation &&
+            trace.name(event).find("Pageable") != std::string_view::npos)
+            blocking_.push_back(event.correlation);
+        auto set = [&](int table, auto cause_of) {
+            std::uint8_t& known = by_name_[table][event.name];
+            if (known == 255) known = static_cast<std::uint8_t>(cause_of(trace.name(event)));
+        };
+        if (event.category == Category::runtime) set(1, runtime_cause);
+        if (event.category == Category::annotation) set(2, annotation_cause);
+        if (event.category == Category::python) set(3, python_cause);
+    }
+    std::ranges::sort(blocking_);
+}
+
+Cause HostCauses::of(std::size_t index) const {
+    const Event& event = trace_.events[index];
+    switch (event.category) {
+        case Category::op:
+            return Cause::launch;
+        case Category::runtime: {
+            auto cause = static_cast<Cause>(by_name_[1][event.name]);
+            if (cause == Cause::launch && event.correlation &&
+                std::ranges::binary_search(blocking_, event.correlation))
+                return Cause::sync;
+            return cause;
+        }
+        case Category::annotation:
+            return static_cast<Cause>(by_name_[2][event.name]);
+        case Category::python:
+            return static_cast<Cause>(by_name_[3][event.name]);
+        default:
+            return Cause::unknown;
+    }
+}
+
+std::vector<Activity> host_activities(const Trace& trace, std::span<const std::uint16_t> lanes,
+                                      std::int64_t start_ns, std::int64_t end_ns) {
+    struct Edge {
+        std::int64_t time;
+        std::uint32_t event;
+        bool opens;
+        std::uint8_t cause;
+    };
+    std::vector<bool> is_ours(trace.lanes.size());
+    for (std::uint16_t lane : lanes) is_ours[lane] = true;
+    HostCauses causes(trace);
+    std::vector<Edge> edges;
+    for (std::size_t i = 0; i < trace.events.size(); ++i) {
+        const Event& event = trace.events[i];
+        if (!is_ours[event.lane] || event.start_ns >= end_ns || event.end_ns() <= start_ns ||
+            event.duration_ns == 0)
+            continue;
+        Cause cause = causes.of(i);
+        if (cause > Cause::host) continue;
+        auto code = static_cast<std::uint8_t>(cause);
+        auto index = static_cast<std::uint32_t>(i);
+        edges.push_back({std::max(event.start_ns, start_ns), index, true, code});
+        edges.push_back({std::min(event.end_ns(), end_ns), index, false, code});
+    }
+    std::ranges::stable_sort(edges, {}, &Edge::time);
+    std::vector<Activity> out;
+    std::array<int, kCauses> open = {};
+    std::array<std::uint32_t, kCauses> latest = {};
+    std::int64_t since = start_ns;
+    for (const Edge& edge : edges) {
+        if (edge.time > since) {
+            for (std::size_t cause = 0; cause < kCauses; ++cause) {
+                if (open[cause] == 0) continue;
+                auto event = static_cast<std::int32_t>(latest[cause]);
+                if (!out.empty() && out.back().end_ns == since && out.back().event == event)
+                    out.back().end_ns = edge.time;
+                else
+                    out.push_back({since, edge.time, static_cast<Cause>(cause), event});
+                break;
+            }
+            since = edge.time;
+        }
+        open[edge.cause] += edge.opens ? 1 : -1;
+        if (edge.opens) latest[edge.cause] = edge.event;
+    }
+    return out;
+}
+
+void charge(std::span<const Activity> host, std::int64_t start_ns, std::int64_t end_ns,
+            std::size_t& hint, CauseTimes& causes) {
+    while (hint < host.size() && host[hint].end_ns <= start_ns) ++hint;
+    std::int64_t at = start_ns;
+    for (std::size_t i = hint; i < host.size() && host[i].start_ns < end_ns; ++i) {
+        std::int64_t from = std::max(host[i].start_ns, at);
+        std::int64_t to = std::min(host[i].end_ns, end_ns);
+        if (to <= from) continue;
+        saturate::at(causes, Cause::host) += from - at;
+        saturate::at(causes, host[i].cause) += to - from;
+        at = to;
+    }
+    if (end_ns > at) saturate::at(causes, Cause::host) += end_ns - at;
+}
+
+}  // namespace saturate
