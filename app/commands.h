@@ -8,6 +8,7 @@ namespace saturate {
 class Arguments;
 
 int cmd_completion(const Arguments& arguments);
+int cmd_diagnose(const Arguments& arguments);
 int cmd_doctor(const Arguments& arguments);
 int cmd_monitor(const Arguments& arguments);
 int cmd_optimize(const Arguments& arguments);

@@ -6,6 +6,7 @@ int main(int argc, char** argv) {
     using namespace saturate;
     constexpr Handler kHandlers[] = {
         {"completion", cmd_completion},
+        {"diagnose", cmd_diagnose},
         {"doctor", cmd_doctor},
         {"monitor", cmd_monitor},
         {"optimize", cmd_optimize},

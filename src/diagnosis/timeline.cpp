@@ -437,8 +437,16 @@ Timeline make_timeline(const Trace& trace) {
     collect_gpu(trace, launches, line);
     line.host = host_activities(trace, line.host_lanes, line.start_ns, line.end_ns);
     split_busy(trace, line);
-    if (line.device >= 0) GapJudge(trace, line).judge();
-    sum_gaps(line);
+    if (line.device >= 0) {
+        GapJudge(trace, line).judge();
+        sum_gaps(line);
+    } else {
+        // A trace of the CPU alone: what the host did, and no word about a device.
+        line.gaps.clear();
+        std::size_t hint = 0;
+        charge(line.host, line.start_ns, line.end_ns, hint, line.causes);
+        line.split.unknown_ns = line.length_ns();
+    }
     return line;
 }
 

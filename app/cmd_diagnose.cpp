@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+// diagnose: tells traces, run records and configurations apart, answers, and applies what can be
+// applied.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "arguments.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "commands.h"
+#include "config/edit.h"
+#include "config/settings.h"
+#include "diagnosis/diagnosis.h"
+#include "diagnosis/trace_read.h"
+#include "exit_code.h"
+#include "probe/machine.h"
+#include "report/diagnosis_text.h"
+#include "telemetry/record_reader.h"
+
+namespace saturate {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool has_extension(const fs::path& path, std::initializer_list<std::string_view> extensions) {
+    std::string name = path.filename().string();
+    return std::ranges::any_of(extensions,
+                               [&](std::string_view end) { return name.ends_with(end); });
+}
+
+bool is_trace_name(const fs::path& path) {
+    return has_extension(path, {".json", ".json.gz", ".json.zst"});
+}
+bool is_config_name(const fs::path& path) {
+    return has_extension(path, {".yaml", ".yml", ".toml"});
+}
+
+struct Inputs {
+    std::vector<fs::path> traces;
+    std::vector<fs::path> runs;
+    std::vector<fs::path> configs;
+};
+
+Inputs sort_inputs(const std::vector<std::string>& operands) {
+    Inputs inputs;
+    for (const std::string& operand : operands) {
+        fs::path path = operand;
+        if (!fs::is_directory(path)) {
+            (is_config_name(path) ? inputs.configs : inputs.traces).push_back(path);
+        } else if (is_run_record(path)) {
+            inputs.runs.push_back(path);
+        } else {
+            std::vector<fs::path> found;
+            for (const auto& entry : fs::directory_iterator(path)) {
+                if (entry.is_regular_file() && is_trace_name(entry.path()))
+                    found.push_back(entry.path());
+            }
+            if (found.empty()) {
+                throw UserError(
+                    {.where = {operand},
+                     .found = "a folder without traces",
+                     .expected =
+                         "a run record, or *.json, *.json.gz or *.json.zst of one job's ranks"});
+            }
+            std::ranges::sort(found);
+            inputs.traces.insert(inputs.traces.end(), found.begin(), found.end());
+        }
+    }
+    return inputs;
+}
+
+Diagnosis diagnose(const std::vector<std::string>& operands, const TraceOptions& options) {
+    Inputs inputs = sort_inputs(operands);
+    std::optional<Diagnosis> answer;
+    auto join = [&](Diagnosis other) {
+        answer = answer ? joined(std::move(*answer), std::move(other)) : std::move(other);
+    };
+    if (!inputs.traces.empty()) join(diagnose_traces(read_traces(inputs.traces, options)));
+    for (const fs::path& run : inputs.runs) {
+        if (inputs.traces.empty() && fs::exists(run / "trace.json.gz"))
+            join(diagnose_trace(read_trace(run / "trace.json.gz", options)));
+        join(diagnose_run(read_run(run), run.string()));
+    }
+    int cores = inputs.configs.empty() ? 1 : probe_cpu().cores_usable;
+    for (const fs::path& config : inputs.configs)
+        join(diagnose_config(Document::read(config.string()), cores));
+    return std::move(*answer);
+}
+
+// The findings' settings as edits of the configuration, in the words of its dialect.
+std::vector<Edit> edits_for(const Document& document, const std::vector<Finding>& findings) {
+    Settings settings = Settings::read(document);
+    std::vector<Edit> edits;
+    for (const Finding& finding : findings) {
+        for (const SettingChange& change : finding.settings) {
+            const SettingInfo* info = find_setting(change.key);
+            if (!info) continue;
+            const Value* value = settings.get(info->id);
+            // Only keys that the file has: where a new one belongs, optimize decides.
+            if (!value || value->left_alone || value->text == change.value) continue;
+            bool is_same = std::ranges::any_of(
+                edits, [&](const Edit& edit) { return edit.path == value->path; });
+            if (!is_same)
+                edits.push_back({.path = value->path,
+                                 .value = change.value,
+                                 .reason = fmt::format("{} {}", finding.id, finding.name())});
+        }
+    }
+    return edits;
+}
+
+void apply(const std::vector<std::string>& operands, const Diagnosis& diagnosis, std::size_t most) {
+    Inputs inputs = sort_inputs(operands);
+    if (inputs.configs.size() != 1) {
+        throw UserError(
+            {.found = fmt::format("--apply with {} configurations", inputs.configs.size()),
+             .expected = "one to edit, beside the trace or run record",
+             .fix = "saturate diagnose trace.json.gz job.yaml --apply"});
+    }
+    Document document = Document::read(inputs.configs[0].string());
+    std::vector<Edit> edits = edits_for(document, diagnosis.shown(most, false));
+    if (edits.empty()) {
+        fmt::print(stderr, "nothing to apply: no finding names a key of {}\n", document.file());
+        return;
+    }
+    std::string text = apply_edits(document, edits);
+    write_file_whole(document.file() + ".bak", document.text());
+    write_file_whole(document.file(), text);
+    for (const Edit& edit : edits)
+        fmt::print(stderr, "{}: {} = {}  ({})\n", document.file(), path_text(edit.path), edit.value,
+                   edit.reason);
+    fmt::print(stderr, "the old file is {}.bak\n", document.file());
+}
+
+int compare(const Arguments& arguments, const TraceOptions& options) {
+    auto before = arguments.text("--before"), after = arguments.text("--after");
+    if (!before || !after || !arguments.operands.empty()) {
+        throw UserError(Problem{.found = "--before and --after go together, without other inputs",
+                                .expected = "diagnose --before A --after B"});
+    }
+    Diagnosis old_one = diagnose({*before}, options), new_one = diagnose({*after}, options);
+    if (arguments.has("--json"))
+        fmt::print("{}\n", comparison_json(old_one, new_one).pretty());
+    else
+        fmt::print("{}", comparison_text(old_one, new_one));
+    return kDone;
+}
+
+}  // namespace
+
+int cmd_diagnose(const Arguments& arguments) {
+    if (arguments.has("--how")) {
+        fmt::print("{}", how_text());
+        return kDone;
+    }
+    TraceOptions options;
+    if (auto limit = arguments.number("--limit", 0.001, 100000))
+        options.limit_bytes = static_cast<std::uint64_t>(*limit * 1e9);
+    if (arguments.has("--before") || arguments.has("--after")) return compare(arguments, options);
+    if (arguments.operands.empty()) {
+        throw UserError({.found = "nothing to diagnose",
+                         .expected = "a trace, a run record or a configuration",
+                         .fix = "saturate diagnose --how prints how to record a trace"});
+    }
+    auto most = static_cast<std::size_t>(arguments.whole("--top", 1, 1000).value_or(5));
+    Diagnosis diagnosis = diagnose(arguments.operands, options);
+    bool everything = arguments.has("--all");
+    if (arguments.has("--json"))
+        fmt::print("{}\n", to_json(diagnosis, most, everything).pretty());
+    else
+        fmt::print("{}", diagnosis_text(diagnosis, {.most = most, .everything = everything}));
+    if (arguments.has("--apply")) apply(arguments.operands, diagnosis, most);
+    if (auto percent = arguments.number("--fail-on", 0, 100000)) {
+        bool fails = std::ranges::any_of(diagnosis.shown(1000, false), [&](const Finding& finding) {
+            return 100.0 * (finding.gain.likely - 1.0) >= *percent;
+        });
+        if (fails) return kAnswerIsNo;
+    }
+    return kDone;
+}
+
+}  // namespace saturate

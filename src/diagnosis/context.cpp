@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "diagnosis/context.h"
+
+#include <algorithm>
+
+namespace saturate {
+namespace {
+
+bool reads_value(std::string_view op) {
+    for (std::string_view name :
+         {"aten::item", "aten::_local_scalar_dense", "aten::nonzero", "aten::is_nonzero",
+          "aten::equal", "aten::masked_select", "aten::unique", "aten::_unique2"}) {
+        if (op == name) return true;
+    }
+    return false;
+}
+
+// One sweep per thread with a stack of what is open.
+void mark_inside(const Trace& trace, std::vector<std::uint8_t>& inside,
+                 std::vector<std::int32_t>& read_op) {
+    struct Open {
+        std::int64_t end_ns;
+        std::uint8_t flags;
+        std::int32_t read;
+    };
+    std::vector<std::vector<Open>> stacks(trace.lanes.size());
+    for (std::size_t i = 0; i < trace.events.size(); ++i) {
+        const Event& event = trace.events[i];
+        if (event.category != Category::op && event.category != Category::annotation &&
+            event.category != Category::runtime)
+            continue;
+        std::vector<Open>& stack = stacks[event.lane];
+        while (!stack.empty() && stack.back().end_ns <= event.start_ns) stack.pop_back();
+        Open state = stack.empty() ? Open{0, 0, -1} : stack.back();
+        inside[i] = state.flags;
+        read_op[i] = state.read;
+        if (event.category == Category::runtime) continue;
+        state.end_ns = event.end_ns();
+        std::string_view name = trace.name(event);
+        if (event.category == Category::op) {
+            state.flags |= kInsideOp;
+            if (!(state.flags & kInsideRead) && reads_value(name)) {
+                state.flags |= kInsideRead;
+                state.read = static_cast<std::int32_t>(i);
+            }
+        } else if (name.starts_with("Optimizer.step")) {
+            state.flags |= kInsideOptimizer;
+        } else if (name.starts_with("Optimizer.zero_grad")) {
+            state.flags |= kInsideZeroGrad;
+        }
+        stack.push_back(state);
+    }
+}
+
+}  // namespace
+
+Context::Context(const Timeline& timeline, const Replay& replayed)
+    : trace(*timeline.trace),
+      line(timeline),
+      replay(replayed),
+      classes(trace),
+      inside(trace.events.size()),
+      read_op(trace.events.size(), -1) {
+    mark_inside(trace, inside, read_op);
+    device = trace.device(line.device);
+    if (device == nullptr && !trace.devices.empty()) device = &trace.devices.front();
+    if (device) {
+        auto match = match_gpu(device->name, device->capability, device->memory_bytes);
+        if (match) gpu = match->facts;
+    }
+    for (std::uint32_t index : line.gpu) {
+        const Event& kernel = event(index);
+        if (kernel.category == Category::kernel && classes.of(kernel) != KernelClass::communication)
+            kernel_ns += kernel.duration_ns;
+    }
+}
+
+double Context::ms_per_step(std::int64_t ns) const {
+    return static_cast<double>(ns) / 1e6 / line.step_count();
+}
+
+double Context::per_step(std::int64_t count) const {
+    return static_cast<double>(count) / line.step_count();
+}
+
+const Event* Context::launch(std::size_t i) const {
+    return line.launch_of[i] >= 0 ? &event(static_cast<std::size_t>(line.launch_of[i])) : nullptr;
+}
+
+std::uint8_t Context::launch_inside(std::size_t i) const {
+    return line.launch_of[i] >= 0 ? inside[static_cast<std::size_t>(line.launch_of[i])] : 0;
+}
+
+Example Context::example(std::size_t index, std::string text) const {
+    Example out;
+    out.time_ns = event(index).start_ns;
+    out.text = text.empty() ? std::string(trace.name(event(index)).substr(0, 80)) : std::move(text);
+    out.source = source_of(trace, index);
+    return out;
+}
+
+bool Context::add(Finding finding, const ReplayChange& change, std::int64_t exposed_ns) {
+    double likely = replay.gain(change);
+    double left = 1.0 - percent(exposed_ns) / 100.0;
+    double bound = left > 0.01 ? 1.0 / left : 100.0;
+    finding.gain = {1.0 + 0.6 * (likely - 1.0), likely, std::max(likely, bound)};
+    if (finding.share_percent == 0) finding.share_percent = percent(exposed_ns);
+    if (finding.ms_per_step == 0) finding.ms_per_step = ms_per_step(exposed_ns);
+    if (finding.gain.likely < 1.01) return false;
+    if (replay.error_percent() > 5 && finding.confidence == Confidence::high)
+        finding.confidence = Confidence::medium;
+    if (!finding.optional) all = all.with(change);
+    findings.push_back(std::move(finding));
+    return true;
+}
+
+void Context::add_part(Finding finding, std::string part_of) {
+    finding.part_of = std::move(part_of);
+    findings.push_back(std::move(finding));
+}
+
+bool Context::has(std::string_view id) const {
+    return std::ranges::any_of(findings, [&](const Finding& finding) { return finding.id == id; });
+}
+
+std::int64_t idle_after(const Timeline& line, const std::vector<std::uint32_t>& calls) {
+    std::int64_t idle = 0;
+    std::size_t at = 0;
+    constexpr std::int64_t kSlack = 20'000;  // a call returns this long after the GPU is done
+    for (const Gap& gap : line.gaps) {
+        if (gap.next < 0) continue;
+        while (at < calls.size() && line.trace->events[calls[at]].end_ns() < gap.start_ns) ++at;
+        if (at >= calls.size()) break;
+        std::int64_t returned = line.trace->events[calls[at]].end_ns();
+        if (returned >= gap.end_ns) continue;
+        // Only the call that the gap begins with: later ones find the GPU idle already.
+        std::int64_t from = returned - gap.start_ns < kSlack ? gap.start_ns : returned;
+        idle += gap.end_ns - from;
+    }
+    return idle;
+}
+
+}  // namespace saturate

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the rules over a trace share: the timeline, its replay, and questions that several of them
+// ask. Rules are free functions `void f(Context&)`, grouped in findings_*.cpp; each adds what it
+// found.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "diagnosis/finding.h"
+#include "diagnosis/kernels.h"
+#include "diagnosis/replay.h"
+#include "diagnosis/timeline.h"
+#include "probe/gpu_table.h"
+
+namespace saturate {
+
+// Where a host event stands.
+enum Inside : std::uint8_t {
+    kInsideRead = 1,       // item(), nonzero(), ...: an operator that needs a value on the host
+    kInsideOptimizer = 2,  // Optimizer.step
+    kInsideZeroGrad = 4,   // Optimizer.zero_grad
+    kInsideOp = 8,
+};
+
+struct Context {
+    Context(const Timeline& timeline, const Replay& replay);
+
+    const Trace& trace;
+    const Timeline& line;
+    const Replay& replay;
+    KernelClasses classes;
+    std::vector<std::uint8_t> inside;   // beside Trace::events, for runtime calls
+    std::vector<std::int32_t> read_op;  // beside Trace::events: the reading operator around a call
+    std::optional<GpuFacts> gpu;
+    const TraceDevice* device = nullptr;
+    std::int64_t kernel_ns = 0;  // sum of kernel times, communication left out
+    std::vector<Finding> findings;
+    ReplayChange all;  // of all findings that are shown
+
+    [[nodiscard]] const Event& event(std::size_t index) const { return trace.events[index]; }
+    [[nodiscard]] double percent(std::int64_t ns) const { return line.percent(ns); }
+    [[nodiscard]] double ms_per_step(std::int64_t ns) const;
+    [[nodiscard]] double per_step(std::int64_t count) const;
+    // The launch of the i-th GPU event of the timeline, or null.
+    [[nodiscard]] const Event* launch(std::size_t i) const;
+    [[nodiscard]] std::uint8_t launch_inside(std::size_t i) const;
+    [[nodiscard]] Example example(std::size_t event, std::string text = "") const;
+    // Fills gain from the replay of `change` and the bound of leaving out `exposed_ns` altogether.
+    // Below 1 % it is no finding. Adds it and joins the change to `all`.
+    bool add(Finding finding, const ReplayChange& change, std::int64_t exposed_ns);
+    // Without a replay: part of another finding.
+    void add_part(Finding finding, std::string part_of);
+    [[nodiscard]] bool has(std::string_view id) const;
+};
+
+// The idle time of gaps in which the host first had to return from one of `calls` (sorted by
+// start): from the end of the call to the end of the gap.
+[[nodiscard]] std::int64_t idle_after(const Timeline& line,
+                                      const std::vector<std::uint32_t>& calls);
+
+// findings_*.cpp; in this order.
+void find_input(Context& context);
+void find_synchronisation(Context& context);
+void find_launch(Context& context);
+void find_communication(Context& context);
+void find_compute(Context& context);
+void find_pauses(Context& context);
+
+}  // namespace saturate

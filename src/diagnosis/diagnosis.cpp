@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "diagnosis/diagnosis.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "diagnosis/context.h"
+
+namespace saturate {
+namespace {
+
+constexpr double kShownFrom = 1.03;
+
+Gain total_of(const Context& context, const std::vector<Finding>& findings) {
+    // The fixes overlap: their gains are not added but replayed together.
+    bool any = std::ranges::any_of(findings, [](const Finding& finding) {
+        return !finding.optional && finding.gain.likely >= kShownFrom;
+    });
+    if (!any) return {};
+    double likely = context.replay.gain(context.all);
+    double high = likely;
+    for (const Finding& finding : findings) {
+        if (!finding.optional) high = std::max(high, finding.gain.high);
+    }
+    return {1.0 + 0.6 * (likely - 1.0), likely, high};
+}
+
+void fill_time(const Timeline& line, Diagnosis& out) {
+    out.window_ms = static_cast<double>(line.length_ns()) / 1e6;
+    out.steps = line.has_steps ? static_cast<std::int64_t>(line.steps.size()) : 0;
+    if (line.has_steps) out.step_ms = static_cast<double>(line.step_ns()) / 1e6;
+    const Split& split = line.split;
+    out.split = {line.percent(split.compute_ns), line.percent(split.communication_ns),
+                 line.percent(split.memcpy_ns),  line.percent(split.memset_ns),
+                 line.percent(split.idle_ns),    line.percent(split.unknown_ns)};
+    if (line.device >= 0) out.busy_percent = line.busy_percent();
+    for (std::size_t i = 0; i < kCauses; ++i) {
+        if (line.percent(line.causes[i]) >= 0.05)
+            out.idle.emplace_back(static_cast<Cause>(i), line.percent(line.causes[i]));
+    }
+    std::ranges::stable_sort(out.idle, std::greater<>(), &std::pair<Cause, double>::second);
+}
+
+std::string gain_text(const Diagnosis& diagnosis) {
+    if (diagnosis.total.likely < kShownFrom) return "";
+    return fmt::format("; the fixes below would make a step about {:.2f} times as fast",
+                       diagnosis.total.likely);
+}
+
+std::string verdict_of(const Diagnosis& diagnosis) {
+    std::vector<Finding> shown = diagnosis.shown(5, false);
+    if (!diagnosis.busy_percent) {
+        std::string text =
+            "no GPU work in this trace: it was recorded on the CPU, or without "
+            "ProfilerActivity.CUDA";
+        if (!shown.empty())
+            text += fmt::format("; the host's dearest is {} ({:.0f} % of the window)",
+                                shown[0].name(), shown[0].share_percent);
+        return text;
+    }
+    double busy = *diagnosis.busy_percent;
+    if (diagnosis.split.unknown > 25)
+        return fmt::format(
+            "cannot say: {:.0f} % of the window is unknown, for the trace does not show what the "
+            "GPU did there "
+            "(seen busy: {:.1f} %)",
+            diagnosis.split.unknown, busy);
+    if (diagnosis.ranks && !diagnosis.ranks->late.empty()) {
+        std::string late;
+        for (std::size_t i = 0; i < diagnosis.ranks->late.size(); ++i)
+            late += fmt::format("{}{}",
+                                i == 0                                  ? ""
+                                : i + 1 == diagnosis.ranks->late.size() ? " and "
+                                                                        : ", ",
+                                diagnosis.ranks->late[i]);
+        bool one = diagnosis.ranks->late.size() == 1;
+        return fmt::format("the ranks wait for rank{} {}{}", one ? "" : "s", late,
+                           gain_text(diagnosis));
+    }
+    if (shown.empty())
+        return fmt::format(
+            "{}: the GPU is busy {:.1f} % of the time and nothing found would gain more than 3 %",
+            busy >= 80 ? "healthy" : "no single cause", busy);
+    return fmt::format(
+        "the GPU is busy {:.1f} % of the time; the dearest cause is {} ({:.0f} % of the window){}",
+        busy, shown[0].name(), shown[0].share_percent, gain_text(diagnosis));
+}
+
+Diagnosis diagnose_timeline(const Timeline& line) {
+    Replay replay(line);
+    Context context(line, replay);
+    for (auto rule : {find_input, find_synchronisation, find_launch, find_communication,
+                      find_compute, find_pauses})
+        rule(context);
+    Diagnosis out;
+    out.inputs = {line.trace->file};
+    if (context.device) out.device = context.device->name;
+    fill_time(line, out);
+    out.health = trace_health(line);
+    bool is_unknown = out.split.unknown > 25;
+    out.findings = merged(context.findings);
+    for (Finding& finding : out.findings) {
+        // A gain that rests on a window that was not seen is not worth its digits.
+        if (is_unknown || replay.error_percent() > 5) finding.confidence = Confidence::low;
+        if (is_unknown) finding.optional = true;
+    }
+    out.total = is_unknown ? Gain{} : total_of(context, out.findings);
+    out.replay_error_percent = replay.error_percent();
+    out.dropped_events = line.trace->losses.lost();
+    out.repaired_events = line.trace->losses.repaired_events;
+    out.verdict = verdict_of(out);
+    return out;
+}
+
+Finding straggler(const RankComparison& ranks, const Diagnosis& late, double window_ms) {
+    Finding finding{.id = "F17",
+                    .count = static_cast<std::int64_t>(ranks.collectives),
+                    .confidence = Confidence::high};
+    double wait_ms = static_cast<double>(ranks.wait_ns) / 1e6;
+    finding.share_percent = 100.0 * wait_ms / window_ms;
+    finding.ms_per_step = wait_ms / std::max<double>(1.0, static_cast<double>(late.steps));
+    std::string who;
+    for (int rank : ranks.late) who += fmt::format("{}{}", who.empty() ? "" : ", ", rank);
+    finding.evidence = fmt::format(
+        "{} collectives paired over {} ranks: {:.0f} ms of transfer, {:.0f} ms of waiting per "
+        "rank; last to arrive: rank {}",
+        ranks.collectives, ranks.ranks.size(), static_cast<double>(ranks.transfer_ns) / 1e6,
+        wait_ms, who);
+    double bound = 1.0 / std::max(0.05, 1.0 - finding.share_percent / 100.0);
+    // The others cannot get faster than the late rank does by its own fixes.
+    double likely = std::min(bound, std::max(1.0, late.total.likely));
+    finding.gain = {1.0 + 0.6 * (likely - 1.0), likely, bound};
+    return finding;
+}
+
+}  // namespace
+
+std::vector<Finding> Diagnosis::shown(std::size_t most, bool everything) const {
+    std::vector<Finding> out;
+    for (const Finding& finding : findings) {
+        if (everything) {
+            out.push_back(finding);
+            continue;
+        }
+        if (finding.optional || out.size() >= most) continue;
+        bool is_static =
+            finding.gain.high == 1.0 && finding.share_percent == 0;  // a configuration's
+        if (finding.gain.likely >= kShownFrom || is_static) out.push_back(finding);
+    }
+    return out;
+}
+
+Diagnosis diagnose_trace(const Trace& trace) { return diagnose_timeline(make_timeline(trace)); }
+
+Diagnosis diagnose_traces(const std::vector<Trace>& traces) {
+    if (traces.size() == 1) return diagnose_trace(traces[0]);
+    std::vector<Timeline> lines;
+    for (const Trace& trace : traces) lines.push_back(make_timeline(trace));
+    RankComparison ranks = compare_ranks(lines);
+    // The late rank speaks for the job; without one, the rank that is idle most.
+    std::size_t which = 0;
+    for (std::size_t i = 0; i < lines.size(); ++i) {
+        bool is_late = !ranks.late.empty() && ranks.ranks[i].rank == ranks.late[0];
+        if (is_late ||
+            (ranks.late.empty() && lines[i].busy_percent() < lines[which].busy_percent()))
+            which = i;
+    }
+    Diagnosis out = diagnose_timeline(lines[which]);
+    double transfer =
+        100.0 * static_cast<double>(ranks.transfer_ns) / 1e6 / std::max(out.window_ms, 1e-9);
+    if (ranks.collectives > 0 && transfer < 10)
+        std::erase_if(out.findings, [](const Finding& finding) { return finding.id == "F15"; });
+    double wait_percent =
+        100.0 * static_cast<double>(ranks.wait_ns) / 1e6 / std::max(out.window_ms, 1e-9);
+    if (!ranks.late.empty() && wait_percent >= 5) {
+        out.findings.insert(out.findings.begin(), straggler(ranks, out, out.window_ms));
+    } else {
+        ranks.late.clear();
+    }
+    out.inputs.clear();
+    for (const Trace& trace : traces) {
+        out.inputs.push_back(trace.file);
+        if (&trace - traces.data() != static_cast<std::ptrdiff_t>(which)) {
+            out.dropped_events += trace.losses.lost();
+            out.repaired_events += trace.losses.repaired_events;
+        }
+    }
+    for (const std::string& warning : ranks.warnings) out.health.push_back({"ranks", warning, ""});
+    out.ranks = ranks;
+    out.verdict = verdict_of(out);
+    return out;
+}
+
+Diagnosis joined(Diagnosis trace, Diagnosis other) {
+    for (Finding& finding : other.findings) trace.findings.push_back(std::move(finding));
+    trace.findings = merged(std::move(trace.findings));
+    for (std::string& input : other.inputs) trace.inputs.push_back(std::move(input));
+    for (HealthNote& note : other.health) trace.health.push_back(std::move(note));
+    return trace;
+}
+
+}  // namespace saturate

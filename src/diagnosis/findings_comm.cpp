@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// F15, F16 and F28, seen from one rank. F17 compares ranks: ranks.cpp.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "diagnosis/context.h"
+
+namespace saturate {
+namespace {
+
+void exposed_communication(Context& context) {
+    std::int64_t exposed = context.line.split.communication_ns;
+    if (context.percent(exposed) < 10) return;
+    std::int64_t count = 0;
+    std::uint32_t longest = 0;
+    std::int64_t most = -1;
+    for (std::uint32_t index : context.line.gpu) {
+        const Event& event = context.event(index);
+        if (event.category != Category::kernel ||
+            context.classes.of(event) != KernelClass::communication)
+            continue;
+        ++count;
+        if (event.duration_ns > most) {
+            most = event.duration_ns;
+            longest = index;
+        }
+    }
+    Finding finding{.id = "F15",
+                    .share_percent = context.percent(exposed),
+                    .count = count,
+                    .confidence = Confidence::low};
+    finding.evidence = fmt::format(
+        "{:.1f} % of the window is communication with no computation beside it ({} collectives)",
+        context.percent(exposed), count);
+    finding.surer = "the traces of all ranks tell transfer from waiting for a late rank";
+    finding.examples.push_back(context.example(longest));
+    // How much of it is transfer one rank cannot know; half is assumed to be hidden.
+    ReplayChange change;
+    change.gpu_scale = [&trace = context.trace](std::uint32_t event) {
+        const Event& kernel = trace.events[event];
+        return kernel.category == Category::kernel &&
+                       classify_kernel(trace.name(kernel)) == KernelClass::communication
+                   ? 0.5
+                   : 1.0;
+    };
+    context.add(finding, change, exposed);
+}
+
+void small_collectives(Context& context) {
+    std::vector<std::uint32_t> all;
+    std::vector<std::int64_t> times;
+    std::int64_t sum = 0;
+    for (std::uint32_t index : context.line.gpu) {
+        const Event& event = context.event(index);
+        if (event.category != Category::kernel ||
+            context.classes.of(event) != KernelClass::communication)
+            continue;
+        all.push_back(index);
+        times.push_back(event.duration_ns);
+        sum += event.duration_ns;
+    }
+    auto count = static_cast<std::int64_t>(all.size());
+    if (count == 0 || context.per_step(count) <= 50) return;
+    std::ranges::sort(times);
+    std::int64_t median = times[times.size() / 2];
+    if (median >= 100'000) return;
+    // Most of a small collective is its latency; a bucket of 25 MB holds some forty of them.
+    std::int64_t latency = times[times.size() / 20];
+    double saved = static_cast<double>(latency * count) * 0.97;
+    double scale = std::max(0.1, 1.0 - saved / static_cast<double>(std::max<std::int64_t>(sum, 1)));
+    ReplayChange change;
+    change.gpu_scale = [all, scale](std::uint32_t event) {
+        return std::ranges::binary_search(all, event) ? scale : 1.0;
+    };
+    Finding finding{.id = "F16", .count = count, .confidence = Confidence::medium};
+    finding.evidence = fmt::format("{:.0f} collectives per step, median {:.0f} us",
+                                   context.per_step(count), static_cast<double>(median) / 1e3);
+    finding.examples.push_back(context.example(all.front()));
+    context.add(finding, change,
+                std::min<std::int64_t>(static_cast<std::int64_t>(saved),
+                                       context.line.split.communication_ns));
+}
+
+void wrong_parallelism(Context& context) {
+    const Timeline& line = context.line;
+    if (context.trace.backend == "gloo" && line.device >= 0 &&
+        context.trace.world_size.value_or(1) > 1) {
+        Finding finding{.id = "F28", .count = 1, .confidence = Confidence::high};
+        finding.evidence = "the process group uses gloo although the job computes on a GPU";
+        finding.gain = {1.0, 1.0, 1.0};
+        context.findings.push_back(finding);
+        return;
+    }
+    if (line.devices_used.size() < 2) return;
+    // Several devices in one trace are one process only if one thread's process launches on all.
+    bool has_replicas = std::ranges::any_of(context.trace.events, [&](const Event& event) {
+        return event.category <= Category::python && !is_gpu(event.category) &&
+               (context.trace.name(event).find("DataParallel.forward") == 0 ||
+                context.trace.name(event).find("parallel_apply") != std::string_view::npos);
+    });
+    if (!has_replicas) return;
+    Finding finding{.id = "F28",
+                    .count = static_cast<std::int64_t>(line.devices_used.size()),
+                    .confidence = Confidence::high};
+    finding.evidence =
+        fmt::format("one process launches on {} devices (DataParallel)", line.devices_used.size());
+    finding.share_percent = context.percent(line.split.idle_ns);
+    finding.gain = {1.0, 1.0, 1.0};
+    context.findings.push_back(finding);
+}
+
+}  // namespace
+
+void find_communication(Context& context) {
+    exposed_communication(context);
+    small_collectives(context);
+    wrong_parallelism(context);
+}
+
+}  // namespace saturate

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+// F01-F05: the batch is not there when the GPU wants it, or takes long to reach it.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "diagnosis/context.h"
+
+namespace saturate {
+namespace {
+
+// Loader workers take cache, memory bandwidth and clock from the thread that launches. In the one
+// pair of real traces at hand its own work took 17 % longer with four workers; half of that is
+// assumed.
+constexpr double kWorkerPressure = 1.08;
+constexpr double kNextWithWorkers = 0.02;  // of the time that the batch takes to make
+
+struct Loader {
+    std::vector<std::uint32_t> calls;  // __next__ in the window
+    std::int64_t median_ns = 0;
+    std::int64_t longest_ns = 0;
+    bool in_process = false;
+};
+
+Loader find_loader(const Context& context) {
+    Loader loader;
+    std::vector<std::int64_t> times;
+    for (std::size_t i = 0; i < context.trace.events.size(); ++i) {
+        const Event& event = context.event(i);
+        if (event.category != Category::annotation || event.start_ns < context.line.start_ns ||
+            event.start_ns >= context.line.end_ns)
+            continue;
+        std::string_view name = context.trace.name(event);
+        if (!name.starts_with("enumerate(DataLoader)#")) continue;
+        loader.in_process |= name.find("_SingleProcessDataLoaderIter") != std::string_view::npos;
+        loader.calls.push_back(static_cast<std::uint32_t>(i));
+        times.push_back(event.duration_ns);
+    }
+    if (times.empty()) return loader;
+    std::ranges::sort(times);
+    loader.median_ns = times[times.size() / 2];
+    loader.longest_ns = times.back();
+    return loader;
+}
+
+void input_wait(Context& context, const Loader& loader) {
+    std::int64_t wait = at(context.line.causes, Cause::input);
+    double share = context.percent(wait);
+    if (share < 5) return;
+    auto batches = std::max<std::int64_t>(static_cast<std::int64_t>(loader.calls.size()), 1);
+    double batch_ms = static_cast<double>(loader.median_ns) / 1e6;
+    // The rest of a step, without the wait: what the workers have to keep up with.
+    double rest_ms =
+        static_cast<double>(context.line.length_ns() - wait) / 1e6 / static_cast<double>(batches);
+    int workers =
+        std::clamp(static_cast<int>(std::ceil(batch_ms / std::max(rest_ms, 0.001))) + 1, 2, 64);
+    Finding finding{.id = "F01", .count = batches};
+    finding.confidence = share >= 20 ? Confidence::high : Confidence::medium;
+    finding.evidence = fmt::format(
+        "the GPU idles {:.1f} % of the window in DataLoader __next__ ({} calls, "
+        "median {:.1f} ms)",
+        share, batches, batch_ms);
+    ReplayChange change;
+    change.scale(Cause::input) = kNextWithWorkers;
+    if (loader.in_process) {
+        finding.fix = fmt::format(
+            "DataLoader(num_workers={}, persistent_workers=True, prefetch_factor=4)", workers);
+        finding.settings = {{"num_workers", std::to_string(workers)},
+                            {"persistent_workers", "true"}};
+        for (Cause cause : {Cause::launch, Cause::optimizer, Cause::python, Cause::host})
+            change.scale(cause) = kWorkerPressure;
+    } else {
+        finding.settings = {{"prefetch_factor", "4"}, {"persistent_workers", "true"}};
+        finding.surer =
+            "num_workers and the free cores are not in the trace; `saturate run` records both";
+    }
+    for (std::size_t i = 0; i < std::min<std::size_t>(loader.calls.size(), 2); ++i) {
+        const Event& call = context.event(loader.calls[i]);
+        finding.examples.push_back(context.example(
+            loader.calls[i],
+            fmt::format("__next__ {:.1f} ms", static_cast<double>(call.duration_ns) / 1e6)));
+    }
+    if (!context.add(finding, change, wait) || !loader.in_process) return;
+    Finding part{.id = "F02",
+                 .share_percent = share,
+                 .ms_per_step = context.ms_per_step(wait),
+                 .count = batches,
+                 .confidence = Confidence::high};
+    part.evidence = fmt::format(
+        "_SingleProcessDataLoaderIter: one batch takes {:.1f} ms, the rest of the step "
+        "{:.1f} ms; {} workers keep up",
+        batch_ms, rest_ms, workers);
+    part.fix = finding.fix;
+    part.gain = context.findings.back().gain;
+    context.add_part(part, "F01");
+}
+
+void jitter(Context& context, const Loader& loader) {
+    if (loader.calls.size() < 5 || loader.longest_ns < 5 * loader.median_ns) return;
+    std::int64_t excess = 0;
+    std::vector<std::uint32_t> slow;
+    for (std::uint32_t call : loader.calls) {
+        std::int64_t time = context.event(call).duration_ns;
+        if (time < 5 * loader.median_ns || time < 1'000'000) continue;
+        excess += time - loader.median_ns;
+        slow.push_back(call);
+    }
+    excess = std::min(excess, at(context.line.causes, Cause::input));
+    if (context.percent(excess) < 2) return;
+    Finding finding{.id = "F05",
+                    .share_percent = context.percent(excess),
+                    .count = static_cast<std::int64_t>(slow.size())};
+    finding.evidence = fmt::format(
+        "{} of {} __next__ calls take over 5 times the median of {:.1f} ms, the longest {:.0f} ms",
+        slow.size(), loader.calls.size(), static_cast<double>(loader.median_ns) / 1e6,
+        static_cast<double>(loader.longest_ns) / 1e6);
+    finding.settings = {{"persistent_workers", "true"}, {"prefetch_factor", "4"}};
+    for (std::size_t i = 0; i < std::min<std::size_t>(slow.size(), 3); ++i)
+        finding.examples.push_back(context.example(slow[i]));
+    ReplayChange change;
+    double wait =
+        static_cast<double>(std::max<std::int64_t>(at(context.line.causes, Cause::input), 1));
+    change.scale(Cause::input) = 1.0 - static_cast<double>(excess) / wait;
+    if (context.has("F01")) {
+        finding.gain = {1.0, context.replay.gain(change), context.replay.gain(change)};
+        context.add_part(finding, "F01");
+    } else {
+        context.add(finding, change, excess);
+    }
+}
+
+double pinned_gb_per_second(const Context& context) {
+    if (!context.device || !context.device->capability) return 12;
+    const Capability& capability = *context.device->capability;
+    return capability >= Capability{9, 0}   ? 50
+           : capability >= Capability{8, 0} ? 22
+                                            : 12;  // PCIe 5, 4, 3
+}
+
+void copies(Context& context) {
+    std::int64_t bytes = 0, time = 0, blocked = 0, pinned_time = 0;
+    std::vector<std::uint32_t> calls, pinned;
+    for (std::size_t i = 0; i < context.line.gpu.size(); ++i) {
+        const Event& copy = context.event(context.line.gpu[i]);
+        if (copy.category != Category::memcpy) continue;
+        std::string_view name = context.trace.name(copy);
+        const GpuDetail* detail = context.trace.gpu_detail(copy);
+        if (name.find("HtoD (Pinned") != name.npos) {
+            pinned.push_back(context.line.gpu[i]);
+            pinned_time += copy.duration_ns;
+        }
+        if (name.find("HtoD (Pageable") == name.npos) continue;
+        bytes += detail ? static_cast<std::int64_t>(detail->bytes) : 0;
+        time += copy.duration_ns;
+        if (const Event* call = context.launch(i)) {
+            blocked += call->duration_ns;
+            calls.push_back(static_cast<std::uint32_t>(context.line.launch_of[i]));
+        }
+    }
+    if (!calls.empty() && time > 0) {
+        double speed = static_cast<double>(bytes) / static_cast<double>(time);  // GB/s
+        double faster = std::min(1.0, speed / pinned_gb_per_second(context));
+        ReplayChange change;
+        change.gpu_scale = [&trace = context.trace, faster](std::uint32_t event) {
+            bool is_one =
+                trace.events[event].category == Category::memcpy &&
+                trace.name(trace.events[event]).find("HtoD (Pageable") != std::string_view::npos;
+            return is_one ? faster : 1.0;
+        };
+        std::ranges::sort(calls);
+        change.unblock = [calls](std::uint32_t event) {
+            return std::ranges::binary_search(calls, event);
+        };
+        std::int64_t exposed =
+            idle_after(context.line, calls) / 2 + std::min(time, context.line.split.memcpy_ns);
+        Finding finding{
+            .id = "F03",
+            .share_percent = context.percent(std::min(time, context.line.split.memcpy_ns)),
+            .count = static_cast<std::int64_t>(calls.size())};
+        finding.evidence = fmt::format(
+            "{} copies, {:.2f} GB at {:.1f} GB/s; the host is blocked {:.0f} ms in them",
+            calls.size(), static_cast<double>(bytes) / 1e9, speed,
+            static_cast<double>(blocked) / 1e6);
+        finding.settings = {{"pin_memory", "true"}};
+        finding.examples.push_back(context.example(calls.front()));
+        context.add(finding, change, exposed);
+    }
+    std::int64_t exposed = std::min(pinned_time, context.line.split.memcpy_ns);
+    if (!pinned.empty() && context.percent(exposed) >= 2) {
+        ReplayChange change;
+        change.gpu_scale = [pinned](std::uint32_t event) {
+            return std::ranges::binary_search(pinned, event) ? 0.02 : 1.0;
+        };
+        Finding finding{.id = "F04", .count = static_cast<std::int64_t>(pinned.size())};
+        finding.evidence = fmt::format(
+            "{} pinned copies take {:.1f} % of the window on the GPU with nothing beside them",
+            pinned.size(), context.percent(exposed));
+        finding.examples.push_back(context.example(pinned.front()));
+        context.add(finding, change, exposed);
+    }
+}
+
+}  // namespace
+
+void find_input(Context& context) {
+    Loader loader = find_loader(context);
+    input_wait(context, loader);
+    jitter(context, loader);
+    copies(context);
+}
+
+}  // namespace saturate

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+// Findings from a run record: per-step waits, counters and events, without a trace. F01, F07, F15,
+// F23, F29, F30, F31.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "diagnosis/diagnosis.h"
+
+namespace saturate {
+namespace {
+
+struct Waits {
+    double total_ns = 0, input_ns = 0, sync_ns = 0, communication_ns = 0, busy_ns = 0;
+    std::int64_t input_steps = 0, sync_steps = 0, communication_steps = 0, busy_steps = 0;
+    std::int64_t steps = 0;
+};
+
+Waits sum_waits(const RunRecord& record) {
+    Waits waits;
+    auto add = [](const std::optional<std::int64_t>& value, double& sum, std::int64_t& count) {
+        if (!value) return;
+        sum += static_cast<double>(*value);
+        ++count;
+    };
+    // The first steps compile, fill caches and start workers.
+    std::size_t warm = record.steps.size() > 20 ? 5 : record.steps.size() > 4 ? 1 : 0;
+    for (std::size_t i = warm; i < record.steps.size(); ++i) {
+        const StepRecord& step = record.steps[i];
+        ++waits.steps;
+        waits.total_ns += static_cast<double>(step.duration_ns);
+        add(step.input_wait_ns, waits.input_ns, waits.input_steps);
+        add(step.synchronisation_ns, waits.sync_ns, waits.sync_steps);
+        add(step.communication_ns, waits.communication_ns, waits.communication_steps);
+        add(step.device_busy_ns, waits.busy_ns, waits.busy_steps);
+    }
+    return waits;
+}
+
+// No replay without a trace: the bound, and most of it.
+Gain subtraction(double share_percent) {
+    double bound = 1.0 / std::max(0.02, 1.0 - share_percent / 100.0);
+    return {1.0 + 0.5 * (bound - 1.0), 1.0 + 0.85 * (bound - 1.0), bound};
+}
+
+Finding wait_finding(std::string id, double ns, const Waits& waits, std::int64_t count,
+                     std::string_view what) {
+    Finding finding{.id = std::move(id)};
+    finding.share_percent = 100.0 * ns / waits.total_ns;
+    finding.ms_per_step = ns / 1e6 / static_cast<double>(waits.steps);
+    finding.count = count;
+    finding.evidence =
+        fmt::format("{} takes {:.1f} % of the step time ({:.1f} ms per step over {} steps)", what,
+                    finding.share_percent, finding.ms_per_step, waits.steps);
+    finding.gain = subtraction(finding.share_percent);
+    finding.sources = {"run record"};
+    return finding;
+}
+
+void from_steps(const RunRecord& record, std::vector<Finding>& out) {
+    Waits waits = sum_waits(record);
+    if (waits.total_ns <= 0) return;
+    if (waits.input_ns >= 0.05 * waits.total_ns) {
+        Finding finding = wait_finding("F01", waits.input_ns, waits, waits.input_steps,
+                                       "waiting for the next batch");
+        finding.confidence = finding.share_percent >= 20 ? Confidence::high : Confidence::medium;
+        out.push_back(finding);
+    }
+    // Waiting for a busy device is no loss; it is only where the device is known to idle.
+    bool idles = waits.busy_steps > 0 && waits.busy_ns < 0.8 * waits.total_ns;
+    if (idles && waits.sync_ns >= 0.05 * waits.total_ns) {
+        Finding finding = wait_finding("F07", waits.sync_ns, waits, waits.sync_steps,
+                                       "the host waiting for the device");
+        finding.confidence = Confidence::low;
+        finding.surer = "a trace names the calls that wait";
+        out.push_back(finding);
+    }
+    if (waits.communication_ns >= 0.10 * waits.total_ns)
+        out.push_back(wait_finding("F15", waits.communication_ns, waits, waits.communication_steps,
+                                   "exposed communication"));
+}
+
+void from_events(const RunRecord& record, std::vector<Finding>& out) {
+    double pause = 0, total = 0;
+    std::int64_t count = 0;
+    for (const EventRecord& event : record.events) {
+        if (event.kind != EventKind::evaluation && event.kind != EventKind::checkpoint) continue;
+        pause += static_cast<double>(event.duration_ns.value_or(0));
+        ++count;
+    }
+    for (const StepRecord& step : record.steps) total += static_cast<double>(step.duration_ns);
+    if (count == 0 || total <= 0 || pause < 0.03 * (total + pause)) return;
+    Finding finding{
+        .id = "F23", .count = count, .confidence = Confidence::high, .sources = {"run record"}};
+    finding.share_percent = 100.0 * pause / (total + pause);
+    finding.ms_per_step = pause / 1e6 / static_cast<double>(record.steps.size());
+    finding.evidence =
+        fmt::format("{} evaluations and checkpoints take {:.1f} s, {:.1f} % of the run", count,
+                    pause / 1e9, finding.share_percent);
+    finding.gain = subtraction(finding.share_percent);
+    out.push_back(finding);
+}
+
+// The largest of the throttle counters' growth, per GPU.
+void throttled(const RunRecord& record, std::vector<Finding>& out) {
+    struct Span {
+        const DeviceSample* first = nullptr;
+        const DeviceSample* last = nullptr;
+    };
+    std::vector<std::pair<int, Span>> gpus;
+    for (const DeviceSample& sample : record.devices) {
+        auto found = std::ranges::find(gpus, sample.gpu, &std::pair<int, Span>::first);
+        if (found == gpus.end())
+            found = gpus.insert(gpus.end(), {sample.gpu, Span{&sample, &sample}});
+        found->second.last = &sample;
+    }
+    for (const auto& [gpu, span] : gpus) {
+        double length = static_cast<double>(span.last->time_ns - span.first->time_ns);
+        if (length <= 0) continue;
+        auto grown = [&](auto member) {
+            const auto& a = span.first->throttle.*member;
+            const auto& b = span.last->throttle.*member;
+            return a && b && *b > *a ? static_cast<double>(*b - *a) : 0.0;
+        };
+        double power = grown(&ThrottleTimes::power_cap_ns);
+        double heat =
+            grown(&ThrottleTimes::software_thermal_ns) + grown(&ThrottleTimes::hardware_thermal_ns);
+        double brake = grown(&ThrottleTimes::power_brake_ns);
+        double most = std::max({power, heat, brake});
+        if (most <= 0.02 * length) continue;
+        Finding finding{
+            .id = "F29", .count = 1, .confidence = Confidence::medium, .sources = {"run record"}};
+        finding.share_percent = 100.0 * most / length;
+        finding.evidence = fmt::format("GPU {} was throttled {:.0f} % of the run by {}", gpu,
+                                       finding.share_percent,
+                                       most == power  ? "its power limit"
+                                       : most == heat ? "heat"
+                                                      : "the power brake");
+        // How far the clocks fell is not in the counters; a tenth is usual.
+        double likely = 1.0 + 0.1 * finding.share_percent / 100.0;
+        finding.gain = {1.0, likely, 1.0 + 0.25 * finding.share_percent / 100.0};
+        out.push_back(finding);
+        return;
+    }
+}
+
+void workers(const RunRecord& record, std::vector<Finding>& out) {
+    std::int64_t crowded = 0, seen = 0;
+    int most_workers = 0, cores = 0;
+    for (const HostSample& sample : record.hosts) {
+        if (!sample.tree || !sample.cores) continue;
+        ++seen;
+        cores = *sample.cores;
+        most_workers = std::max(most_workers, sample.tree->loader_workers);
+        bool queue = sample.running && *sample.running > *sample.cores;
+        if (sample.tree->loader_workers > *sample.cores && queue) ++crowded;
+    }
+    if (seen < 3 || crowded * 2 < seen) return;
+    Finding finding{.id = "F30",
+                    .count = most_workers,
+                    .confidence = Confidence::medium,
+                    .sources = {"run record"}};
+    finding.evidence = fmt::format(
+        "{} loader workers on {} cores, with tasks waiting for a core in {} of {} samples",
+        most_workers, cores, crowded, seen);
+    finding.settings = {{"num_workers", std::to_string(std::max(1, cores - 1))}};
+    finding.gain = {1.0, 1.04, 1.15};
+    out.push_back(finding);
+}
+
+void memory(const RunRecord& record, std::vector<Finding>& out) {
+    if (!record.summary || !record.summary->memory_peak_bytes) return;
+    std::optional<std::uint64_t> total;
+    for (const Json& gpu : record.info.machine["gpus"].items()) {
+        if (auto bytes = gpu["memory_total_bytes"].integer())
+            total = static_cast<std::uint64_t>(*bytes);
+    }
+    if (!total || *record.summary->memory_peak_bytes * 10 >= *total * 6) return;
+    Finding finding{.id = "F31",
+                    .count = 1,
+                    .confidence = Confidence::low,
+                    .optional = true,
+                    .sources = {"run record"}};
+    finding.evidence = fmt::format("the run used {:.0f} % of the GPU's memory at most",
+                                   100.0 * static_cast<double>(*record.summary->memory_peak_bytes) /
+                                       static_cast<double>(*total));
+    finding.surer = "`saturate tune` measures whether a larger batch is faster";
+    finding.gain = {1.0, 1.0, 1.0};
+    out.push_back(finding);
+}
+
+}  // namespace
+
+std::vector<Finding> run_findings(const RunRecord& record) {
+    std::vector<Finding> out;
+    from_steps(record, out);
+    from_events(record, out);
+    throttled(record, out);
+    workers(record, out);
+    memory(record, out);
+    return out;
+}
+
+Diagnosis diagnose_run(const RunRecord& record, const std::string& folder) {
+    Diagnosis out;
+    out.inputs = {folder};
+    out.device = record.info.device;
+    out.findings = merged(run_findings(record));
+    Waits waits = sum_waits(record);
+    out.steps = static_cast<std::int64_t>(record.steps.size());
+    out.window_ms = waits.total_ns / 1e6;
+    if (waits.steps > 0) out.step_ms = waits.total_ns / 1e6 / static_cast<double>(waits.steps);
+    if (record.summary && record.summary->busy_percent)
+        out.busy_percent = record.summary->busy_percent;
+    else if (waits.busy_steps > 0 && waits.total_ns > 0)
+        out.busy_percent = 100.0 * waits.busy_ns / waits.total_ns;
+    if (out.busy_percent) {
+        out.split.compute = *out.busy_percent;
+        out.split.idle = 100.0 - *out.busy_percent;
+    } else {
+        out.split.unknown = 100.0;
+    }
+    if (waits.total_ns > 0 && waits.input_ns > 0)
+        out.idle.emplace_back(Cause::input, 100.0 * waits.input_ns / waits.total_ns);
+    for (const Finding& finding : out.findings) {
+        if (finding.optional || finding.gain.likely <= out.total.likely) continue;
+        out.total = finding.gain;  // without a replay gains cannot be joined: the largest alone
+    }
+    for (const std::string& note : record.notes) out.health.push_back({"record", note, ""});
+    if (record.info.simulated)
+        out.health.push_back({"note", "the device of this run was simulated", ""});
+    std::vector<Finding> shown = out.shown(5, false);
+    std::string busy = out.busy_percent
+                           ? fmt::format("the device is busy {:.1f} %", *out.busy_percent)
+                           : "how busy the device was is not recorded";
+    out.verdict = shown.empty()
+                      ? fmt::format("{}; the record shows no cause above 3 %", busy)
+                      : fmt::format("{}; the dearest cause is {} ({:.0f} % of the step time)", busy,
+                                    shown[0].name(), shown[0].share_percent);
+    return out;
+}
+
+}  // namespace saturate

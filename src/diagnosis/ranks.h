@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Several ranks of one job: who is late. The k-th collective of each rank is the same one; it ends
+// for all together, so the rank that is in it for the shortest time came last.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "diagnosis/timeline.h"
+
+namespace saturate {
+
+struct RankFacts {
+    int rank = 0;
+    std::string file;
+    double busy_percent = 0;
+    double communication_percent = 0;  // exposed
+    std::int64_t wait_ns = 0;          // in collectives, for later ranks
+    std::size_t latest = 0;            // collectives that waited for this rank
+};
+
+struct RankComparison {
+    std::vector<RankFacts> ranks;
+    std::size_t collectives = 0;        // paired
+    std::int64_t transfer_ns = 0;       // of one rank: the sum of the shortest
+    std::int64_t wait_ns = 0;           // mean per rank
+    std::vector<int> late;              // ranks that the others wait for most, the worst first
+    std::vector<std::string> warnings;  // ranks of different runs, missing ranks
+};
+
+[[nodiscard]] RankComparison compare_ranks(const std::vector<Timeline>& timelines);
+
+}  // namespace saturate

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "diagnosis/replay.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "diagnosis/host.h"
+#include "diagnosis/kernels.h"
+
+namespace saturate {
+namespace {
+
+constexpr std::int64_t kSlack = 2'000;        // clocks of host and GPU disagree by this much
+constexpr std::int64_t kDefaultCall = 5'000;  // of a launch, where none was seen that did not wait
+constexpr std::int64_t kLongCall =
+    50'000;  // a launch that takes longer waited for room in the queue
+
+std::int64_t median(std::vector<std::int64_t> values, std::int64_t otherwise) {
+    if (values.empty()) return otherwise;
+    auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+    std::nth_element(values.begin(), middle, values.end());
+    return *middle;
+}
+
+}  // namespace
+
+ReplayChange ReplayChange::with(const ReplayChange& other) const {
+    ReplayChange both = *this;
+    for (std::size_t i = 0; i < kCauses; ++i) {
+        double mine = host_scale[i], theirs = other.host_scale[i];
+        both.host_scale[i] = mine == 1.0 ? theirs : theirs == 1.0 ? mine : std::min(mine, theirs);
+    }
+    if (other.gpu_scale && gpu_scale) {
+        both.gpu_scale = [a = gpu_scale, b = other.gpu_scale](std::uint32_t event) {
+            return std::min(a(event), b(event));
+        };
+    } else if (other.gpu_scale) {
+        both.gpu_scale = other.gpu_scale;
+    }
+    if (other.unblock && unblock) {
+        both.unblock = [a = unblock, b = other.unblock](std::uint32_t event) {
+            return a(event) || b(event);
+        };
+    } else if (other.unblock) {
+        both.unblock = other.unblock;
+    }
+    return both;
+}
+
+Replay::Replay(const Timeline& timeline) : line_(timeline) {
+    collect();
+    link_work();
+    link_calls();
+    unchanged_ns_ = run({});
+    std::int64_t measured = line_.length_ns();
+    if (measured > 0) {
+        error_percent_ = std::abs(100.0 * static_cast<double>(unchanged_ns_ - measured) /
+                                  static_cast<double>(measured));
+    }
+}
+
+// The calls that launch or wait, by start, each with its works.
+void Replay::collect() {
+    const Trace& trace = *line_.trace;
+    std::vector<bool> is_ours(trace.lanes.size());
+    for (std::uint16_t lane : line_.host_lanes) is_ours[lane] = true;
+    std::map<std::uint32_t, std::vector<std::uint32_t>> launched;  // call to GPU events
+    for (std::size_t i = 0; i < line_.gpu.size(); ++i) {
+        std::int32_t launch = line_.launch_of[i];
+        // Work whose call is not known hangs on the call that was last seen before it.
+        std::uint32_t key = launch >= 0        ? static_cast<std::uint32_t>(launch)
+                            : launched.empty() ? line_.gpu[i]
+                                               : launched.rbegin()->first;
+        launched[key].push_back(line_.gpu[i]);
+    }
+    for (std::size_t i = 0; i < trace.events.size(); ++i) {
+        const Event& event = trace.events[i];
+        if (event.category != Category::runtime || !is_ours[event.lane]) continue;
+        if (event.start_ns < line_.start_ns || event.start_ns >= line_.end_ns) continue;
+        if (is_synchronising(trace.name(event))) launched[static_cast<std::uint32_t>(i)];
+    }
+    std::map<std::uint16_t, std::uint32_t> streams;
+    for (const auto& [call_event, work_events] : launched) {
+        Call call;
+        call.event = call_event;
+        call.first_work = static_cast<std::uint32_t>(works_.size());
+        call.work_count = static_cast<std::uint32_t>(work_events.size());
+        for (std::uint32_t work_event : work_events) {
+            const Event& event = trace.events[work_event];
+            auto stream = streams.emplace(event.lane, streams.size()).first->second;
+            std::int64_t start = std::max(event.start_ns, line_.start_ns);
+            works_.push_back({.event = work_event,
+                              .stream = static_cast<std::uint32_t>(stream),
+                              .duration_ns = std::min(event.end_ns(), line_.end_ns) - start});
+        }
+        calls_.push_back(call);
+    }
+    streams_ = streams.size();
+}
+
+// Why each work started when it did: its launch, the work before it on its stream, or another
+// stream's.
+void Replay::link_work() {
+    const Trace& trace = *line_.trace;
+    std::vector<std::int32_t> last(streams_, -1);  // of each stream, in the order of launches
+    std::vector<std::int64_t> launch_lags, queue_lags;
+    struct Held {
+        std::size_t work;
+        bool by_launch;
+    };
+    std::vector<Held> held;
+    for (const Call& call : calls_) {
+        std::int64_t called = std::max(trace.events[call.event].start_ns, line_.start_ns);
+        for (std::size_t w = call.first_work; w < call.first_work + call.work_count; ++w) {
+            Work& work = works_[w];
+            std::int64_t start = std::max(trace.events[work.event].start_ns, line_.start_ns);
+            auto end_of = [&](std::int32_t other) {
+                return trace.events[works_[static_cast<std::size_t>(other)].event].end_ns();
+            };
+            std::int32_t before = last[work.stream];
+            std::int64_t queue = before >= 0 ? std::min(end_of(before), start) : line_.start_ns;
+            // Another stream's work that ended just when this one could start.
+            for (std::size_t s = 0; s < last.size(); ++s) {
+                if (s == work.stream || last[s] < 0) continue;
+                std::int64_t end = end_of(last[s]);
+                if (end > start + kSlack || end <= queue + 10'000 || end < called) continue;
+                if (start - end > 20'000) continue;
+                queue = std::min(end, start);
+                work.after = last[s];
+            }
+            bool by_launch = called >= queue;
+            work.launch_lag = std::max<std::int64_t>(start - called, 0);
+            work.queue_lag = std::max<std::int64_t>(start - queue, 0);
+            (by_launch ? launch_lags : queue_lags)
+                .push_back(by_launch ? work.launch_lag : work.queue_lag);
+            held.push_back({w, by_launch});
+            last[work.stream] = static_cast<std::int32_t>(w);
+        }
+    }
+    // The lag that was not seen, because the other one held the work, is the usual one.
+    std::int64_t usual_launch = median(launch_lags, kDefaultCall);
+    std::int64_t usual_queue = median(queue_lags, 1'000);
+    for (const Held& one : held) {
+        Work& work = works_[one.work];
+        if (one.by_launch)
+            work.queue_lag = std::min(work.queue_lag, usual_queue);
+        else
+            work.launch_lag = std::min(work.launch_lag, usual_launch);
+    }
+}
+
+// What the host did between the calls, and which calls wait.
+void Replay::link_calls() {
+    const Trace& trace = *line_.trace;
+    HostCauses causes(trace);
+    std::vector<std::int64_t> usual;
+    for (const Call& call : calls_) {
+        const Event& event = trace.events[call.event];
+        if (event.category == Category::runtime && event.duration_ns < kLongCall &&
+            call.work_count > 0)
+            usual.push_back(event.duration_ns);
+    }
+    std::int64_t usual_call = median(usual, kDefaultCall);
+    std::size_t hint = 0;
+    auto add_parts = [&](std::int64_t from, std::int64_t to, std::vector<Part>& parts) {
+        CauseTimes times = {};
+        if (to > from) charge(line_.host, from, to, hint, times);
+        for (std::size_t i = 0; i < kCauses; ++i) {
+            if (times[i] > 0) parts.push_back({static_cast<Cause>(i), times[i]});
+        }
+    };
+    std::int64_t end_before = line_.start_ns;
+    std::int32_t latest =
+        -1;  // the work that ended last among those launched so far and over by now
+    std::size_t works_seen = 0;
+    std::vector<std::pair<std::int64_t, std::int32_t>> pending;  // ends of works launched so far
+    for (Call& call : calls_) {
+        const Event& event = trace.events[call.event];
+        std::int64_t start = std::max(event.start_ns, line_.start_ns);
+        bool is_call = event.category == Category::runtime;
+        std::int64_t end = is_call ? std::clamp(event.end_ns(), start, line_.end_ns) : start;
+        call.before_ns = std::max(start - end_before, -kLongCall);
+        call.first_part = static_cast<std::uint32_t>(parts_.size());
+        add_parts(end_before, start, parts_);
+        call.part_count = static_cast<std::uint32_t>(parts_.size()) - call.first_part;
+        call.own_ns = end - start;
+        call.cause = is_call ? causes.of(call.event) : Cause::launch;
+        bool own_only = call.work_count > 0 && call.cause == Cause::sync;  // a blocking copy
+        for (; works_seen < call.first_work + call.work_count; ++works_seen) {
+            const Event& work = trace.events[works_[works_seen].event];
+            pending.emplace_back(work.end_ns(), static_cast<std::int32_t>(works_seen));
+            std::ranges::push_heap(pending, std::greater<>());
+        }
+        while (!pending.empty() && pending.front().first <= end + kSlack) {
+            latest = pending.front().second;
+            std::ranges::pop_heap(pending, std::greater<>());
+            pending.pop_back();
+        }
+        bool may_wait = call.cause == Cause::sync || call.cause == Cause::allocator ||
+                        (is_call && call.own_ns > kLongCall && pending.size() > 200);
+        std::int32_t awaited = latest;
+        if (own_only) awaited = static_cast<std::int32_t>(call.first_work + call.work_count - 1);
+        if (may_wait && awaited >= 0) {
+            std::int64_t over =
+                trace.events[works_[static_cast<std::size_t>(awaited)].event].end_ns();
+            if (over > start && over <= end + kSlack) {
+                call.waits_for = awaited;
+                call.tail_ns = std::max<std::int64_t>(end - over, 0);
+                call.own_ns = std::min(call.own_ns, usual_call);
+            }
+        }
+        end_before = std::max(end, end_before);
+    }
+    std::int64_t host_end = line_.start_ns;
+    for (const Step& step : line_.steps) host_end = std::max(host_end, step.end_ns);
+    if (line_.has_steps && host_end > end_before) add_parts(end_before, host_end, tail_parts_);
+    if (!line_.has_steps) add_parts(end_before, line_.end_ns, tail_parts_);
+}
+
+std::int64_t Replay::run(const ReplayChange& change) const {
+    std::vector<std::int64_t> stream_end(streams_, 0);
+    std::vector<std::int64_t> work_end(works_.size(), 0);
+    std::int64_t now = 0;  // the host's clock: the end of the last call
+    std::int64_t last_end = 0;
+    auto scaled = [&](const Part& part) {
+        double scale = change.host_scale[static_cast<std::size_t>(part.cause)];
+        return scale == 1.0 ? part.ns
+                            : static_cast<std::int64_t>(static_cast<double>(part.ns) * scale);
+    };
+    for (const Call& call : calls_) {
+        std::int64_t start = now + std::min<std::int64_t>(call.before_ns, 0);
+        for (std::uint32_t i = 0; i < call.part_count; ++i)
+            start += scaled(parts_[call.first_part + i]);
+        start = std::max<std::int64_t>(start, 0);
+        for (std::size_t w = call.first_work; w < call.first_work + call.work_count; ++w) {
+            const Work& work = works_[w];
+            std::int64_t scale_ns = work.duration_ns;
+            bool removed = false;
+            if (change.gpu_scale) {
+                double scale = change.gpu_scale(work.event);
+                removed = scale <= 0;
+                if (scale != 1.0)
+                    scale_ns = static_cast<std::int64_t>(static_cast<double>(scale_ns) * scale);
+            }
+            std::int64_t free_at = stream_end[work.stream];
+            if (work.after >= 0)
+                free_at = std::max(free_at, work_end[static_cast<std::size_t>(work.after)]);
+            std::int64_t began = std::max(start + work.launch_lag, free_at + work.queue_lag);
+            work_end[w] = removed ? free_at : began + scale_ns;
+            stream_end[work.stream] = work_end[w];
+            last_end = std::max(last_end, work_end[w]);
+        }
+        std::int64_t end = start + scaled({call.cause, call.own_ns});
+        if (call.waits_for >= 0 && !(change.unblock && change.unblock(call.event)))
+            end = std::max(end, work_end[static_cast<std::size_t>(call.waits_for)] + call.tail_ns);
+        now = std::max(now, end);
+    }
+    for (const Part& part : tail_parts_) now += scaled(part);
+    return std::max(now, last_end);
+}
+
+double Replay::gain(const ReplayChange& change) const {
+    std::int64_t changed = run(change);
+    if (changed <= 0 || unchanged_ns_ <= 0) return 1.0;
+    return std::max(1.0, static_cast<double>(unchanged_ns_) / static_cast<double>(changed));
+}
+
+}  // namespace saturate

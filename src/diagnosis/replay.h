@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs the window again with other durations: the host's calls in their order, each stream in its
+// order, launch to kernel, waiting calls to what they wait for. First without a change, to say how
+// far it can be believed; then with the change that a fix would make. Linear in the number of GPU
+// events.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "diagnosis/timeline.h"
+
+namespace saturate {
+
+// What a fix changes. Functions get the index of an event in Trace::events; empty: unchanged.
+struct ReplayChange {
+    std::array<double, kCauses> host_scale = ones();  // of the host's time, by what it was spent on
+    std::function<double(std::uint32_t)> gpu_scale;   // of a GPU event's duration; 0 removes it
+    std::function<bool(std::uint32_t)> unblock;       // this call no longer waits for the GPU
+
+    static constexpr std::array<double, kCauses> ones() {
+        std::array<double, kCauses> out = {};
+        out.fill(1.0);
+        return out;
+    }
+    [[nodiscard]] double& scale(Cause cause) { return host_scale[static_cast<std::size_t>(cause)]; }
+    // Both: where both change the same, the smaller scale wins.
+    [[nodiscard]] ReplayChange with(const ReplayChange& other) const;
+};
+
+class Replay {
+  public:
+    explicit Replay(const Timeline& timeline);
+
+    // The length of the window after the change.
+    [[nodiscard]] std::int64_t run(const ReplayChange& change) const;
+    // How far the unchanged replay is off the measured window, in percent of it; never negative.
+    [[nodiscard]] double error_percent() const { return error_percent_; }
+    // Unchanged over changed, both replayed: 1.0 is no gain. Never below 1.
+    [[nodiscard]] double gain(const ReplayChange& change) const;
+
+  private:
+    struct Call {
+        std::uint32_t event = 0;
+        std::int64_t before_ns = 0;    // from the end of the call before; negative: threads overlap
+        std::int64_t own_ns = 0;       // its duration without waiting
+        std::int64_t tail_ns = 0;      // from the end of what it waits for to its own end
+        std::uint32_t first_part = 0;  // parts_: how the time before it was spent
+        std::uint32_t part_count = 0;
+        std::int32_t waits_for = -1;   // works_
+        std::uint32_t first_work = 0;  // works_ that it launches
+        std::uint32_t work_count = 0;
+        Cause cause = Cause::launch;
+    };
+    struct Part {
+        Cause cause = Cause::host;
+        std::int64_t ns = 0;
+    };
+    struct Work {
+        std::uint32_t event = 0;
+        std::uint32_t stream = 0;
+        std::int32_t after = -1;  // work of another stream that it waits for
+        std::int64_t launch_lag =
+            0;  // from the call's start to its own, where nothing else holds it
+        std::int64_t queue_lag = 0;  // from the end of what runs before it
+        std::int64_t duration_ns = 0;
+    };
+    void collect();
+    void link_work();
+    void link_calls();
+
+    const Timeline& line_;
+    std::vector<Call> calls_;
+    std::vector<Part> parts_;
+    std::vector<Work> works_;
+    std::vector<Part> tail_parts_;  // after the last call
+    std::size_t streams_ = 0;
+    std::int64_t unchanged_ns_ = 0;
+    double error_percent_ = 0;
+};
+
+}  // namespace saturate

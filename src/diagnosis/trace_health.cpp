@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// H1-H3, and what the reader had to drop.
+#include <fmt/format.h>
+
+#include "diagnosis/diagnosis.h"
+#include "diagnosis/kernels.h"
+
+namespace saturate {
+namespace {
+
+constexpr const char* kRecordBetter =
+    "record with a schedule of wait 1, warm-up 1, active 5 or more (saturate diagnose --how)";
+
+void recording(const Timeline& line, std::vector<HealthNote>& notes) {
+    if (!line.has_steps) {
+        notes.push_back(
+            {"H1", "no step marks: the whole trace is taken as one step", kRecordBetter});
+        return;
+    }
+    if (line.steps_dropped > 0)
+        notes.push_back(
+            {"H1", "the first step was dropped: it holds the start of the profiler", ""});
+    std::int64_t overhead = 0;
+    for (const Event& event : line.trace->events) {
+        if (event.category == Category::overhead && event.start_ns >= line.start_ns &&
+            event.start_ns < line.end_ns)
+            overhead += event.duration_ns;
+    }
+    if (line.percent(overhead) > 5)
+        notes.push_back({"H1",
+                         fmt::format("the profiler itself takes {:.0f} % of the window",
+                                     line.percent(overhead)),
+                         kRecordBetter});
+}
+
+void graphs(const Timeline& line, std::vector<HealthNote>& notes) {
+    std::int64_t gaps = line.split.idle_ns + line.split.unknown_ns;
+    std::int64_t inside = at(line.causes, Cause::graph);
+    if (inside * 2 <= gaps || line.percent(inside) < 5) return;
+    notes.push_back(
+        {"H2",
+         fmt::format("{:.0f} % of the window lies inside CUDA graphs whose nodes were not "
+                     "recorded: unknown, not idle",
+                     line.percent(inside)),
+         "record graph nodes: a newer PyTorch and driver, or nsys --cuda-graph-trace=node"});
+}
+
+void launches(const Timeline& line, std::vector<HealthNote>& notes) {
+    if (line.gpu.empty()) return;
+    std::size_t missing = 0, early = 0;
+    for (std::size_t i = 0; i < line.gpu.size(); ++i) {
+        if (line.launch_of[i] < 0) {
+            ++missing;
+        } else if (line.trace->events[line.gpu[i]].start_ns + 1'000'000 <
+                   line.trace->events[static_cast<std::size_t>(line.launch_of[i])].start_ns) {
+            ++early;
+        }
+    }
+    double share = 100.0 * static_cast<double>(missing) / static_cast<double>(line.gpu.size());
+    if (share > 5)
+        notes.push_back(
+            {"H3",
+             fmt::format(
+                 "{:.0f} % of the GPU events have no launch: their waits cannot be explained",
+                 share),
+             "record with ProfilerActivity.CPU as well"});
+    if (early > 0)
+        notes.push_back(
+            {"H3",
+             fmt::format(
+                 "{} kernels start before their launch: the clocks of host and GPU disagree",
+                 early),
+             ""});
+    std::size_t without = 0;
+    for (const Step& step : line.steps) without += step.kernels == 0;
+    if (without > 0 && line.has_steps)
+        notes.push_back(
+            {"H3", fmt::format("{} of {} steps hold no kernel", without, line.steps.size()), ""});
+}
+
+void losses(const Trace& trace, std::vector<HealthNote>& notes) {
+    const TraceLosses& lost = trace.losses;
+    if (lost.truncated)
+        notes.push_back({"H3", "the file ends in the middle: what follows is missing",
+                         "let the profiler finish writing"});
+    if (lost.lost() > 0)
+        notes.push_back(
+            {"H3", fmt::format("{} events could not be read and were left out", lost.lost()), ""});
+    if (lost.negative_durations > 0)
+        notes.push_back({"H3",
+                         fmt::format("{} events have a negative duration and count as 0",
+                                     lost.negative_durations),
+                         ""});
+    if (lost.repaired_events > 0)
+        notes.push_back(
+            {"note",
+             fmt::format("{} events with control characters or stray quotes were repaired",
+                         lost.repaired_events),
+             ""});
+    if (lost.skipped_ranges > 0)
+        notes.push_back(
+            {"note", fmt::format("{} begin/end ranges were skipped", lost.skipped_ranges), ""});
+}
+
+}  // namespace
+
+std::vector<HealthNote> trace_health(const Timeline& line) {
+    std::vector<HealthNote> notes;
+    recording(line, notes);
+    graphs(line, notes);
+    launches(line, notes);
+    losses(*line.trace, notes);
+    return notes;
+}
+
+}  // namespace saturate

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/diagnosis_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/text.h"
+
+namespace saturate {
+namespace {
+
+constexpr int kBarWidth = 60;
+
+// One character per kind, in proportion; a legend line per part that shows.
+std::string bar_text(const Diagnosis& diagnosis) {
+    struct Piece {
+        char mark;
+        std::string name;
+        double share;
+    };
+    std::vector<Piece> pieces;
+    const SplitPercent& split = diagnosis.split;
+    if (diagnosis.busy_percent) {
+        pieces.push_back({'#', "compute", split.compute});
+        pieces.push_back({'=', "communication", split.communication});
+        pieces.push_back({'~', "copies", split.memcpy + split.memset});
+    }
+    const char* marks = ".,:;-+'^\"!o*?";
+    std::size_t used = 0;
+    for (const auto& [cause, share] : diagnosis.idle) {
+        bool is_unknown = !is_idle(cause);
+        char mark = is_unknown ? '?' : marks[std::min<std::size_t>(used++, 11)];
+        pieces.push_back({mark, std::string(cause_text(cause)), share});
+    }
+    std::string bar;
+    std::string legend;
+    double sum = 0;
+    for (const Piece& piece : pieces) {
+        sum += piece.share;
+        auto until = static_cast<std::size_t>(std::lround(sum / 100.0 * kBarWidth));
+        while (bar.size() < std::min<std::size_t>(until, kBarWidth)) bar += piece.mark;
+        if (piece.share >= 0.5)
+            legend += fmt::format("    {} {:5.1f} %  {}\n", piece.mark, piece.share, piece.name);
+    }
+    return fmt::format("  [{}]\n{}", pad_right(bar, kBarWidth), legend);
+}
+
+std::string gain_text(const Gain& gain) {
+    if (gain.high <= 1.0) return "not known from this input";
+    return fmt::format("{:.2f}x ({:.2f} to {:.2f})", gain.likely, gain.low, gain.high);
+}
+
+std::string finding_text(const Finding& finding, std::size_t number) {
+    bool is_part = !finding.part_of.empty();
+    std::string out = is_part ? fmt::format("     {} {}", finding.id, finding.name())
+                              : fmt::format("  {}. {} {}", number, finding.id, finding.name());
+    if (finding.share_percent > 0)
+        out += fmt::format(": {:.1f} %, {:.1f} ms per step", finding.share_percent,
+                           finding.ms_per_step);
+    out += fmt::format("\n       seen: {}\n", finding.evidence);
+    for (const Example& example : finding.examples) {
+        out += fmt::format("         at {:.3f} ms: {}", static_cast<double>(example.time_ns) / 1e6,
+                           example.text);
+        if (!example.source.empty()) out += fmt::format("  <- {}", example.source);
+        out += '\n';
+    }
+    out += fmt::format("       fix:  {}\n", finding.fix_text());
+    out += fmt::format("       gain: {}, confidence {}\n", gain_text(finding.gain),
+                       confidence_text(finding.confidence));
+    if (!finding.surer.empty()) out += fmt::format("       surer: {}\n", finding.surer);
+    return out;
+}
+
+std::string ranks_text(const RankComparison& ranks) {
+    std::string out = fmt::format(
+        "  {} collectives compared over {} ranks: {:.1f} ms transfer, {:.1f} ms waiting per rank\n",
+        ranks.collectives, ranks.ranks.size(), static_cast<double>(ranks.transfer_ns) / 1e6,
+        static_cast<double>(ranks.wait_ns) / 1e6);
+    for (const RankFacts& rank : ranks.ranks) {
+        bool late = std::ranges::find(ranks.late, rank.rank) != ranks.late.end();
+        out += fmt::format(
+            "    rank {:<3} busy {:5.1f} %  communication {:5.1f} %  waits {:7.1f} ms  last in "
+            "{:3}{}\n",
+            rank.rank, rank.busy_percent, rank.communication_percent,
+            static_cast<double>(rank.wait_ns) / 1e6, rank.latest, late ? "  <- late" : "");
+    }
+    return out;
+}
+
+double step_time(const Diagnosis& diagnosis) {
+    return diagnosis.step_ms.value_or(diagnosis.window_ms);
+}
+
+}  // namespace
+
+std::string diagnosis_text(const Diagnosis& diagnosis, const DiagnoseView& view) {
+    std::string out = diagnosis.verdict + "\n\n";
+    if (diagnosis.window_ms > 0) {
+        out += fmt::format("  {}{:.1f} ms", diagnosis.device.empty() ? "" : diagnosis.device + ", ",
+                           diagnosis.window_ms);
+        if (diagnosis.steps > 0) out += fmt::format(", {} steps", diagnosis.steps);
+        if (diagnosis.step_ms) out += fmt::format(" of {:.1f} ms", *diagnosis.step_ms);
+        if (diagnosis.busy_percent) out += fmt::format(", busy {:.1f} %", *diagnosis.busy_percent);
+        out += "\n" + bar_text(diagnosis) + "\n";
+    }
+    if (diagnosis.ranks) out += ranks_text(*diagnosis.ranks) + "\n";
+    std::vector<Finding> shown = diagnosis.shown(view.most, view.everything);
+    std::size_t number = 0;
+    for (const Finding& finding : shown) {
+        if (finding.part_of.empty()) ++number;
+        out += finding_text(finding, number) + "\n";
+    }
+    std::size_t hidden = diagnosis.findings.size() - shown.size();
+    if (diagnosis.total.likely > 1.0)
+        out += fmt::format("  all fixes together: {}\n", gain_text(diagnosis.total));
+    if (diagnosis.replay_error_percent && !shown.empty())
+        out += fmt::format("  how sure: the unchanged replay is {:.1f} % off the measured window\n",
+                           *diagnosis.replay_error_percent);
+    for (const HealthNote& note : diagnosis.health) {
+        out += fmt::format("  {}: {}\n", note.id, note.text);
+        if (!note.advice.empty()) out += fmt::format("      {}\n", note.advice);
+    }
+    if (hidden > 0) out += fmt::format("  {} more with --all\n", hidden);
+    return out;
+}
+
+std::string comparison_text(const Diagnosis& before, const Diagnosis& after) {
+    double ratio = step_time(before) / std::max(step_time(after), 1e-9);
+    std::string out = fmt::format("{}: {:.1f} ms to {:.1f} ms, {:.3f} times as fast\n",
+                                  before.step_ms && after.step_ms ? "step" : "window",
+                                  step_time(before), step_time(after), ratio);
+    if (before.busy_percent && after.busy_percent)
+        out +=
+            fmt::format("busy: {:.1f} % to {:.1f} %\n", *before.busy_percent, *after.busy_percent);
+    for (const Finding& finding : before.shown(99, false)) {
+        if (!finding.part_of.empty()) continue;
+        auto same = std::ranges::find(after.findings, finding.id, &Finding::id);
+        bool gone = same == after.findings.end() || same->share_percent < 1;
+        out += fmt::format(
+            "  {} {}: {:.1f} % {}, predicted {:.2f}x\n", finding.id, finding.name(),
+            finding.share_percent,
+            gone ? std::string("is gone") : fmt::format("is now {:.1f} %", same->share_percent),
+            finding.gain.likely);
+    }
+    for (const Finding& finding : after.shown(99, false)) {
+        if (std::ranges::find(before.findings, finding.id, &Finding::id) == before.findings.end())
+            out += fmt::format("  {} {}: new, {:.1f} %\n", finding.id, finding.name(),
+                               finding.share_percent);
+    }
+    // The fixes that were made are those whose finding is gone; the nearest prediction is theirs.
+    double predicted = 0;
+    for (const Finding& finding : before.shown(99, false)) {
+        auto same = std::ranges::find(after.findings, finding.id, &Finding::id);
+        bool gone = same == after.findings.end() || same->share_percent < finding.share_percent / 4;
+        if (gone && finding.part_of.empty()) predicted = std::max(predicted, finding.gain.likely);
+    }
+    if (predicted > 0)
+        out += fmt::format("prediction for what is gone: {:.3f}x, measured {:.3f}x ({:+.1f} %)\n",
+                           predicted, ratio, 100.0 * (predicted / ratio - 1.0));
+    return out;
+}
+
+Json comparison_json(const Diagnosis& before, const Diagnosis& after) {
+    return Json::object({{"schema", 1},
+                         {"ratio", step_time(before) / std::max(step_time(after), 1e-9)},
+                         {"before", to_json(before, 99, false)},
+                         {"after", to_json(after, 99, false)}});
+}
+
+std::string how_text() {
+    return R"(# A trace that diagnose can say most about: one step of waiting, one of warm-up, six recorded.
+from torch.profiler import ProfilerActivity, profile, schedule
+
+def save(prof):
+    prof.export_chrome_trace("trace.json.gz")
+
+with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA],
+             schedule=schedule(wait=1, warmup=1, active=6, repeat=1),
+             on_trace_ready=save, with_stack=True, record_shapes=True) as prof:
+    for step, batch in enumerate(loader):
+        train_step(batch)
+        prof.step()
+        if step >= 8:
+            break
+
+# Then: saturate diagnose trace.json.gz        (several ranks: a folder of their files)
+)";
+}
+
+}  // namespace saturate
