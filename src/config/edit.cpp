@@ -47,8 +47,8 @@ class Locator {
         collect_aliases(document.root(), aliases_);
     }
 
-    Target find(const Edit& edit) const {
-        Target target{.edit = &edit, .map = &document_.root()};
+    EditTarget find(const Edit& edit) const {
+        EditTarget target{.edit = &edit, .map = &document_.root()};
         if (edit.path.empty()) refuse(target, "an edit without a key", "the key to change", "");
         for (std::size_t i = 0; i < edit.path.size(); ++i) {
             const Node& map = *target.map;
@@ -80,7 +80,7 @@ class Locator {
     }
 
   private:
-    void check_map(const Target& target, const std::string& name) const {
+    void check_map(const EditTarget& target, const std::string& name) const {
         const Node& map = *target.map;
         check_shared(target, map, name);
         if (map.kind == Node::Kind::alias) {
@@ -96,7 +96,7 @@ class Locator {
         }
     }
 
-    void check_merge(const Target& target, const std::string& key) const {
+    void check_merge(const EditTarget& target, const std::string& key) const {
         std::set<const Node*> seen;
         const Node* merged = find_merged(document_, *target.map, key, seen);
         if (merged == nullptr) return;
@@ -107,7 +107,7 @@ class Locator {
                fmt::format("write {}: {} into that map", key, target.edit->value));
     }
 
-    void check_shared(const Target& target, const Node& node, const std::string& name) const {
+    void check_shared(const EditTarget& target, const Node& node, const std::string& name) const {
         if (node.anchor.empty()) return;
         auto alias = aliases_.find(node.anchor);
         if (alias == aliases_.end()) return;
@@ -119,7 +119,7 @@ class Locator {
                            alias->second->place.line));
     }
 
-    void check_value(const Target& target) const {
+    void check_value(const EditTarget& target) const {
         check_inside(target, target.member->value);
         if (target.member->placed && target.member->value.placed) return;
         refuse(target,
@@ -128,7 +128,7 @@ class Locator {
                "key: value", "write it as key: value");
     }
 
-    void check_inside(const Target& target, const Node& node) const {
+    void check_inside(const EditTarget& target, const Node& node) const {
         check_shared(target, node, path_text(target.edit->path));
         for (const Node& item : node.items) check_inside(target, item);
         for (const Member& member : node.members) check_inside(target, member.value);
@@ -138,7 +138,7 @@ class Locator {
     Aliases aliases_;
 };
 
-void plan_edit(Plan& plan, const Target& target, const NewValue& value) {
+void plan_edit(EditPlan& plan, const EditTarget& target, const NewValue& value) {
     bool is_toml = plan.document.format() == Format::toml;
     if (target.edit->remove) {
         target.map->flow ? remove_from_brackets(plan, target)
@@ -155,7 +155,7 @@ void plan_edit(Plan& plan, const Target& target, const NewValue& value) {
 
 // Reads the result and looks whether it says what was meant.
 bool is_exact(const Document& document, const std::string& result,
-              const std::vector<Target>& targets, const std::vector<NewValue>& values) {
+              const std::vector<EditTarget>& targets, const std::vector<NewValue>& values) {
     try {
         Document after = Document::parse(result, document.file());
         return only_targets_differ(document.root(), after.root(), targets, values);
@@ -165,7 +165,7 @@ bool is_exact(const Document& document, const std::string& result,
 }
 
 [[noreturn]] void refuse_inexact(const Document& document, std::span<const Edit> edits,
-                                 const std::vector<Target>& targets) {
+                                 const std::vector<EditTarget>& targets) {
     std::vector<Problem> problems;
     for (std::size_t i = 0; edits.size() > 1 && i < edits.size(); ++i) {
         if (std::optional<Problem> problem = check_edit(document, edits[i]))
@@ -180,35 +180,41 @@ bool is_exact(const Document& document, const std::string& result,
 
 }  // namespace
 
-void refuse(const Target& target, const std::string& found, const std::string& expected,
+void refuse(const EditTarget& target, const std::string& found, const std::string& expected,
             const std::string& fix) {
     const Place& place = target.member != nullptr ? target.member->place : target.map->place;
     throw UserError(Problem{place, found, expected, fix});
 }
 
 std::string apply_edits(const Document& document, std::span<const Edit> edits) {
-    Plan plan(document);
+    EditPlan plan(document);
     Locator locator(document);
     std::vector<Problem> problems;
-    std::vector<Target> targets;
+    std::vector<EditTarget> targets;
     std::vector<NewValue> values;
     std::set<KeyPath> seen;
-    for (const Edit& edit : edits) {
-        try {
-            Target target = locator.find(edit);
-            if (!seen.insert(edit.path).second) {
-                refuse(target, fmt::format("{} is to be changed twice", path_text(edit.path)),
-                       "one edit for each key", "");
+    auto each = [&](auto&& step) {
+        for (std::size_t i = 0; i < edits.size(); ++i) {
+            try {
+                step(i);
+            } catch (const UserError& error) {
+                problems.insert(problems.end(), error.problems().begin(), error.problems().end());
             }
-            NewValue value = edit.remove ? NewValue{} : render_value(document, target);
-            plan_edit(plan, target, value);
-            targets.push_back(target);
-            values.push_back(std::move(value));
-        } catch (const UserError& error) {
-            problems.insert(problems.end(), error.problems().begin(), error.problems().end());
         }
-    }
-    if (!problems.empty()) throw UserError(std::move(problems));
+        if (!problems.empty()) throw UserError(std::move(problems));
+    };
+    each([&](std::size_t i) {
+        const Edit& edit = edits[i];
+        EditTarget target = locator.find(edit);
+        if (!seen.insert(edit.path).second) {
+            refuse(target, fmt::format("{} is to be changed twice", path_text(edit.path)),
+                   "one edit for each key", "");
+        }
+        if (edit.remove) plan.removed.insert(target.member);
+        targets.push_back(target);
+        values.push_back(edit.remove ? NewValue{} : render_value(document, target));
+    });
+    each([&](std::size_t i) { plan_edit(plan, targets[i], values[i]); });
     if (edits.empty()) return document.text();
     write_new_pairs(plan);
     plan.comments.write(plan.patches);

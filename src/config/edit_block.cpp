@@ -15,7 +15,7 @@ namespace {
 std::size_t end_of(const Member& member) { return std::max(member.end, member.value.end); }
 
 // A key with nothing behind it in the tree still has its colon.
-std::size_t end_of(const Plan& plan, const Member& member) {
+std::size_t end_of(const EditPlan& plan, const Member& member) {
     std::size_t end = end_of(member);
     std::size_t colon = skip_blanks(plan.document.text(), end);
     bool is_bare = member.value.begin == member.value.end && end == member.end;
@@ -26,7 +26,7 @@ std::size_t end_of(const Plan& plan, const Member& member) {
 
 // The column of the map's keys as spaces: what stands before the key, its dashes made blank. An
 // anchor or tag of the key is not part of it.
-std::string indentation(const Plan& plan, const Member& member) {
+std::string indentation(const EditPlan& plan, const Member& member) {
     std::size_t begin = plan.lines.begin(member.begin);
     std::string_view before =
         std::string_view(plan.document.text()).substr(begin, member.begin - begin);
@@ -38,21 +38,25 @@ std::string indentation(const Plan& plan, const Member& member) {
     return std::string(width, ' ');
 }
 
-bool is_first_in_line(const Plan& plan, const Member& member) {
+bool is_first_in_line(const EditPlan& plan, const Member& member) {
     std::size_t begin = plan.lines.begin(member.begin);
     return skip_blanks(plan.document.text(), begin) == member.begin;
 }
 
 }  // namespace
 
-const Member* neighbour(const Target& target) {
+const Member* neighbour(const EditPlan& plan, const EditTarget& target) {
     const std::vector<Member>& members = target.map->members;
-    if (members.empty()) return nullptr;
     auto sibling = std::ranges::find(members, target.edit->behind, &Member::key);
-    return sibling != members.end() ? &*sibling : &members.back();
+    auto end = sibling != members.end() ? sibling + 1 : members.end();
+    while (end != members.begin()) {
+        if (!plan.removed.count(&*--end)) return &*end;
+    }
+    return nullptr;
 }
 
-void add_line_behind(Plan& plan, const Target& target, std::size_t at, const std::string& line) {
+void add_line_behind(EditPlan& plan, const EditTarget& target, std::size_t at,
+                     const std::string& line) {
     std::size_t next = plan.lines.next(at);
     std::string ending(plan.lines.ending(at));
     const std::string& text = plan.document.text();
@@ -61,7 +65,7 @@ void add_line_behind(Plan& plan, const Target& target, std::size_t at, const std
                      target.edit->path.size());
 }
 
-void change_value(Plan& plan, const Target& target, const NewValue& value) {
+void change_value(EditPlan& plan, const EditTarget& target, const NewValue& value) {
     const Node& old = target.member->value;
     const std::string& text = plan.document.text();
     std::string name = path_text(target.edit->path);
@@ -86,8 +90,8 @@ void change_value(Plan& plan, const Target& target, const NewValue& value) {
     plan.comments.add(target, old.end, target.edit->reason);
 }
 
-void insert_in_block(Plan& plan, const Target& target, const NewValue& value) {
-    const Member* behind = neighbour(target);
+void insert_in_block(EditPlan& plan, const EditTarget& target, const NewValue& value) {
+    const Member* behind = neighbour(plan, target);
     if (behind == nullptr || !behind->placed) {
         refuse(target, "this map has no key to add another behind", "a map with a key", "");
     }
@@ -98,7 +102,7 @@ void insert_in_block(Plan& plan, const Target& target, const NewValue& value) {
     add_line_behind(plan, target, end_of(plan, *behind), line);
 }
 
-void remove_from_block(Plan& plan, const Target& target) {
+void remove_from_block(EditPlan& plan, const EditTarget& target) {
     const std::vector<Member>& members = target.map->members;
     const Member& member = *target.member;
     std::string name = path_text(target.edit->path);

@@ -14,7 +14,7 @@ namespace saturate {
 namespace {
 
 // What stands between a key and its value, as the neighbour writes it: ": " or " : " or " = ".
-std::string separator(const Plan& plan, const Member* like) {
+std::string separator(const EditPlan& plan, const Member* like) {
     Format format = plan.document.format();
     std::string_view usual = format == Format::toml ? " = " : ": ";
     if (like == nullptr || format == Format::yaml || like->value.begin <= like->end)
@@ -25,7 +25,7 @@ std::string separator(const Plan& plan, const Member* like) {
     return std::string(is_simple ? raw : usual);
 }
 
-void check_brackets(const Plan& plan, const Target& target) {
+void check_brackets(const EditPlan& plan, const EditTarget& target) {
     bool good = target.map->placed && plan.document.text()[target.map->begin] == '{';
     if (good) return;
     refuse(target, "this map has no braces of its own", "{key: value}", "write it with braces");
@@ -33,7 +33,7 @@ void check_brackets(const Plan& plan, const Target& target) {
 
 // Whether the member stands alone on its lines, so that a new one should too; behind its comma if
 // any.
-bool has_own_line(const Plan& plan, const Member& member, bool has_comma, std::size_t behind) {
+bool has_own_line(const EditPlan& plan, const Member& member, bool has_comma, std::size_t behind) {
     const std::string& text = plan.document.text();
     std::size_t rest = skip_blanks(text, has_comma ? behind + 1 : behind);
     bool is_comment =
@@ -43,21 +43,22 @@ bool has_own_line(const Plan& plan, const Member& member, bool has_comma, std::s
 }
 
 // All in the line of what they follow: {a: 1, new: 2}, or into {}.
-void write_inline(Plan& plan, const NewPairs& added, std::size_t at) {
+void write_inline(EditPlan& plan, const NewPairs& added, std::size_t at) {
     std::string out;
     for (const auto& [target, pair] : added.pairs) {
         if (!out.empty() || added.behind != nullptr) out += ", ";
         out += pair;
         plan.comments.add(target, at, target.edit->reason);
     }
-    plan.patches.add(at, at, std::move(out));
+    // Depth 1: before the removal of what follows, which begins at the same byte.
+    plan.patches.add(at, at, std::move(out), Patches::Rank::value, 1);
 }
 
 // One line each, as deep as the one they follow, with the commas where they are due.
-void write_lines(Plan& plan, const NewPairs& added, std::size_t at, bool has_comma) {
+void write_lines(EditPlan& plan, const NewPairs& added, std::size_t at, bool has_comma) {
     std::size_t line_begin = plan.lines.begin(added.behind->begin);
     std::string margin = plan.document.text().substr(line_begin, added.behind->begin - line_begin);
-    if (!has_comma) plan.patches.add(at, at, ",");
+    if (!has_comma) plan.patches.add(at, at, ",", Patches::Rank::value, 1);
     std::string out;
     for (std::size_t i = 0; i < added.pairs.size(); ++i) {
         const auto& [target, pair] = added.pairs[i];
@@ -73,9 +74,9 @@ void write_lines(Plan& plan, const NewPairs& added, std::size_t at, bool has_com
 
 }  // namespace
 
-void insert_in_brackets(Plan& plan, const Target& target, const NewValue& value) {
+void insert_in_brackets(EditPlan& plan, const EditTarget& target, const NewValue& value) {
     check_brackets(plan, target);
-    const Member* behind = neighbour(target);
+    const Member* behind = neighbour(plan, target);
     std::string pair = render_key(target.edit->path.back(), plan.document.format(), true) +
                        separator(plan, behind) + value.raw;
     auto same_gap = [&](const NewPairs& other) {
@@ -87,7 +88,7 @@ void insert_in_brackets(Plan& plan, const Target& target, const NewValue& value)
     known->pairs.emplace_back(target, std::move(pair));
 }
 
-void write_new_pairs(Plan& plan) {
+void write_new_pairs(EditPlan& plan) {
     const std::string& text = plan.document.text();
     for (const NewPairs& added : plan.new_pairs) {
         if (added.behind == nullptr) {
@@ -105,7 +106,7 @@ void write_new_pairs(Plan& plan) {
     }
 }
 
-void remove_from_brackets(Plan& plan, const Target& target) {
+void remove_from_brackets(EditPlan& plan, const EditTarget& target) {
     check_brackets(plan, target);
     const std::vector<Member>& members = target.map->members;
     const Member& member = *target.member;

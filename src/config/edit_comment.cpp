@@ -28,7 +28,7 @@ std::string one_line(const std::string& reason) {
     return std::string(trim(out));
 }
 
-void Comments::add(const Target& target, std::size_t end, const std::string& reason) {
+void Comments::add(const EditTarget& target, std::size_t end, const std::string& reason) {
     std::string line_text = one_line(reason);
     if (line_text.empty() || document_.format() == Format::json) return;
     const std::string& text = document_.text();

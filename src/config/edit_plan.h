@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -38,7 +39,7 @@ class Patches {
 };
 
 // Where an edit goes.
-struct Target {
+struct EditTarget {
     const Edit* edit = nullptr;
     const Node* map = nullptr;       // holds the key, or will
     const Member* member = nullptr;  // the key; null when it is to be added
@@ -53,7 +54,7 @@ struct NewValue {
 
 // How `value` is written in this format in the place of `old` (null: a new key). Throws UserError
 // when it cannot stand there.
-[[nodiscard]] NewValue render_value(const Document& document, const Target& target);
+[[nodiscard]] NewValue render_value(const Document& document, const EditTarget& target);
 [[nodiscard]] std::string render_key(const std::string& key, Format format, bool flow);
 
 // Collects the reasons; each line gets one comment in the end.
@@ -62,7 +63,7 @@ class Comments {
     Comments(const Document& document, const Lines& lines) : document_(document), lines_(lines) {}
     // A reason for what ends at `end` in the old text. Dropped where no comment can stand: in JSON,
     // or before further values of brackets that go on in the next line.
-    void add(const Target& target, std::size_t end, const std::string& reason);
+    void add(const EditTarget& target, std::size_t end, const std::string& reason);
     void write(Patches& patches) const;
 
   private:
@@ -81,39 +82,44 @@ class Comments {
 // Pairs that go into the same gap of a map in brackets: they share its commas.
 struct NewPairs {
     const Node* map;
-    const Member* behind;                               // null: into empty brackets
-    std::vector<std::pair<Target, std::string>> pairs;  // "key: value"
+    const Member* behind;                                   // null: into empty brackets
+    std::vector<std::pair<EditTarget, std::string>> pairs;  // "key: value"
 };
 
-struct Plan {
+struct EditPlan {
     const Document& document;
     Lines lines;
     Patches patches;
     Comments comments;
     std::vector<NewPairs> new_pairs;
-    explicit Plan(const Document& d) : document(d), lines(d.text(), d.file()), comments(d, lines) {}
+    std::set<const Member*> removed;  // by all edits: nothing is added behind what goes
+    explicit EditPlan(const Document& d)
+        : document(d), lines(d.text(), d.file()), comments(d, lines) {}
 };
 
-void change_value(Plan& plan, const Target& target, const NewValue& value);
-void insert_in_block(Plan& plan, const Target& target, const NewValue& value);     // YAML
-void insert_in_brackets(Plan& plan, const Target& target, const NewValue& value);  // all formats;
-void write_new_pairs(Plan& plan);                                                  // then this
-void insert_in_table(Plan& plan, const Target& target, const NewValue& value);     // TOML
-void remove_from_block(Plan& plan, const Target& target);
-void remove_from_brackets(Plan& plan, const Target& target);
-void remove_from_table(Plan& plan, const Target& target);
+void change_value(EditPlan& plan, const EditTarget& target, const NewValue& value);
+void insert_in_block(EditPlan& plan, const EditTarget& target, const NewValue& value);  // YAML
+void insert_in_brackets(EditPlan& plan, const EditTarget& target,
+                        const NewValue& value);  // all formats;
+void write_new_pairs(EditPlan& plan);            // then this
+void insert_in_table(EditPlan& plan, const EditTarget& target, const NewValue& value);  // TOML
+void remove_from_block(EditPlan& plan, const EditTarget& target);
+void remove_from_brackets(EditPlan& plan, const EditTarget& target);
+void remove_from_table(EditPlan& plan, const EditTarget& target);
 
 // Puts a whole line for the target's key behind the line that holds byte `at`.
-void add_line_behind(Plan& plan, const Target& target, std::size_t at, const std::string& line);
-// The member behind which a new key goes; null in an empty map.
-[[nodiscard]] const Member* neighbour(const Target& target);
+void add_line_behind(EditPlan& plan, const EditTarget& target, std::size_t at,
+                     const std::string& line);
+// The member behind which a new key goes: the one that is named, else the last; of those that stay.
+// Null when there is none.
+[[nodiscard]] const Member* neighbour(const EditPlan& plan, const EditTarget& target);
 // Why the edit cannot be done, with the place of the key or of its map.
-[[noreturn]] void refuse(const Target& target, const std::string& found,
+[[noreturn]] void refuse(const EditTarget& target, const std::string& found,
                          const std::string& expected, const std::string& fix);
 
 // Whether the two trees differ in the targets' keys only, and as they should.
 [[nodiscard]] bool only_targets_differ(const Node& before, const Node& after,
-                                       const std::vector<Target>& targets,
+                                       const std::vector<EditTarget>& targets,
                                        const std::vector<NewValue>& values);
 
 }  // namespace saturate

@@ -13,18 +13,18 @@ namespace saturate {
 namespace {
 
 // Written as a line "key = value", not as a [header] or as a part of a dotted key.
-bool is_line(const Plan& plan, const Member& member) {
+bool is_line(const EditPlan& plan, const Member& member) {
     const std::string& text = plan.document.text();
     std::size_t next = skip_blanks(text, member.end);
     return next < text.size() && text[next] == '=';
 }
 
 // The last line of the table that can be followed by another: of the named key if it is one.
-const Member* line_to_follow(const Plan& plan, const Target& target) {
+const Member* line_to_follow(const EditPlan& plan, const EditTarget& target) {
     const Member* last = nullptr;
     for (const Member& member : target.map->members) {
-        if (!is_line(plan, member)) continue;
-        last = &member;
+        bool stays = is_line(plan, member) && !plan.removed.count(&member);
+        if (stays) last = &member;
         if (member.key == target.edit->behind) break;
     }
     return last;
@@ -32,7 +32,7 @@ const Member* line_to_follow(const Plan& plan, const Target& target) {
 
 // Whether the table at `path` has the [header] at its place, not one of a table inside it: [a.b] is
 // where toml++ places a table `a` that has no header.
-bool has_header(const Plan& plan, const Node& table, const KeyPath& path) {
+bool has_header(const EditPlan& plan, const Node& table, const KeyPath& path) {
     std::string_view header =
         std::string_view(plan.document.text()).substr(table.begin, table.end - table.begin);
     if (!header.starts_with('[')) return false;
@@ -54,7 +54,7 @@ bool has_header(const Plan& plan, const Node& table, const KeyPath& path) {
 
 }  // namespace
 
-void insert_in_table(Plan& plan, const Target& target, const NewValue& value) {
+void insert_in_table(EditPlan& plan, const EditTarget& target, const NewValue& value) {
     const std::string& text = plan.document.text();
     std::string reason = one_line(target.edit->reason);
     std::string pair =
@@ -81,7 +81,7 @@ void insert_in_table(Plan& plan, const Target& target, const NewValue& value) {
     add_line_behind(plan, target, target.map->begin, pair);
 }
 
-void remove_from_table(Plan& plan, const Target& target) {
+void remove_from_table(EditPlan& plan, const EditTarget& target) {
     const Member& member = *target.member;
     if (!is_line(plan, member)) {
         refuse(target, fmt::format("{} is a table", path_text(target.edit->path)),

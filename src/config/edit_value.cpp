@@ -96,7 +96,7 @@ std::optional<Node> read_back(const std::string& raw, Format format, bool flow) 
 
 }  // namespace
 
-NewValue render_value(const Document& document, const Target& target) {
+NewValue render_value(const Document& document, const EditTarget& target) {
     const std::string& wanted = target.edit->value;
     std::string_view value = trim(wanted);
     bool flow = target.map->flow;

@@ -37,12 +37,13 @@ std::optional<Node> take(Node& root, const KeyPath& path) {
 
 }  // namespace
 
-bool only_targets_differ(const Node& before, const Node& after, const std::vector<Target>& targets,
+bool only_targets_differ(const Node& before, const Node& after,
+                         const std::vector<EditTarget>& targets,
                          const std::vector<NewValue>& values) {
     Node left = before;
     Node right = after;
     for (std::size_t i = 0; i < targets.size(); ++i) {
-        const Target& target = targets[i];
+        const EditTarget& target = targets[i];
         std::optional<Node> old_value = take(left, target.edit->path);
         std::optional<Node> new_value = take(right, target.edit->path);
         if (old_value.has_value() != (target.member != nullptr)) return false;

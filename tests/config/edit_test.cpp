@@ -223,6 +223,13 @@ TEST(EditTest, AKeyBehindItsAnchorIsNotRemoved) {
               "  fix:      remove it by hand");
 }
 
+// Found by fuzzing: a key added behind one that goes left an empty line at the end of the file.
+TEST(EditTest, AKeyAddedBehindOneThatGoesFollowsWhatStays) {
+    EXPECT_EQ(edited("a: 1\nb: 2", {"remove b", "add c = 3 behind b"}), "a: 1\nc: 3\n");
+    EXPECT_EQ(edited("a = 1\nb = 2\n", {"remove b", "add c = 3"}, "job.toml"), "a = 1\nc = 3\n");
+    EXPECT_EQ(edited("m: {a: 1, b: 2}\n", {"remove m.b", "add m.c = 3"}), "m: {a: 1, c: 3}\n");
+}
+
 TEST(EditTest, TheFirstKeyOfAListItemIsNotReachedByAPath) {
     EXPECT_EQ(refusal("a:\n- b: 1\n", {"set a.b = 2"}),
               "error: job.yaml:2:1: a is not a map\n"
