@@ -238,7 +238,7 @@ class Builder {
             return;
         }
         bool narrow = settings_.columns < kWide;
-        std::size_t name = narrow ? 0 : std::min<std::size_t>(28, width() - 64);
+        std::size_t name = narrow ? 0 : std::min<std::size_t>(22, width() - 64);
         bool notes = width() >= 64 + name + 12;
         std::string title = left(text_.gpu, 4);
         if (narrow) {

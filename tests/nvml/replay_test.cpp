@@ -97,7 +97,7 @@ TEST(NvmlReplayTest, EveryScenarioLoadsAndHasItsGpus) {
         EXPECT_EQ(CALL(library, nvmlDeviceGetName)(device, name, sizeof name), NVML_SUCCESS);
         EXPECT_EQ(CALL(library, nvmlShutdown)(), NVML_SUCCESS);
     }
-    EXPECT_EQ(scenarios, 17);
+    EXPECT_EQ(scenarios, 18);
 }
 
 TEST(NvmlReplayTest, TimeStepsWhenAReadingIsAskedForAgain) {

@@ -210,6 +210,14 @@ def processes_grow(gpus):
     return recording
 
 
+def steady(gpus):
+    """One reading that holds for ever: the least work for the library, so that a benchmark sees the reader."""
+    recording = Recording([gpu_facts(i) for i in range(gpus)])
+    for index in range(gpus):
+        Gpu(recording, index, pid=4242 + index).tick(0, 97, 610)
+    return recording
+
+
 def stride(bytes_per_entry):
     def write(gpus):
         recording = Recording([gpu_facts(i) for i in range(gpus)], library={"process_stride": bytes_per_entry})
@@ -296,7 +304,7 @@ SCENARIOS = {
     "busy": busy, "idle": idle, "starved": starved, "nccl_spin": nccl_spin, "power_cap": power_cap, "thermal": thermal,
     "gpu_lost": gpu_lost, "processes_grow": processes_grow, "stride_24": stride(24), "stride_32": stride(32),
     "no_samples": no_samples, "counter_wrap": counter_wrap, "mig": mig, "unified": unified, "slow_calls": slow_calls,
-    "old_driver": old_driver, "eight_gpus": busy,
+    "old_driver": old_driver, "steady": steady, "eight_gpus": busy,
 }
 
 
