@@ -118,6 +118,12 @@ TEST(PrometheusTest, TheDashboardUsesOnlyMetricsThatExist) {
     EXPECT_GE(used.size(), 10u);
 }
 
+TEST(PrometheusTest, TheDocsNameEveryMetric) {
+    std::string text = read_file(SATURATE_SOURCE_DIR "/docs/prometheus.md", 1 << 20, "the docs");
+    for (const std::string& name : prometheus_names())
+        EXPECT_NE(text.find("`" + name + "`"), std::string::npos) << name;
+}
+
 // Read by Prometheus' own parser.
 TEST(PrometheusTest, TheReferenceParserReadsTheSameValues) {
     Ran found = run({SATURATE_SOURCE_DIR "/tests/support/pypi", "prometheus_client"});

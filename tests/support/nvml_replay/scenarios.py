@@ -107,6 +107,9 @@ class Gpu:
             self.add(t, "FieldValue", temperature + 9, arg=82, type=1)
             self.add(t, "FieldValue", int(watts * 1000), arg=185, type=1)
             self.add(t, "FieldValue", int(watts * 1000), arg=186, type=1)
+            self.add(t, "FieldValue", self.limit * 1000, arg=190, type=1)
+            self.add(t, "FieldValue", self.energy_mj, arg=83)
+            self.add(t, "FieldValue", 0, arg=4)
             self.pcie_tx = (self.pcie_tx + int(pcie_bytes * STEP) // 4) % (1 << 32)
             self.pcie_rx = (self.pcie_rx + int(pcie_bytes * STEP)) % (1 << 32)
             self.add(t, "FieldValue", self.pcie_tx, arg=197)
@@ -278,7 +281,8 @@ def unified(gpus):
         gpu.add(0, "MemoryInfo", rc=3)
         for _, t in each_step():
             gpu.tick(t, 91, 88, used=30 * GIB)
-    recording.lines = [line for line in recording.lines if line["call"] not in ("EnforcedPowerLimit", "PowerManagementLimit")]
+    recording.lines = [line for line in recording.lines
+                       if line["call"] not in ("EnforcedPowerLimit", "PowerManagementLimit") and line.get("arg") != 190]
     return recording
 
 
