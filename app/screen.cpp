@@ -84,9 +84,10 @@ struct Screen::Impl {
         return true;
     }
 
-    void next_gpu() {
-        int count = static_cast<int>(shown.gpus.size());
-        settings.selected = settings.selected + 1 >= count ? -1 : settings.selected + 1;
+    // Through all GPUs and "all of them", which is -1.
+    void choose_gpu(int step) {
+        int places = static_cast<int>(shown.gpus.size()) + 1;
+        settings.selected = (settings.selected + 1 + step + places) % places - 1;
     }
 };
 
@@ -151,7 +152,14 @@ Screen::Key Screen::key() {
                 changed = true;
                 break;
             case 'g':
-                impl_->next_gpu();
+            case KEY_DOWN:
+            case KEY_RIGHT:
+                impl_->choose_gpu(1);
+                changed = true;
+                break;
+            case KEY_UP:
+            case KEY_LEFT:
+                impl_->choose_gpu(-1);
                 changed = true;
                 break;
             case 'u':

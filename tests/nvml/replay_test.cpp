@@ -9,11 +9,9 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <map>
 
-#include "base/file.h"
-#include "support/run.h"
+#include "support/replayed.h"
 
 namespace saturate {
 namespace {
@@ -63,14 +61,7 @@ class Library {
         return device;
     }
     [[nodiscard]] std::map<std::string, std::uint64_t> counts() const {
-        std::string bytes = read_file(calls_, 1 << 20, "the counts");
-        std::map<std::string, std::uint64_t> out;
-        for (std::size_t at = 0; at + 64 <= bytes.size(); at += 64) {
-            std::uint64_t count = 0;
-            std::memcpy(&count, bytes.data() + at + 56, sizeof count);
-            if (count) out[bytes.c_str() + at] = count;
-        }
-        return out;
+        return replay_calls(calls_);
     }
 
   private:
