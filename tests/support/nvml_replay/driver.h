@@ -65,6 +65,10 @@ class Driver {
     CallCounts counts;
 
     [[nodiscard]] double now() const;  // on the recording's axis
+    // NVML's microseconds since 1970 of a time on the recording's axis.
+    [[nodiscard]] unsigned long long stamp(double t) const {
+        return start_us + static_cast<unsigned long long>(t * 1e6);
+    }
     void pulse(const void* device, const void* function, std::int64_t arg);
     nvmlDevice_t handle(int gpu, int mig = -1);
     [[nodiscard]] std::uint64_t latency_us(std::string_view call) const;
@@ -129,7 +133,7 @@ nvmlReturn_t read_number(const char* symbol, nvmlDevice_t device, std::string_vi
     const Answer* answer = call.answer(name, arg);
     if (!answer) return NVML_ERROR_NOT_SUPPORTED;
     if (answer->rc != 0) return static_cast<nvmlReturn_t>(answer->rc);
-    return give_number(answer->value, out);
+    return give_number(answer->value(), out);
 }
 
 // A fact of the header that is one number or true/false.

@@ -39,7 +39,8 @@ nvmlGpmSample_st* known(nvmlGpmSample_t handle) {
 
 bool has_gpm(const Call& call) {
     for (int id = 1; id < NVML_GPM_METRIC_MAX; ++id) {
-        if (call.driver.recording->all({.gpu = call.device.gpu, .call = "GpmMetric", .arg = id}))
+        if (!call.driver.recording->all({.gpu = call.device.gpu, .call = "GpmMetric", .arg = id})
+                 .empty())
             return true;
     }
     return false;
@@ -78,7 +79,7 @@ nvmlReturn_t nvmlDeviceGetTemperatureV(nvmlDevice_t device, nvmlTemperature_t* o
     const Answer* answer = call.answer("Temperature", out->sensorType);
     if (!answer) return NVML_ERROR_NOT_SUPPORTED;
     if (answer->rc != 0) return static_cast<nvmlReturn_t>(answer->rc);
-    return give_number(answer->value, &out->temperature);
+    return give_number(answer->value(), &out->temperature);
 }
 
 nvmlReturn_t nvmlDeviceGetCurrentClocksEventReasons(nvmlDevice_t device, unsigned long long* out) {
@@ -160,7 +161,7 @@ nvmlReturn_t nvmlGpmMetricsGet(nvmlGpmMetricsGet_t* get) {
         if (metric.nvmlReturn != NVML_SUCCESS) continue;
         bool moved = second->t - first->t >= kGpmRefreshSeconds;
         metric.value =
-            moved ? answer->value.number().value_or(0) : std::numeric_limits<double>::quiet_NaN();
+            moved ? answer->value().number().value_or(0) : std::numeric_limits<double>::quiet_NaN();
     }
     return NVML_SUCCESS;
 }

@@ -38,7 +38,7 @@ nvmlReturn_t read_processes(const char* symbol, nvmlDevice_t device, const char*
     const Answer* answer = call.answer(name);
     if (!answer) return NVML_ERROR_NOT_SUPPORTED;
     if (answer->rc != 0) return static_cast<nvmlReturn_t>(answer->rc);
-    Json::Array entries = answer->value.items();
+    Json::Array entries = answer->value().items();
     auto grow = call.driver.recording->header()["library"]["grow_processes"].integer().value_or(0);
     unsigned room = *count;
     if (room > 0) {  // what was announced is out of date by now

@@ -14,11 +14,16 @@ namespace {
 // What the driver's ring of samples holds at most.
 constexpr unsigned kRing = 120;
 
-template <typename Answers, typename Each>
-void each_sample(const Answers& answers, double until, const Each& each) {
-    for (const Answer& answer : answers) {
-        if (answer.t > until) break;
-        for (const Json& item : answer.value.items()) each(item);
+// Calls `each` with the samples that a reader has not seen yet. A line holds none that are later
+// than itself.
+template <typename Each>
+void each_sample(const Call& call, const Question& question, unsigned long long last_seen,
+                 const Each& each) {
+    for (const Answer& answer : call.driver.recording->all(question)) {
+        if (answer.t > call.driver.now()) break;
+        if (call.driver.stamp(answer.t) <= last_seen) continue;
+        Json value = answer.value();
+        for (const Json& item : value.items()) each(item);
     }
 }
 
@@ -92,8 +97,9 @@ nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t device, nvmlUtilization_
     const Answer* answer = call.answer("UtilizationRates");
     if (!answer) return NVML_ERROR_NOT_SUPPORTED;
     if (answer->rc != 0) return static_cast<nvmlReturn_t>(answer->rc);
-    give_number(answer->value["gpu"], &out->gpu);
-    give_number(answer->value["memory"], &out->memory);
+    Json value = answer->value();
+    give_number(value["gpu"], &out->gpu);
+    give_number(value["memory"], &out->memory);
     return NVML_SUCCESS;
 }
 
@@ -120,9 +126,10 @@ nvmlReturn_t nvmlDeviceGetBAR1MemoryInfo(nvmlDevice_t device, nvmlBAR1Memory_t* 
     const Answer* answer = call.answer("BAR1MemoryInfo");
     if (!answer) return NVML_ERROR_NOT_SUPPORTED;
     if (answer->rc != 0) return static_cast<nvmlReturn_t>(answer->rc);
-    give_number(answer->value["total"], &out->bar1Total);
-    give_number(answer->value["free"], &out->bar1Free);
-    give_number(answer->value["used"], &out->bar1Used);
+    Json value = answer->value();
+    give_number(value["total"], &out->bar1Total);
+    give_number(value["free"], &out->bar1Free);
+    give_number(value["used"], &out->bar1Used);
     return NVML_SUCCESS;
 }
 
@@ -144,7 +151,7 @@ nvmlReturn_t nvmlDeviceGetFieldValues(nvmlDevice_t device, int count, nvmlFieldV
                         static_cast<long long>(call.driver.now() * 1e6);
         out.latencyUsec = 0;
         out.valueType = static_cast<nvmlValueType_t>(answer->type);
-        out.value = typed_value(answer->value, answer->type);
+        out.value = typed_value(answer->value(), answer->type);
     }
     return NVML_SUCCESS;
 }
@@ -165,15 +172,12 @@ nvmlReturn_t nvmlDeviceGetSamples(nvmlDevice_t device, nvmlSamplingType_t type,
     }
     poison(samples, *count);
     std::vector<nvmlSample_t> fresh;
-    double until = call.driver.now();
-    each_sample(
-        *call.driver.recording->all({.gpu = call.device.gpu, .call = "Samples", .arg = type}),
-        until, [&](const Json& item) {
-            double t = item.items().at(0).number().value_or(0);
-            auto stamp = call.driver.start_us + static_cast<unsigned long long>(t * 1e6);
-            if (t > until || stamp <= last_seen) return;
-            fresh.push_back({stamp, typed_value(item.items().at(1), now->type)});
-        });
+    Question question{.gpu = call.device.gpu, .call = "Samples", .arg = type};
+    each_sample(call, question, last_seen, [&](const Json& item) {
+        double t = item.items().at(0).number().value_or(0);
+        if (t > call.driver.now() || call.driver.stamp(t) <= last_seen) return;
+        fresh.push_back({call.driver.stamp(t), typed_value(item.items().at(1), now->type)});
+    });
     if (fresh.empty()) return NVML_ERROR_NOT_FOUND;
     std::size_t given = std::min<std::size_t>({fresh.size(), *count, kRing});
     std::copy(fresh.end() - static_cast<std::ptrdiff_t>(given), fresh.end(), samples);
@@ -191,22 +195,20 @@ nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device,
     if (!now) return NVML_ERROR_NOT_SUPPORTED;
     if (now->rc != 0) return static_cast<nvmlReturn_t>(now->rc);
     std::vector<nvmlProcessUtilizationSample_t> fresh;
-    double until = call.driver.now();
-    each_sample(*call.driver.recording->all({.gpu = call.device.gpu, .call = "ProcessUtilization"}),
-                until, [&](const Json& item) {
-                    double t = item["time"].number().value_or(0);
-                    nvmlProcessUtilizationSample_t sample;
-                    poison(&sample);
-                    sample.timeStamp =
-                        call.driver.start_us + static_cast<unsigned long long>(t * 1e6);
-                    if (t > until || sample.timeStamp <= last_seen) return;
-                    give_number(item["pid"], &sample.pid);
-                    sample.smUtil = static_cast<unsigned>(item["sm"].integer().value_or(0));
-                    sample.memUtil = static_cast<unsigned>(item["mem"].integer().value_or(0));
-                    sample.encUtil = static_cast<unsigned>(item["enc"].integer().value_or(0));
-                    sample.decUtil = static_cast<unsigned>(item["dec"].integer().value_or(0));
-                    fresh.push_back(sample);
-                });
+    Question question{.gpu = call.device.gpu, .call = "ProcessUtilization"};
+    each_sample(call, question, last_seen, [&](const Json& item) {
+        double t = item["time"].number().value_or(0);
+        if (t > call.driver.now() || call.driver.stamp(t) <= last_seen) return;
+        nvmlProcessUtilizationSample_t sample;
+        poison(&sample);
+        sample.timeStamp = call.driver.stamp(t);
+        give_number(item["pid"], &sample.pid);
+        sample.smUtil = static_cast<unsigned>(item["sm"].integer().value_or(0));
+        sample.memUtil = static_cast<unsigned>(item["mem"].integer().value_or(0));
+        sample.encUtil = static_cast<unsigned>(item["enc"].integer().value_or(0));
+        sample.decUtil = static_cast<unsigned>(item["dec"].integer().value_or(0));
+        fresh.push_back(sample);
+    });
     if (fresh.empty()) return NVML_ERROR_NOT_FOUND;
     unsigned room = *count;
     *count = static_cast<unsigned>(fresh.size());

@@ -21,43 +21,99 @@ constexpr std::uint64_t kLimitBytes = 256u << 20;
         {.where = {path, line}, .found = std::move(found), .expected = std::move(expected)});
 }
 
+// The end of the JSON value that begins at `at`: behind its closing quote or bracket, or at the
+// comma or brace that follows a number. Strings in recordings hold no escaped quotes.
+std::size_t value_end(std::string_view line, std::size_t at) {
+    int depth = 0;
+    bool is_text = false;
+    for (; at < line.size(); ++at) {
+        char c = line[at];
+        if (c == '"') is_text = !is_text;
+        if (is_text) continue;
+        if (depth == 0 && (c == ',' || c == '}')) return at;
+        if (c == '{' || c == '[') ++depth;
+        if (c == '}' || c == ']') --depth;
+    }
+    return at;
+}
+
+// Calls `each` with every member of a one-line object: its name and the text of its value.
+template <typename Each>
+bool each_member(std::string_view line, const Each& each) {
+    std::size_t at = line.find('{');
+    if (at == std::string_view::npos) return false;
+    for (++at; at < line.size() && line[at] != '}';) {
+        std::size_t open = line.find('"', at);
+        std::size_t close = open == std::string_view::npos ? open : line.find('"', open + 1);
+        std::size_t colon = close == std::string_view::npos ? close : line.find(':', close);
+        if (colon == std::string_view::npos) return false;
+        std::size_t end = value_end(line, colon + 1);
+        each(line.substr(open + 1, close - open - 1),
+             trim(line.substr(colon + 1, end - colon - 1)));
+        at = end < line.size() && line[end] == ',' ? end + 1 : end;
+    }
+    return at < line.size();
+}
+
 }  // namespace
 
+Answer Recording::read_line(std::string_view line, const std::string& path, int number) const {
+    Answer out;
+    bool has_t = false;
+    bool whole = each_member(line, [&](std::string_view name, std::string_view text) {
+        if (name == "t") {
+            auto t = parse_number(text);
+            has_t = t.has_value();
+            out.t = t.value_or(0);
+        } else if (name == "call") {
+            if (text.size() > 2) out.question.call = text.substr(1, text.size() - 2);
+        } else if (name == "gpu") {
+            out.question.gpu = static_cast<int>(parse_integer(text).value_or(-1));
+        } else if (name == "arg") {
+            out.question.arg = parse_integer(text).value_or(-1);
+        } else if (name == "scope") {
+            out.question.scope = parse_integer(text).value_or(0);
+        } else if (name == "rc") {
+            out.rc = static_cast<int>(parse_integer(text).value_or(0));
+        } else if (name == "type") {
+            out.type = static_cast<int>(parse_integer(text).value_or(3));
+        } else if (name == "value") {
+            out.text = text;
+        }
+    });
+    if (!whole || !has_t || out.question.call.empty())
+        refuse(path, number, "a line without t or call", R"({"t":seconds,"call":name,...})");
+    if (out.question.gpu >= gpu_count())
+        refuse(path, number, fmt::format("gpu {}", out.question.gpu),
+               fmt::format("below {}", gpu_count()));
+    return out;
+}
+
 Recording Recording::read(const std::string& path) {
-    std::string text = read_file(path, kLimitBytes, "a recording");
     Recording out;
+    out.text_ = std::make_unique<std::string>(read_file(path, kLimitBytes, "a recording"));
     int number = 0;
     double last_t = 0;
-    for (std::string_view line : split(text, '\n')) {
+    for (std::string_view line : split(*out.text_, '\n')) {
         ++number;
         if (trim(line).empty()) continue;
-        Json json = Json::parse(line, path);
         if (number == 1) {
-            if (json["kind"].string() != "nvml-recording" || json["schema"].integer() != 1)
+            out.header_ = Json::parse(line, path);
+            if (out.header_["kind"].string() != "nvml-recording" ||
+                out.header_["schema"].integer() != 1)
                 refuse(path, 1, "no recording of schema 1",
                        R"({"schema":1,"kind":"nvml-recording",...})");
-            out.header_ = std::move(json);
             continue;
         }
-        auto t = json["t"].number();
-        auto call = json["call"].string();
-        if (!t || !call)
-            refuse(path, number, "a line without t or call", R"({"t":seconds,"call":name,...})");
-        if (*t < last_t)
-            refuse(path, number, fmt::format("t goes back to {}", *t),
+        Answer answer = out.read_line(line, path, number);
+        if (answer.t < last_t)
+            refuse(path, number, fmt::format("t goes back to {}", answer.t),
                    fmt::format("{} or later", last_t));
-        last_t = *t;
-        Key key{static_cast<int>(json["gpu"].integer().value_or(-1)), *call,
-                json["arg"].integer().value_or(-1), json["scope"].integer().value_or(0)};
-        if (std::get<0>(key) >= out.gpu_count())
-            refuse(path, number, fmt::format("gpu {}", std::get<0>(key)),
-                   fmt::format("below {}", out.gpu_count()));
-        out.answers_[key].push_back({.t = *t,
-                                     .rc = static_cast<int>(json["rc"].integer().value_or(0)),
-                                     .type = static_cast<int>(json["type"].integer().value_or(3)),
-                                     .value = json["value"]});
+        last_t = answer.t;
+        out.answers_.push_back(answer);
     }
-    if (number == 0 || out.header_.is_null()) refuse(path, 1, "an empty file", "a recording");
+    if (out.header_.is_null()) refuse(path, 1, "an empty file", "a recording");
+    std::ranges::stable_sort(out.answers_, {}, &Answer::question);
     return out;
 }
 
@@ -65,16 +121,16 @@ const Json& Recording::gpu(int index) const {
     return header_["gpus"].items().at(static_cast<std::size_t>(index));
 }
 
-const std::vector<Answer>* Recording::all(const Question& question) const {
-    auto found = answers_.find(question);
-    return found == answers_.end() ? nullptr : &found->second;
+std::span<const Answer> Recording::all(const Question& question) const {
+    auto found = std::ranges::equal_range(answers_, question, {}, &Answer::question);
+    return {found.begin(), found.end()};
 }
 
 const Answer* Recording::at(const Question& question, double t) const {
-    const std::vector<Answer>* answers = all(question);
-    if (!answers) return nullptr;
-    auto after = std::ranges::upper_bound(*answers, t, {}, &Answer::t);
-    return after == answers->begin() ? &answers->front() : &*std::prev(after);
+    std::span<const Answer> answers = all(question);
+    if (answers.empty()) return nullptr;
+    auto after = std::ranges::upper_bound(answers, t, {}, &Answer::t);
+    return after == answers.begin() ? &answers.front() : &*std::prev(after);
 }
 
 }  // namespace saturate::nvml_replay

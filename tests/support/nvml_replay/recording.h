@@ -1,31 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 // A recording of NVML's answers (docs/nvml-recording.md), looked up by GPU, call, selector and
-// time. Read once, then constant: any thread may ask.
+// time. Read once, then constant: any thread may ask. Values stay text until they are asked for, so
+// that what a benchmark measures is the reader of the GPUs and not this.
 #pragma once
 
 #include <cstdint>
-#include <map>
+#include <memory>
+#include <span>
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <vector>
 
 #include "base/json.h"
 
 namespace saturate::nvml_replay {
 
-struct Answer {
-    double t = 0;
-    int rc = 0;
-    int type = 3;  // nvmlValueType_t
-    Json value;
-};
-
 struct Question {
     int gpu = -1;  // -1: the system
     std::string_view call;
     std::int64_t arg = -1;
     std::int64_t scope = 0;
+    auto operator<=>(const Question&) const = default;
+};
+
+struct Answer {
+    Question question;
+    double t = 0;
+    int rc = 0;
+    int type = 3;           // nvmlValueType_t
+    std::string_view text;  // JSON of the value; empty: none
+
+    [[nodiscard]] Json value() const { return text.empty() ? Json() : Json::parse(text, "value"); }
 };
 
 class Recording {
@@ -39,23 +44,15 @@ class Recording {
 
     // The answer that holds at `t`; null when the call was never recorded.
     [[nodiscard]] const Answer* at(const Question& question, double t) const;
-    // All answers, for the calls whose lines add up (Samples, ProcessUtilization); null when none.
-    [[nodiscard]] const std::vector<Answer>* all(const Question& question) const;
+    // All answers by time, for the calls whose lines add up (Samples, ProcessUtilization).
+    [[nodiscard]] std::span<const Answer> all(const Question& question) const;
 
   private:
-    using Key = std::tuple<int, std::string, std::int64_t, std::int64_t>;
-    struct Less {
-        using is_transparent = void;
-        using View = std::tuple<int, std::string_view, std::int64_t, std::int64_t>;
-        static View view(const Key& key) {
-            return {std::get<0>(key), std::get<1>(key), std::get<2>(key), std::get<3>(key)};
-        }
-        static View view(const Question& q) { return {q.gpu, q.call, q.arg, q.scope}; }
-        bool operator()(const auto& a, const auto& b) const { return view(a) < view(b); }
-    };
+    Answer read_line(std::string_view line, const std::string& path, int number) const;
 
+    std::unique_ptr<std::string> text_;  // what the answers point into
     Json header_;
-    std::map<Key, std::vector<Answer>, Less> answers_;
+    std::vector<Answer> answers_;  // by question, then time
 };
 
 }  // namespace saturate::nvml_replay

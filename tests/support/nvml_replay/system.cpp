@@ -57,10 +57,9 @@ nvmlReturn_t by_member(const char* symbol, const char* member, const char* wante
 }
 
 // Instances of a GPU in MIG mode.
-const Json::Array& instances(const Call& call) {
-    static const Json::Array kNone;
+Json::Array instances(const Call& call) {
     const Answer* answer = call.answer("MigDevices");
-    return answer && answer->rc == 0 ? answer->value.items() : kNone;
+    return answer && answer->rc == 0 ? answer->value().items() : Json::Array{};
 }
 
 nvmlReturn_t fact_text(const char* symbol, nvmlDevice_t device, const char* member, char* out,
