@@ -73,6 +73,7 @@ Context::Context(const Timeline& timeline, const Replay& replayed)
         if (kernel.category == Category::kernel && classes.of(kernel) != KernelClass::communication)
             kernel_ns += kernel.duration_ns;
     }
+    waits = find_waits(*this);
 }
 
 double Context::ms_per_step(std::int64_t ns) const {
@@ -99,8 +100,9 @@ Example Context::example(std::size_t index, std::string text) const {
     return out;
 }
 
-bool Context::add(Finding finding, const ReplayChange& change, std::int64_t exposed_ns) {
-    double likely = replay.gain(change);
+bool Context::add(Finding finding, const ReplayChange& change, std::int64_t exposed_ns,
+                  double likely_least) {
+    double likely = std::max(replay.gain(change), likely_least);
     double left = 1.0 - percent(exposed_ns) / 100.0;
     double bound = left > 0.01 ? 1.0 / left : 100.0;
     finding.gain = {1.0 + 0.6 * (likely - 1.0), likely, std::max(likely, bound)};
@@ -109,7 +111,7 @@ bool Context::add(Finding finding, const ReplayChange& change, std::int64_t expo
     if (finding.gain.likely < 1.01) return false;
     if (replay.error_percent() > 5 && finding.confidence == Confidence::high)
         finding.confidence = Confidence::medium;
-    if (!finding.optional) all = all.with(change);
+    changes.emplace_back(finding.id, change);
     findings.push_back(std::move(finding));
     return true;
 }
@@ -123,19 +125,32 @@ bool Context::has(std::string_view id) const {
     return std::ranges::any_of(findings, [&](const Finding& finding) { return finding.id == id; });
 }
 
+ReplayChange unblocking(std::vector<std::uint32_t> calls) {
+    ReplayChange change;
+    change.unblock = [calls = std::move(calls)](std::uint32_t event) {
+        return std::ranges::binary_search(calls, event);
+    };
+    return change;
+}
+
 std::int64_t idle_after(const Timeline& line, const std::vector<std::uint32_t>& calls) {
     std::int64_t idle = 0;
-    std::size_t at = 0;
+    std::size_t next = 0;
     constexpr std::int64_t kSlack = 20'000;  // a call returns this long after the GPU is done
     for (const Gap& gap : line.gaps) {
         if (gap.next < 0) continue;
-        while (at < calls.size() && line.trace->events[calls[at]].end_ns() < gap.start_ns) ++at;
-        if (at >= calls.size()) break;
-        std::int64_t returned = line.trace->events[calls[at]].end_ns();
+        while (next < calls.size() && line.trace->events[calls[next]].end_ns() < gap.start_ns)
+            ++next;
+        if (next >= calls.size()) break;
+        std::int64_t returned = line.trace->events[calls[next]].end_ns();
         if (returned >= gap.end_ns) continue;
-        // Only the call that the gap begins with: later ones find the GPU idle already.
+        // Only the call that the gap begins with: later ones find the GPU idle already. What the
+        // host did for other reasons in between is theirs.
         std::int64_t from = returned - gap.start_ns < kSlack ? gap.start_ns : returned;
-        idle += gap.end_ns - from;
+        std::int64_t others = 0;
+        for (Cause cause : {Cause::input, Cause::allocator, Cause::pause, Cause::compile})
+            others += at(gap.causes, cause);
+        idle += std::max<std::int64_t>(gap.end_ns - from - others, 0);
     }
     return idle;
 }

@@ -11,6 +11,7 @@
 #include "diagnosis/kernels.h"
 #include "diagnosis/replay.h"
 #include "diagnosis/timeline.h"
+#include "diagnosis/waits.h"
 #include "probe/gpu_table.h"
 
 namespace saturate {
@@ -36,7 +37,8 @@ struct Context {
     const TraceDevice* device = nullptr;
     std::int64_t kernel_ns = 0;  // sum of kernel times, communication left out
     std::vector<Finding> findings;
-    ReplayChange all;  // of all findings that are shown
+    std::vector<std::pair<std::string, ReplayChange>> changes;  // of the findings, by id
+    Waits waits;
 
     [[nodiscard]] const Event& event(std::size_t index) const { return trace.events[index]; }
     [[nodiscard]] double percent(std::int64_t ns) const { return line.percent(ns); }
@@ -47,8 +49,9 @@ struct Context {
     [[nodiscard]] std::uint8_t launch_inside(std::size_t i) const;
     [[nodiscard]] Example example(std::size_t event, std::string text = "") const;
     // Fills gain from the replay of `change` and the bound of leaving out `exposed_ns` altogether.
-    // Below 1 % it is no finding. Adds it and joins the change to `all`.
-    bool add(Finding finding, const ReplayChange& change, std::int64_t exposed_ns);
+    // Below 1 % it is no finding. `likely_least` overrules a replay that says less.
+    bool add(Finding finding, const ReplayChange& change, std::int64_t exposed_ns,
+             double likely_least = 1.0);
     // Without a replay: part of another finding.
     void add_part(Finding finding, std::string part_of);
     [[nodiscard]] bool has(std::string_view id) const;
@@ -58,6 +61,9 @@ struct Context {
 // start): from the end of the call to the end of the gap.
 [[nodiscard]] std::int64_t idle_after(const Timeline& line,
                                       const std::vector<std::uint32_t>& calls);
+
+// The change that the calls (sorted) wait no longer.
+[[nodiscard]] ReplayChange unblocking(std::vector<std::uint32_t> calls);
 
 // findings_*.cpp; in this order.
 void find_input(Context& context);

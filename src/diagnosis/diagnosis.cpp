@@ -14,15 +14,19 @@ constexpr double kShownFrom = 1.03;
 
 Gain total_of(const Context& context, const std::vector<Finding>& findings) {
     // The fixes overlap: their gains are not added but replayed together.
-    bool any = std::ranges::any_of(findings, [](const Finding& finding) {
-        return !finding.optional && finding.gain.likely >= kShownFrom;
-    });
-    if (!any) return {};
-    double likely = context.replay.gain(context.all);
-    double high = likely;
+    ReplayChange all;
+    double likely = 1.0, high = 1.0;
     for (const Finding& finding : findings) {
-        if (!finding.optional) high = std::max(high, finding.gain.high);
+        if (finding.optional || finding.gain.likely < kShownFrom) continue;
+        likely = std::max(likely, finding.gain.likely);
+        high = std::max(high, finding.gain.high);
+        for (const auto& [id, change] : context.changes) {
+            if (id == finding.id) all = all.with(change);
+        }
     }
+    if (likely == 1.0) return {};
+    likely = std::max(likely, context.replay.gain(all));
+    high = std::max(high, likely);
     return {1.0 + 0.6 * (likely - 1.0), likely, high};
 }
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cmath>
 
 #include "diagnosis/diagnosis.h"
@@ -6,19 +7,23 @@
 namespace saturate {
 namespace {
 
-double rounded(double value, double unit) { return std::round(value / unit) * unit; }
+// `digits` behind the point.
+double rounded(double value, double digits) {
+    double scale = std::pow(10.0, digits);
+    return std::round(value * scale) / scale;
+}
 
 Json gain_json(const Gain& gain) {
-    return Json::object({{"low", rounded(gain.low, 1e-4)},
-                         {"likely", rounded(gain.likely, 1e-4)},
-                         {"high", rounded(gain.high, 1e-4)}});
+    return Json::object({{"low", rounded(gain.low, 4)},
+                         {"likely", rounded(gain.likely, 4)},
+                         {"high", rounded(gain.high, 4)}});
 }
 
 Json finding_json(const Finding& finding) {
     Json out = Json::object({{"id", finding.id},
                              {"name", finding.name()},
-                             {"share_percent", rounded(finding.share_percent, 1e-3)},
-                             {"ms_per_step", rounded(finding.ms_per_step, 1e-3)},
+                             {"share_percent", rounded(finding.share_percent, 3)},
+                             {"ms_per_step", rounded(finding.ms_per_step, 3)},
                              {"count", finding.count},
                              {"confidence", confidence_text(finding.confidence)},
                              {"evidence", finding.evidence},
@@ -31,7 +36,7 @@ Json finding_json(const Finding& finding) {
     Json examples = Json::array();
     for (const Example& example : finding.examples) {
         Json one =
-            Json::object({{"time_ms", rounded(static_cast<double>(example.time_ns) / 1e6, 1e-3)},
+            Json::object({{"time_ms", rounded(static_cast<double>(example.time_ns) / 1e6, 3)},
                           {"text", example.text}});
         if (!example.source.empty()) one.set("source", example.source);
         examples.add(one);
@@ -50,9 +55,9 @@ Json ranks_json(const RankComparison& ranks) {
         bool late = std::find(ranks.late.begin(), ranks.late.end(), rank.rank) != ranks.late.end();
         out.add(Json::object({{"rank", rank.rank},
                               {"file", rank.file},
-                              {"busy_percent", rounded(rank.busy_percent, 1e-3)},
-                              {"communication_percent", rounded(rank.communication_percent, 1e-3)},
-                              {"wait_ms", rounded(static_cast<double>(rank.wait_ns) / 1e6, 1e-3)},
+                              {"busy_percent", rounded(rank.busy_percent, 3)},
+                              {"communication_percent", rounded(rank.communication_percent, 3)},
+                              {"wait_ms", rounded(static_cast<double>(rank.wait_ns) / 1e6, 3)},
                               {"latest", rank.latest},
                               {"late", late}}));
     }
@@ -65,27 +70,29 @@ Json to_json(const Diagnosis& diagnosis, std::size_t most, bool everything) {
     Json out = Json::object({{"schema", 1}, {"verdict", diagnosis.verdict}});
     out.set("inputs", Json::array_of(diagnosis.inputs));
     out.set("device", diagnosis.device.empty() ? Json() : Json(diagnosis.device));
-    out.set("window_ms", rounded(diagnosis.window_ms, 1e-3));
+    out.set("window_ms", rounded(diagnosis.window_ms, 3));
     out.set("steps", diagnosis.steps);
-    out.set("step_ms", diagnosis.step_ms);
-    out.set("busy_percent", diagnosis.busy_percent);
+    auto maybe = [](const std::optional<double>& value) {
+        return value ? Json(rounded(*value, 3)) : Json();
+    };
+    out.set("step_ms", maybe(diagnosis.step_ms));
+    out.set("busy_percent", maybe(diagnosis.busy_percent));
     const SplitPercent& split = diagnosis.split;
-    out.set("split_percent", Json::object({{"compute", rounded(split.compute, 1e-3)},
-                                           {"communication", rounded(split.communication, 1e-3)},
-                                           {"memcpy", rounded(split.memcpy, 1e-3)},
-                                           {"memset", rounded(split.memset, 1e-3)},
-                                           {"idle", rounded(split.idle, 1e-3)},
-                                           {"unknown", rounded(split.unknown, 1e-3)}}));
+    out.set("split_percent", Json::object({{"compute", rounded(split.compute, 3)},
+                                           {"communication", rounded(split.communication, 3)},
+                                           {"memcpy", rounded(split.memcpy, 3)},
+                                           {"memset", rounded(split.memset, 3)},
+                                           {"idle", rounded(split.idle, 3)},
+                                           {"unknown", rounded(split.unknown, 3)}}));
     Json idle = Json::object();
-    for (const auto& [cause, share] : diagnosis.idle)
-        idle.set(cause_key(cause), rounded(share, 1e-3));
+    for (const auto& [cause, share] : diagnosis.idle) idle.set(cause_key(cause), rounded(share, 3));
     out.set("idle_percent", idle);
     Json findings = Json::array();
     for (const Finding& finding : diagnosis.shown(most, everything))
         findings.add(finding_json(finding));
     out.set("findings", findings);
     out.set("total_gain", gain_json(diagnosis.total));
-    out.set("replay_error_percent", diagnosis.replay_error_percent);
+    out.set("replay_error_percent", maybe(diagnosis.replay_error_percent));
     Json health = Json::array();
     for (const HealthNote& note : diagnosis.health) {
         Json one = Json::object({{"id", note.id}, {"text", note.text}});
@@ -98,8 +105,7 @@ Json to_json(const Diagnosis& diagnosis, std::size_t most, bool everything) {
     if (diagnosis.ranks) {
         out.set("ranks", ranks_json(*diagnosis.ranks));
         out.set("late_ranks", Json::array_of(diagnosis.ranks->late));
-        out.set("transfer_ms",
-                rounded(static_cast<double>(diagnosis.ranks->transfer_ns) / 1e6, 1e-3));
+        out.set("transfer_ms", rounded(static_cast<double>(diagnosis.ranks->transfer_ns) / 1e6, 3));
     }
     return out;
 }

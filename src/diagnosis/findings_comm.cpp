@@ -44,7 +44,8 @@ void exposed_communication(Context& context) {
                    ? 0.5
                    : 1.0;
     };
-    context.add(finding, change, exposed);
+    double half = 1.0 / (1.0 - 0.5 * context.percent(exposed) / 100.0);
+    context.add(finding, change, exposed, half);
 }
 
 void small_collectives(Context& context) {

@@ -168,23 +168,19 @@ void copies(Context& context) {
                 trace.name(trace.events[event]).find("HtoD (Pageable") != std::string_view::npos;
             return is_one ? faster : 1.0;
         };
-        std::ranges::sort(calls);
-        change.unblock = [calls](std::uint32_t event) {
-            return std::ranges::binary_search(calls, event);
-        };
-        std::int64_t exposed =
-            idle_after(context.line, calls) / 2 + std::min(time, context.line.split.memcpy_ns);
-        Finding finding{
-            .id = "F03",
-            .share_percent = context.percent(std::min(time, context.line.split.memcpy_ns)),
-            .count = static_cast<std::int64_t>(calls.size())};
+        const WaitGroup& waits = context.waits.to_device;
+        change.unblock = unblocking(waits.calls).unblock;
+        std::int64_t exposed = waits.idle_ns + std::min(time, context.line.split.memcpy_ns);
+        double least =
+            context.percent(waits.idle_ns) >= 2 ? context.waits.share_of_gain(waits) : 1.0;
+        Finding finding{.id = "F03", .count = static_cast<std::int64_t>(calls.size())};
         finding.evidence = fmt::format(
             "{} copies, {:.2f} GB at {:.1f} GB/s; the host is blocked {:.0f} ms in them",
             calls.size(), static_cast<double>(bytes) / 1e9, speed,
             static_cast<double>(blocked) / 1e6);
         finding.settings = {{"pin_memory", "true"}};
         finding.examples.push_back(context.example(calls.front()));
-        context.add(finding, change, exposed);
+        context.add(finding, change, exposed, least);
     }
     std::int64_t exposed = std::min(pinned_time, context.line.split.memcpy_ns);
     if (!pinned.empty() && context.percent(exposed) >= 2) {

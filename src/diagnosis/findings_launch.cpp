@@ -35,7 +35,7 @@ bool repeats_itself(const Context& context) {
 }
 
 void launch_bound(Context& context, const CauseTimes& causes) {
-    std::int64_t late = at(causes, Cause::launch) + at(causes, Cause::optimizer);
+    std::int64_t late = at(causes, Cause::launch);
     if (context.percent(late) < 15 || context.line.gpu.empty()) return;
     std::int64_t host = 0;  // the host's own time in operators
     for (const Activity& activity : context.line.host) {

@@ -204,9 +204,12 @@ void Replay::link_calls() {
         if (may_wait && awaited >= 0) {
             std::int64_t over =
                 trace.events[works_[static_cast<std::size_t>(awaited)].event].end_ns();
-            if (over > start && over <= end + kSlack) {
+            // A copy from pageable memory returns when its last piece is staged, a little before it
+            // is over on the GPU: then the tail is negative.
+            std::int64_t slack = own_only ? 100'000 + call.own_ns / 4 : kSlack;
+            if (over > start && over <= end + slack) {
                 call.waits_for = awaited;
-                call.tail_ns = std::max<std::int64_t>(end - over, 0);
+                call.tail_ns = own_only ? end - over : std::max<std::int64_t>(end - over, 0);
                 call.own_ns = std::min(call.own_ns, usual_call);
             }
         }

@@ -100,7 +100,8 @@ std::string diagnosis_text(const Diagnosis& diagnosis, const DiagnoseView& view)
     if (diagnosis.window_ms > 0) {
         out += fmt::format("  {}{:.1f} ms", diagnosis.device.empty() ? "" : diagnosis.device + ", ",
                            diagnosis.window_ms);
-        if (diagnosis.steps > 0) out += fmt::format(", {} steps", diagnosis.steps);
+        if (diagnosis.steps > 0)
+            out += fmt::format(", {} step{}", diagnosis.steps, diagnosis.steps == 1 ? "" : "s");
         if (diagnosis.step_ms) out += fmt::format(" of {:.1f} ms", *diagnosis.step_ms);
         if (diagnosis.busy_percent) out += fmt::format(", busy {:.1f} %", *diagnosis.busy_percent);
         out += "\n" + bar_text(diagnosis) + "\n";
