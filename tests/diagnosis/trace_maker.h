@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Hand-made traces for the rules: events in microseconds, as the profiler would write them.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <string>
+
+#include "diagnosis/trace_read.h"
+
+namespace saturate {
+
+class TraceMaker {
+  public:
+    void host(std::string_view category, std::string_view name, int start, int length, int tid = 1,
+              std::string_view args = "") {
+        add(fmt::format(
+            R"({{"ph":"X","cat":"{}","name":"{}","pid":9,"tid":{},"ts":{},"dur":{},"args":{{{}}}}})",
+            category, name, tid, start, length, args));
+    }
+    void op(std::string_view name, int start, int length) { host("cpu_op", name, start, length); }
+    void step(int number, int start, int length) {
+        host("user_annotation", fmt::format("ProfilerStep#{}", number), start, length);
+    }
+    void call(std::string_view name, int start, int length, int id = 0) {
+        host("cuda_runtime", name, start, length, 1,
+             id ? fmt::format(R"("correlation":{})", id) : "");
+    }
+    void gpu(std::string_view category, std::string_view name, int start, int length, int id,
+             int stream = 7) {
+        add(fmt::format(
+            R"({{"ph":"X","cat":"{}","name":"{}","pid":0,"tid":{},"ts":{},"dur":{},)"
+            R"("args":{{"device":0,"stream":{},"correlation":{},"grid":[200,1,1],"bytes":1000000}}}})",
+            category, name, stream, start, length, stream, id));
+    }
+    // A launch of 5 us at `start` and its kernel.
+    void kernel(std::string_view name, int launch, int start, int length) {
+        call("cudaLaunchKernel", launch, 5, ++id_);
+        gpu("kernel", name, start, length, id_);
+    }
+    int next_id() { return ++id_; }
+    void rank(int rank, int size) {
+        head_ = fmt::format(R"("distributedInfo":{{"backend":"nccl","rank":{},"world_size":{}}},)",
+                            rank, size);
+    }
+    [[nodiscard]] std::string text() const {
+        return fmt::format("{{{}\"traceEvents\":[{}]}}", head_, events_);
+    }
+    [[nodiscard]] Trace trace() const { return parse_trace(text(), "made.json"); }
+
+  private:
+    void add(const std::string& event) { events_ += (events_.empty() ? "" : ",\n") + event; }
+    std::string head_;
+    std::string events_;
+    int id_ = 0;
+};
+
+}  // namespace saturate
