@@ -99,10 +99,10 @@ Diagnosis diagnose_timeline(const Timeline& line) {
         rule(context);
     Diagnosis out;
     out.inputs = {line.trace->file};
-    if (context.device) out.device = context.device->name;
+    if (context.device && line.device >= 0) out.device = context.device->name;
     fill_time(line, out);
     out.health = trace_health(line);
-    bool is_unknown = out.split.unknown > 25;
+    bool is_unknown = line.device >= 0 && out.split.unknown > 25;
     out.findings = merged(context.findings);
     for (Finding& finding : out.findings) {
         // A gain that rests on a window that was not seen is not worth its digits.

@@ -206,7 +206,50 @@ Inner works_inside(const Context& context, std::uint8_t flag, std::string_view a
     return inner;
 }
 
+// On the CPU the operators inside Optimizer stand for the kernels that they would launch.
+void optimizer_operators(Context& context) {
+    std::int64_t steps = 0, zeros = 0;
+    std::size_t step_example = 0, zero_example = 0;
+    bool grouped = false;
+    for (std::size_t i = 0; i < context.trace.events.size(); ++i) {
+        const Event& event = context.event(i);
+        if (event.category != Category::op || event.start_ns < context.line.start_ns) continue;
+        std::string_view name = context.trace.name(event);
+        std::uint8_t where = context.inside[i];
+        if ((where & kInsideOptimizer) && !(where & kInsideOp)) {
+            grouped |= name.find("_foreach") != name.npos || name.find("_fused") != name.npos;
+            if (steps++ == 0) step_example = i;
+        }
+        if ((where & kInsideZeroGrad) && name == "aten::zero_" && zeros++ == 0) zero_example = i;
+    }
+    ReplayChange change;
+    change.scale(Cause::optimizer) = 0.4;
+    std::int64_t time = at(context.line.causes, Cause::optimizer);
+    if (context.per_step(steps) > 50 && !grouped) {
+        Finding finding{.id = "F13", .count = steps};
+        finding.evidence =
+            fmt::format("{:.0f} operators per step inside Optimizer.step, none of them grouped",
+                        context.per_step(steps));
+        finding.settings = {{"fused_optimizer", "true"}};
+        finding.examples.push_back(context.example(step_example));
+        context.add(finding, change, time);
+    }
+    if (context.per_step(zeros) > 10) {
+        Finding finding{.id = "F14", .count = zeros};
+        finding.evidence =
+            fmt::format("{:.0f} zero_ per step inside zero_grad", context.per_step(zeros));
+        finding.settings = {{"set_to_none", "true"}};
+        finding.examples.push_back(context.example(zero_example));
+        finding.gain = {1.0, 1.0, 1.02};
+        context.findings.push_back(finding);
+    }
+}
+
 void optimizer_kernels(Context& context) {
+    if (context.line.device < 0) {
+        optimizer_operators(context);
+        return;
+    }
     Inner step = works_inside(context, kInsideOptimizer, "Optimizer.step");
     Inner zero = works_inside(context, kInsideZeroGrad, "Optimizer.zero_grad");
     double host = static_cast<double>(std::max<std::int64_t>(step.host_ns + zero.host_ns, 1));

@@ -192,6 +192,26 @@ TEST(FindingsTest, SaysThatATraceHasNoGpuWork) {
     EXPECT_THAT(diagnosis.verdict, testing::StartsWith("no GPU work in this trace"));
 }
 
+TEST(FindingsTest, LooksAtTheHostOfACpuTrace) {
+    TraceMaker maker;
+    for (int i = 0; i < 3; ++i) {
+        int at = i * 10'000;
+        maker.step(i, at, 10'000);
+        maker.host("python_function", "train.py(40): prepare", at, 4000);
+        maker.host("user_annotation", "Optimizer.step#SGD.step", at + 4000, 6000);
+        for (int k = 0; k < 60; ++k) maker.op("aten::add_", at + 4010 + k * 90, 80);
+        maker.host("user_annotation", "Optimizer.zero_grad#SGD.zero_grad", at + 9800, 150);
+        for (int k = 0; k < 12; ++k) maker.op("aten::zero_", at + 9801 + k * 10, 8);
+    }
+    Diagnosis diagnosis = diagnose_trace(maker.trace());
+    ASSERT_NE(find(diagnosis, "F11"), nullptr);
+    EXPECT_NEAR(find(diagnosis, "F11")->share_percent, 40, 1);
+    EXPECT_EQ(find(diagnosis, "F11")->examples.at(0).text, "train.py(40): prepare (12.0 ms)");
+    ASSERT_NE(find(diagnosis, "F13"), nullptr);
+    ASSERT_NE(find(diagnosis, "F14"), nullptr);
+    EXPECT_EQ(find(diagnosis, "F14")->count, 36);
+}
+
 TEST(FindingsTest, JudgesATraceOfGpuEventsAloneWithAWarning) {
     TraceMaker maker;
     for (int i = 0; i < 4; ++i) maker.gpu("kernel", "k", i * 100, 50, i + 1);
