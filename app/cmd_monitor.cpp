@@ -204,7 +204,7 @@ class Monitor {
   private:
     void open();
     void loop();
-    void tick();
+    void tick(bool is_last);
     bool wait_until(std::int64_t deadline_ns);
     [[nodiscard]] bool is_over();
     void end_child();
@@ -279,10 +279,10 @@ void Monitor::open() {
                                   host_ ? &*host_ : nullptr, devices_.absent_because, recorder);
 }
 
-void Monitor::tick() {
+void Monitor::tick(bool is_last) {
     std::int64_t at = time();
     std::int64_t wall = settings_.replay_file ? wall_ns() : wall_ns() - (now_ns() - at);
-    const Snapshot& snapshot = sampler_->tick(at, wall);
+    const Snapshot& snapshot = sampler_->tick(at, wall, is_last);
     summarizer_->add(snapshot, sampler_->readings());
     output_->tick(snapshot);
     if (server_) server_->publish("/metrics", kPrometheusContentType, prometheus_text(snapshot));
@@ -329,14 +329,14 @@ void Monitor::loop() {
     std::int64_t end = start + static_cast<std::int64_t>(seconds * 1e9);
     Deadlines deadlines(start, settings_.sampler.interval_seconds);
     while (true) {
-        tick();
+        tick(is_bounded && time() >= end);
         if (is_over() || (is_bounded && time() >= end)) return;
         std::int64_t next = deadlines.next(time());
         sampler_->note_late(deadlines.lost());
         // One more at the very end, so that all of the time asked for is seen.
         if (is_bounded) next = std::min(next, end);
         if (!wait_until(next)) {
-            if (ended_ != "interrupted" && child_) tick();
+            if (ended_ != "interrupted" && child_) tick(true);
             return;
         }
     }

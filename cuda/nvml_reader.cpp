@@ -52,6 +52,8 @@ struct GpuState {
     std::int64_t shares_seen_us = 0;
     std::optional<double> clock_sm_max_mhz;
     bool lost = false;
+    bool has_mps = false;
+    std::uint64_t slow_readings = 0;
 };
 
 class NvmlReader final : public DeviceReader {
@@ -237,10 +239,6 @@ bool NvmlReader::read_fields(Reading& r) {
         if (!note(r, power.code)) return false;
         if (power.ok()) s.power_watts = static_cast<double>(power.value) / 1e3;
     }
-    if (!s.energy_joules) {
-        auto energy = number(r, "energy", NvmlNumber::total_energy);
-        if (energy.ok()) s.energy_joules = static_cast<double>(energy.value) / 1e3;
-    }
     return true;
 }
 
@@ -293,8 +291,17 @@ bool NvmlReader::read_slow(Reading& r) {
     auto clock = number(r, "memory clock", NvmlNumber::clock, kClockMemory);
     if (!note(r, clock.code)) return false;
     if (clock.ok()) s.clock_memory_mhz = static_cast<double>(clock.value);
-    auto state = number(r, "state", NvmlNumber::performance_state);
-    if (state.ok() && state.value <= 15) s.performance_state = static_cast<int>(state.value);
+    // Where no field tells the energy: a counter needs few readings to say how much it rose.
+    if (!s.energy_joules) {
+        auto energy = number(r, "energy", NvmlNumber::total_energy);
+        if (energy.ok()) s.energy_joules = static_cast<double>(energy.value) / 1e3;
+    }
+    // What hardly ever matters is asked every second time only.
+    bool rare = r.state.slow_readings++ % 2 == 0;
+    if (rare) {
+        auto state = number(r, "state", NvmlNumber::performance_state);
+        if (state.ok() && state.value <= 15) s.performance_state = static_cast<int>(state.value);
+    }
     if (!s.throttle_reasons) {
         auto reasons = number(r, "reasons", NvmlNumber::clocks_event_reasons);
         if (reasons.ok()) s.throttle_reasons = reasons.value;
@@ -304,10 +311,12 @@ bool NvmlReader::read_slow(Reading& r) {
         {GpuProcessKind::mps, "mps"},
         {GpuProcessKind::graphics, "graphics"}};
     for (const auto& [kind, name] : kKinds) {
+        if (kind == GpuProcessKind::mps && !rare && !r.state.has_mps) continue;
         auto list = ask(r, name, [&, kind = kind] { return calls_->processes(r.gpu, kind); });
         if (!note(r, list.code)) return false;
         if (!list.ok()) continue;
         if (!s.processes) s.processes.emplace();
+        if (kind == GpuProcessKind::mps) r.state.has_mps = !list.value.empty();
         for (const NvmlProcess& process : list.value) {
             bool known = std::ranges::any_of(
                 *s.processes, [&](const GpuProcess& other) { return other.pid == process.pid; });

@@ -80,12 +80,12 @@ bool Sampler::is_due(std::int64_t& last_ns, std::int64_t time_ns, double every_s
     return true;
 }
 
-const Snapshot& Sampler::tick(std::int64_t time_ns, std::int64_t wall_ns) {
+const Snapshot& Sampler::tick(std::int64_t time_ns, std::int64_t wall_ns, bool is_last) {
     if (snapshot_.tick++ == 0) snapshot_.started_ns = time_ns;
     snapshot_.time_ns = time_ns;
     snapshot_.wall_ns = wall_ns;
     readings_.clear();
-    if (reader_) read_devices(time_ns);
+    if (reader_) read_devices(time_ns, is_last);
     if (host_) {
         snapshot_.host = host_->sample(time_ns);
         recorder_.host(snapshot_.host);
@@ -93,9 +93,14 @@ const Snapshot& Sampler::tick(std::int64_t time_ns, std::int64_t wall_ns) {
     return snapshot_;
 }
 
-void Sampler::read_devices(std::int64_t time_ns) {
+void Sampler::read_devices(std::int64_t time_ns, bool is_last) {
     ReadTiers tiers{.medium = is_due(last_medium_ns_, time_ns, kMediumSeconds),
                     .processes = is_due(last_processes_ns_, time_ns, kProcessSeconds)};
+    // Activity is measured between two readings: the second tick gives short runs theirs.
+    if (snapshot_.tick == 2 || is_last) {
+        tiers.medium = true;
+        last_medium_ns_ = time_ns;
+    }
     for (std::size_t i = 0; i < settings_.gpus.size(); ++i) {
         DeviceSample reading = reader_->read(settings_.gpus[i], tiers);
         tell_losses(i, reading);

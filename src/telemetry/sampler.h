@@ -39,8 +39,9 @@ class Sampler {
     Sampler(const SamplerSettings& settings, DeviceReader* reader, HostSampler* host,
             std::string devices_absent_because, Recorder& recorder);
 
-    // Takes one tick at this time.
-    const Snapshot& tick(std::int64_t time_ns, std::int64_t wall_ns);
+    // Takes one tick at this time. The last one also reads what is not due, so that nothing of the
+    // run's end is missed.
+    const Snapshot& tick(std::int64_t time_ns, std::int64_t wall_ns, bool is_last = false);
     [[nodiscard]] const Snapshot& snapshot() const { return snapshot_; }
     // What this tick read, without held values: one per watched GPU.
     [[nodiscard]] const std::vector<DeviceSample>& readings() const { return readings_; }
@@ -49,7 +50,7 @@ class Sampler {
   private:
     [[nodiscard]] bool is_due(std::int64_t& last_ns, std::int64_t time_ns,
                               double every_seconds) const;
-    void read_devices(std::int64_t time_ns);
+    void read_devices(std::int64_t time_ns, bool is_last);
     void tell_losses(std::size_t position, const DeviceSample& reading);
 
     SamplerSettings settings_;

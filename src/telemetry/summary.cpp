@@ -88,6 +88,7 @@ class GpuTally {
     std::optional<double> memory_total_, power_limit_, clock_max_;
     Counter energy_, pcie_tx_, pcie_rx_;
     double power_joules_ = 0;
+    double joules_since_counter_ = 0;  // by power, after the counter's last reading
     std::array<Counter, kThrottles.size()> throttle_counters_;
     std::array<double, kThrottles.size()> throttle_seen_seconds_{};
     std::optional<std::uint64_t> reasons_;
@@ -110,7 +111,11 @@ void GpuTally::add(const DeviceSample& sample, double interval_seconds) {
     take_utilisation(sample, seconds);
     saturate::add(memory_, real(sample.memory_used_bytes), seconds);
     saturate::add(power_, sample.power_watts, seconds);
-    if (sample.power_watts && is_later) power_joules_ += *sample.power_watts * seconds;
+    if (sample.power_watts && is_later) {
+        power_joules_ += *sample.power_watts * seconds;
+        joules_since_counter_ += *sample.power_watts * seconds;
+    }
+    if (sample.energy_joules) joules_since_counter_ = 0;
     if (sample.power_watts && sample.utilization_percent) {
         (*sample.utilization_percent <= kIdleUtilisation ? idle_power_ : busy_power_)
             .add(*sample.power_watts, seconds);
@@ -215,7 +220,7 @@ GpuSummary GpuTally::summary() const {
     out.power_mean_watts = power_.mean();
     out.power_peak_watts = power_.most();
     out.power_limit_watts = power_limit_;
-    out.energy_joules = energy_.rise();
+    if (auto counted = energy_.rise()) out.energy_joules = *counted + joules_since_counter_;
     if (!out.energy_joules && power_.n() > 1) {
         out.energy_joules = power_joules_;
         out.energy_is_estimate = true;
@@ -246,7 +251,6 @@ double throttled_seconds(const GpuSummary& gpu, std::string_view part) {
 
 void judge(GpuSummary& gpu, const Thresholds& limits, const HostSummary& host, double seconds) {
     auto say = [&](VerdictReason reason) { gpu.reasons.push_back(reason); };
-    if (gpu.fault) say(VerdictReason::lost);
     if (!gpu.utilisation_mean) {
         say(gpu.gpu.mig.value_or(false) ? VerdictReason::mig : VerdictReason::no_utilisation);
     } else {
@@ -263,6 +267,10 @@ void judge(GpuSummary& gpu, const Thresholds& limits, const HostSummary& host, d
         if (mean < limits.low_percent) say(VerdictReason::low_utilisation);
         if (spins) say(VerdictReason::busy_but_idle);
         if (fluctuates) say(VerdictReason::fluctuates);
+    }
+    if (gpu.fault) {
+        say(VerdictReason::lost);
+        gpu.level = VerdictLevel::low;
     }
     if (throttled_seconds(gpu, "power_cap") > kMuchThrottled * seconds)
         say(VerdictReason::power_capped);
