@@ -2,8 +2,8 @@
 // Runs the commands that README.md and docs/*.md show. A fenced block that begins with ```console
 // holds lines
 // "$ command" and what it prints; a line "..." stands for any lines. Blocks of other kinds are not
-// run. Commands run in a scratch folder with the project's configs/; `./saturate` there is the
-// built program.
+// run. Commands run in a scratch folder with the project's configs/ and tests/; `./saturate` there
+// is the built program.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -80,6 +80,7 @@ void play(const fs::path& file) {
         fs::copy(fs::path(SATURATE_SOURCE_DIR) / "configs", scratch.path() / "configs",
                  fs::copy_options::recursive);
         fs::create_symlink(SATURATE_BINARY, scratch.path() / "saturate");
+        fs::create_symlink(fs::path(SATURATE_SOURCE_DIR) / "tests", scratch.path() / "tests");
         for (const Shown& shown : session) {
             Ran ran = run({"bash", "-c", shown.command + " 2>&1"},
                           {.folder = scratch.path(),
