@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A user's configuration file as a tree in which every key and value knows its place and its bytes,
-// so that messages can point at it and edits can leave the rest alone. YAML (and with it JSON) and
-// TOML.
+// so that messages can point at it and edits can leave the rest alone. YAML, JSON and
+// TOML, by the file's name.
 #pragma once
 
 #include <cstddef>

@@ -52,8 +52,8 @@ struct NewValue {
     Node node;
 };
 
-// How `value` is written in this format in the place of `old` (null: a new key). Throws UserError
-// when it cannot stand there.
+// How the edit's value is written in this format, in the quotes of the value it replaces. Throws
+// UserError when it cannot stand there.
 [[nodiscard]] NewValue render_value(const Document& document, const EditTarget& target);
 [[nodiscard]] std::string render_key(const std::string& key, Format format, bool flow);
 

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <istream>
+#include <stdexcept>
 #include <streambuf>
 
 #include "base/text.h"
@@ -346,6 +347,8 @@ Node read_yaml(std::string_view text, const std::string& file, std::vector<Probl
             std::string_view line = text.substr(lines.begin(at), lines.end(at) - lines.begin(at));
             problems.push_back(explain_yaml_error(lines.place(at), error.msg, line));
         }
+    } catch (const std::runtime_error& error) {  // the library's "internal error"
+        problems.push_back(explain_yaml_error({file}, error.what(), ""));
     }
     return builder.take_root();
 }
