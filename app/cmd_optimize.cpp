@@ -206,36 +206,31 @@ Json as_json(const Document& document, const Settings& settings, const Aim& aim,
 // The file with the changes done. Changes that cannot be made exactly (behind an alias, say) are
 // taken out of the advice and become warnings; UserError when none is left.
 std::string apply_changes(const Document& document, Advice& advice) {
-    auto edits_of = [](const std::vector<Change>& changes) {
-        std::vector<Edit> edits;
-        for (const Change& change : changes) edits.push_back(change.edit);
-        return edits;
-    };
-    try {
-        return apply_edits(document, edits_of(advice.changes));
-    } catch (const UserError&) {
-    }
     std::vector<Change> possible;
+    std::vector<Edit> edits;
     std::vector<Problem> refused;
     for (const Change& change : advice.changes) {
-        try {
-            (void)apply_edits(document, std::vector{change.edit});
+        std::optional<Problem> problem = check_edit(document, change.edit);
+        if (!problem) {
             possible.push_back(change);
-        } catch (const UserError& error) {
-            Problem problem = error.problems().front();
-            advice.warnings.push_back(
-                {problem.where,
-                 fmt::format("{}: {} is not written, because {}", path_text(change.edit.path),
-                             change.after, problem.found),
-                 problem.fix});
-            bool said = std::ranges::any_of(
-                refused, [&](const Problem& p) { return p.text() == problem.text(); });
-            if (!said) refused.push_back(problem);
+            edits.push_back(change.edit);
+            continue;
         }
+        advice.warnings.push_back(
+            {problem->where,
+             fmt::format("{}: {} is not written, because {}", path_text(change.edit.path),
+                         change.after, problem->found),
+             problem->fix});
+        refused.push_back(*problem);
     }
-    if (possible.empty()) throw UserError(refused);
+    if (possible.empty() && !refused.empty()) {
+        // Many changes of one map are refused for one reason: it is said once.
+        auto same = [](const Problem& a, const Problem& b) { return a.text() == b.text(); };
+        refused.erase(std::unique(refused.begin(), refused.end(), same), refused.end());
+        throw UserError(refused);
+    }
     advice.changes = possible;
-    return apply_edits(document, edits_of(advice.changes));
+    return apply_edits(document, edits);
 }
 
 }  // namespace
@@ -251,6 +246,7 @@ int cmd_optimize(const Arguments& arguments) {
 
     // Without a change only an output that was asked for is written.
     std::size_t changes = advice.changes.size();
+    std::string counted = fmt::format("{} change{}", changes, changes == 1 ? "" : "s");
     bool writes = !arguments.has("--dry-run") && (changes > 0 || arguments.has("--output"));
     fs::path backup;
     if (writes && arguments.has("--in-place")) {
@@ -267,12 +263,12 @@ int cmd_optimize(const Arguments& arguments) {
     }
     fmt::print("{}", as_text(document, settings, aim, advice));
     if (writes) {
-        fmt::print("{} changes written to {}{}\n", changes, output.string(),
+        fmt::print("{} written to {}{}\n", counted, output.string(),
                    backup.empty() ? "" : fmt::format("; the old file is {}", backup.string()));
     } else if (changes == 0) {
         fmt::print("Nothing to change.\n");
     } else {
-        fmt::print("{} changes; nothing written (--dry-run)\n", changes);
+        fmt::print("{}; nothing written (--dry-run)\n", counted);
     }
     return kDone;
 }
