@@ -40,7 +40,7 @@ const std::map<std::string, std::vector<std::string>>& doors() {
         {"toml++/", {"src/config/toml.cpp"}},
         {"nlohmann/", {"src/base/json.cpp"}},
         {"simdjson", {"src/diagnosis/trace_json.cpp"}},
-        {"sqlite3.h", {"src/diagnosis/trace_nsys.cpp"}},
+        {"sqlite3.h", {"src/diagnosis/sqlite.cpp", "tests/diagnosis/trace_nsys_test.cpp"}},
         {"zlib.h", {"src/base/compress.cpp"}},
         {"zstd.h", {"src/base/compress.cpp"}},
         {"jpeglib.h", {"src/pipeline/decode_jpeg.cpp", "src/pipeline/encode_jpeg.cpp"}},
