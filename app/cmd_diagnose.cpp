@@ -17,6 +17,7 @@
 #include "exit_code.h"
 #include "probe/machine.h"
 #include "report/diagnosis_text.h"
+#include "report/timeline_html.h"
 #include "telemetry/record_reader.h"
 
 namespace saturate {
@@ -31,7 +32,8 @@ bool has_extension(const fs::path& path, std::initializer_list<std::string_view>
 }
 
 bool is_trace_name(const fs::path& path) {
-    return has_extension(path, {".json", ".json.gz", ".json.zst"});
+    return has_extension(
+        path, {".json", ".json.gz", ".json.zst", ".sqlite", ".sqlite.gz", ".sqlite.zst"});
 }
 bool is_config_name(const fs::path& path) {
     return has_extension(path, {".yaml", ".yml", ".toml"});
@@ -62,7 +64,8 @@ Inputs sort_inputs(const std::vector<std::string>& operands) {
                     {.where = {operand},
                      .found = "a folder without traces",
                      .expected =
-                         "a run record, or *.json, *.json.gz or *.json.zst of one job's ranks"});
+                         "a run record, or *.json, *.json.gz, *.json.zst or *.sqlite of one job's "
+                         "ranks"});
             }
             std::ranges::sort(found);
             inputs.traces.insert(inputs.traces.end(), found.begin(), found.end());
@@ -71,16 +74,23 @@ Inputs sort_inputs(const std::vector<std::string>& operands) {
     return inputs;
 }
 
-Diagnosis diagnose(const std::vector<std::string>& operands, const TraceOptions& options) {
+// The traces are kept where the caller wants to draw them.
+Diagnosis diagnose(const std::vector<std::string>& operands, const TraceOptions& options,
+                   std::vector<Trace>* kept = nullptr) {
     Inputs inputs = sort_inputs(operands);
     std::optional<Diagnosis> answer;
     auto join = [&](Diagnosis other) {
         answer = answer ? joined(std::move(*answer), std::move(other)) : std::move(other);
     };
-    if (!inputs.traces.empty()) join(diagnose_traces(read_traces(inputs.traces, options)));
+    auto join_traces = [&](const std::vector<fs::path>& paths) {
+        std::vector<Trace> traces = read_traces(paths, options);
+        join(diagnose_traces(traces));
+        if (kept) *kept = std::move(traces);
+    };
+    if (!inputs.traces.empty()) join_traces(inputs.traces);
     for (const fs::path& run : inputs.runs) {
         if (inputs.traces.empty() && fs::exists(run / "trace.json.gz"))
-            join(diagnose_trace(read_trace(run / "trace.json.gz", options)));
+            join_traces({run / "trace.json.gz"});
         join(diagnose_run(read_run(run), run.string()));
     }
     int cores = inputs.configs.empty() ? 1 : probe_cpu().cores_usable;
@@ -165,12 +175,19 @@ int cmd_diagnose(const Arguments& arguments) {
                          .fix = "saturate diagnose --how prints how to record a trace"});
     }
     auto most = static_cast<std::size_t>(arguments.whole("--top", 1, 1000).value_or(5));
-    Diagnosis diagnosis = diagnose(arguments.operands, options);
+    std::optional<std::string> page = arguments.text("--html");
+    std::vector<Trace> traces;
+    Diagnosis diagnosis = diagnose(arguments.operands, options, page ? &traces : nullptr);
     bool everything = arguments.has("--all");
     if (arguments.has("--json"))
         fmt::print("{}\n", to_json(diagnosis, most, everything).pretty());
     else
         fmt::print("{}", diagnosis_text(diagnosis, {.most = most, .everything = everything}));
+    if (page) {
+        const Trace* drawn = trace_to_draw(diagnosis, traces);
+        write_file_whole(*page, diagnosis_page(diagnosis, drawn, {most, everything}));
+        fmt::print(stderr, "the page is {}\n", *page);
+    }
     if (arguments.has("--apply")) apply(arguments.operands, diagnosis, most);
     if (auto percent = arguments.number("--fail-on", 0, 100000)) {
         bool fails = std::ranges::any_of(diagnosis.shown(1000, false), [&](const Finding& finding) {

@@ -138,10 +138,14 @@ std::vector<Verb> make_verbs() {
          .planned = true},
         {.name = "diagnose",
          .summary = "why is the device idle, what to do, what it would gain",
-         .usage = "diagnose INPUT... [--all] [--top N] [--fail-on PERCENT] [--apply] [--json]",
+         .usage = "diagnose INPUT... [--all] [--top N] [--html FILE] [--fail-on PERCENT] [--apply] "
+                  "[--json]",
          .options =
              {{.name = "--all", .value = "", .help = "also what gains under 3 %, and options"},
               {.name = "--top", .value = "N", .help = "show at most N findings (default: 5)"},
+              {.name = "--html",
+               .value = "FILE",
+               .help = "also write a page with the timeline of one step"},
               {.name = "--fail-on",
                .value = "PERCENT",
                .help = "exit with 1 when one finding would gain as much or more"},
@@ -159,9 +163,10 @@ std::vector<Verb> make_verbs() {
               kJson},
          .operands = "TRACE|RUN|CONFIG...",
          .details =
-             "  An input is a PyTorch profiler trace (.json, .gz, .zst), a folder of them (one "
-             "per\n"
-             "  rank), a run record, or a configuration; several about one job are joined.\n"},
+             "  An input is a PyTorch profiler trace (.json, .gz, .zst) or an export of Nsight "
+             "Systems\n"
+             "  (.sqlite), a folder of them (one per rank), a run record, or a configuration;\n"
+             "  several about one job are joined.\n"},
         {.name = "report",
          .summary = "two runs side by side",
          .usage = "report BEFORE AFTER",

@@ -1,4 +1,4 @@
-# embed(folder file.csv): makes the file part of the binary as `std::string_view embedded_<stem>()`,
+# embed(folder file): makes the file part of the binary as `std::string_view embedded_<stem>()`,
 # declared by the reader in src/<folder>, so that an installed binary needs no data folder.
 function(embed folder file)
   get_filename_component(stem ${file} NAME_WE)

@@ -7,13 +7,16 @@
 #include <atomic>
 #include <cstring>
 #include <exception>
+#include <iterator>
 #include <thread>
 
 #include "base/compress.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "diagnosis/sqlite.h"
 #include "diagnosis/trace_json.h"
+#include "diagnosis/trace_nsys.h"
 #include "diagnosis/trace_repair.h"
 
 namespace saturate {
@@ -373,6 +376,21 @@ std::string_view foreign_kind(std::string_view first_bytes) {
     return {};
 }
 
+namespace {
+
+// The processes of one file of Nsight Systems are several traces.
+std::vector<Trace> read_any(const std::filesystem::path& path, const TraceOptions& options) {
+    std::string first(kSqliteStart.size(), '\0');
+    std::size_t got =
+        open_stream(path, options.limit_bytes, "--limit")->read(first.data(), first.size());
+    if (got == first.size() && first == kSqliteStart) return read_nsys(path, options);
+    std::vector<Trace> traces;
+    traces.push_back(read_trace(path, options));
+    return traces;
+}
+
+}  // namespace
+
 Trace read_trace(const std::filesystem::path& path, const TraceOptions& options) {
     std::unique_ptr<ByteStream> stream = open_stream(path, options.limit_bytes, "--limit");
     return Reader(*stream, path.string()).read();
@@ -385,13 +403,13 @@ Trace parse_trace(std::string_view bytes, const std::string& file, const TraceOp
 
 std::vector<Trace> read_traces(const std::vector<std::filesystem::path>& paths,
                                const TraceOptions& options) {
-    std::vector<Trace> traces(paths.size());
+    std::vector<std::vector<Trace>> files(paths.size());
     std::vector<std::exception_ptr> errors(paths.size());
     std::atomic<std::size_t> next = 0;
     auto work = [&] {
         for (std::size_t i = next++; i < paths.size(); i = next++) {
             try {
-                traces[i] = read_trace(paths[i], options);
+                files[i] = read_any(paths[i], options);
             } catch (...) {
                 errors[i] = std::current_exception();
             }
@@ -407,6 +425,8 @@ std::vector<Trace> read_traces(const std::vector<std::filesystem::path>& paths,
     for (const std::exception_ptr& error : errors) {
         if (error) std::rethrow_exception(error);
     }
+    std::vector<Trace> traces;
+    for (std::vector<Trace>& file : files) std::ranges::move(file, std::back_inserter(traces));
     std::ranges::stable_sort(traces, {},
                              [](const Trace& trace) { return trace.rank.value_or(1 << 30); });
     return traces;

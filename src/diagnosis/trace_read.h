@@ -23,8 +23,8 @@ struct TraceOptions {
 [[nodiscard]] Trace parse_trace(std::string_view bytes, const std::string& file,
                                 const TraceOptions& options = {});
 
-// One trace per rank, read in parallel, in the order of their ranks (files without one keep
-// theirs).
+// One trace per rank, read in parallel (a file of Nsight Systems may hold several), in the order of
+// their ranks (files without one keep theirs).
 [[nodiscard]] std::vector<Trace> read_traces(const std::vector<std::filesystem::path>& paths,
                                              const TraceOptions& options = {});
 

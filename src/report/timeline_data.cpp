@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/timeline_data.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <unordered_map>
+
+#include "base/json.h"
+#include "diagnosis/kernels.h"
+#include "diagnosis/trace_build.h"
+
+namespace saturate {
+namespace {
+
+constexpr std::size_t kDepthMost = 6;     // rows per thread
+constexpr std::size_t kThreadsMost = 12;  // those with the most events
+constexpr std::size_t kNameMost = 240;    // bytes
+
+// What the page colours an event by; the order is that of `kinds` in timeline_script.js.
+enum class Kind { compute, communication, copy, set, op, call, range, python };
+
+struct Drawn {
+    std::int64_t start_ns;
+    std::int64_t duration_ns;
+    std::uint32_t name;
+    Kind kind;
+    std::uint8_t depth;
+};
+
+struct DrawnLane {
+    std::uint16_t lane = 0;
+    std::vector<Drawn> events;
+    std::vector<std::int64_t> open;  // ends of the events around the next one
+};
+
+const Step& median_step(const Timeline& line) {
+    std::vector<const Step*> steps;
+    for (const Step& step : line.steps) steps.push_back(&step);
+    auto middle = steps.begin() + static_cast<std::ptrdiff_t>(steps.size() / 2);
+    std::ranges::nth_element(steps, middle, {}, [](const Step* step) { return step->length_ns(); });
+    return **middle;
+}
+
+std::optional<Kind> kind_of(const Trace& trace, const Event& event, KernelClasses& classes) {
+    switch (event.category) {
+        case Category::kernel:
+            return classes.of(event) == KernelClass::communication ? Kind::communication
+                                                                   : Kind::compute;
+        case Category::memcpy:
+            return Kind::copy;
+        case Category::memset:
+            return Kind::set;
+        case Category::op:
+            return Kind::op;
+        case Category::runtime:
+            return Kind::call;
+        case Category::annotation:
+            return Kind::range;
+        case Category::python:  // frames of libraries would bury the rest
+            return is_user_frame(trace.name(event)) ? std::optional(Kind::python) : std::nullopt;
+        default:
+            return std::nullopt;
+    }
+}
+
+// By lane, each event on the row below those that are open when it starts.
+std::vector<DrawnLane> collect(const Trace& trace, const Step& step, StepData& out) {
+    std::vector<DrawnLane> lanes(trace.lanes.size());
+    KernelClasses classes(trace);
+    for (const Event& event : trace.events) {
+        if (event.start_ns >= step.end_ns) break;
+        if (event.end_ns() <= step.start_ns) continue;
+        std::optional<Kind> kind = kind_of(trace, event, classes);
+        if (!kind) continue;
+        DrawnLane& lane = lanes[event.lane];
+        while (!lane.open.empty() && lane.open.back() <= event.start_ns) lane.open.pop_back();
+        std::size_t depth = lane.open.size();
+        if (depth >= kDepthMost) {
+            ++out.left_out;
+            continue;
+        }
+        lane.open.push_back(event.end_ns());
+        lane.events.push_back({event.start_ns - step.start_ns, event.duration_ns, event.name, *kind,
+                               static_cast<std::uint8_t>(depth)});
+    }
+    for (std::size_t i = 0; i < lanes.size(); ++i) lanes[i].lane = static_cast<std::uint16_t>(i);
+    std::erase_if(lanes, [](const DrawnLane& lane) { return lane.events.empty(); });
+    return lanes;
+}
+
+// Streams first, those of the GPU that is looked at on top; then the threads that launch.
+void order(const Timeline& line, std::vector<DrawnLane>& lanes, StepData& out) {
+    auto rank = [&](const DrawnLane& drawn) {
+        const Lane& lane = line.trace->lanes[drawn.lane];
+        if (lane.gpu) return lane.device == line.device ? 0 : 1;
+        return std::ranges::count(line.host_lanes, drawn.lane) > 0 ? 2 : 3;
+    };
+    std::ranges::stable_sort(lanes, [&](const DrawnLane& a, const DrawnLane& b) {
+        int first = rank(a), second = rank(b);
+        return first != second ? first < second : a.events.size() > b.events.size();
+    });
+    std::size_t threads = 0, total = 0;
+    std::erase_if(lanes, [&](const DrawnLane& lane) {
+        bool too_many = !line.trace->lanes[lane.lane].gpu && ++threads > kThreadsMost;
+        if (too_many) out.left_out += lane.events.size();
+        return too_many;
+    });
+    for (DrawnLane& lane : lanes) {
+        std::size_t room = kDrawnEventsMost - std::min(kDrawnEventsMost, total);
+        if (lane.events.size() > room) {
+            out.left_out += lane.events.size() - room;
+            lane.events.resize(room);
+        }
+        total += lane.events.size();
+    }
+    out.events = total;
+}
+
+std::string label_of(const Lane& lane) {
+    if (lane.gpu && lane.stream >= 0)
+        return fmt::format("GPU {} stream {}", lane.device, lane.stream);
+    if (!lane.name.empty()) return lane.name;
+    return fmt::format("{} {}", lane.gpu ? "GPU" : "thread", lane.thread);
+}
+
+// A JSON string without "<", so that no name can end the script element.
+void append_text(std::string& out, std::string_view text) {
+    std::string quoted;
+    append_json_string(quoted, text);
+    for (char c : quoted) {
+        if (c == '<')
+            out += "\\u003c";
+        else
+            out += c;
+    }
+}
+
+// "key":[1,2,3], from a function of each item.
+template <typename Items, typename Value>
+void append_column(std::string& out, std::string_view key, const Items& items, Value value) {
+    fmt::format_to(std::back_inserter(out), ",\"{}\":[", key);
+    bool is_first = true;
+    for (const auto& item : items) {
+        if (!is_first) out += ',';
+        is_first = false;
+        fmt::format_to(std::back_inserter(out), "{}", value(item));
+    }
+    out += ']';
+}
+
+void append_lane(std::string& out, const Lane& lane, const std::vector<Drawn>& events,
+                 const std::unordered_map<std::uint32_t, std::size_t>& ids) {
+    out += "{\"label\":";
+    append_text(out, label_of(lane));
+    out += lane.gpu ? ",\"gpu\":true" : ",\"gpu\":false";
+    std::int64_t last = 0;
+    append_column(out, "start", events, [&](const Drawn& event) {
+        return event.start_ns - std::exchange(last, event.start_ns);
+    });
+    append_column(out, "length", events, [](const Drawn& event) { return event.duration_ns; });
+    append_column(out, "name", events, [&](const Drawn& event) { return ids.at(event.name); });
+    out += ",\"kind\":\"";  // one digit each
+    for (const Drawn& event : events) out += static_cast<char>('0' + static_cast<int>(event.kind));
+    out += "\",\"depth\":\"";
+    for (const Drawn& event : events) out += static_cast<char>('0' + event.depth);
+    out += "\"}";
+}
+
+void append_gaps(std::string& out, const Timeline& line, const Step& step) {
+    std::vector<const Gap*> gaps;
+    for (const Gap& gap : line.gaps) {
+        if (gap.end_ns > step.start_ns && gap.start_ns < step.end_ns) gaps.push_back(&gap);
+    }
+    out += "\"gaps\":{\"causes\":[";
+    for (std::size_t i = 0; i < kCauses; ++i) {
+        if (i > 0) out += ',';
+        append_text(out, cause_text(static_cast<Cause>(i)));
+    }
+    out += ']';
+    auto start = [&](const Gap* gap) { return std::max(gap->start_ns, step.start_ns); };
+    append_column(out, "start", gaps, [&](const Gap* gap) { return start(gap) - step.start_ns; });
+    append_column(out, "length", gaps,
+                  [&](const Gap* gap) { return std::min(gap->end_ns, step.end_ns) - start(gap); });
+    append_column(out, "cause", gaps,
+                  [](const Gap* gap) { return static_cast<int>(gap->main_cause()); });
+    // Causes with their nanoseconds, as pairs.
+    append_column(out, "parts", gaps, [](const Gap* gap) {
+        std::string parts = "[";
+        for (std::size_t i = 0; i < kCauses; ++i) {
+            if (gap->causes[i] > 0)
+                parts += fmt::format("{}{},{}", parts.size() > 1 ? "," : "", i, gap->causes[i]);
+        }
+        return parts + "]";
+    });
+    out += '}';
+}
+
+}  // namespace
+
+StepData typical_step(const Timeline& timeline) {
+    StepData out;
+    if (!timeline.trace || timeline.steps.empty()) return out;
+    const Trace& trace = *timeline.trace;
+    const Step& step = median_step(timeline);
+    out.name = step.name;
+    std::vector<DrawnLane> lanes = collect(trace, step, out);
+    order(timeline, lanes, out);
+    std::unordered_map<std::uint32_t, std::size_t> ids;
+    std::string names, columns;
+    for (const DrawnLane& lane : lanes) {
+        for (const Drawn& event : lane.events) {
+            if (!ids.try_emplace(event.name, ids.size()).second) continue;
+            if (!names.empty()) names += ',';
+            append_text(names, trace.names.text(event.name).substr(0, kNameMost));
+        }
+        if (!columns.empty()) columns += ",\n";
+        append_lane(columns, trace.lanes[lane.lane], lane.events, ids);
+    }
+    out.json = fmt::format("{{\"length\":{},\"step\":", step.length_ns());
+    append_text(out.json, step.name);
+    out.json += ",\n\"names\":[" + names + "],\n\"lanes\":[" + columns + "],\n";
+    append_gaps(out.json, timeline, step);
+    out.json += '}';
+    return out;
+}
+
+}  // namespace saturate

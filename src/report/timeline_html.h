@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// The page of `diagnose --html`: one file without network, with the verdict, where the time went,
+// the findings, and the timeline of one typical step.
+#pragma once
+
+#include <string>
+
+#include "diagnosis/diagnosis.h"
+
+namespace saturate {
+
+struct PageView {
+    std::size_t most = 5;  // findings
+    bool everything = false;
+};
+
+// `trace` is drawn; null where there is none (a run record, a configuration).
+[[nodiscard]] std::string diagnosis_page(const Diagnosis& diagnosis, const Trace* trace,
+                                         const PageView& view);
+
+// The rank that the others wait for, or the first; null for none.
+[[nodiscard]] const Trace* trace_to_draw(const Diagnosis& diagnosis,
+                                         const std::vector<Trace>& traces);
+
+// Text for HTML: markup is escaped, control characters become U+FFFD.
+[[nodiscard]] std::string html_text(std::string_view raw);
+
+}  // namespace saturate
