@@ -104,7 +104,7 @@ MonitorSettings settings_of(const Arguments& arguments) {
                          .expected = "--low not above --good"});
     }
     out.output.language = language_of(arguments.text("--lang").value_or(""), locale_name());
-    out.output.steps = {.run_folder = out.run_folder.value_or(""), .command = out.command};
+    out.output.steps = {.run_folder = out.run_folder.value_or("")};
     bool on_terminal = ::isatty(0) && ::isatty(1) && out.command.empty();
     out.output.form = arguments.has("--json")  ? MonitorForm::json
                       : arguments.has("--csv") ? MonitorForm::csv

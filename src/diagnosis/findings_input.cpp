@@ -73,7 +73,7 @@ void input_wait(Context& context, const Loader& loader) {
     } else {
         finding.settings = {{"prefetch_factor", "4"}, {"persistent_workers", "true"}};
         finding.surer =
-            "num_workers and the free cores are not in the trace; `saturate run` records both";
+            "num_workers and the free cores are not in the trace; compare with `saturate doctor`";
     }
     for (std::size_t i = 0; i < std::min<std::size_t>(loader.calls.size(), 2); ++i) {
         const Event& call = context.event(loader.calls[i]);

@@ -184,7 +184,7 @@ void memory(const RunRecord& record, std::vector<Finding>& out) {
     finding.evidence = fmt::format("the run used {:.0f} % of the GPU's memory at most",
                                    100.0 * static_cast<double>(*record.summary->memory_peak_bytes) /
                                        static_cast<double>(*total));
-    finding.surer = "`saturate tune` measures whether a larger batch is faster";
+    finding.surer = "time some steps with twice the batch: only that tells whether it is faster";
     finding.gain = {1.0, 1.0, 1.0};
     out.push_back(finding);
 }

@@ -242,8 +242,10 @@ std::vector<std::string> next_lines(const Summary& summary, Language language,
                               "saturate doctor（查看本机具备和缺少什么）"};
     constexpr Message kDiagnose{"saturate diagnose {} (finds the cause)",
                                 "saturate diagnose {}（找出原因）"};
-    constexpr Message kRun{"saturate run -- {} (finds the cause from inside the job)",
-                           "saturate run -- {}（从任务内部找出原因）"};
+    constexpr Message kTrace{
+        "saturate diagnose TRACE (finds the cause in a profiler trace; --how says how to record "
+        "one)",
+        "saturate diagnose TRACE（从性能跟踪文件中找出原因；--how 说明如何录制）"};
     constexpr Message kOptimize{
         "saturate optimize --config FILE (sets workers, precision and batch for this machine)",
         "saturate optimize --config FILE（按本机设置加载线程、精度和批大小）"};
@@ -251,8 +253,7 @@ std::vector<std::string> next_lines(const Summary& summary, Language language,
     if (summary.gpus.empty()) return {say(kDoctor, language)};
     std::vector<std::string> lines;
     if (!steps.run_folder.empty()) lines.push_back(say(kDiagnose, language, steps.run_folder));
-    std::string command = steps.command.empty() ? "COMMAND" : join(steps.command, " ");
-    lines.push_back(say(kRun, language, command));
+    lines.push_back(say(kTrace, language));
     lines.push_back(say(kOptimize, language));
     return lines;
 }

@@ -17,10 +17,9 @@ namespace saturate {
 // One line per GPU: power/limit, utilisation, memory, temperature, clocks; without GPUs the host's.
 [[nodiscard]] std::vector<std::string> tick_lines(const Snapshot& snapshot, Language language);
 
-// What a user may do with the result: monitor was given a command or wrote a run record.
+// What a user may do with the result: monitor may have written a run record.
 struct NextSteps {
-    std::string run_folder;            // -o
-    std::vector<std::string> command;  // after "--"
+    std::string run_folder;  // -o
 };
 
 [[nodiscard]] std::string summary_text(const Summary& summary, Language language,

@@ -238,13 +238,14 @@ TEST(SummaryTextTest, SaysAllOfItInEnglish) {
         "  - utilisation fluctuates by more than 10 points: work arrives in bursts\n"
         "  - the host's CPU is over 90 %: it is the likely brake\n"
         "Next: saturate diagnose RUN (finds the cause)\n"
-        "Next: saturate run -- COMMAND (finds the cause from inside the job)\n"
+        "Next: saturate diagnose TRACE (finds the cause in a profiler trace; --how says how to "
+        "record one)\n"
         "Next: saturate optimize --config FILE (sets workers, precision and batch for this "
         "machine)\n");
 }
 
 TEST(SummaryTextTest, SaysAllOfItInChinese) {
-    EXPECT_EQ(summary_text(low_summary(), Language::chinese, {.command = {"python", "train.py"}}),
+    EXPECT_EQ(summary_text(low_summary(), Language::chinese, {}),
               "监控总结：10.0 秒，11 次采样\n"
               "GPU 0 Fake\n"
               "  GPU利用率    平均 38.2%，波动 19.9 个百分点，p5-p95 20..60%（n=11）\n"
@@ -259,7 +260,7 @@ TEST(SummaryTextTest, SaysAllOfItInChinese) {
               "  - 利用率低于 70%：GPU在等待主机\n"
               "  - 利用率波动超过 10 个百分点：任务供给不连续\n"
               "  - 主机CPU超过 90%：很可能是瓶颈\n"
-              "下一步：saturate run -- python train.py（从任务内部找出原因）\n"
+              "下一步：saturate diagnose TRACE（从性能跟踪文件中找出原因；--how 说明如何录制）\n"
               "下一步：saturate optimize --config FILE（按本机设置加载线程、精度和批大小）\n");
 }
 
