@@ -157,6 +157,21 @@ TEST_F(TraceNsysTest, GivesEachProcessItsOwnRankWhenCorrelationsRepeat) {
     EXPECT_EQ(traces[1].events.size(), 2u);
 }
 
+TEST_F(TraceNsysTest, StandsAmongOtherTracesByItsFirstBytes) {
+    std::string rows = kernel(2000, 2500, 1, 9, kA) + kernel(5000, 5500, 0, 9, kB);
+    std::string content = read_file(write_rows(rows), 1 << 20, "a trace");
+    std::filesystem::path packed = folder_.file("export", gzip(content));
+    std::filesystem::path json = folder_.file(
+        "t.json",
+        R"([{"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 7, "ts": 1, "dur": 5,
+                       "args": {"device": 0, "stream": 7}}])");
+    std::vector<Trace> traces = read_traces({json, packed});
+    ASSERT_EQ(traces.size(), 3u);
+    EXPECT_EQ(traces[0].kind, TraceKind::nsys);
+    EXPECT_EQ(traces[1].kind, TraceKind::nsys);
+    EXPECT_EQ(traces[2].kind, TraceKind::pytorch);  // without a rank: behind those that have one
+}
+
 TEST_F(TraceNsysTest, NamesCopiesAsTheRulesExpectThem) {
     std::string rows = fmt::format(
         "INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES (1, 5, 0, 7, 1, {0}, 4096, 1, 0, "
