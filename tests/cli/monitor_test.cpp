@@ -282,12 +282,20 @@ TEST(MonitorTest, EndsWithItsCommandAndTellsItsFate) {
 }
 
 // `timeout` is the user at the keyboard.
+// Starts monitor, waits until its record holds a sample (30 s at most), then sends the signal. With
+// job control (set -m), because a shell without it starts background jobs deaf to SIGINT.
+Ran interrupt_monitor(const std::string& signal, const std::string& record) {
+    const char* kScript =
+        "set -m; \"$0\" monitor --interval 0.1 -o \"$2\" & pid=$!\n"
+        "for i in $(seq 600); do [ -s \"$2/samples.jsonl\" ] && break; sleep 0.05; done\n"
+        "kill -s \"$1\" $pid; wait $pid";
+    return run({"bash", "-c", kScript, SATURATE_BINARY, signal, record}, with_driver("busy"));
+}
+
 TEST(MonitorTest, ASignalEndsWithTheSummaryAndAWholeRecord) {
     for (const char* signal : {"INT", "TERM", "HUP"}) {
         TemporaryFolder folder;
-        Ran ran = run({"timeout", "--preserve-status", "-s", signal, "1", SATURATE_BINARY,
-                       "monitor", "--interval", "0.1", "-o", (folder.path() / "run").string()},
-                      with_driver("busy"));
+        Ran ran = interrupt_monitor(signal, folder.path() / "run");
         EXPECT_EQ(ran.status, 130) << signal << ran.err;
         EXPECT_THAT(ran.out, HasSubstr("Verdict: ")) << signal;
         Json summary = Json::parse(read_file(folder.path() / "run/summary.json", 1 << 20, "x"),
@@ -300,9 +308,7 @@ TEST(MonitorTest, ASignalEndsWithTheSummaryAndAWholeRecord) {
 
 TEST(MonitorTest, AKilledMonitorLeavesAReadableRecord) {
     TemporaryFolder folder;
-    Ran ran = run({"timeout", "-s", "KILL", "1.5", SATURATE_BINARY, "monitor", "--interval", "0.1",
-                   "-o", (folder.path() / "run").string()},
-                  with_driver("busy"));
+    Ran ran = interrupt_monitor("KILL", folder.path() / "run");
     EXPECT_EQ(ran.status, 128 + 9);
     EXPECT_THAT(read_file(folder.path() / "run/samples.jsonl", 1 << 20, "x"),
                 StartsWith("{\"type\":\"gpu\",\"t_ns\":"));
