@@ -136,11 +136,11 @@ TEST_P(MonitorPeersTest, AgreesWithNvitop) {
 
 TEST_P(MonitorPeersTest, AgreesWithGpustat) { compare(ours(), gpustat()); }
 
+// Not stride_32: the peers give room for entries of 24 bytes, and what writes 32 into it ends them.
 INSTANTIATE_TEST_SUITE_P(Scenarios, MonitorPeersTest,
                          testing::Values(Replayed{"busy", "real:0"}, Replayed{"idle", "real:0"},
                                          Replayed{"nccl_spin", "real:0"},
                                          Replayed{"unified", "real:0"},
-                                         Replayed{"stride_32", "real:0"},
                                          Replayed{"old_driver", "real:0", "old"},
                                          Replayed{"eight_gpus", "real:0"}),
                          [](const auto& info) { return info.param.scenario; });
