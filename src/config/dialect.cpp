@@ -175,7 +175,8 @@ std::vector<Found> find_alias(const Document& document, const Alias& alias, bool
 const Dialect& recognise_dialect(const Document& document) {
     std::span<const Dialect> all = dialects();
     const Node* job = document.find({"job"});
-    static const char* kJobs[] = {"restoration", "locator", "classifier", "sequence", "window_cnn"};
+    static const char* kJobs[] = {"restoration", "locator",    "classifier",
+                                  "sequence",    "window_cnn", "tiny_mlp"};
     if (job && std::ranges::any_of(kJobs, [&](const char* name) { return job->text == name; }))
         return all[0];
 

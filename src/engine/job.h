@@ -36,7 +36,8 @@ class Job {
     [[nodiscard]] virtual std::shared_ptr<const SampleSource> validation_data() = 0;
 
     [[nodiscard]] virtual Metric metric() const = 0;
-    // Adds one evaluation batch into `sums` (on the device); sums of several ranks are added up.
+    // Adds one evaluation batch into `sums` (float64 on the device); sums of several ranks are
+    // added up. Called without gradients, the model in evaluation mode.
     virtual void evaluate(const TensorBatch& batch, torch::Tensor& sums) = 0;
     [[nodiscard]] virtual int metric_sums() const = 0;  // elements of `sums`
     [[nodiscard]] virtual double metric_value(const torch::Tensor& sums_on_host) const = 0;

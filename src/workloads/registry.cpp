@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "workloads/registry.h"
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "workloads/tiny_mlp.h"
+
+namespace saturate {
+
+void JobRegistry::add(const std::string& name, JobMaker maker) { makers_[name] = std::move(maker); }
+
+std::vector<std::string> JobRegistry::names() const {
+    std::vector<std::string> out;
+    for (const auto& [name, maker] : makers_) out.push_back(name);
+    return out;
+}
+
+std::unique_ptr<Job> JobRegistry::make(const std::string& name, const Settings& settings) const {
+    auto found = makers_.find(name);
+    if (found != makers_.end()) return found->second(settings);
+    const Value* job = settings.get(Setting::job);
+    Problem problem{.where = job ? job->place : Place{},
+                    .found = name.empty() ? "no setting job names what to train"
+                                          : fmt::format("no job {}", saturate::quoted(name)),
+                    .expected = join(names(), ", ")};
+    if (auto meant = closest(name, names())) problem.fix = fmt::format("job: {}", *meant);
+    throw UserError(problem);
+}
+
+JobRegistry reference_jobs() {
+    JobRegistry registry;
+    registry.add("tiny_mlp", make_tiny_mlp);
+    return registry;
+}
+
+}  // namespace saturate
