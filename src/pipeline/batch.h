@@ -1,26 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 // A batch as the loader hands it over: one slab of memory cut into fields, each a dense array whose
 // first dimension is the sample. No tensor type: the engine wraps the memory without a copy.
-// A batch owns its slab until it is destroyed; then the slab goes back into the loader's ring.
+// A batch holds its slab until it and all its copies are gone; then the slab goes back into the
+// loader's ring. It may outlive the loader.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace saturate {
 
 enum class Element { uint8, int64, float32, bfloat16 };
 [[nodiscard]] std::size_t size_of(Element element);  // in bytes
+[[nodiscard]] std::string_view element_name(Element element);
 
 // One field of every sample, e.g. "image" float32 [3, 224, 224] or "label" int64 [].
 struct FieldSpec {
     std::string name;
     Element element = Element::float32;
-    std::vector<std::int64_t> shape;  // of one sample; images are [channels, height, width] ...
-    bool channels_last = false;       // ... stored pixel by pixel when this is set
+    std::vector<std::int64_t> shape = {};  // of one sample; images are [channels, height, width]
+    bool channels_last = false;            // ... stored pixel by pixel when this is set
 
     [[nodiscard]] std::size_t bytes() const;  // of one sample
     bool operator==(const FieldSpec&) const = default;
@@ -33,13 +37,13 @@ struct FieldView {
 
 struct Batch {
     std::int64_t epoch = 0;
-    std::int64_t index = 0;  // within the epoch
-    std::int64_t size = 0;   // samples; the last batch of an epoch may be smaller
-    std::vector<FieldView> fields;
-    std::vector<std::int64_t> samples;  // which ones, by their index in the source
-    std::shared_ptr<void> slab;         // keeps the memory; the last holder gives it back
+    std::int64_t index = 0;                 // within the epoch
+    std::int64_t size = 0;                  // samples; the last of an epoch may be smaller
+    std::span<const FieldView> fields;      // lives as long as `slab`
+    std::span<const std::int64_t> samples;  // which ones, by their index in the source; likewise
+    std::shared_ptr<void> slab;             // keeps the memory; the last holder gives it back
 
-    [[nodiscard]] const FieldView& field(const std::string& name) const;  // throws Bug
+    [[nodiscard]] const FieldView& field(std::string_view name) const;  // throws Bug
 };
 
 }  // namespace saturate

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -22,7 +23,7 @@ struct SampleDraw {
     std::int64_t index = 0;
 };
 
-// A sample that cannot be used: skipped, counted and named, up to a limit.
+// A sample that cannot be used: replaced, counted and named, up to a limit.
 class BadSample : public std::runtime_error {
   public:
     BadSample(std::string sample, const std::string& why)
@@ -33,12 +34,20 @@ class BadSample : public std::runtime_error {
     std::string sample_;
 };
 
+// Storage that may answer next time (EIO, ESTALE, a time-out): tried again after a pause, and a bad
+// sample when it still fails.
+class BusySample : public BadSample {
+  public:
+    using BadSample::BadSample;
+};
+
 // What one write() cost; added up by the loader.
 struct SampleCost {
     std::int64_t read_ns = 0;
     std::int64_t decode_ns = 0;
     std::int64_t transform_ns = 0;
     std::int64_t read_bytes = 0;
+    std::int64_t cache_hits = 0;
 };
 
 // Memory of one worker thread, so that decoding allocates nothing in steady state.
@@ -58,6 +67,22 @@ class SampleSource {
                        SampleCost& cost) const = 0;
     // For messages, e.g. the path of the file.
     [[nodiscard]] virtual std::string name_of(std::int64_t index) const = 0;
+};
+
+// A source whose work has a part that is the same in every epoch (reading, decoding) and may be
+// cached, and a part that is not (random crops). write() is prepare() followed by finish().
+class CacheableSource : public SampleSource {
+  public:
+    // Fills `prepared` with what does not depend on the epoch: decoded pixels and their size, say.
+    virtual void prepare(std::int64_t index, Scratch& scratch, std::vector<std::byte>& prepared,
+                         SampleCost& cost) const = 0;
+    // The rest of write(). Throws BadSample.
+    virtual void finish(const SampleDraw& draw, std::span<const std::byte> prepared,
+                        Scratch& scratch, std::span<std::byte* const> places,
+                        SampleCost& cost) const = 0;
+    // Everything that prepare()'s bytes depend on: the files with their sizes and times, the decode
+    // settings, the version of the code. A cache with another identity is not used.
+    [[nodiscard]] virtual std::string identity() const = 0;
 };
 
 }  // namespace saturate

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which sample stands at which place of an epoch: a function of (seed, epoch, place), computed when
+// it is asked. Nothing is shuffled in memory, so an epoch of 100 million samples begins as fast as
+// one of ten, and a position is restored by its number. Any thread.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+namespace saturate {
+
+// One process of a data-parallel job. Every rank gets the same number of batches.
+struct Shard {
+    int rank = 0;
+    int count = 1;
+};
+
+struct SampleOrderSettings {
+    std::int64_t size = 0;  // samples of the source
+    std::int64_t batch_size = 1;
+    bool shuffle = true;
+    bool drop_last = true;
+    std::vector<double> weights = {};  // per sample: draws with replacement; empty: each once
+    std::uint64_t seed = 0;
+    Shard shard = {};
+};
+
+// The order of one epoch: a permutation of [0, size) that needs no memory. A Feistel network over
+// the next power of two; what falls outside is sent through again.
+class EpochOrder {
+  public:
+    EpochOrder(std::int64_t size, std::uint64_t key);
+    [[nodiscard]] std::int64_t at(std::int64_t place) const;
+
+  private:
+    static constexpr int kRounds = 6;
+    std::uint64_t size_;
+    int right_bits_;
+    std::uint64_t left_mask_, right_mask_;
+    std::array<std::uint64_t, kRounds> keys_;
+};
+
+class SampleOrder {
+  public:
+    // Throws UserError when no batch comes out or the weights are of no use.
+    explicit SampleOrder(SampleOrderSettings settings);
+
+    [[nodiscard]] std::int64_t batches_per_epoch() const { return batches_; }
+    [[nodiscard]] std::int64_t batch_size(std::int64_t batch) const;  // the last may be smaller
+
+    [[nodiscard]] EpochOrder order(std::int64_t epoch) const;
+    // The sample at this rank's place of the epoch that `order` belongs to.
+    [[nodiscard]] std::int64_t at(const EpochOrder& order, std::int64_t epoch,
+                                  std::int64_t place) const;
+    // What stands in for a bad sample, at the given attempt (from 1).
+    [[nodiscard]] std::int64_t substitute(std::int64_t epoch, std::int64_t place,
+                                          std::int64_t attempt) const;
+
+  private:
+    void build_alias_table();
+    [[nodiscard]] std::int64_t draw(std::uint64_t bits, std::uint64_t more_bits) const;
+
+    SampleOrderSettings settings_;
+    std::int64_t samples_ = 0;  // of this rank in one epoch
+    std::int64_t batches_ = 0;
+    // Walker's alias method: one lookup per weighted draw.
+    std::vector<float> keep_;
+    std::vector<std::int64_t> alias_;
+};
+
+}  // namespace saturate
