@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// JPEG through libjpeg-turbo. Grey, YCbCr, RGB, CMYK and YCCK; baseline and progressive. Used by
+// image_decode.cpp alone, from one worker thread.
+#pragma once
+
+#include <memory>
+
+#include "pipeline/image_decode.h"
+
+namespace saturate {
+
+struct JpegHeader {
+    ImageSize size;       // as stored
+    int orientation = 1;  // EXIF: 1 to 8
+};
+
+class JpegDecoder {
+  public:
+    JpegDecoder();
+    ~JpegDecoder();
+
+    [[nodiscard]] JpegHeader open(Bytes file);
+    // In stored orientation. `reduce` is 1, 2, 4 or 8: the fraction of the size to decode at.
+    void decode(const Region& wanted, int channels, int reduce, bool whole, Decoded& result);
+
+  private:
+    struct Impl;
+    std::unique_ptr<Impl> impl_;
+};
+
+// The orientation tag of an EXIF block ("Exif\0\0" and a TIFF header); 1 when there is none.
+[[nodiscard]] int exif_orientation(Bytes block);
+
+}  // namespace saturate

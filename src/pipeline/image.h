@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pixels on their way from a file to a batch: 8 bit, interleaved, 1 or 3 channels, and memory that
+// is kept from sample to sample. Plain values; one worker thread each.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <stdexcept>
+#include <string>
+
+namespace saturate {
+
+using Bytes = std::span<const std::uint8_t>;
+
+// Grows, never shrinks, does not clear: what was there before is lost when it grows.
+template <typename T>
+class Buffer {
+  public:
+    [[nodiscard]] T* get(std::size_t count) {
+        if (count > capacity_) {
+            memory_.reset();  // first, so that both are never held at once
+            capacity_ = 0;
+            memory_ = std::make_unique_for_overwrite<T[]>(count + count / 8);
+            capacity_ = count + count / 8;
+        }
+        return memory_.get();
+    }
+    [[nodiscard]] std::size_t bytes() const { return capacity_ * sizeof(T); }
+
+  private:
+    std::unique_ptr<T[]> memory_;
+    std::size_t capacity_ = 0;
+};
+
+struct ImageSize {
+    int width = 0;
+    int height = 0;
+    bool operator==(const ImageSize&) const = default;
+};
+
+// A rectangle of an image, in pixels.
+struct Region {
+    int x = 0;
+    int y = 0;
+    int width = 0;
+    int height = 0;
+    bool operator==(const Region&) const = default;
+};
+
+// Pixels that somebody else owns.
+struct ImageView {
+    const std::uint8_t* pixels = nullptr;
+    ImageSize size;
+    int channels = 0;
+    std::size_t stride = 0;  // bytes from row to row
+
+    [[nodiscard]] const std::uint8_t* row(int y) const {
+        return pixels + static_cast<std::size_t>(y) * stride;
+    }
+};
+
+// Why a file cannot be used as an image; the source adds its name and makes it a BadSample.
+class BadImage : public std::runtime_error {
+  public:
+    using std::runtime_error::runtime_error;
+};
+
+// Headers are written by strangers: what they promise is believed up to here.
+inline constexpr std::int64_t kImagePixelsMax = 178'956'970;  // 512 MiB of RGB; Pillow's limit too
+inline constexpr int kImageSideMax = 65'535;
+void check_image_size(std::int64_t width, std::int64_t height);  // throws BadImage
+
+}  // namespace saturate

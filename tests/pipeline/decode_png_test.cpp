@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "pipeline/image_support.h"
+#include "pipeline/png_unfilter.h"
+
+namespace saturate {
+namespace {
+
+TEST(DecodePngTest, GivesBackWhatWasWritten) {
+    for (int channels : {1, 3}) {
+        for (ImageSize size : {ImageSize{1, 1}, ImageSize{17, 3}, ImageSize{128, 128}}) {
+            Picture picture = make_picture(size.width, size.height, channels);
+            EXPECT_EQ(decode_whole(encode_png(picture.view()), {.channels = channels}).pixels,
+                      picture.pixels);
+        }
+    }
+}
+
+// The byte-by-byte rule of the specification, for rows that the fast paths must match.
+TEST(DecodePngTest, FastUnfilteringIsThatOfTheSpecification) {
+    for (std::size_t pixel : {1u, 2u, 3u, 4u, 6u, 8u}) {
+        std::vector<std::uint8_t> above(pixel * 37), row(pixel * 37);
+        std::uint32_t noise = 7;
+        for (std::vector<std::uint8_t>* line : {&above, &row}) {
+            for (std::uint8_t& value : *line) {
+                noise = noise * 1664525 + 1013904223;
+                value = static_cast<std::uint8_t>(noise >> 24);
+            }
+        }
+        for (int filter = 0; filter <= 4; ++filter) {
+            for (bool first : {false, true}) {
+                std::vector<std::uint8_t> expected = row, seen = row;
+                for (std::size_t i = 0; i < row.size(); ++i) {
+                    int a = i >= pixel ? expected[i - pixel] : 0, b = first ? 0 : above[i];
+                    int c = i >= pixel && !first ? above[i - pixel] : 0, p = a + b - c;
+                    int pa = std::abs(p - a), pb = std::abs(p - b), pc = std::abs(p - c);
+                    int paeth = pa <= pb && pa <= pc ? a : pb <= pc ? b : c;
+                    int guess[] = {0, a, b, (a + b) / 2, paeth};
+                    expected[i] = static_cast<std::uint8_t>(row[i] + guess[filter]);
+                }
+                ASSERT_TRUE(png_unfilter(filter, seen.data(), first ? nullptr : above.data(),
+                                         seen.size(), pixel));
+                EXPECT_EQ(seen, expected) << pixel << " bytes, filter " << filter << ", " << first;
+            }
+        }
+        EXPECT_FALSE(png_unfilter(5, row.data(), above.data(), row.size(), pixel));
+    }
+}
+
+TEST(DecodePngTest, EveryShorterFileIsRefused) {
+    std::string file = encode_png(make_picture(20, 12, 3).view());
+    for (std::size_t length = 0; length < file.size(); ++length)
+        EXPECT_THROW((void)decode_whole(file.substr(0, length), {}), BadImage) << length;
+}
+
+TEST(DecodePngTest, EveryChangedByteIsRefused) {
+    std::string file = encode_png(make_picture(20, 12, 1).view());
+    for (std::size_t i = 0; i < file.size(); ++i) {
+        std::string changed = file;
+        changed[i] = static_cast<char>(changed[i] ^ 0x10);
+        EXPECT_THROW((void)decode_whole(changed, {.channels = 1}), BadImage) << i;
+    }
+}
+
+TEST(SniffTest, GoesByContent) {
+    auto said = [](const std::string& file) -> std::string {
+        try {
+            ImageDecoder decoder({});
+            (void)decoder.open(bytes_of(file));
+            return "";
+        } catch (const BadImage& bad) {
+            return bad.what();
+        }
+    };
+    EXPECT_EQ(said(""), "the file is empty");
+    EXPECT_EQ(said("GIF89a"), "not a JPEG, PNG or WebP file");
+    EXPECT_EQ(said("\x89PNG\r\n\x1A\n"), "PNG ends early");
+    EXPECT_EQ(said(std::string("RIFF\0\0\0\0WEBP", 12)), "WebP header is broken");
+    EXPECT_EQ(said(encode_png(make_picture(3, 3, 1).view())), "");
+    EXPECT_EQ(said(encode_jpeg(make_picture(3, 3, 1).view())), "");
+}
+
+}  // namespace
+}  // namespace saturate
