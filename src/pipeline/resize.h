@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// Resizing with antialiasing, straight from 8-bit pixels to floats: one pass, row by row, vertical
+// then horizontal, no picture in between. The arithmetic is that of torchvision's v2.Resize with
+// antialias=True on float images. One Resampler per worker thread; it keeps its tables.
+#pragma once
+
+#include <vector>
+
+#include "pipeline/image_decode.h"
+#include "pipeline/resize_kernels.h"
+
+namespace saturate {
+
+enum class Interpolation { bilinear, bicubic };
+
+// One side of a resize: source pixels [start, start + length) become `full` target pixels, of which
+// `count` from `first` on are wanted. Mirrored: they come out in reverse order.
+struct ResizeAxis {
+    int start = 0;
+    int length = 0;
+    int full = 0;
+    int first = 0;
+    int count = 0;
+    bool mirrored = false;
+    bool operator==(const ResizeAxis&) const = default;
+
+    // The source pixels that the wanted ones are made of.
+    struct Range {
+        int first = 0;
+        int last = 0;
+    };
+    [[nodiscard]] Range needs(Interpolation interpolation) const;
+};
+
+// For every target pixel which source pixels it mixes and by which weights. All have the same
+// number of taps; those that are not needed weigh nothing.
+struct ResizeTaps {
+    std::vector<int> first;
+    std::vector<float> weights;  // `taps` for each pixel
+    int taps = 0;
+
+    // `offset` and `scale` take a source coordinate to one of the decoded pixels, of which there
+    // are `size`: decoded = offset + source * scale.
+    void compute(const ResizeAxis& axis, Interpolation interpolation, double offset, double scale,
+                 int size);
+};
+
+class Resampler {
+  public:
+    // `wanted` is the region that was asked of the decoder for these axes. The pixels must stay
+    // until the last row.
+    void prepare(const Decoded& decoded, const Region& wanted, const ResizeAxis& across,
+                 const ResizeAxis& down, Interpolation interpolation);
+    // Row `y` of the target: per channel `count` values scale * pixel + bias, at out[channel].
+    // Each may be written up to padded_width(count) values far.
+    void row(int y, const ChannelScale& scale, float* const* out);
+
+    [[nodiscard]] static int padded_width(int count) { return (count + 7) & ~7; }
+
+  private:
+    struct Key {  // what the tables were computed for
+        ResizeAxis across, down;
+        double x = 0, y = 0, x_scale = 0, y_scale = 0;
+        ImageSize size;
+        int channels = 0;
+        Interpolation interpolation = Interpolation::bilinear;
+        bool operator==(const Key&) const = default;
+    };
+    Key key_;
+    ImageView view_;
+    ResizeTaps across_, down_;
+    AcrossTable table_;
+    bool clamp_ = false;  // bicubic overshoots
+    int left_ = 0;        // first column that is used
+    int columns_ = 0;
+    Buffer<float> mixed_;  // one row after the vertical step
+};
+
+}  // namespace saturate
