@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pipeline/sample_file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "base/clock.h"
+
+namespace saturate {
+
+namespace {
+
+constexpr std::int64_t kBytesMax = std::int64_t{1} << 30;
+
+struct Descriptor {
+    int fd;
+    ~Descriptor() {
+        if (fd >= 0) ::close(fd);
+    }
+};
+
+[[noreturn]] void fail(const std::string& path, int error) {
+    throw BadSample(path, fmt::format("cannot be read: {}", std::strerror(error)));
+}
+
+}  // namespace
+
+Bytes read_sample_file(const std::string& path, Buffer<std::uint8_t>& memory, SampleCost& cost) {
+    std::int64_t start = now_ns();
+    Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
+    if (file.fd < 0) fail(path, errno);
+    struct stat status {};
+    if (::fstat(file.fd, &status) != 0) fail(path, errno);
+    if (!S_ISREG(status.st_mode)) throw BadSample(path, "not a file");
+    if (status.st_size > kBytesMax) throw BadSample(path, "more than 1 GiB");
+    std::size_t size = static_cast<std::size_t>(status.st_size), got = 0;
+    std::uint8_t* to = memory.get(size + 1);
+    while (got < size) {
+        ssize_t count = ::read(file.fd, to + got, size - got);
+        if (count < 0 && errno == EINTR) continue;
+        if (count < 0) fail(path, errno);
+        if (count == 0) break;  // it became shorter meanwhile; the decoder will say so
+        got += static_cast<std::size_t>(count);
+    }
+    cost.read_ns += now_ns() - start;
+    cost.read_bytes += static_cast<std::int64_t>(got);
+    return {to, got};
+}
+
+}  // namespace saturate
