@@ -23,6 +23,7 @@
 #include "report/http.h"
 #include "report/prometheus.h"
 #include "telemetry/record_writer.h"
+#include "telemetry/run_device.h"
 #include "telemetry/sampler.h"
 #include "telemetry/sysfs_device.h"
 
@@ -36,6 +37,7 @@ struct MonitorSettings {
     std::optional<std::int64_t> pid;
     std::vector<std::string> command;
     std::optional<std::string> record_file, replay_file, run_folder, prometheus;
+    std::optional<std::string> job_folder;  // the run record of the watched job
     MonitorOutputSettings output;
 };
 
@@ -79,9 +81,11 @@ MonitorSettings settings_of(const Arguments& arguments) {
     out.replay_file = arguments.text("--replay");
     out.run_folder = arguments.text("--output");
     out.prometheus = arguments.text("--prometheus");
+    out.job_folder = arguments.text("--run");
     refuse_together(arguments, "--json", "--csv");
     refuse_together(arguments, "--record", "--replay");
     refuse_together(arguments, "--pid", "--replay");
+    refuse_together(arguments, "--run", "--replay");
     if (out.pid && !out.command.empty()) {
         throw UserError(
             Problem{.found = "--pid and a command are both given", .expected = "one of them"});
@@ -134,6 +138,14 @@ Devices open_devices(const MonitorSettings& settings, NvmlRecorder* recorder,
     bool wake = settings.pid.has_value() || !settings.command.empty();
     DeviceOpening nvml = open_nvml({.wake = wake, .recorder = recorder});
     if (nvml.reader) return {std::move(nvml.reader), "", "nvml", {}, 0};
+    if (settings.job_folder) {
+        return {open_run_device(*settings.job_folder),
+                "",
+                "run " + *settings.job_folder,
+                {fmt::format("NVML: {}; the busy share is the job's own count in {}",
+                             nvml.absent_because, *settings.job_folder)},
+                0};
+    }
     DeviceOpening kernel = open_sysfs();
     if (kernel.reader) {
         return {std::move(kernel.reader),

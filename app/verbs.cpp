@@ -86,6 +86,10 @@ std::vector<Verb> make_verbs() {
                      {.name = "--pid",
                       .value = "PID",
                       .help = "also watch this process and its children, and end with it"},
+                     {.name = "--run",
+                      .value = "DIR",
+                      .help = "without NVML: the busy share that the job writes into this run "
+                              "record"},
                      {.name = "--json",
                       .value = "",
                       .help = "one JSON object per line, the summary last (docs/json.md)"},

@@ -67,6 +67,24 @@ TEST(MonitorTest, WithoutAGpuItWatchesTheHostAndSaysWhatIsUnknown) {
     EXPECT_EQ(summary["gpus_absent_because"].string(), "Driver Not Loaded");
 }
 
+TEST(MonitorTest, WithoutNvmlTheJobsOwnCountTellsTheBusyShare) {
+    TemporaryFolder folder;
+    folder.file("run.json", R"({"schema":1,"kind":"train","device":"cpu"})");
+    folder.file("steps.jsonl",
+                "{\"step\":0,\"t_ns\":0,\"duration_ns\":100,\"device_busy_ns\":40}\n");
+    Ran ran = monitor(
+        {"--json", "--interval", "0.1", "--duration", "0.2", "--run", folder.path().string()});
+    EXPECT_EQ(ran.status, 0) << ran.err;
+    std::vector<Json> lines = json_lines(ran.out);
+    ASSERT_GE(lines.size(), 3u);
+    EXPECT_EQ(lines[0]["start"]["source"].string(), "run " + folder.path().string());
+    Json summary = lines.back()["summary"];
+    EXPECT_EQ(summary["verdict"].string(), "low");
+    EXPECT_EQ(summary["gpus"].items().at(0)["name"].string(), "cpu");
+    EXPECT_DOUBLE_EQ(
+        summary["gpus"].items().at(0)["utilization_percent"]["mean"].number().value_or(-1), 40);
+}
+
 TEST(MonitorTest, ABusyGpuIsGood) {
     Json summary = summary_of_scenario("busy");
     EXPECT_EQ(summary["verdict"].string(), "good");
