@@ -236,4 +236,30 @@ std::string gzip(std::string_view content) {
     return out;
 }
 
+std::optional<std::string> inflate_raw(std::string_view packed, std::size_t size) {
+    // Deflate packs at most 1032 to 1: a size beyond that is a lie, and memory for it is not taken.
+    if (size / 1032 > packed.size()) return std::nullopt;
+    std::string out(size, '\0');
+    z_stream stream{};
+    if (inflateInit2(&stream, -15) != Z_OK) return std::nullopt;
+    std::size_t read = 0, written = 0;
+    int status = Z_OK;
+    char beyond = 0;  // where a byte too many would go
+    while (status == Z_OK) {
+        std::size_t in = std::min<std::size_t>(packed.size() - read, 1u << 30);
+        std::size_t room = std::min<std::size_t>(size - written, 1u << 30);
+        stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(packed.data() + read));
+        stream.avail_in = static_cast<uInt>(in);
+        stream.next_out = reinterpret_cast<Bytef*>(room > 0 ? out.data() + written : &beyond);
+        stream.avail_out = room > 0 ? static_cast<uInt>(room) : 1;
+        status = inflate(&stream, Z_NO_FLUSH);
+        read += in - stream.avail_in;
+        if (room == 0 && stream.avail_out == 0) status = Z_DATA_ERROR;
+        if (room > 0) written += room - stream.avail_out;
+    }
+    inflateEnd(&stream);
+    if (status != Z_STREAM_END || written != size) return std::nullopt;
+    return out;
+}
+
 }  // namespace saturate

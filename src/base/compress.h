@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -33,5 +34,9 @@ class ByteStream {
 
 // A gzip file of `content`; for small things that we write ourselves.
 [[nodiscard]] std::string gzip(std::string_view content);
+
+// The bytes of a raw deflate stream (as in a zip archive) that is known to unpack to `size` bytes;
+// nothing when it is broken or unpacks to another size. Not more than `size` is ever held.
+[[nodiscard]] std::optional<std::string> inflate_raw(std::string_view packed, std::size_t size);
 
 }  // namespace saturate

@@ -2,15 +2,21 @@
 #include "pipeline/synthetic.h"
 
 #include <fmt/format.h>
+#include <time.h>
 
 #include <cstring>
 
-#include "base/clock.h"
 #include "pipeline/random.h"
 
 namespace saturate {
 
 namespace {
+
+std::int64_t thread_cpu_ns() {
+    timespec time{};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+}
 
 void write_value(Element element, std::uint64_t bits, std::byte* to) {
     auto number = static_cast<float>(2 * unit(bits) - 1);  // [-1, 1)
@@ -44,7 +50,7 @@ std::unique_ptr<Scratch> SyntheticSource::make_scratch() const {
 
 void SyntheticSource::write(const SampleDraw& draw, Scratch&, std::span<std::byte* const> places,
                             SampleCost& cost) const {
-    std::int64_t start_ns = settings_.spin_ns > 0 ? now_ns() : 0;
+    std::int64_t start_ns = settings_.spin_ns > 0 ? thread_cpu_ns() : 0;
     std::uint64_t key = mix(mix(draw.seed, static_cast<std::uint64_t>(draw.epoch)),
                             static_cast<std::uint64_t>(draw.index));
     for (std::size_t i = 0; i < places.size(); ++i) {
@@ -54,9 +60,9 @@ void SyntheticSource::write(const SampleDraw& draw, Scratch&, std::span<std::byt
             write_value(field.element, mix(key, i << 56 | at), places[i] + at);
     }
     if (settings_.spin_ns == 0) return;
-    while (now_ns() - start_ns < settings_.spin_ns) {
+    while (thread_cpu_ns() - start_ns < settings_.spin_ns) {
     }
-    cost.transform_ns += now_ns() - start_ns;
+    cost.transform_ns += settings_.spin_ns;
 }
 
 std::string SyntheticSource::name_of(std::int64_t index) const {

@@ -69,5 +69,19 @@ TEST(CompressTest, SaysThatAFileIsMissing) {
     EXPECT_THROW((void)open_stream("/nonexistent/x", 1, ""), UserError);
 }
 
+TEST(CompressTest, UnpacksRawDeflateOfTheSaidSizeOnly) {
+    std::string content(5000, 'x');
+    content += "the end";
+    std::string packed = gzip(content);
+    packed = packed.substr(10, packed.size() - 18);  // without gzip's head and tail
+    EXPECT_EQ(inflate_raw(packed, content.size()), content);
+    EXPECT_EQ(inflate_raw(packed, content.size() - 1), std::nullopt);
+    EXPECT_EQ(inflate_raw(packed, content.size() + 1), std::nullopt);
+    EXPECT_EQ(inflate_raw(packed, std::size_t{1} << 40), std::nullopt);
+    EXPECT_EQ(inflate_raw(std::string_view(packed).substr(0, packed.size() / 2), content.size()),
+              std::nullopt);
+    EXPECT_EQ(inflate_raw("", 0), std::nullopt);
+}
+
 }  // namespace
 }  // namespace saturate

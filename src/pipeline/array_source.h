@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Samples from NumPy arrays whose first dimension is the sample; each array is a field. Floats come
+// out as float32, bytes and booleans as uint8, other whole numbers as int64.
+#pragma once
+
+#include <filesystem>
+
+#include "pipeline/npy.h"
+#include "pipeline/source.h"
+
+namespace saturate {
+
+class ArraySource final : public SampleSource {
+  public:
+    // Throws UserError when the arrays have not the same number of samples.
+    ArraySource(std::vector<NpyArray> arrays, std::string place);
+
+    [[nodiscard]] std::int64_t size() const override { return size_; }
+    [[nodiscard]] const std::vector<FieldSpec>& fields() const override { return fields_; }
+    [[nodiscard]] std::unique_ptr<Scratch> make_scratch() const override;
+    void write(const SampleDraw& draw, Scratch& scratch, std::span<std::byte* const> places,
+               SampleCost& cost) const override;
+    [[nodiscard]] std::string name_of(std::int64_t index) const override;
+
+    // The samples of [begin, end) only, over the same memory.
+    [[nodiscard]] ArraySource part(std::int64_t begin, std::int64_t end) const;
+
+  private:
+    std::vector<NpyArray> arrays_;
+    std::string place_;
+    std::vector<FieldSpec> fields_;
+    std::vector<std::size_t> sample_bytes_;  // in the array
+    std::int64_t begin_ = 0, size_ = 0;
+};
+
+// The numbers at `from` as elements of what they come out as.
+[[nodiscard]] Element element_of(NumberType type);
+void convert(NumberType type, const std::byte* from, std::size_t count, std::byte* to);
+
+}  // namespace saturate
