@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pipeline/open.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "pipeline/array_source.h"
+#include "pipeline/image_folder.h"
+#include "pipeline/window.h"
+
+namespace saturate {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+enum class Purpose { training, validation };
+
+bool has_ending(const fs::path& folder, const std::string& ending) {
+    std::error_code ignored;
+    for (const auto& entry : fs::directory_iterator(folder, ignored)) {
+        if (lower(entry.path().extension().string()) == ending) return true;
+    }
+    return false;
+}
+
+std::int64_t whole(const Settings& settings, Setting setting, std::int64_t otherwise) {
+    std::optional<double> number = settings.number(setting);
+    return number ? static_cast<std::int64_t>(*number) : otherwise;
+}
+
+// image_size is a side, or [width, height].
+void set_size(const Settings& settings, ImageTransform& transform, int otherwise) {
+    const Value* value = settings.get(Setting::image_size);
+    transform.width = transform.height = otherwise;
+    if (!value || value->numbers.empty()) return;
+    transform.width = transform.height = static_cast<int>(value->numbers[0]);
+    if (value->numbers.size() > 1) transform.height = static_cast<int>(value->numbers[1]);
+}
+
+ImageTransform transform_for(const Settings& settings, FolderLayout layout, Purpose purpose) {
+    std::string job = settings.word(Setting::job);
+    bool random = purpose == Purpose::training;
+    ImageTransform transform;
+    transform.channels_last = settings.flag(Setting::channels_last).value_or(false);
+    if (job == "classifier") {
+        set_size(settings, transform, 128);
+        transform.decode.channels = 1;
+        transform.mean = {0.5f};
+        transform.deviation = {0.25f};
+    } else if (job == "locator" || layout == FolderLayout::table) {
+        set_size(settings, transform, 224);
+        if (job == "locator" && !settings.get(Setting::image_size)) {
+            transform.width = 320;
+            transform.height = 160;
+        }
+    } else if (layout == FolderLayout::pairs) {
+        auto side = static_cast<int>(whole(settings, Setting::patch_size, 128));
+        transform.width = transform.height = side;
+        transform.fit = random ? Fit::random_crop : Fit::centre_crop;
+        transform.flip_horizontal = transform.flip_vertical = random ? 0.5 : 0;
+    } else {
+        set_size(settings, transform, 224);
+        transform.fit = random ? Fit::random_resized_crop : Fit::shorter_side;
+        transform.resize_to = std::max(transform.width, transform.height) * 8 / 7;
+        transform.flip_horizontal = random ? 0.5 : 0;
+        transform.mean = {0.485f, 0.456f, 0.406f};
+        transform.deviation = {0.229f, 0.224f, 0.225f};
+    }
+    return transform;
+}
+
+FolderLayout layout_of(const fs::path& root) {
+    if (fs::is_directory(root / "input") && fs::is_directory(root / "target"))
+        return FolderLayout::pairs;
+    if (fs::exists(root / "labels.csv")) return FolderLayout::table;
+    std::error_code ignored;
+    for (const auto& entry : fs::directory_iterator(root, ignored)) {
+        if (entry.is_directory()) return FolderLayout::classes;
+    }
+    return FolderLayout::plain;
+}
+
+std::string name_of(FolderLayout layout) {
+    switch (layout) {
+        case FolderLayout::classes:
+            return "images in classes";
+        case FolderLayout::pairs:
+            return "pairs of images";
+        case FolderLayout::table:
+            return "images with a table of numbers";
+        case FolderLayout::plain:
+            return "images";
+    }
+    throw Bug(__FILE__, __LINE__, "every layout has a name");
+}
+
+std::shared_ptr<const SampleSource> open_images(const Settings& settings, const fs::path& root,
+                                                FolderLayout layout, Purpose purpose) {
+    return std::make_shared<ImageFolder>(ImageFolderSettings{
+        .root = root, .layout = layout, .transform = transform_for(settings, layout, purpose)});
+}
+
+// The folder of a part, by its usual names; empty when there is none.
+fs::path folder_of(const fs::path& root, std::initializer_list<const char*> names) {
+    for (const char* name : names) {
+        if (fs::is_directory(root / name)) return root / name;
+    }
+    return {};
+}
+
+OpenedData open_image_parts(const Settings& settings, const fs::path& root) {
+    fs::path training = folder_of(root, {"train", "training"});
+    fs::path validation = folder_of(root, {"val", "valid", "validation", "test"});
+    OpenedData out;
+    if (!training.empty()) {
+        FolderLayout layout = layout_of(training);
+        out.what = name_of(layout);
+        out.training = open_images(settings, training, layout, Purpose::training);
+        if (!validation.empty())
+            out.validation = open_images(settings, validation, layout, Purpose::validation);
+        return out;
+    }
+    FolderLayout layout = layout_of(root);
+    out.what = name_of(layout);
+    out.training = all_but_each_tenth(open_images(settings, root, layout, Purpose::training));
+    out.validation = each_tenth(open_images(settings, root, layout, Purpose::validation));
+    if (out.validation->size() == 0) out.validation = nullptr;
+    return out;
+}
+
+OpenedData open_windows(const Settings& settings, const fs::path& path) {
+    bool is_cnn = settings.word(Setting::job) == "window_cnn";
+    WindowSettings windows{.channel = is_cnn};
+    // sequence_length may be a list for a grid search: the first counts here.
+    for (Setting setting : {Setting::window_size, Setting::sequence_length}) {
+        const Value* value = settings.get(setting);
+        if (value && !value->numbers.empty())
+            windows.length = static_cast<std::int64_t>(value->numbers[0]);
+    }
+    std::shared_ptr<const DataTable> table = read_table(path);
+    WindowParts parts = cut_windows(table, windows);
+    return {.training = parts.training,
+            .validation = parts.validation,
+            .what = "windows of a table",
+            .target_column = table->column(windows.target),
+            .target_mean = parts.training->target_mean(),
+            .target_deviation = parts.training->target_deviation()};
+}
+
+OpenedData open_array_parts(const fs::path& path) {
+    ArraySource whole(open_arrays(path), path.string());
+    std::int64_t kept = whole.size() / 10;
+    OpenedData out{.training = std::make_shared<ArraySource>(whole.part(0, whole.size() - kept)),
+                   .validation = nullptr,
+                   .what = "arrays"};
+    if (kept > 0)
+        out.validation =
+            std::make_shared<ArraySource>(whole.part(whole.size() - kept, whole.size()));
+    return out;
+}
+
+fs::path data_path(const Settings& settings, const Value& value) {
+    fs::path path = value.text;
+    if (fs::exists(path)) return path;
+    fs::path beside = fs::path(value.place.file).parent_path() / path;
+    if (path.is_relative() && fs::exists(beside)) return beside;
+    std::string job = settings.word(Setting::job);
+    throw UserError({.where = value.place,
+                     .found = fmt::format("data: {} is not there", saturate::quoted(value.text)),
+                     .expected = "a folder of images or npy files, or a CSV, npy or npz file",
+                     .fix = job.empty() ? "" : fmt::format("saturate data make {}", job)});
+}
+
+}  // namespace
+
+OpenedData open_data(const Settings& settings) {
+    const Value* value = settings.get(Setting::data);
+    if (!value)
+        throw UserError({.where = {},
+                         .found = "the configuration names no data",
+                         .expected = "data: PATH, a folder of images or npy files, or a CSV, npy "
+                                     "or npz file",
+                         .fix = ""});
+    fs::path path = data_path(settings, *value);
+    std::string job = settings.word(Setting::job), ending = lower(path.extension().string());
+    bool wants_windows = job == "sequence" || job == "window_cnn";
+    if (fs::is_directory(path)) {
+        if (!has_ending(path, ".npy")) return open_image_parts(settings, path);
+        return open_array_parts(path);
+    }
+    if (ending == ".npz" || (ending == ".npy" && !wants_windows)) return open_array_parts(path);
+    return open_windows(settings, path);
+}
+
+LoaderSettings loader_settings(const Settings& settings) {
+    LoaderSettings out;
+    out.batch_size = whole(settings, Setting::batch_size, out.batch_size);
+    out.workers = static_cast<int>(whole(settings, Setting::num_workers, -1));
+    out.prefetch_factor =
+        static_cast<int>(whole(settings, Setting::prefetch_factor, out.prefetch_factor));
+    out.seed = static_cast<std::uint64_t>(whole(settings, Setting::seed, 0));
+    return out;
+}
+
+}  // namespace saturate

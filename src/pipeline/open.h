@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a configuration to samples: looks at what lies under `data`, and at `job`, and opens it.
+// Used by the jobs of workloads/ and by `bench loader`, so that both read the same data the same
+// way.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "config/settings.h"
+#include "pipeline/loader.h"
+#include "pipeline/source.h"
+
+namespace saturate {
+
+struct OpenedData {
+    std::shared_ptr<const SampleSource> training;
+    std::shared_ptr<const SampleSource> validation;  // null: the data has none
+    std::string what;  // "images in classes", "windows of a table", ...
+    // Of windows: which column of a window is forecast, and its scale.
+    std::int64_t target_column = 0;
+    double target_mean = 0;
+    double target_deviation = 1;
+};
+
+// What may lie under `data`:
+//   a CSV or npy table        windows of it (jobs sequence and window_cnn); the last fifth of the
+//                             time is for validation
+//   an npy or npz file, or a folder of npy files      arrays; the last tenth is for validation
+//   a folder of tar files     shards
+//   a folder of images        in classes, as pairs (input/, target/), with labels.csv, or alone
+// A folder with train/ and val/ (or valid/, validation/, test/) has its parts there; otherwise
+// every tenth image is for validation. Relative paths count from the working folder, else from the
+// configuration's.
+// Throws UserError with the place in the configuration.
+[[nodiscard]] OpenedData open_data(const Settings& settings);
+
+// Loader settings as the configuration has them: batch size, workers, prefetch, seed.
+[[nodiscard]] LoaderSettings loader_settings(const Settings& settings);
+
+// Every sample of `source` but each tenth, or each tenth only.
+[[nodiscard]] std::shared_ptr<const SampleSource> all_but_each_tenth(
+    std::shared_ptr<const SampleSource> source);
+[[nodiscard]] std::shared_ptr<const SampleSource> each_tenth(
+    std::shared_ptr<const SampleSource> source);
+
+}  // namespace saturate

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pipeline/open.h"
+
+namespace saturate {
+
+namespace {
+
+constexpr std::int64_t kPeriod = 10;
+
+// Some samples of another source. Random draws are those of the sample's own index.
+class PartSource final : public SampleSource {
+  public:
+    PartSource(std::shared_ptr<const SampleSource> whole, bool each_tenth)
+        : whole_(std::move(whole)), each_tenth_(each_tenth) {
+        std::int64_t tenths = whole_->size() / kPeriod;
+        size_ = each_tenth ? tenths : whole_->size() - tenths;
+    }
+    [[nodiscard]] std::int64_t size() const override { return size_; }
+    [[nodiscard]] const std::vector<FieldSpec>& fields() const override { return whole_->fields(); }
+    [[nodiscard]] std::unique_ptr<Scratch> make_scratch() const override {
+        return whole_->make_scratch();
+    }
+    void write(const SampleDraw& draw, Scratch& scratch, std::span<std::byte* const> places,
+               SampleCost& cost) const override {
+        whole_->write({.seed = draw.seed, .epoch = draw.epoch, .index = of_whole(draw.index)},
+                      scratch, places, cost);
+    }
+    [[nodiscard]] std::string name_of(std::int64_t index) const override {
+        return whole_->name_of(of_whole(index));
+    }
+
+  private:
+    [[nodiscard]] std::int64_t of_whole(std::int64_t index) const {
+        return each_tenth_ ? index * kPeriod + kPeriod - 1 : index + index / (kPeriod - 1);
+    }
+
+    std::shared_ptr<const SampleSource> whole_;
+    bool each_tenth_;
+    std::int64_t size_;
+};
+
+}  // namespace
+
+std::shared_ptr<const SampleSource> all_but_each_tenth(std::shared_ptr<const SampleSource> source) {
+    return std::make_shared<PartSource>(std::move(source), false);
+}
+
+std::shared_ptr<const SampleSource> each_tenth(std::shared_ptr<const SampleSource> source) {
+    return std::make_shared<PartSource>(std::move(source), true);
+}
+
+}  // namespace saturate

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pipeline/open.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <set>
+
+#include "base/error.h"
+#include "pipeline/image_write.h"
+#include "pipeline/synthetic.h"
+#include "support/run.h"
+
+namespace saturate {
+namespace {
+
+namespace fs = std::filesystem;
+
+Settings settings_of(const std::string& yaml) {
+    return Settings::read(Document::parse(yaml, "c.yaml"));
+}
+
+OpenedData open(const fs::path& data, const std::string& more) {
+    return open_data(settings_of(fmt::format("data: {}\n{}", data.string(), more)));
+}
+
+void image(const fs::path& path) {
+    fs::create_directories(path.parent_path());
+    std::vector<std::uint8_t> pixels(40 * 30 * 3, 128);
+    write_png(path, {.pixels = pixels.data(), .size = {40, 30}, .channels = 3, .stride = 120});
+}
+
+TEST(OpenTest, ATableBecomesWindowsOfTheLengthThatIsSet) {
+    TemporaryFolder folder;
+    std::string text = "a,b\n";
+    for (int i = 0; i < 100; ++i) text += fmt::format("{},{}\n", i, 2 * i);
+    fs::path table = folder.file("t.csv", text);
+    OpenedData sequence = open(table, "job: sequence\nsequence_length: 12\n");
+    EXPECT_EQ(sequence.what, "windows of a table");
+    EXPECT_EQ(sequence.training->fields()[0].shape, (std::vector<std::int64_t>{12, 2}));
+    EXPECT_EQ(sequence.training->size(), 68);
+    EXPECT_EQ(sequence.validation->size(), 8);
+    EXPECT_EQ(sequence.target_column, 1);
+    EXPECT_FLOAT_EQ(static_cast<float>(sequence.target_mean), 79);
+    OpenedData cnn = open(table, "job: window_cnn\nwindow_size: 24\n");
+    EXPECT_EQ(cnn.training->fields()[0].shape, (std::vector<std::int64_t>{1, 24, 2}));
+}
+
+TEST(OpenTest, ImagesInClassesKeepEveryTenthForValidation) {
+    TemporaryFolder folder;
+    for (int i = 0; i < 20; ++i)
+        image(folder.path() / (i % 2 ? "cat" : "dog") / fmt::format("{:02}.png", i));
+    OpenedData data = open(folder.path(), "job: classifier\nimage_size: 32\nnum_classes: 2\n");
+    EXPECT_EQ(data.what, "images in classes");
+    EXPECT_EQ(data.training->size(), 18);
+    EXPECT_EQ(data.validation->size(), 2);
+    EXPECT_EQ(data.training->fields()[0].shape, (std::vector<std::int64_t>{1, 32, 32}));
+    std::set<std::string> names;
+    for (const auto& part : {data.training, data.validation}) {
+        for (std::int64_t i = 0; i < part->size(); ++i) names.insert(part->name_of(i));
+    }
+    EXPECT_EQ(names.size(), 20u) << "no image in both parts";
+}
+
+TEST(OpenTest, FoldersOfPartsAreTaken) {
+    TemporaryFolder folder;
+    for (const char* part : {"train", "val"}) {
+        for (const char* side : {"input", "target"}) image(folder.path() / part / side / "1.png");
+    }
+    OpenedData data = open(folder.path(), "job: restoration\npatch_size: 16\n");
+    EXPECT_EQ(data.what, "pairs of images");
+    EXPECT_EQ(data.training->size(), 1);
+    EXPECT_EQ(data.validation->size(), 1);
+    EXPECT_EQ(data.training->fields()[1].shape, (std::vector<std::int64_t>{3, 16, 16}));
+}
+
+TEST(OpenTest, MissingDataNamesThePlaceAndTheVerbThatMakesIt) {
+    try {
+        (void)open("nowhere/at/all", "job: classifier\n");
+        FAIL() << "the folder is not there";
+    } catch (const UserError& error) {
+        EXPECT_STREQ(error.what(),
+                     "error: c.yaml:1:7: data: \"nowhere/at/all\" is not there\n"
+                     "  expected: a folder of images or npy files, or a CSV, npy or npz file\n"
+                     "  fix:      saturate data make classifier");
+    }
+    EXPECT_THROW((void)open_data(settings_of("batch_size: 4\n")), UserError);
+}
+
+TEST(OpenTest, LoaderSettingsComeFromTheConfiguration) {
+    LoaderSettings settings = loader_settings(
+        settings_of("batch_size: 7\nnum_workers: 3\nprefetch_factor: 5\nseed: 11\n"));
+    EXPECT_EQ(settings.batch_size, 7);
+    EXPECT_EQ(settings.workers, 3);
+    EXPECT_EQ(settings.prefetch_factor, 5);
+    EXPECT_EQ(settings.seed, 11u);
+    EXPECT_EQ(loader_settings(settings_of("batch_size: 7\nnum_workers: auto\n")).workers, -1);
+}
+
+}  // namespace
+}  // namespace saturate
