@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tuning/batch_size.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace saturate {
+
+namespace {
+
+class Finder {
+  public:
+    Finder(std::int64_t start, const BatchLimits& limits, const Assignment& base,
+           const RunTrial& run)
+        : limits_(limits), base_(base), run_(run), start_(rounded(start)) {}
+
+    BatchAnswer find() {
+        // Down from the user's own size, which is known to run: three probes for two lines.
+        for (std::int64_t part : {1, 2, 4})
+            probe(rounded(std::max<std::int64_t>(1, start_ / part)));
+        while (!best() && can_probe() && smallest_tried() > limits_.min)
+            probe(rounded(std::max(limits_.min, smallest_tried() / 4)));
+        if (!best()) {
+            answer_.why = answer_.probes.empty()
+                              ? "no probe could be made"
+                              : fmt::format("no size ran: {} at {}",
+                                            outcome_name(answer_.probes.back().outcome),
+                                            answer_.probes.back().size);
+            return answer_;
+        }
+        climb();
+        choose();
+        return answer_;
+    }
+
+  private:
+    // A multiple of the step; where the effective batch is kept, a size that divides it.
+    [[nodiscard]] std::int64_t rounded(std::int64_t size) const {
+        std::int64_t step = std::max<std::int64_t>(1, limits_.step);
+        std::int64_t down = size >= step ? size / step * step : size;
+        if (limits_.effective_batch) {
+            down = std::min(down, *limits_.effective_batch);
+            while (down > 1 && *limits_.effective_batch % down != 0) --down;
+        }
+        return std::clamp(down, limits_.min, limits_.max);
+    }
+    [[nodiscard]] bool can_probe() const {
+        return static_cast<int>(answer_.probes.size()) < limits_.probes_max;
+    }
+    [[nodiscard]] bool was_tried(std::int64_t size) const {
+        return std::ranges::find(answer_.probes, size, &BatchProbe::size) != answer_.probes.end();
+    }
+    [[nodiscard]] std::int64_t smallest_tried() const {
+        return std::ranges::min(answer_.probes, {}, &BatchProbe::size).size;
+    }
+    [[nodiscard]] std::int64_t largest_good() const {
+        std::int64_t out = 0;
+        for (const BatchProbe& p : answer_.probes) {
+            if (p.rate) out = std::max(out, p.size);
+        }
+        return out;
+    }
+    [[nodiscard]] const BatchProbe* best() const {
+        const BatchProbe* out = nullptr;
+        for (const BatchProbe& p : answer_.probes) {
+            if (p.rate && (!out || p.rate->median > out->rate->median)) out = &p;
+        }
+        return out;
+    }
+
+    void probe(std::int64_t size) {
+        if (was_tried(size) || !can_probe()) return;
+        TrialRequest request{.settings = base_};
+        request.settings["batch_size"] = std::to_string(size);
+        TrialResult result = run_(request);
+        BatchProbe probe{.size = size, .outcome = result.outcome, .seconds = result.seconds};
+        if (result.ok()) probe.rate = result.samples_per_second;
+        probe.memory_bytes = result.memory_peak_bytes;
+        if (result.record.summary) probe.busy_percent = result.record.summary->busy_percent;
+        if (result.memory_limit_bytes) memory_limit_ = result.memory_limit_bytes;
+        if (result.outcome == TrialOutcome::out_of_memory ||
+            result.outcome == TrialOutcome::out_of_host_memory) {
+            answer_.failed_at = std::min(answer_.failed_at.value_or(size), size);
+        }
+        answer_.probes.push_back(probe);
+        fit();
+    }
+
+    void fit() {
+        std::vector<Point> memory, time;
+        for (const BatchProbe& p : answer_.probes) {
+            if (!p.rate) continue;
+            double size = static_cast<double>(p.size);
+            time.push_back({size, size / p.rate->median});
+            if (p.memory_bytes) memory.push_back({size, static_cast<double>(*p.memory_bytes)});
+        }
+        answer_.time = fit_line(time);
+        answer_.memory = fit_line(memory);
+        answer_.memory_bound.reset();
+        if (answer_.memory && memory_limit_ && answer_.memory->per_unit > 0) {
+            double room = limits_.memory_share * static_cast<double>(*memory_limit_) -
+                          answer_.memory->at_zero;
+            answer_.memory_bound = std::max<std::int64_t>(
+                0, static_cast<std::int64_t>(room / answer_.memory->per_unit));
+        }
+    }
+
+    [[nodiscard]] std::int64_t most() const {
+        std::int64_t out = limits_.max;
+        if (limits_.effective_batch) out = std::min(out, *limits_.effective_batch);
+        if (answer_.memory_bound) out = std::min(out, *answer_.memory_bound);
+        if (answer_.failed_at) out = std::min(out, *answer_.failed_at - 1);
+        return std::max(limits_.min, out);
+    }
+
+    // Up by no more than four times what was measured: the lines are straight near the probes
+    // only. Each new probe mends the fit, and a rate that falls ends the climb.
+    void climb() {
+        while (can_probe()) {
+            std::int64_t top = rounded(most());
+            std::int64_t wish = top;
+            if (answer_.time && !limits_.target_busy_percent) {
+                double at = knee(*answer_.time, static_cast<double>(top), limits_.knee_share);
+                wish = std::min(top, rounded_up(at));
+            }
+            std::int64_t next = std::min(wish, rounded(4 * largest_good()));
+            if (next <= largest_good() || was_tried(next)) break;
+            std::size_t before = answer_.probes.size();
+            double best_before = best()->rate->median;
+            probe(next);
+            const BatchProbe& last = answer_.probes.back();
+            if (answer_.probes.size() == before) break;
+            if (!last.rate) {
+                // Too large: half way between what ran and what did not.
+                std::int64_t middle = rounded((largest_good() + last.size) / 2);
+                if (middle <= largest_good() || was_tried(middle)) break;
+                probe(middle);
+                if (!answer_.probes.back().rate) break;
+                continue;
+            }
+            if (limits_.target_busy_percent &&
+                last.busy_percent.value_or(0) >= *limits_.target_busy_percent)
+                break;
+            if (last.rate->median < best_before * (1 - limits_.knee_share)) break;
+        }
+    }
+
+    [[nodiscard]] std::int64_t rounded_up(double size) const {
+        double step = static_cast<double>(std::max<std::int64_t>(1, limits_.step));
+        return rounded(static_cast<std::int64_t>(std::ceil(size / step) * step));
+    }
+
+    [[nodiscard]] bool fits_memory(const BatchProbe& p) const {
+        return !memory_limit_ || !p.memory_bytes ||
+               static_cast<double>(*p.memory_bytes) <=
+                   limits_.memory_share * static_cast<double>(*memory_limit_);
+    }
+
+    void choose() {
+        std::vector<const BatchProbe*> good;
+        for (const BatchProbe& p : answer_.probes) {
+            if (p.rate && fits_memory(p)) good.push_back(&p);
+        }
+        if (good.empty()) {
+            answer_.why = fmt::format("every size that ran takes more than {:.0f} % of the memory",
+                                      100 * limits_.memory_share);
+            return;
+        }
+        std::ranges::sort(good, {}, &BatchProbe::size);
+        double top = 0;
+        for (const BatchProbe* p : good) top = std::max(top, p->rate->median);
+        const BatchProbe* chosen = nullptr;
+        for (const BatchProbe* p : good) {
+            bool busy = !limits_.target_busy_percent ||
+                        p->busy_percent.value_or(0) >= *limits_.target_busy_percent;
+            if (!chosen && busy && p->rate->median >= (1 - limits_.knee_share) * top) chosen = p;
+        }
+        std::string short_of_target;
+        if (!chosen) {
+            chosen = *std::ranges::max_element(good, {},
+                                               [](const BatchProbe* p) { return p->rate->median; });
+            short_of_target = fmt::format("; no size keeps the device {:.0f} % busy",
+                                          *limits_.target_busy_percent);
+        }
+        answer_.size = chosen->size;
+        if (limits_.effective_batch)
+            answer_.accumulation =
+                std::max<std::int64_t>(1, *limits_.effective_batch / chosen->size);
+        answer_.why = fmt::format(
+            "{} is the smallest size within {:.0f} % of the best rate measured "
+            "({:.0f} of {:.0f} samples/s){}{}",
+            chosen->size, 100 * limits_.knee_share, chosen->rate->median, top,
+            answer_.failed_at ? fmt::format("; {} ran out of memory", *answer_.failed_at) : "",
+            short_of_target);
+    }
+
+    const BatchLimits& limits_;
+    const Assignment& base_;
+    const RunTrial& run_;
+    std::int64_t start_;
+    std::optional<std::uint64_t> memory_limit_;
+    BatchAnswer answer_;
+};
+
+}  // namespace
+
+BatchAnswer find_batch_size(std::int64_t start, const BatchLimits& limits, const Assignment& base,
+                            const RunTrial& run) {
+    return Finder(start, limits, base, run).find();
+}
+
+LearningRateRule rule_for(const std::string& optimizer) {
+    if (optimizer.starts_with("sgd")) return LearningRateRule::linear;
+    if (optimizer.find("adam") != std::string::npos) return LearningRateRule::square_root;
+    return LearningRateRule::none;
+}
+
+double scaled_learning_rate(double rate, double batch_ratio, LearningRateRule rule) {
+    switch (rule) {
+        case LearningRateRule::linear:
+            return rate * batch_ratio;
+        case LearningRateRule::square_root:
+            return rate * std::sqrt(batch_ratio);
+        case LearningRateRule::none:
+            break;
+    }
+    return rate;
+}
+
+std::string_view rule_name(LearningRateRule rule) {
+    constexpr std::string_view kNames[] = {"none", "square root", "linear"};
+    return kNames[static_cast<int>(rule)];
+}
+
+Json to_json(const BatchAnswer& answer) {
+    auto line = [](const std::optional<StraightLine>& fit) {
+        if (!fit) return Json();
+        return Json::object(
+            {{"at_zero", fit->at_zero}, {"per_sample", fit->per_unit}, {"error", fit->error}});
+    };
+    Json probes = Json::array();
+    for (const BatchProbe& p : answer.probes) {
+        Json row = Json::object({{"batch_size", p.size},
+                                 {"outcome", std::string(outcome_name(p.outcome))},
+                                 {"memory_bytes", p.memory_bytes},
+                                 {"seconds", p.seconds}});
+        if (p.rate) row.set("samples_per_second", p.rate->median);
+        probes.add(row);
+    }
+    return Json::object({{"probes", probes},
+                         {"memory_bytes", line(answer.memory)},
+                         {"step_seconds", line(answer.time)},
+                         {"memory_bound", answer.memory_bound},
+                         {"failed_at", answer.failed_at},
+                         {"batch_size", answer.size},
+                         {"accumulation", answer.accumulation},
+                         {"why", answer.why}});
+}
+
+}  // namespace saturate

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// The batch size: small probes fit memory and time, the answer is the knee of the throughput below
+// the memory bound, and it is measured before it is given. Never a size that was not run.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "tuning/fit.h"
+#include "tuning/trial.h"
+
+namespace saturate {
+
+struct BatchLimits {
+    std::int64_t min = 1;
+    std::int64_t max = 1 << 20;
+    std::int64_t step = 8;                      // sizes are multiples of it
+    double memory_share = 0.9;                  // of the device's memory
+    double knee_share = 0.05;                   // smallest size within this of the best throughput
+    std::optional<double> target_busy_percent;  // smallest size that keeps the device so busy
+    std::optional<std::int64_t> effective_batch;  // kept, by accumulation
+    int probes_max = 9;
+};
+
+struct BatchProbe {
+    std::int64_t size = 0;
+    TrialOutcome outcome = TrialOutcome::ok;
+    std::optional<Rate> rate;
+    std::optional<std::uint64_t> memory_bytes;
+    std::optional<double> busy_percent;
+    double seconds = 0;
+};
+
+struct BatchAnswer {
+    std::vector<BatchProbe> probes;  // in the order in which they ran
+    std::optional<StraightLine> memory, time;
+    std::optional<std::int64_t> memory_bound;  // largest size below the share of memory, by the fit
+    std::optional<std::int64_t> failed_at;     // smallest size that ran out of memory
+    std::int64_t size = 0;                     // 0: no probe ran well
+    std::int64_t accumulation = 1;
+    std::string why;
+};
+
+// `start` is the user's own size; probes go down from it first. `base` are the settings that every
+// probe has.
+[[nodiscard]] BatchAnswer find_batch_size(std::int64_t start, const BatchLimits& limits,
+                                          const Assignment& base, const RunTrial& run);
+
+// How the learning rate follows the batch: linear for SGD, by the square root for Adam and its
+// kin, as their update does not grow with the gradient.
+enum class LearningRateRule { none, square_root, linear };
+[[nodiscard]] LearningRateRule rule_for(const std::string& optimizer);
+[[nodiscard]] double scaled_learning_rate(double rate, double batch_ratio, LearningRateRule rule);
+[[nodiscard]] std::string_view rule_name(LearningRateRule rule);
+
+[[nodiscard]] Json to_json(const BatchAnswer& answer);
+
+}  // namespace saturate

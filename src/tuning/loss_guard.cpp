@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tuning/loss_guard.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+namespace saturate {
+
+namespace {
+
+// Two equal baselines have no spread; below this share of the loss a difference is rounding.
+constexpr double kLeastDeviation = 0.01;
+
+std::optional<double> mean_between(const LossCurve& curve, double from, double to) {
+    double sum = 0;
+    int n = 0;
+    for (const LossPoint& point : curve) {
+        if (point.samples < from || point.samples > to) continue;
+        sum += point.loss;
+        ++n;
+    }
+    return n > 0 ? std::optional(sum / n) : std::nullopt;
+}
+
+}  // namespace
+
+LossCurve loss_curve(std::span<const StepRecord> steps) {
+    std::vector<double> seen;
+    double samples = 0;
+    LossCurve curve;
+    for (const StepRecord& step : steps) {
+        samples += static_cast<double>(step.samples.value_or(0));
+        seen.push_back(samples);
+        if (!step.loss) continue;
+        // A loss is read late: its own step says how many samples it had seen.
+        std::int64_t of = step.loss_step.value_or(step.step) - steps.front().step;
+        if (of < 0 || of >= static_cast<std::int64_t>(seen.size())) continue;
+        curve.push_back({seen[static_cast<std::size_t>(of)], *step.loss});
+    }
+    return curve;
+}
+
+LossGuard guard_loss(std::span<const LossCurve> baselines, const LossCurve& candidate) {
+    LossGuard out;
+    auto unknown = [&](std::string why) {
+        out.text = "the loss could not be compared: " + std::move(why);
+        return out;
+    };
+    for (const LossPoint& point : candidate) {
+        if (std::isfinite(point.loss)) continue;
+        out.verdict = GuardVerdict::nonfinite;
+        out.text = fmt::format("the loss is no number after {:.0f} samples", point.samples);
+        return out;
+    }
+    if (baselines.size() < 2) return unknown("it takes two runs as they were");
+    if (candidate.empty()) return unknown("the candidate read no loss");
+    out.samples = candidate.back().samples;
+    for (const LossCurve& curve : baselines) {
+        if (curve.empty()) return unknown("a baseline read no loss");
+        out.samples = std::min(out.samples, curve.back().samples);
+    }
+    double from = 0.75 * out.samples;
+    std::vector<double> means;
+    for (const LossCurve& curve : baselines) {
+        auto mean = mean_between(curve, from, out.samples);
+        if (!mean || !std::isfinite(*mean)) return unknown("a baseline has no loss there");
+        means.push_back(*mean);
+    }
+    auto after = mean_between(candidate, from, out.samples);
+    if (!after) return unknown("the candidate read no loss at the same samples");
+    double n = static_cast<double>(means.size());
+    double squares = 0;
+    for (double mean : means) out.before += mean / n;
+    for (double mean : means) squares += (mean - out.before) * (mean - out.before);
+    out.deviation = std::max(std::sqrt(squares / (n - 1)), kLeastDeviation * std::abs(out.before));
+    out.after = *after;
+    out.verdict =
+        out.after <= out.before + 2 * out.deviation ? GuardVerdict::holds : GuardVerdict::differs;
+    out.text =
+        fmt::format("loss {:.4g} after {:.0f} samples, {:.4g} +- {:.2g} before (n={}): {}",
+                    out.after, out.samples, out.before, out.deviation, means.size(),
+                    out.verdict == GuardVerdict::holds ? "no worse" : "worse than chance explains");
+    return out;
+}
+
+Json to_json(const LossGuard& guard) {
+    constexpr std::string_view kNames[] = {"holds", "differs", "nonfinite", "unknown"};
+    return Json::object({{"verdict", std::string(kNames[static_cast<int>(guard.verdict)])},
+                         {"samples", guard.samples},
+                         {"before", guard.before},
+                         {"deviation", guard.deviation},
+                         {"after", guard.after},
+                         {"text", guard.text}});
+}
+
+}  // namespace saturate

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tuning/moves.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/text.h"
+
+namespace saturate {
+
+namespace {
+
+bool is_on(const Assignment& settings, const std::string& key) {
+    std::string value = value_of(settings, key);
+    return value == "true" || value == "on" || value == "yes" || value == "default";
+}
+
+int workers_of(const Assignment& settings) {
+    return static_cast<int>(parse_integer(value_of(settings, "num_workers")).value_or(-1));
+}
+
+}  // namespace
+
+std::string value_of(const Assignment& settings, const std::string& key) {
+    if (auto found = settings.find(key); found != settings.end()) return found->second;
+    const SettingInfo* info = find_setting(key);
+    return info ? std::string(info->default_text) : "";
+}
+
+std::vector<Move> loader_moves(const TuningFacts& facts, const Assignment& now, const Rate& rate,
+                               double bound) {
+    std::vector<Move> moves;
+    int workers = workers_of(now);
+    // Work of the loader per second of the model: what one step waits and hides, over what the
+    // model alone needs. A fifth more, because samples differ.
+    double step = rate.step_seconds;
+    double compute = bound > 0 ? step * rate.median / bound : step * (1 - rate.input_wait_share);
+    double fetch = workers > 0 ? step * workers : std::max(step - compute, 0.0);
+    int wanted = compute > 0 ? static_cast<int>(std::ceil(1.2 * fetch / compute)) : facts.cores;
+    // Decoding cannot use more threads than cores; waiting for a disk can.
+    int most = facts.on_cpu ? facts.cores : 2 * facts.cores;
+    wanted = std::clamp(wanted, 1, std::max(1, most));
+    auto add_workers = [&](int count, std::string reason) {
+        if (count == workers || count < 1) return;
+        Move move{"input", {{"num_workers", std::to_string(count)}}, std::move(reason)};
+        if (workers == 0 && value_of(now, "prefetch_factor").empty())
+            move.change["prefetch_factor"] = "2";
+        moves.push_back(move);
+    };
+    add_workers(wanted,
+                fmt::format("loading takes {:.1f} times the model's time per step: {} workers",
+                            compute > 0 ? fetch / compute : 0.0, wanted));
+    add_workers((wanted + 1) / 2, "half as many: workers and model share the cores");
+    if (workers > most) add_workers(most, "no more workers than cores can serve");
+    if (value_of(now, "cache") == "off" && facts.memory_available_bytes > 0)
+        moves.push_back({"input", {{"cache", "ram"}}, "decoded samples kept in memory"});
+    auto prefetch = parse_integer(value_of(now, "prefetch_factor")).value_or(2);
+    if (rate.spread() > 0.1 && prefetch < 4)
+        moves.push_back(
+            {"input", {{"prefetch_factor", "4"}}, "the wait comes in bursts: more batches ready"});
+    return moves;
+}
+
+std::vector<Move> compute_moves(const TuningFacts& facts, const Assignment& now) {
+    std::vector<Move> moves;
+    if (facts.level < Level::numerics) return moves;
+    std::string precision = value_of(now, "precision");
+    bool reduced = precision == "bf16" || precision == "fp16";
+    if (facts.has_bf16 && !reduced)
+        moves.push_back(
+            {"precision", {{"precision", "bf16"}}, "the device multiplies bf16 faster"});
+    else if (facts.has_fp16 && !reduced)
+        moves.push_back(
+            {"precision", {{"precision", "fp16"}}, "the device multiplies fp16 faster"});
+    if (facts.has_tf32 && !is_on(now, "tf32"))
+        moves.push_back({"precision", {{"tf32", "true"}}, "fp32 products on tensor cores"});
+    if (facts.has_images)
+        moves.push_back({"layout",
+                         {{"channels_last", is_on(now, "channels_last") ? "false" : "true"}},
+                         "the layout that convolutions like is found by trying"});
+    if (!is_on(now, "fused_optimizer"))
+        moves.push_back(
+            {"optimizer", {{"fused_optimizer", "true"}}, "one call updates all parameters"});
+    if (facts.can_compile && !is_on(now, "compile"))
+        moves.push_back({"compile", {{"compile", "true"}}, "fewer and larger kernels"});
+    return moves;
+}
+
+}  // namespace saturate

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the search may try next, by cause: a list of changes to the settings in force, each with its
+// level and its reason. Pure: nothing is measured here.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "config/schema.h"
+#include "tuning/trial.h"
+
+namespace saturate {
+
+// What the search knows besides measurements.
+struct TuningFacts {
+    int cores = 1;          // that the job may use
+    bool on_cpu = true;     // loader and model share the cores
+    bool has_bf16 = false;  // in hardware
+    bool has_fp16 = false;  // worth a try: a GPU with tensor cores
+    bool has_tf32 = false;
+    bool has_images = false;  // convolutions: layout matters
+    bool can_compile = true;
+    std::int64_t dataset_size = 0;  // 0: unknown
+    std::uint64_t memory_available_bytes = 0;
+    Level level = Level::training;
+};
+
+struct Move {
+    std::string cause;   // "input", "precision", ...
+    Assignment change;   // over the settings in force
+    std::string reason;  // one line
+};
+
+// The value in force, or the default of the schema.
+[[nodiscard]] std::string value_of(const Assignment& settings, const std::string& key);
+
+// The loader is the brake: workers from the measured wait, then prefetch and cache. `rate` is the
+// measured one, `bound` the rate without the loader.
+[[nodiscard]] std::vector<Move> loader_moves(const TuningFacts& facts, const Assignment& now,
+                                             const Rate& rate, double bound);
+
+// The device is the brake: precision, layout, compiler, optimizer, one at a time.
+[[nodiscard]] std::vector<Move> compute_moves(const TuningFacts& facts, const Assignment& now);
+
+}  // namespace saturate

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// One measurement: settings in, an outcome out. The search asks for trials through a function;
+// app/ passes one that starts a child process, so that a trial that runs out of memory or crashes
+// cannot poison the next, and tests pass a model.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "telemetry/record_reader.h"
+#include "tuning/rate.h"
+
+namespace saturate {
+
+// Canonical name of a setting -> value as it stands in a file; what is absent keeps the value of
+// the configuration.
+using Assignment = std::map<std::string, std::string>;
+
+struct TrialRequest {
+    Assignment settings;
+    bool without_loader = false;  // one batch again and again: the most that the loader can give
+    double seconds = 10;          // measured time; ends earlier when the rate is known well
+    std::int64_t steps = 0;       // exactly so many instead, 0: by time
+    std::optional<std::uint64_t> seed;
+};
+
+// What may well happen is an outcome, not an error.
+enum class TrialOutcome { ok, out_of_memory, out_of_host_memory, nonfinite, hang, failed };
+[[nodiscard]] std::string_view outcome_name(TrialOutcome outcome);  // "out of memory"
+
+struct TrialResult {
+    TrialOutcome outcome = TrialOutcome::ok;
+    std::string message;  // why, unless ok
+    std::optional<Rate> samples_per_second;
+    std::optional<std::uint64_t> memory_peak_bytes;
+    std::optional<std::uint64_t> memory_limit_bytes;  // of the device, where it is known
+    double seconds = 0;                               // what the trial cost, start included
+    bool from_cache = false;
+    RunRecord record;
+
+    [[nodiscard]] bool ok() const {
+        return outcome == TrialOutcome::ok && samples_per_second.has_value();
+    }
+};
+
+using RunTrial = std::function<TrialResult(const TrialRequest&)>;
+
+}  // namespace saturate

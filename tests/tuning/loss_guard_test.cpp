@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tuning/loss_guard.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace saturate {
+namespace {
+
+LossCurve falling(double to, double offset = 0) {
+    LossCurve curve;
+    for (double samples = 64; samples <= to; samples += 64)
+        curve.push_back({samples, 2 * std::exp(-samples / 2000) + offset});
+    return curve;
+}
+
+TEST(LossGuardTest, HoldsWithinTheSpreadOfTheBaselines) {
+    std::vector<LossCurve> baselines{falling(4096), falling(4096, 0.04)};
+    EXPECT_EQ(guard_loss(baselines, falling(8192, 0.03)).verdict, GuardVerdict::holds);
+    EXPECT_EQ(guard_loss(baselines, falling(4096, -0.2)).verdict, GuardVerdict::holds);
+}
+
+TEST(LossGuardTest, DiffersBeyondIt) {
+    std::vector<LossCurve> baselines{falling(4096), falling(4096, 0.04)};
+    LossGuard guard = guard_loss(baselines, falling(4096, 0.3));
+    EXPECT_EQ(guard.verdict, GuardVerdict::differs);
+    EXPECT_EQ(guard.samples, 4096);
+}
+
+TEST(LossGuardTest, ComparesAtEqualSamplesNotAtEqualSteps) {
+    std::vector<LossCurve> baselines{falling(2048), falling(2048, 0.01)};
+    // Twice the batch: it saw twice as many samples and has a lower loss at its end, but is behind
+    // at the same number.
+    EXPECT_EQ(guard_loss(baselines, falling(4096, 0.3)).verdict, GuardVerdict::differs);
+}
+
+TEST(LossGuardTest, NamesALossThatIsNoNumber) {
+    LossCurve broken{{64, 1.0}, {128, NAN}};
+    std::vector<LossCurve> baselines{falling(4096), falling(4096)};
+    EXPECT_EQ(guard_loss(baselines, broken).text, "the loss is no number after 128 samples");
+}
+
+TEST(LossGuardTest, IsUnknownWithoutTwoBaselines) {
+    std::vector<LossCurve> one{falling(4096)};
+    EXPECT_EQ(guard_loss(one, falling(4096)).verdict, GuardVerdict::unknown);
+    EXPECT_EQ(guard_loss({}, {}).verdict, GuardVerdict::unknown);
+}
+
+TEST(LossGuardTest, CountsSamplesOfTheStepThatTheLossIsOf) {
+    std::vector<StepRecord> steps;
+    for (int i = 0; i < 4; ++i) steps.push_back({.step = i, .duration_ns = 1, .samples = 10});
+    steps[3].loss = 0.5;
+    steps[3].loss_step = 1;
+    LossCurve curve = loss_curve(steps);
+    ASSERT_EQ(curve.size(), 1u);
+    EXPECT_EQ(curve[0].samples, 20);
+}
+
+}  // namespace
+}  // namespace saturate

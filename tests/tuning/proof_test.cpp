@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tuning/proof.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+namespace saturate {
+namespace {
+
+// Runs of a machine whose speed wanders: every run is the true rate times noise and a drift that
+// both sides share.
+struct Machine {
+    explicit Machine(unsigned seed) : random(seed) {}
+    std::mt19937 random;
+    double noise = 0.05;
+    double drift = 1;
+    double operator()(double rate) {
+        drift *= std::exp(std::normal_distribution<double>(0, 0.02)(random));
+        return rate * drift * std::exp(std::normal_distribution<double>(0, noise)(random));
+    }
+};
+
+TEST(ProofTest, SeesNoDifferenceWhereThereIsNone) {
+    int wrong = 0;
+    for (unsigned seed = 0; seed < 200; ++seed) {
+        Machine machine(seed);
+        Proof proof = prove(
+            {}, [&] { return machine(100); }, [&] { return machine(100); });
+        wrong += proof.verdict != Verdict::no_difference;
+    }
+    EXPECT_LE(wrong, 10);  // 99 % interval, looked at several times: a few of 200
+}
+
+TEST(ProofTest, SeesAFifth) {
+    int seen = 0;
+    for (unsigned seed = 0; seed < 100; ++seed) {
+        Machine machine(seed);
+        Proof proof = prove(
+            {}, [&] { return machine(100); }, [&] { return machine(120); });
+        seen += proof.verdict == Verdict::faster;
+        EXPECT_NE(proof.verdict, Verdict::slower);
+    }
+    EXPECT_GE(seen, 95);
+}
+
+TEST(ProofTest, GoesInTurnsAndStopsWhenTheIntervalIsNarrow) {
+    std::string order;
+    Proof proof = prove(
+        {},
+        [&] {
+            order += 'A';
+            return 100.0;
+        },
+        [&] {
+            order += 'B';
+            return 90.0;
+        });
+    EXPECT_EQ(order, "ABBAABBAAB");
+    EXPECT_EQ(proof.verdict, Verdict::slower);
+    EXPECT_NEAR(proof.ratio, 0.9, 1e-12);
+    EXPECT_EQ(proof.before.n, 5);
+}
+
+TEST(ProofTest, KeepsWhatItHasWhenARunFails) {
+    int runs = 0;
+    Proof proof = prove(
+        {}, [&] { return 100.0; },
+        [&]() -> std::optional<double> {
+            if (++runs == 4) return std::nullopt;
+            return 150.0;
+        });
+    EXPECT_FALSE(proof.complete);
+    EXPECT_EQ(proof.pairs.size(), 3u);
+    EXPECT_EQ(proof.verdict, Verdict::faster);
+}
+
+TEST(ProofTest, OnePairProvesNothing) {
+    Proof proof{.pairs = {{100, 200}}};
+    judge(proof);
+    EXPECT_EQ(proof.verdict, Verdict::no_difference);
+    EXPECT_EQ(to_json(proof)["verdict"].string(), "no difference seen");
+}
+
+}  // namespace
+}  // namespace saturate

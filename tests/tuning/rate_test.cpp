@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tuning/rate.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+namespace saturate {
+namespace {
+
+std::vector<StepRecord> steps_of(const std::vector<double>& seconds, std::int64_t samples = 32) {
+    std::vector<StepRecord> steps;
+    std::int64_t at = 0;
+    for (double s : seconds) {
+        auto ns = static_cast<std::int64_t>(s * 1e9);
+        steps.push_back({.step = static_cast<std::int64_t>(steps.size()),
+                         .start_ns = at,
+                         .duration_ns = ns,
+                         .samples = samples});
+        at += ns;
+    }
+    return steps;
+}
+
+std::vector<double> noisy(int n, double mean, unsigned seed) {
+    std::mt19937 random(seed);
+    std::normal_distribution<double> noise(mean, 0.03 * mean);
+    std::vector<double> out;
+    for (int i = 0; i < n; ++i) out.push_back(noise(random));
+    return out;
+}
+
+TEST(RateTest, DropsASlowStartWhateverItsLength) {
+    for (int warm : {1, 3, 12, 30}) {
+        std::vector<double> seconds(static_cast<std::size_t>(warm), 0.5);
+        for (double s : noisy(100, 0.1, 3)) seconds.push_back(s);
+        auto rate = steady_rate(steps_of(seconds));
+        ASSERT_TRUE(rate) << warm;
+        EXPECT_EQ(rate->dropped, warm);
+        EXPECT_NEAR(rate->median, 320, 10);
+    }
+}
+
+TEST(RateTest, DropsTwoStagesOfWarmUp) {
+    std::vector<double> seconds(2, 30.0);
+    for (double s : noisy(10, 0.3, 1)) seconds.push_back(s);
+    for (double s : noisy(80, 0.1, 2)) seconds.push_back(s);
+    auto rate = steady_rate(steps_of(seconds));
+    ASSERT_TRUE(rate);
+    EXPECT_EQ(rate->dropped, 12);
+}
+
+TEST(RateTest, KeepsASteadyRunWhole) {
+    auto rate = steady_rate(steps_of(noisy(64, 0.1, 5)));
+    ASSERT_TRUE(rate);
+    EXPECT_EQ(rate->dropped, 0);
+    EXPECT_TRUE(is_known_well(*rate));
+    EXPECT_NEAR(rate->trend, 0, 0.05);
+}
+
+TEST(RateTest, SeesAJobThatGetsSlower) {
+    std::vector<double> seconds;
+    for (int i = 0; i < 100; ++i) seconds.push_back(0.1 * (1 + 0.01 * i));
+    auto rate = steady_rate(steps_of(seconds));
+    ASSERT_TRUE(rate);
+    EXPECT_GT(rate->trend, 0.3);
+    EXPECT_FALSE(is_known_well(*rate));
+}
+
+TEST(RateTest, SaysNothingOfTooFewSteps) {
+    EXPECT_FALSE(steady_rate(steps_of({0.1, 0.1, 0.1})));
+    EXPECT_FALSE(steady_rate({}));
+}
+
+}  // namespace
+}  // namespace saturate

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tuning/search.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tuning/model_job.h"
+
+namespace saturate {
+namespace {
+
+SearchAnswer searched(const ModelJob& job, Assignment start, Level level = Level::training) {
+    SearchSettings settings{.start = start};
+    settings.facts = {.cores = job.cores,
+                      .on_cpu = false,
+                      .has_bf16 = true,
+                      .has_images = true,
+                      .can_compile = false,
+                      .memory_available_bytes = 0,
+                      .level = level};
+    settings.batch.max = 2048;
+    settings.budget_seconds = 1e9;
+    settings.seconds_since_start = [] { return 0.0; };
+    return search(settings, [&](const TrialRequest& request) { return job.run(request, start); });
+}
+
+double best_of_grid(const ModelJob& job, const Assignment& start, int& size) {
+    double best = 0;
+    size = 0;
+    for (int batch = 8; batch <= 2048; batch *= 2) {
+        for (int workers : {0, 1, 2, 4, 6, 8, 12, 16}) {
+            for (const char* precision : {"none", "bf16"}) {
+                for (const char* layout : {"false", "true"}) {
+                    Assignment s = start;
+                    s["batch_size"] = std::to_string(batch);
+                    s["num_workers"] = std::to_string(workers);
+                    s["precision"] = precision;
+                    s["channels_last"] = layout;
+                    ++size;
+                    if (job.memory_fixed + job.memory_per_sample * batch > 0.9 * job.memory_limit)
+                        continue;
+                    best = std::max(best, job.rate(s));
+                }
+            }
+        }
+    }
+    return best;
+}
+
+Assignment plain_start() {
+    return {{"batch_size", "32"},
+            {"num_workers", "0"},
+            {"precision", "none"},
+            {"channels_last", "false"}};
+}
+
+double rate_found(const ModelJob& job, const SearchAnswer& answer, Assignment start) {
+    for (const auto& [key, value] : answer.best) start[key] = value;
+    return job.rate(start);
+}
+
+class SearchGridTest : public testing::TestWithParam<ModelJob> {};
+
+// The knee asks for the smallest batch within 5 % of the best, so 6 % of the grid's best is the
+// most that the answer may lose by design.
+TEST_P(SearchGridTest, ComesCloseToTheBestOfTheGridForAFractionOfItsCost) {
+    const ModelJob& job = GetParam();
+    int grid = 0;
+    double best = best_of_grid(job, plain_start(), grid);
+    SearchAnswer answer = searched(job, plain_start());
+    EXPECT_GE(rate_found(job, answer, plain_start()), 0.94 * best) << to_json(answer).pretty();
+    EXPECT_LE(job.trials, grid / 5);
+}
+
+INSTANTIATE_TEST_SUITE_P(Jobs, SearchGridTest,
+                         testing::Values(ModelJob{}, ModelJob{.fetch = 0.0},
+                                         ModelJob{.fetch = 0.02, .cores = 4},
+                                         ModelJob{.bf16_factor = 4.0, .channels_last_factor = 1.2},
+                                         ModelJob{.curve = 2.0},
+                                         ModelJob{.memory_per_sample = 200e6}));
+
+TEST(SearchTest, LeavesAWellFedJobAlone) {
+    ModelJob job{.fetch = 0.0001, .bf16_factor = 1.3, .channels_last_factor = 1.1};
+    Assignment start = plain_start();
+    start["num_workers"] = "2";
+    start["batch_size"] = "1024";
+    job.memory_per_sample = 12e6;
+    SearchAnswer answer = searched(job, start);
+    EXPECT_THAT(answer.best, testing::IsEmpty()) << to_json(answer).pretty();
+    EXPECT_EQ(answer.ended, "no cause above 3 % is left");
+}
+
+TEST(SearchTest, StaysWithinItsLevel) {
+    SearchAnswer answer = searched(ModelJob{}, plain_start(), Level::safe);
+    for (const auto& [key, value] : answer.best)
+        EXPECT_EQ(find_setting(key)->level, Level::safe) << key;
+    EXPECT_FALSE(answer.batch.has_value());
+}
+
+TEST(SearchTest, FewerWorkersWhereThereAreTooMany) {
+    ModelJob job{.fetch = 0.0005};
+    Assignment start = plain_start();
+    start["num_workers"] = "32";
+    SearchAnswer answer = searched(job, start, Level::safe);
+    ASSERT_TRUE(answer.best.contains("num_workers")) << to_json(answer).pretty();
+    EXPECT_LE(*parse_integer(answer.best["num_workers"]), 8);
+}
+
+TEST(SearchTest, AFailingBaselineIsSaidAndNothingElseIsTried) {
+    ModelJob job{.memory_limit = 1e8};
+    SearchAnswer answer = searched(job, plain_start());
+    EXPECT_EQ(answer.ended, "the configuration itself does not run: out of memory");
+    EXPECT_EQ(answer.trials.size(), 1u);
+    EXPECT_FALSE(answer.baseline.has_value());
+}
+
+TEST(SearchTest, TheBestSoFarIsThereWhenItIsStopped) {
+    ModelJob job;
+    Assignment start = plain_start();
+    SearchSettings settings{.start = start};
+    settings.facts = {.cores = 8, .on_cpu = false, .has_bf16 = true};
+    settings.seconds_since_start = [] { return 0.0; };
+    settings.is_stopped = [&] { return job.trials >= 3; };
+    SearchAnswer answer =
+        search(settings, [&](const TrialRequest& request) { return job.run(request, start); });
+    EXPECT_EQ(answer.ended, "stopped: the best so far");
+    EXPECT_TRUE(answer.best.contains("num_workers"));
+    EXPECT_GT(answer.best_rate->median, 2 * answer.baseline->median);
+}
+
+}  // namespace
+}  // namespace saturate
