@@ -34,15 +34,15 @@ EpochOrder::EpochOrder(std::int64_t size, std::uint64_t key)
     right_bits_ = bits - bits / 2;
     left_mask_ = (std::uint64_t{1} << (bits / 2)) - 1;
     right_mask_ = (std::uint64_t{1} << right_bits_) - 1;
-    for (int i = 0; i < kRounds; ++i)
-        keys_[static_cast<std::size_t>(i)] = mix(key, static_cast<std::uint64_t>(i));
+    rounds_ = bits <= 8 ? kRoundsMax : bits <= 16 ? 12 : 6;
+    for (std::size_t i = 0; i < rounds_; ++i) keys_[i] = mix(key, i);
 }
 
 std::int64_t EpochOrder::at(std::int64_t place) const {
     auto x = static_cast<std::uint64_t>(place);
     do {
         std::uint64_t left = x >> right_bits_, right = x & right_mask_;
-        for (std::size_t i = 0; i < kRounds; i += 2) {
+        for (std::size_t i = 0; i < rounds_; i += 2) {
             left ^= round_function(right, keys_[i]) & left_mask_;
             right ^= round_function(left, keys_[i + 1]) & right_mask_;
         }

@@ -34,11 +34,12 @@ class EpochOrder {
     [[nodiscard]] std::int64_t at(std::int64_t place) const;
 
   private:
-    static constexpr int kRounds = 6;
+    static constexpr int kRoundsMax = 24;
     std::uint64_t size_;
+    std::size_t rounds_;  // small halves hold little randomness each: they take more rounds
     int right_bits_;
     std::uint64_t left_mask_, right_mask_;
-    std::array<std::uint64_t, kRounds> keys_;
+    std::array<std::uint64_t, kRoundsMax> keys_;
 };
 
 class SampleOrder {
