@@ -2,6 +2,7 @@
 #include "pipeline/image_folder.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <cmath>
@@ -13,6 +14,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "pipeline/image_stage.h"
+#include "pipeline/random.h"
 #include "pipeline/sample_file.h"
 
 namespace saturate {
@@ -59,9 +61,15 @@ struct ImageFolder::Impl {
     void make_table();
     void add_row(std::string_view line, int number,
                  const std::unordered_map<std::string, std::int64_t>& by_name);
-    void write_image(const FileList& list, std::int64_t file, const SampleDraw& draw,
-                     ImageScratch& scratch, std::byte* place, SampleCost& cost,
-                     ImageSize& size) const;
+    [[nodiscard]] std::int64_t file_of(std::int64_t index) const {
+        return settings.layout == FolderLayout::table ? rows[static_cast<std::size_t>(index)]
+                                                      : index;
+    }
+    template <typename Use>
+    void with_file(const FileList& list, std::int64_t file, ImageScratch& scratch, SampleCost& cost,
+                   Use use) const;
+    void write_rest(std::int64_t index, std::span<std::byte* const> places) const;
+    void check_pair(std::int64_t index, ImageSize input, ImageSize target) const;
 };
 
 void ImageFolder::Impl::make_classes() {
@@ -213,49 +221,108 @@ std::unique_ptr<Scratch> ImageFolder::make_scratch() const {
     return std::make_unique<ImageScratch>(impl_->settings.transform);
 }
 
-void ImageFolder::Impl::write_image(const FileList& list, std::int64_t file, const SampleDraw& draw,
-                                    ImageScratch& scratch, std::byte* place, SampleCost& cost,
-                                    ImageSize& size) const {
+// Reads a file and hands it to `use`; what is wrong with the image gets the file's name.
+template <typename Use>
+void ImageFolder::Impl::with_file(const FileList& list, std::int64_t file, ImageScratch& scratch,
+                                  SampleCost& cost, Use use) const {
     list.path(file, scratch.path);
     Bytes bytes = read_sample_file(scratch.path, scratch.file, cost);
     try {
-        size = scratch.stage.write(bytes, draw, place, cost);
+        use(bytes);
     } catch (const BadImage& bad) {
         throw BadSample(scratch.path, bad.what());
     }
+}
+
+void ImageFolder::Impl::write_rest(std::int64_t index, std::span<std::byte* const> places) const {
+    std::size_t row = static_cast<std::size_t>(index);
+    if (settings.layout == FolderLayout::classes) {
+        const FileList::Folder& folder = files.folder_of(index);
+        std::int64_t label = class_of[static_cast<std::size_t>(&folder - files.folders().data())];
+        std::memcpy(places[1], &label, sizeof label);
+    } else if (settings.layout == FolderLayout::table) {
+        std::memcpy(places[1], numbers.data() + row * columns, columns * sizeof(float));
+    }
+}
+
+void ImageFolder::Impl::check_pair(std::int64_t index, ImageSize input, ImageSize target) const {
+    if (input == target) return;
+    std::string path;
+    files.path(index, path);
+    throw BadSample(path, fmt::format("the input is {}x{}, its target {}x{}", input.width,
+                                      input.height, target.width, target.height));
 }
 
 void ImageFolder::write(const SampleDraw& draw, Scratch& scratch,
                         std::span<std::byte* const> places, SampleCost& cost) const {
     const Impl& my = *impl_;
     ImageScratch& memory = static_cast<ImageScratch&>(scratch);
-    std::size_t row = static_cast<std::size_t>(draw.index);
-    std::int64_t file = my.settings.layout == FolderLayout::table ? my.rows[row] : draw.index;
     ImageSize size, other;
-    my.write_image(my.files, file, draw, memory, places[0], cost, size);
-    if (my.settings.layout == FolderLayout::classes) {
-        const FileList::Folder& folder = my.files.folder_of(file);
-        std::int64_t label =
-            my.class_of[static_cast<std::size_t>(&folder - my.files.folders().data())];
-        std::memcpy(places[1], &label, sizeof label);
-    } else if (my.settings.layout == FolderLayout::table) {
-        std::memcpy(places[1], my.numbers.data() + row * my.columns, my.columns * sizeof(float));
-    } else if (my.settings.layout == FolderLayout::pairs) {
-        my.write_image(my.targets, my.target_of[row], draw, memory, places[1], cost, other);
-        if (other != size)
-            throw BadSample(name_of(draw.index),
-                            fmt::format("the input is {}x{}, its target {}x{}", size.width,
-                                        size.height, other.width, other.height));
+    my.with_file(my.files, my.file_of(draw.index), memory, cost,
+                 [&](Bytes bytes) { size = memory.stage.write(bytes, draw, places[0], cost); });
+    if (my.settings.layout == FolderLayout::pairs) {
+        std::int64_t target = my.target_of[static_cast<std::size_t>(draw.index)];
+        my.with_file(my.targets, target, memory, cost, [&](Bytes bytes) {
+            other = memory.stage.write(bytes, draw, places[1], cost);
+        });
+        my.check_pair(draw.index, size, other);
     }
+    my.write_rest(draw.index, places);
+}
+
+void ImageFolder::prepare(std::int64_t index, Scratch& scratch, std::vector<std::byte>& prepared,
+                          SampleCost& cost) const {
+    const Impl& my = *impl_;
+    ImageScratch& memory = static_cast<ImageScratch&>(scratch);
+    auto decode = [&](Bytes bytes) { memory.stage.prepare(bytes, prepared, cost); };
+    prepared.clear();
+    my.with_file(my.files, my.file_of(index), memory, cost, decode);
+    if (my.settings.layout == FolderLayout::pairs)
+        my.with_file(my.targets, my.target_of[static_cast<std::size_t>(index)], memory, cost,
+                     decode);
+}
+
+void ImageFolder::finish(const SampleDraw& draw, std::span<const std::byte> prepared,
+                         Scratch& scratch, std::span<std::byte* const> places,
+                         SampleCost& cost) const {
+    const Impl& my = *impl_;
+    ImageScratch& memory = static_cast<ImageScratch&>(scratch);
+    try {
+        ImageSize size = memory.stage.write_prepared(prepared, draw, places[0], cost);
+        if (my.settings.layout == FolderLayout::pairs)
+            my.check_pair(draw.index, size,
+                          memory.stage.write_prepared(prepared, draw, places[1], cost));
+    } catch (const BadImage& bad) {
+        throw BadSample(name_of(draw.index), bad.what());
+    }
+    my.write_rest(draw.index, places);
+}
+
+std::string ImageFolder::identity() const {
+    const Impl& my = *impl_;
+    // Version of what prepare() writes; grows when decoding changes.
+    std::uint64_t hash = mix(1, static_cast<std::uint64_t>(my.settings.transform.decode.channels));
+    hash = mix(hash, my.settings.transform.decode.exif_orientation);
+    hash = mix(hash, static_cast<std::uint64_t>(my.settings.layout));
+    std::string path;
+    for (const FileList* list : {&my.files, &my.targets}) {
+        for (std::int64_t i = 0; i < list->size(); ++i) {
+            list->path(i, path);
+            struct stat status {};
+            (void)::stat(path.c_str(), &status);  // a vanished file counts as empty
+            hash = mix(hash, std::hash<std::string>()(path));
+            hash = mix(hash, static_cast<std::uint64_t>(status.st_size));
+            hash = mix(hash, static_cast<std::uint64_t>(status.st_mtim.tv_sec));
+            hash = mix(hash, static_cast<std::uint64_t>(status.st_mtim.tv_nsec));
+        }
+    }
+    for (std::int64_t row : my.rows) hash = mix(hash, static_cast<std::uint64_t>(row));
+    return fmt::format("images {} {} {:016x}", my.settings.root.string(), size(), hash);
 }
 
 std::string ImageFolder::name_of(std::int64_t index) const {
-    const Impl& my = *impl_;
     std::string path;
-    my.files.path(my.settings.layout == FolderLayout::table
-                      ? my.rows[static_cast<std::size_t>(index)]
-                      : index,
-                  path);
+    impl_->files.path(impl_->file_of(index), path);
     return path;
 }
 

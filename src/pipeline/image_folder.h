@@ -32,7 +32,7 @@ struct ImageFolderSettings {
     FileListSettings listing;
 };
 
-class ImageFolder final : public SampleSource {
+class ImageFolder final : public CacheableSource {
   public:
     // Lists the files. Throws UserError when there are none or they do not fit the layout.
     explicit ImageFolder(ImageFolderSettings settings);
@@ -44,6 +44,12 @@ class ImageFolder final : public SampleSource {
     void write(const SampleDraw& draw, Scratch& scratch, std::span<std::byte* const> places,
                SampleCost& cost) const override;
     [[nodiscard]] std::string name_of(std::int64_t index) const override;
+    // Caches whole decoded images; crops, flips and colours stay random.
+    void prepare(std::int64_t index, Scratch& scratch, std::vector<std::byte>& prepared,
+                 SampleCost& cost) const override;
+    void finish(const SampleDraw& draw, std::span<const std::byte> prepared, Scratch& scratch,
+                std::span<std::byte* const> places, SampleCost& cost) const override;
+    [[nodiscard]] std::string identity() const override;
 
     [[nodiscard]] const std::vector<std::string>& classes() const;  // by label
     [[nodiscard]] bool listing_unsettled() const;  // files came or went while they were listed

@@ -57,6 +57,8 @@ struct ImageStage::Impl {
     explicit Impl(const ImageTransform& settings)
         : transform(settings), decoder(settings.decode), scale(normalisation(settings)) {}
 
+    void emit(const Decoded& decoded, const Region& wanted, const ImagePlan& plan, std::byte* place,
+              SampleCost& cost);
     void write_rows(std::byte* place);
     void write_picture(const ImagePlan& plan, std::byte* place);
     void store_row(const float* const* row, int y, std::byte* place) const;
@@ -67,33 +69,81 @@ ImageStage::ImageStage(const ImageTransform& transform) : impl_(std::make_unique
 }
 ImageStage::~ImageStage() = default;
 
+namespace {
+
+Region needed(const ImagePlan& plan, Interpolation interpolation) {
+    ResizeAxis::Range x = plan.across.needs(interpolation), y = plan.down.needs(interpolation);
+    return {x.first, y.first, x.last - x.first, y.last - y.first};
+}
+
+// How large so many pixels come out: more than that need not be decoded.
+int resized(const ResizeAxis& axis, int pixels) {
+    return static_cast<int>(std::ceil(static_cast<double>(pixels) * axis.full / axis.length));
+}
+
+}  // namespace
+
 ImageSize ImageStage::write(Bytes file, const SampleDraw& draw, std::byte* place,
                             SampleCost& cost) {
     Impl& my = *impl_;
-    const ImageTransform& transform = my.transform;
     std::int64_t start = now_ns();
     ImageSize size = my.decoder.open(file);
-    ImagePlan plan = plan_image(transform, size, draw);
-    ResizeAxis::Range x = plan.across.needs(transform.interpolation);
-    ResizeAxis::Range y = plan.down.needs(transform.interpolation);
-    Region wanted{x.first, y.first, x.last - x.first, y.last - y.first};
-    // How large the wanted part would come out: more pixels than that need not be decoded.
-    auto target = [](const ResizeAxis& axis, int pixels) {
-        return static_cast<int>(std::ceil(static_cast<double>(pixels) * axis.full / axis.length));
-    };
+    ImagePlan plan = plan_image(my.transform, size, draw);
+    Region wanted = needed(plan, my.transform.interpolation);
     const Decoded& decoded = my.decoder.decode(
-        wanted, {target(plan.across, wanted.width), target(plan.down, wanted.height)});
-    std::int64_t middle = now_ns();
-    my.resampler.prepare(decoded, wanted, plan.across, plan.down, transform.interpolation);
+        wanted, {resized(plan.across, wanted.width), resized(plan.down, wanted.height)});
+    cost.decode_ns += now_ns() - start;
+    my.emit(decoded, wanted, plan, place, cost);
+    return size;
+}
+
+void ImageStage::prepare(Bytes file, std::vector<std::byte>& prepared, SampleCost& cost) {
+    Impl& my = *impl_;
+    std::int64_t start = now_ns();
+    ImageSize size = my.decoder.open(file);
+    const ImageView& view = my.decoder.decode({0, 0, size.width, size.height}, size).view;
+    std::size_t row = static_cast<std::size_t>(size.width) * view.channels, at = prepared.size();
+    prepared.resize(at + sizeof size + row * size.height);
+    std::memcpy(prepared.data() + at, &size, sizeof size);
+    at += sizeof size;
+    for (int y = 0; y < size.height; ++y, at += row)
+        std::memcpy(prepared.data() + at, view.row(y), row);
+    cost.decode_ns += now_ns() - start;
+}
+
+ImageSize ImageStage::write_prepared(std::span<const std::byte>& prepared, const SampleDraw& draw,
+                                     std::byte* place, SampleCost& cost) {
+    Impl& my = *impl_;
+    ImageSize size;
+    int channels = my.transform.decode.channels;
+    if (prepared.size() < sizeof size) throw BadImage("a cached image is cut off");
+    std::memcpy(&size, prepared.data(), sizeof size);
+    check_image_size(size.width, size.height);
+    std::size_t stride = static_cast<std::size_t>(size.width) * channels;
+    if ((prepared.size() - sizeof size) / stride < static_cast<std::size_t>(size.height))
+        throw BadImage("a cached image is cut off");
+    Region all{0, 0, size.width, size.height};
+    const auto* pixels = reinterpret_cast<const std::uint8_t*>(prepared.data() + sizeof size);
+    Decoded decoded{{pixels, size, channels, stride},
+                    0,
+                    0,
+                    static_cast<double>(size.width),
+                    static_cast<double>(size.height)};
+    prepared = prepared.subspan(sizeof size + stride * size.height);
+    my.emit(decoded, all, plan_image(my.transform, size, draw), place, cost);
+    return size;
+}
+
+void ImageStage::Impl::emit(const Decoded& decoded, const Region& wanted, const ImagePlan& plan,
+                            std::byte* place, SampleCost& cost) {
+    std::int64_t start = now_ns();
+    resampler.prepare(decoded, wanted, plan.across, plan.down, transform.interpolation);
     bool whole = plan.place == Region{0, 0, transform.width, transform.height};
     if (whole && !plan.has_jitter)
-        my.write_rows(place);
+        write_rows(place);
     else
-        my.write_picture(plan, place);
-    std::int64_t end = now_ns();
-    cost.decode_ns += middle - start;
-    cost.transform_ns += end - middle;
-    return size;
+        write_picture(plan, place);
+    cost.transform_ns += now_ns() - start;
 }
 
 // Row by row into the batch. Float planes need no detour when a row ends where the kernels end;

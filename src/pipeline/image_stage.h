@@ -5,6 +5,8 @@
 #pragma once
 
 #include <memory>
+#include <span>
+#include <vector>
 
 #include "pipeline/transform.h"
 
@@ -18,6 +20,12 @@ class ImageStage {
     // Writes the image where `place` points: transform.field().bytes() bytes. The same draw and
     // size give the same crop, flips and colours. Throws BadImage.
     ImageSize write(Bytes file, const SampleDraw& draw, std::byte* place, SampleCost& cost);
+
+    // The same in two steps, for a cache between them: the whole image, not yet cropped or scaled,
+    // is appended to `prepared`, and write_prepared() takes it from there and moves on behind it.
+    void prepare(Bytes file, std::vector<std::byte>& prepared, SampleCost& cost);
+    ImageSize write_prepared(std::span<const std::byte>& prepared, const SampleDraw& draw,
+                             std::byte* place, SampleCost& cost);
 
   private:
     struct Impl;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the file of one sample whole, into memory that is kept from sample to sample.
+// Reads the file of one sample, whole or a part of it, into memory that is kept from sample to
+// sample.
 #pragma once
 
 #include <string>
@@ -9,8 +10,12 @@
 
 namespace saturate {
 
-// Adds the time and bytes to `cost`. Throws BadSample: gone, unreadable, no file, over 1 GiB.
+// Adds the time and bytes to `cost`. Throws BadSample: gone, unreadable, no file, over 1 GiB; and
+// BusySample where another try may help. A file that became shorter gives what is left of it.
 [[nodiscard]] Bytes read_sample_file(const std::string& path, Buffer<std::uint8_t>& memory,
+                                     SampleCost& cost);
+[[nodiscard]] Bytes read_sample_part(const std::string& path, std::uint64_t offset,
+                                     std::uint64_t size, Buffer<std::uint8_t>& memory,
                                      SampleCost& cost);
 
 }  // namespace saturate

@@ -7,35 +7,27 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "pipeline/random.h"
 
 namespace saturate {
 
 namespace {
 
-// SplitMix64 started from all that a draw is made of.
+// A stream of numbers from all that a draw is made of.
 class DrawRandom {
   public:
-    explicit DrawRandom(const SampleDraw& draw) {
-        state_ = mix(draw.seed + 0x9E3779B97F4A7C15);
-        state_ = mix(state_ ^ static_cast<std::uint64_t>(draw.epoch));
-        state_ = mix(state_ ^ static_cast<std::uint64_t>(draw.index));
-    }
-    double uniform() {  // [0, 1)
-        state_ += 0x9E3779B97F4A7C15;
-        return static_cast<double>(mix(state_) >> 11) * 0x1p-53;
-    }
+    explicit DrawRandom(const SampleDraw& draw)
+        : key_(mix(mix(draw.seed, static_cast<std::uint64_t>(draw.epoch)),
+                   static_cast<std::uint64_t>(draw.index))) {}
+    double uniform() { return unit(mix(key_, ++count_)); }  // [0, 1)
     double between(double low, double high) { return low + (high - low) * uniform(); }
     int below(int limit) {  // 0 to limit - 1
-        return std::min(limit - 1, static_cast<int>(uniform() * limit));
+        return static_cast<int>(saturate::below(mix(key_, ++count_), limit));
     }
 
   private:
-    static std::uint64_t mix(std::uint64_t value) {
-        value = (value ^ value >> 30) * 0xBF58476D1CE4E5B9;
-        value = (value ^ value >> 27) * 0x94D049BB133111EB;
-        return value ^ value >> 31;
-    }
-    std::uint64_t state_ = 0;
+    std::uint64_t key_;
+    std::uint64_t count_ = 0;
 };
 
 // torchvision's rule, also for images where no try fits.

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include <cstring>
+#include <fstream>
 
 #include "base/error.h"
 #include "pipeline/image_support.h"
@@ -56,11 +57,11 @@ std::string refusal(const ImageFolderSettings& settings) {
 
 TEST(ImageFolderTest, AFolderPerClassGivesImagesAndLabels) {
     TemporaryFolder root;
-    root.put("dog/b.png", flat_png(20));
-    root.put("dog/deeper/a.PNG", flat_png(30));
-    root.put("cat/z.png", flat_png(10));
-    root.put("cat/notes.txt", "not an image");
-    root.put("cat/.hidden.png", "being written");
+    root.file("dog/b.png", flat_png(20));
+    root.file("dog/deeper/a.PNG", flat_png(30));
+    root.file("cat/z.png", flat_png(10));
+    root.file("cat/notes.txt", "not an image");
+    root.file("cat/.hidden.png", "being written");
     ImageFolder folder({.root = root.path(), .transform = grey(8, 8)});
     EXPECT_EQ(folder.size(), 3);
     EXPECT_EQ(folder.classes(), (std::vector<std::string>{"cat", "dog"}));
@@ -79,8 +80,8 @@ TEST(ImageFolderTest, AFolderPerClassGivesImagesAndLabels) {
 TEST(ImageFolderTest, PairsGetTheSameCropAndFlip) {
     TemporaryFolder root;
     Picture picture = make_picture(40, 30, 1);
-    root.put("input/x/1.jpg", encode_png(picture.view()));  // told by content, not by name
-    root.put("target/x/1.png", encode_png(picture.view()));
+    root.file("input/x/1.jpg", encode_png(picture.view()));  // told by content, not by name
+    root.file("target/x/1.png", encode_png(picture.view()));
     ImageTransform transform = grey(8, 8);
     transform.fit = Fit::random_crop;
     transform.flip_horizontal = 0.5;
@@ -91,7 +92,7 @@ TEST(ImageFolderTest, PairsGetTheSameCropAndFlip) {
     EXPECT_EQ(written.image, written.second);
     EXPECT_EQ(folder.fields()[1].name, "target");
 
-    root.put("input/x/2.jpg", encode_png(picture.view()));
+    root.file("input/x/2.jpg", encode_png(picture.view()));
     EXPECT_EQ(refusal({.root = root.path(), .layout = FolderLayout::pairs, .transform = transform}),
               "error: " + root.path().string() + ": 1 of 2 inputs have no target, \"" +
                   root.path().string() +
@@ -100,8 +101,8 @@ TEST(ImageFolderTest, PairsGetTheSameCropAndFlip) {
 
 TEST(ImageFolderTest, PairsOfDifferentSizeAreBad) {
     TemporaryFolder root;
-    root.put("input/1.png", encode_png(make_picture(40, 30, 1).view()));
-    root.put("target/1.png", encode_png(make_picture(40, 31, 1).view()));
+    root.file("input/1.png", encode_png(make_picture(40, 30, 1).view()));
+    root.file("target/1.png", encode_png(make_picture(40, 31, 1).view()));
     ImageFolder folder(
         {.root = root.path(), .layout = FolderLayout::pairs, .transform = grey(8, 8)});
     try {
@@ -115,9 +116,9 @@ TEST(ImageFolderTest, PairsOfDifferentSizeAreBad) {
 
 TEST(ImageFolderTest, ATableGivesNumbersPerImage) {
     TemporaryFolder root;
-    root.put("images/a.png", flat_png(10));
-    root.put("images/b.png", flat_png(20));
-    root.put("labels.csv", "file,x,y\r\nimages/b.png,1.5,-2\r\nimages/a.png,0,4\r\n");
+    root.file("images/a.png", flat_png(10));
+    root.file("images/b.png", flat_png(20));
+    root.file("labels.csv", "file,x,y\r\nimages/b.png,1.5,-2\r\nimages/a.png,0,4\r\n");
     ImageFolder folder(
         {.root = root.path(), .layout = FolderLayout::table, .transform = grey(8, 8)});
     EXPECT_EQ(folder.size(), 2);
@@ -129,7 +130,7 @@ TEST(ImageFolderTest, ATableGivesNumbersPerImage) {
 
     std::string table = (root.path() / "labels.csv").string();
     auto said = [&](const char* text) {
-        root.put("labels.csv", text);
+        root.file("labels.csv", text);
         return refusal(
             {.root = root.path(), .layout = FolderLayout::table, .transform = grey(8, 8)});
     };
@@ -149,9 +150,9 @@ TEST(ImageFolderTest, ATableGivesNumbersPerImage) {
 
 TEST(ImageFolderTest, BrokenEmptyAndVanishedFilesAreBadSamples) {
     TemporaryFolder root;
-    root.put("c/0.png", flat_png(1).substr(0, 40));
-    root.put("c/1.png", "");
-    auto gone = root.put("c/2.png", flat_png(1));
+    root.file("c/0.png", flat_png(1).substr(0, 40));
+    root.file("c/1.png", "");
+    auto gone = root.file("c/2.png", flat_png(1));
     ImageFolder folder({.root = root.path(), .transform = grey(8, 8)});
     std::filesystem::remove(gone);
     const char* why[] = {"PNG ends early", "the file is empty",
@@ -177,16 +178,16 @@ TEST(ImageFolderTest, SaysWhatIsWrongWithAFolder) {
     EXPECT_EQ(refusal({.root = root.path()}),
               "error: " + path +
                   ": holds no images\n  expected: files that end in .jpg, .jpeg, .png, .webp");
-    root.put("a.png", flat_png(1));
+    root.file("a.png", flat_png(1));
     EXPECT_EQ(refusal({.root = root.path()}),
               "error: " + path + ": holds no folders\n  expected: one folder of images per class");
-    root.put("cat/b.png", flat_png(1));
+    root.file("cat/b.png", flat_png(1));
     EXPECT_EQ(refusal({.root = root.path()}),
               "error: " + path +
                   ": holds 1 images outside of class folders, \"a.png\" among them\n"
                   "  expected: one folder of images per class, and no images beside them");
     std::filesystem::remove(root.path() / "a.png");
-    root.put("dog/c.txt", "");
+    root.file("dog/c.txt", "");
     EXPECT_EQ(refusal({.root = root.path()}), "error: " + path +
                                                   ": the class \"dog\" holds no images\n"
                                                   "  expected: at least one image in each folder");
@@ -200,8 +201,8 @@ void age(const std::filesystem::path& folder, int seconds) {
 
 TEST(FileListTest, IsRememberedUntilAFolderChanges) {
     TemporaryFolder root, cache;
-    root.put("b/2.png", "x");
-    root.put("a/1.png", "x");
+    root.file("b/2.png", "x");
+    root.file("a/1.png", "x");
     age(root.path() / "a", 1);
     age(root.path() / "b", 2);
     age(root.path(), 3);
@@ -219,7 +220,7 @@ TEST(FileListTest, IsRememberedUntilAFolderChanges) {
     ASSERT_EQ(first.size(), 2);
     EXPECT_TRUE(paths(first)[0].ends_with("/a/1.png"));
 
-    root.put("b/3.png", "x");
+    root.file("b/3.png", "x");
     FileList third = list_files(root.path(), settings);
     EXPECT_FALSE(third.from_cache());
     EXPECT_EQ(third.size(), 3);
@@ -230,8 +231,8 @@ TEST(FileListTest, IsRememberedUntilAFolderChanges) {
 
 TEST(FileListTest, ABrokenMemoryIsMadeAgain) {
     TemporaryFolder root, cache;
-    root.put("a/1.png", "x");
-    root.put("a/2.png", "x");
+    root.file("a/1.png", "x");
+    root.file("a/2.png", "x");
     age(root.path() / "a", 1);
     age(root.path(), 2);
     FileListSettings settings{.cache_folder = cache.path()};
@@ -248,7 +249,7 @@ TEST(FileListTest, ABrokenMemoryIsMadeAgain) {
 
 TEST(FileListTest, ALinkBackToAParentIsNotFollowed) {
     TemporaryFolder root;
-    root.put("a/1.png", "x");
+    root.file("a/1.png", "x");
     std::filesystem::create_directory_symlink(root.path(), root.path() / "a" / "loop");
     std::filesystem::create_symlink(root.path() / "a" / "1.png", root.path() / "a" / "2.png");
     std::filesystem::create_symlink("nowhere", root.path() / "a" / "3.png");
@@ -258,7 +259,8 @@ TEST(FileListTest, ALinkBackToAParentIsNotFollowed) {
 TEST(FileListTest, OrderIsThatOfTheNamesForAnyNumberOfThreads) {
     TemporaryFolder root;
     for (int i = 0; i < 60; ++i)
-        root.put("d" + std::to_string(i * 7 % 11) + "/" + std::to_string(i * 37 % 60) + ".png", "");
+        root.file("d" + std::to_string(i * 7 % 11) + "/" + std::to_string(i * 37 % 60) + ".png",
+                  "");
     auto paths = [&](int threads) {
         FileListSettings settings;
         settings.threads = threads;

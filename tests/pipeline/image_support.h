@@ -4,15 +4,13 @@
 #pragma once
 
 #include <cmath>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <string>
 #include <vector>
 
 #include "base/file.h"
 #include "pipeline/image_decode.h"
 #include "pipeline/image_write.h"
+#include "support/run.h"
 
 namespace saturate {
 
@@ -66,29 +64,5 @@ inline Picture decode_whole(const std::string& file, DecodeSettings settings) {
     }
     return picture;
 }
-
-// A folder that is gone when the test ends.
-class TemporaryFolder {
-  public:
-    TemporaryFolder() {
-        std::string name = (std::filesystem::temp_directory_path() / "saturate-XXXXXX").string();
-        if (!::mkdtemp(name.data())) std::abort();
-        path_ = name;
-    }
-    TemporaryFolder(const TemporaryFolder&) = delete;
-    ~TemporaryFolder() { std::filesystem::remove_all(path_); }
-    [[nodiscard]] const std::filesystem::path& path() const { return path_; }
-
-    // Writes a file below the folder, with the folders it needs.
-    std::filesystem::path put(const std::string& name, std::string_view content) const {
-        std::filesystem::path path = path_ / name;
-        std::filesystem::create_directories(path.parent_path());
-        std::ofstream(path, std::ios::binary) << content;
-        return path;
-    }
-
-  private:
-    std::filesystem::path path_;
-};
 
 }  // namespace saturate
