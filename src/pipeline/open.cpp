@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "pipeline/array_source.h"
 #include "pipeline/image_folder.h"
+#include "pipeline/tar_shards.h"
 #include "pipeline/window.h"
 
 namespace saturate {
@@ -133,6 +134,30 @@ OpenedData open_image_parts(const Settings& settings, const fs::path& root) {
     return out;
 }
 
+std::shared_ptr<const SampleSource> open_shards(const Settings& settings, const fs::path& folder,
+                                                Purpose purpose) {
+    return std::make_shared<TarShards>(
+        TarShardSettings{.shards = shards_in(folder),
+                         .transform = transform_for(settings, FolderLayout::classes, purpose)});
+}
+
+// Shards lie in the folder itself, or in the folders of its parts.
+OpenedData open_shard_parts(const Settings& settings, const fs::path& root,
+                            const fs::path& training) {
+    OpenedData out{.training = nullptr, .validation = nullptr, .what = "images in tar shards"};
+    if (training == root) {
+        out.training = all_but_each_tenth(open_shards(settings, root, Purpose::training));
+        out.validation = each_tenth(open_shards(settings, root, Purpose::validation));
+        if (out.validation->size() == 0) out.validation = nullptr;
+        return out;
+    }
+    out.training = open_shards(settings, training, Purpose::training);
+    fs::path validation = folder_of(root, {"val", "valid", "validation", "test"});
+    if (!validation.empty())
+        out.validation = open_shards(settings, validation, Purpose::validation);
+    return out;
+}
+
 OpenedData open_windows(const Settings& settings, const fs::path& path) {
     bool is_cnn = settings.word(Setting::job) == "window_cnn";
     WindowSettings windows{.channel = is_cnn};
@@ -190,6 +215,9 @@ OpenedData open_data(const Settings& settings) {
     std::string job = settings.word(Setting::job), ending = lower(path.extension().string());
     bool wants_windows = job == "sequence" || job == "window_cnn";
     if (fs::is_directory(path)) {
+        fs::path training = folder_of(path, {"train", "training"});
+        if (training.empty()) training = path;
+        if (has_ending(training, ".tar")) return open_shard_parts(settings, path, training);
         if (!has_ending(path, ".npy")) return open_image_parts(settings, path);
         return open_array_parts(path);
     }

@@ -47,6 +47,28 @@ TEST(OpenTest, ATableBecomesWindowsOfTheLengthThatIsSet) {
     EXPECT_EQ(cnn.training->fields()[0].shape, (std::vector<std::int64_t>{1, 24, 2}));
 }
 
+TEST(OpenTest, AFolderOfShardsIsRead) {
+    TemporaryFolder folder, packed;
+    for (int i = 0; i < 10; ++i) {
+        image(folder.path() / fmt::format("{}.png", i));
+        folder.file(fmt::format("{}.cls", i), "1");
+    }
+    fs::create_directory(packed.path() / "train");
+    for (const char* shard : {"a.tar", "train/b.tar"}) {
+        std::string path = (packed.path() / shard).string();
+        ASSERT_EQ(
+            run({"tar", "--sort=name", "-C", folder.path().string(), "-cf", path, "."}).status, 0);
+    }
+    OpenedData parts = open(packed.path(), "image_size: 32\n");
+    EXPECT_EQ(parts.what, "images in tar shards");
+    EXPECT_EQ(parts.training->size(), 10);
+    EXPECT_EQ(parts.training->fields().size(), 2u);
+    EXPECT_EQ(parts.validation, nullptr);
+    OpenedData whole = open(packed.path() / "train", "image_size: 32\n");
+    EXPECT_EQ(whole.training->size(), 9);
+    EXPECT_EQ(whole.validation->size(), 1);
+}
+
 TEST(OpenTest, ImagesInClassesKeepEveryTenthForValidation) {
     TemporaryFolder folder;
     for (int i = 0; i < 20; ++i)
