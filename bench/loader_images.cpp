@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+// Images through the loader, and what bounds it: decoding and resampling in threads without any
+// pipeline around it. Built and run by bench/loader; prints one line of JSON.
+//
+//   bench_loader_images photos|greys FOLDER loader WORKERS SECONDS
+//   bench_loader_images photos|greys FOLDER tar WORKERS SECONDS      the same from tar shards
+//   bench_loader_images photos|greys FOLDER bare THREADS SECONDS     no loader
+//   bench_loader_images photos|greys FOLDER exact THREADS SECONDS    no loader, JPEGs decoded whole
+//   bench_loader_images photos|greys FOLDER decode THREADS SECONDS   no loader, one pixel of result
+#include <fmt/format.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <ctime>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "pipeline/image_folder.h"
+#include "pipeline/loader.h"
+#include "pipeline/tar_shards.h"
+
+using namespace saturate;
+
+namespace {
+
+std::int64_t cpu_ns() {
+    timespec time{};
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+    return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+}
+
+struct Rate {
+    double per_second = 0;
+    double first_seconds = 0;
+    double cpu_us = 0;  // of all threads, per image
+};
+
+ImageTransform photos() {
+    ImageTransform transform;
+    transform.fit = Fit::random_resized_crop;
+    transform.flip_horizontal = 0.5;
+    transform.mean = {0.485f, 0.456f, 0.406f};
+    transform.deviation = {0.229f, 0.224f, 0.225f};
+    return transform;
+}
+
+ImageTransform greys() {
+    ImageTransform transform;
+    transform.width = transform.height = 128;
+    transform.decode.channels = 1;
+    transform.mean = {0.5f};
+    transform.deviation = {0.25f};
+    return transform;
+}
+
+// Batches for about so many seconds, the first fifth not counted.
+Rate run_loader(std::shared_ptr<const SampleSource> source, std::int64_t batch_size, int workers,
+                double seconds, std::int64_t begun_ns) {
+    NullRecorder recorder;
+    LoaderSettings settings;
+    settings.batch_size = batch_size;
+    settings.workers = workers;
+    Loader loader(std::move(source), settings, recorder);
+    volatile unsigned char sink = 0;
+    std::int64_t start_ns = now_ns(), counted_ns = 0, counted_cpu_ns = 0, samples = 0;
+    Rate rate;
+    while (true) {
+        std::optional<Batch> batch = loader.next();
+        if (!batch) continue;
+        sink = static_cast<unsigned char>(batch->fields[0].data[0]);
+        std::int64_t now = now_ns();
+        if (rate.first_seconds == 0) rate.first_seconds = static_cast<double>(now - begun_ns) / 1e9;
+        if (counted_ns > 0) samples += batch->size;
+        double passed = static_cast<double>(now - start_ns) / 1e9;
+        if (counted_ns == 0 && passed > seconds / 5) {
+            counted_ns = now;
+            counted_cpu_ns = cpu_ns();
+        }
+        if (passed > seconds && samples > 0) {
+            rate.per_second =
+                static_cast<double>(samples) * 1e9 / static_cast<double>(now - counted_ns);
+            rate.cpu_us = static_cast<double>(cpu_ns() - counted_cpu_ns) / 1000 /
+                          static_cast<double>(samples);
+            (void)sink;
+            return rate;
+        }
+    }
+}
+
+// The bound: threads that write random images into a ring of batches, with nobody to wait for.
+Rate run_bare(const SampleSource& source, std::int64_t batch_size, int threads, double seconds) {
+    std::size_t slots = static_cast<std::size_t>(batch_size) * 4;
+    std::vector<std::vector<std::byte>> memory;
+    for (const FieldSpec& field : source.fields()) memory.emplace_back(field.bytes() * slots);
+    std::atomic<std::int64_t> next = 0;
+    std::int64_t start_cpu_ns = cpu_ns(), start_ns = now_ns();
+    std::int64_t end_ns = start_ns + static_cast<std::int64_t>(seconds * 1e9);
+    std::vector<std::jthread> pool;
+    for (int i = 0; i < threads; ++i) {
+        pool.emplace_back([&] {
+            std::unique_ptr<Scratch> scratch = source.make_scratch();
+            SampleCost cost;
+            std::vector<std::byte*> places(memory.size());
+            while (now_ns() < end_ns) {
+                std::int64_t number = next.fetch_add(1);
+                for (std::size_t f = 0; f < places.size(); ++f)
+                    places[f] = memory[f].data() + source.fields()[f].bytes() *
+                                                       (static_cast<std::size_t>(number) % slots);
+                // A stride prime to any size in use: all images, in no order of their names.
+                source.write({1, 0, number * 7919 % source.size()}, *scratch, places, cost);
+            }
+        });
+    }
+    pool.clear();
+    double written = static_cast<double>(next);
+    return {.per_second = written * 1e9 / static_cast<double>(now_ns() - start_ns),
+            .cpu_us = static_cast<double>(cpu_ns() - start_cpu_ns) / 1000 / written};
+}
+
+Rate run(const std::vector<std::string>& words) {
+    std::int64_t begun_ns = now_ns();
+    bool colour = words[1] == "photos";
+    const std::string& how = words[3];
+    int workers = std::atoi(words[4].c_str());
+    double seconds = std::atof(words[5].c_str());
+    ImageTransform transform = colour ? photos() : greys();
+    std::int64_t batch_size = colour ? 64 : 128;
+    if (how == "exact") transform.decode.jpeg = JpegDecode::full;
+    if (how == "decode") transform.width = transform.height = 1;
+    if (how == "decode") transform.decode.jpeg = JpegDecode::region;
+    if (how == "tar") {
+        auto shards = std::make_shared<TarShards>(
+            TarShardSettings{.shards = shards_in(words[2]), .transform = transform});
+        return run_loader(shards, batch_size, workers, seconds, begun_ns);
+    }
+    auto source = std::make_shared<ImageFolder>(
+        ImageFolderSettings{.root = words[2], .transform = transform});
+    if (how == "loader") return run_loader(source, batch_size, workers, seconds, begun_ns);
+    return run_bare(*source, batch_size, workers, seconds);
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+    std::vector<std::string> words(arguments, arguments + count);
+    if (count != 6) {
+        fmt::print(stderr, "usage: {} photos|greys FOLDER loader|tar|bare|exact|decode N SECONDS\n",
+                   words[0]);
+        return 2;
+    }
+    try {
+        Rate rate = run(words);
+        rusage used{};
+        getrusage(RUSAGE_SELF, &used);
+        fmt::print(
+            "{{\"rate\":{:.1f},\"first_seconds\":{:.4f},\"cpu_us\":{:.2f},\"memory_bytes\":{}}}\n",
+            rate.per_second, rate.first_seconds, rate.cpu_us, used.ru_maxrss * 1024);
+        return 0;
+    } catch (const std::exception& error) {
+        fmt::print(stderr, "{}\n", error.what());
+        return 3;
+    }
+}

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What works A and B share: their images, and the environments of their peers.
+
+Each peer that is not PyTorch has a virtual environment of its own below the cache; one that cannot be
+installed is said so in the table and does not end the benchmark.
+"""
+import os
+import pathlib
+import subprocess
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+PEERS = {"dali": ["nvidia-dali-cuda120", "numpy"], "spdl": ["spdl-io", "spdl-core", "numpy"], "tfdata": ["tensorflow-cpu"],
+         "webdataset": ["webdataset"]}
+
+
+def pinned(name):
+    lines = (ROOT / "tools/pypi.txt").read_text().splitlines()
+    return next(line for line in lines if line.startswith(name + "=="))
+
+
+def make_images(setting):
+    folder = setting.cache / "images"
+    if not folder.exists():
+        part = folder.with_name(folder.name + ".part")
+        subprocess.run([setting.python, setting.works / "make_images.py", part], check=True)
+        part.rename(folder)
+    return folder
+
+
+def make_shards(setting):
+    """The same images as tar shards, for peers that read those."""
+    for work in "AB":
+        shards, images = setting.cache / "shards" / work, setting.cache / "images" / work / "train"
+        if shards.exists():
+            continue
+        part = shards.with_name(shards.name + ".part")
+        subprocess.run([setting.python, setting.works / "make_shards.py", images, part], check=True)
+        part.rename(shards)
+
+
+def python_of(setting, name):
+    """The Python of a peer, or why there is none."""
+    folder = setting.cache / f"peer-{pinned(PEERS[name][0]).replace('==', '-')}"
+    if not folder.exists():
+        part = folder.with_name(folder.name + ".part")
+        subprocess.run(["python3", "-m", "venv", "--clear", part], check=True)
+        done = subprocess.run([part / "bin/python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
+                               "--no-cache-dir", *map(pinned, PEERS[name])], stderr=subprocess.PIPE, text=True)
+        if done.returncode != 0:
+            return None, f"cannot be installed: {(done.stderr.strip().splitlines() or ['no reason given'])[-1]}"
+        os.rename(part, folder)
+    return folder / "bin/python", None
+
+
+def peers(setting, work):
+    """Contenders of a work, the same for A and B but for their name."""
+    images, shards = setting.cache / "images" / work / "train", setting.cache / "shards" / work
+    here, seconds = setting.works, setting.seconds
+    torch_site = subprocess.run([setting.python, "-c", "import torch; print(torch.__path__[0])"], check=True, text=True,
+                                stdout=subprocess.PIPE).stdout.strip()
+    torch = [setting.python, here / "peer_images_torch.py", work, images, seconds]
+    out = [(f"PyTorch DataLoader, {kind}, {workers} workers", [*torch, kind, workers])
+           for kind in ("PIL", "torchvision.io") for workers in ((2,) if setting.quick else (1, 2, 3))]
+    for name, kinds in {"dali": ["fused", "separate"], "spdl": ["ffmpeg"], "tfdata": ["crop", "antialias"]}.items():
+        python, why = python_of(setting, name)
+        for kind in kinds if work == "A" else kinds[:1]:
+            label = f"{ {'dali': 'NVIDIA DALI, CPU', 'spdl': 'SPDL', 'tfdata': 'tf.data'}[name]}, {kind}"
+            out.append((label, [python, here / f"peer_images_{name}.py", work, images, seconds, kind] if python
+                        else ["bash", "-c", f"echo {why!r} >&2; exit 1"]))
+    python, why = python_of(setting, "webdataset")
+    site = pathlib.Path(torch_site).parent
+    out.append(("WebDataset, torchvision.io, 2 workers",
+                ["env", f"PYTHONPATH={site}", python, here / "peer_images_webdataset.py", work, shards, seconds] if python
+                else ["bash", "-c", f"echo {why!r} >&2; exit 1"]))
+    return out

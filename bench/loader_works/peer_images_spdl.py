@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A peer of works A and B: peer_images_spdl.py A|B FOLDER SECONDS ffmpeg (threads and its own decoder)"""
+import math
+import pathlib
+import random
+import sys
+import time
+
+STARTED = time.monotonic()
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+import numpy
+import spdl.io
+from spdl.pipeline import PipelineBuilder
+
+from common import time_batches
+
+work, folder, seconds = sys.argv[1], sys.argv[2], float(sys.argv[3])
+BATCH = 64 if work == "A" else 128
+paths = sorted(str(path) for path in pathlib.Path(folder).glob("*/*"))
+MEAN = numpy.array([0.485, 0.456, 0.406], numpy.float32).reshape(1, 3, 1, 1) * 255
+DEVIATION = numpy.array([0.229, 0.224, 0.225], numpy.float32).reshape(1, 3, 1, 1) * 255
+
+
+def random_crop(width, height):
+    for _ in range(10):
+        area = width * height * random.uniform(0.08, 1)
+        shape = math.exp(random.uniform(math.log(3 / 4), math.log(4 / 3)))
+        w, h = round(math.sqrt(area * shape)), round(math.sqrt(area / shape))
+        if 0 < w <= width and 0 < h <= height:
+            return random.randint(0, width - w), random.randint(0, height - h), w, h
+    side = min(width, height)
+    return (width - side) // 2, (height - side) // 2, side, side
+
+
+def decode(path):
+    packets = spdl.io.demux_image(path)
+    if work == "B":
+        return spdl.io.decode_packets(packets, filter_desc="format=pix_fmts=gray")
+    x, y, w, h = random_crop(packets.codec.width, packets.codec.height)
+    flip = ",hflip" if random.random() < 0.5 else ""
+    return spdl.io.decode_packets(
+        packets, filter_desc=f"crop={w}:{h}:{x}:{y}:exact=1,scale=224:224:flags=bilinear{flip},format=pix_fmts=rgb24")
+
+
+def collate(frames):
+    images = spdl.io.to_numpy(spdl.io.convert_frames(frames))
+    if work == "B":
+        return (images.reshape(-1, 1, 128, 128).astype(numpy.float32) - 127.5) / 63.75
+    planes = numpy.ascontiguousarray(images.transpose(0, 3, 1, 2)).astype(numpy.float32)
+    return (planes - MEAN) / DEVIATION
+
+
+def forever():
+    epoch = 0
+    while True:
+        order = list(paths)
+        random.Random(epoch).shuffle(order)
+        epoch += 1
+        pipeline = (PipelineBuilder().add_source(order).pipe(decode, concurrency=2).aggregate(BATCH, drop_last=True)
+                    .pipe(collate, concurrency=1).add_sink(3).build(num_threads=2))
+        with pipeline.auto_stop():
+            yield from pipeline.get_iterator()
+
+
+time_batches(forever(), seconds, len, STARTED)
