@@ -11,6 +11,30 @@ namespace {
 constexpr Option kJson{
     .name = "--json", .value = "", .help = "one JSON object on stdout (docs/json.md)"};
 
+// What tune and optimize --benchmark share.
+std::vector<Option> tuning_options(std::vector<Option> own) {
+    own.insert(own.end(),
+               {{.name = "--device",
+                 .value = "DEVICE",
+                 .help = "auto, cpu, cuda, cuda:N or sim:GPU (default: auto)"},
+                {.name = "--budget", .value = "TIME", .help = "90s, 10m or 1h (default: 5m)"},
+                {.name = "--min", .value = "N", .help = "smallest batch size to try"},
+                {.name = "--max", .value = "N", .help = "largest batch size to try"},
+                {.name = "--step", .value = "N", .help = "batch sizes are multiples (default: 8)"},
+                {.name = "--target-util",
+                 .value = "PERCENT",
+                 .help = "the smallest batch that keeps the device so busy"},
+                {.name = "--memory-share",
+                 .value = "SHARE",
+                 .help = "of the device's memory that may be used (default: 0.9)"},
+                {.name = "--effective-batch",
+                 .value = "N",
+                 .help = "keep so many samples per optimizer step, by accumulation"},
+                {.name = "--fresh", .value = "", .help = "measure again what was measured before"},
+                {.name = "--quiet", .value = "", .help = "no progress lines"}});
+    return own;
+}
+
 // A function, not a global: nothing runs before main.
 std::vector<Verb> make_verbs() {
     return {
@@ -62,9 +86,30 @@ std::vector<Verb> make_verbs() {
                      kJson}},
         {.name = "tune",
          .summary = "find the best settings by measuring, and prove it",
-         .usage = "tune --config FILE",
-         .options = {},
-         .planned = true},
+         .usage = "tune (--config FILE | --set KEY=VALUE... -- COMMAND...) [--device DEVICE] "
+                  "[--budget TIME] [--level LEVEL] [-o DIR] [--json]",
+         .options = tuning_options({{.name = "--config",
+                                     .value = "FILE",
+                                     .help = "the job and its settings, as train takes them"},
+                                    {.name = "--set",
+                                     .value = "KEY=VALUE",
+                                     .help = "where a placeholder of the command starts",
+                                     .repeats = true},
+                                    {.name = "--output",
+                                     .value = "DIR",
+                                     .help = "a new folder for trials and proof (default: "
+                                             "runs/tune-<time>)",
+                                     .short_name = "-o"},
+                                    {.name = "--level",
+                                     .value = "LEVEL",
+                                     .help = "how far a change may go (default: training)",
+                                     .choices = "safe|numerics|training|model"},
+                                    kJson}),
+         .takes_command = true,
+         .details = "  saturate tune --set batch_size=32 -- python train.py --bs {batch_size}\n"
+                    "  Each trial is a process of its own; out of memory, a crash or a hang is an "
+                    "outcome. Ctrl-C keeps the best so\n"
+                    "  far, status 130. Status 1: nothing tried is faster.\n"},
         {.name = "train",
          .summary = "train natively, with all of this built in",
          .usage = "train --config FILE",

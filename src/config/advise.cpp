@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "config/advise.h"
 
+#include <fmt/format.h>
+
+#include "base/text.h"
 #include "config/rules.h"
 
 namespace saturate {
@@ -21,6 +24,41 @@ Advice advise(const Document& document, const Settings& settings, const Target& 
     advise_clipping(advisor);
     advise_intervals(advisor);
     warn_of_contradictions(advisor);
+    return advisor.take();
+}
+
+Advice advise_values(const Document& document, const Settings& settings,
+                     const std::vector<FoundValue>& values) {
+    Target target;
+    Advisor advisor(document, settings, target, Level::model);
+    std::size_t changes = 0;
+    for (const FoundValue& found : values) {
+        Because because{found.reason, found.effect};
+        const Value* there = settings.get(found.setting);
+        bool is_equal = there && lower(there->text) == lower(found.value);
+        switch (info_of(found.setting).kind) {
+            case Kind::flag:
+            case Kind::compile:
+                advisor.want(found.setting, found.value == "true", because);
+                break;
+            case Kind::precision:
+                advisor.want_precision(found.value == "bf16"   ? Precision::bf16
+                                       : found.value == "fp16" ? Precision::fp16
+                                                               : Precision::fp32,
+                                       because);
+                break;
+            case Kind::word:
+                advisor.want_word(found.setting, found.value, because);
+                break;
+            default:
+                if (auto number = parse_number(found.value))
+                    advisor.want(found.setting, *number, because);
+        }
+        if (advisor.changes() == changes && !is_equal)
+            advisor.note(fmt::format("{} {}: this kind of file has no key for it",
+                                     info_of(found.setting).name, found.value));
+        changes = advisor.changes();
+    }
     return advisor.take();
 }
 

@@ -49,4 +49,18 @@ struct Advice {
 [[nodiscard]] Advice advise(const Document& document, const Settings& settings,
                             const Target& target, Level level);
 
+// A value that was found elsewhere, by measuring: canonical name, and value as `train --set` takes
+// it.
+struct FoundValue {
+    Setting setting;
+    std::string value;
+    std::string reason;
+    std::string effect;  // what was measured
+};
+
+// The changes that write these values in the words of the file's dialect. What it has no word for
+// becomes a note.
+[[nodiscard]] Advice advise_values(const Document& document, const Settings& settings,
+                                   const std::vector<FoundValue>& values);
+
 }  // namespace saturate

@@ -262,6 +262,14 @@ void Advisor::want(Setting setting, double wanted, const Because& because) {
     if (advice_.changes.size() > before) numbers_[setting] = wanted;
 }
 
+void Advisor::want_word(Setting setting, const std::string& wanted, const Because& because) {
+    const Value* value = settings.get(setting);
+    const Alias* alias = settings.dialect().alias_of(setting);
+    if (!alias || (value && value->left_alone) || (value && lower(value->text) == wanted)) return;
+    if (!value && !may_add(setting)) return;
+    propose(setting, value, *alias, word(wanted, value && value->quoted), because);
+}
+
 void Advisor::want_precision(Precision wanted, const Because& because) {
     const Dialect& dialect = settings.dialect();
     bool any_there = settings.get(precision) != nullptr;

@@ -34,6 +34,7 @@ class Advisor {
     void want(Setting setting, bool value, const Because& because);
     void want(Setting setting, double value, const Because& because);
     void want_precision(Precision precision, const Because& because);
+    void want_word(Setting setting, const std::string& value, const Because& because);
     void remove(const Value& value, const Because& because);
 
     void warn(const Value& value, std::string what, std::string fix);
@@ -44,6 +45,7 @@ class Advisor {
     [[nodiscard]] std::optional<bool> flag(Setting setting) const;
     [[nodiscard]] bool may_add(Setting setting) const;
 
+    [[nodiscard]] std::size_t changes() const { return advice_.changes.size(); }
     [[nodiscard]] Advice take();
 
   private:

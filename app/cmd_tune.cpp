@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+// tune: the measured search alone, for a configuration of `train` or for any command.
+#include <fmt/format.h>
+
+#include <ctime>
+#include <filesystem>
+
+#include "arguments.h"
+#include "base/error.h"
+#include "base/text.h"
+#include "commands.h"
+#include "config/settings.h"
+#include "cuda/nvml.h"
+#include "exit_code.h"
+#include "probe/machine.h"
+#include "report/tuning_text.h"
+#include "tune.h"
+#include "tuning/facts.h"
+
+namespace saturate {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+// "90", "90s", "10m", "1h".
+double seconds_of(const std::string& text) {
+    double factor = 1;
+    std::string_view number = text;
+    if (text.ends_with("s") || text.ends_with("m") || text.ends_with("h")) {
+        factor = text.back() == 'h' ? 3600 : text.back() == 'm' ? 60 : 1;
+        number.remove_suffix(1);
+    }
+    auto value = parse_number(number);
+    if (!value || *value <= 0 || *value * factor > 7 * 86400) {
+        throw UserError({.found = fmt::format("--budget is {}", saturate::quoted(text)),
+                         .expected = "a time up to 7 days",
+                         .fix = "--budget 10m"});
+    }
+    return *value * factor;
+}
+
+std::string folder_name() {
+    std::time_t now = std::time(nullptr);
+    std::tm local = {};
+    ::localtime_r(&now, &local);
+    char text[32] = {};
+    std::strftime(text, sizeof text, "%Y%m%d-%H%M%S", &local);
+    return fmt::format("runs/tune-{}", text);
+}
+
+std::optional<GpuFacts> gpu_of(const std::string& device) {
+    if (device == "cpu") return std::nullopt;
+    if (device.starts_with("sim:")) {
+        auto match = match_gpu(device.substr(4), std::nullopt, std::nullopt);
+        if (!match) {
+            throw UserError(
+                {.found = fmt::format("--device is {}", saturate::quoted(device)),
+                 .expected = "sim: and a GPU of the table (saturate optimize --gpu lists them)"});
+        }
+        return match->facts;
+    }
+    GpuSurvey survey = survey_nvml();
+    if (!survey.driver || survey.driver->gpus.empty()) return std::nullopt;
+    const GpuIdentity& gpu = survey.driver->gpus[0];
+    auto match = match_gpu(gpu.name, gpu.capability, gpu.memory_total_bytes);
+    return match ? std::optional(match->facts) : std::nullopt;
+}
+
+Level level_of(const Arguments& arguments) {
+    std::string name = arguments.text("--level").value_or("training");
+    for (Level level : {Level::safe, Level::numerics, Level::model}) {
+        if (level_name(level) == name) return level;
+    }
+    return Level::training;
+}
+
+BatchLimits batch_limits(const Arguments& arguments) {
+    BatchLimits limits;
+    constexpr long kMost = 10'000'000;
+    limits.min = arguments.whole("--min", 1, kMost).value_or(limits.min);
+    limits.max = arguments.whole("--max", 1, kMost).value_or(limits.max);
+    limits.step = arguments.whole("--step", 1, kMost).value_or(limits.step);
+    if (limits.min > limits.max) {
+        throw UserError(
+            {.found = fmt::format("--min is {} and --max is {}", limits.min, limits.max),
+             .expected = "--min not above --max"});
+    }
+    limits.memory_share = arguments.number("--memory-share", 0.05, 1).value_or(limits.memory_share);
+    limits.target_busy_percent = arguments.number("--target-util", 1, 100);
+    limits.effective_batch = arguments.whole("--effective-batch", 1, kMost);
+    return limits;
+}
+
+Assignment start_values(const Arguments& arguments) {
+    Assignment start;
+    for (const std::string& text : arguments.all("--set")) {
+        std::size_t equals = text.find('=');
+        std::string key = text.substr(0, equals);
+        if (equals == std::string::npos || key.empty()) {
+            throw UserError({.found = fmt::format("--set is {}", saturate::quoted(text)),
+                             .expected = "KEY=VALUE",
+                             .fix = "--set batch_size=32"});
+        }
+        start[key] = text.substr(equals + 1);
+    }
+    return start;
+}
+
+// Every {name} of the command needs a value to start from.
+void check_placeholders(const std::vector<std::string>& command, const Assignment& start) {
+    bool any = false;
+    for (const std::string& word : command) {
+        for (std::size_t at = word.find('{'); at != std::string::npos;
+             at = word.find('{', at + 1)) {
+            std::size_t end = word.find('}', at);
+            if (end == std::string::npos) break;
+            std::string name = word.substr(at + 1, end - at - 1);
+            if (!find_setting(name)) continue;
+            any = true;
+            if (start.contains(name)) continue;
+            throw UserError(
+                {.found = fmt::format("{{{}}} in the command has no value to start from", name),
+                 .expected = "one --set for each placeholder",
+                 .fix = fmt::format("--set {}=32", name)});
+        }
+    }
+    if (!any) {
+        throw UserError(
+            {.found = "the command has no placeholder",
+             .expected = "a setting in braces where its value goes",
+             .fix = "saturate tune --set batch_size=32 -- python train.py --bs {batch_size}"});
+    }
+}
+
+}  // namespace
+
+TuneRequest tune_request(const Arguments& arguments) {
+    TuneRequest request;
+    request.device = arguments.text("--device").value_or("auto");
+    request.budget_seconds = seconds_of(arguments.text("--budget").value_or("5m"));
+    request.batch = batch_limits(arguments);
+    request.fresh = arguments.has("--fresh");
+    request.quiet = arguments.has("--quiet");
+    request.command = arguments.command;
+    auto config = arguments.text("--config");
+    if (config.has_value() == !request.command.empty()) {
+        throw UserError(
+            Problem{.found = config ? "a configuration and a command" : "nothing to tune",
+                    .expected = "--config FILE, or -- COMMAND with {placeholders}"});
+    }
+    std::optional<GpuFacts> gpu = gpu_of(request.device);
+    if (request.device == "auto") request.device = gpu ? "cuda" : "cpu";
+    Level level = level_of(arguments);
+    if (config) {
+        request.config = *config;
+        Document document = Document::read(*config);
+        Settings settings = Settings::read(document);
+        request.start = values_in_force(settings);
+        request.facts = tuning_facts(settings, probe_cpu(), probe_memory(), gpu, level);
+    } else {
+        request.start = start_values(arguments);
+        check_placeholders(request.command, request.start);
+        request.facts = {.cores = probe_cpu().cores_usable,
+                         .on_cpu = !gpu,
+                         .can_compile = false,
+                         .level = level};
+    }
+    return request;
+}
+
+int cmd_tune(const Arguments& arguments) {
+    TuneRequest request = tune_request(arguments);
+    request.folder = arguments.text("--output").value_or(folder_name());
+    TuneAnswer answer = tune(request);
+    if (arguments.has("--json")) {
+        Json out = Json::object(
+            {{"schema", 1}, {"folder", request.folder.string()}, {"device", request.device}});
+        for (const auto& [key, value] : to_json(answer).members()) out.set(key, value);
+        fmt::print("{}\n", out.pretty());
+    } else {
+        fmt::print("\n{}", search_text(answer.search, request.start));
+        if (answer.proof) fmt::print("\n{}", proof_text(*answer.proof));
+        if (answer.search.best.empty()) {
+            fmt::print("Nothing tried is faster than what is there.\n");
+        } else {
+            std::string settings;
+            for (const auto& [key, value] : answer.search.best)
+                settings += fmt::format(" --set {}={}", key, value);
+            fmt::print("Settings:{}\nTrials, proof.json and tune.json are in {}\n", settings,
+                       request.folder.string());
+        }
+    }
+    if (answer.interrupted) return kInterrupted;
+    return answer.search.best.empty() ? kAnswerIsNo : kDone;
+}
+
+}  // namespace saturate

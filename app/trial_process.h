@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// One trial as a child process: started in a group of its own, watched through the run record that
+// it writes, ended when its rate is known, its time is up or it hangs. Whatever happens to it is
+// an outcome.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "tuning/trial.h"
+
+namespace saturate {
+
+struct TrialProcess {
+    std::vector<std::string> command;
+    std::filesystem::path run_folder;  // the run record it writes; not there yet
+    std::filesystem::path log;         // its stdout and stderr
+    double seconds = 10;               // of measured steps
+    double start_seconds_max = 300;    // until its first step (compiling takes its time)
+    double silence_seconds_max = 120;  // without a step: it hangs
+    std::int64_t steps = 0;            // the command ends by itself: wait for it; 0: by rate
+    std::function<bool()> is_stopped;  // Ctrl-C of the search
+};
+
+[[nodiscard]] TrialResult run_trial_process(const TrialProcess& trial);
+
+// What the end of a process means: by its status and by what it said.
+[[nodiscard]] TrialOutcome outcome_of(int status, std::string_view log);
+// The line of a log that says why: the last with "error" in it, else the last that is not empty.
+[[nodiscard]] std::string reason_in(std::string_view log);
+
+}  // namespace saturate

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/tuning_text.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "base/text.h"
+#include "report/table.h"
+
+namespace saturate {
+
+namespace {
+
+std::string change_text(const Assignment& change) {
+    std::string out;
+    for (const auto& [key, value] : change)
+        out += fmt::format("{}{}={}", out.empty() ? "" : " ", key, value);
+    return out.empty() ? "-" : out;
+}
+
+std::string percent_text(double ratio) { return fmt::format("{:+.0f} %", 100 * (ratio - 1)); }
+
+std::string measured_text(const Rate& rate) {
+    return fmt::format("{} samples/s (n={}, {}..{})", rate_text(rate.median), rate.n,
+                       rate_text(rate.low), rate_text(rate.high));
+}
+
+std::string outcome_text(const Tried& tried) {
+    if (!tried.rate || tried.outcome != TrialOutcome::ok)
+        return std::string(outcome_name(tried.outcome));
+    return measured_text(*tried.rate);
+}
+
+}  // namespace
+
+std::string rate_text(double value) {
+    if (value < 100) return fmt::format("{:.1f}", value);
+    std::string digits = fmt::format("{:.0f}", value);
+    for (int at = static_cast<int>(digits.size()) - 3; at > 0; at -= 3)
+        digits.insert(static_cast<std::size_t>(at), ",");
+    return digits;
+}
+
+std::string trial_line(int number, const Tried& tried) {
+    bool is_change = !tried.change.empty();
+    std::string what = is_change ? change_text(tried.change) : tried.cause;
+    std::string line =
+        fmt::format("{:>3}  {}  {}", number, pad_right(what, 34), outcome_text(tried));
+    if (tried.outcome != TrialOutcome::ok && !tried.message.empty()) line += ": " + tried.message;
+    if (is_change && tried.rate && tried.outcome == TrialOutcome::ok)
+        line += fmt::format("  {}", percent_text(tried.ratio));
+    if (is_change && tried.cause != "batch size") line += tried.kept ? ", kept" : ", not kept";
+    if (tried.from_cache) line += " (measured before)";
+    return line;
+}
+
+std::string batch_text(const BatchAnswer& answer) {
+    TextTable table({"batch size", "memory", "samples/s", "outcome"});
+    for (const BatchProbe& probe : answer.probes) {
+        table.add({std::to_string(probe.size),
+                   probe.memory_bytes ? bytes_text(*probe.memory_bytes) : "-",
+                   probe.rate ? rate_text(probe.rate->median) : "-",
+                   probe.rate ? "pass" : std::string(outcome_name(probe.outcome))});
+    }
+    std::string out = table.text();
+    if (answer.memory) {
+        out += fmt::format("  memory = {} + {} per sample (largest error {:.1f} %)\n",
+                           bytes_text(static_cast<std::uint64_t>(answer.memory->at_zero)),
+                           bytes_text(static_cast<std::uint64_t>(answer.memory->per_unit)),
+                           100 * answer.memory->error);
+    }
+    if (answer.time) {
+        out += fmt::format(
+            "  step time = {:.2f} ms + {:.4f} ms per sample (largest error {:.1f} %)\n",
+            1e3 * answer.time->at_zero, 1e3 * answer.time->per_unit, 100 * answer.time->error);
+    }
+    return out + "  " + answer.why + "\n";
+}
+
+std::string search_text(const SearchAnswer& answer, const Assignment& start) {
+    std::string out;
+    if (answer.upper_bound && answer.baseline) {
+        double share = 100 * (*answer.upper_bound / answer.baseline->median - 1);
+        out +=
+            fmt::format("Without the loader: {} samples/s. {}\n", rate_text(*answer.upper_bound),
+                        share >= 3 ? fmt::format("Faster loading can give {:.0f} % at most.", share)
+                                   : std::string("The loader is not the brake."));
+    }
+    TextTable table({"setting", "before", "after", "effect measured", "why"});
+    bool any = false;
+    for (const Tried& tried : answer.trials) {
+        if (!tried.kept || tried.change.empty()) continue;
+        any = true;
+        bool is_first = true;
+        for (const auto& [key, value] : tried.change) {
+            auto old = start.find(key);
+            table.add({key, old == start.end() ? "-" : old->second, value,
+                       is_first ? percent_text(tried.ratio) : "", is_first ? tried.reason : ""});
+            is_first = false;
+        }
+    }
+    if (any) out += "\n" + table.text();
+    if (answer.batch) out += "\nBatch size\n" + batch_text(*answer.batch);
+    std::string rejected;
+    for (const Tried& tried : answer.trials) {
+        if (tried.kept || tried.change.empty() || tried.cause == "batch size") continue;
+        rejected += fmt::format(
+            "  {}: {}\n", change_text(tried.change),
+            tried.outcome == TrialOutcome::ok
+                ? fmt::format("{}, within the noise or slower", percent_text(tried.ratio))
+                : std::string(outcome_name(tried.outcome)));
+    }
+    if (!rejected.empty()) out += "\nTried and not kept\n" + rejected;
+    for (const std::string& note : answer.notes) out += "Note: " + note + "\n";
+    return out + fmt::format("Ended: {}\n", answer.ended);
+}
+
+std::string proof_text(const Proof& proof) {
+    auto side = [](const Measured& m) {
+        return fmt::format("{} (n={}, {}..{})", rate_text(m.median), m.n, rate_text(m.low),
+                           rate_text(m.high));
+    };
+    if (proof.pairs.empty()) return "Proof: no pair of runs ended well\n";
+    std::string out = fmt::format("Before  {} {}\nAfter   {} {}\n", side(proof.before), proof.unit,
+                                  side(proof.after), proof.unit);
+    bool known = std::isfinite(proof.interval_high);
+    out +=
+        fmt::format("Verdict {}: {:.2f} times{}\n", verdict_name(proof.verdict), proof.ratio,
+                    known ? fmt::format(" [{:.2f}, {:.2f}], 99 % interval of {} interleaved pairs",
+                                        proof.interval_low, proof.interval_high, proof.pairs.size())
+                          : std::string(", one pair only"));
+    if (!proof.loss_guard.empty()) out += "Loss    " + proof.loss_guard + "\n";
+    if (!proof.complete) out += "The proof is not complete: a run failed or it was stopped.\n";
+    return out;
+}
+
+}  // namespace saturate

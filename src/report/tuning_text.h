@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a search found, for a terminal: a line per trial while it runs, then the tables.
+#pragma once
+
+#include <string>
+
+#include "tuning/proof.h"
+#include "tuning/search.h"
+
+namespace saturate {
+
+// "  7  num_workers=4                1,204 samples/s (n=8, 1,190..1,221)  +63 %  kept"
+[[nodiscard]] std::string trial_line(int number, const Tried& tried);
+// One row per size: memory, rate, pass or out of memory; then the fitted lines and the answer.
+[[nodiscard]] std::string batch_text(const BatchAnswer& answer);
+// Bound, what was kept with its measured effect, what was not, and why it ended.
+[[nodiscard]] std::string search_text(const SearchAnswer& answer, const Assignment& start);
+// "412 samples/s (n=5, 404..419) -> 1,204 (n=5, 1,190..1,221): 2.92 times [2.85, 2.99], faster"
+[[nodiscard]] std::string proof_text(const Proof& proof);
+[[nodiscard]] std::string rate_text(double samples_per_second);
+
+}  // namespace saturate

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "telemetry/step_tail.h"
+
+#include <fstream>
+
+#include "base/error.h"
+#include "telemetry/record_json.h"
+
+namespace saturate {
+
+namespace {
+constexpr std::size_t kMostBytes = 4u << 20;  // per call: some 20,000 steps
+}
+
+std::vector<StepRecord> StepTail::next() {
+    std::ifstream file(folder_ / "steps.jsonl", std::ios::binary);
+    if (!file || !file.seekg(read_bytes_)) return {};
+    std::string text(kMostBytes, '\0');
+    file.read(text.data(), static_cast<std::streamsize>(text.size()));
+    text.resize(static_cast<std::size_t>(file.gcount()));
+    std::vector<StepRecord> steps;
+    std::size_t at = 0;
+    for (std::size_t end; (end = text.find('\n', at)) != std::string::npos; at = end + 1) {
+        try {
+            auto step = step_of(Json::parse(std::string_view(text).substr(at, end - at), ""), 0);
+            if (step) steps.push_back(*step);
+        } catch (const UserError&) {
+        }
+    }
+    // A line longer than the buffer is none of ours; without this it would be read for ever.
+    if (at == 0 && text.size() == kMostBytes) at = kMostBytes;
+    read_bytes_ += static_cast<std::streamoff>(at);
+    return steps;
+}
+
+}  // namespace saturate

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tuning/facts.h"
+
+#include <fmt/format.h>
+
+namespace saturate {
+
+Assignment values_in_force(const Settings& settings) {
+    Assignment out;
+    for (const SettingInfo& info : schema()) {
+        const Value* value = settings.get(info.id);
+        if (!value || value->left_alone) continue;
+        std::string name(info.name);
+        if (info.id == Setting::precision) {
+            auto wish = settings.precision();
+            if (!wish) continue;
+            out[name] = !wish->on    ? "none"
+                        : wish->type ? std::string(precision_name(*wish->type))
+                                     : "true";
+        } else if (value->flag) {
+            out[name] = *value->flag ? "true" : "false";
+        } else if (!value->numbers.empty()) {
+            out[name] = fmt::format("{}", value->numbers[0]);
+        } else {
+            out[name] = value->text;
+        }
+    }
+    return out;
+}
+
+TuningFacts tuning_facts(const Settings& settings, const CpuFacts& cpu, const MemoryFacts& memory,
+                         const std::optional<GpuFacts>& gpu, Level level) {
+    TuningFacts facts{.cores = cpu.cores_usable, .on_cpu = !gpu, .level = level};
+    if (gpu) {
+        facts.has_bf16 = gpu->best_precision == Precision::bf16;
+        facts.has_fp16 = gpu->best_precision == Precision::fp16;
+        facts.has_tf32 = facts.has_bf16;  // both came with capability 8.0
+    } else {
+        facts.has_bf16 = cpu.has("avx512_bf16") || cpu.has("amx_bf16");
+    }
+    std::string job = settings.word(Setting::job);
+    facts.has_images = job != "sequence";
+    facts.memory_available_bytes = memory.available_bytes.value_or(0);
+    if (auto size = settings.number(Setting::dataset_size))
+        facts.dataset_size = static_cast<std::int64_t>(*size);
+    return facts;
+}
+
+}  // namespace saturate
