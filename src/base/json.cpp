@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -76,6 +77,14 @@ Json& Json::add(Json value) {
 }
 
 void append_json_string(std::string& out, std::string_view text) {
+    // Nearly all strings are plain: no quote, no escape, no byte outside ASCII. The rest is left to
+    // the library, which also mends broken UTF-8.
+    bool is_plain = std::ranges::all_of(
+        text, [](char c) { return c >= ' ' && c < 0x7f && c != '"' && c != '\\'; });
+    if (is_plain) {
+        out.append("\"").append(text).append("\"");
+        return;
+    }
     out += nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
