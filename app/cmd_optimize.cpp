@@ -16,6 +16,8 @@
 #include "exit_code.h"
 #include "probe/machine.h"
 #include "report/table.h"
+#include "report/tuning_text.h"
+#include "tune.h"
 
 namespace saturate {
 
@@ -233,6 +235,59 @@ std::string apply_changes(const Document& document, Advice& advice) {
     return apply_edits(document, edits);
 }
 
+// What the search measures, so that no estimate stands beside a measurement.
+bool is_measured(Setting setting) {
+    using enum Setting;
+    constexpr Setting kMeasured[] = {batch_size,
+                                     learning_rate,
+                                     gradient_accumulation_steps,
+                                     num_workers,
+                                     prefetch_factor,
+                                     cache,
+                                     precision,
+                                     tf32,
+                                     channels_last,
+                                     compile,
+                                     compile_mode,
+                                     fused_optimizer};
+    return std::ranges::find(kMeasured, setting) != std::end(kMeasured);
+}
+
+std::vector<FoundValue> found_values(const SearchAnswer& search) {
+    std::vector<FoundValue> out;
+    for (const auto& [key, value] : search.best) {
+        const SettingInfo* info = find_setting(key);
+        if (!info) continue;
+        FoundValue found{.setting = info->id, .value = value, .reason = "found by measuring"};
+        for (const Tried& tried : search.trials) {
+            auto changed = tried.change.find(key);
+            if (!tried.kept || changed == tried.change.end() || changed->second != value) continue;
+            found.reason =
+                fmt::format("{}, measured {:+.0f} %", tried.reason, 100 * (tried.ratio - 1));
+            found.effect = fmt::format("{} samples/s measured", rate_text(tried.rate->median));
+        }
+        if (info->id == Setting::batch_size && search.batch) found.reason = search.batch->why;
+        if (info->id == Setting::learning_rate) found.reason = "follows the batch size";
+        out.push_back(found);
+    }
+    return out;
+}
+
+// The search's answer in the words of the file, and of the estimates what cannot be measured in a
+// short run.
+Advice benchmarked(const Document& document, const Settings& settings, Advice estimate,
+                   const TuneAnswer& answer) {
+    Advice out = advise_values(document, settings, found_values(answer.search));
+    for (Change& change : estimate.changes) {
+        if (is_measured(change.setting)) continue;
+        change.effect += change.effect.empty() ? "not measured" : "; not measured";
+        out.changes.push_back(std::move(change));
+    }
+    out.warnings = std::move(estimate.warnings);
+    for (const std::string& note : answer.search.notes) out.notes.push_back(note);
+    return out;
+}
+
 }  // namespace
 
 int cmd_optimize(const Arguments& arguments) {
@@ -242,6 +297,18 @@ int cmd_optimize(const Arguments& arguments) {
     Aim aim = choose_target(arguments);
     Settings settings = Settings::read(document);
     Advice advice = advise(document, settings, aim.target, level_of(arguments));
+    std::optional<TuneAnswer> measured;
+    if (arguments.has("--benchmark")) {
+        TuneRequest request = tune_request(arguments);
+        request.folder = tune_folder();
+        measured = tune(request);
+        if (!arguments.has("--json")) {
+            fmt::print("{}\n", search_text(measured->search, request.start));
+            if (measured->proof) fmt::print("{}\n", proof_text(*measured->proof));
+            fmt::print("Trials and proof are in {}\n\n", request.folder.string());
+        }
+        advice = benchmarked(document, settings, std::move(advice), *measured);
+    }
     std::string text = apply_changes(document, advice);
 
     // Without a change only an output that was asked for is written.
@@ -256,10 +323,14 @@ int cmd_optimize(const Arguments& arguments) {
     if (writes) write_file_whole(output, text);
 
     if (arguments.has("--json")) {
-        fmt::print(
-            "{}\n",
-            as_json(document, settings, aim, advice, writes ? output.string() : "").pretty());
-        return kDone;
+        Json out = as_json(document, settings, aim, advice, writes ? output.string() : "");
+        if (measured) {
+            for (const auto& [key, value] : to_json(*measured).members()) {
+                if (key != "notes") out.set(key, value);
+            }
+        }
+        fmt::print("{}\n", out.pretty());
+        return measured && measured->interrupted ? kInterrupted : kDone;
     }
     fmt::print("{}", as_text(document, settings, aim, advice));
     if (writes) {
@@ -270,7 +341,7 @@ int cmd_optimize(const Arguments& arguments) {
     } else {
         fmt::print("{}; nothing written (--dry-run)\n", counted);
     }
-    return kDone;
+    return measured && measured->interrupted ? kInterrupted : kDone;
 }
 
 }  // namespace saturate

@@ -40,15 +40,6 @@ double seconds_of(const std::string& text) {
     return *value * factor;
 }
 
-std::string folder_name() {
-    std::time_t now = std::time(nullptr);
-    std::tm local = {};
-    ::localtime_r(&now, &local);
-    char text[32] = {};
-    std::strftime(text, sizeof text, "%Y%m%d-%H%M%S", &local);
-    return fmt::format("runs/tune-{}", text);
-}
-
 std::optional<GpuFacts> gpu_of(const std::string& device) {
     if (device == "cpu") return std::nullopt;
     if (device.starts_with("sim:")) {
@@ -135,6 +126,15 @@ void check_placeholders(const std::vector<std::string>& command, const Assignmen
 
 }  // namespace
 
+std::filesystem::path tune_folder() {
+    std::time_t now = std::time(nullptr);
+    std::tm local = {};
+    ::localtime_r(&now, &local);
+    char text[32] = {};
+    std::strftime(text, sizeof text, "%Y%m%d-%H%M%S", &local);
+    return fmt::format("runs/tune-{}", text);
+}
+
 TuneRequest tune_request(const Arguments& arguments) {
     TuneRequest request;
     request.device = arguments.text("--device").value_or("auto");
@@ -171,7 +171,7 @@ TuneRequest tune_request(const Arguments& arguments) {
 
 int cmd_tune(const Arguments& arguments) {
     TuneRequest request = tune_request(arguments);
-    request.folder = arguments.text("--output").value_or(folder_name());
+    request.folder = arguments.text("--output").value_or(tune_folder().string());
     TuneAnswer answer = tune(request);
     if (arguments.has("--json")) {
         Json out = Json::object(

@@ -39,6 +39,9 @@ class Arguments;
 // Settings, limits and facts out of a command line of tune or optimize; the folder is still empty.
 [[nodiscard]] TuneRequest tune_request(const Arguments& arguments);
 
+// runs/tune-<time>
+[[nodiscard]] std::filesystem::path tune_folder();
+
 // Throws UserError: another search works on the device, no trial ran, or the budget is too small.
 [[nodiscard]] TuneAnswer tune(const TuneRequest& request);
 
