@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// Trials of shell scripts that write run records as a job would: what becomes of each end.
+#include "trial_process.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+
+#include "support/run.h"
+
+namespace saturate {
+namespace {
+
+class TrialProcessTest : public testing::Test {
+  protected:
+    // The script finds its run folder in $RUN; `step N` writes steps of 10 ms and 32 samples.
+    TrialResult tried(const std::string& script, double seconds = 5) {
+        std::string head =
+            "RUN=" + (folder_.path() / "run").string() +
+            "; mkdir -p $RUN; echo '{\"schema\":1,\"kind\":\"train\"}' > $RUN/run.json\n"
+            "steps() { i=0; while [ $i -lt $1 ]; do echo "
+            "\"{\\\"step\\\":$i,\\\"t_ns\\\":$((i * 10000000)),\\\"duration_ns\\\":10000000,"
+            "\\\"samples\\\":32}\"; i=$((i + 1)); done >> $RUN/steps.jsonl; }\n";
+        TrialProcess trial{.command = {"/bin/sh", "-c", head + script},
+                           .run_folder = folder_.path() / "run",
+                           .log = folder_.path() / "log",
+                           .seconds = seconds,
+                           .start_seconds_max = 0.5,
+                           .silence_seconds_max = 0.5};
+        trial.is_stopped = [this] { return stopped_; };
+        return run_trial_process(trial);
+    }
+    TemporaryFolder folder_;
+    bool stopped_ = false;
+};
+
+TEST_F(TrialProcessTest, AJobThatEndsByItselfHasARate) {
+    TrialResult result = tried("steps 100");
+    EXPECT_EQ(result.outcome, TrialOutcome::ok) << result.message;
+    ASSERT_TRUE(result.ok());
+    EXPECT_NEAR(result.samples_per_second->median, 3200, 1);
+}
+
+TEST_F(TrialProcessTest, AJobWhoseRateIsKnownIsEnded) {
+    TrialResult result = tried("steps 400; exec sleep 60");
+    EXPECT_EQ(result.outcome, TrialOutcome::ok) << result.message;
+    EXPECT_LT(result.seconds, 30);
+}
+
+TEST_F(TrialProcessTest, AJobThatDoesNotListenIsKilledWithItsChildren) {
+    TrialResult result = tried("steps 1; trap '' INT; sleep 60 & sleep 60");
+    EXPECT_EQ(result.outcome, TrialOutcome::hang);
+    EXPECT_EQ(result.message, "no step for 0 s");
+}
+
+TEST_F(TrialProcessTest, AJobThatNeverStartsHangs) {
+    TrialResult result = tried("exec sleep 60");
+    EXPECT_EQ(result.outcome, TrialOutcome::hang);
+}
+
+TEST_F(TrialProcessTest, RunningOutOfMemoryIsAnOutcome) {
+    TrialResult result = tried(
+        "echo 'torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB' >&2; exit 1");
+    EXPECT_EQ(result.outcome, TrialOutcome::out_of_memory);
+    EXPECT_EQ(result.message,
+              "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB");
+}
+
+TEST_F(TrialProcessTest, AJobThatShrankItsBatchRanOutOfMemory) {
+    TrialResult result = tried(
+        "echo '{\"event\":\"out_of_memory\",\"t_ns\":1,\"text\":\"x\"}' > "
+        "$RUN/events.jsonl; steps 100");
+    EXPECT_EQ(result.outcome, TrialOutcome::out_of_memory);
+}
+
+TEST_F(TrialProcessTest, BeingKilledIsOutOfHostMemory) {
+    EXPECT_EQ(tried("kill -9 $$").outcome, TrialOutcome::out_of_host_memory);
+}
+
+TEST_F(TrialProcessTest, ALossThatIsNoNumberIsAnOutcome) {
+    TrialResult result = tried(
+        "echo '{\"event\":\"nonfinite_loss\",\"t_ns\":1,\"text\":\"x\"}' > "
+        "$RUN/events.jsonl; steps 100");
+    EXPECT_EQ(result.outcome, TrialOutcome::nonfinite);
+}
+
+TEST_F(TrialProcessTest, AnErrorIsQuotedFromTheLog) {
+    TrialResult result = tried("echo start; echo 'error: no such folder'; echo '  fix: x'; exit 2");
+    EXPECT_EQ(result.outcome, TrialOutcome::failed);
+    EXPECT_EQ(result.message, "error: no such folder");
+}
+
+TEST_F(TrialProcessTest, TooFewStepsAreNoMeasurement) {
+    TrialResult result = tried("steps 2");
+    EXPECT_EQ(result.outcome, TrialOutcome::failed);
+    EXPECT_EQ(result.message, "it ended after 2 steps: too few to measure");
+}
+
+TEST_F(TrialProcessTest, StopsWhenTheSearchIsStopped) {
+    stopped_ = true;
+    TrialResult result = tried("steps 10; exec sleep 60");
+    EXPECT_EQ(result.message, "stopped");
+    EXPECT_LT(result.seconds, 30);
+}
+
+}  // namespace
+}  // namespace saturate
