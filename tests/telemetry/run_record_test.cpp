@@ -8,6 +8,7 @@
 #include <cmath>
 #include <csignal>
 #include <fstream>
+#include <optional>
 #include <thread>
 
 #include "base/clock.h"
@@ -390,19 +391,31 @@ TEST(RecordWriterTest, WithoutFinishTheRecordIsThereButHasNoSummary) {
 }
 
 // A limit on the size of files stands for a full disk: the write fails the same way.
+class FullDisk {
+  public:
+    FullDisk() {
+        ::signal(SIGXFSZ, SIG_IGN);
+        ::getrlimit(RLIMIT_FSIZE, &before_);
+        rlimit tight = before_;
+        tight.rlim_cur = 1000;
+        ::setrlimit(RLIMIT_FSIZE, &tight);
+    }
+    ~FullDisk() { ::setrlimit(RLIMIT_FSIZE, &before_); }
+    FullDisk(const FullDisk&) = delete;
+    FullDisk& operator=(const FullDisk&) = delete;
+
+  private:
+    rlimit before_{};
+};
+
 TEST(RecordWriterTest, AFullDiskIsSaidAndWhatWasWaitingIsWrittenWhenThereIsRoomAgain) {
     TemporaryFolder folder;
-    ::signal(SIGXFSZ, SIG_IGN);
-    rlimit before{};
-    ::getrlimit(RLIMIT_FSIZE, &before);
     RecordWriter writer(folder.path() / "run", some_info());
-    rlimit tight = before;
-    tight.rlim_cur = 1000;
-    ::setrlimit(RLIMIT_FSIZE, &tight);
+    std::optional<FullDisk> disk(std::in_place);
     for (int i = 0; i < 100; ++i) writer.step({.step = i, .start_ns = i});
     writer.flush();
     EXPECT_EQ(writer.failure(), (folder.path() / "run/steps.jsonl").string() + ": File too large");
-    ::setrlimit(RLIMIT_FSIZE, &before);
+    disk.reset();
     writer.flush();
     EXPECT_EQ(writer.failure(), "");
     writer.finish({});
@@ -413,13 +426,8 @@ TEST(RecordWriterTest, AFullDiskIsSaidAndWhatWasWaitingIsWrittenWhenThereIsRoomA
 
 TEST(RecordWriterTest, ADiskThatStaysFullIsAnErrorAtTheEnd) {
     TemporaryFolder folder;
-    ::signal(SIGXFSZ, SIG_IGN);
-    rlimit before{};
-    ::getrlimit(RLIMIT_FSIZE, &before);
     RecordWriter writer(folder.path() / "run", some_info());
-    rlimit tight = before;
-    tight.rlim_cur = 1000;
-    ::setrlimit(RLIMIT_FSIZE, &tight);
+    std::optional<FullDisk> disk(std::in_place);
     for (int i = 0; i < 100; ++i) writer.step({.step = i, .start_ns = i});
     std::string said;
     try {
@@ -427,7 +435,7 @@ TEST(RecordWriterTest, ADiskThatStaysFullIsAnErrorAtTheEnd) {
     } catch (const MachineError& error) {
         said = error.what();
     }
-    ::setrlimit(RLIMIT_FSIZE, &before);
+    disk.reset();
     EXPECT_EQ(said, "error: the run record is not whole: " +
                         (folder.path() / "run/steps.jsonl").string() +
                         ": File too large\n  expected: room on the disk");
