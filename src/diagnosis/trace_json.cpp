@@ -56,13 +56,21 @@ bool wants_shapes(std::string_view name) {
            name.ends_with("convolution") || name.ends_with("conv2d");
 }
 
-error_code read_args(ondemand::object args, RawEvent& raw) {
-    for (auto field : args) {
+// Calls use(key, value) for each field until one fails.
+template <typename Use>
+error_code for_each_field(ondemand::object object, Use use) {
+    for (auto field : object) {
         ondemand::raw_json_string key;
         ondemand::value value;
         if (auto error = field.key().get(key)) return error;
         if (auto error = field.value().get(value)) return error;
-        std::string_view name = key_text(key);
+        if (auto error = use(key_text(key), value)) return error;
+    }
+    return SUCCESS;
+}
+
+error_code read_args(ondemand::object args, RawEvent& raw) {
+    return for_each_field(args, [&](std::string_view name, ondemand::value value) {
         error_code error = SUCCESS;
         if (name == "correlation") {
             error = token(value, raw.correlation);
@@ -86,21 +94,15 @@ error_code read_args(ondemand::object args, RawEvent& raw) {
             error = text(value, raw.label);
         } else if ((name == "Input Dims" || name == "Input type") && wants_shapes(raw.name)) {
             ondemand::array items;
-            if (value.get_array().get(items) != SUCCESS) continue;
+            if (value.get_array().get(items) != SUCCESS) return SUCCESS;
             error = items.raw_json().get(name == "Input Dims" ? raw.dims : raw.types);
         }
-        if (error) return error;
-    }
-    return SUCCESS;
+        return error;
+    });
 }
 
 error_code read_event(ondemand::object event, RawEvent& raw) {
-    for (auto field : event) {
-        ondemand::raw_json_string key;
-        ondemand::value value;
-        if (auto error = field.key().get(key)) return error;
-        if (auto error = field.value().get(value)) return error;
-        std::string_view name = key_text(key);
+    return for_each_field(event, [&](std::string_view name, ondemand::value value) {
         error_code error = SUCCESS;
         if (name == "ph") {
             std::string_view phase;
@@ -124,9 +126,8 @@ error_code read_event(ondemand::object event, RawEvent& raw) {
             ondemand::object args;
             if (value.get_object().get(args) == SUCCESS) error = read_args(args, raw);
         }
-        if (error) return error;
-    }
-    return SUCCESS;
+        return error;
+    });
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "diagnosis/sqlite.h"
+#include "diagnosis/trace_bytes.h"
 #include "diagnosis/trace_json.h"
 #include "diagnosis/trace_nsys.h"
 #include "diagnosis/trace_repair.h"
@@ -22,62 +23,10 @@
 namespace saturate {
 namespace {
 
-constexpr std::size_t kChunk = 1 << 20;          // parsed at once: stays in the cache
 constexpr std::size_t kLongestEvent = 64 << 20;  // a longer one is dropped
 constexpr std::size_t kLongestValue = 16 << 20;  // of a key beside the events
 
 constexpr std::string_view kHow = "saturate diagnose --how prints how to record one";
-
-// Bytes of the file from `begin`, with more on request.
-class Window {
-  public:
-    explicit Window(ByteStream& stream) : stream_(stream) { buffer_.resize(2 * kChunk); }
-
-    [[nodiscard]] std::string_view view() const { return {buffer_.data() + begin_, end_ - begin_}; }
-    char* data() { return buffer_.data() + begin_; }
-    void drop(std::size_t count) { begin_ += count; }
-
-    // Reads until at least `least` bytes are there or the file ends; false when nothing was added.
-    bool want(std::size_t least) {
-        if (ended_ || view().size() >= least) return false;
-        if (begin_ > 0) {
-            std::memmove(buffer_.data(), data(), end_ - begin_);
-            end_ -= begin_;
-            begin_ = 0;
-        }
-        if (buffer_.size() < least + EventParser::kPadding)
-            buffer_.resize(least + EventParser::kPadding);
-        std::size_t count = stream_.read(buffer_.data() + end_, least - end_);
-        ended_ = end_ + count < least;
-        end_ += count;
-        total_ += count;
-        return count > 0;
-    }
-    [[nodiscard]] bool ended() const { return ended_; }
-    [[nodiscard]] std::uint64_t total() const { return total_; }
-
-    // The next character that is not space; nothing at the end.
-    std::optional<char> peek() {
-        for (;;) {
-            std::string_view text = view();
-            std::size_t at = text.find_first_not_of(" \n\r\t");
-            if (at != std::string_view::npos) {
-                drop(at);
-                return text[at];
-            }
-            drop(text.size());
-            if (!want(kChunk)) return std::nullopt;
-        }
-    }
-
-  private:
-    ByteStream& stream_;
-    std::vector<char> buffer_;
-    std::size_t begin_ = 0;
-    std::size_t end_ = 0;
-    std::uint64_t total_ = 0;
-    bool ended_ = false;
-};
 
 class Reader {
   public:
@@ -129,7 +78,7 @@ class Reader {
 
     ByteStream& stream_;
     Trace trace_;
-    Window window_;
+    TraceBytes window_;
     TraceBuilder builder_;
     EventParser parser_;
     std::string scratch_;
