@@ -101,19 +101,23 @@ Example Context::example(std::size_t index, std::string text) const {
 }
 
 bool Context::add(Finding finding, const ReplayChange& change, std::int64_t exposed_ns,
-                  double likely_least) {
-    double likely = std::max(replay.gain(change), likely_least);
+                  bool always) {
+    double likely = replay.gain(change);
     double left = 1.0 - percent(exposed_ns) / 100.0;
     double bound = left > 0.01 ? 1.0 / left : 100.0;
     finding.gain = {1.0 + 0.6 * (likely - 1.0), likely, std::max(likely, bound)};
     if (finding.share_percent == 0) finding.share_percent = percent(exposed_ns);
     if (finding.ms_per_step == 0) finding.ms_per_step = ms_per_step(exposed_ns);
-    if (finding.gain.likely < 1.01) return false;
+    if (finding.gain.likely < 1.01 && !always) return false;
     if (replay.error_percent() > 5 && finding.confidence == Confidence::high)
         finding.confidence = Confidence::medium;
     changes.emplace_back(finding.id, change);
     findings.push_back(std::move(finding));
     return true;
+}
+
+void Context::add_waiting(Finding finding, const ReplayChange& change, std::int64_t exposed_ns) {
+    waiting.push_back({std::move(finding), change, exposed_ns});
 }
 
 void Context::add_part(Finding finding, std::string part_of) {

@@ -24,6 +24,13 @@ enum Inside : std::uint8_t {
     kInsideOp = 8,
 };
 
+// A finding that is not priced yet.
+struct WaitingFinding {
+    Finding finding;
+    ReplayChange change;
+    std::int64_t exposed_ns = 0;
+};
+
 struct Context {
     Context(const Timeline& timeline, const Replay& replay);
 
@@ -39,6 +46,7 @@ struct Context {
     std::vector<Finding> findings;
     std::vector<std::pair<std::string, ReplayChange>> changes;  // of the findings, by id
     Waits waits;
+    std::vector<WaitingFinding> waiting;
 
     [[nodiscard]] const Event& event(std::size_t index) const { return trace.events[index]; }
     [[nodiscard]] double percent(std::int64_t ns) const { return line.percent(ns); }
@@ -49,9 +57,11 @@ struct Context {
     [[nodiscard]] std::uint8_t launch_inside(std::size_t i) const;
     [[nodiscard]] Example example(std::size_t event, std::string text = "") const;
     // Fills gain from the replay of `change` and the bound of leaving out `exposed_ns` altogether.
-    // Below 1 % it is no finding. `likely_least` overrules a replay that says less.
+    // Below 1 % it is no finding, unless its share alone is worth saying.
     bool add(Finding finding, const ReplayChange& change, std::int64_t exposed_ns,
-             double likely_least = 1.0);
+             bool always = false);
+    // A finding whose calls wait for the GPU; settle_waits() adds it.
+    void add_waiting(Finding finding, const ReplayChange& change, std::int64_t exposed_ns);
     // Without a replay: part of another finding.
     void add_part(Finding finding, std::string part_of);
     [[nodiscard]] bool has(std::string_view id) const;
@@ -68,6 +78,7 @@ struct Context {
 // findings_*.cpp; in this order.
 void find_input(Context& context);
 void find_synchronisation(Context& context);
+void settle_waits(Context& context);  // waits.cpp: prices the findings of the two before
 void find_launch(Context& context);
 void find_communication(Context& context);
 void find_compute(Context& context);

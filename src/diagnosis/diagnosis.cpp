@@ -84,7 +84,7 @@ std::string verdict_of(const Diagnosis& diagnosis) {
     }
     if (shown.empty())
         return fmt::format(
-            "{}: the GPU is busy {:.1f} % of the time and nothing found would gain more than 3 %",
+            "{}: the GPU is busy {:.1f} % of the time and no drop-in change would gain 3 % or more",
             busy >= 80 ? "healthy" : "no single cause", busy);
     return fmt::format(
         "the GPU is busy {:.1f} % of the time; the dearest cause is {} ({:.0f} % of the window){}",
@@ -94,8 +94,8 @@ std::string verdict_of(const Diagnosis& diagnosis) {
 Diagnosis diagnose_timeline(const Timeline& line) {
     Replay replay(line);
     Context context(line, replay);
-    for (auto rule : {find_input, find_synchronisation, find_launch, find_communication,
-                      find_compute, find_pauses})
+    for (auto rule : {find_input, find_synchronisation, settle_waits, find_launch,
+                      find_communication, find_compute, find_pauses})
         rule(context);
     Diagnosis out;
     out.inputs = {line.trace->file};

@@ -44,43 +44,57 @@ void exposed_communication(Context& context) {
                    ? 0.5
                    : 1.0;
     };
-    double half = 1.0 / (1.0 - 0.5 * context.percent(exposed) / 100.0);
-    context.add(finding, change, exposed, half);
+    context.add(finding, change, exposed, true);
 }
 
+// The default bucket of DDP, 25 MB, holds the gradients of some forty layers.
+constexpr double kSpared = 39.0 / 40.0;
+
 void small_collectives(Context& context) {
-    std::vector<std::uint32_t> all;
+    std::vector<std::uint32_t> all, calls;
     std::vector<std::int64_t> times;
     std::int64_t sum = 0;
-    for (std::uint32_t index : context.line.gpu) {
+    for (std::size_t i = 0; i < context.line.gpu.size(); ++i) {
+        std::uint32_t index = context.line.gpu[i];
         const Event& event = context.event(index);
         if (event.category != Category::kernel ||
             context.classes.of(event) != KernelClass::communication)
             continue;
         all.push_back(index);
+        if (context.line.launch_of[i] >= 0)
+            calls.push_back(static_cast<std::uint32_t>(context.line.launch_of[i]));
         times.push_back(event.duration_ns);
         sum += event.duration_ns;
     }
     auto count = static_cast<std::int64_t>(all.size());
     if (count == 0 || context.per_step(count) <= 50) return;
+    std::ranges::sort(calls);
     std::ranges::sort(times);
     std::int64_t median = times[times.size() / 2];
     if (median >= 100'000) return;
-    // Most of a small collective is its latency; a bucket of 25 MB holds some forty of them.
+    // Most of a small collective is its latency.
     std::int64_t latency = times[times.size() / 20];
-    double saved = static_cast<double>(latency * count) * 0.97;
+    double saved = static_cast<double>(latency * count) * kSpared;
     double scale = std::max(0.1, 1.0 - saved / static_cast<double>(std::max<std::int64_t>(sum, 1)));
     ReplayChange change;
     change.gpu_scale = [all, scale](std::uint32_t event) {
         return std::ranges::binary_search(all, event) ? scale : 1.0;
     };
+    // The host is spared the calls too.
+    change.call_scale = [calls](std::uint32_t event) {
+        return std::ranges::binary_search(calls, event) ? 1.0 - kSpared : 1.0;
+    };
     Finding finding{.id = "F16", .count = count, .confidence = Confidence::medium};
     finding.evidence = fmt::format("{:.0f} collectives per step, median {:.0f} us",
                                    context.per_step(count), static_cast<double>(median) / 1e3);
     finding.examples.push_back(context.example(all.front()));
-    context.add(finding, change,
-                std::min<std::int64_t>(static_cast<std::int64_t>(saved),
-                                       context.line.split.communication_ns));
+    std::int64_t exposed = std::min<std::int64_t>(static_cast<std::int64_t>(saved),
+                                                  context.line.split.communication_ns);
+    for (const Gap& gap : context.line.gaps) {
+        if (gap.next >= 0 && std::ranges::binary_search(all, static_cast<std::uint32_t>(gap.next)))
+            exposed += gap.length_ns();
+    }
+    context.add(finding, change, exposed);
 }
 
 void wrong_parallelism(Context& context) {

@@ -100,15 +100,9 @@ void layout(Context& context, Sums& sums) {
                     share_of_kernels(context, sum.ns));
     finding.settings = {{"channels_last", "true"}};
     finding.examples.push_back(context.example(sum.dearest));
-    if (context.percent(sum.ns) < 1) finding.gain = {1, 1, 1};
-    ReplayChange change = scaling(context, 0.02, {KernelClass::layout});
-    if (!context.add(finding, change, sum.ns) && share_of_kernels(context, sum.ns) >= 10) {
-        // Much of the little that the GPU does: worth saying, behind what keeps it idle.
-        double likely = context.replay.gain(change);
-        finding.gain = {1.0, likely, likely};
-        finding.ms_per_step = context.ms_per_step(sum.ns);
-        context.findings.push_back(finding);
-    }
+    // Much of the little that the GPU does is worth saying too, behind what keeps it idle.
+    context.add(finding, scaling(context, 0.02, {KernelClass::layout}), sum.ns,
+                share_of_kernels(context, sum.ns) >= 10);
 }
 
 void attention(Context& context, Sums& sums) {

@@ -41,8 +41,7 @@ void reading_values(Context& context) {
     add_examples(context, waits.read_ops, finding);
     if (!context.trace.has_stacks)
         finding.surer = "with_stack=True names the lines that read the values";
-    context.add(finding, unblocking(waits.reads.calls), waits.reads.idle_ns,
-                waits.share_of_gain(waits.reads));
+    context.add_waiting(finding, unblocking(waits.reads.calls), waits.reads.idle_ns);
 }
 
 void explicit_waits(Context& context) {
@@ -53,8 +52,7 @@ void explicit_waits(Context& context) {
                                    context.trace.name(context.event(group.calls[0])),
                                    context.per_step(finding.count));
     add_examples(context, group.calls, finding);
-    context.add(finding, unblocking(group.calls), group.idle_ns,
-                context.waits.share_of_gain(group));
+    context.add_waiting(finding, unblocking(group.calls), group.idle_ns);
 }
 
 void copies_to_host(Context& context) {
@@ -71,8 +69,7 @@ void copies_to_host(Context& context) {
         "{} copies to pageable host memory ({:.0f} per step), item() and the like included", all,
         context.per_step(all));
     add_examples(context, group.calls, finding);
-    context.add(finding, unblocking(group.calls), group.idle_ns,
-                context.waits.share_of_gain(group));
+    context.add_waiting(finding, unblocking(group.calls), group.idle_ns);
 }
 
 void allocations(Context& context) {

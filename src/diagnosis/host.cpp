@@ -149,6 +149,12 @@ std::vector<Activity> host_activities(const Trace& trace, std::span<const std::u
     return out;
 }
 
+Cause activity_at(std::span<const Activity> host, std::int64_t time_ns, std::size_t& hint) {
+    while (hint < host.size() && host[hint].end_ns <= time_ns) ++hint;
+    bool covers = hint < host.size() && host[hint].start_ns <= time_ns;
+    return covers ? host[hint].cause : Cause::host;
+}
+
 void charge(std::span<const Activity> host, std::int64_t start_ns, std::int64_t end_ns,
             std::size_t& hint, CauseTimes& causes) {
     while (hint < host.size() && host[hint].end_ns <= start_ns) ++hint;

@@ -27,6 +27,10 @@ class HostCauses {
                                                     std::span<const std::uint16_t> lanes,
                                                     std::int64_t start_ns, std::int64_t end_ns);
 
+// What the host was doing at that time; Cause::host where nothing was recorded. `hint` as below.
+[[nodiscard]] Cause activity_at(std::span<const Activity> host, std::int64_t time_ns,
+                                std::size_t& hint);
+
 // Adds the time of [start, end) to the causes of the activities that cover it, what is left to
 // Cause::host. `hint` is where to look first and moves on; calls must come in order of time.
 void charge(std::span<const Activity> host, std::int64_t start_ns, std::int64_t end_ns,

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <tuple>
 
 #include "diagnosis/host.h"
 #include "diagnosis/kernels.h"
@@ -38,6 +39,13 @@ ReplayChange ReplayChange::with(const ReplayChange& other) const {
     } else if (other.gpu_scale) {
         both.gpu_scale = other.gpu_scale;
     }
+    if (other.call_scale && call_scale) {
+        both.call_scale = [a = call_scale, b = other.call_scale](std::uint32_t event) {
+            return std::min(a(event), b(event));
+        };
+    } else if (other.call_scale) {
+        both.call_scale = other.call_scale;
+    }
     if (other.unblock && unblock) {
         both.unblock = [a = unblock, b = other.unblock](std::uint32_t event) {
             return a(event) || b(event);
@@ -55,7 +63,7 @@ Replay::Replay(const Timeline& timeline) : line_(timeline) {
     unchanged_ns_ = run({});
     std::int64_t measured = line_.length_ns();
     if (measured > 0) {
-        error_percent_ = std::abs(100.0 * static_cast<double>(unchanged_ns_ - measured) /
+        error_percent_ = std::abs(100.0 * static_cast<double>(run({}, Lags::usual) - measured) /
                                   static_cast<double>(measured));
     }
 }
@@ -66,6 +74,7 @@ void Replay::collect() {
     std::vector<bool> is_ours(trace.lanes.size());
     for (std::uint16_t lane : line_.host_lanes) is_ours[lane] = true;
     std::map<std::uint32_t, std::vector<std::uint32_t>> launched;  // call to GPU events
+    std::vector<std::uint32_t> orphans;                            // without a call; by start
     for (std::size_t i = 0; i < line_.gpu.size(); ++i) {
         std::int32_t launch = line_.launch_of[i];
         // Work whose call is not known hangs on the call that was last seen before it.
@@ -73,12 +82,18 @@ void Replay::collect() {
                             : launched.empty() ? line_.gpu[i]
                                                : launched.rbegin()->first;
         launched[key].push_back(line_.gpu[i]);
+        if (launch < 0) orphans.push_back(line_.gpu[i]);
     }
     for (std::size_t i = 0; i < trace.events.size(); ++i) {
         const Event& event = trace.events[i];
         if (event.category != Category::runtime || !is_ours[event.lane]) continue;
         if (event.start_ns < line_.start_ns || event.start_ns >= line_.end_ns) continue;
         if (is_synchronising(trace.name(event))) launched[static_cast<std::uint32_t>(i)];
+    }
+    std::vector<std::uint32_t> behind_graphs;  // the GPU events that end such a gap, by start
+    for (const Gap& gap : line_.gaps) {
+        if (gap.next >= 0 && at(gap.causes, Cause::graph) > 0)
+            behind_graphs.push_back(static_cast<std::uint32_t>(gap.next));
     }
     std::map<std::uint16_t, std::uint32_t> streams;
     for (const auto& [call_event, work_events] : launched) {
@@ -92,7 +107,10 @@ void Replay::collect() {
             std::int64_t start = std::max(event.start_ns, line_.start_ns);
             works_.push_back({.event = work_event,
                               .stream = static_cast<std::uint32_t>(stream),
-                              .duration_ns = std::min(event.end_ns(), line_.end_ns) - start});
+                              .duration_ns = std::min(event.end_ns(), line_.end_ns) - start,
+                              .kind = static_cast<std::uint8_t>(event.category),
+                              .has_launch = !std::ranges::binary_search(orphans, work_event),
+                              .has_unseen = std::ranges::binary_search(behind_graphs, work_event)});
         }
         calls_.push_back(call);
     }
@@ -104,7 +122,7 @@ void Replay::collect() {
 void Replay::link_work() {
     const Trace& trace = *line_.trace;
     std::vector<std::int32_t> last(streams_, -1);  // of each stream, in the order of launches
-    std::vector<std::int64_t> launch_lags, queue_lags;
+    std::array<std::vector<std::int64_t>, 3> launch_lags, queue_lags;  // by kind
     struct Held {
         std::size_t work;
         bool by_launch;
@@ -132,21 +150,24 @@ void Replay::link_work() {
             bool by_launch = called >= queue;
             work.launch_lag = std::max<std::int64_t>(start - called, 0);
             work.queue_lag = std::max<std::int64_t>(start - queue, 0);
-            (by_launch ? launch_lags : queue_lags)
-                .push_back(by_launch ? work.launch_lag : work.queue_lag);
+            if (work.has_launch && !work.has_unseen)
+                (by_launch ? launch_lags : queue_lags)[work.kind].push_back(
+                    by_launch ? work.launch_lag : work.queue_lag);
             held.push_back({w, by_launch});
             last[work.stream] = static_cast<std::int32_t>(w);
         }
     }
     // The lag that was not seen, because the other one held the work, is the usual one.
-    std::int64_t usual_launch = median(launch_lags, kDefaultCall);
-    std::int64_t usual_queue = median(queue_lags, 1'000);
+    for (std::size_t kind = 0; kind < 3; ++kind) {
+        usual_launch_[kind] = median(launch_lags[kind], kDefaultCall);
+        usual_queue_[kind] = median(queue_lags[kind], 1'000);
+    }
     for (const Held& one : held) {
         Work& work = works_[one.work];
         if (one.by_launch)
-            work.queue_lag = std::min(work.queue_lag, usual_queue);
+            work.queue_lag = std::min(work.queue_lag, usual_queue_[work.kind]);
         else
-            work.launch_lag = std::min(work.launch_lag, usual_launch);
+            work.launch_lag = std::min(work.launch_lag, usual_launch_[work.kind]);
     }
 }
 
@@ -171,16 +192,27 @@ void Replay::link_calls() {
         }
     };
     std::int64_t end_before = line_.start_ns;
+    std::int32_t before = -1;                                 // the call that returned then
+    std::vector<std::pair<std::int64_t, std::int32_t>> open;  // calls that have not, by end
+    std::vector<std::int64_t> tails, copy_tails;
     std::int32_t latest =
         -1;  // the work that ended last among those launched so far and over by now
     std::size_t works_seen = 0;
     std::vector<std::pair<std::int64_t, std::int32_t>> pending;  // ends of works launched so far
-    for (Call& call : calls_) {
+    for (std::size_t c = 0; c < calls_.size(); ++c) {
+        Call& call = calls_[c];
         const Event& event = trace.events[call.event];
         std::int64_t start = std::max(event.start_ns, line_.start_ns);
         bool is_call = event.category == Category::runtime;
         std::int64_t end = is_call ? std::clamp(event.end_ns(), start, line_.end_ns) : start;
-        call.before_ns = std::max(start - end_before, -kLongCall);
+        while (!open.empty() && open.front().first <= start) {
+            std::tie(end_before, before) = open.front();
+            std::ranges::pop_heap(open, std::greater<>());
+            open.pop_back();
+        }
+        open.emplace_back(end, static_cast<std::int32_t>(c));
+        std::ranges::push_heap(open, std::greater<>());
+        call.before = before;
         call.first_part = static_cast<std::uint32_t>(parts_.size());
         add_parts(end_before, start, parts_);
         call.part_count = static_cast<std::uint32_t>(parts_.size()) - call.first_part;
@@ -211,56 +243,69 @@ void Replay::link_calls() {
                 call.waits_for = awaited;
                 call.tail_ns = own_only ? end - over : std::max<std::int64_t>(end - over, 0);
                 call.own_ns = std::min(call.own_ns, usual_call);
+                (own_only ? copy_tails : tails).push_back(call.tail_ns);
             }
         }
-        end_before = std::max(end, end_before);
     }
+    usual_tail_ = median(tails, 0);
+    usual_copy_tail_ = median(copy_tails, 0);
+    if (!open.empty()) std::tie(end_before, tail_call_) = *std::ranges::max_element(open);
     std::int64_t host_end = line_.start_ns;
     for (const Step& step : line_.steps) host_end = std::max(host_end, step.end_ns);
     if (line_.has_steps && host_end > end_before) add_parts(end_before, host_end, tail_parts_);
     if (!line_.has_steps) add_parts(end_before, line_.end_ns, tail_parts_);
 }
 
-std::int64_t Replay::run(const ReplayChange& change) const {
+std::int64_t Replay::run(const ReplayChange& change, Lags lags) const {
     std::vector<std::int64_t> stream_end(streams_, 0);
     std::vector<std::int64_t> work_end(works_.size(), 0);
-    std::int64_t now = 0;  // the host's clock: the end of the last call
+    std::vector<std::int64_t> call_end(calls_.size(), 0);
     std::int64_t last_end = 0;
-    auto scaled = [&](const Part& part) {
+    auto scaled = [&](const Part& part, double call_scale = 1.0) {
         double scale = change.host_scale[static_cast<std::size_t>(part.cause)];
+        if (part.cause >= Cause::optimizer) scale *= call_scale;
         return scale == 1.0 ? part.ns
                             : static_cast<std::int64_t>(static_cast<double>(part.ns) * scale);
     };
-    for (const Call& call : calls_) {
-        std::int64_t start = now + std::min<std::int64_t>(call.before_ns, 0);
+    auto end_of = [&](std::int32_t call) {
+        return call >= 0 ? call_end[static_cast<std::size_t>(call)] : 0;
+    };
+    for (std::size_t c = 0; c < calls_.size(); ++c) {
+        const Call& call = calls_[c];
+        double call_scale = change.call_scale ? change.call_scale(call.event) : 1.0;
+        std::int64_t start = end_of(call.before);
         for (std::uint32_t i = 0; i < call.part_count; ++i)
-            start += scaled(parts_[call.first_part + i]);
-        start = std::max<std::int64_t>(start, 0);
+            start += scaled(parts_[call.first_part + i], call_scale);
         for (std::size_t w = call.first_work; w < call.first_work + call.work_count; ++w) {
             const Work& work = works_[w];
-            std::int64_t scale_ns = work.duration_ns;
-            bool removed = false;
-            if (change.gpu_scale) {
-                double scale = change.gpu_scale(work.event);
-                removed = scale <= 0;
-                if (scale != 1.0)
-                    scale_ns = static_cast<std::int64_t>(static_cast<double>(scale_ns) * scale);
-            }
+            double scale = change.gpu_scale ? change.gpu_scale(work.event) : 1.0;
             std::int64_t free_at = stream_end[work.stream];
             if (work.after >= 0)
                 free_at = std::max(free_at, work_end[static_cast<std::size_t>(work.after)]);
-            std::int64_t began = std::max(start + work.launch_lag, free_at + work.queue_lag);
-            work_end[w] = removed ? free_at : began + scale_ns;
+            bool is_usual = lags == Lags::usual && work.has_launch && !work.has_unseen;
+            std::int64_t launched = start + (is_usual ? usual_launch_[work.kind] : work.launch_lag);
+            std::int64_t queued = free_at + (is_usual ? usual_queue_[work.kind] : work.queue_lag);
+            std::int64_t length =
+                scale == 1.0
+                    ? work.duration_ns
+                    : static_cast<std::int64_t>(static_cast<double>(work.duration_ns) * scale);
+            work_end[w] = scale <= 0 ? free_at : std::max(launched, queued) + length;
             stream_end[work.stream] = work_end[w];
             last_end = std::max(last_end, work_end[w]);
         }
-        std::int64_t end = start + scaled({call.cause, call.own_ns});
-        if (call.waits_for >= 0 && !(change.unblock && change.unblock(call.event)))
-            end = std::max(end, work_end[static_cast<std::size_t>(call.waits_for)] + call.tail_ns);
-        now = std::max(now, end);
+        std::int64_t end = start + scaled({call.cause, call.own_ns}, call_scale);
+        if (call.waits_for >= 0 && !(change.unblock && change.unblock(call.event))) {
+            std::int64_t tail = lags == Lags::seen    ? call.tail_ns
+                                : call.work_count > 0 ? usual_copy_tail_
+                                                      : usual_tail_;
+            end = std::max(end, work_end[static_cast<std::size_t>(call.waits_for)] + tail);
+        }
+        call_end[c] = end;
+        last_end = std::max(last_end, end);
     }
-    for (const Part& part : tail_parts_) now += scaled(part);
-    return std::max(now, last_end);
+    std::int64_t tail_end = end_of(tail_call_);
+    for (const Part& part : tail_parts_) tail_end += scaled(part);
+    return std::max(tail_end, last_end);
 }
 
 double Replay::gain(const ReplayChange& change) const {

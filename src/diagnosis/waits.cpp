@@ -31,13 +31,6 @@ std::vector<std::pair<std::uint32_t, Copy>> pageable_copies(const Context& conte
 
 }  // namespace
 
-double Waits::share_of_gain(const WaitGroup& group) const {
-    std::int64_t sum = reads.idle_ns + to_host.idle_ns + to_device.idle_ns + explicit_ones.idle_ns;
-    if (sum <= 0) return 1.0;
-    return 1.0 +
-           (gain_of_all - 1.0) * static_cast<double>(group.idle_ns) / static_cast<double>(sum);
-}
-
 Waits find_waits(const Context& context) {
     Waits waits;
     const Trace& trace = context.trace;
@@ -77,15 +70,54 @@ Waits find_waits(const Context& context) {
     // The profiler's own, at the very end.
     std::vector<std::uint32_t>& last = waits.explicit_ones.calls;
     if (!last.empty() && last.back() == last_device_sync) last.pop_back();
-    std::vector<std::uint32_t> all;
-    for (WaitGroup* group :
-         {&waits.reads, &waits.to_host, &waits.to_device, &waits.explicit_ones}) {
+    for (WaitGroup* group : {&waits.reads, &waits.to_host, &waits.to_device, &waits.explicit_ones})
         group->idle_ns = idle_after(context.line, group->calls);
-        all.insert(all.end(), group->calls.begin(), group->calls.end());
-    }
-    std::ranges::sort(all);
-    if (!all.empty()) waits.gain_of_all = context.replay.gain(unblocking(all));
     return waits;
+}
+
+void settle_waits(Context& context) {
+    std::vector<WaitingFinding>& list = context.waiting;
+    ReplayChange all;
+    std::int64_t exposed = 0;
+    double alone = 0;  // gains of removing one kind only, summed
+    for (const WaitingFinding& one : list) {
+        all = all.with(one.change);
+        exposed += one.exposed_ns;
+        alone += context.replay.gain(one.change) - 1.0;
+    }
+    double together = context.replay.gain(all);
+    if (list.size() < 2 || alone >= 0.75 * (together - 1.0)) {
+        for (WaitingFinding& one : list)
+            context.add(std::move(one.finding), one.change, one.exposed_ns);
+        return;
+    }
+    // What is lost again when only this kind stays.
+    std::vector<double> last;
+    for (std::size_t i = 0; i < list.size(); ++i) {
+        ReplayChange others;
+        for (std::size_t k = 0; k < list.size(); ++k) {
+            if (k != i) others = others.with(list[k].change);
+        }
+        last.push_back(together / context.replay.gain(others));
+    }
+    auto head = static_cast<std::size_t>(std::ranges::max_element(last) - last.begin());
+    std::string head_id = list[head].finding.id;
+    std::string ids;
+    for (const WaitingFinding& one : list) {
+        if (one.finding.id != head_id) ids += (ids.empty() ? "" : ", ") + one.finding.id;
+    }
+    list[head].finding.evidence += "; the gain is that of removing " + ids +
+                                   " as well: where one wait goes, the next takes its place";
+    if (!context.add(list[head].finding, all, exposed)) return;
+    for (std::size_t i = 0; i < list.size(); ++i) {
+        Finding& part = list[i].finding;
+        if (i == head || last[i] < 1.01) continue;
+        part.share_percent = context.percent(list[i].exposed_ns);
+        part.ms_per_step = context.ms_per_step(list[i].exposed_ns);
+        part.gain = {1.0, last[i], last[i]};
+        part.evidence += "; the gain is what it costs if it alone stays";
+        context.add_part(part, head_id);
+    }
 }
 
 }  // namespace saturate

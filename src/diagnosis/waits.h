@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The calls in which the host waits for the GPU, by why they are made. They hide each other: when
-// one kind is removed the next waits in its place, so their gain is that of all, shared out by idle
-// time.
+// one kind is removed the next waits in its place. Where that is so, removing all of them is one
+// finding and the kinds are its parts.
 #pragma once
 
 #include <cstdint>
@@ -22,10 +22,6 @@ struct Waits {
     WaitGroup to_device;                  // behind copies from pageable memory
     WaitGroup explicit_ones;              // torch.cuda.synchronize(), events
     std::vector<std::uint32_t> read_ops;  // the operators of `reads`
-    double gain_of_all = 1.0;             // replayed with none of them
-
-    // The share of a group in the gain of all.
-    [[nodiscard]] double share_of_gain(const WaitGroup& group) const;
 };
 
 [[nodiscard]] Waits find_waits(const Context& context);

@@ -95,6 +95,19 @@ double step_time(const Diagnosis& diagnosis) {
     return diagnosis.step_ms.value_or(diagnosis.window_ms);
 }
 
+// The largest gain among what is left out because it is not a drop-in change.
+std::string other_changes(const Diagnosis& diagnosis, const DiagnoseView& view) {
+    const Finding* largest = nullptr;
+    for (const Finding& finding : diagnosis.findings) {
+        if (finding.optional && finding.gain.likely >= 1.03 && !view.everything &&
+            (!largest || finding.gain.likely > largest->gain.likely))
+            largest = &finding;
+    }
+    if (!largest) return "";
+    return fmt::format(", not drop-in: {} ({:.2f} times at best)", largest->name(),
+                       largest->gain.likely);
+}
+
 }  // namespace
 
 std::string diagnosis_text(const Diagnosis& diagnosis, const DiagnoseView& view) {
@@ -125,7 +138,8 @@ std::string diagnosis_text(const Diagnosis& diagnosis, const DiagnoseView& view)
         out += fmt::format("  {}: {}\n", note.id, note.text);
         if (!note.advice.empty()) out += fmt::format("      {}\n", note.advice);
     }
-    if (hidden > 0) out += fmt::format("  {} more with --all\n", hidden);
+    if (hidden > 0)
+        out += fmt::format("  {} more with --all{}\n", hidden, other_changes(diagnosis, view));
     return out;
 }
 

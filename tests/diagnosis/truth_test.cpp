@@ -99,7 +99,9 @@ TEST_F(TruthTest, ReadingValuesInTheLoopAndNoneAfterTheFix) {
         EXPECT_GE(find(before, id)->gain.likely, 1.03) << id;
         EXPECT_EQ(find(after, id), nullptr) << id;
     }
+    EXPECT_EQ(first(before), "F06");
     EXPECT_EQ(find(before, "F08")->count, 4259);
+    EXPECT_EQ(find(before, "F08")->part_of, "F06");
     EXPECT_NEAR(*after.busy_percent, 92.2, 0.2);
     expect_healthy(after);
 }
@@ -135,6 +137,9 @@ TEST_F(TruthTest, OneCollectiveAndKernelPerParameter) {
     EXPECT_NEAR(find(diagnosis, "F10")->share_percent, 33, 2);
     EXPECT_NEAR(find(diagnosis, "F15")->share_percent, 20.6, 2);
     EXPECT_EQ(find(diagnosis, "F15")->count, 5 * 404);
+    ASSERT_NE(find(diagnosis, "F16"), nullptr);
+    EXPECT_EQ(find(diagnosis, "F16")->count, 5 * 404);
+    EXPECT_GE(find(diagnosis, "F16")->gain.likely, 1.03);
     EXPECT_EQ(find(diagnosis, "F13")->count, 5 * 404);
     EXPECT_EQ(find(diagnosis, "F14")->count, 5 * 404);
 }
@@ -159,16 +164,24 @@ TEST_F(TruthTest, SmallBatchIsLaunchBound) {
     Diagnosis diagnosis = of("particle-a100-batch4");
     EXPECT_NEAR(*diagnosis.busy_percent, 16.7, 0.2);
     EXPECT_EQ(first(diagnosis), "F10");
-    // The README's analyser shares the way from call to GPU otherwise: 59 and 24.
-    EXPECT_NEAR(find(diagnosis, "F10")->share_percent, 59, 3);
-    EXPECT_NEAR(find(diagnosis, "F11")->share_percent, 24, 3.5);
+    EXPECT_NEAR(find(diagnosis, "F10")->share_percent, 59, 2);
+    EXPECT_NEAR(find(diagnosis, "F11")->share_percent, 24, 2);
 }
 
+// With the usual lag of its kind for every launch, queue and return; docs/diagnose.md holds the
+// table.
 TEST_F(TruthTest, TheUnchangedReplayGivesTheMeasuredWindow) {
+    std::vector<double> errors;
     for (const char* name :
-         {"owlv2-h100", "resnet-2080ti", "sam-a100-before", "resnet50-v100-workers0",
-          "train-2xv100-per-parameter", "resnet-v100-healthy"})
-        EXPECT_LT(*of(name).replay_error_percent, 3) << name;
+         {"owlv2-h100", "resnet-2080ti", "sam-a100-before", "sam-a100-after",
+          "resnet50-v100-workers0", "resnet50-v100-workers4", "train-2xv100-per-parameter",
+          "resnet-v100-healthy", "resnet18-mi300x-no-pool", "torchrec-a100-cuda-graphs",
+          "particle-a100-batch4", "particle-a100-batch128"}) {
+        errors.push_back(*of(name).replay_error_percent);
+        EXPECT_LT(errors.back(), 5) << name;
+    }
+    std::ranges::sort(errors);
+    EXPECT_LT(errors[errors.size() / 2], 3);
 }
 
 }  // namespace

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// The stages of make_timeline(), in the order in which they run: the window and its events, the
+// busy time (timeline.cpp), the gaps. Only the timeline_*.cpp files include it.
+#pragma once
+
+#include <algorithm>
+
+#include "diagnosis/timeline.h"
+
+namespace saturate {
+
+// timeline_window.cpp: the GPU that is looked at, the window and its steps, the GPU events in it
+// with their launches, the threads that launch.
+void choose_window(Timeline& line);
+
+// timeline_gaps.cpp: charges every gap to its causes and sums them over the window and the steps.
+void judge_gaps(Timeline& line);
+
+// Which step a time belongs to: the last one that started.
+class StepCursor {
+  public:
+    explicit StepCursor(Timeline& line) : line_(line) {}
+    // Calls part(step, nanoseconds) for each step that [start, end) touches; in order of time.
+    template <typename Part>
+    void split(std::int64_t start, std::int64_t end, Part part) {
+        while (at_ + 1 < line_.steps.size() && line_.steps[at_ + 1].start_ns <= start) ++at_;
+        std::size_t step = at_;
+        while (start < end) {
+            std::int64_t stop = step + 1 < line_.steps.size()
+                                    ? std::min(end, std::max(start, line_.steps[step + 1].start_ns))
+                                    : end;
+            if (stop > start) part(line_.steps[step], stop - start);
+            start = stop;
+            if (start < end) ++step;
+        }
+    }
+
+  private:
+    Timeline& line_;
+    std::size_t at_ = 0;
+};
+
+}  // namespace saturate

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <unordered_map>
+
+#include "diagnosis/timeline_parts.h"
+
+namespace saturate {
+namespace {
+
+bool is_step(const Trace& trace, const Event& event) {
+    return event.category == Category::annotation && trace.name(event).starts_with("ProfilerStep#");
+}
+
+// By correlation to the runtime call; where that was not recorded, by external id or arrow to the
+// operator around it.
+class Launches {
+  public:
+    explicit Launches(const Trace& trace) {
+        for (std::size_t i = 0; i < trace.events.size(); ++i) {
+            const Event& event = trace.events[i];
+            auto index = static_cast<std::int32_t>(i);
+            if (event.category == Category::runtime && event.correlation)
+                by_correlation_.emplace(event.correlation, index);
+            if (event.category == Category::op && event.external)
+                by_external_.emplace(event.external, index);
+        }
+    }
+    [[nodiscard]] std::int32_t of(const Event& gpu) const {
+        if (auto found = by_correlation_.find(gpu.correlation);
+            gpu.correlation && found != by_correlation_.end())
+            return found->second;
+        if (auto found = by_external_.find(gpu.external);
+            gpu.external && found != by_external_.end())
+            return found->second;
+        return -1;
+    }
+
+  private:
+    std::unordered_map<std::uint32_t, std::int32_t> by_correlation_;
+    std::unordered_map<std::uint32_t, std::int32_t> by_external_;
+};
+
+// The GPU with the most work is the one that is looked at.
+void choose_device(const Trace& trace, Timeline& line) {
+    std::map<int, std::int64_t> work;
+    for (const Event& event : trace.events) {
+        if (is_gpu(event.category)) work[trace.lane(event).device] += event.duration_ns + 1;
+    }
+    std::int64_t most = 0;
+    for (const auto& [device, time] : work) {
+        line.devices_used.push_back(device);
+        if (time > most) {
+            most = time;
+            line.device = device;
+        }
+    }
+}
+
+// Steps that start with the profiler's own start-up do not count.
+std::size_t steps_to_drop(const Trace& trace, const std::vector<const Event*>& marks) {
+    if (marks.size() < 3) return 0;
+    std::vector<std::int64_t> lengths;
+    for (const Event* mark : marks) lengths.push_back(mark->duration_ns);
+    std::ranges::nth_element(lengths,
+                             lengths.begin() + static_cast<std::ptrdiff_t>(lengths.size() / 2));
+    std::int64_t median = lengths[lengths.size() / 2];
+    const Event& first = *marks[0];
+    if (first.duration_ns > 2 * median) return 1;
+    std::int64_t overhead = 0;
+    for (const Event& event : trace.events) {
+        if (event.category == Category::overhead && event.start_ns >= first.start_ns &&
+            event.start_ns < first.end_ns())
+            overhead += event.duration_ns;
+    }
+    return overhead * 20 > first.duration_ns ? 1 : 0;
+}
+
+void find_window(const Trace& trace, const Launches& launches, Timeline& line) {
+    std::vector<const Event*> marks;
+    for (const Event& event : trace.events) {
+        if (is_step(trace, event)) marks.push_back(&event);
+    }
+    if (marks.empty()) {
+        line.start_ns = std::numeric_limits<std::int64_t>::max();
+        line.end_ns = 0;
+        for (const Event& event : trace.events) {
+            if (event.category > Category::python) continue;
+            line.start_ns = std::min(line.start_ns, event.start_ns);
+            line.end_ns = std::max(line.end_ns, event.end_ns());
+        }
+        if (line.start_ns > line.end_ns) line.start_ns = line.end_ns;
+        line.steps.push_back({line.start_ns, line.end_ns, "the whole trace", {}, {}, 0});
+        return;
+    }
+    line.has_steps = true;
+    line.steps_dropped = steps_to_drop(trace, marks);
+    marks.erase(marks.begin(), marks.begin() + static_cast<std::ptrdiff_t>(line.steps_dropped));
+    line.start_ns = marks.front()->start_ns;
+    std::int64_t last_end = 0;
+    for (const Event* mark : marks) {
+        line.steps.push_back(
+            {mark->start_ns, mark->end_ns(), std::string(trace.name(*mark)), {}, {}, 0});
+        last_end = std::max(last_end, mark->end_ns());
+    }
+    // The GPU's share of the last step ends after the host's.
+    line.end_ns = last_end;
+    for (const Event& event : trace.events) {
+        if (!is_gpu(event.category) || event.end_ns() <= line.end_ns) continue;
+        std::int32_t launch = launches.of(event);
+        bool belongs = launch >= 0
+                           ? trace.events[static_cast<std::size_t>(launch)].start_ns < last_end
+                           : event.start_ns < last_end;
+        if (belongs) line.end_ns = event.end_ns();
+    }
+}
+
+void collect_gpu(const Trace& trace, const Launches& launches, Timeline& line) {
+    std::vector<std::size_t> by_lane(trace.lanes.size());
+    std::size_t count = 0;
+    for (std::size_t i = 0; i < trace.events.size(); ++i) {
+        const Event& event = trace.events[i];
+        if (!is_gpu(event.category) || trace.lane(event).device != line.device) continue;
+        if (event.start_ns >= line.end_ns || event.end_ns() <= line.start_ns) continue;
+        line.gpu.push_back(static_cast<std::uint32_t>(i));
+        std::int32_t launch = launches.of(event);
+        line.launch_of.push_back(launch);
+        if (launch >= 0) {
+            ++by_lane[trace.events[static_cast<std::size_t>(launch)].lane];
+            ++count;
+        }
+    }
+    std::vector<bool> is_ours(trace.lanes.size());
+    for (std::size_t i = 0; i < by_lane.size(); ++i) is_ours[i] = by_lane[i] * 100 > count;
+    // The thread that runs the loop belongs to them even when another launches everything.
+    for (const Event& event : trace.events) {
+        if (event.category == Category::annotation &&
+            (is_step(trace, event) || trace.name(event).starts_with("enumerate(DataLoader)#")))
+            is_ours[event.lane] = true;
+    }
+    for (std::size_t i = 0; i < is_ours.size(); ++i) {
+        if (is_ours[i] && !trace.lanes[i].gpu)
+            line.host_lanes.push_back(static_cast<std::uint16_t>(i));
+    }
+    if (line.gpu.empty() && line.host_lanes.empty()) {
+        for (const Event& event : trace.events) {
+            if (event.category == Category::op) is_ours[event.lane] = true;
+        }
+        for (std::size_t i = 0; i < is_ours.size(); ++i) {
+            if (is_ours[i]) line.host_lanes.push_back(static_cast<std::uint16_t>(i));
+        }
+    }
+}
+
+}  // namespace
+
+void choose_window(Timeline& line) {
+    const Trace& trace = *line.trace;
+    choose_device(trace, line);
+    Launches launches(trace);
+    find_window(trace, launches, line);
+    collect_gpu(trace, launches, line);
+}
+
+}  // namespace saturate
