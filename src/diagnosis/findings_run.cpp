@@ -114,7 +114,8 @@ void throttled(const RunRecord& record, std::vector<Finding>& out) {
             found = gpus.insert(gpus.end(), {sample.gpu, Span{&sample, &sample}});
         found->second.last = &sample;
     }
-    for (const auto& [gpu, span] : gpus) {
+    for (const auto& entry : gpus) {
+        const Span& span = entry.second;  // by name: clang's lambdas cannot hold a binding
         double length = static_cast<double>(span.last->time_ns - span.first->time_ns);
         if (length <= 0) continue;
         auto grown = [&](auto member) {
@@ -131,8 +132,8 @@ void throttled(const RunRecord& record, std::vector<Finding>& out) {
         Finding finding{
             .id = "F29", .count = 1, .confidence = Confidence::medium, .sources = {"run record"}};
         finding.share_percent = 100.0 * most / length;
-        finding.evidence = fmt::format("GPU {} was throttled {:.0f} % of the run by {}", gpu,
-                                       finding.share_percent,
+        finding.evidence = fmt::format("GPU {} was throttled {:.0f} % of the run by {}",
+                                       entry.first, finding.share_percent,
                                        most == power  ? "its power limit"
                                        : most == heat ? "heat"
                                                       : "the power brake");

@@ -23,6 +23,11 @@ Cause runtime_cause(std::string_view name) {
     return Cause::launch;
 }
 
+// PyTorch writes the ranges of its compiler as operators.
+Cause op_cause(std::string_view name) {
+    return name.ends_with("(dynamo_timed)") ? Cause::compile : Cause::launch;
+}
+
 bool is_pause_function(std::string_view function) {
     for (std::string_view name :
          {"evaluate", "validate", "validation_step", "eval_epoch", "validate_epoch",
@@ -73,6 +78,7 @@ HostCauses::HostCauses(const Trace& trace) : trace_(trace) {
             std::uint8_t& known = by_name_[table][event.name];
             if (known == 255) known = static_cast<std::uint8_t>(cause_of(trace.name(event)));
         };
+        if (event.category == Category::op) set(0, op_cause);
         if (event.category == Category::runtime) set(1, runtime_cause);
         if (event.category == Category::annotation) set(2, annotation_cause);
         if (event.category == Category::python) set(3, python_cause);
@@ -84,7 +90,7 @@ Cause HostCauses::of(std::size_t index) const {
     const Event& event = trace_.events[index];
     switch (event.category) {
         case Category::op:
-            return Cause::launch;
+            return static_cast<Cause>(by_name_[0][event.name]);
         case Category::runtime: {
             auto cause = static_cast<Cause>(by_name_[1][event.name]);
             if (cause == Cause::launch && event.correlation &&

@@ -250,10 +250,12 @@ void Replay::link_calls() {
     usual_tail_ = median(tails, 0);
     usual_copy_tail_ = median(copy_tails, 0);
     if (!open.empty()) std::tie(end_before, tail_call_) = *std::ranges::max_element(open);
+    // Without step marks the host is done with the last thing that was recorded of it; the GPU may
+    // go on.
     std::int64_t host_end = line_.start_ns;
     for (const Step& step : line_.steps) host_end = std::max(host_end, step.end_ns);
-    if (line_.has_steps && host_end > end_before) add_parts(end_before, host_end, tail_parts_);
-    if (!line_.has_steps) add_parts(end_before, line_.end_ns, tail_parts_);
+    if (!line_.has_steps) host_end = line_.host.empty() ? end_before : line_.host.back().end_ns;
+    if (host_end > end_before) add_parts(end_before, host_end, tail_parts_);
 }
 
 std::int64_t Replay::run(const ReplayChange& change, Lags lags) const {

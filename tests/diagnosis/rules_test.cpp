@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: Apache-2.0
+// For each rule that the other tests do not meet: the smallest trace or record in which it fires,
+// and a near miss in which it must not.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "diagnosis/diagnosis.h"
+#include "trace_maker.h"
+
+namespace saturate {
+namespace {
+
+const Finding* find(const Diagnosis& diagnosis, std::string_view id) {
+    for (const Finding& finding : diagnosis.findings) {
+        if (finding.id == id) return &finding;
+    }
+    return nullptr;
+}
+
+std::string ids(const Diagnosis& diagnosis) {
+    std::string out;
+    for (const Finding& finding : diagnosis.findings) out += finding.id + " ";
+    return out;
+}
+
+// EXPECT that a rule fires or not, with what was found instead.
+testing::AssertionResult fires(const Diagnosis& diagnosis, std::string_view id) {
+    if (find(diagnosis, id)) return testing::AssertionSuccess() << id << " fired";
+    return testing::AssertionFailure() << id << " is not among: " << ids(diagnosis);
+}
+
+testing::AssertionResult fires(const TraceMaker& maker, std::string_view id) {
+    return fires(diagnose_trace(maker.trace()), id);
+}
+
+// Four steps of which the host is done at once: the GPU sets the pace. Each is a copy of 200 us and
+// a kernel of 700; on another stream the copy of the next step runs beside the kernel.
+TraceMaker with_copies(int copy_stream) {
+    TraceMaker maker;
+    for (int i = 0; i < 4; ++i) {
+        int launch = i * 20, at = 100 + i * (copy_stream == 7 ? 900 : 700);
+        maker.step(i, launch, 20);
+        maker.copy("Memcpy HtoD (Pinned -> Device)", launch + 1, at, 200, copy_stream);
+        maker.kernel("gemm", launch + 10, copy_stream == 7 ? at + 200 : at + 201, 699);
+    }
+    return maker;
+}
+
+TEST(RulesTest, F04CopiesOnTheStreamThatComputes) {
+    Diagnosis diagnosis = diagnose_trace(with_copies(7).trace());
+    ASSERT_TRUE(fires(diagnosis, "F04"));
+    EXPECT_NEAR(find(diagnosis, "F04")->share_percent, 22, 1);
+    EXPECT_NEAR(find(diagnosis, "F04")->gain.likely, 1.27, 0.02);
+    // Three of the four copies run beside a kernel.
+    Diagnosis beside = diagnose_trace(with_copies(8).trace());
+    EXPECT_TRUE(!fires(beside, "F04") || find(beside, "F04")->share_percent < 8) << ids(beside);
+}
+
+// A kernel of 500 us, the host waits for it, then needs 300 us until the next launch.
+TEST(RulesTest, F07WaitsThatNobodyNeeds) {
+    TraceMaker waits, last_only;
+    for (int i = 0; i < 5; ++i) {
+        int at = i * 820;
+        waits.step(i, at, 820);
+        waits.kernel("gemm", at, at + 10, 500);
+        waits.call("cudaDeviceSynchronize", at + 6, 506);
+        waits.op("aten::add", at + 515, 300);
+        last_only.step(i, i * 320, 320);
+        last_only.kernel("gemm", i * 320, 10 + i * 500, 500);
+        last_only.op("aten::add", i * 320 + 10, 300);
+    }
+    last_only.call("cudaDeviceSynchronize", 1595, 920);
+    Diagnosis diagnosis = diagnose_trace(waits.trace());
+    ASSERT_TRUE(fires(diagnosis, "F07"));
+    EXPECT_EQ(find(diagnosis, "F07")->count, 4);  // the last is the profiler's own
+    EXPECT_GT(find(diagnosis, "F07")->gain.likely, 1.3);
+    EXPECT_FALSE(fires(last_only, "F07"));
+}
+
+TraceMaker kernels_of(int length) {
+    TraceMaker maker;
+    maker.step(0, 0, 200 * (length + 12));
+    for (int i = 0; i < 200; ++i) {
+        int at = i * (length + 12);
+        maker.op("aten::add", at, 11);
+        maker.kernel("elementwise", at + 5, at + 12, length);
+    }
+    return maker;
+}
+
+TEST(RulesTest, F12KernelsThatEndBeforeTheNextIsLaunched) {
+    EXPECT_TRUE(fires(kernels_of(3), "F12"));
+    EXPECT_FALSE(fires(kernels_of(12), "F12"));
+}
+
+TraceMaker collectives(int per_step, int length) {
+    TraceMaker maker;
+    for (int i = 0; i < 3; ++i) {
+        int at = i * per_step * (length + 80);
+        maker.step(i, at, per_step * (length + 80));
+        for (int k = 0; k < per_step; ++k) {
+            int start = at + k * (length + 80);
+            maker.op("c10d::allreduce_", start, 70);
+            maker.kernel("ncclDevKernel_AllReduce_Sum_f32_RING_LL", start + 60, start + 80, length);
+        }
+    }
+    return maker;
+}
+
+TEST(RulesTest, F16OneSmallCollectivePerParameter) {
+    Diagnosis diagnosis = diagnose_trace(collectives(60, 20).trace());
+    ASSERT_TRUE(fires(diagnosis, "F16"));
+    EXPECT_EQ(find(diagnosis, "F16")->count, 180);
+    EXPECT_GT(find(diagnosis, "F16")->gain.likely, 2);
+    EXPECT_FALSE(fires(collectives(40, 20), "F16"));
+    EXPECT_FALSE(fires(collectives(60, 150), "F16"));
+}
+
+// Matrix products of the given shape, back to back on the GPU.
+TraceMaker products(std::string_view dims, std::string_view type) {
+    TraceMaker maker;
+    for (int i = 0; i < 10; ++i) {
+        std::string args =
+            fmt::format(R"("External id":{},"Input Dims":{},"Input type":["{}","{}"])", i + 1, dims,
+                        type, type);
+        maker.op("aten::mm", i * 10, 9, args);
+        int id = maker.next_id();
+        maker.host("cuda_runtime", "cudaLaunchKernel", i * 10 + 2, 5, 1,
+                   fmt::format(R"("correlation":{},"External id":{})", id, i + 1));
+        maker.gpu("kernel", "ampere_fp16_s16816gemm_fp16_128x128", 10 + i * 500, 500, id);
+    }
+    return maker;
+}
+
+TEST(RulesTest, F21HalfPrecisionWithAnOddDimension) {
+    Diagnosis diagnosis = diagnose_trace(products("[[64,1000],[1000,513]]", "c10::Half").trace());
+    ASSERT_TRUE(fires(diagnosis, "F21"));
+    EXPECT_EQ(find(diagnosis, "F21")->count, 10);
+    EXPECT_NEAR(find(diagnosis, "F21")->gain.likely, 1.43, 0.02);
+    EXPECT_FALSE(fires(products("[[64,1000],[1000,512]]", "c10::Half"), "F21"));
+    EXPECT_FALSE(fires(products("[[64,1000],[1000,513]]", "float"), "F21"));
+}
+
+// Products of 500 us, an element-wise copy behind each.
+TraceMaker with_copy_kernels(int length) {
+    TraceMaker maker;
+    for (int i = 0; i < 5; ++i) {
+        int at = 20 + i * (500 + length);
+        maker.kernel("ampere_sgemm", i * 20, at, 500);
+        maker.kernel("void at::native::elementwise_kernel<direct_copy_kernel_cuda>", i * 20 + 10,
+                     at + 500, length);
+    }
+    return maker;
+}
+
+TEST(RulesTest, F22CopiesThatTakeMuchOfTheKernelTime) {
+    Diagnosis diagnosis = diagnose_trace(with_copy_kernels(100).trace());
+    ASSERT_TRUE(fires(diagnosis, "F22"));
+    EXPECT_TRUE(find(diagnosis, "F22")->optional);  // casts of mixed precision are copies too
+    EXPECT_FALSE(fires(with_copy_kernels(20), "F22"));
+}
+
+// In each of four steps the host spends 400 us in a frame while the GPU is idle.
+TraceMaker with_frame(std::string_view frame) {
+    TraceMaker maker;
+    for (int i = 0; i < 4; ++i) {
+        maker.step(i, i * 1000, 1000);
+        maker.host("python_function", frame, i * 1000 + 5, 400);
+        maker.kernel("gemm", i * 1000 + 410, i * 1000 + 420, 580);
+    }
+    return maker;
+}
+
+TEST(RulesTest, F23SavingInTheLoopButNotActivationCheckpoints) {
+    EXPECT_TRUE(fires(with_frame("torch/serialization.py(900): save"), "F23"));
+    EXPECT_TRUE(fires(with_frame("train.py(80): evaluate"), "F23"));
+    EXPECT_FALSE(fires(with_frame("torch/utils/checkpoint.py(450): checkpoint"), "F23"));
+    EXPECT_FALSE(fires(with_frame("evaluate.py(80): forward"), "F23"));
+}
+
+TraceMaker with_module_load(int step) {
+    TraceMaker maker;
+    for (int i = 0; i < 4; ++i) {
+        maker.step(i, i * 1000, 1000);
+        if (i == step) maker.call("cuModuleLoadData", i * 1000 + 5, 400);
+        maker.kernel("gemm", i * 1000 + 410, i * 1000 + 420, 580);
+    }
+    return maker;
+}
+
+TEST(RulesTest, F24LoadingAModuleAfterTheFirstStep) {
+    EXPECT_TRUE(fires(with_module_load(2), "F24"));
+    EXPECT_FALSE(fires(with_module_load(0), "F24"));
+}
+
+TraceMaker with_blocks(int blocks) {
+    TraceMaker maker;
+    maker.device("NVIDIA A100-SXM4-40GB", 8, 108);
+    for (int i = 0; i < 4; ++i) maker.kernel("gemm", i * 20, 20 + i * 500, 500, blocks);
+    return maker;
+}
+
+TEST(RulesTest, F25FewerBlocksThanMultiprocessors) {
+    Diagnosis diagnosis = diagnose_trace(with_blocks(27).trace());
+    ASSERT_TRUE(fires(diagnosis, "F25"));
+    EXPECT_NEAR(find(diagnosis, "F25")->gain.high, 3.9, 0.1);
+    EXPECT_FALSE(fires(with_blocks(108), "F25"));
+}
+
+TraceMaker convolution(std::string_view bias, std::string_view next) {
+    TraceMaker maker;
+    maker.op("aten::conv2d", 0, 50,
+             fmt::format(R"("Input Dims":[[8,3,32,32],[16,3,3,3],{}])", bias));
+    maker.op(next, 60, 30);
+    return maker;
+}
+
+TEST(RulesTest, F26BiasThatABatchNormTakesAway) {
+    EXPECT_TRUE(fires(convolution("[16]", "aten::batch_norm"), "F26"));
+    EXPECT_FALSE(fires(convolution("[]", "aten::batch_norm"), "F26"));
+    EXPECT_FALSE(fires(convolution("[16]", "aten::relu"), "F26"));
+}
+
+// The host makes a tensor and moves it, 300 us in all; the GPU works 700 us per step.
+TraceMaker moved(std::string_view made_by) {
+    TraceMaker maker;
+    for (int i = 0; i < 4; ++i) {
+        int at = i * 1000;
+        maker.step(i, at, 1000);
+        maker.op(made_by, at, 100);
+        maker.op("aten::to", at + 110, 190);
+        int id = maker.next_id();
+        maker.call("cudaMemcpyAsync", at + 120, 170, id);
+        maker.gpu("gpu_memcpy", "Memcpy HtoD (Pageable -> Device)", at + 130, 150, id);
+        maker.kernel("gemm", at + 300, at + 310, 680);
+    }
+    return maker;
+}
+
+TEST(RulesTest, F26TensorsFilledOnTheHostAndMoved) {
+    Diagnosis diagnosis = diagnose_trace(moved("aten::zeros").trace());
+    ASSERT_TRUE(fires(diagnosis, "F26"));
+    EXPECT_EQ(find(diagnosis, "F26")->count, 4);
+    EXPECT_FALSE(fires(moved("aten::stack"), "F26"));
+}
+
+TraceMaker on_two_devices(std::string_view frame) {
+    TraceMaker maker;
+    maker.host("python_function", frame, 0, 900);
+    for (int i = 0; i < 2; ++i) {
+        int id = maker.next_id();
+        maker.call("cudaLaunchKernel", 10 + i * 10, 5, id);
+        maker.gpu("kernel", "gemm", 30, 500, id, 7, i);
+    }
+    return maker;
+}
+
+TEST(RulesTest, F28OneProcessForSeveralDevicesOrTheWrongBackend) {
+    EXPECT_TRUE(
+        fires(on_two_devices("torch/nn/parallel/data_parallel.py(1): parallel_apply"), "F28"));
+    EXPECT_FALSE(fires(on_two_devices("train.py(3): pipeline"), "F28"));
+    TraceMaker gloo, nccl;
+    gloo.rank(0, 2, "gloo");
+    nccl.rank(0, 2, "nccl");
+    for (TraceMaker* maker : {&gloo, &nccl}) maker->kernel("gemm", 0, 10, 500);
+    EXPECT_TRUE(fires(gloo, "F28"));
+    EXPECT_FALSE(fires(nccl, "F28"));
+}
+
+RunRecord throttled_for(std::uint64_t percent) {
+    RunRecord record;
+    for (int i = 0; i <= 10; ++i) {
+        DeviceSample sample;
+        sample.time_ns = i * 1'000'000'000LL;
+        sample.throttle.power_cap_ns = static_cast<std::uint64_t>(i) * percent * 10'000'000;
+        record.devices.push_back(sample);
+    }
+    return record;
+}
+
+TEST(RulesTest, F29ThrottledMoreThanAFiftiethOfTheRun) {
+    Diagnosis diagnosis = diagnose_run(throttled_for(30), "run");
+    ASSERT_TRUE(fires(diagnosis, "F29"));
+    EXPECT_EQ(find(diagnosis, "F29")->evidence,
+              "GPU 0 was throttled 30 % of the run by its power limit");
+    EXPECT_FALSE(fires(diagnose_run(throttled_for(1), "run"), "F29"));
+}
+
+RunRecord with_workers(int workers, int running) {
+    RunRecord record;
+    for (int i = 0; i < 5; ++i) {
+        HostSample sample;
+        sample.cores = 4;
+        sample.running = running;
+        sample.tree = TreeSample{};
+        sample.tree->loader_workers = workers;
+        record.hosts.push_back(sample);
+    }
+    return record;
+}
+
+TEST(RulesTest, F30MoreWorkersThanCoresWithTasksWaiting) {
+    Diagnosis diagnosis = diagnose_run(with_workers(16, 12), "run");
+    ASSERT_TRUE(fires(diagnosis, "F30"));
+    EXPECT_EQ(find(diagnosis, "F30")->evidence,
+              "16 loader workers on 4 cores, with tasks waiting for a core in 5 of 5 samples");
+    EXPECT_FALSE(fires(diagnose_run(with_workers(16, 3), "run"), "F30"));  // they mostly sleep
+    EXPECT_FALSE(fires(diagnose_run(with_workers(3, 12), "run"), "F30"));  // others crowd the cores
+}
+
+RunRecord with_peak(std::uint64_t bytes) {
+    RunRecord record;
+    record.info.machine =
+        Json::parse(R"({"gpus": [{"memory_total_bytes": 80000000000}]})", "machine");
+    record.summary = RunSummary{};
+    record.summary->memory_peak_bytes = bytes;
+    return record;
+}
+
+TEST(RulesTest, F31MemoryThatALargerBatchCouldUse) {
+    Diagnosis diagnosis = diagnose_run(with_peak(20'000'000'000), "run");
+    ASSERT_TRUE(fires(diagnosis, "F31"));
+    EXPECT_EQ(find(diagnosis, "F31")->evidence, "the run used 25 % of the GPU's memory at most");
+    EXPECT_TRUE(find(diagnosis, "F31")->optional);  // whether it is faster only a trial can tell
+    EXPECT_FALSE(fires(diagnose_run(with_peak(50'000'000'000), "run"), "F31"));
+}
+
+}  // namespace
+}  // namespace saturate
