@@ -50,7 +50,8 @@ std::optional<std::int64_t> time_ns(std::string_view written) {
     if (negative) written.remove_prefix(1);
     std::size_t at = 0;
     std::int64_t whole = 0;
-    constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max() / 1000 - 1;
+    // Half the range, so that sums and differences of two times stay inside it.
+    constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max() / 2000 - 1;
     while (at < written.size() && written[at] >= '0' && written[at] <= '9') {
         whole = whole * 10 + (written[at++] - '0');
         if (whole > kMost) return std::nullopt;

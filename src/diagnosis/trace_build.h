@@ -68,7 +68,7 @@ class TraceBuilder {
 // A category as written ("Kernel", "gpu_memcpy") and the name, which overrules it for annotations.
 [[nodiscard]] Category category_of(std::string_view written, std::string_view name);
 // "1712195495505543.234" microseconds to nanoseconds; quotes are allowed. Nothing when it is no
-// number or beyond 2^63 ns.
+// number or beyond 2^62 ns.
 [[nodiscard]] std::optional<std::int64_t> time_ns(std::string_view written);
 // The innermost frame of "a.py(3): f;b.py(9): <module>" that is not of an installed package.
 [[nodiscard]] std::string_view user_frame(std::string_view call_stack);

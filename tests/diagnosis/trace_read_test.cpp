@@ -114,6 +114,21 @@ TEST(TraceReadTest, TakesNegativeDurationsAsZeroAndDropsImplausibleTimes) {
     EXPECT_EQ(trace.losses.implausible_times, 2u);
 }
 
+TEST(TraceReadTest, TimesNearTheEndOfTheRangeDoNotWrapAround) {
+    // 2^63 nanoseconds and a little less, as starts and as durations.
+    std::string events = kernel("a", "9223372036854775.807") + "," +
+                         kernel("b", "9223372036854774") + "," +
+                         kernel("c", "100", "9223372036854775");
+    EXPECT_THROW((void)parse_trace(document(events), "t.json"), UserError);
+    Trace trace = parse_trace(
+        document(events + "," + kernel("d", "100") + "," + kernel("e", "4611686018427387") + "," +
+                 kernel("f", "101", "4611686018427386")),
+        "t.json");
+    ASSERT_EQ(trace.events.size(), 1u);
+    EXPECT_EQ(trace.name(trace.events[0]), "d");
+    EXPECT_EQ(trace.losses.lost(), 5u);
+}
+
 TEST(TraceReadTest, ReadsATraceCutAtAnyByte) {
     std::string whole = document(kernel("first", "1") + "," + kernel("second", "7"));
     std::size_t first_end = whole.find("}}") + 2;
