@@ -73,46 +73,57 @@ void Replay::collect() {
     const Trace& trace = *line_.trace;
     std::vector<bool> is_ours(trace.lanes.size());
     for (std::uint16_t lane : line_.host_lanes) is_ours[lane] = true;
-    std::map<std::uint32_t, std::vector<std::uint32_t>> launched;  // call to GPU events
-    std::vector<std::uint32_t> orphans;                            // without a call; by start
+    struct Launched {
+        std::uint32_t call;
+        std::int64_t work;  // -1: a call that waits, and launches nothing
+    };
+    std::vector<Launched> launched;
+    launched.reserve(line_.gpu.size());
+    std::vector<std::uint32_t> orphans;  // without a call; by start
+    std::int64_t latest = -1;            // the call that was last seen
     for (std::size_t i = 0; i < line_.gpu.size(); ++i) {
-        std::int32_t launch = line_.launch_of[i];
         // Work whose call is not known hangs on the call that was last seen before it.
-        std::uint32_t key = launch >= 0        ? static_cast<std::uint32_t>(launch)
-                            : launched.empty() ? line_.gpu[i]
-                                               : launched.rbegin()->first;
-        launched[key].push_back(line_.gpu[i]);
-        if (launch < 0) orphans.push_back(line_.gpu[i]);
+        std::int64_t call = line_.launch_of[i] >= 0 ? line_.launch_of[i]
+                            : latest >= 0           ? latest
+                                                    : std::int64_t{line_.gpu[i]};
+        latest = std::max(latest, call);
+        launched.push_back({static_cast<std::uint32_t>(call), line_.gpu[i]});
+        if (line_.launch_of[i] < 0) orphans.push_back(line_.gpu[i]);
     }
     for (std::size_t i = 0; i < trace.events.size(); ++i) {
         const Event& event = trace.events[i];
         if (event.category != Category::runtime || !is_ours[event.lane]) continue;
         if (event.start_ns < line_.start_ns || event.start_ns >= line_.end_ns) continue;
-        if (is_synchronising(trace.name(event))) launched[static_cast<std::uint32_t>(i)];
+        if (is_synchronising(trace.name(event)))
+            launched.push_back({static_cast<std::uint32_t>(i), -1});
     }
+    std::ranges::sort(launched, [](const Launched& one, const Launched& other) {
+        return std::tie(one.call, one.work) < std::tie(other.call, other.work);
+    });
     std::vector<std::uint32_t> behind_graphs;  // the GPU events that end such a gap, by start
     for (const Gap& gap : line_.gaps) {
         if (gap.next >= 0 && at(gap.causes, Cause::graph) > 0)
             behind_graphs.push_back(static_cast<std::uint32_t>(gap.next));
     }
     std::map<std::uint16_t, std::uint32_t> streams;
-    for (const auto& [call_event, work_events] : launched) {
-        Call call;
-        call.event = call_event;
-        call.first_work = static_cast<std::uint32_t>(works_.size());
-        call.work_count = static_cast<std::uint32_t>(work_events.size());
-        for (std::uint32_t work_event : work_events) {
-            const Event& event = trace.events[work_event];
-            auto stream = streams.emplace(event.lane, streams.size()).first->second;
-            std::int64_t start = std::max(event.start_ns, line_.start_ns);
-            works_.push_back({.event = work_event,
-                              .stream = static_cast<std::uint32_t>(stream),
-                              .duration_ns = std::min(event.end_ns(), line_.end_ns) - start,
-                              .kind = static_cast<std::uint8_t>(event.category),
-                              .has_launch = !std::ranges::binary_search(orphans, work_event),
-                              .has_unseen = std::ranges::binary_search(behind_graphs, work_event)});
+    works_.reserve(line_.gpu.size());
+    for (const Launched& one : launched) {
+        if (calls_.empty() || calls_.back().event != one.call) {
+            calls_.push_back(
+                {.event = one.call, .first_work = static_cast<std::uint32_t>(works_.size())});
         }
-        calls_.push_back(call);
+        if (one.work < 0) continue;
+        ++calls_.back().work_count;
+        auto work_event = static_cast<std::uint32_t>(one.work);
+        const Event& event = trace.events[work_event];
+        auto stream = streams.emplace(event.lane, streams.size()).first->second;
+        std::int64_t start = std::max(event.start_ns, line_.start_ns);
+        works_.push_back({.event = work_event,
+                          .stream = static_cast<std::uint32_t>(stream),
+                          .duration_ns = std::min(event.end_ns(), line_.end_ns) - start,
+                          .kind = static_cast<std::uint8_t>(event.category),
+                          .has_launch = !std::ranges::binary_search(orphans, work_event),
+                          .has_unseen = std::ranges::binary_search(behind_graphs, work_event)});
     }
     streams_ = streams.size();
 }

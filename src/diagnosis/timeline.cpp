@@ -31,6 +31,7 @@ void split_busy(const Trace& trace, Timeline& line) {
         edges.push_back({std::min(event.end_ns(), line.end_ns), kind, -1});
     }
     std::ranges::stable_sort(edges, {}, &Edge::time);
+    line.gaps.reserve(line.gpu.size() + 1);
     int open[4] = {};
     std::int64_t since = line.start_ns;
     StepCursor cursor(line);
@@ -59,6 +60,7 @@ void split_busy(const Trace& trace, Timeline& line) {
         open[edge.kind] += edge.step;
     }
     close(line.end_ns);
+    line.gaps.shrink_to_fit();
 }
 
 }  // namespace
