@@ -77,9 +77,9 @@ void input_wait(Context& context, const Loader& loader) {
         finding.settings = {{"num_workers", std::to_string(workers)},
                             {"persistent_workers", "true"}};
         change = fetched_by_workers(kPressureLikely);
-        finding.surer = fmt::format(
-            "beside workers the launching thread is taken to be {:.0f} % slower; {:.0f} to {:.0f} "
-            "% give {:.2f} to {:.2f} times",
+        finding.evidence += fmt::format(
+            "; the gain takes the launching thread to be {:.0f} % slower beside workers ({:.0f} to "
+            "{:.0f} %: {:.2f} to {:.2f})",
             100 * (kPressureLikely - 1), 100 * (kPressureLeast - 1), 100 * (kPressureMost - 1),
             context.replay.gain(fetched_by_workers(kPressureLeast)),
             context.replay.gain(fetched_by_workers(kPressureMost)));

@@ -189,6 +189,8 @@
     canvas.dataset.events = total;
     canvas.dataset.visible = count.visible;
     canvas.dataset.drawn = count.drawn;
+    canvas.dataset.from = Math.round(from);
+    canvas.dataset.to = Math.round(to);
   }
 
   function outline({ row, index }) {

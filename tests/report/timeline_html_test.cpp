@@ -199,5 +199,17 @@ TEST(TimelineHtmlTest, TheBrowserDrawsEveryEvent) {
     EXPECT_GT(parse_integer(match[1].str()).value_or(0), 900);
 }
 
+// Drag, wheel, keys, buttons and tooltip, at 1200 and 400 pixels.
+TEST(TimelineHtmlTest, CanBeUsedWithMouseAndKeysAlsoInANarrowWindow) {
+    if (run({"sh", "-c", "command -v chromium"}).status != 0)
+        GTEST_SKIP() << "chromium is not installed";
+    TemporaryFolder folder;
+    Trace trace = make_trace(20, kHostile);
+    std::string file =
+        folder.file("page.html", diagnosis_page(make_diagnosis(), &trace, {})).string();
+    Ran ran = run({"python3", "-B", SATURATE_SOURCE_DIR "/tests/report/page_test.py", file});
+    EXPECT_EQ(ran.status, 0) << ran.out << ran.err;
+}
+
 }  // namespace
 }  // namespace saturate

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A headless Chromium driven over its DevTools pipe: what a user does with a mouse and a keyboard."""
+import base64
+import json
+import os
+import subprocess
+import tempfile
+
+
+class Browser:
+    """One page in one window. Use as a context manager; everything it started is gone afterwards."""
+
+    def __init__(self, width=1200, height=900):
+        self.folder = tempfile.TemporaryDirectory()
+        to_read, self.to_write = os.pipe()
+        self.from_read, from_write = os.pipe()
+        # The browser reads its commands from descriptor 3 and answers on 4.
+        self.process = subprocess.Popen(
+            ["sh", "-c", f"exec chromium --headless=new --no-sandbox --disable-gpu --remote-debugging-pipe "
+             f"--hide-scrollbars --user-data-dir={self.folder.name} about:blank 3<&{to_read} 4>&{from_write}"],
+            pass_fds=(to_read, from_write), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        os.close(to_read)
+        os.close(from_write)
+        self.buffer = b""
+        self.number = 0
+        self.session = None
+        self.errors = []
+        target = self.call("Target.createTarget", url="about:blank")["targetId"]
+        self.session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        for domain in ("Page", "Runtime", "Log"):
+            self.call(domain + ".enable")
+        self.resize(width, height)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.terminate()
+        self.process.wait()
+        os.close(self.to_write)
+        os.close(self.from_read)
+        self.folder.cleanup()
+
+    def message(self):
+        while b"\0" not in self.buffer:
+            more = os.read(self.from_read, 1 << 16)
+            if not more:
+                raise RuntimeError("the browser ended")
+            self.buffer += more
+        text, self.buffer = self.buffer.split(b"\0", 1)
+        message = json.loads(text)
+        if message.get("method") in ("Runtime.exceptionThrown", "Log.entryAdded"):
+            self.errors.append(json.dumps(message["params"]))
+        return message
+
+    def call(self, method, **parameters):
+        self.number += 1
+        command = {"id": self.number, "method": method, "params": parameters}
+        if self.session:
+            command["sessionId"] = self.session
+        os.write(self.to_write, json.dumps(command).encode() + b"\0")
+        while True:
+            message = self.message()
+            if message.get("id") == self.number:
+                if "error" in message:
+                    raise RuntimeError(f"{method}: {message['error']['message']}")
+                return message["result"]
+
+    def resize(self, width, height):
+        self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
+
+    def dark(self, on):
+        self.call("Emulation.setEmulatedMedia",
+                  features=[{"name": "prefers-color-scheme", "value": "dark" if on else "light"}])
+
+    def open(self, path):
+        self.call("Page.navigate", url="file://" + os.path.abspath(path))
+        while self.message().get("method") != "Page.loadEventFired":
+            pass
+
+    def run(self, script):
+        """The value of an expression; a promise is waited for."""
+        result = self.call("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
+        if "exceptionDetails" in result:
+            raise RuntimeError(str(result["exceptionDetails"]))
+        return result["result"].get("value")
+
+    def drawn(self):
+        """After the frames that the last event asked for."""
+        self.run("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(1))))")
+
+    def mouse(self, kind, x, y, **more):
+        self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, **more)
+
+    def drag(self, start, end):
+        self.mouse("mousePressed", *start, button="left", buttons=1, clickCount=1)
+        for part in (0.25, 0.5, 0.75, 1):
+            self.mouse("mouseMoved", start[0] + (end[0] - start[0]) * part, start[1] + (end[1] - start[1]) * part,
+                       button="left", buttons=1)
+        self.mouse("mouseReleased", *end, button="left", clickCount=1)
+        self.drawn()
+
+    def wheel(self, x, y, down):
+        self.mouse("mouseWheel", x, y, deltaX=0, deltaY=down)
+        self.drawn()
+
+    def key(self, key):
+        text = {"text": key} if len(key) == 1 else {}
+        self.call("Input.dispatchKeyEvent", type="keyDown", key=key, **text)
+        self.call("Input.dispatchKeyEvent", type="keyUp", key=key)
+        self.drawn()
+
+    def screenshot(self, path):
+        image = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=True)
+        with open(path, "wb") as file:
+            file.write(base64.b64decode(image["data"]))
