@@ -1,10 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """A headless Chromium driven over its DevTools pipe: what a user does with a mouse and a keyboard."""
 import base64
+import fcntl
 import json
 import os
 import subprocess
 import tempfile
+
+
+def above_nine(descriptor):
+    """Out of the way of 3 and 4."""
+    moved = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 10)
+    os.close(descriptor)
+    return moved
 
 
 class Browser:
@@ -12,11 +20,11 @@ class Browser:
 
     def __init__(self, width=1200, height=900):
         self.folder = tempfile.TemporaryDirectory()
-        to_read, self.to_write = os.pipe()
-        self.from_read, from_write = os.pipe()
+        to_read, self.to_write = (above_nine(end) for end in os.pipe())
+        self.from_read, from_write = (above_nine(end) for end in os.pipe())
         # The browser reads its commands from descriptor 3 and answers on 4.
         self.process = subprocess.Popen(
-            ["sh", "-c", f"exec chromium --headless=new --no-sandbox --disable-gpu --remote-debugging-pipe "
+            ["bash", "-c", f"exec chromium --headless=new --no-sandbox --disable-gpu --remote-debugging-pipe "
              f"--hide-scrollbars --user-data-dir={self.folder.name} about:blank 3<&{to_read} 4>&{from_write}"],
             pass_fds=(to_read, from_write), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         os.close(to_read)
