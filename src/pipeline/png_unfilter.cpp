@@ -19,7 +19,15 @@ std::uint8_t paeth(int left, int up, int corner) {
     return static_cast<std::uint8_t>(to_up <= to_corner ? up : corner);
 }
 
+// With one byte a pixel the left one stays in a register: reading back what was just written would
+// cost several times as much.
 void add_left(std::uint8_t* row, std::size_t bytes, std::size_t pixel) {
+    if (pixel == 1) {
+        std::uint8_t left = 0;
+        for (std::size_t i = 0; i < bytes; ++i)
+            row[i] = left = static_cast<std::uint8_t>(left + row[i]);
+        return;
+    }
     for (std::size_t i = pixel; i < bytes; ++i)
         row[i] = static_cast<std::uint8_t>(row[i] + row[i - pixel]);
 }
@@ -38,6 +46,14 @@ void add_above(std::uint8_t* row, const std::uint8_t* above, std::size_t bytes) 
 
 void add_average(std::uint8_t* row, const std::uint8_t* above, std::size_t bytes,
                  std::size_t pixel) {
+    if (pixel == 1) {
+        int left = 0;
+        for (std::size_t i = 0; i < bytes; ++i) {
+            left = (row[i] + (left + (above ? above[i] : 0)) / 2) & 0xFF;
+            row[i] = static_cast<std::uint8_t>(left);
+        }
+        return;
+    }
     for (std::size_t i = 0; i < bytes; ++i) {
         int left = i >= pixel ? row[i - pixel] : 0, up = above ? above[i] : 0;
         row[i] = static_cast<std::uint8_t>(row[i] + (left + up) / 2);
