@@ -52,6 +52,17 @@ def python_of(setting, name):
     return folder / "bin/python", None
 
 
+def libtorch(setting):
+    """The program with LibTorch's own loader, or why there is none."""
+    build, name = ROOT / "build/bench-torch", "bench_loader_libtorch"
+    for command in (["cmake", "-S", ROOT, "-B", build, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release"],
+                    ["cmake", "--build", build, "--target", name]):
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        if done.returncode != 0:
+            return None, f"cannot be built (needs libturbojpeg0-dev, libpng-dev): {done.stdout.strip().splitlines()[-1]}"
+    return build / name, None
+
+
 def peers(setting, work):
     """Contenders of a work, the same for A and B but for their name."""
     images, shards = setting.cache / "images" / work / "train", setting.cache / "shards" / work
@@ -61,14 +72,19 @@ def peers(setting, work):
     torch = [setting.python, here / "peer_images_torch.py", work, images, seconds]
     out = [(f"PyTorch DataLoader, {kind}, {workers} workers", [*torch, kind, workers])
            for kind in ("PIL", "torchvision.io") for workers in ((2,) if setting.quick else (1, 2, 3))]
-    for name, kinds in {"dali": ["fused", "separate"], "spdl": ["ffmpeg"], "tfdata": ["crop", "antialias"]}.items():
+    site = pathlib.Path(torch_site).parent
+    others = {"NVIDIA DALI, CPU": ("dali", ["fused", "separate"]), "SPDL": ("spdl", ["torchvision.io", "ffmpeg"]),
+              "tf.data": ("tfdata", ["crop", "antialias"])}
+    for label, (name, kinds) in others.items():
         python, why = python_of(setting, name)
         for kind in kinds if work == "A" else kinds[:1]:
-            label = f"{ {'dali': 'NVIDIA DALI, CPU', 'spdl': 'SPDL', 'tfdata': 'tf.data'}[name]}, {kind}"
-            out.append((label, [python, here / f"peer_images_{name}.py", work, images, seconds, kind] if python
-                        else ["bash", "-c", f"echo {why!r} >&2; exit 1"]))
+            with_torch = ["env", f"PYTHONPATH={site}"] if kind == "torchvision.io" else []
+            command = [*with_torch, python, here / f"peer_images_{name}.py", work, images, seconds, kind]
+            out.append((f"{label}, {kind}", command if python else ["bash", "-c", f"echo {why!r} >&2; exit 1"]))
+    program, why = libtorch(setting)
+    out.append(("LibTorch's DataLoader, 2 workers", [program, work, images, 2, seconds] if program
+                else ["bash", "-c", f"echo {why!r} >&2; exit 1"]))
     python, why = python_of(setting, "webdataset")
-    site = pathlib.Path(torch_site).parent
     out.append(("WebDataset, torchvision.io, 2 workers",
                 ["env", f"PYTHONPATH={site}", python, here / "peer_images_webdataset.py", work, shards, seconds] if python
                 else ["bash", "-c", f"echo {why!r} >&2; exit 1"]))
