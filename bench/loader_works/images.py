@@ -63,29 +63,41 @@ def libtorch(setting):
     return build / name, None
 
 
+def seconds(setting):
+    """Of one contender: long enough that what was prefetched before the clock started does not count."""
+    return 3 if setting.quick else 6
+
+
+def installed(setting, name, command):
+    """The command in the environment of a peer, or one that says why there is none."""
+    python, why = python_of(setting, name)
+    return [*command[:-1], python, *command[-1]] if python else ["bash", "-c", f"echo {why!r} >&2; exit 1"]
+
+
 def peers(setting, work):
-    """Contenders of a work, the same for A and B but for their name."""
-    images, shards = setting.cache / "images" / work / "train", setting.cache / "shards" / work
-    here, seconds = setting.works, setting.seconds
-    torch_site = subprocess.run([setting.python, "-c", "import torch; print(torch.__path__[0])"], check=True, text=True,
-                                stdout=subprocess.PIPE).stdout.strip()
-    torch = [setting.python, here / "peer_images_torch.py", work, images, seconds]
-    out = [(f"PyTorch DataLoader, {kind}, {workers} workers", [*torch, kind, workers])
-           for kind in ("PIL", "torchvision.io") for workers in ((2,) if setting.quick else (1, 2, 3))]
-    site = pathlib.Path(torch_site).parent
-    others = {"NVIDIA DALI, CPU": ("dali", ["fused", "separate"]), "SPDL": ("spdl", ["torchvision.io", "ffmpeg"]),
-              "tf.data": ("tfdata", ["crop", "antialias"])}
-    for label, (name, kinds) in others.items():
-        python, why = python_of(setting, name)
-        for kind in kinds if work == "A" else kinds[:1]:
-            with_torch = ["env", f"PYTHONPATH={site}"] if kind == "torchvision.io" else []
-            command = [*with_torch, python, here / f"peer_images_{name}.py", work, images, seconds, kind]
-            out.append((f"{label}, {kind}", command if python else ["bash", "-c", f"echo {why!r} >&2; exit 1"]))
+    """Contenders of a work, the same for A and B but for their name; the strongest ones when it must be quick."""
+    images, shards, here = setting.cache / "images" / work / "train", setting.cache / "shards" / work, setting.works
+    given = [work, images, seconds(setting)]
+    site = subprocess.run([setting.python, "-c", "import pathlib, torch; print(pathlib.Path(torch.__path__[0]).parent)"],
+                          check=True, text=True, stdout=subprocess.PIPE).stdout.strip()
+    with_torch = ["env", f"PYTHONPATH={site}"]
+    torch, dali = [setting.python, here / "peer_images_torch.py", *given], [here / "peer_images_dali.py", *given]
     program, why = libtorch(setting)
-    out.append(("LibTorch's DataLoader, 2 workers", [program, work, images, 2, seconds] if program
-                else ["bash", "-c", f"echo {why!r} >&2; exit 1"]))
-    python, why = python_of(setting, "webdataset")
-    out.append(("WebDataset, torchvision.io, 2 workers",
-                ["env", f"PYTHONPATH={site}", python, here / "peer_images_webdataset.py", work, shards, seconds] if python
-                else ["bash", "-c", f"echo {why!r} >&2; exit 1"]))
+    out = [("PyTorch DataLoader, torchvision.io, 2 workers", [*torch, "torchvision.io", 2]),
+           ("LibTorch's DataLoader, 2 workers",
+            [program, work, images, 2, seconds(setting)] if program else ["bash", "-c", f"echo {why!r} >&2; exit 1"]),
+           ("NVIDIA DALI, CPU, fused", installed(setting, "dali", [[*dali, "fused"]]))]
+    if setting.quick:
+        return out
+    out += [(f"PyTorch DataLoader, {kind}, {workers} workers", [*torch, kind, workers])
+            for kind, workers in (("torchvision.io", 1), ("torchvision.io", 3), ("PIL", 2), ("PIL", 3))]
+    spdl, tfdata = [here / "peer_images_spdl.py", *given], [here / "peer_images_tfdata.py", *given]
+    out += [("SPDL, torchvision.io", installed(setting, "spdl", [*with_torch, [*spdl, "torchvision.io"]])),
+            ("SPDL, ffmpeg", installed(setting, "spdl", [[*spdl, "ffmpeg"]])),
+            ("tf.data, crop", installed(setting, "tfdata", [[*tfdata, "crop"]])),
+            ("WebDataset, torchvision.io, 2 workers",
+             installed(setting, "webdataset", [*with_torch, [here / "peer_images_webdataset.py", work, shards, seconds(setting)]]))]
+    if work == "A":
+        out += [("NVIDIA DALI, CPU, separate", installed(setting, "dali", [[*dali, "separate"]])),
+                ("tf.data, antialias", installed(setting, "tfdata", [[*tfdata, "antialias"]]))]
     return out

@@ -70,7 +70,10 @@ else:
     def collate(images):
         return torch.stack(images)
 
-collate([decode(path) for path in paths[:2]])  # inside the pipeline an error would only drop the sample
+try:
+    collate([decode(path) for path in paths[:2]])  # inside the pipeline an error would only drop the sample
+except RuntimeError as error:
+    sys.exit(str(error)[:120])
 
 
 def forever():

@@ -20,11 +20,11 @@ def prepare(setting):
 
 def contenders(setting):
     native, folder = setting.build / "bench_loader_images", setting.cache / "images/A/train"
-    return [(OURS, [native, "photos", folder, "loader", 2, setting.seconds]),
-            ("saturate, 1 worker", [native, "photos", folder, "loader", 1, setting.seconds]),
-            ("saturate, 2 workers, tar shards", [native, "photos", setting.cache / "shards/A", "tar", 2, setting.seconds]),
-            ("bare loop, region decode, 2 threads", [native, "photos", folder, "bare", 2, setting.seconds]),
-            ("bare loop, full decode, 2 threads", [native, "photos", folder, "exact", 2, setting.seconds]),
+    return [(OURS, [native, "photos", folder, "loader", 2, images.seconds(setting)]),
+            ("saturate, 1 worker", [native, "photos", folder, "loader", 1, images.seconds(setting)]),
+            ("saturate, 2 workers, tar shards", [native, "photos", setting.cache / "shards/A", "tar", 2, images.seconds(setting)]),
+            ("bare loop, region decode, 2 threads", [native, "photos", folder, "bare", 2, images.seconds(setting)]),
+            ("bare loop, full decode, 2 threads", [native, "photos", folder, "exact", 2, images.seconds(setting)]),
             *images.peers(setting, "A")]
 
 

@@ -20,8 +20,8 @@ def prepare(setting):
 
 def contenders(setting):
     native, folder = setting.build / "bench_loader_images", setting.cache / "images/B/train"
-    return [(OURS, [native, "greys", folder, "loader", 2, setting.seconds]),
-            ("bare loop, 2 threads", [native, "greys", folder, "bare", 2, setting.seconds]),
+    return [(OURS, [native, "greys", folder, "loader", 2, images.seconds(setting)]),
+            ("bare loop, 2 threads", [native, "greys", folder, "bare", 2, images.seconds(setting)]),
             *images.peers(setting, "B")]
 
 
