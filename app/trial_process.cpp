@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "trial_process.h"
+
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/wait.h>
@@ -14,7 +16,6 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "telemetry/step_tail.h"
-#include "trial_process.h"
 
 namespace saturate {
 

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// report: one or more runs as a page, as Markdown or as JSON.
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "arguments.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "commands.h"
+#include "exit_code.h"
+#include "report/run_report.h"
+#include "telemetry/summary_text.h"
+
+namespace saturate {
+
+int cmd_report(const Arguments& arguments) {
+    constexpr std::size_t kMostRuns = 8;
+    if (arguments.operands.empty() || arguments.operands.size() > kMostRuns) {
+        throw UserError({.found = fmt::format("{} runs", arguments.operands.size()),
+                         .expected = fmt::format("1 to {} folders of run records", kMostRuns),
+                         .fix = "saturate report BEFORE AFTER"});
+    }
+    ReportInput input;
+    const char* locale = std::getenv("LC_ALL") ? std::getenv("LC_ALL") : std::getenv("LANG");
+    Language language = language_of(arguments.text("--lang").value_or(""), locale ? locale : "");
+    input.language = language == Language::chinese ? "zh" : "en";
+    for (const std::string& folder : arguments.operands) input.runs.push_back(view_run(folder));
+    if (arguments.has("--json")) {
+        fmt::print("{}\n", report_json(input).line());
+        return kDone;
+    }
+    if (arguments.has("--markdown")) {
+        fmt::print("{}", report_markdown(input));
+        return kDone;
+    }
+    std::string output = arguments.text("--output").value_or("report.html");
+    std::string page = report_html(input);
+    write_file_whole(output, page);
+    fmt::print("{}\nwritten to {} ({} KB)\n", report_verdict(input), output,
+               (page.size() + 1023) / 1024);
+    return kDone;
+}
+
+}  // namespace saturate

@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/run_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "config/document.h"
+#include "report/tuning_text.h"
+
+namespace saturate {
+
+namespace {
+
+struct Measure {
+    const char* key;
+    const char* name;
+    const char* chinese;
+    std::optional<double> (*value)(const RunView&);
+    std::string (*text)(const RunView&);
+};
+
+std::string optional_text(const std::optional<double>& value, const char* format) {
+    return value ? fmt::format(fmt::runtime(format), *value) : std::string("-");
+}
+
+std::optional<double> share_of(const RunView& run, std::string_view phase) {
+    for (const auto& [name, percent] : run.split) {
+        if (name == phase) return percent;
+    }
+    return std::nullopt;
+}
+
+constexpr Measure kMeasures[] = {
+    {"busy_percent", "utilisation", "利用率", [](const RunView& r) { return r.busy_mean; },
+     [](const RunView& r) {
+         return r.busy_mean
+                    ? fmt::format("{:.1f} % ± {:.1f}", *r.busy_mean, r.busy_deviation.value_or(0))
+                    : "-";
+     }},
+    {"samples_per_second", "samples per second", "样本/秒",
+     [](const RunView& r) {
+         return r.samples_per_second ? std::optional(r.samples_per_second->median) : std::nullopt;
+     },
+     [](const RunView& r) {
+         if (!r.samples_per_second) return std::string("-");
+         const Spread& s = *r.samples_per_second;
+         return fmt::format("{} (n={}, {}..{})", rate_text(s.median), s.n, rate_text(s.low),
+                            rate_text(s.high));
+     }},
+    {"step_p50_ms", "step, median", "步时中位数", [](const RunView& r) { return r.step_p50_ms; },
+     [](const RunView& r) { return optional_text(r.step_p50_ms, "{:.2f} ms"); }},
+    {"step_p99_ms", "step, 99th percentile", "步时 p99",
+     [](const RunView& r) { return r.step_p99_ms; },
+     [](const RunView& r) { return optional_text(r.step_p99_ms, "{:.2f} ms"); }},
+    {"input_wait_percent", "waiting for data", "等待数据",
+     [](const RunView& r) { return share_of(r, "input_wait"); },
+     [](const RunView& r) { return optional_text(share_of(r, "input_wait"), "{:.1f} %"); }},
+    {"memory_peak_bytes", "peak memory", "显存峰值",
+     [](const RunView& r) { return r.memory_peak_bytes; },
+     [](const RunView& r) {
+         return r.memory_peak_bytes ? bytes_text(static_cast<std::uint64_t>(*r.memory_peak_bytes))
+                                    : "-";
+     }},
+    {"power_mean_watts", "mean power", "平均功耗",
+     [](const RunView& r) { return r.power_mean_watts; },
+     [](const RunView& r) { return optional_text(r.power_mean_watts, "{:.0f} W"); }},
+    {"joules_per_1000_samples", "energy per 1,000 samples", "每千样本能耗",
+     [](const RunView& r) { return r.joules_per_1000_samples(); },
+     [](const RunView& r) { return optional_text(r.joules_per_1000_samples(), "{:.1f} J"); }},
+    {"loss_last", "last loss", "最终损失", [](const RunView& r) { return r.loss_last; },
+     [](const RunView& r) { return optional_text(r.loss_last, "{:.4g}"); }},
+};
+
+void flatten(const Node& node, const std::string& path, std::map<std::string, std::string>& out) {
+    if (node.kind == Node::Kind::map) {
+        for (const Member& member : node.members)
+            flatten(member.value, path.empty() ? member.key : path + "." + member.key, out);
+    } else if (node.kind == Node::Kind::sequence) {
+        std::string text;
+        for (const Node& item : node.items) text += (text.empty() ? "" : ", ") + item.text;
+        out[path] = "[" + text + "]";
+    } else {
+        out[path] = node.text;
+    }
+}
+
+std::map<std::string, std::string> settings_of(const RunView& run) {
+    std::map<std::string, std::string> out;
+    if (run.info.settings_text.empty()) return out;
+    try {
+        Document document = Document::parse(run.info.settings_text, run.info.settings_source);
+        flatten(document.root(), "", out);
+    } catch (const UserError&) {
+        // A text that is no configuration has no settings to compare.
+    }
+    return out;
+}
+
+std::string run_name(const RunView& run) {
+    return std::filesystem::path(run.folder).filename().string();
+}
+
+Json curve_json(const Curve& curve) {
+    Json points = Json::array();
+    for (std::size_t i = 0; i < curve.buckets().size(); ++i) {
+        const Curve::Bucket& b = curve.buckets()[i];
+        if (b.n == 0) continue;
+        auto rounded = [](double value) {
+            if (value == 0) return 0.0;
+            double scale = std::pow(10, 4 - std::floor(std::log10(std::abs(value))));
+            return std::round(value * scale) / scale;
+        };
+        points.add(Json::array({rounded((static_cast<double>(i) + 0.5) * curve.width()),
+                                rounded(b.sum / static_cast<double>(b.n)), rounded(b.least),
+                                rounded(b.most)}));
+    }
+    return points;
+}
+
+Json run_json(const RunView& run) {
+    Json gpus = Json::array();
+    for (const GpuCurves& gpu : run.gpus) {
+        gpus.add(Json::object({{"gpu", gpu.gpu},
+                               {"name", gpu.name},
+                               {"utilisation", curve_json(gpu.utilisation)},
+                               {"power", curve_json(gpu.power)},
+                               {"memory", curve_json(gpu.memory)},
+                               {"temperature", curve_json(gpu.temperature)}}));
+    }
+    Json split = Json::object();
+    for (const auto& [name, percent] : run.split) split.set(name, percent);
+    Json events = Json::array();
+    for (const EventRecord& event : run.events) {
+        events.add(Json::object({{"event", std::string(event_name(event.kind))},
+                                 {"t", static_cast<double>(event.time_ns) / 1e9},
+                                 {"text", event.text}}));
+    }
+    Json measures = Json::object();
+    for (const Measure& measure : kMeasures) measures.set(measure.key, measure.value(run));
+    return Json::object({{"name", run_name(run)},
+                         {"folder", run.folder},
+                         {"kind", run.info.kind},
+                         {"device", run.info.device},
+                         {"simulated", run.info.simulated},
+                         {"seconds", run.seconds},
+                         {"steps", run.steps},
+                         {"samples", run.samples},
+                         {"measures", measures},
+                         {"split_percent", split},
+                         {"gpus", gpus},
+                         {"rate", curve_json(run.rate)},
+                         {"step_busy", curve_json(run.step_busy)},
+                         {"loss_by_time", curve_json(run.loss_by_time)},
+                         {"loss_by_samples", curve_json(run.loss_by_samples)},
+                         {"events", events},
+                         {"events_left_out", run.events_left_out},
+                         {"notes", Json::array_of(run.notes)},
+                         {"diagnosis", to_json(run.diagnosis, 5, false)}});
+}
+
+Json rows_json(const std::vector<ReportRow>& rows) {
+    Json out = Json::array();
+    for (const ReportRow& row : rows) {
+        out.add(Json::object({{"key", row.key},
+                              {"name", row.name},
+                              {"cells", Json::array_of(row.cells)},
+                              {"change", row.change}}));
+    }
+    return out;
+}
+
+}  // namespace
+
+std::vector<ReportRow> report_rows(const ReportInput& input) {
+    std::vector<ReportRow> rows;
+    for (const Measure& measure : kMeasures) {
+        ReportRow row{.key = measure.key,
+                      .name = input.language == "zh" ? measure.chinese : measure.name};
+        bool any = false;
+        for (const RunView& run : input.runs) {
+            row.cells.push_back(measure.text(run));
+            any = any || row.cells.back() != "-";
+        }
+        if (!any) continue;
+        auto before = measure.value(input.runs.front()), after = measure.value(input.runs.back());
+        // A share changes by points: 40 to 60 % is 20 points, not half as much again.
+        bool is_share = row.key.ends_with("_percent");
+        if (input.runs.size() > 1 && before && after && is_share)
+            row.change = fmt::format("{:+.1f} {}", *after - *before,
+                                     input.language == "zh" ? "个百分点" : "points");
+        else if (input.runs.size() > 1 && before && after && *before != 0)
+            row.change = fmt::format("{:+.0f} %", 100 * (*after / *before - 1));
+        rows.push_back(std::move(row));
+    }
+    return rows;
+}
+
+std::vector<ReportRow> differing_settings(const ReportInput& input) {
+    std::vector<std::map<std::string, std::string>> all;
+    std::map<std::string, int> keys;
+    for (const RunView& run : input.runs) {
+        all.push_back(settings_of(run));
+        for (const auto& [key, value] : all.back()) ++keys[key];
+    }
+    std::vector<ReportRow> rows;
+    for (const auto& [key, count] : keys) {
+        ReportRow row{.key = key, .name = key};
+        for (const auto& settings : all) {
+            auto found = settings.find(key);
+            row.cells.push_back(found == settings.end() ? "-" : found->second);
+        }
+        bool differs = std::ranges::any_of(
+            row.cells, [&](const std::string& cell) { return cell != row.cells[0]; });
+        if (differs) rows.push_back(std::move(row));
+    }
+    return rows;
+}
+
+std::string report_verdict(const ReportInput& input) {
+    const RunView& first = input.runs.front();
+    const RunView& last = input.runs.back();
+    bool zh = input.language == "zh";
+    bool simulated =
+        std::ranges::any_of(input.runs, [](const RunView& run) { return run.info.simulated; });
+    std::string tail = simulated ? (zh ? "（模拟设备）" : " (simulated device)") : "";
+    if (input.runs.size() == 1) {
+        if (!first.diagnosis.verdict.empty()) return first.diagnosis.verdict + tail;
+        return (zh ? "一次运行" : "one run") + tail;
+    }
+    if (!first.samples_per_second || !last.samples_per_second)
+        return (zh ? "两次运行的速度未知" : "the rate of one of the runs is unknown") + tail;
+    const Spread& a = *first.samples_per_second;
+    const Spread& b = *last.samples_per_second;
+    double ratio = a.median > 0 ? b.median / a.median : 0;
+    bool apart = a.high < b.low || b.high < a.low;
+    std::string said;
+    if (!apart) {
+        said =
+            zh ? fmt::format("看不出差别：{:.2f} 倍，两次运行的范围重叠", ratio)
+               : fmt::format("no difference seen: {:.2f} times, and the ranges of the runs overlap",
+                             ratio);
+    } else if (zh) {
+        said = fmt::format("{}：{:.2f} 倍（{} → {} 样本/秒）", ratio > 1 ? "更快" : "更慢", ratio,
+                           rate_text(a.median), rate_text(b.median));
+    } else {
+        said = fmt::format("{}: {:.2f} times the rate ({} -> {} samples/s)",
+                           ratio > 1 ? "faster" : "slower", ratio, rate_text(a.median),
+                           rate_text(b.median));
+    }
+    return said + tail;
+}
+
+Json report_json(const ReportInput& input) {
+    Json runs = Json::array();
+    for (const RunView& run : input.runs) runs.add(run_json(run));
+    Json out = Json::object({{"schema", 1},
+                             {"verdict", report_verdict(input)},
+                             {"language", input.language},
+                             {"table", rows_json(report_rows(input))},
+                             {"settings", rows_json(differing_settings(input))},
+                             {"runs", runs}});
+    if (input.proof) out.set("proof", *input.proof);
+    return out;
+}
+
+std::string report_markdown(const ReportInput& input) {
+    auto cell = [](std::string text) {
+        for (std::size_t at = 0; (at = text.find('|', at)) != std::string::npos; at += 2)
+            text.insert(at, "\\");
+        return text;
+    };
+    std::string head = "|  |", rule = "|---|";
+    for (const RunView& run : input.runs) {
+        head += fmt::format(" {} |", cell(run_name(run)));
+        rule += "---|";
+    }
+    bool several = input.runs.size() > 1;
+    if (several) {
+        head += input.language == "zh" ? " 变化 |" : " change |";
+        rule += "---|";
+    }
+    auto table = [&](const std::vector<ReportRow>& rows) {
+        std::string out = head + "\n" + rule + "\n";
+        for (const ReportRow& row : rows) {
+            out += fmt::format("| {} |", cell(row.name));
+            for (const std::string& text : row.cells) out += fmt::format(" {} |", cell(text));
+            if (several) out += fmt::format(" {} |", row.change);
+            out += "\n";
+        }
+        return out;
+    };
+    std::string out = fmt::format("**{}**\n\n{}", report_verdict(input), table(report_rows(input)));
+    std::vector<ReportRow> settings = differing_settings(input);
+    if (several && !settings.empty()) out += "\n" + table(settings);
+    std::vector<Finding> findings = input.runs.back().diagnosis.shown(5, false);
+    if (!findings.empty()) out += "\n";
+    for (const Finding& finding : findings)
+        out += fmt::format("- {} {}: {}. {}\n", finding.id, finding.name(), finding.evidence,
+                           finding.fix_text());
+    return out;
+}
+
+}  // namespace saturate

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs side by side: one self-contained page, Markdown, or JSON. The first run is "before", the
+// last "after".
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "report/run_view.h"
+#include "tuning/proof.h"
+
+namespace saturate {
+
+struct ReportInput {
+    std::vector<RunView> runs;
+    std::optional<Json> proof;  // proof.json of a search, where there is one
+    std::string language = "en";
+};
+
+[[nodiscard]] Json report_json(const ReportInput& input);
+[[nodiscard]] std::string report_markdown(const ReportInput& input);
+[[nodiscard]] std::string report_html(const ReportInput& input);
+
+// One row of the comparison: what, and a cell per run.
+struct ReportRow {
+    std::string key;   // "samples_per_second"
+    std::string name;  // for people
+    std::vector<std::string> cells;
+    std::string change;  // "+62 %"; empty: one run, or unknown
+};
+[[nodiscard]] std::vector<ReportRow> report_rows(const ReportInput& input);
+
+// The settings in which the runs differ: key, then a value per run ("-" where it is absent).
+[[nodiscard]] std::vector<ReportRow> differing_settings(const ReportInput& input);
+
+[[nodiscard]] std::string report_verdict(const ReportInput& input);
+
+}  // namespace saturate
