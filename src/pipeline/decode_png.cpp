@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <vector>
 
 #include "pipeline/png_unfilter.h"
 
@@ -97,6 +98,7 @@ struct PngDecoder::Impl {
     Header header;
     std::array<std::array<std::uint8_t, 3>, 256> palette{};
     Buffer<std::uint8_t> joined, raw, pixels;
+    std::vector<std::uint8_t> nothing;  // the row above the first
 
     ~Impl() { libdeflate_free_decompressor(inflater); }
 
@@ -109,6 +111,7 @@ struct PngDecoder::Impl {
     }
     [[nodiscard]] Bytes collect();
     void inflate(Bytes packed, std::size_t bytes);
+    [[nodiscard]] int unfilter_grey(const std::uint8_t* row, std::uint8_t* out);
     void widen(const std::uint8_t* row, int width, std::uint8_t* out, std::size_t step,
                int channels) const;
     [[nodiscard]] int sample(const std::uint8_t* row, int index) const;
@@ -178,7 +181,7 @@ Bytes PngDecoder::Impl::collect() {
 
 void PngDecoder::Impl::inflate(Bytes packed, std::size_t bytes) {
     if (bytes / kDeflateRatioMax > packed.size()) throw BadImage("PNG ends early");
-    std::uint8_t* out = raw.get(bytes);
+    std::uint8_t* out = raw.get(bytes + kEightRowsSpare);
     std::size_t got = 0;
     libdeflate_result result =
         libdeflate_zlib_decompress(inflater, packed.data(), packed.size(), out, bytes, &got);
@@ -224,6 +227,24 @@ void PngDecoder::Impl::widen(const std::uint8_t* row, int width, std::uint8_t* o
     }
 }
 
+// As many rows as go eight at a time; the number that is done.
+int PngDecoder::Impl::unfilter_grey(const std::uint8_t* row, std::uint8_t* out) {
+    std::size_t width = static_cast<std::size_t>(header.size.width);
+    bool fits = header.colour == kGrey && header.depth == 8 && !header.interlaced &&
+                header.size.width <= kEightRowsWidthMax;
+    if (!fits || !png_can_unfilter_eight()) return 0;
+    nothing.assign(width, 0);
+    int done = 0;
+    for (; done + 8 <= header.size.height; done += 8) {
+        std::size_t y = static_cast<std::size_t>(done);
+        EightRows rows{
+            row + y * (width + 1), width + 1, done > 0 ? out + (y - 1) * width : nothing.data(),
+            out + y * width,       width,     header.size.width};
+        if (!png_unfilter_eight(rows)) break;  // a filter that does not exist: named below
+    }
+    return done;
+}
+
 ImageView PngDecoder::decode(int channels) {
     Impl& my = *impl_;
     const Header& header = my.header;
@@ -236,13 +257,15 @@ ImageView PngDecoder::decode(int channels) {
     my.inflate(packed, bytes);
     std::size_t stride = static_cast<std::size_t>(header.size.width) * channels;
     std::uint8_t* pixels = my.pixels.get(stride * header.size.height);
-    std::uint8_t* row = my.raw.get(bytes);
+    std::uint8_t* row = my.raw.get(bytes + kEightRowsSpare);
+    int done = channels == 1 ? my.unfilter_grey(row, pixels) : 0;
     for (const Pass& pass : my.passes()) {
         int width = pass.width(header.size), height = pass.height(header.size);
         if (width <= 0 || height <= 0) continue;
         std::size_t row_bytes = header.row_bytes(width);
-        const std::uint8_t* above = nullptr;
-        for (int y = 0; y < height; ++y, row += row_bytes + 1) {
+        const std::uint8_t* above = done > 0 ? pixels + stride * (done - 1) : nullptr;
+        row += (row_bytes + 1) * static_cast<std::size_t>(done);
+        for (int y = done; y < height; ++y, row += row_bytes + 1) {
             if (!png_unfilter(row[0], row + 1, above, row_bytes, header.pixel_bytes()))
                 throw BadImage(fmt::format("PNG row with filter {}, which does not exist", row[0]));
             above = row + 1;

@@ -50,6 +50,40 @@ TEST(DecodePngTest, FastUnfilteringIsThatOfTheSpecification) {
     }
 }
 
+TEST(DecodePngTest, EightRowsAtOnceAreThoseOneByOne) {
+    if (!png_can_unfilter_eight()) GTEST_SKIP() << "not on this processor";
+    std::uint32_t noise = 3;
+    auto next = [&] {
+        return static_cast<std::uint8_t>((noise = noise * 1664525 + 1013904223) >> 24);
+    };
+    for (int width : {1, 2, 3, 7, 8, 9, 15, 16, 17, 40, 129}) {
+        for (int attempt = 0; attempt < 40; ++attempt) {
+            std::size_t w = static_cast<std::size_t>(width), stride = w + 1;
+            std::vector<std::uint8_t> raw(8 * stride + kEightRowsSpare), above(w), out(8 * w);
+            for (std::uint8_t& value : raw) value = next();
+            for (std::uint8_t& value : above) value = attempt % 4 == 0 ? 0 : next();
+            for (std::size_t r = 0; r < 8; ++r)
+                raw[r * stride] = static_cast<std::uint8_t>(next() % 5);
+            ASSERT_TRUE(
+                png_unfilter_eight({raw.data(), stride, above.data(), out.data(), w, width}));
+            std::vector<std::uint8_t> expected = above;
+            for (std::size_t r = 0; r < 8; ++r) {
+                std::vector<std::uint8_t> row(raw.begin() + static_cast<long>(r * stride + 1),
+                                              raw.begin() + static_cast<long>((r + 1) * stride));
+                ASSERT_TRUE(png_unfilter(raw[r * stride], row.data(), expected.data(), w, 1));
+                expected = row;
+                std::vector<std::uint8_t> seen(out.begin() + static_cast<long>(r * w),
+                                               out.begin() + static_cast<long>((r + 1) * w));
+                ASSERT_EQ(seen, expected)
+                    << width << " wide, row " << r << ", filter " << int{raw[r * stride]};
+            }
+            raw[3 * stride] = 5;
+            EXPECT_FALSE(
+                png_unfilter_eight({raw.data(), stride, above.data(), out.data(), w, width}));
+        }
+    }
+}
+
 TEST(DecodePngTest, EveryShorterFileIsRefused) {
     std::string file = encode_png(make_picture(20, 12, 3).view());
     for (std::size_t length = 0; length < file.size(); ++length)
