@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
 #include <cmath>
 #include <limits>
 
@@ -190,6 +191,55 @@ std::optional<StepRecord> step_of(const Json& line, std::int64_t origin_ns) {
         // A loss that was read but is no number (NaN, infinity) stands as null.
         if (name == "loss") record.loss = value.number().value_or(std::nan(""));
     }
+    return record;
+}
+
+std::optional<StepRecord> plain_step(std::string_view line, std::int64_t origin_ns) {
+    StepRecord record;
+    bool has_step = false, has_start = false, has_duration = false;
+    const char* at = line.data();
+    const char* const end = at + line.size();
+    if (at == end || *at != '{') return std::nullopt;
+    while (true) {
+        ++at;  // over the brace or the comma
+        if (at == end || *at != '"') return std::nullopt;
+        const char* name_begin = ++at;
+        while (at != end && *at != '"' && *at != '\\') ++at;
+        std::string_view name(name_begin, static_cast<std::size_t>(at - name_begin));
+        if (end - at < 3 || at[0] != '"' || at[1] != ':') return std::nullopt;
+        at += 2;
+        if (name == "loss") {
+            double loss = 0;
+            auto [next, error] = std::from_chars(at, end, loss);
+            if (error != std::errc()) return std::nullopt;
+            record.loss = loss;
+            at = next;
+        } else {
+            std::int64_t value = 0;
+            auto [next, error] = std::from_chars(at, end, value);
+            if (error != std::errc()) return std::nullopt;
+            at = next;
+            if (name == "step") {
+                record.step = value;
+                has_step = true;
+            } else if (name == "t_ns") {
+                record.start_ns = value + origin_ns;
+                has_start = true;
+            } else if (name == "duration_ns") {
+                record.duration_ns = value;
+                has_duration = true;
+            } else {
+                for (const auto& field : kStepFields) {
+                    if (field.name == name) record.*field.member = value;
+                }
+            }
+        }
+        if (at == end) return std::nullopt;
+        if (*at == '}') break;
+        if (*at != ',')
+            return std::nullopt;  // a fraction where a whole number belongs, a space ...
+    }
+    if (at + 1 != end || !has_step || !has_start || !has_duration) return std::nullopt;
     return record;
 }
 

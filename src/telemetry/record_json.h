@@ -28,6 +28,9 @@ void append_host(std::string& out, const HostSample& sample, std::int64_t origin
 
 // Nothing when a line is not of that kind or misses what it must have.
 [[nodiscard]] std::optional<StepRecord> step_of(const Json& line, std::int64_t origin_ns);
+// The same straight from the text of a line as append_step writes it: several times as fast, for
+// records of a million steps. Nothing for any other text; step_of() has the last word then.
+[[nodiscard]] std::optional<StepRecord> plain_step(std::string_view line, std::int64_t origin_ns);
 [[nodiscard]] std::optional<EventRecord> event_of(const Json& line, std::int64_t origin_ns);
 [[nodiscard]] std::optional<DeviceSample> device_of(const Json& line, std::int64_t origin_ns);
 [[nodiscard]] std::optional<HostSample> host_of(const Json& line, std::int64_t origin_ns);

@@ -62,9 +62,9 @@ class Oddities {
     std::map<std::int64_t, std::int64_t> last_;
 };
 
-// `take` gives false for an object that is no record.
+// `take` gives false for a line that is no record.
 template <typename Take>
-void read_lines(const std::filesystem::path& folder, const char* name, RunRecord& run, Take take) {
+void read_texts(const std::filesystem::path& folder, const char* name, RunRecord& run, Take take) {
     std::filesystem::path path = folder / name;
     if (!std::filesystem::exists(path)) {
         run.notes.push_back(fmt::format("{}: not there", name));
@@ -77,7 +77,7 @@ void read_lines(const std::filesystem::path& folder, const char* name, RunRecord
         bool taken = false;
         if (!line->too_long) {
             try {
-                taken = take(Json::parse(line->text, name), line->number, odd);
+                taken = take(line->text, line->number, odd);
             } catch (const UserError&) {
                 taken = false;
             }
@@ -90,6 +90,13 @@ void read_lines(const std::filesystem::path& folder, const char* name, RunRecord
         }
     }
     odd.say(run.notes);
+}
+
+template <typename Take>
+void read_lines(const std::filesystem::path& folder, const char* name, RunRecord& run, Take take) {
+    read_texts(folder, name, run, [&](std::string_view text, std::int64_t line, Oddities& odd) {
+        return take(Json::parse(text, name), line, odd);
+    });
 }
 
 // The schema stands first, so that it can be read from a file whose end is missing.
@@ -163,13 +170,15 @@ RunRecord visit_run(const std::filesystem::path& folder, const RunVisitor& visit
     RunRecord run;
     run.info = read_info(folder, run.notes);
     std::int64_t origin = run.info.started_ns;
-    read_lines(folder, "steps.jsonl", run, [&](const Json& json, std::int64_t line, Oddities& odd) {
-        auto step = step_of(json, origin);
-        if (!step) return false;
-        odd.time(0, step->start_ns, line);
-        if (visitor.step) visitor.step(*step);
-        return true;
-    });
+    read_texts(folder, "steps.jsonl", run,
+               [&](std::string_view text, std::int64_t line, Oddities& odd) {
+                   auto step = plain_step(text, origin);
+                   if (!step) step = step_of(Json::parse(text, "steps.jsonl"), origin);
+                   if (!step) return false;
+                   odd.time(0, step->start_ns, line);
+                   if (visitor.step) visitor.step(*step);
+                   return true;
+               });
     read_lines(folder, "samples.jsonl", run,
                [&](const Json& json, std::int64_t line, Oddities& odd) {
                    if (auto device = device_of(json, origin)) {

@@ -22,7 +22,9 @@ std::vector<StepRecord> StepTail::next() {
     std::size_t at = 0;
     for (std::size_t end; (end = text.find('\n', at)) != std::string::npos; at = end + 1) {
         try {
-            auto step = step_of(Json::parse(std::string_view(text).substr(at, end - at), ""), 0);
+            std::string_view line = std::string_view(text).substr(at, end - at);
+            auto step = plain_step(line, 0);
+            if (!step) step = step_of(Json::parse(line, ""), 0);
             if (step) steps.push_back(*step);
         } catch (const UserError&) {
         }

@@ -167,6 +167,35 @@ void write_small_record(const std::filesystem::path& folder) {
                    .extra = Json::object({{"more", true}})});
 }
 
+TEST(RunRecordTest, TheQuickReaderOfStepsAgreesWithTheOther) {
+    for (const char* text :
+         {R"({"step":1,"t_ns":2,"duration_ns":3})",
+          R"({"step":1,"t_ns":-2,"duration_ns":3,"loss":0.25,"loss_step":0,"unknown":7})"}) {
+        auto quick = plain_step(text, 10), other = step_of(Json::parse(text, ""), 10);
+        ASSERT_TRUE(quick && other) << text;
+        std::string a, b;
+        append_step(a, *quick, 0);
+        append_step(b, *other, 0);
+        EXPECT_EQ(a, b);
+    }
+    std::string whole;
+    append_step(whole, whole_step(), 0);
+    std::string again;
+    append_step(again, plain_step(whole, 0).value(), 0);
+    EXPECT_EQ(whole, again);
+}
+
+TEST(RunRecordTest, TheQuickReaderLeavesEverythingElseToTheOther) {
+    for (const char* text :
+         {"", "{", "{}", R"({"step":1,"t_ns":2})", R"({ "step":1,"t_ns":2,"duration_ns":3})",
+          R"({"step":1,"t_ns":2,"duration_ns":3} )", R"({"step":1.5,"t_ns":2,"duration_ns":3})",
+          R"({"step":1,"t_ns":2,"duration_ns":3,"loss":null})",
+          R"({"step":1,"t_ns":2,"duration_ns":3,)", R"({"st\u0065p":1,"t_ns":2,"duration_ns":3})",
+          R"({"step":99999999999999999999,"t_ns":2,"duration_ns":3})"}) {
+        EXPECT_FALSE(plain_step(text, 0)) << text;
+    }
+}
+
 TEST(RunRecordTest, ComesBackAsItWasWritten) {
     TemporaryFolder folder;
     write_small_record(folder.path() / "run");
