@@ -7,6 +7,7 @@ namespace saturate {
 
 class Arguments;
 
+int cmd_bench(const Arguments& arguments);
 int cmd_completion(const Arguments& arguments);
 int cmd_diagnose(const Arguments& arguments);
 int cmd_doctor(const Arguments& arguments);

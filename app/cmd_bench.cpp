@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// bench loader: how fast the data of a configuration can be loaded on this machine.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "arguments.h"
+#include "base/error.h"
+#include "base/text.h"
+#include "commands.h"
+#include "config/settings.h"
+#include "exit_code.h"
+#include "pipeline/loader_bench.h"
+#include "pipeline/loader_report.h"
+#include "pipeline/open.h"
+#include "probe/machine.h"
+
+namespace saturate {
+namespace {
+
+std::string shape_text(const FieldSpec& field) {
+    std::string shape;
+    for (std::int64_t length : field.shape)
+        shape += fmt::format("{}{}", shape.empty() ? "" : "x", length);
+    return fmt::format("{} {}{}{}", field.name, element_name(field.element),
+                       shape.empty() ? "" : " ", shape);
+}
+
+std::string rate_text(const Spread& rate) {
+    return fmt::format("{:.0f} (n={}, {:.0f}..{:.0f})", rate.median, rate.n, rate.low, rate.high);
+}
+
+std::string workers_text(int workers) { return workers < 0 ? "auto" : std::to_string(workers); }
+
+Json spread_json(const Spread& spread) {
+    return Json::object(
+        {{"median", spread.median}, {"low", spread.low}, {"high", spread.high}, {"n", spread.n}});
+}
+
+struct Answer {
+    const OpenedData& data;
+    const LoaderSettings& settings;
+    const LoaderBench& bench;
+    int cores;
+};
+
+Json answer_json(const Answer& answer) {
+    Json points = Json::array();
+    for (const LoaderBenchPoint& point : answer.bench.points) {
+        points.add(
+            Json::object({{"workers", point.workers < 0 ? Json("auto") : Json(point.workers)},
+                          {"samples_per_second", spread_json(point.samples_per_second)},
+                          {"first_batch_seconds", point.first_batch_seconds},
+                          {"why_slow", point.why_slow},
+                          {"loader", loader_json(point.stats)}}));
+    }
+    const LoaderBenchPoint& best = answer.bench.best();
+    double feeds = best.samples_per_second.median;
+    return Json::object(
+        {{"schema", 1},
+         {"data", answer.data.what},
+         {"samples", answer.data.training->size()},
+         {"batch_size", answer.settings.batch_size},
+         {"cores", answer.cores},
+         {"points", points},
+         {"best_workers", best.workers},
+         {"limit_samples_per_second", spread_json(answer.bench.limit)},
+         {"feeds", Json::object({{"samples_per_second", feeds},
+                                 {"step_ms", static_cast<double>(answer.settings.batch_size) *
+                                                 1000 / feeds}})}});
+}
+
+void print_answer(const Answer& answer) {
+    std::vector<std::string> fields;
+    for (const FieldSpec& field : answer.data.training->fields())
+        fields.push_back(shape_text(field));
+    fmt::print("{}: {} samples for training, batches of {} ({})\n\n", answer.data.what,
+               answer.data.training->size(), answer.settings.batch_size, join(fields, ", "));
+    fmt::print("{:>7}  {:<28}  {:>13}  {:>11}\n", "workers", "samples/s", "first batch s",
+               "memory");
+    for (const LoaderBenchPoint& point : answer.bench.points) {
+        fmt::print("{:>7}  {:<28}  {:>13.3f}  {:>11}\n", workers_text(point.workers),
+                   rate_text(point.samples_per_second), point.first_batch_seconds,
+                   bytes_text(point.stats.memory_bytes));
+    }
+    const LoaderBenchPoint& best = answer.bench.best();
+    double feeds = best.samples_per_second.median;
+    fmt::print("{:>7}  {:<28}  the source alone on {} core{}, no loader around it\n\n", "limit",
+               rate_text(answer.bench.limit), answer.cores, answer.cores == 1 ? "" : "s");
+    if (!best.why_slow.empty()) fmt::print("what takes the time: {}\n", best.why_slow);
+    fmt::print(
+        "feeds a GPU that takes up to {:.0f} samples/s: steps of {:.3g} ms and more at batch {}\n",
+        feeds, static_cast<double>(answer.settings.batch_size) * 1000 / feeds,
+        answer.settings.batch_size);
+}
+
+}  // namespace
+
+int cmd_bench(const Arguments& arguments) {
+    if (arguments.operands.size() != 1 || arguments.operands[0] != "loader") {
+        throw UserError({.where = {},
+                         .found = arguments.operands.empty()
+                                      ? "bench: nothing to measure is named"
+                                      : fmt::format("bench: no benchmark \"{}\"",
+                                                    join(arguments.operands, " ")),
+                         .expected = "loader",
+                         .fix = "saturate bench loader --config FILE"});
+    }
+    Settings settings = Settings::read(Document::read(*arguments.text("--config")));
+    OpenedData data = open_data(settings);
+    LoaderSettings loader = loader_settings(settings);
+    loader.batch_size = arguments.whole("--batch-size", 1, 1'000'000).value_or(loader.batch_size);
+    int cores = probe_cpu().cores_usable;
+    bool terminal = ::isatty(STDERR_FILENO) == 1;
+    LoaderBenchPlan plan{.cores = cores,
+                         .seconds = arguments.number("--seconds", 0.1, 3600).value_or(20)};
+    if (terminal) {
+        plan.progress = [&](const std::string& what, double done) {
+            fmt::print(stderr, "\r{:3.0f} %  about {:.0f} s left: {:<28}", 100 * done,
+                       (1 - done) * plan.seconds, what);
+        };
+    }
+    LoaderBench bench = bench_loader(data.training, loader, plan);
+    if (terminal) fmt::print(stderr, "\r{:60}\r", "");
+    Answer answer{.data = data, .settings = loader, .bench = bench, .cores = cores};
+    if (arguments.has("--json"))
+        fmt::print("{}\n", answer_json(answer).pretty());
+    else
+        print_answer(answer);
+    return kDone;
+}
+
+}  // namespace saturate
