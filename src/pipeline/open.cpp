@@ -2,13 +2,16 @@
 #include "pipeline/open.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <optional>
 
 #include "base/error.h"
 #include "base/text.h"
 #include "pipeline/array_source.h"
+#include "pipeline/cache.h"
 #include "pipeline/image_folder.h"
 #include "pipeline/tar_shards.h"
 #include "pipeline/window.h"
@@ -100,10 +103,72 @@ std::string name_of(FolderLayout layout) {
     throw Bug(__FILE__, __LINE__, "every layout has a name");
 }
 
-std::shared_ptr<const SampleSource> open_images(const Settings& settings, const fs::path& root,
+// What opening images needs besides their place.
+struct ImageWish {
+    const Settings& settings;
+    std::optional<CacheSettings> cache;
+};
+
+std::shared_ptr<const SampleSource> open_images(const ImageWish& wish, const fs::path& root,
                                                 FolderLayout layout, Purpose purpose) {
-    return std::make_shared<ImageFolder>(ImageFolderSettings{
-        .root = root, .layout = layout, .transform = transform_for(settings, layout, purpose)});
+    auto folder = std::make_shared<ImageFolder>(
+        ImageFolderSettings{.root = root,
+                            .layout = layout,
+                            .transform = transform_for(wish.settings, layout, purpose)});
+    if (!wish.cache) return folder;
+    CacheSettings cache = *wish.cache;
+    // Validation is the smaller part: it has a tenth of the memory.
+    if (cache.place == CachePlace::memory)
+        cache.limit_bytes = cache.limit_bytes / 10 * (purpose == Purpose::training ? 9 : 1);
+    return std::make_shared<CachedSource>(folder, cache);
+}
+
+fs::path cache_folder() {
+    if (const char* own = std::getenv("SATURATE_CACHE")) return fs::path(own) / "samples";
+    if (const char* user = std::getenv("XDG_CACHE_HOME"))
+        return fs::path(user) / "saturate/samples";
+    const char* home = std::getenv("HOME");
+    return fs::path(home ? home : "/tmp") / ".cache/saturate/samples";
+}
+
+std::optional<CacheSettings> cache_of(const Settings& settings, const CacheLimits& limits) {
+    const Value* value = settings.get(Setting::cache);
+    std::string word = settings.word(Setting::cache);
+    if (word.empty() || word == "off" || word == "false" || word == "none") return std::nullopt;
+    if (word == "ram" || word == "memory" || word == "true") {
+        std::uint64_t quarter = static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES)) *
+                                static_cast<std::uint64_t>(::sysconf(_SC_PAGE_SIZE)) / 4;
+        return CacheSettings{.place = CachePlace::memory,
+                             .limit_bytes = limits.memory_bytes ? limits.memory_bytes : quarter};
+    }
+    if (word != "disk")
+        throw UserError({.where = value->place,
+                         .found = fmt::format("cache: {}", saturate::quoted(value->text)),
+                         .expected = "off, ram or disk",
+                         .fix = ""});
+    CacheSettings out{.place = CachePlace::disk, .limit_bytes = limits.disk_bytes};
+    out.folder = limits.folder.empty() ? cache_folder() : limits.folder;
+    std::error_code ignored;
+    fs::create_directories(out.folder, ignored);
+    if (out.limit_bytes == 0) {
+        fs::space_info space = fs::space(out.folder, ignored);
+        out.limit_bytes = ignored ? 1ull << 30 : space.available / 2;
+    }
+    return out;
+}
+
+OpenedData open_shards(const Settings& settings, const fs::path& folder) {
+    std::vector<fs::path> shards = shards_in(folder);
+    auto open = [&](Purpose purpose) {
+        return std::make_shared<TarShards>(
+            TarShardSettings{.shards = shards,
+                             .transform = transform_for(settings, FolderLayout::classes, purpose)});
+    };
+    OpenedData out{.training = all_but_each_tenth(open(Purpose::training)),
+                   .validation = each_tenth(open(Purpose::validation)),
+                   .what = "images in tar shards"};
+    if (out.validation->size() == 0) out.validation = nullptr;
+    return out;
 }
 
 // The folder of a part, by its usual names; empty when there is none.
@@ -114,22 +179,22 @@ fs::path folder_of(const fs::path& root, std::initializer_list<const char*> name
     return {};
 }
 
-OpenedData open_image_parts(const Settings& settings, const fs::path& root) {
+OpenedData open_image_parts(const ImageWish& wish, const fs::path& root) {
     fs::path training = folder_of(root, {"train", "training"});
     fs::path validation = folder_of(root, {"val", "valid", "validation", "test"});
     OpenedData out;
     if (!training.empty()) {
         FolderLayout layout = layout_of(training);
         out.what = name_of(layout);
-        out.training = open_images(settings, training, layout, Purpose::training);
+        out.training = open_images(wish, training, layout, Purpose::training);
         if (!validation.empty())
-            out.validation = open_images(settings, validation, layout, Purpose::validation);
+            out.validation = open_images(wish, validation, layout, Purpose::validation);
         return out;
     }
     FolderLayout layout = layout_of(root);
     out.what = name_of(layout);
-    out.training = all_but_each_tenth(open_images(settings, root, layout, Purpose::training));
-    out.validation = each_tenth(open_images(settings, root, layout, Purpose::validation));
+    out.training = all_but_each_tenth(open_images(wish, root, layout, Purpose::training));
+    out.validation = each_tenth(open_images(wish, root, layout, Purpose::validation));
     if (out.validation->size() == 0) out.validation = nullptr;
     return out;
 }
@@ -197,19 +262,19 @@ fs::path data_path(const Settings& settings, const Value& value) {
     std::string job = settings.word(Setting::job);
     throw UserError({.where = value.place,
                      .found = fmt::format("data: {} is not there", saturate::quoted(value.text)),
-                     .expected = "a folder of images or npy files, or a CSV, npy or npz file",
+                     .expected = "a folder of images, tar or npy files, or a CSV, npy or npz file",
                      .fix = job.empty() ? "" : fmt::format("saturate data make {}", job)});
 }
 
 }  // namespace
 
-OpenedData open_data(const Settings& settings) {
+OpenedData open_data(const Settings& settings, const CacheLimits& limits) {
     const Value* value = settings.get(Setting::data);
     if (!value)
         throw UserError({.where = {},
                          .found = "the configuration names no data",
-                         .expected = "data: PATH, a folder of images or npy files, or a CSV, npy "
-                                     "or npz file",
+                         .expected = "data: PATH, a folder of images, tar or npy files, or a CSV, "
+                                     "npy or npz file",
                          .fix = ""});
     fs::path path = data_path(settings, *value);
     std::string job = settings.word(Setting::job), ending = lower(path.extension().string());
@@ -218,8 +283,9 @@ OpenedData open_data(const Settings& settings) {
         fs::path training = folder_of(path, {"train", "training"});
         if (training.empty()) training = path;
         if (has_ending(training, ".tar")) return open_shard_parts(settings, path, training);
-        if (!has_ending(path, ".npy")) return open_image_parts(settings, path);
-        return open_array_parts(path);
+        if (has_ending(path, ".npy")) return open_array_parts(path);
+        if (has_ending(path, ".tar")) return open_shards(settings, path);
+        return open_image_parts({.settings = settings, .cache = cache_of(settings, limits)}, path);
     }
     if (ending == ".npz" || (ending == ".npy" && !wants_windows)) return open_array_parts(path);
     return open_windows(settings, path);

@@ -33,8 +33,14 @@ struct OpenedData {
 // A folder with train/ and val/ (or valid/, validation/, test/) has its parts there; otherwise
 // every tenth image is for validation. Relative paths count from the working folder, else from the
 // configuration's.
+// `cache: ram` or `disk` keeps decoded images of a folder within these limits.
 // Throws UserError with the place in the configuration.
-[[nodiscard]] OpenedData open_data(const Settings& settings);
+struct CacheLimits {
+    std::uint64_t memory_bytes = 0;     // 0: a quarter of the machine's memory
+    std::uint64_t disk_bytes = 0;       // 0: half of what is free there
+    std::filesystem::path folder = {};  // empty: $SATURATE_CACHE or ~/.cache/saturate, samples/
+};
+[[nodiscard]] OpenedData open_data(const Settings& settings, const CacheLimits& limits = {});
 
 // Loader settings as the configuration has them: batch size, workers, prefetch, seed.
 [[nodiscard]] LoaderSettings loader_settings(const Settings& settings);

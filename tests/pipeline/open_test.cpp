@@ -85,6 +85,31 @@ TEST(OpenTest, ImagesInClassesKeepEveryTenthForValidation) {
     EXPECT_EQ(names.size(), 20u) << "no image in both parts";
 }
 
+TEST(OpenTest, TheCacheChangesNoBatch) {
+    TemporaryFolder folder;
+    for (int i = 0; i < 20; ++i)
+        image(folder.path() / "data" / (i % 2 ? "cat" : "dog") / fmt::format("{:02}.png", i));
+    auto load = [&](const std::string& cache) {
+        OpenedData data = open_data(
+            settings_of(fmt::format("data: {}\njob: classifier\nimage_size: 16\ncache: {}\n",
+                                    (folder.path() / "data").string(), cache)),
+            {.memory_bytes = 1 << 20, .disk_bytes = 1 << 20, .folder = folder.path() / "cache"});
+        NullRecorder recorder;
+        Loader loader(data.training, {.batch_size = 6, .workers = 1}, recorder);
+        std::string bytes;
+        for (int i = 0; i < 9; ++i) {
+            std::optional<Batch> batch = loader.next();
+            if (!batch) continue;
+            bytes.append(reinterpret_cast<const char*>(batch->fields[0].data), 6 * 16 * 16 * 4);
+        }
+        return std::pair(bytes, loader.stats().cache_hits > 0);
+    };
+    std::string plain = load("off").first;
+    EXPECT_EQ(load("ram"), std::pair(plain, true));
+    EXPECT_EQ(load("disk"), std::pair(plain, true));
+    EXPECT_THROW((void)load("maybe"), UserError);
+}
+
 TEST(OpenTest, FoldersOfPartsAreTaken) {
     TemporaryFolder folder;
     for (const char* part : {"train", "val"}) {
@@ -104,7 +129,7 @@ TEST(OpenTest, MissingDataNamesThePlaceAndTheVerbThatMakesIt) {
     } catch (const UserError& error) {
         EXPECT_STREQ(error.what(),
                      "error: c.yaml:1:7: data: \"nowhere/at/all\" is not there\n"
-                     "  expected: a folder of images or npy files, or a CSV, npy or npz file\n"
+                     "  expected: a folder of images, tar or npy files, or a CSV, npy or npz file\n"
                      "  fix:      saturate data make classifier");
     }
     EXPECT_THROW((void)open_data(settings_of("batch_size: 4\n")), UserError);
