@@ -129,6 +129,14 @@ bool Context::has(std::string_view id) const {
     return std::ranges::any_of(findings, [&](const Finding& finding) { return finding.id == id; });
 }
 
+ReplayChange scaling_works(std::vector<std::uint32_t> works, double scale) {
+    ReplayChange change;
+    change.gpu_scale = [works = std::move(works), scale](std::uint32_t event) {
+        return std::ranges::binary_search(works, event) ? scale : 1.0;
+    };
+    return change;
+}
+
 ReplayChange unblocking(std::vector<std::uint32_t> calls) {
     ReplayChange change;
     change.unblock = [calls = std::move(calls)](std::uint32_t event) {

@@ -72,6 +72,9 @@ struct Context {
 [[nodiscard]] std::int64_t idle_after(const Timeline& line,
                                       const std::vector<std::uint32_t>& calls);
 
+// The change that these GPU events (sorted) take `scale` of their time.
+[[nodiscard]] ReplayChange scaling_works(std::vector<std::uint32_t> works, double scale);
+
 // The change that the calls (sorted) wait no longer.
 [[nodiscard]] ReplayChange unblocking(std::vector<std::uint32_t> calls);
 

@@ -12,7 +12,7 @@ namespace {
 void exposed_communication(Context& context) {
     std::int64_t exposed = context.line.split.communication_ns;
     if (context.percent(exposed) < 10) return;
-    std::int64_t count = 0;
+    std::vector<std::uint32_t> all;
     std::uint32_t longest = 0;
     std::int64_t most = -1;
     for (std::uint32_t index : context.line.gpu) {
@@ -20,7 +20,7 @@ void exposed_communication(Context& context) {
         if (event.category != Category::kernel ||
             context.classes.of(event) != KernelClass::communication)
             continue;
-        ++count;
+        all.push_back(index);
         if (event.duration_ns > most) {
             most = event.duration_ns;
             longest = index;
@@ -28,23 +28,15 @@ void exposed_communication(Context& context) {
     }
     Finding finding{.id = "F15",
                     .share_percent = context.percent(exposed),
-                    .count = count,
+                    .count = static_cast<std::int64_t>(all.size()),
                     .confidence = Confidence::low};
     finding.evidence = fmt::format(
         "{:.1f} % of the window is communication with no computation beside it ({} collectives)",
-        context.percent(exposed), count);
+        context.percent(exposed), all.size());
     finding.surer = "the traces of all ranks tell transfer from waiting for a late rank";
     finding.examples.push_back(context.example(longest));
     // How much of it is transfer one rank cannot know; half is assumed to be hidden.
-    ReplayChange change;
-    change.gpu_scale = [&trace = context.trace](std::uint32_t event) {
-        const Event& kernel = trace.events[event];
-        return kernel.category == Category::kernel &&
-                       classify_kernel(trace.name(kernel)) == KernelClass::communication
-                   ? 0.5
-                   : 1.0;
-    };
-    context.add(finding, change, exposed, true);
+    context.add(finding, scaling_works(all, 0.5), exposed, true);
 }
 
 // The default bucket of DDP, 25 MB, holds the gradients of some forty layers.
@@ -76,10 +68,7 @@ void small_collectives(Context& context) {
     std::int64_t latency = times[times.size() / 20];
     double saved = static_cast<double>(latency * count) * kSpared;
     double scale = std::max(0.1, 1.0 - saved / static_cast<double>(std::max<std::int64_t>(sum, 1)));
-    ReplayChange change;
-    change.gpu_scale = [all, scale](std::uint32_t event) {
-        return std::ranges::binary_search(all, event) ? scale : 1.0;
-    };
+    ReplayChange change = scaling_works(all, scale);
     // The host is spared the calls too.
     change.call_scale = [calls](std::uint32_t event) {
         return std::ranges::binary_search(calls, event) ? 1.0 - kSpared : 1.0;

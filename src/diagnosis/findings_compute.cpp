@@ -188,11 +188,7 @@ void alignment(Context& context) {
         context.findings.push_back(finding);
         return;
     }
-    ReplayChange change;
-    change.gpu_scale = [kernels](std::uint32_t event) {
-        return std::ranges::binary_search(kernels, event) ? 0.7 : 1.0;
-    };
-    context.add(finding, change, time * 3 / 10);
+    context.add(finding, scaling_works(kernels, 0.7), time * 3 / 10);
 }
 
 void copies(Context& context, Sums& sums) {

@@ -153,7 +153,7 @@ double pinned_gb_per_second(const Context& context) {
 
 void copies(Context& context) {
     std::int64_t bytes = 0, time = 0, blocked = 0, pinned_time = 0;
-    std::vector<std::uint32_t> calls, pinned;
+    std::vector<std::uint32_t> calls, pageable, pinned;
     for (std::size_t i = 0; i < context.line.gpu.size(); ++i) {
         const Event& copy = context.event(context.line.gpu[i]);
         if (copy.category != Category::memcpy) continue;
@@ -164,6 +164,7 @@ void copies(Context& context) {
             pinned_time += copy.duration_ns;
         }
         if (name.find("HtoD (Pageable") == name.npos) continue;
+        pageable.push_back(context.line.gpu[i]);
         bytes += detail ? static_cast<std::int64_t>(detail->bytes) : 0;
         time += copy.duration_ns;
         if (const Event* call = context.launch(i)) {
@@ -174,13 +175,7 @@ void copies(Context& context) {
     if (!calls.empty() && time > 0) {
         double speed = static_cast<double>(bytes) / static_cast<double>(time);  // GB/s
         double faster = std::min(1.0, speed / pinned_gb_per_second(context));
-        ReplayChange change;
-        change.gpu_scale = [&trace = context.trace, faster](std::uint32_t event) {
-            bool is_one =
-                trace.events[event].category == Category::memcpy &&
-                trace.name(trace.events[event]).find("HtoD (Pageable") != std::string_view::npos;
-            return is_one ? faster : 1.0;
-        };
+        ReplayChange change = scaling_works(pageable, faster);
         const WaitGroup& waits = context.waits.to_device;
         change.unblock = unblocking(waits.calls).unblock;
         std::int64_t exposed = waits.idle_ns + std::min(time, context.line.split.memcpy_ns);
@@ -195,10 +190,7 @@ void copies(Context& context) {
     }
     std::int64_t exposed = std::min(pinned_time, context.line.split.memcpy_ns);
     if (!pinned.empty() && context.percent(exposed) >= 2) {
-        ReplayChange change;
-        change.gpu_scale = [pinned](std::uint32_t event) {
-            return std::ranges::binary_search(pinned, event) ? 0.02 : 1.0;
-        };
+        ReplayChange change = scaling_works(pinned, 0.02);
         Finding finding{.id = "F04", .count = static_cast<std::int64_t>(pinned.size())};
         finding.evidence = fmt::format(
             "{} pinned copies take {:.1f} % of the window on the GPU with nothing beside them",
