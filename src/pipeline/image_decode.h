@@ -14,7 +14,8 @@ enum class JpegDecode {
     full,    // the whole image, then the crop is taken from it
     region,  // only the part that is needed: the same pixels as `full`, to the bit
     scaled,  // also a half, quarter or eighth of the size in the inverse DCT when that still is at
-             // least what is asked for: faster for large images, differs by about two grey levels
+             // least what is asked for: faster for large images, one to two grey levels off on
+             // average
 };
 
 struct DecodeSettings {

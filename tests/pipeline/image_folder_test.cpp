@@ -148,6 +148,35 @@ TEST(ImageFolderTest, ATableGivesNumbersPerImage) {
                                   "  expected: a header: file, then one name per number");
 }
 
+TEST(ImageFolderTest, PreparedSamplesBecomeTheSameBatches) {
+    TemporaryFolder root;
+    Picture picture = make_picture(40, 30, 1);
+    root.file("input/1.png", encode_png(picture.view()));
+    root.file("target/1.png", encode_png(make_picture(40, 30, 1).view()));
+    ImageTransform transform = grey(8, 8);
+    transform.fit = Fit::random_resized_crop;
+    ImageFolder folder(
+        {.root = root.path(), .layout = FolderLayout::pairs, .transform = transform});
+    Written direct = write_one(folder, 0), cached;
+    auto scratch = folder.make_scratch();
+    SampleCost cost;
+    std::vector<std::byte> prepared;
+    folder.prepare(0, *scratch, prepared, cost);
+    EXPECT_EQ(prepared.size(), 2 * (8 + 40 * 30u));
+    std::byte* places[] = {reinterpret_cast<std::byte*>(cached.image.data()),
+                           reinterpret_cast<std::byte*>(cached.second.data())};
+    folder.finish({1, 0, 0}, prepared, *scratch, places, cost);
+    EXPECT_EQ(cached.image, direct.image);
+    EXPECT_EQ(cached.second, direct.second);
+    prepared.resize(prepared.size() - 1);
+    EXPECT_THROW(folder.finish({1, 0, 0}, prepared, *scratch, places, cost), BadSample);
+
+    std::string before = folder.identity();
+    EXPECT_EQ(folder.identity(), before);
+    root.file("input/1.png", encode_png(make_picture(41, 30, 1).view()));
+    EXPECT_NE(folder.identity(), before);
+}
+
 TEST(ImageFolderTest, BrokenEmptyAndVanishedFilesAreBadSamples) {
     TemporaryFolder root;
     root.file("c/0.png", flat_png(1).substr(0, 40));

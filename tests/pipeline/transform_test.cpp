@@ -229,5 +229,131 @@ TEST(TransformTest, EqualsTorchvisionPixelByPixel) {
     if (std::getenv("SATURATE_RECORD")) write_file_whole(recorded_path(), recorded);
 }
 
+TEST(TransformTest, ScaledDecodingIsNearAndOnlyWhereTheResultIsSmall) {
+    std::string file = encode_jpeg(make_picture(400, 320, 3).view());
+    for (int side : {300, 150, 90, 45}) {
+        std::vector<float> results[2];
+        for (JpegDecode decode : {JpegDecode::region, JpegDecode::scaled}) {
+            ImageTransform transform = base_of(side, side, Fit::stretch);
+            transform.decode.jpeg = decode;
+            std::vector<float>& out = results[decode == JpegDecode::scaled];
+            out.resize(static_cast<std::size_t>(side) * side * 3);
+            SampleCost cost;
+            ImageStage(transform).write(bytes_of(file), {},
+                                        reinterpret_cast<std::byte*>(out.data()), cost);
+        }
+        double sum = 0;
+        for (std::size_t i = 0; i < results[0].size(); ++i)
+            sum += std::abs(results[0][i] - results[1][i]) * 255;
+        double mean = sum / static_cast<double>(results[0].size());
+        EXPECT_LT(mean, 2) << side;
+        EXPECT_EQ(mean > 0, side < 160) << side;  // 320 high: half of it is 160
+    }
+}
+
+// Every way of storing a result holds the same picture.
+TEST(TransformTest, LayoutAndElementOnlyChangeHowItIsStored) {
+    for (int width : {24, 21}) {  // with and without rows that end where the kernels end
+        for (int channels : {1, 3}) {
+            Case c{"", base_of(width, 17, Fit::stretch, channels), {60, 50}, {}};
+            std::vector<float> planes = ours(c);
+            c.transform.channels_last = true;
+            std::vector<float> pixels = ours(c);
+            std::string file = file_of(c);
+            SampleCost cost;
+            c.transform.element = Element::bfloat16;
+            std::vector<std::uint16_t> halves(planes.size());
+            ImageStage(c.transform)
+                .write(bytes_of(file), c.draw, reinterpret_cast<std::byte*>(halves.data()), cost);
+            c.transform.element = Element::uint8;
+            std::vector<std::uint8_t> bytes(planes.size());
+            ImageStage(c.transform)
+                .write(bytes_of(file), c.draw, reinterpret_cast<std::byte*>(bytes.data()), cost);
+            std::size_t count = static_cast<std::size_t>(width) * 17;
+            for (std::size_t i = 0; i < planes.size(); ++i) {
+                std::size_t at = i % count * static_cast<std::size_t>(channels) + i / count;
+                ASSERT_EQ(pixels[at], planes[i]);
+                // bfloat16 keeps 8 bits: half a unit of the last is 1 / 512 of the value.
+                float half = std::bit_cast<float>(static_cast<std::uint32_t>(halves[at]) << 16);
+                ASSERT_NEAR(half, planes[i], planes[i] / 256 + 1e-6);
+                ASSERT_NEAR(bytes[at], planes[i] * 255, 0.5001);
+            }
+        }
+    }
+}
+
+TEST(TransformTest, KernelsOfAllProcessorsAgree) {
+    if (!avx2_resize_kernels()) GTEST_SKIP() << "this processor has no AVX2";
+    const ResizeKernels& plain = portable_resize_kernels();
+    std::vector<std::uint8_t> rows(4 * 100);
+    for (std::size_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<std::uint8_t>(i * 37);
+    float weights[4] = {0.1f, 0.4f, 0.3f, 0.2f}, a[100], b[100];
+    for (std::size_t count : {1u, 15u, 16u, 33u, 100u}) {
+        plain.mix_rows(rows.data(), 100, weights, 4, count, a);
+        avx2_resize_kernels()->mix_rows(rows.data(), 100, weights, 4, count, b);
+        for (std::size_t i = 0; i < count; ++i) ASSERT_NEAR(a[i], b[i], 1e-3);
+    }
+    for (int channels : {1, 3}) {
+        AcrossTable table{channels, 8, 2, false, {}, {}};
+        for (int x = 0; x < 8; ++x) table.first.push_back(x * 3 % 7 * channels);
+        for (int i = 0; i < (channels == 3 ? 64 : 16); ++i)
+            table.weights.push_back(static_cast<float>(channels == 3 ? i / 4 : i) * 0.01f);
+        float row[64], out[2][3][8];
+        for (int i = 0; i < 64; ++i) row[i] = static_cast<float>(i * i % 251);
+        for (int k = 0; k < 2; ++k) {
+            const ResizeKernels& kernels = k == 0 ? plain : *avx2_resize_kernels();
+            float* to[3] = {out[k][0], out[k][1], out[k][2]};
+            (channels == 3 ? kernels.across_rgb : kernels.across_grey)(row, table,
+                                                                       {{1, 2, 3}, {4, 5, 6}}, to);
+        }
+        for (int c = 0; c < channels; ++c)
+            for (int x = 0; x < 8; ++x) ASSERT_NEAR(out[0][c][x], out[1][c][x], 1e-3);
+    }
+}
+
+TEST(TransformTest, DrawsDependOnSeedEpochAndSampleAlone) {
+    ImageTransform transform = base_of(64, 64, Fit::random_resized_crop);
+    auto start = [&](SampleDraw draw) { return plan_image(transform, {500, 375}, draw).across; };
+    EXPECT_EQ(start({1, 2, 3}), start({1, 2, 3}));
+    EXPECT_NE(start({1, 2, 3}), start({2, 2, 3}));
+    EXPECT_NE(start({1, 2, 3}), start({1, 3, 3}));
+    EXPECT_NE(start({1, 2, 3}), start({1, 2, 4}));
+}
+
+TEST(TransformTest, SettingsThatCannotBeAreRefused) {
+    auto said = [](auto change) -> std::string {
+        ImageTransform transform;
+        change(transform);
+        try {
+            transform.check();
+            return "";
+        } catch (const UserError& error) {
+            return error.what();
+        }
+    };
+    EXPECT_EQ(said([](ImageTransform&) {}), "");
+    EXPECT_EQ(said([](ImageTransform& t) { t.mean = {0.5f}; }),
+              "error: 1 means and 0 deviations for 3 channels\n"
+              "  expected: one of each per channel, or none");
+    EXPECT_EQ(said([](ImageTransform& t) {
+                  t.deviation = {1, 0, 1};
+              }),
+              "error: a deviation that is not positive\n  expected: more than 0");
+    EXPECT_EQ(said([](ImageTransform& t) { t.width = 0; }),
+              "error: images of 0x224 are asked for\n  expected: 1 to 65535 on each side");
+    EXPECT_EQ(said([](ImageTransform& t) {
+                  t.element = Element::uint8;
+                  t.mean = {0, 0, 0};
+              }),
+              "error: uint8 images are to be normalised\n"
+              "  expected: float32 or bfloat16, or no mean and deviation");
+    EXPECT_EQ(said([](ImageTransform& t) {
+                  t.fit = Fit::shorter_side;
+                  t.resize_to = 200;
+              }),
+              "error: the shorter side is resized to 200, then 224x224 is cut out\n"
+              "  expected: a shorter side no smaller than the crop");
+}
+
 }  // namespace
 }  // namespace saturate
