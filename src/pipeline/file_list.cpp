@@ -221,6 +221,7 @@ FileList FileLister::pack(const std::vector<Listed>& listed) const {
 namespace {
 
 constexpr std::string_view kCacheHead = "saturate files 1";
+constexpr std::size_t kCacheBytesMax = std::size_t{4} << 30;  // a hundred million files
 // A folder may change twice within one tick of its clock; only older changes are safe to compare.
 constexpr std::int64_t kSettledNs = 2 * kNanoseconds;
 
@@ -258,7 +259,7 @@ std::filesystem::path FileLister::cache_path() const {
 // Nothing when there is none, it is of another tree or broken, or a folder has changed since.
 std::optional<FileList> FileLister::load(const std::filesystem::path& cache) const {
     FileList list;
-    list.names_ = read_if_there(cache);
+    list.names_ = read_start_if_there(cache, kCacheBytesMax);
     list.root_ = root_;
     list.from_cache_ = true;
     Words words(list.names_);

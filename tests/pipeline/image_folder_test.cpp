@@ -258,6 +258,19 @@ TEST(FileListTest, IsRememberedUntilAFolderChanges) {
     EXPECT_FALSE(list_files(root.path(), settings).from_cache());
 }
 
+TEST(FileListTest, ALongListIsRememberedToo) {
+    TemporaryFolder root, cache;
+    for (int i = 0; i < 6000; ++i)  // 1.4 MB of names
+        root.file("a/" + std::string(230, 'n') + std::to_string(i) + ".png", "");
+    age(root.path() / "a", 1);
+    age(root.path(), 2);
+    FileListSettings settings{.cache_folder = cache.path()};
+    (void)list_files(root.path(), settings);
+    FileList list = list_files(root.path(), settings);
+    EXPECT_TRUE(list.from_cache());
+    EXPECT_EQ(list.size(), 6000);
+}
+
 TEST(FileListTest, ABrokenMemoryIsMadeAgain) {
     TemporaryFolder root, cache;
     root.file("a/1.png", "x");
