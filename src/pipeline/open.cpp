@@ -157,20 +157,6 @@ std::optional<CacheSettings> cache_of(const Settings& settings, const CacheLimit
     return out;
 }
 
-OpenedData open_shards(const Settings& settings, const fs::path& folder) {
-    std::vector<fs::path> shards = shards_in(folder);
-    auto open = [&](Purpose purpose) {
-        return std::make_shared<TarShards>(
-            TarShardSettings{.shards = shards,
-                             .transform = transform_for(settings, FolderLayout::classes, purpose)});
-    };
-    OpenedData out{.training = all_but_each_tenth(open(Purpose::training)),
-                   .validation = each_tenth(open(Purpose::validation)),
-                   .what = "images in tar shards"};
-    if (out.validation->size() == 0) out.validation = nullptr;
-    return out;
-}
-
 // The folder of a part, by its usual names; empty when there is none.
 fs::path folder_of(const fs::path& root, std::initializer_list<const char*> names) {
     for (const char* name : names) {
@@ -284,7 +270,6 @@ OpenedData open_data(const Settings& settings, const CacheLimits& limits) {
         if (training.empty()) training = path;
         if (has_ending(training, ".tar")) return open_shard_parts(settings, path, training);
         if (has_ending(path, ".npy")) return open_array_parts(path);
-        if (has_ending(path, ".tar")) return open_shards(settings, path);
         return open_image_parts({.settings = settings, .cache = cache_of(settings, limits)}, path);
     }
     if (ending == ".npz" || (ending == ".npy" && !wants_windows)) return open_array_parts(path);
