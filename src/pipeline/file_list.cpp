@@ -336,7 +336,8 @@ FileList list_files(const std::filesystem::path& root, const FileListSettings& s
         if (!settled && attempt < kTries) continue;
         FileList list = lister.pack(listed);
         list.unsettled_ = !settled;
-        if (settled && remembers) lister.save(lister.cache_path(), list);
+        if (settled && remembers && list.size() >= settings.cache_from)
+            lister.save(lister.cache_path(), list);
         return list;
     }
 }

@@ -16,6 +16,7 @@ struct FileListSettings {
     std::vector<std::string> endings = {".jpg", ".jpeg", ".png", ".webp"};  // in small letters
     int threads = 8;                     // listing waits for storage, not for processors
     std::filesystem::path cache_folder;  // empty: nothing is remembered
+    std::int64_t cache_from = 10'000;    // files; fewer are listed before one could blink
 };
 
 // Names in one block of text, 9 bytes and the name for each file.

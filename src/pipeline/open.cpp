@@ -103,6 +103,13 @@ std::string name_of(FolderLayout layout) {
     throw Bug(__FILE__, __LINE__, "every layout has a name");
 }
 
+fs::path cache_folder(const char* part) {
+    if (const char* own = std::getenv("SATURATE_CACHE")) return fs::path(own) / part;
+    if (const char* user = std::getenv("XDG_CACHE_HOME")) return fs::path(user) / "saturate" / part;
+    const char* home = std::getenv("HOME");
+    return fs::path(home ? home : "/tmp") / ".cache/saturate" / part;
+}
+
 // What opening images needs besides their place.
 struct ImageWish {
     const Settings& settings;
@@ -114,21 +121,14 @@ std::shared_ptr<const SampleSource> open_images(const ImageWish& wish, const fs:
     auto folder = std::make_shared<ImageFolder>(
         ImageFolderSettings{.root = root,
                             .layout = layout,
-                            .transform = transform_for(wish.settings, layout, purpose)});
+                            .transform = transform_for(wish.settings, layout, purpose),
+                            .listing = {.cache_folder = cache_folder("listings")}});
     if (!wish.cache) return folder;
     CacheSettings cache = *wish.cache;
     // Validation is the smaller part: it has a tenth of the memory.
     if (cache.place == CachePlace::memory)
         cache.limit_bytes = cache.limit_bytes / 10 * (purpose == Purpose::training ? 9 : 1);
     return std::make_shared<CachedSource>(folder, cache);
-}
-
-fs::path cache_folder() {
-    if (const char* own = std::getenv("SATURATE_CACHE")) return fs::path(own) / "samples";
-    if (const char* user = std::getenv("XDG_CACHE_HOME"))
-        return fs::path(user) / "saturate/samples";
-    const char* home = std::getenv("HOME");
-    return fs::path(home ? home : "/tmp") / ".cache/saturate/samples";
 }
 
 std::optional<CacheSettings> cache_of(const Settings& settings, const CacheLimits& limits) {
@@ -147,7 +147,7 @@ std::optional<CacheSettings> cache_of(const Settings& settings, const CacheLimit
                          .expected = "off, ram or disk",
                          .fix = ""});
     CacheSettings out{.place = CachePlace::disk, .limit_bytes = limits.disk_bytes};
-    out.folder = limits.folder.empty() ? cache_folder() : limits.folder;
+    out.folder = limits.folder.empty() ? cache_folder("samples") : limits.folder;
     std::error_code ignored;
     fs::create_directories(out.folder, ignored);
     if (out.limit_bytes == 0) {

@@ -235,11 +235,17 @@ TEST(FileListTest, IsRememberedUntilAFolderChanges) {
     age(root.path() / "a", 1);
     age(root.path() / "b", 2);
     age(root.path(), 3);
-    FileListSettings settings{.cache_folder = cache.path()};
+    FileListSettings settings{.cache_folder = cache.path(), .cache_from = 1};
     FileList first = list_files(root.path(), settings);
     EXPECT_FALSE(first.from_cache());
     FileList second = list_files(root.path(), settings);
     EXPECT_TRUE(second.from_cache());
+    settings.cache_from = 3;  // the memory that is there is used
+    EXPECT_TRUE(list_files(root.path(), settings).from_cache());
+    std::filesystem::remove_all(cache.path());
+    (void)list_files(root.path(), settings);
+    EXPECT_FALSE(std::filesystem::exists(cache.path()));  // two files: not worth it
+    settings.cache_from = 1;
     auto paths = [](const FileList& list) {
         std::vector<std::string> all;
         for (std::int64_t i = 0; i < list.size(); ++i) list.path(i, all.emplace_back());
@@ -264,7 +270,7 @@ TEST(FileListTest, ALongListIsRememberedToo) {
         root.file("a/" + std::string(230, 'n') + std::to_string(i) + ".png", "");
     age(root.path() / "a", 1);
     age(root.path(), 2);
-    FileListSettings settings{.cache_folder = cache.path()};
+    FileListSettings settings{.cache_folder = cache.path(), .cache_from = 1};
     (void)list_files(root.path(), settings);
     FileList list = list_files(root.path(), settings);
     EXPECT_TRUE(list.from_cache());
@@ -277,7 +283,7 @@ TEST(FileListTest, ABrokenMemoryIsMadeAgain) {
     root.file("a/2.png", "x");
     age(root.path() / "a", 1);
     age(root.path(), 2);
-    FileListSettings settings{.cache_folder = cache.path()};
+    FileListSettings settings{.cache_folder = cache.path(), .cache_from = 1};
     (void)list_files(root.path(), settings);
     std::filesystem::path file = std::filesystem::directory_iterator(cache.path())->path();
     std::string text = read_if_there(file);
