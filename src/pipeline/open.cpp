@@ -116,19 +116,35 @@ struct ImageWish {
     std::optional<CacheSettings> cache;
 };
 
-std::shared_ptr<const SampleSource> open_images(const ImageWish& wish, const fs::path& root,
-                                                FolderLayout layout, Purpose purpose) {
+struct OpenedImages {
+    std::shared_ptr<const SampleSource> source;
+    std::vector<std::string> classes;
+};
+
+OpenedImages open_images(const ImageWish& wish, const fs::path& root, FolderLayout layout,
+                         Purpose purpose) {
     auto folder = std::make_shared<ImageFolder>(
         ImageFolderSettings{.root = root,
                             .layout = layout,
                             .transform = transform_for(wish.settings, layout, purpose),
                             .listing = {.cache_folder = cache_folder("listings")}});
-    if (!wish.cache) return folder;
+    if (!wish.cache) return {folder, folder->classes()};
     CacheSettings cache = *wish.cache;
     // Validation is the smaller part: it has a tenth of the memory.
     if (cache.place == CachePlace::memory)
         cache.limit_bytes = cache.limit_bytes / 10 * (purpose == Purpose::training ? 9 : 1);
-    return std::make_shared<CachedSource>(folder, cache);
+    return {std::make_shared<CachedSource>(folder, cache), folder->classes()};
+}
+
+// Labels are the places of classes by name: one that only one part has would shift them all.
+void check_same_classes(const OpenedImages& training, const OpenedImages& validation,
+                        const fs::path& folder) {
+    if (training.classes == validation.classes) return;
+    throw UserError(
+        {.where = {folder.string()},
+         .found = fmt::format("classes {}", join(validation.classes, ", ")),
+         .expected = fmt::format("those to train with: {}", join(training.classes, ", ")),
+         .fix = "the same folders in both parts"});
 }
 
 std::optional<CacheSettings> cache_of(const Settings& settings, const CacheLimits& limits) {
@@ -172,15 +188,21 @@ OpenedData open_image_parts(const ImageWish& wish, const fs::path& root) {
     if (!training.empty()) {
         FolderLayout layout = layout_of(training);
         out.what = name_of(layout);
-        out.training = open_images(wish, training, layout, Purpose::training);
-        if (!validation.empty())
-            out.validation = open_images(wish, validation, layout, Purpose::validation);
+        OpenedImages images = open_images(wish, training, layout, Purpose::training);
+        out.training = images.source;
+        out.classes = images.classes;
+        if (validation.empty()) return out;
+        OpenedImages others = open_images(wish, validation, layout, Purpose::validation);
+        check_same_classes(images, others, validation);
+        out.validation = others.source;
         return out;
     }
     FolderLayout layout = layout_of(root);
     out.what = name_of(layout);
-    out.training = all_but_each_tenth(open_images(wish, root, layout, Purpose::training));
-    out.validation = each_tenth(open_images(wish, root, layout, Purpose::validation));
+    OpenedImages images = open_images(wish, root, layout, Purpose::training);
+    out.classes = images.classes;
+    out.training = all_but_each_tenth(images.source);
+    out.validation = each_tenth(open_images(wish, root, layout, Purpose::validation).source);
     if (out.validation->size() == 0) out.validation = nullptr;
     return out;
 }

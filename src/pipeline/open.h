@@ -18,6 +18,7 @@ struct OpenedData {
     std::shared_ptr<const SampleSource> training;
     std::shared_ptr<const SampleSource> validation;  // null: the data has none
     std::string what;  // "images in classes", "windows of a table", ...
+    std::vector<std::string> classes = {};  // of images in classes, by label
     // Of windows: which column of a window is forecast, and its scale.
     std::int64_t target_column = 0;
     double target_mean = 0;

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "arguments.h"
+#include "base/error.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "commands.h"
+#include "exit_code.h"
+#include "pipeline/make_data.h"
+
+namespace saturate {
+
+namespace {
+
+MakeDataSettings settings_of(const Arguments& arguments) {
+    const std::vector<std::string>& words = arguments.operands;
+    if (words.size() != 2 || words[0] != "make") {
+        throw UserError(
+            {.found = fmt::format("saturate data {}", join(words, " ")),
+             .expected = "saturate data make JOB, JOB one of " + join(jobs_with_data(), ", "),
+             .fix = "saturate data make classifier"});
+    }
+    MakeDataSettings settings{.job = words[1],
+                              .out = arguments.text("--output").value_or(""),
+                              .samples = arguments.whole("--samples", 1, 100'000'000).value_or(0)};
+    if (auto seed = arguments.whole("--seed", 0, 9'000'000'000'000'000))
+        settings.seed = static_cast<std::uint64_t>(*seed);
+    return settings;
+}
+
+}  // namespace
+
+int cmd_data(const Arguments& arguments) {
+    bool is_terminal = ::isatty(STDERR_FILENO) != 0;
+    MadeData made = make_data(settings_of(arguments), [&](std::int64_t done, std::int64_t all) {
+        if (is_terminal) fmt::print(stderr, "\r{} of {}", done, all);
+    });
+    if (is_terminal) fmt::print(stderr, "\r\033[K");
+    if (arguments.has("--json")) {
+        fmt::print("{}\n", Json::object({{"schema", 1},
+                                         {"path", made.path.string()},
+                                         {"training", made.training},
+                                         {"validation", made.validation},
+                                         {"bytes", made.bytes},
+                                         {"layout", made.layout}})
+                               .pretty());
+        return kDone;
+    }
+    bool is_table = made.validation == 0;
+    fmt::print("{}: {}, {}\n  {}\n", made.path.string(),
+               is_table ? fmt::format("{} rows", made.training)
+                        : fmt::format("{} pictures to train with, {} to validate with",
+                                      made.training, made.validation),
+               bytes_text(made.bytes), made.layout);
+    return kDone;
+}
+
+}  // namespace saturate

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// Draws the pictures that `data make` writes: textured scenes, shapes with soft edges. Floats from
+// 0 to 1, one to three channels. One thread each.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "pipeline/image.h"
+#include "pipeline/random.h"
+
+namespace saturate {
+
+// Numbers in a row from one seed; the same on every machine.
+class Dice {
+  public:
+    explicit Dice(std::uint64_t seed) : state_(mix(seed)) {}
+    [[nodiscard]] double unit() { return saturate::unit(mix(state_++)); }
+    [[nodiscard]] double between(double low, double high) { return low + (high - low) * unit(); }
+    [[nodiscard]] int below(int count) { return static_cast<int>(unit() * count); }
+    [[nodiscard]] double normal();  // mean 0, deviation 1
+
+  private:
+    std::uint64_t state_;
+};
+
+using Colour = std::array<double, 3>;
+
+// Negative inside, positive outside, in pixels.
+enum class Outline { disc, ring, square, triangle, cross, star, jigsaw };
+struct Shape {
+    Outline outline = Outline::disc;
+    double x = 0, y = 0;
+    double radius = 10;
+    double turn = 0;  // radians
+    [[nodiscard]] double distance(double px, double py) const;
+};
+
+class Canvas {
+  public:
+    Canvas(int width, int height, int channels);
+
+    [[nodiscard]] int width() const { return width_; }
+    [[nodiscard]] int height() const { return height_; }
+    [[nodiscard]] float& at(int x, int y, int channel) {
+        return pixels_[static_cast<std::size_t>((y * width_ + x) * channels_ + channel)];
+    }
+    void gradient(const Colour& from, const Colour& to, double turn);
+    void stripes(double wavelength, double turn, double strength);
+    void blobs(double size, double strength, Dice& dice);  // smooth random light and shade
+    void noise(double deviation, Dice& dice);
+    // Mixes `colour` in by `opacity` where the shape is; edges are one pixel soft.
+    void fill(const Shape& shape, const Colour& colour, double opacity);
+    void outline(const Shape& shape, const Colour& colour, double thickness, double opacity);
+    // Something like a photograph: ground, light, several shapes, texture.
+    void scene(Dice& dice);
+
+    [[nodiscard]] std::vector<std::uint8_t> bytes() const;
+
+  private:
+    int width_, height_, channels_;
+    std::vector<float> pixels_;
+};
+
+// `pixels` halved and enlarged again, both bicubic: what an enlarged small picture looks like.
+[[nodiscard]] std::vector<std::uint8_t> halve_and_enlarge(const std::vector<std::uint8_t>& pixels,
+                                                          ImageSize size, int channels);
+
+}  // namespace saturate

@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pipeline/make_data.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <iterator>
+#include <numbers>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/text.h"
+#include "pipeline/canvas.h"
+#include "pipeline/image_write.h"
+#include "pipeline/make_tables.h"
+
+namespace saturate {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+using Progress = std::function<void(std::int64_t made, std::int64_t samples)>;
+constexpr double kPi = std::numbers::pi;
+constexpr std::int64_t kValidationEvery = 10;  // one picture of ten is kept for validation
+
+struct Kind {
+    const char* job;
+    const char* path;  // as in configs/<job>_before.yaml
+    std::int64_t samples;
+    const char* layout;
+};
+constexpr Kind kKinds[] = {
+    {"restoration", "data/restoration", 300,
+     "{train,val}/{input,target}/NAME.png, 256 x 192: input is the target halved and enlarged "
+     "again, bicubic"},
+    {"locator", "data/locator", 2000,
+     "{train,val}/NAME.jpg, 320 x 160, and labels.csv: file, hole_x, hole_y, piece_x, piece_y"},
+    {"classifier", "data/classifier", 4000, "{train,val}/CLASS/NAME.png, 128 x 128, grey"},
+    {"sequence", "data/sequence.csv", 20000, "hourly rows, 16 columns; the last is forecast"},
+    {"window_cnn", "data/air_quality.csv", 20000, "hourly rows, 16 columns; the last is forecast"},
+};
+
+const Kind& kind_of(const std::string& job) {
+    for (const Kind& kind : kKinds) {
+        if (job == kind.job) return kind;
+    }
+    Problem problem{.found = fmt::format("no data can be made for {}", saturate::quoted(job)),
+                    .expected = join(jobs_with_data(), ", ")};
+    if (auto meant = closest(job, jobs_with_data()))
+        problem.fix = fmt::format("saturate data make {}", *meant);
+    throw UserError(problem);
+}
+
+struct Picture {
+    std::vector<std::uint8_t> pixels;
+    ImageSize size;
+    int channels = 3;
+    [[nodiscard]] ImageView view() const {
+        return {.pixels = pixels.data(),
+                .size = size,
+                .channels = channels,
+                .stride = static_cast<std::size_t>(size.width * channels)};
+    }
+};
+
+void make_folder(const fs::path& path) {
+    std::error_code error;
+    fs::create_directories(path, error);
+    if (!error) return;
+    throw UserError({.where = {path.string()},
+                     .found = fmt::format("the folder cannot be made: {}", error.message()),
+                     .expected = "a place to write to",
+                     .fix = "-o ANOTHER"});
+}
+
+// Writes pictures one after the other and keeps count.
+class Writer {
+  public:
+    Writer(const MakeDataSettings& settings, const Progress& progress)
+        : settings_(settings), progress_(progress) {}
+
+    void restoration() {
+        for (; next();) {
+            Canvas canvas(256, 192, 3);
+            canvas.scene(dice_);
+            Picture target{canvas.bytes(), {256, 192}};
+            Picture input{halve_and_enlarge(target.pixels, target.size, 3), target.size};
+            put("target", ".png", target);
+            put("input", ".png", input);
+        }
+    }
+
+    void locator() {
+        std::string tables[2];
+        for (std::string& table : tables) table = "file,hole_x,hole_y,piece_x,piece_y\n";
+        for (; next();) {
+            Canvas canvas(320, 160, 3);
+            canvas.scene(dice_);
+            double radius = dice_.between(14, 22), margin = radius * 1.3;
+            Outline outline =
+                dice_.unit() < 0.6 ? Outline::jigsaw : static_cast<Outline>(dice_.below(3) * 2);
+            Shape hole{.outline = outline,
+                       .x = dice_.between(160 + margin, 320 - margin),
+                       .y = dice_.between(margin, 160 - margin),
+                       .radius = radius};
+            Shape piece = hole;
+            piece.x = dice_.between(margin, 160 - margin);
+            piece.y = dice_.between(margin, 160 - margin);
+            draw_hole_and_piece(canvas, hole, piece);
+            canvas.noise(0.01, dice_);
+            put("", ".jpg", {canvas.bytes(), {320, 160}});
+            fmt::format_to(std::back_inserter(tables[is_validation_ ? 1 : 0]),
+                           "{}.jpg,{:.2f},{:.2f},{:.2f},{:.2f}\n", name_, hole.x, hole.y, piece.x,
+                           piece.y);
+        }
+        for (int i = 0; i < 2; ++i) {
+            if (i == 1 && validation_ == 0) continue;
+            fs::path path = settings_.out / (i == 1 ? "val" : "train") / "labels.csv";
+            write_file_whole(path, tables[i]);
+            bytes_ += tables[i].size();
+        }
+    }
+
+    void classifier() {
+        static constexpr const char* kClasses[] = {"blobs",  "checks",  "cross", "disc",
+                                                   "ring",   "square",  "star",  "stripes",
+                                                   "target", "triangle"};
+        for (; next();) {
+            // Validation pictures come every tenth, so the class must not.
+            int label = static_cast<int>((index_ + index_ / kValidationEvery) % 10);
+            Canvas canvas(128, 128, 1);
+            draw_class(canvas, kClasses[label]);
+            put(kClasses[label], ".png", {canvas.bytes(), {128, 128}, 1});
+        }
+    }
+
+    [[nodiscard]] MadeData made() const {
+        return {.path = settings_.out,
+                .training = index_ + 1 - validation_,
+                .validation = validation_,
+                .bytes = bytes_,
+                .layout = {}};
+    }
+
+  private:
+    bool next() {
+        if (index_ + 1 == settings_.samples) return false;
+        ++index_;
+        is_validation_ = index_ % kValidationEvery == kValidationEvery - 1;
+        validation_ += is_validation_ ? 1 : 0;
+        name_ = fmt::format("{:06}", index_);
+        dice_ = Dice(mix(settings_.seed, static_cast<std::uint64_t>(index_)));
+        if (index_ % 50 == 0) progress_(index_, settings_.samples);
+        return true;
+    }
+
+    void put(const std::string& folder, const std::string& ending, const Picture& picture) {
+        fs::path path = settings_.out / (is_validation_ ? "val" : "train") / folder;
+        make_folder(path);
+        path /= name_ + ending;
+        if (ending == ".png") {
+            write_png(path, picture.view());
+        } else {
+            write_jpeg(path, picture.view());
+        }
+        bytes_ += fs::file_size(path);
+    }
+
+    void draw_hole_and_piece(Canvas& canvas, const Shape& hole, const Shape& piece) {
+        // The piece shows what the hole lacks: the ground is copied before the hole is darkened.
+        Canvas ground = canvas;
+        canvas.fill(hole, {0.05, 0.05, 0.08}, dice_.between(0.5, 0.75));
+        canvas.outline(hole, {0.9, 0.9, 0.9}, 1.2, 0.5);
+        int dx = static_cast<int>(std::lround(hole.x - piece.x));
+        int dy = static_cast<int>(std::lround(hole.y - piece.y));
+        for (int y = 0; y < canvas.height(); ++y) {
+            for (int x = 0; x < canvas.width(); ++x) {
+                int from_x = x + dx, from_y = y + dy;
+                bool is_there = from_x >= 0 && from_x < canvas.width() && from_y >= 0 &&
+                                from_y < canvas.height();
+                if (!is_there || piece.distance(x + 0.5, y + 0.5) > 0) continue;
+                for (int k = 0; k < 3; ++k) canvas.at(x, y, k) = ground.at(from_x, from_y, k);
+            }
+        }
+        canvas.outline(piece, {1.0, 1.0, 1.0}, 2.0, 0.85);
+    }
+
+    void draw_class(Canvas& canvas, std::string_view name) {
+        double ground = dice_.between(0.2, 0.8);
+        double ink = ground + (ground < 0.5 ? 1 : -1) * dice_.between(0.25, 0.5);
+        double other = ground + dice_.between(-0.15, 0.15);
+        canvas.gradient({ground, 0, 0}, {other, 0, 0}, dice_.between(0, 2 * kPi));
+        double wavelength = dice_.between(8, 20), turn = dice_.between(0, kPi);
+        Shape shape{.x = dice_.between(40, 88),
+                    .y = dice_.between(40, 88),
+                    .radius = dice_.between(18, 38),
+                    .turn = dice_.between(0, 2 * kPi)};
+        auto filled = [&](Outline outline) {
+            shape.outline = outline;
+            canvas.fill(shape, {ink, 0, 0}, 1);
+        };
+        if (name == "blobs") canvas.blobs(wavelength, 0.35, dice_);
+        if (name == "checks") {
+            canvas.stripes(wavelength, turn, 0.15);
+            canvas.stripes(wavelength, turn + kPi / 2, 0.15);
+        }
+        if (name == "stripes") canvas.stripes(wavelength, turn, 0.25);
+        if (name == "cross") filled(Outline::cross);
+        if (name == "disc") filled(Outline::disc);
+        if (name == "ring") filled(Outline::ring);
+        if (name == "square") filled(Outline::square);
+        if (name == "star") filled(Outline::star);
+        if (name == "triangle") filled(Outline::triangle);
+        if (name == "target") {
+            filled(Outline::ring);
+            shape.radius *= 0.4;
+            filled(Outline::disc);
+        }
+        canvas.blobs(dice_.between(10, 30), 0.08, dice_);
+        canvas.noise(dice_.between(0.02, 0.1), dice_);
+    }
+
+    const MakeDataSettings& settings_;
+    const Progress& progress_;
+    std::int64_t index_ = -1, validation_ = 0;
+    std::uint64_t bytes_ = 0;
+    bool is_validation_ = false;
+    std::string name_;
+    Dice dice_{0};
+};
+
+void refuse_what_is_there(const fs::path& path) {
+    bool is_file = fs::is_regular_file(path);
+    if (!is_file && !(fs::is_directory(path) && !fs::is_empty(path))) return;
+    throw UserError({.where = {path.string()},
+                     .found = is_file ? "a file is there already" : "the folder is not empty",
+                     .expected = "a name that is free",
+                     .fix = "-o ANOTHER, or remove it"});
+}
+
+MadeData make_table(const MakeDataSettings& settings) {
+    std::string text = settings.job == "sequence"
+                           ? load_csv(settings.samples, settings.seed)
+                           : air_quality_csv(settings.samples, settings.seed);
+    if (settings.out.has_parent_path()) make_folder(settings.out.parent_path());
+    write_file_whole(settings.out, text);
+    return {.path = settings.out,
+            .training = settings.samples,
+            .validation = 0,
+            .bytes = text.size(),
+            .layout = {}};
+}
+
+}  // namespace
+
+std::vector<std::string> jobs_with_data() {
+    std::vector<std::string> out;
+    for (const Kind& kind : kKinds) out.emplace_back(kind.job);
+    return out;
+}
+
+MadeData make_data(const MakeDataSettings& wish, const Progress& progress) {
+    const Kind& kind = kind_of(wish.job);
+    MakeDataSettings settings = wish;
+    if (settings.out.empty()) settings.out = kind.path;
+    if (settings.samples == 0) settings.samples = kind.samples;
+    refuse_what_is_there(settings.out);
+    MadeData out;
+    if (settings.job == "sequence" || settings.job == "window_cnn") {
+        out = make_table(settings);
+    } else {
+        Writer writer(settings, progress);
+        if (settings.job == "restoration") writer.restoration();
+        if (settings.job == "locator") writer.locator();
+        if (settings.job == "classifier") writer.classifier();
+        out = writer.made();
+    }
+    out.layout = kind.layout;
+    return out;
+}
+
+}  // namespace saturate
