@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Has Python compile a traced loss into a package that C++ loads; keeps packages by what they
+// depend on. For compiled_step.cpp.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "engine/compile_trace.h"
+#include "engine/compiled_step.h"
+
+namespace saturate {
+
+// Named by graph (with shapes and precision), torch version, CPU and settings.
+struct GraphFiles {
+    std::filesystem::path package;  // <key>.pt2
+    std::filesystem::path verdict;  // <key>.slower: why it is not worth using
+    std::filesystem::path log;      // <key>.log: what Python said
+};
+[[nodiscard]] GraphFiles graph_files(const TracedLoss& traced, const CompileSettings& settings);
+
+// Why there is no package afterwards, or empty.
+[[nodiscard]] std::string build_graph(const TracedLoss& traced, const GraphFiles& files,
+                                      const CompileSettings& settings);
+
+}  // namespace saturate

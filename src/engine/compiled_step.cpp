@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/compiled_step.h"
+
+#include <ATen/autocast_mode.h>
+#include <fmt/format.h>
+#include <torch/csrc/autograd/autograd.h>
+#include <torch/csrc/inductor/aoti_package/model_package_loader.h>
+
+#include <algorithm>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "engine/compile_build.h"
+#include "engine/compile_trace.h"
+
+namespace saturate {
+
+namespace fs = std::filesystem;
+using torch::Tensor;
+
+namespace {
+
+// The same sums in another order: about 1e-6 of the largest entry for each of the few layers they
+// pass, in float32; the 8 bits of bfloat16 are a thousandth of that precision.
+constexpr double kToleranceFloat = 1e-3;
+constexpr double kToleranceHalf = 3e-2;
+
+bool same_kind(const Tensor& a, const Tensor& b) {
+    return a.scalar_type() == b.scalar_type() && a.device() == b.device() &&
+           a.sizes() == b.sizes() && a.strides() == b.strides();
+}
+
+double largest(const Tensor& tensor) {
+    return tensor.numel() == 0 ? 0 : tensor.abs().max().to(torch::kDouble).item<double>();
+}
+
+// `least`: what counts as large even if all of `b` is smaller.
+bool close(const Tensor& a, const Tensor& b, double tolerance, double least = 1e-5) {
+    if (a.sizes() != b.sizes()) return false;
+    if (a.numel() == 0) return true;
+    Tensor x = a.detach().to(torch::kDouble), y = b.detach().to(torch::kDouble);
+    double scale = std::max(largest(y), least);
+    return (x - y).abs().max().item<double>() <= tolerance * scale;  // false for NaN
+}
+
+// What a step changes besides gradients; put back when it goes out of scope.
+class BuffersKept {
+  public:
+    explicit BuffersKept(torch::nn::Module& model) : buffers_(model.buffers()) {
+        for (const Tensor& buffer : buffers_) copies_.push_back(buffer.clone());
+    }
+    ~BuffersKept() { restore(); }
+    BuffersKept(const BuffersKept&) = delete;
+    BuffersKept& operator=(const BuffersKept&) = delete;
+    void restore() {
+        torch::NoGradGuard no_grad;
+        for (std::size_t i = 0; i < buffers_.size(); ++i) buffers_[i].copy_(copies_[i]);
+    }
+
+  private:
+    std::vector<Tensor> buffers_, copies_;
+};
+
+// Loss and gradients by autograd, leaving .grad alone.
+Tensor run_eagerly(Job& job, const TensorBatch& batch, std::vector<Tensor>& gradients) {
+    Tensor loss = job.loss(batch);
+    gradients = torch::autograd::grad({loss}, job.model().parameters(), {}, false, false, true);
+    return loss.detach();
+}
+
+template <typename Run>
+double seconds_of(const Run& run) {  // best of up to five within a second
+    double best = 1e9, total = 0;
+    for (int i = 0; i < 5 && total < 1; ++i) {
+        std::int64_t start = now_ns();
+        run();
+        double seconds = static_cast<double>(now_ns() - start) * 1e-9;
+        best = std::min(best, seconds);
+        total += seconds;
+    }
+    return best;
+}
+
+}  // namespace
+
+struct CompiledStep::Impl {
+    torch::nn::Module* model = nullptr;
+    std::unique_ptr<torch::inductor::AOTIModelPackageLoader> graph;
+    std::vector<Tensor> inputs;      // parameters, buffers, batch
+    std::vector<Tensor> parameters;  // to notice when the trainer puts others in their place
+    std::size_t batch_begin = 0;
+    std::vector<Tensor> example;  // of a batch: shapes only
+};
+
+CompiledStep::CompiledStep(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+CompiledStep::~CompiledStep() = default;
+
+bool CompiledStep::accepts(const TensorBatch& batch) const {
+    return std::ranges::equal(batch, impl_->example, same_kind);
+}
+
+Tensor CompiledStep::run(const TensorBatch& batch, std::vector<Tensor>& gradients) {
+    Impl& impl = *impl_;
+    std::ranges::copy(batch, impl.inputs.begin() + static_cast<std::ptrdiff_t>(impl.batch_begin));
+    std::vector<Tensor> results = impl.graph->run(impl.inputs);
+    gradients.resize(impl.parameters.size());
+    for (std::size_t i = 0; i < gradients.size(); ++i) {
+        gradients[i] = std::move(results[i + 1]);
+        // The fused optimizers walk memory: a gradient must lie as its parameter does.
+        if (gradients[i].strides() != impl.parameters[i].strides()) {
+            gradients[i] = torch::empty_like(impl.parameters[i]).copy_(gradients[i]);
+        }
+    }
+    return std::move(results[0]);
+}
+
+// Builds, loads and checks; every reason not to use the graph becomes a message.
+struct StepCompiler {
+    Job& job;
+    const TensorBatch& batch;
+    const CompileSettings& settings;
+
+    [[nodiscard]] static CompileOutcome eager(const std::string& why) {
+        return {nullptr, fmt::format("compile: not compiled: {}", why)};
+    }
+
+    CompileOutcome compile() {
+        if (batch.empty() || !batch[0].device().is_cpu())
+            return eager("compiled graphs are for the CPU; a GPU captures its step");
+        TracedLoss traced = trace_loss(job, batch);
+        if (!traced.problem.empty()) return eager(traced.problem);
+        GraphFiles files = graph_files(traced, settings);
+        bool built = false;
+        std::string verdict = read_if_there(files.verdict);
+        if (!verdict.empty() && settings.when_faster_only) return eager(verdict);
+        if (!fs::exists(files.package)) {
+            std::string problem = build_graph(traced, files, settings);
+            if (!problem.empty()) return eager(problem);
+            built = true;
+        }
+        std::unique_ptr<CompiledStep> step;
+        try {
+            step = load(files.package);
+        } catch (const std::exception& error) {
+            return eager(fmt::format("{} cannot be loaded: {}", files.package.string(),
+                                     first_line(error.what())));
+        }
+        return check(std::move(step), files, built);
+    }
+
+    std::unique_ptr<CompiledStep> load(const fs::path& package) {
+        auto impl = std::make_unique<CompiledStep::Impl>();
+        impl->model = &job.model();
+        impl->graph = std::make_unique<torch::inductor::AOTIModelPackageLoader>(
+            package.string(), "model", /*run_single_threaded=*/true);
+        impl->parameters = job.model().parameters();
+        for (const Tensor& parameter : impl->parameters) impl->inputs.push_back(parameter.detach());
+        for (const Tensor& buffer : job.model().buffers()) impl->inputs.push_back(buffer);
+        impl->batch_begin = impl->inputs.size();
+        impl->inputs.resize(impl->inputs.size() + batch.size());
+        impl->example = batch;
+        return std::unique_ptr<CompiledStep>(new CompiledStep(std::move(impl)));
+    }
+
+    CompileOutcome check(std::unique_ptr<CompiledStep> step, const GraphFiles& files, bool built) {
+        BuffersKept kept(job.model());
+        std::vector<Tensor> expected, found;
+        Tensor loss = run_eagerly(job, batch, expected);
+        std::vector<Tensor> buffers;
+        for (const Tensor& buffer : job.model().buffers()) buffers.push_back(buffer.clone());
+        kept.restore();
+        double tolerance =
+            at::autocast::is_autocast_enabled(at::kCPU) ? kToleranceHalf : kToleranceFloat;
+        std::string where;
+        try {
+            if (!close(step->run(batch, found), loss, tolerance)) where = "the loss";
+        } catch (const std::exception& error) {
+            return eager(fmt::format("the graph fails: {}", first_line(error.what())));
+        }
+        // A bias before batch normalisation has no gradient but noise: measured by the others'.
+        double least = 1e-5;
+        for (const Tensor& gradient : expected) {
+            if (gradient.defined()) least = std::max(least, largest(gradient) / 100);
+        }
+        auto names = job.model().named_parameters();
+        for (std::size_t i = 0; i < expected.size() && where.empty(); ++i) {
+            Tensor wanted = expected[i].defined() ? expected[i] : torch::zeros_like(found[i]);
+            if (!close(found[i], wanted, tolerance, least))
+                where = "the gradient of " + names[i].key();
+        }
+        auto buffer_names = job.model().named_buffers();
+        for (std::size_t i = 0; i < buffers.size() && where.empty(); ++i) {
+            if (!close(buffer_names[i].value(), buffers[i], tolerance))
+                where = buffer_names[i].key();
+        }
+        if (!where.empty())
+            return eager(fmt::format("on the first batch {} differs from the job's own", where));
+        if (!settings.when_faster_only || !built)
+            return {std::move(step), fmt::format("compile: graph {} checked on the first batch",
+                                                 files.package.stem().string())};
+        return compare_speed(std::move(step), files);
+    }
+
+    CompileOutcome compare_speed(std::unique_ptr<CompiledStep> step, const GraphFiles& files) {
+        std::vector<Tensor> gradients;
+        double eager_ms = 1e3 * seconds_of([&] { (void)run_eagerly(job, batch, gradients); });
+        double graph_ms = 1e3 * seconds_of([&] { (void)step->run(batch, gradients); });
+        std::string times =
+            fmt::format("gradients take {:.3g} ms compiled, {:.3g} ms without", graph_ms, eager_ms);
+        if (graph_ms < eager_ms)
+            return {std::move(step), fmt::format("compile: graph {} built; {}",
+                                                 files.package.stem().string(), times)};
+        write_file_whole(files.verdict, times);
+        return eager(times);
+    }
+};
+
+CompileOutcome compile_step(Job& job, const TensorBatch& batch, const CompileSettings& settings) {
+    return StepCompiler{job, batch, settings}.compile();
+}
+
+}  // namespace saturate
