@@ -5,7 +5,13 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "workloads/classifier.h"
+#include "workloads/locator.h"
+#include "workloads/restoration.h"
+#include "workloads/scripted.h"
+#include "workloads/sequence.h"
 #include "workloads/tiny_mlp.h"
+#include "workloads/window_cnn.h"
 
 namespace saturate {
 
@@ -31,7 +37,13 @@ std::unique_ptr<Job> JobRegistry::make(const std::string& name, const Settings& 
 
 JobRegistry reference_jobs() {
     JobRegistry registry;
+    registry.add("classifier", make_classifier);
+    registry.add("locator", make_locator);
+    registry.add("restoration", make_restoration);
+    registry.add("sequence", make_sequence);
     registry.add("tiny_mlp", make_tiny_mlp);
+    registry.add("torchscript", make_scripted);
+    registry.add("window_cnn", make_window_cnn);
     return registry;
 }
 

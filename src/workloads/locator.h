@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Finds two points in a picture: the hole and the piece. A light high-resolution network (as HRNet,
+// of depthwise convolutions, 3.5 M parameters) gives a heat map per point at a quarter of the size
+// and, for each cell, the rest of the way. Metric: pictures where both points are within 5 pixels.
+#pragma once
+
+#include <torch/nn/modules/conv.h>
+
+#include <utility>
+
+#include "workloads/job_data.h"
+
+namespace saturate {
+
+struct LocatorOutput {
+    torch::Tensor maps;     // [n, points, h / 4, w / 4]
+    torch::Tensor offsets;  // [n, 2 * points, h / 4, w / 4], in cells
+};
+
+class LocatorNet : public torch::nn::Module {
+  public:
+    explicit LocatorNet(std::int64_t base_channels = 40);
+    ~LocatorNet() override;
+    [[nodiscard]] LocatorOutput forward(const torch::Tensor& picture);  // [n, 3, h, w]
+
+  private:
+    struct Layers;
+    std::unique_ptr<Layers> layers_;
+};
+
+// `points` holds x, y of each point in pixels: [n, 4].
+[[nodiscard]] torch::Tensor locator_loss(const LocatorOutput& output, const torch::Tensor& points);
+// The points found, in pixels: [n, 4].
+[[nodiscard]] torch::Tensor locate(const LocatorOutput& output);
+
+// Fields: image float32 [3, h, w], points float32 [4].
+[[nodiscard]] std::unique_ptr<Job> locator_job(std::int64_t base_channels, JobData data);
+[[nodiscard]] std::unique_ptr<Job> make_locator(const Settings& settings);
+
+}  // namespace saturate

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "workloads/window_cnn.h"
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+
+namespace saturate {
+
+namespace {
+
+constexpr std::int64_t kHidden = 64;
+
+torch::nn::Conv2d convolution(std::int64_t inputs, std::int64_t outputs) {
+    return torch::nn::Conv2d(torch::nn::Conv2dOptions(inputs, outputs, 3).padding(1));
+}
+
+class WindowCnnJob final : public ForecastJob {
+  public:
+    WindowCnnJob(const WindowCnnShape& shape, ForecastData data)
+        : ForecastJob(std::move(data)), net_(std::make_shared<WindowCnn>(shape)) {}
+    torch::nn::Module& model() override { return *net_; }
+
+  protected:
+    torch::Tensor forecast(const torch::Tensor& window) override { return net_->forward(window); }
+
+  private:
+    std::shared_ptr<WindowCnn> net_;
+};
+
+}  // namespace
+
+WindowCnn::WindowCnn(const WindowCnnShape& shape) {
+    std::int64_t channels = shape.base_channels;
+    std::int64_t cells = (shape.window_size / 4) * (shape.num_features / 4);
+    conv1_ = register_module("conv1", convolution(1, channels));
+    norm1_ = register_module("norm1", torch::nn::BatchNorm2d(channels));
+    conv2_ = register_module("conv2", convolution(channels, 2 * channels));
+    norm2_ = register_module("norm2", torch::nn::BatchNorm2d(2 * channels));
+    fc1_ = register_module("fc1", torch::nn::Linear(2 * channels * cells, kHidden));
+    fc2_ = register_module("fc2", torch::nn::Linear(kHidden, 1));
+}
+
+torch::Tensor WindowCnn::forward(const torch::Tensor& window) {
+    torch::Tensor x = torch::max_pool2d(torch::relu(norm1_(conv1_(window))), 2);
+    x = torch::max_pool2d(torch::relu(norm2_(conv2_(x))), 2);
+    return fc2_(torch::relu(fc1_(x.flatten(1))));
+}
+
+std::unique_ptr<Job> window_cnn_job(const WindowCnnShape& shape, ForecastData data) {
+    if (shape.window_size < 4 || shape.num_features < 4) {
+        throw UserError({.found = fmt::format("windows of {} rows and {} features",
+                                              shape.window_size, shape.num_features),
+                         .expected = "at least 4 of each: the network halves both twice",
+                         .fix = "window_size: 24"});
+    }
+    return std::make_unique<WindowCnnJob>(shape, std::move(data));
+}
+
+std::unique_ptr<Job> make_window_cnn(const Settings& settings) {
+    ForecastData data = open_forecast_data(settings, /*as_picture=*/true);
+    WindowCnnShape shape{.window_size = data.window_size,
+                         .num_features = data.num_features,
+                         .base_channels = whole_or(settings, Setting::base_channels, 32)};
+    return window_cnn_job(shape, std::move(data));
+}
+
+}  // namespace saturate
