@@ -59,7 +59,8 @@ ReplayChange ReplayChange::with(const ReplayChange& other) const {
 Replay::Replay(const Timeline& timeline) : line_(timeline) {
     collect();
     link_work();
-    link_calls();
+    link_order();
+    link_waits();
     unchanged_ns_ = run({});
     std::int64_t measured = line_.length_ns();
     if (measured > 0) {
@@ -182,18 +183,18 @@ void Replay::link_work() {
     }
 }
 
-// What the host did between the calls, and which calls wait.
-void Replay::link_calls() {
+Replay::Span Replay::span_of(const Call& call) const {
+    const Event& event = line_.trace->events[call.event];
+    std::int64_t start = std::clamp(event.start_ns, line_.start_ns, line_.end_ns);
+    // An operator stands for a call that was not recorded: it takes no time of its own.
+    bool is_call = event.category == Category::runtime;
+    return {start, is_call ? std::clamp(event.end_ns(), start, line_.end_ns) : start};
+}
+
+// What the host did between the calls: each follows the one that had returned last when it began.
+void Replay::link_order() {
     const Trace& trace = *line_.trace;
     HostCauses causes(trace);
-    std::vector<std::int64_t> usual;
-    for (const Call& call : calls_) {
-        const Event& event = trace.events[call.event];
-        if (event.category == Category::runtime && event.duration_ns < kLongCall &&
-            call.work_count > 0)
-            usual.push_back(event.duration_ns);
-    }
-    std::int64_t usual_call = median(usual, kDefaultCall);
     std::size_t hint = 0;
     auto add_parts = [&](std::int64_t from, std::int64_t to, std::vector<Part>& parts) {
         CauseTimes times = {};
@@ -205,17 +206,9 @@ void Replay::link_calls() {
     std::int64_t end_before = line_.start_ns;
     std::int32_t before = -1;                                 // the call that returned then
     std::vector<std::pair<std::int64_t, std::int32_t>> open;  // calls that have not, by end
-    std::vector<std::int64_t> tails, copy_tails;
-    std::int32_t latest =
-        -1;  // the work that ended last among those launched so far and over by now
-    std::size_t works_seen = 0;
-    std::vector<std::pair<std::int64_t, std::int32_t>> pending;  // ends of works launched so far
     for (std::size_t c = 0; c < calls_.size(); ++c) {
         Call& call = calls_[c];
-        const Event& event = trace.events[call.event];
-        std::int64_t start = std::max(event.start_ns, line_.start_ns);
-        bool is_call = event.category == Category::runtime;
-        std::int64_t end = is_call ? std::clamp(event.end_ns(), start, line_.end_ns) : start;
+        auto [start, end] = span_of(call);
         while (!open.empty() && open.front().first <= start) {
             std::tie(end_before, before) = open.front();
             std::ranges::pop_heap(open, std::greater<>());
@@ -228,11 +221,38 @@ void Replay::link_calls() {
         add_parts(end_before, start, parts_);
         call.part_count = static_cast<std::uint32_t>(parts_.size()) - call.first_part;
         call.own_ns = end - start;
+        bool is_call = trace.events[call.event].category == Category::runtime;
         call.cause = is_call ? causes.of(call.event) : Cause::launch;
+    }
+    if (!open.empty()) std::tie(end_before, tail_call_) = *std::ranges::max_element(open);
+    // Without step marks the host is done with the last thing that was recorded of it; the GPU may
+    // go on.
+    std::int64_t host_end = line_.start_ns;
+    for (const Step& step : line_.steps) host_end = std::max(host_end, step.end_ns);
+    if (!line_.has_steps) host_end = line_.host.empty() ? end_before : line_.host.back().end_ns;
+    if (host_end > end_before) add_parts(end_before, host_end, tail_parts_);
+}
+
+// Which calls wait, and for which work: the one that ended last among those launched by then.
+void Replay::link_waits() {
+    const Trace& trace = *line_.trace;
+    auto end_of = [&](std::size_t work) { return trace.events[works_[work].event].end_ns(); };
+    std::vector<std::int64_t> usual, tails, copy_tails;
+    for (const Call& call : calls_) {
+        const Event& event = trace.events[call.event];
+        if (event.category == Category::runtime && event.duration_ns < kLongCall &&
+            call.work_count > 0)
+            usual.push_back(event.duration_ns);
+    }
+    std::int64_t usual_call = median(usual, kDefaultCall);
+    std::int32_t latest = -1;
+    std::size_t works_seen = 0;
+    std::vector<std::pair<std::int64_t, std::int32_t>> pending;  // ends of works launched so far
+    for (Call& call : calls_) {
+        auto [start, end] = span_of(call);
         bool own_only = call.work_count > 0 && call.cause == Cause::sync;  // a blocking copy
         for (; works_seen < call.first_work + call.work_count; ++works_seen) {
-            const Event& work = trace.events[works_[works_seen].event];
-            pending.emplace_back(work.end_ns(), static_cast<std::int32_t>(works_seen));
+            pending.emplace_back(end_of(works_seen), static_cast<std::int32_t>(works_seen));
             std::ranges::push_heap(pending, std::greater<>());
         }
         while (!pending.empty() && pending.front().first <= end + kSlack) {
@@ -241,32 +261,22 @@ void Replay::link_calls() {
             pending.pop_back();
         }
         bool may_wait = call.cause == Cause::sync || call.cause == Cause::allocator ||
-                        (is_call && call.own_ns > kLongCall && pending.size() > 200);
+                        (call.own_ns > kLongCall && pending.size() > 200);
         std::int32_t awaited = latest;
         if (own_only) awaited = static_cast<std::int32_t>(call.first_work + call.work_count - 1);
-        if (may_wait && awaited >= 0) {
-            std::int64_t over =
-                trace.events[works_[static_cast<std::size_t>(awaited)].event].end_ns();
-            // A copy from pageable memory returns when its last piece is staged, a little before it
-            // is over on the GPU: then the tail is negative.
-            std::int64_t slack = own_only ? 100'000 + call.own_ns / 4 : kSlack;
-            if (over > start && over <= end + slack) {
-                call.waits_for = awaited;
-                call.tail_ns = own_only ? end - over : std::max<std::int64_t>(end - over, 0);
-                call.own_ns = std::min(call.own_ns, usual_call);
-                (own_only ? copy_tails : tails).push_back(call.tail_ns);
-            }
-        }
+        if (!may_wait || awaited < 0) continue;
+        std::int64_t over = end_of(static_cast<std::size_t>(awaited));
+        // A copy from pageable memory returns when its last piece is staged, a little before it is
+        // over on the GPU: then the tail is negative.
+        std::int64_t slack = own_only ? 100'000 + call.own_ns / 4 : kSlack;
+        if (over <= start || over > end + slack) continue;
+        call.waits_for = awaited;
+        call.tail_ns = own_only ? end - over : std::max<std::int64_t>(end - over, 0);
+        call.own_ns = std::min(call.own_ns, usual_call);
+        (own_only ? copy_tails : tails).push_back(call.tail_ns);
     }
     usual_tail_ = median(tails, 0);
     usual_copy_tail_ = median(copy_tails, 0);
-    if (!open.empty()) std::tie(end_before, tail_call_) = *std::ranges::max_element(open);
-    // Without step marks the host is done with the last thing that was recorded of it; the GPU may
-    // go on.
-    std::int64_t host_end = line_.start_ns;
-    for (const Step& step : line_.steps) host_end = std::max(host_end, step.end_ns);
-    if (!line_.has_steps) host_end = line_.host.empty() ? end_before : line_.host.back().end_ns;
-    if (host_end > end_before) add_parts(end_before, host_end, tail_parts_);
 }
 
 std::int64_t Replay::run(const ReplayChange& change, Lags lags) const {

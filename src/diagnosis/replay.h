@@ -75,11 +75,16 @@ class Replay {
         bool has_launch = true;   // recorded
         bool has_unseen = false;  // behind graph nodes that were not recorded
     };
+    struct Span {
+        std::int64_t start, end;
+    };
+    [[nodiscard]] Span span_of(const Call& call) const;  // inside the window
     enum class Lags { seen, usual };
     [[nodiscard]] std::int64_t run(const ReplayChange& change, Lags lags) const;
     void collect();
     void link_work();
-    void link_calls();
+    void link_order();
+    void link_waits();
 
     const Timeline& line_;
     std::vector<Call> calls_;
