@@ -70,6 +70,7 @@ std::vector<Alias> canonical_aliases() {
 std::vector<Dialect> read_dialects() {
     std::vector<Dialect> out{{.name = "saturate", .aliases = canonical_aliases()},
                              {.name = "plain", .aliases = canonical_aliases()}};
+    std::erase_if(out[1].aliases, [](const Alias& a) { return is_for_train_only(a.setting); });
     const std::string file = "src/config/aliases.csv";
     for (const CsvRow& row : parse_csv(embedded_aliases(), file)) {
         const std::string& name = row.at("dialect");

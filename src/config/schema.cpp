@@ -67,8 +67,37 @@ constexpr SettingInfo kSchema[] = {
     {dataset_size, "dataset_size", Kind::whole, 1, 1e13, "", safe,
      "training samples, where the data itself does not tell"},
     {seed, "seed", Kind::whole, 0, 9e15, "0", training, "of every random draw"},
+    {weight_decay, "weight_decay", Kind::number, 0, 1, "", training,
+     "pull of the weights towards zero; without it 0.01 for adamw, else 0"},
+    {momentum, "momentum", Kind::number, 0, 1, "0.9", training, "of sgd"},
+    {schedule, "schedule", Kind::word, 0, 0, "constant", training,
+     "course of the learning rate after the warm-up: constant, cosine or step"},
+    {warmup_steps, "warmup_steps", Kind::whole, 0, 1e9, "0", training,
+     "steps over which the learning rate rises from zero"},
+    {learning_rate_min, "learning_rate_min", Kind::number, 0, 1e3, "0", training,
+     "where the schedule ends"},
+    {schedule_step, "schedule_step", Kind::whole, 1, 1e7, "30", training,
+     "epochs between two drops of the schedule step"},
+    {schedule_factor, "schedule_factor", Kind::number, 1e-6, 1, "0.1", training,
+     "what a drop of the schedule step multiplies the learning rate by"},
+    {ema, "ema", Kind::number, 0, 0.999999, "0", training,
+     "decay of a moving mean of the weights, which is evaluated and kept; 0 is off"},
+    {early_stopping, "early_stopping", Kind::whole, 0, 1e6, "0", training,
+     "evaluations without a better metric after which training ends; 0 is off"},
+    {eval_steps, "eval_steps", Kind::whole, 0, 1e9, "0", training,
+     "steps between two evaluations, besides those of epochs; 0 is off"},
+    {checkpoint_steps, "checkpoint_steps", Kind::whole, 0, 1e9, "0", training,
+     "steps between two checkpoints, besides those of epochs; 0 is off"},
+    {checkpoint_keep, "checkpoint_keep", Kind::whole, 1, 1e6, "3", safe,
+     "newest checkpoints kept besides the best one"},
+    {bad_samples_max, "bad_samples_max", Kind::whole, 0, 1e9, "100", training,
+     "broken samples that are skipped before the run ends"},
+    {threads, "threads", Kind::whole, 1, 4096, "auto", numerics,
+     "threads that compute on the CPU; auto is the cores this process may use"},
+    {memory_limit, "memory_limit", Kind::number, 0.001, 1e6, "", safe,
+     "GiB of tensors on the CPU, beyond which the micro-batch is halved"},
     {job, "job", Kind::word, 0, 0, "", Level::model,
-     "restoration, locator, classifier, sequence or window_cnn"},
+     "restoration, locator, classifier, sequence, window_cnn or tiny_mlp"},
     {data, "data", Kind::word, 0, 0, "", Level::model, "folder or file of the training data"},
     {model_file, "model_file", Kind::word, 0, 0, "", Level::model,
      "TorchScript file of your own model, for the job torchscript"},
@@ -106,6 +135,10 @@ const SettingInfo& info_of(Setting setting) {
     const SettingInfo& info = kSchema[static_cast<std::size_t>(setting)];
     SATURATE_CHECK(info.id == setting, "the schema is in the order of the enum");
     return info;
+}
+
+bool is_for_train_only(Setting setting) {
+    return setting >= Setting::weight_decay && setting <= Setting::memory_limit;
 }
 
 const SettingInfo* find_setting(std::string_view canonical_name) {

@@ -48,6 +48,22 @@ enum class Setting {
     checkpoint_interval,
     dataset_size,
     seed,
+    // what only `train` reads
+    weight_decay,
+    momentum,
+    schedule,
+    warmup_steps,
+    learning_rate_min,
+    schedule_step,
+    schedule_factor,
+    ema,
+    early_stopping,
+    eval_steps,
+    checkpoint_steps,
+    checkpoint_keep,
+    bad_samples_max,
+    threads,
+    memory_limit,
     // model and data
     job,
     data,
@@ -79,6 +95,9 @@ struct SettingInfo {
 
 [[nodiscard]] std::span<const SettingInfo> schema();
 [[nodiscard]] const SettingInfo& info_of(Setting setting);
+// Names that hand-written loops use in ways of their own ("ema: true"): only our files are read for
+// them.
+[[nodiscard]] bool is_for_train_only(Setting setting);
 [[nodiscard]] const SettingInfo* find_setting(std::string_view canonical_name);
 
 }  // namespace saturate

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "config/set_values.h"
+
+#include <fmt/format.h>
+
+#include "base/text.h"
+#include "config/edit.h"
+#include "config/settings.h"
+
+namespace saturate {
+
+namespace {
+
+struct Wish {
+    const SettingInfo* info = nullptr;
+    std::string value;
+};
+
+Wish read_wish(const std::string& text) {
+    std::size_t equals = text.find('=');
+    std::string key(trim(std::string_view(text).substr(0, equals)));
+    std::string value;
+    if (equals != std::string::npos) value = trim(std::string_view(text).substr(equals + 1));
+    if (value.empty()) {
+        throw UserError({.found = fmt::format("--set is {}", quoted(text)),
+                         .expected = "key=value",
+                         .fix = "--set batch_size=64"});
+    }
+    const SettingInfo* info = find_setting(key);
+    if (!info) {
+        std::vector<std::string> names;
+        for (const SettingInfo& each : schema()) names.emplace_back(each.name);
+        Problem problem{.found = fmt::format("--set names no setting {}", quoted(key)),
+                        .expected = "a name of docs/settings.md"};
+        if (auto meant = closest(key, names))
+            problem.fix = fmt::format("--set {}={}", *meant, value);
+        throw UserError(problem);
+    }
+    return {info, value};
+}
+
+}  // namespace
+
+Document with_values(const Document& document, std::span<const std::string> values) {
+    Document out = document;
+    for (const std::string& text : values) {
+        Wish wish = read_wish(text);
+        // Where the setting stands now, read from a file that may not be valid before its edits.
+        const Dialect& dialect = recognise_dialect(out);
+        KeyPath path{std::string(wish.info->name)};
+        bool found = false;
+        for (const Alias& alias : dialect.aliases) {
+            if (alias.setting != wish.info->id) continue;
+            for (const Found& place : find_alias(out, alias, true)) {
+                if (out.resolve(*place.node)->kind == Node::Kind::map) continue;  // a section
+                if (!found) path = place.path;
+                found = true;
+            }
+        }
+        Edit edit{.path = path, .value = wish.value};
+        out = Document::parse(apply_edits(out, {&edit, 1}), out.file());
+    }
+    return out;
+}
+
+}  // namespace saturate
