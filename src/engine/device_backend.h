@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the trainer asks of the device it runs on, without a type of CUDA. The CPU's is in
+// cpu_backend.cpp; a GPU's comes out of libsaturate_cuda.so, loaded at run time, so that one
+// program serves machines with and without a driver. Training thread only.
+#pragma once
+
+#include <torch/types.h>
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/selftest.h"
+#include "engine/job.h"
+#include "pipeline/loader.h"
+
+namespace saturate {
+
+struct DeviceOptions {
+    bool tf32 = true;
+    bool cudnn_benchmark = true;
+    bool deterministic = false;
+    bool pin_memory = true;
+    int threads = 0;                      // that compute on the CPU; 0: as LibTorch chooses
+    std::int64_t memory_limit_bytes = 0;  // of tensors on the CPU; 0: none
+};
+
+struct DeviceMemory {
+    std::uint64_t used_bytes = 0;
+    std::uint64_t peak_bytes = 0;
+    std::uint64_t reserved_bytes = 0;
+};
+
+// A batch on its way to the device.
+struct Upload {
+    TensorBatch tensors;
+    std::shared_ptr<void> done;  // the device's own mark of the copy; null: there at once
+    Batch batch;                 // keeps the host's memory until the copy is done
+};
+
+// A few numbers on their way to the host.
+class Reading {
+  public:
+    virtual ~Reading() = default;
+    // On the host. Waits only if the device is not there yet: callers ask late.
+    [[nodiscard]] virtual torch::Tensor values() = 0;
+};
+
+// A step recorded once and replayed; it reads and writes the same memory each time.
+class CapturedStep {
+  public:
+    virtual ~CapturedStep() = default;
+    virtual void replay() = 0;
+};
+
+class DeviceBackend {
+  public:
+    virtual ~DeviceBackend() = default;
+    [[nodiscard]] virtual torch::Device device() const = 0;
+    [[nodiscard]] virtual std::string name() const = 0;  // "cpu", "cuda:0 (NVIDIA H100)"
+    [[nodiscard]] virtual bool has_bf16() const = 0;     // in hardware
+
+    // Batches that are copied ahead of the one at work; 0: copying costs nothing here.
+    [[nodiscard]] virtual int uploads_ahead() const = 0;
+    [[nodiscard]] virtual std::shared_ptr<SlabMemory> slab_memory() = 0;  // null: ordinary
+    // Starts the copy of a batch and returns at once.
+    [[nodiscard]] virtual Upload start_upload(Batch batch) = 0;
+    // What is computed from now on sees the batch. Never blocks the host.
+    virtual void await_upload(const Upload& upload) = 0;
+
+    [[nodiscard]] virtual std::unique_ptr<Reading> start_reading(const torch::Tensor& values) = 0;
+    virtual void synchronise() = 0;
+
+    // The device's own time of a step, for steps numbered by the caller.
+    virtual void mark_begin(std::int64_t step) = 0;
+    virtual void mark_end(std::int64_t step) = 0;
+    // Busy time of a step once the device has passed its end; asks, never waits. Absent: not yet,
+    // or the device does not tell.
+    [[nodiscard]] virtual std::optional<std::int64_t> busy_ns(std::int64_t step) = 0;
+
+    [[nodiscard]] virtual DeviceMemory memory() const = 0;
+    virtual void reset_peak() = 0;
+    virtual void release_cached() = 0;
+
+    [[nodiscard]] virtual bool can_capture() const = 0;
+    // Runs `work` where it may be captured later: a step is warmed up there.
+    virtual void run_apart(const std::function<void()>& work) = 0;
+    // Records `work` without running it. Throws when it does something that cannot be recorded.
+    [[nodiscard]] virtual std::unique_ptr<CapturedStep> capture(
+        const std::function<void()>& work) = 0;
+};
+
+[[nodiscard]] std::unique_ptr<DeviceBackend> make_cpu_backend(const DeviceOptions& options,
+                                                              bool has_bf16);
+// The tensors of a batch over its own memory, without a copy; they keep the slab.
+[[nodiscard]] TensorBatch wrap_batch(const Batch& batch);
+
+// What libsaturate_cuda.so hands over: extern "C" saturate_cuda_plugin().
+struct CudaPlugin {
+    int (*device_count)();  // 0 without a driver
+    std::unique_ptr<DeviceBackend> (*open)(int index, const DeviceOptions& options);
+    // Empty when the checks ran, else why they could not.
+    std::string (*selftest)(std::vector<SelftestCheck>& checks);
+};
+// From beside the program; null when this build has no CUDA part, `why` then says so.
+[[nodiscard]] const CudaPlugin* load_cuda_plugin(std::string& why);
+
+struct OpenedDevice {
+    std::unique_ptr<DeviceBackend> backend;
+    std::string note;  // why it is not a GPU, for `auto`; may be empty
+};
+// `wish` is auto, cpu, cuda or cuda:1. Throws UserError for another word, MachineError for a GPU
+// that is not there.
+[[nodiscard]] OpenedDevice open_device(const std::string& wish, const DeviceOptions& options,
+                                       bool cpu_has_bf16);
+
+}  // namespace saturate

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "engine/device_backend.h"
+
+namespace saturate {
+
+const CudaPlugin* load_cuda_plugin(std::string& why) {
+    std::filesystem::path here = std::filesystem::read_symlink("/proc/self/exe").parent_path();
+    std::filesystem::path path = here / "libsaturate_cuda.so";
+    // Never closed: CUDA does not survive being unloaded.
+    void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
+    if (!library) {
+        const char* said = ::dlerror();
+        why = fmt::format("this build has no CUDA part ({})", said ? said : "not loaded");
+        return nullptr;
+    }
+    using Plugin = const CudaPlugin* (*)();
+    auto plugin = reinterpret_cast<Plugin>(::dlsym(library, "saturate_cuda_plugin"));
+    SATURATE_CHECK(plugin, "libsaturate_cuda.so exports its plugin");
+    return plugin();
+}
+
+namespace {
+
+std::unique_ptr<DeviceBackend> open_cuda(int index, const DeviceOptions& options) {
+    std::string why;
+    const CudaPlugin* plugin = load_cuda_plugin(why);
+    if (!plugin) {
+        throw MachineError({.found = why,
+                            .expected = "a build of the preset cuda, which needs the CUDA toolkit",
+                            .fix = "cmake --preset cuda && cmake --build --preset cuda"});
+    }
+    int count = plugin->device_count();
+    if (index >= count) {
+        throw MachineError(
+            {.found = count == 0 ? std::string("no GPU that CUDA can use")
+                                 : fmt::format("cuda:{} of {} GPUs", index, count),
+             .expected = count == 0 ? std::string("an NVIDIA driver and a GPU of this process")
+                                    : fmt::format("cuda:0 to cuda:{}", count - 1),
+             .fix = "saturate doctor tells what is there; --device cpu trains without"});
+    }
+    return plugin->open(index, options);
+}
+
+}  // namespace
+
+OpenedDevice open_device(const std::string& wish, const DeviceOptions& options, bool cpu_has_bf16) {
+    if (wish == "cpu") return {make_cpu_backend(options, cpu_has_bf16), ""};
+    if (wish == "auto") {
+        std::string why;
+        const CudaPlugin* plugin = load_cuda_plugin(why);
+        if (plugin && plugin->device_count() > 0) return {plugin->open(0, options), ""};
+        if (plugin) why = "no GPU that CUDA can use";
+        return {make_cpu_backend(options, cpu_has_bf16), why};
+    }
+    if (wish == "cuda") return {open_cuda(0, options), ""};
+    if (wish.starts_with("cuda:")) {
+        auto index = parse_integer(std::string_view(wish).substr(5));
+        if (index && *index >= 0 && *index < 1024)
+            return {open_cuda(static_cast<int>(*index), options), ""};
+    }
+    throw UserError({.found = fmt::format("--device is {}", saturate::quoted(wish)),
+                     .expected = "auto, cpu, cuda or cuda:N",
+                     .fix = "--device auto"});
+}
+
+}  // namespace saturate

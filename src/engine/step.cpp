@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/step.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/clock.h"
+#include "engine/compiled_step.h"
+
+namespace saturate {
+
+torch::Tensor as_channels_last(const torch::Tensor& tensor) {
+    if (tensor.dim() != 4) return tensor;
+    c10::IntArrayRef sizes = tensor.sizes();
+    std::int64_t channels = sizes[1], height = sizes[2], width = sizes[3];
+    std::array<std::int64_t, 4> strides{channels * height * width, 1, width * channels, channels};
+    if (tensor.strides() == c10::IntArrayRef(strides)) return tensor;
+    // One channel: the same bytes in either layout, but convolutions go by the strides.
+    if (channels == 1 && tensor.is_contiguous()) return tensor.as_strided(sizes, strides);
+    torch::Tensor out = torch::empty_strided(sizes, strides, tensor.options());
+    out.copy_(tensor);
+    return out;
+}
+
+TensorBatch as_channels_last(const TensorBatch& batch) {
+    TensorBatch out;
+    for (const torch::Tensor& tensor : batch) out.push_back(as_channels_last(tensor));
+    return out;
+}
+
+TensorBatch part_of(const TensorBatch& batch, std::int64_t begin, std::int64_t end) {
+    TensorBatch out;
+    for (const torch::Tensor& tensor : batch) out.push_back(tensor.narrow(0, begin, end - begin));
+    return out;
+}
+
+// A captured step works on its own copies of the batches.
+struct TrainingStep::Captured {
+    static constexpr int kWarmUp = 3;  // steps run apart first: libraries choose and allocate there
+    int warm = 0;
+    std::vector<TensorBatch> batches;
+    torch::Tensor loss;
+    std::unique_ptr<CapturedStep> step;
+
+    [[nodiscard]] bool fits(std::span<const TensorBatch> given) const {
+        return std::equal(given.begin(), given.end(), batches.begin(), batches.end(),
+                          [](const TensorBatch& a, const TensorBatch& b) {
+                              return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                                                [](const torch::Tensor& x, const torch::Tensor& y) {
+                                                    return x.sizes() == y.sizes();
+                                                });
+                          });
+    }
+};
+
+TrainingStep::TrainingStep(Job& job, const StepSettings& settings, DeviceBackend& backend)
+    : job_(job), settings_(settings), backend_(backend) {
+    torch::NoGradGuard no_gradients;
+    torch::nn::Module& model = job.model();
+    model.to(backend.device());
+    model.train();
+    for (const auto& item : model.named_parameters()) {
+        torch::Tensor parameter = item.value();
+        if (settings.channels_last) parameter.set_data(as_channels_last(parameter.detach()));
+        if (parameter.requires_grad()) parameters_.emplace_back(item.key(), parameter);
+    }
+    optimizer_.emplace(parameters_, settings.optimizer);
+    if (settings.precision == Precision::fp16) scaler_.emplace(backend.device());
+    if (settings.capture && backend.can_capture()) captured_ = std::make_unique<Captured>();
+    wants_compiled_ = settings.compile && backend.device().is_cpu();
+    loss_ = torch::zeros({}, torch::TensorOptions().dtype(torch::kFloat).device(backend.device()));
+}
+
+TrainingStep::~TrainingStep() = default;
+
+void TrainingStep::set_split(std::int64_t split) {
+    split_ = split;
+    if (!captured_) return;
+    captured_.reset();
+    note_ = "the step is no longer captured: its micro-batch changed";
+}
+
+std::string TrainingStep::take_note() { return std::exchange(note_, ""); }
+
+StepTimes TrainingStep::run(std::span<const TensorBatch> batches, double learning_rate) {
+    StepTimes times;
+    optimizer_->set_learning_rate(learning_rate);
+    if (!captured_ || !try_captured(batches, times)) run_now(batches, times);
+    return times;
+}
+
+void TrainingStep::run_now(std::span<const TensorBatch> batches, StepTimes& times) {
+    optimizer_->clear_gradients(settings_.set_to_none);
+    std::int64_t samples = 0;
+    for (const TensorBatch& batch : batches) samples += batch[0].size(0);
+    loss_ = torch::Tensor();
+    for (const TensorBatch& batch : batches) {
+        std::int64_t size = batch[0].size(0);
+        std::int64_t parts = std::min(split_, size);
+        for (std::int64_t i = 0; i < parts; ++i) {
+            std::int64_t begin = size * i / parts, end = size * (i + 1) / parts;
+            double weight = static_cast<double>(end - begin) / static_cast<double>(samples);
+            add_gradients(parts == 1 ? batch : part_of(batch, begin, end), weight, times);
+        }
+    }
+    std::int64_t begin = now_ns();
+    torch::NoGradGuard no_gradients;
+    if (scaler_) scaler_->unscale(optimizer_->gradients());
+    if (settings_.grad_clip > 0 && !optimizer_->gradients().empty())
+        clip_gradients(optimizer_->gradients(), settings_.grad_clip);
+    optimizer_->step(scaler_ ? std::optional(scaler_->found_infinite) : std::nullopt);
+    if (scaler_) scaler_->update();
+    times.optimizer_ns += now_ns() - begin;
+}
+
+void TrainingStep::add_gradients(const TensorBatch& batch, double weight, StepTimes& times) {
+    if (add_compiled_gradients(batch, weight, times)) return;
+    std::int64_t begin = now_ns();
+    torch::Tensor loss;
+    {
+        Autocast mixed(backend_.device().type(), settings_.precision);
+        loss = job_.loss(settings_.channels_last ? as_channels_last(batch) : batch);
+    }
+    if (loss.scalar_type() != torch::kFloat) loss = loss.to(torch::kFloat);
+    if (weight != 1.0) loss = loss * weight;
+    loss_ = loss_.defined() ? loss_ + loss.detach() : loss.detach();
+    std::int64_t forward = now_ns();
+    (scaler_ ? scaler_->scaled(loss) : loss).backward();
+    std::int64_t backward = now_ns();
+    times.forward_ns += forward - begin;
+    times.backward_ns += backward - forward;
+}
+
+// Warm-up steps are real steps, the capture runs nothing, and its first replay is the step that was
+// due: no batch is trained on twice.
+bool TrainingStep::try_captured(std::span<const TensorBatch> batches, StepTimes& times) {
+    Captured& captured = *captured_;
+    if (captured.warm < Captured::kWarmUp) {
+        ++captured.warm;
+        backend_.run_apart([&] { run_now(batches, times); });
+        return true;
+    }
+    torch::NoGradGuard no_gradients;
+    std::int64_t begin = now_ns();
+    if (captured.step) {
+        if (!captured.fits(batches)) return false;  // e.g. the last, smaller batch of an epoch
+        for (std::size_t i = 0; i < batches.size(); ++i) {
+            for (std::size_t k = 0; k < batches[i].size(); ++k)
+                captured.batches[i][k].copy_(batches[i][k], /*non_blocking=*/true);
+        }
+    } else {
+        for (const TensorBatch& batch : batches) {
+            TensorBatch copy;
+            for (const torch::Tensor& tensor : batch) copy.push_back(tensor.clone());
+            captured.batches.push_back(std::move(copy));
+        }
+        try {
+            StepTimes unused;
+            optimizer_->clear_gradients(true);
+            captured.step = backend_.capture([&] {
+                torch::AutoGradMode with_gradients(true);
+                run_now(captured.batches, unused);
+            });
+            captured.loss = loss_;
+            note_ = "the step is captured as one graph";
+        } catch (const c10::OutOfMemoryError&) {
+            throw;
+        } catch (const std::exception& error) {
+            note_ = fmt::format("the step cannot be captured and runs as it is: {}",
+                                std::string_view(error.what()).substr(0, 200));
+            captured_.reset();
+            optimizer_->clear_gradients(true);
+            return false;
+        }
+    }
+    captured.step->replay();
+    loss_ = captured.loss;
+    times.forward_ns += now_ns() - begin;  // forward, backward and update are one call now
+    return true;
+}
+
+}  // namespace saturate
