@@ -40,7 +40,7 @@ class Numbers final : public SampleSource {
             input[i] = static_cast<float>(bits) / 8388608.0f - 1.0f;
             sum += i % 2 == 0 ? input[i] : -input[i];
         }
-        *reinterpret_cast<float*>(places[1]) = std::sin(sum);
+        *reinterpret_cast<float*>(places[1]) = std::sin(0.3f * sum);
     }
     [[nodiscard]] std::string name_of(std::int64_t index) const override {
         return "number " + std::to_string(index);
@@ -96,6 +96,10 @@ class TinyMlp final : public Job {
 };
 
 }  // namespace
+
+std::unique_ptr<Job> tiny_mlp_job(std::int64_t hidden_size) {
+    return std::make_unique<TinyMlp>(hidden_size, 0, 4096);
+}
 
 std::unique_ptr<Job> make_tiny_mlp(const Settings& settings) {
     auto whole = [&](Setting setting, std::int64_t otherwise) {

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/evaluation.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "engine/feed.h"
+
+namespace saturate {
+
+namespace {
+
+// Evaluation mode for one scope.
+class Evaluating {
+  public:
+    explicit Evaluating(torch::nn::Module& model) : model_(model) { model_.eval(); }
+    ~Evaluating() { model_.train(); }
+    Evaluating(const Evaluating&) = delete;
+    Evaluating& operator=(const Evaluating&) = delete;
+
+  private:
+    torch::nn::Module& model_;
+};
+
+void add(Job& job, const TensorBatch& batch, const EvaluationSettings& settings,
+         DeviceBackend& backend, torch::Tensor& sums) {
+    Autocast mixed(backend.device().type(), settings.precision);
+    job.evaluate(settings.channels_last ? as_channels_last(batch) : batch, sums);
+}
+
+}  // namespace
+
+Evaluation evaluate(Job& job, std::shared_ptr<const SampleSource> data,
+                    const EvaluationSettings& settings, DeviceBackend& backend,
+                    Recorder& recorder) {
+    torch::NoGradGuard no_gradients;
+    Evaluating mode(job.model());
+    Loader loader(std::move(data),
+                  {.batch_size = settings.batch_size,
+                   .workers = settings.workers,
+                   .shuffle = false,
+                   .drop_last = false,
+                   .seed = settings.seed,
+                   .memory = backend.slab_memory()},
+                  recorder);
+    Feed feed(loader, backend, {});
+    torch::Tensor sums = torch::zeros(
+        {job.metric_sums()}, torch::TensorOptions().dtype(torch::kDouble).device(backend.device()));
+    Evaluation out{.batch_size = settings.batch_size};
+    while (std::optional<Upload> upload = feed.next()) {
+        std::int64_t size = upload->batch.size;
+        for (std::int64_t begin = 0; begin < size;) {
+            std::int64_t end = std::min(size, begin + out.batch_size);
+            torch::Tensor before = sums.clone();
+            try {
+                add(job,
+                    end - begin == size ? upload->tensors : part_of(upload->tensors, begin, end),
+                    settings, backend, sums);
+                begin = end;
+            } catch (const c10::OutOfMemoryError& error) {
+                if (end - begin == 1) {
+                    throw MachineError(
+                        {.found = fmt::format("out of memory while evaluating one sample: {}",
+                                              error.what_without_backtrace()),
+                         .expected = "memory for the model and one sample",
+                         .fix = "a smaller model, or a larger device"});
+                }
+                out.batch_size = (end - begin + 1) / 2;
+                sums = before;
+                backend.release_cached();
+            }
+        }
+        out.samples += size;
+    }
+    out.value = job.metric_value(sums.cpu());
+    return out;
+}
+
+}  // namespace saturate

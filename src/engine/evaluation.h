@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// The job's metric over its validation data: without gradients, in the precision of training.
+// Training thread.
+#pragma once
+
+#include "engine/step.h"
+#include "telemetry/recorder.h"
+
+namespace saturate {
+
+struct EvaluationSettings {
+    std::int64_t batch_size = 32;
+    int workers = -1;
+    std::uint64_t seed = 0;
+    Precision precision = Precision::fp32;
+    bool channels_last = false;
+};
+
+struct Evaluation {
+    double value = 0;
+    std::int64_t samples = 0;
+    std::int64_t batch_size = 0;  // smaller than asked for when memory ran out
+};
+
+[[nodiscard]] Evaluation evaluate(Job& job, std::shared_ptr<const SampleSource> data,
+                                  const EvaluationSettings& settings, DeviceBackend& backend,
+                                  Recorder& recorder);
+
+}  // namespace saturate

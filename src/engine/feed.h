@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Batches on the device, in order: takes them from the loader and keeps the device's copies one
+// ahead. Knows the position that a checkpoint must name. Training thread.
+#pragma once
+
+#include <deque>
+#include <optional>
+
+#include "engine/device_backend.h"
+#include "pipeline/loader.h"
+
+namespace saturate {
+
+class Feed {
+  public:
+    Feed(Loader& loader, DeviceBackend& backend, LoaderState start);
+
+    // Nothing once at the end of an epoch.
+    [[nodiscard]] std::optional<Upload> next();
+    // After the last batch that next() gave, whatever was fetched ahead of it.
+    [[nodiscard]] LoaderState state() const { return state_; }
+
+    // Since the last call of take_times().
+    struct Times {
+        std::int64_t wait_ns = 0;  // for the loader
+        std::int64_t copy_ns = 0;  // starting copies
+    };
+    [[nodiscard]] Times take_times();
+
+  private:
+    void fetch();
+
+    Loader& loader_;
+    DeviceBackend& backend_;
+    LoaderState state_;
+    std::deque<std::optional<Upload>> ready_;
+    Times times_;
+};
+
+}  // namespace saturate

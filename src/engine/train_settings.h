@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// A configuration's settings as the trainer needs them: typed, with defaults, checked together.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "config/settings.h"
+#include "engine/device_backend.h"
+#include "engine/schedule.h"
+#include "engine/step.h"
+
+namespace saturate {
+
+// Given on the command line; each replaces what the configuration says about how long to train.
+struct TrainLimits {
+    std::optional<std::int64_t> epochs, steps;
+    std::optional<double> seconds;
+};
+
+struct TrainSettings {
+    std::int64_t batch_size = 32;
+    std::int64_t eval_batch_size = 32;
+    std::int64_t accumulation = 1;
+    int workers = -1;  // -1: auto
+    int prefetch_factor = 2;
+    std::int64_t bad_samples_max = 100;
+    std::uint64_t seed = 0;
+
+    StepSettings step;  // its precision is still to be resolved
+    std::optional<PrecisionWish> precision_wish;
+    bool precision_auto = false;  // "auto": the best of the device
+    std::string compile = "off";  // off, default, reduce-overhead, max-autotune
+    Schedule schedule;            // its totals are filled by the trainer
+    std::int64_t schedule_step_epochs = 30;
+    double ema = 0;
+
+    std::optional<std::int64_t> epochs, steps;  // the first that is reached ends the run
+    std::optional<double> seconds;
+    std::int64_t log_interval = 50;
+    std::int64_t eval_epochs = 1, eval_steps = 0;  // 0: not by that
+    std::int64_t checkpoint_epochs = 1, checkpoint_steps = 0;
+    std::int64_t checkpoint_keep = 3;
+    std::int64_t early_stopping = 0;
+
+    DeviceOptions device;
+    std::vector<std::string> notes;  // settings that have no effect here, for the user
+};
+
+// Throws UserError with every value that cannot be meant.
+[[nodiscard]] TrainSettings train_settings(const Settings& settings, const TrainLimits& limits);
+
+struct ResolvedPrecision {
+    Precision precision = Precision::fp32;
+    std::string note;  // what was resolved, and why, for the log
+};
+[[nodiscard]] ResolvedPrecision resolve_precision(const TrainSettings& settings,
+                                                  const DeviceBackend& backend);
+
+}  // namespace saturate

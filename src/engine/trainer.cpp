@@ -1,0 +1,433 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/trainer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/clock.h"
+#include "base/text.h"
+
+namespace saturate {
+
+namespace {
+
+constexpr std::int64_t kRingMost = 4096;  // losses kept on the device
+// Under the scaler single steps may fail; so many in a row are no accident.
+constexpr std::int64_t kNonfiniteMost = 25;
+
+double seconds_since(std::int64_t begin_ns) {
+    return static_cast<double>(now_ns() - begin_ns) / 1e9;
+}
+
+}  // namespace
+
+Trainer::Trainer(Job& job, const TrainSettings& settings, TrainPlaces places,
+                 DeviceBackend& backend, TrainObserver& observer)
+    : job_(job),
+      settings_(settings),
+      places_(std::move(places)),
+      backend_(backend),
+      observer_(observer),
+      data_(job.training_data()),
+      validation_(job.validation_data()) {
+    check();
+    ResolvedPrecision resolved = resolve_precision(settings_, backend_);
+    settings_.step.precision = resolved.precision;
+    observer_.say(resolved.note);
+    for (const std::string& line : settings_.notes) observer_.say(line);
+    step_run_.emplace(job_, settings_.step, backend_);
+    if (settings_.ema > 0) mean_.emplace(step_run_->parameters(), settings_.ema);
+}
+
+Trainer::~Trainer() = default;
+
+TrainResult Trainer::run(Recorder& recorder) {
+    recorder_ = &recorder;
+    started_ns_ = now_ns();
+    try {
+        begin();
+        while (!is_over()) {
+            std::vector<Upload> batches = next_batches();
+            if (batches.empty()) {
+                end_epoch();
+            } else {
+                run_step(std::move(batches));
+                act_between_steps();
+            }
+        }
+    } catch (const Failure& failure) {  // e.g. too many broken samples, or no memory for one
+        ended_ = "failed";
+        problem_ = failure.problems().at(0);
+    } catch (const c10::Error& error) {  // LibTorch's: shapes that do not fit, an index too high
+        ended_ = "failed";
+        problem_ = Problem{.found = fmt::format("the job failed in step {}: {}", step_,
+                                                error.what_without_backtrace()),
+                           .expected = "a model and a loss that take this batch"};
+    }
+    return finish();
+}
+
+void Trainer::check() const {
+    std::int64_t size = data_->size();
+    if (settings_.batch_size > size) {
+        throw UserError(
+            {.found = fmt::format("batch_size is {}, and the training data has {} {}",
+                                  settings_.batch_size, size, size == 1 ? "sample" : "samples"),
+             .expected = fmt::format("1 to {}", size),
+             .fix = fmt::format("batch_size: {}", std::max<std::int64_t>(1, size))});
+    }
+    if (settings_.schedule.kind == ScheduleKind::cosine && !settings_.steps && !settings_.epochs) {
+        throw UserError({.found = "schedule: cosine needs to know how many steps there will be",
+                         .expected = "epochs or --steps; --seconds alone does not tell",
+                         .fix = "schedule: constant"});
+    }
+}
+
+void Trainer::begin() {
+    loader_.emplace(data_,
+                    LoaderSettings{.batch_size = settings_.batch_size,
+                                   .workers = settings_.workers,
+                                   .prefetch_factor = settings_.prefetch_factor,
+                                   .seed = settings_.seed,
+                                   .bad_samples_max = settings_.bad_samples_max,
+                                   .memory = backend_.slab_memory()},
+                    *recorder_, position_);
+    feed_.emplace(*loader_, backend_, position_);
+    std::int64_t batches = loader_->batches_per_epoch();
+    steps_per_epoch_ = (batches + settings_.accumulation - 1) / settings_.accumulation;
+    settings_.schedule.total_steps = total_steps().value_or(0);
+    settings_.schedule.steps_per_drop = settings_.schedule_step_epochs * steps_per_epoch_;
+    losses_.emplace(backend_, std::min(settings_.log_interval, kRingMost));
+    if (!places_.checkpoints.empty())
+        writer_.emplace(places_.checkpoints, static_cast<std::size_t>(settings_.checkpoint_keep));
+    if (!places_.tensorboard.empty()) curves_.emplace(places_.tensorboard);
+    backend_.reset_peak();
+    first_step_ = step_;
+}
+
+std::optional<std::int64_t> Trainer::total_steps() const {
+    if (settings_.steps) return settings_.steps;
+    if (settings_.epochs) return *settings_.epochs * steps_per_epoch_;
+    return std::nullopt;
+}
+
+bool Trainer::is_over() {
+    if (!over_because_.empty() || ended_ != "done") return true;
+    if (settings_.steps && step_ >= *settings_.steps) {
+        over_because_ = fmt::format("{} steps", step_);
+    } else if (settings_.epochs && !epoch_ended_ && feed_->state().epoch >= *settings_.epochs) {
+        over_because_ = fmt::format("{} epochs", *settings_.epochs);
+    } else if (settings_.seconds && seconds_since(started_ns_) >= *settings_.seconds) {
+        over_because_ = fmt::format("{:g} seconds", *settings_.seconds);
+    } else if (observer_.stop_wanted()) {
+        over_because_ = "interrupted";
+        ended_ = "interrupted";
+    }
+    return !over_because_.empty();
+}
+
+// Nothing at the end of an epoch. The last step of an epoch may have fewer batches.
+std::vector<Upload> Trainer::next_batches() {
+    std::vector<Upload> batches;
+    while (!epoch_ended_ && static_cast<std::int64_t>(batches.size()) < settings_.accumulation) {
+        std::optional<Upload> batch = feed_->next();
+        if (batch)
+            batches.push_back(std::move(*batch));
+        else
+            epoch_ended_ = true;
+    }
+    return batches;
+}
+
+void Trainer::run_step(std::vector<Upload> batches) {
+    Feed::Times fed = feed_->take_times();
+    std::int64_t begin = now_ns();
+    StepRecord record{.step = step_,
+                      .start_ns = begin - fed.wait_ns - fed.copy_ns,
+                      .input_wait_ns = fed.wait_ns,
+                      .copy_ns = fed.copy_ns};
+    Trained trained{.step = step_};
+    std::vector<TensorBatch> tensors;
+    std::int64_t samples = 0;
+    for (Upload& upload : batches) {
+        tensors.push_back(upload.tensors);
+        samples += upload.batch.size;
+        trained.epoch = upload.batch.epoch;
+        trained.batch = upload.batch.index;
+        if (trained.samples.empty()) {
+            auto few =
+                upload.batch.samples.first(std::min(Trained::kNamed, upload.batch.samples.size()));
+            trained.samples.assign(few.begin(), few.end());
+        }
+    }
+    record.samples = samples;
+
+    backend_.mark_begin(step_);
+    StepTimes times = run_within_memory(tensors);
+    if (mean_) mean_->update();
+    backend_.mark_end(step_);
+    losses_->put(step_, step_run_->loss());
+    trained_.push_back(std::move(trained));
+
+    ++step_;
+    samples_ += samples;
+    record.forward_ns = times.forward_ns;
+    record.backward_ns = times.backward_ns;
+    record.optimizer_ns = times.optimizer_ns;
+    std::int64_t done = now_ns();
+    if (losses_->is_full()) {
+        log();
+        record.log_ns = now_ns() - done;
+        if (unsent_loss_) {
+            record.loss = *unsent_loss_;
+            record.loss_step = read_step_;
+            unsent_loss_.reset();
+        }
+    }
+    record.duration_ns = now_ns() - record.start_ns;
+    unsent_.push_back(record);
+    emit_records(false);
+}
+
+// Out of memory: half the micro-batch, twice the accumulation, and the same step again.
+StepTimes Trainer::run_within_memory(std::span<const TensorBatch> batches) {
+    double learning_rate = settings_.schedule.at(step_);
+    std::int64_t micro = 0;
+    std::string said;
+    while (true) {
+        try {
+            StepTimes times = step_run_->run(batches, learning_rate);
+            if (std::string line = step_run_->take_note(); !line.empty()) observer_.say(line);
+            return times;
+        } catch (const c10::OutOfMemoryError& error) {
+            said = error.what_without_backtrace();
+        }
+        // Outside the handler: nothing of the failed step is alive any more but its gradients.
+        step_run_->optimizer().clear_gradients(true);
+        backend_.release_cached();
+        micro = (settings_.batch_size + step_run_->split() - 1) / step_run_->split();
+        if (micro <= 1) {
+            throw MachineError(
+                {.found = fmt::format("out of memory with a micro-batch of 1 in step {}: {}", step_,
+                                      said),
+                 .expected = "memory for the model, its gradients and one sample",
+                 .fix = "gradient_checkpointing: true, a smaller model, or a larger device"});
+        }
+        step_run_->set_split(step_run_->split() * 2);
+        std::int64_t half = (settings_.batch_size + step_run_->split() - 1) / step_run_->split();
+        std::string line = fmt::format(
+            "out of memory in step {}: micro-batch {} instead of {}, {} times the "
+            "accumulation",
+            step_, half, micro, step_run_->split());
+        note(EventKind::out_of_memory, line, {},
+             Json::object({{"micro_batch", half}, {"split", step_run_->split()}, {"said", said}}));
+        observer_.say(line);
+    }
+}
+
+// A record waits until the device has told how long it was busy, which on a GPU is later.
+void Trainer::emit_records(bool all) {
+    while (!unsent_.empty()) {
+        StepRecord& record = unsent_.front();
+        record.device_busy_ns = backend_.busy_ns(record.step);
+        constexpr std::size_t kMost = 256;
+        if (!record.device_busy_ns && !all && unsent_.size() < kMost) return;
+        totals_.add(record);
+        recorder_->step(record);
+        unsent_.pop_front();
+    }
+}
+
+void Trainer::log() {
+    if (auto losses = losses_->turn()) look_at(*losses);
+    TrainProgress line = progress(totals_.take_interval());
+    observer_.progress(line);
+    tell_saved();
+    if (!curves_) return;
+    if (read_step_ && read_loss_) curves_->scalar("loss", *read_step_, *read_loss_);
+    curves_->scalar("learning_rate", step_ - 1, line.learning_rate);
+    curves_->scalar("samples_per_second", step_ - 1, line.samples_per_second);
+    curves_->scalar("input_wait_percent", step_ - 1, line.input_wait_percent);
+    curves_->scalar("busy_percent", step_ - 1, line.busy_percent);
+    curves_->flush();
+}
+
+// Losses of an interval, read late. The first that is no number ends the run, unless the scaler has
+// skipped its step.
+void Trainer::look_at(const ReadLosses& losses) {
+    double sum = 0;
+    std::int64_t finite = 0;
+    for (std::size_t i = 0; i < losses.values.size(); ++i) {
+        float loss = losses.values[i];
+        std::int64_t step = losses.first_step + static_cast<std::int64_t>(i);
+        Trained trained = std::move(trained_.front());
+        trained_.pop_front();
+        if (std::isfinite(loss)) {
+            nonfinite_row_ = 0;
+            sum += loss;
+            ++finite;
+            if (!loss_first_) loss_first_ = loss;
+            loss_last_ = loss;
+            continue;
+        }
+        ++nonfinite_row_;
+        bool skipped = step_run_->scaler() != nullptr && nonfinite_row_ < kNonfiniteMost;
+        note(EventKind::nonfinite_loss,
+             fmt::format("loss of step {} is {}{}", step, loss, skipped ? ": step skipped" : ""),
+             {},
+             Json::object({{"step", step}, {"epoch", trained.epoch}, {"batch", trained.batch}}));
+        if (!skipped && !problem_) stop_for(trained, loss);
+    }
+    read_step_ = losses.first_step + static_cast<std::int64_t>(losses.values.size()) - 1;
+    read_loss_ = finite > 0 ? std::optional(sum / static_cast<double>(finite)) : std::nullopt;
+    unsent_loss_ = losses.values.back();
+}
+
+void Trainer::stop_for(const Trained& trained, float loss) {
+    std::vector<std::string> names;
+    for (std::int64_t sample : trained.samples) names.push_back(data_->name_of(sample));
+    ended_ = "failed";
+    problem_ = Problem{
+        .found = fmt::format(
+            "the loss of step {} is {}: batch {} of epoch {}, which begins with {}", trained.step,
+            std::isnan(loss) ? "nan" : "infinite", trained.batch, trained.epoch, join(names, ", ")),
+        .expected = "a finite loss",
+        .fix = "look at these samples; else a lower learning_rate, warmup_steps or grad_clip"};
+}
+
+void Trainer::act_between_steps() {
+    if (ended_ == "failed") return;
+    bool evaluate_due = settings_.eval_steps > 0 && step_ % settings_.eval_steps == 0;
+    bool save_due = settings_.checkpoint_steps > 0 && step_ % settings_.checkpoint_steps == 0;
+    if (evaluate_due) evaluate_now();
+    if (save_due) save_checkpoint(false);
+}
+
+void Trainer::end_epoch() {
+    epoch_ended_ = false;
+    std::int64_t epochs = feed_->state().epoch;  // that are complete
+    note(EventKind::epoch, fmt::format("epoch {} ended", epochs - 1));
+    if (settings_.eval_epochs > 0 && epochs % settings_.eval_epochs == 0) evaluate_now();
+    if (settings_.checkpoint_epochs > 0 && epochs % settings_.checkpoint_epochs == 0)
+        save_checkpoint(false);
+}
+
+void Trainer::evaluate_now() {
+    if (!validation_ || evaluated_at_ == step_ || ended_ == "failed") return;
+    evaluated_at_ = step_;
+    // Evaluating waits for the device anyway: every loss so far is looked at first.
+    for (const ReadLosses& losses : losses_->drain()) look_at(losses);
+    if (ended_ == "failed") return;
+    std::int64_t begin = now_ns();
+    if (mean_) mean_->swap();
+    Evaluation done = evaluate(job_, validation_,
+                               {.batch_size = settings_.eval_batch_size,
+                                .workers = settings_.workers,
+                                .seed = settings_.seed,
+                                .precision = settings_.step.precision,
+                                .channels_last = settings_.step.channels_last},
+                               backend_, *recorder_);
+    if (mean_) mean_->swap();
+    Metric metric = job_.metric();
+    bool better = std::isfinite(done.value) &&
+                  (!best_ || (metric.higher_is_better ? done.value > *best_ : done.value < *best_));
+    metric_ = done.value;
+    if (!first_metric_) first_metric_ = done.value;
+    std::string line =
+        fmt::format("step {}: {} {:.5g}{}{} over {} samples", step_, metric.name, done.value,
+                    metric.unit.empty() ? "" : " ", metric.unit, done.samples);
+    if (better && best_) line += fmt::format(" (best so far, was {:.5g})", *best_);
+    note(EventKind::evaluation, line, now_ns() - begin,
+         Json::object({{"metric", metric.name},
+                       {"value", done.value},
+                       {"unit", metric.unit},
+                       {"samples", done.samples},
+                       {"best", better}}));
+    observer_.say(line);
+    if (curves_) curves_->scalar("evaluation/" + metric.name, step_, done.value);
+    evaluations_worse_ = better ? 0 : evaluations_worse_ + 1;
+    if (better) {
+        best_ = done.value;
+        best_step_ = step_;
+        save_checkpoint(true);
+    }
+    if (settings_.early_stopping > 0 && evaluations_worse_ >= settings_.early_stopping)
+        over_because_ =
+            fmt::format("no better {} in {} evaluations", metric.name, evaluations_worse_);
+}
+
+TrainProgress Trainer::progress(const StepSums& interval) const {
+    TrainProgress out{.epoch = feed_->state().epoch,
+                      .epochs = settings_.epochs,
+                      .step = step_,
+                      .steps = total_steps(),
+                      .loss = read_loss_,
+                      .learning_rate = settings_.schedule.at(step_ - 1),
+                      .samples_per_second = interval.samples_per_second(),
+                      .busy_percent = interval.share(interval.busy_ns),
+                      .input_wait_percent = interval.share(interval.input_wait_ns),
+                      .memory_bytes = backend_.memory().peak_bytes};
+    double seconds = seconds_since(started_ns_);
+    if (auto total = total_steps(); total && step_ > first_step_) {
+        double each = seconds / static_cast<double>(step_ - first_step_);
+        out.seconds_left = each * static_cast<double>(std::max<std::int64_t>(0, *total - step_));
+    }
+    if (settings_.seconds) {
+        double rest = std::max(0.0, *settings_.seconds - seconds);
+        out.seconds_left = std::min(out.seconds_left.value_or(rest), rest);
+    }
+    return out;
+}
+
+TrainResult Trainer::finish() {
+    if (losses_) {
+        for (const ReadLosses& losses : losses_->drain()) look_at(losses);
+    }
+    if (feed_ && ended_ != "failed") {
+        bool wants_evaluation = settings_.eval_epochs > 0 || settings_.eval_steps > 0;
+        try {
+            if (ended_ == "done" && step_ > first_step_ && wants_evaluation) evaluate_now();
+        } catch (const Failure& failure) {
+            ended_ = "failed";
+            problem_ = failure.problems().at(0);
+        }
+        if (step_ > first_step_) save_checkpoint(false);
+    }
+    if (writer_) writer_->wait();
+    tell_saved();
+    backend_.synchronise();
+    emit_records(true);
+    (void)totals_.take_interval();
+    TrainResult result{.ended = ended_,
+                       .why = over_because_,
+                       .problem = problem_,
+                       .metric = metric_,
+                       .metric_best = best_,
+                       .metric_first = first_metric_,
+                       .best_step = best_step_};
+    RunSummary& summary = result.summary;
+    summary.ended = ended_;
+    summary.duration_ns = now_ns() - started_ns_;
+    totals_.fill(summary);
+    summary.memory_peak_bytes = backend_.memory().peak_bytes;
+    summary.loss_first = loss_first_;
+    summary.loss_last = loss_last_;
+    if (curves_ && !curves_->failure().empty())
+        observer_.say(fmt::format("curves are incomplete: {}", curves_->failure()));
+    loader_.reset();
+    return result;
+}
+
+void Trainer::note(EventKind kind, const std::string& text, std::optional<std::int64_t> duration_ns,
+                   Json values) {
+    recorder_->event({.kind = kind,
+                      .time_ns = now_ns(),
+                      .duration_ns = duration_ns,
+                      .step = step_,
+                      .text = text,
+                      .values = std::move(values)});
+}
+
+}  // namespace saturate

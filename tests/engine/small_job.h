@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// A job small enough to reason about, for the tests of the engine: a line with dropout, fitted to
+// samples made in memory, with faults on demand.
+#pragma once
+
+#include <torch/nn/modules/linear.h>
+#include <torch/types.h>
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "engine/trainer.h"
+#include "telemetry/recorder.h"
+
+namespace saturate {
+
+struct SmallJobSettings {
+    std::int64_t size = 64;
+    double dropout = 0;
+    std::int64_t nan_sample = -1;      // its target is no number
+    std::int64_t width = 8;            // of the hidden layer
+    std::int64_t heavy = 0;            // floats per sample that the forward pass needs besides
+    std::vector<double> metrics = {};  // what evaluations answer, in turn; empty: the real error
+    bool validates = true;
+};
+
+class SmallSource final : public SampleSource {
+  public:
+    SmallSource(std::int64_t size, std::int64_t nan_sample) : size_(size), nan_(nan_sample) {
+        fields_ = {{.name = "x", .element = Element::float32, .shape = {4}},
+                   {.name = "y", .element = Element::float32, .shape = {1}}};
+    }
+    [[nodiscard]] std::int64_t size() const override { return size_; }
+    [[nodiscard]] const std::vector<FieldSpec>& fields() const override { return fields_; }
+    [[nodiscard]] std::unique_ptr<Scratch> make_scratch() const override {
+        return std::make_unique<Scratch>();
+    }
+    void write(const SampleDraw& draw, Scratch&, std::span<std::byte* const> places,
+               SampleCost&) const override {
+        auto* x = reinterpret_cast<float*>(places[0]);
+        float sum = 0.5f;
+        for (int i = 0; i < 4; ++i) {
+            x[i] = std::sin(static_cast<float>(draw.index * 7 + i * 3));
+            sum += x[i] * static_cast<float>(i - 1);
+        }
+        *reinterpret_cast<float*>(places[1]) =
+            draw.index == nan_ ? std::numeric_limits<float>::quiet_NaN() : sum;
+    }
+    [[nodiscard]] std::string name_of(std::int64_t index) const override {
+        return "sample-" + std::to_string(index);
+    }
+
+  private:
+    std::int64_t size_, nan_;
+    std::vector<FieldSpec> fields_;
+};
+
+struct SmallModel : torch::nn::Module {
+    explicit SmallModel(std::int64_t width)
+        : first(register_module("first", torch::nn::Linear(4, width))),
+          last(register_module("last", torch::nn::Linear(width, 1))) {}
+    torch::nn::Linear first, last;
+};
+
+class SmallJob final : public Job {
+  public:
+    explicit SmallJob(const SmallJobSettings& settings = {})
+        : settings_(settings), model_(std::make_shared<SmallModel>(settings.width)) {}
+    torch::nn::Module& model() override { return *model_; }
+    torch::Tensor loss(const TensorBatch& batch) override {
+        torch::Tensor hidden = torch::relu(model_->first(batch[0]));
+        if (settings_.dropout > 0) hidden = torch::dropout(hidden, settings_.dropout, true);
+        if (settings_.heavy > 0) {
+            torch::Tensor ballast = hidden.sum(1, true).expand({-1, settings_.heavy}).clone();
+            hidden = hidden + 0.0 * ballast.mean(1, true);
+        }
+        return torch::mse_loss(model_->last(hidden), batch[1]);
+    }
+    std::shared_ptr<const SampleSource> training_data() override {
+        return std::make_shared<SmallSource>(settings_.size, settings_.nan_sample);
+    }
+    std::shared_ptr<const SampleSource> validation_data() override {
+        if (!settings_.validates) return nullptr;
+        return std::make_shared<SmallSource>(16, -1);
+    }
+    [[nodiscard]] Metric metric() const override {
+        return {.name = "error", .unit = "", .higher_is_better = false};
+    }
+    void evaluate(const TensorBatch& batch, torch::Tensor& sums) override {
+        EXPECT_FALSE(torch::GradMode::is_enabled());
+        EXPECT_FALSE(model_->is_training());
+        torch::Tensor out = model_->last(torch::relu(model_->first(batch[0])));
+        sums += (out - batch[1]).square().sum();
+    }
+    [[nodiscard]] int metric_sums() const override { return 1; }
+    [[nodiscard]] double metric_value(const torch::Tensor& sums) const override {
+        if (!settings_.metrics.empty()) {
+            std::size_t at = std::min(evaluations_++, settings_.metrics.size() - 1);
+            return settings_.metrics[at];
+        }
+        return sums.const_data_ptr<double>()[0];
+    }
+
+  private:
+    SmallJobSettings settings_;
+    std::shared_ptr<SmallModel> model_;
+    mutable std::size_t evaluations_ = 0;
+};
+
+class ListeningObserver final : public TrainObserver {
+  public:
+    void progress(const TrainProgress& progress) override { lines.push_back(progress); }
+    void say(const std::string& line) override { said.push_back(line); }
+    bool stop_wanted() override { return stop_after >= 0 && asked++ >= stop_after; }
+
+    std::vector<TrainProgress> lines;
+    std::vector<std::string> said;
+    std::int64_t stop_after = -1, asked = 0;
+};
+
+// Settings for tests: one thread in the loader's place, no checkpoints unless asked for.
+inline TrainSettings small_settings() {
+    TrainSettings settings;
+    settings.batch_size = 8;
+    settings.eval_batch_size = 8;
+    settings.workers = 0;
+    settings.epochs = 4;
+    settings.log_interval = 4;
+    settings.checkpoint_epochs = 0;
+    settings.schedule.highest = 0.01;
+    settings.device.threads = 1;
+    return settings;
+}
+
+}  // namespace saturate
