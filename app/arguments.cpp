@@ -83,7 +83,10 @@ Arguments Arguments::parse(const Verb& verb, const std::vector<std::string>& wor
         } else if (equals != std::string::npos) {
             value = word.substr(equals + 1);
         } else if (option->value_optional) {
-            // nothing follows: the value is only taken as "--name=value"
+            // Without operands a word that follows can only be the value.
+            bool follows =
+                verb.operands.empty() && i + 1 < words.size() && !words[i + 1].starts_with('-');
+            if (follows) value = words[++i];
         } else if (i + 1 < words.size() && words[i + 1] != "--") {
             value = words[++i];
         } else {

@@ -17,8 +17,8 @@ struct Option {
     std::string_view short_name = {};  // "-o"
     bool required = false;
     bool repeats = false;
-    bool value_optional =
-        false;  // "--prometheus" or "--prometheus ADDR"; the value must follow as "--x=V"
+    // "--resume" or "--resume PATH"; a verb with operands takes the value as "--x=V" only
+    bool value_optional = false;
 };
 
 // Which program holds the verb. The engine links LibTorch, whose loading alone takes longer than

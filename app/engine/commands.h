@@ -7,5 +7,6 @@ namespace saturate {
 class Arguments;
 
 int cmd_selftest(const Arguments& arguments);
+int cmd_train(const Arguments& arguments);
 
 }  // namespace saturate

@@ -7,6 +7,7 @@ int main(int argc, char** argv) {
     using namespace saturate;
     constexpr Handler kHandlers[] = {
         {"selftest", cmd_selftest},
+        {"train", cmd_train},
     };
     return dispatch(argc, argv, Program::engine, kHandlers);
 }

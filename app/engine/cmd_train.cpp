@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// train: one run of a configuration, with a record, checkpoints and a summary.
+#include <fmt/format.h>
+
+#include "arguments.h"
+#include "base/error.h"
+#include "commands.h"
+#include "exit_code.h"
+#include "train_run.h"
+
+namespace saturate {
+
+namespace {
+
+TrainRequest request_of(const Arguments& arguments) {
+    TrainRequest request{.config = *arguments.text("--config"),
+                         .device = arguments.text("--device").value_or("auto"),
+                         .resume = arguments.text("--resume"),
+                         .values = arguments.all("--set"),
+                         .output = arguments.text("--output").value_or("")};
+    constexpr double kYear = 366.0 * 24 * 3600;
+    request.limits = {.epochs = arguments.whole("--epochs", 1, 10'000'000),
+                      .steps = arguments.whole("--steps", 1, 1L << 50),
+                      .seconds = arguments.number("--seconds", 0.001, kYear)};
+    int limits = (request.limits.epochs ? 1 : 0) + (request.limits.steps ? 1 : 0) +
+                 (request.limits.seconds ? 1 : 0);
+    if (limits > 1) {
+        throw UserError(
+            Problem{.found = "more than one of --epochs, --steps and --seconds is given",
+                    .expected = "one of them"});
+    }
+    request.quiet = arguments.has("--quiet");
+    request.command = {"saturate", "train", "--config", request.config};
+    for (const std::string& value : request.values) {
+        request.command.push_back("--set");
+        request.command.push_back(value);
+    }
+    return request;
+}
+
+}  // namespace
+
+int cmd_train(const Arguments& arguments) {
+    TrainOutcome outcome = run_training(request_of(arguments), reference_jobs());
+    if (outcome.result.problem) fmt::print(stderr, "{}\n", outcome.result.problem->text());
+    fmt::print("{}", arguments.has("--json") ? outcome_json(outcome).pretty() + "\n"
+                                             : outcome_text(outcome));
+    return outcome_status(outcome);
+}
+
+}  // namespace saturate

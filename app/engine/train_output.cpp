@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train_output.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "base/clock.h"
+#include "base/text.h"
+
+namespace saturate {
+
+std::string duration_text(double seconds) {
+    if (seconds < 100) return fmt::format("{:.0f} s", seconds);
+    if (seconds < 6000) return fmt::format("{:.0f} min", seconds / 60);
+    auto minutes = static_cast<std::int64_t>(seconds / 60);
+    return fmt::format("{} h {} min", minutes / 60, minutes % 60);
+}
+
+std::string progress_text(const TrainProgress& progress) {
+    auto of = [](const std::optional<std::int64_t>& all) {
+        return all ? fmt::format("/{}", *all) : std::string();
+    };
+    std::string out = fmt::format("epoch {}{}  step {}{}  loss ", progress.epoch + 1,
+                                  of(progress.epochs), progress.step, of(progress.steps));
+    out += progress.loss ? fmt::format("{:.4g}", *progress.loss) : "-";
+    out += fmt::format("  {:.4g} samples/s  busy {:.0f} %  input wait {:.0f} %  memory {}",
+                       progress.samples_per_second, progress.busy_percent,
+                       progress.input_wait_percent, bytes_text(progress.memory_bytes));
+    if (progress.seconds_left)
+        out += fmt::format("  {} left", duration_text(*progress.seconds_left));
+    return out;
+}
+
+TrainOutput::TrainOutput(Interrupts& interrupts, bool quiet)
+    : interrupts_(interrupts), quiet_(quiet), on_terminal_(::isatty(2) != 0) {}
+
+TrainOutput::~TrainOutput() { end_line(); }
+
+void TrainOutput::end_line() {
+    if (line_open_) fmt::print(stderr, "\n");
+    line_open_ = false;
+}
+
+void TrainOutput::progress(const TrainProgress& progress) {
+    // Fast jobs log a thousand times a second: nobody reads that, and printing costs.
+    std::int64_t now = now_ns(), apart = on_terminal_ ? 100'000'000 : 2'000'000'000;
+    if (quiet_ || (last_ns_ > 0 && now - last_ns_ < apart)) return;
+    last_ns_ = now;
+    std::string line = progress_text(progress);
+    if (on_terminal_) {
+        fmt::print(stderr, "\r\x1b[K{}", line);
+        line_open_ = true;
+    } else {
+        fmt::print(stderr, "{}\n", line);
+    }
+    std::fflush(stderr);
+}
+
+void TrainOutput::say(const std::string& line) {
+    if (quiet_) return;
+    end_line();
+    fmt::print(stderr, "{}\n", line);
+}
+
+}  // namespace saturate

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a person sees of a training run: one line that moves on a terminal, plain lines elsewhere.
+// Always on stderr. Training thread.
+#pragma once
+
+#include <string>
+
+#include "engine/trainer.h"
+#include "interrupt.h"
+
+namespace saturate {
+
+class TrainOutput final : public TrainObserver {
+  public:
+    TrainOutput(Interrupts& interrupts, bool quiet);
+    ~TrainOutput() override;  // ends the moving line
+    void progress(const TrainProgress& progress) override;
+    void say(const std::string& line) override;
+    bool stop_wanted() override { return interrupts_.stop_signal() != 0; }
+
+  private:
+    void end_line();
+
+    Interrupts& interrupts_;
+    bool quiet_, on_terminal_;
+    bool line_open_ = false;
+    std::int64_t last_ns_ = 0;
+};
+
+// "epoch 3/10  step 1200/4000  loss 0.1234  812 samples/s  busy 96 %  input wait 2 %  ..."
+[[nodiscard]] std::string progress_text(const TrainProgress& progress);
+[[nodiscard]] std::string duration_text(double seconds);  // "43 s", "12 min", "3 h 20 min"
+
+}  // namespace saturate

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// One training run from a configuration to a summary: what `train` does, once or for every point of
+// a grid, and what a user's own program does with its own jobs.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/trainer.h"
+#include "workloads/registry.h"
+
+namespace saturate {
+
+struct TrainRequest {
+    std::string config;
+    std::string device = "auto";
+    TrainLimits limits;
+    std::optional<std::string> resume;  // "auto" or a path
+    std::vector<std::string> values;    // key=value, before the settings are read
+    std::string output;                 // folder of the run; empty: runs/<name>-<time>
+    std::vector<std::string> command;   // as it was started
+    bool quiet = false;                 // no progress lines
+};
+
+struct TrainOutcome {
+    std::string folder;  // of the run record
+    TrainResult result;
+    Metric metric;
+};
+
+// Talk goes to stderr. Throws UserError and MachineError of what ends a run before its first step.
+[[nodiscard]] TrainOutcome run_training(const TrainRequest& request, const JobRegistry& jobs);
+
+// "trained 12 epochs, 1536 steps in 12.3 s: ...", a few lines.
+[[nodiscard]] std::string outcome_text(const TrainOutcome& outcome);
+[[nodiscard]] Json outcome_json(const TrainOutcome& outcome);
+[[nodiscard]] int outcome_status(const TrainOutcome& outcome);
+
+}  // namespace saturate

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "support/run.h"
+
+namespace saturate {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+constexpr const char* kConfig =
+    "job: tiny_mlp\n"
+    "batch_size: 32\n"
+    "dataset_size: 512\n"
+    "epochs: 3\n"
+    "num_workers: 1\n"
+    "threads: 1\n"
+    "log_interval: 4\n";
+
+class TrainTest : public testing::Test {
+  protected:
+    void SetUp() override {
+#ifndef SATURATE_HAS_ENGINE
+        GTEST_SKIP() << "built without LibTorch";
+#endif
+        folder_.file("c.yaml", kConfig);
+    }
+    [[nodiscard]] Ran train(std::vector<std::string> words) const {
+        std::vector<std::string> command{SATURATE_BINARY, "train",    "--config",
+                                         "c.yaml",        "--device", "cpu"};
+        command.insert(command.end(), words.begin(), words.end());
+        return run(command, {.folder = folder_.path()});
+    }
+    // Starts a run, and sends it a signal once this checkpoint is there.
+    [[nodiscard]] Ran train_until(const std::string& words, const std::string& checkpoint,
+                                  const std::string& signal) const {
+        return run(
+            {"bash", "-c",
+             // All are kept, so that the one waited for does not go before it is seen.
+             fmt::format("set -m; {} train --config c.yaml --device cpu --set checkpoint_keep=100000 "
+                         "{} & pid=$!; "
+                         "until [ -e {}/state.json ]; do "
+                         "kill -0 $pid || exit 99; sleep 0.02; done; kill -{} $pid; wait $pid",
+                         SATURATE_BINARY, words, checkpoint, signal)},
+            {.folder = folder_.path()});
+    }
+    [[nodiscard]] Json json(const std::string& file) const {
+        return Json::parse(read_file(folder_.path() / file, 1 << 24, "a record"), file);
+    }
+    // Loss by step, as far as the record has it.
+    [[nodiscard]] std::map<std::int64_t, double> losses(const std::string& record) const {
+        std::map<std::int64_t, double> out;
+        std::string text = read_file(folder_.path() / record / "steps.jsonl", 1 << 26, "steps");
+        for (std::string_view line : split(text, '\n')) {
+            if (line.empty()) continue;
+            Json step = Json::parse(line, "steps.jsonl");
+            if (auto loss = step["loss"].number()) out[*step["loss_step"].integer()] = *loss;
+        }
+        return out;
+    }
+
+    TemporaryFolder folder_;
+};
+
+TEST_F(TrainTest, TrainsAndLeavesAWholeRecord) {
+    Ran ran = train({"-o", "run"});
+    EXPECT_EQ(ran.status, 0) << ran.err;
+    EXPECT_THAT(ran.out, HasSubstr("trained (3 epochs): 48 steps in "));
+    EXPECT_THAT(ran.out, HasSubstr("\nrun record: run\n"));
+    EXPECT_THAT(ran.err, HasSubstr("device: cpu\n"));
+    EXPECT_THAT(ran.err, HasSubstr("precision: fp32\n"));
+    Json summary = json("run/summary.json"), info = json("run/run.json");
+    EXPECT_EQ(summary["ended"].string(), "done");
+    EXPECT_EQ(summary["steps"].integer(), 48);
+    EXPECT_EQ(summary["samples"].integer(), 1536);
+    EXPECT_LT(*summary["loss_last"].number(), *summary["loss_first"].number());
+    EXPECT_EQ(info["kind"].string(), "train");
+    EXPECT_EQ(info["device"].string(), "cpu");
+    EXPECT_EQ(info["settings_text"].string(), kConfig);
+    EXPECT_TRUE(fs::exists(folder_.path() / "run/checkpoints/best/model.safetensors"));
+    EXPECT_TRUE(fs::exists(folder_.path() / "run/checkpoints/step_0000000048/state.json"));
+    EXPECT_FALSE(fs::is_empty(folder_.path() / "run/tensorboard"));
+}
+
+TEST_F(TrainTest, JsonNamesTheRecordAndItsSummary) {
+    Ran ran = train({"-o", "run", "--steps", "10", "--json", "--quiet"});
+    EXPECT_EQ(ran.status, 0) << ran.err;
+    EXPECT_EQ(ran.err, "");
+    Json answer = Json::parse(ran.out, "stdout");
+    EXPECT_EQ(answer["schema"].integer(), 1);
+    EXPECT_EQ(answer["run"].string(), "run");
+    EXPECT_EQ(answer["ended"].string(), "done");
+    EXPECT_EQ(answer["why"].string(), "10 steps");
+    EXPECT_EQ(answer["metric"]["name"].string(), "rmse");
+    EXPECT_TRUE(answer["metric"]["best"].number());
+    EXPECT_EQ(answer["summary"]["steps"].integer(), 10);
+}
+
+TEST_F(TrainTest, SetReplacesSettingsOfTheFile) {
+    Ran ran = train({"-o", "run", "--set", "batch_size=128", "--set", "weight_decay=0.1",
+                     "--epochs", "1", "--quiet"});
+    EXPECT_EQ(ran.status, 0) << ran.err;
+    EXPECT_EQ(json("run/summary.json")["steps"].integer(), 4);
+    EXPECT_THAT(*json("run/run.json")["settings_text"].string(), HasSubstr("batch_size: 128\n"));
+}
+
+TEST_F(TrainTest, KilledAndResumedItEqualsTheUninterruptedRunBitByBit) {
+    std::string common =
+        "--set log_interval=1 --set checkpoint_steps=20 --set checkpoint_interval=0";
+    Ran killed = train_until(common + " --seconds 600 -o killed",
+                             "killed/checkpoints/step_0000000040", "KILL");
+    ASSERT_EQ(killed.status, 137) << killed.err;
+    std::vector<std::string> words{
+        "--set", "log_interval=1",        "--set",  "checkpoint_steps=20",
+        "--set", "checkpoint_interval=0", "--quiet"};
+    auto with = [&](std::vector<std::string> more) {
+        more.insert(more.begin(), words.begin(), words.end());
+        return train(more);
+    };
+    // What was killed had come to some later checkpoint; go 70 steps beyond the newest.
+    std::int64_t newest = 0;
+    for (const auto& entry : fs::directory_iterator(folder_.path() / "killed/checkpoints")) {
+        std::string name = entry.path().filename();
+        if (name.starts_with("step_")) newest = std::max(newest, *parse_integer(name.substr(5)));
+    }
+    std::string steps = std::to_string(newest + 70);
+    Ran resumed = with({"--resume", "auto", "--steps", steps, "-o", "killed"});
+    ASSERT_EQ(resumed.status, 0) << resumed.err;
+    Ran whole = with({"--steps", steps, "-o", "whole"});
+    ASSERT_EQ(whole.status, 0) << whole.err;
+    auto expected = losses("whole"), got = losses("killed/resumed_1");
+    ASSERT_GE(got.size(), 60u);
+    for (const auto& [step, loss] : got) EXPECT_EQ(loss, expected.at(step)) << step;
+    std::string a = read_file(folder_.path() / "whole/checkpoints" /
+                                  fmt::format("step_{:010}", newest + 70) / "model.safetensors",
+                              1 << 24, "weights");
+    std::string b = read_file(folder_.path() / "killed/checkpoints" /
+                                  fmt::format("step_{:010}", newest + 70) / "model.safetensors",
+                              1 << 24, "weights");
+    EXPECT_TRUE(a == b);
+}
+
+TEST_F(TrainTest, InterruptFinishesTheStepAndKeepsEverything) {
+    Ran ran = train_until("--seconds 600 -o run", "run/checkpoints/step_0000000016", "INT");
+    EXPECT_EQ(ran.status, 130) << ran.err;
+    EXPECT_THAT(ran.out, HasSubstr("interrupted: "));
+    Json summary = json("run/summary.json");
+    EXPECT_EQ(summary["ended"].string(), "interrupted");
+    std::int64_t steps = *summary["steps"].integer();
+    EXPECT_TRUE(fs::exists(folder_.path() / "run/checkpoints" / fmt::format("step_{:010}", steps)));
+}
+
+TEST_F(TrainTest, SaysWhatCannotBeTrained) {
+    auto said = [&](const std::string& config, std::vector<std::string> words) {
+        folder_.file("c.yaml", config);
+        Ran ran = train(words);
+        EXPECT_EQ(ran.status, 2);
+        EXPECT_FALSE(fs::exists(folder_.path() / "runs"));  // nothing begun is left behind
+        return ran.err;
+    };
+    std::string plain = "device: cpu\n";
+    EXPECT_EQ(said("job: tiny_mlp\nepochs: 0\n", {}),
+              "error: c.yaml:2:9: epochs is 0: nothing would be trained\n"
+              "  expected: 1 or more\n"
+              "  fix:      epochs: 1\n");
+    EXPECT_EQ(said("job: tiny_mlp\n", {}),
+              "error: nothing says how long to train\n"
+              "  expected: epochs in the configuration, or --epochs, --steps or --seconds\n"
+              "  fix:      epochs: 10\n");
+    EXPECT_EQ(said("job: tiny_mlp\nepochs: 1\n", {"--epochs", "0"}),
+              "error: --epochs is \"0\"\n"
+              "  expected: a whole number from 1 to 10000000\n");
+    EXPECT_EQ(said("job: tiny_mlp\nepochs: 1\n", {"--epochs", "1", "--steps", "2"}),
+              "error: more than one of --epochs, --steps and --seconds is given\n"
+              "  expected: one of them\n");
+    EXPECT_EQ(said("job: tiny_mlp\nepochs: 1\noptimizer: adamx\nschedule: cosin\n", {}),
+              "error: c.yaml:3:12: optimizer is \"adamx\"\n"
+              "  expected: adamw, adam, sgd\n"
+              "  fix:      adamw\n"
+              "error: c.yaml:4:11: schedule is \"cosin\"\n"
+              "  expected: constant, cosine, step\n"
+              "  fix:      cosine\n");
+    EXPECT_EQ(said("job: tiny_mlp\nepochs: 1\nbatch_size: 64\ndataset_size: 10\n", {}),
+              plain +
+                  "error: batch_size is 64, and the training data has 10 samples\n"
+                  "  expected: 1 to 10\n"
+                  "  fix:      batch_size: 10\n");
+    EXPECT_EQ(said(kConfig, {"--resume"}),
+              plain +
+                  "error: runs: no checkpoint to resume from\n"
+                  "  expected: a run folder with checkpoints, or one of its checkpoints\n"
+                  "  fix:      leave --resume out to begin anew\n");
+    EXPECT_EQ(said(kConfig, {"--device", "gpu"}),
+              "error: --device is given twice\n"
+              "  expected: once\n");
+}
+
+TEST_F(TrainTest, WantsAJobAndADeviceThatAreThere) {
+    folder_.file("other.yaml", "batch_size: 3\nepochs: 1\n");
+    Ran ran = run({SATURATE_BINARY, "train", "--config", "other.yaml", "--device", "tpu"},
+                  {.folder = folder_.path()});
+    EXPECT_EQ(ran.status, 2);
+    EXPECT_EQ(ran.err,
+              "error: --device is \"tpu\"\n"
+              "  expected: auto, cpu, cuda or cuda:N\n"
+              "  fix:      --device auto\n");
+    ran = run({SATURATE_BINARY, "train", "--config", "other.yaml", "--device", "cpu"},
+              {.folder = folder_.path()});
+    EXPECT_EQ(ran.status, 2);
+    EXPECT_THAT(ran.err, HasSubstr("error: no setting job names what to train\n  expected: "));
+}
+
+TEST_F(TrainTest, TornCheckpointsAreNamed) {
+    ASSERT_EQ(train({"-o", "run", "--steps", "8", "--quiet"}).status, 0);
+    fs::path file = folder_.path() / "run/checkpoints/step_0000000008/state.safetensors";
+    auto size = fs::file_size(file);
+    fs::resize_file(file, size / 2);
+    Ran ran = train({"-o", "run", "--resume", "--quiet"});
+    EXPECT_EQ(ran.status, 2);
+    EXPECT_EQ(ran.err, fmt::format("error: run/checkpoints/step_0000000008/state.safetensors: "
+                                   "torn: {} bytes of {}\n"
+                                   "  expected: the file as it was written\n"
+                                   "  fix:      resume from another checkpoint of this folder\n",
+                                   size / 2, size));
+}
+
+}  // namespace
+}  // namespace saturate
