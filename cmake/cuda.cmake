@@ -14,6 +14,21 @@ set(CMAKE_CUDA_STANDARD 17)  # the newest that nvcc offers with CMake 3.25
 file(GLOB cuda_sources CONFIGURE_DEPENDS cuda/*.cu)
 add_library(saturate_cuda SHARED ${cuda_sources})
 target_include_directories(saturate_cuda PRIVATE . src)
-target_link_libraries(saturate_cuda PRIVATE CUDA::cudart_static)
+if(SATURATE_TORCH)
+  # The trainer's device. Our own calls and LibTorch's share one CUDA runtime: the one beside LibTorch.
+  target_sources(saturate_cuda PRIVATE cuda/backend.cpp src/engine/wrap_batch.cpp src/base/error.cpp)
+  target_include_directories(saturate_cuda SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS})
+  foreach(name torch_cuda c10_cuda)
+    add_library(${name}_so SHARED IMPORTED)
+    set_target_properties(${name}_so PROPERTIES IMPORTED_LOCATION ${torch_site}/torch/lib/lib${name}.so)
+  endforeach()
+  # LibTorch's CUDA part registers itself when it is loaded: nothing of ours names it.
+  target_link_libraries(saturate_cuda PRIVATE torch_cpu fmt::fmt
+    "-Wl,--push-state,--no-as-needed" torch_cuda_so c10_cuda_so "-Wl,--pop-state"
+    ${torch_site}/nvidia/cu13/lib/libcudart.so.13)
+  set_target_properties(saturate_cuda PROPERTIES CUDA_RUNTIME_LIBRARY None)
+else()
+  target_link_libraries(saturate_cuda PRIVATE CUDA::cudart_static)
+endif()
 set_target_properties(saturate_cuda PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})
 install(TARGETS saturate_cuda LIBRARY DESTINATION libexec/saturate)

@@ -16,6 +16,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "engine/device_backend.h"
+
 namespace saturate {
 
 namespace {
@@ -75,7 +77,10 @@ SelftestCheck check_gradient() {
 }  // namespace
 
 std::vector<SelftestCheck> selftest_cpu() {
-    return {check_matmul(), check_convolution(), check_gradient()};
+    std::vector<SelftestCheck> checks{check_matmul(), check_convolution(), check_gradient()};
+    std::unique_ptr<DeviceBackend> backend = make_cpu_backend({}, false);
+    for (SelftestCheck& check : selftest_engine(*backend)) checks.push_back(std::move(check));
+    return checks;
 }
 
 }  // namespace saturate

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+// A GPU as the trainer's device (src/engine/device_backend.h): copies on a side stream out of
+// page-locked memory, events instead of waiting, a captured graph of the whole step. Part of
+// libsaturate_cuda.so.
+#include <ATen/Context.h>
+#include <ATen/Parallel.h>
+#include <ATen/cuda/CUDAContext.h>
+#include <ATen/cuda/CUDAEvent.h>
+#include <ATen/cuda/CUDAGraph.h>
+#include <c10/cuda/CUDACachingAllocator.h>
+#include <c10/cuda/CUDAGuard.h>
+#include <c10/cuda/CUDAStream.h>
+
+#include <array>
+#include <deque>
+
+#include "engine/device_backend.h"
+
+namespace saturate {
+
+// cuda/selftest.cu
+extern "C" std::string saturate_cuda_selftest(std::vector<SelftestCheck>& checks);
+
+namespace {
+
+using at::cuda::CUDAEvent;
+using c10::cuda::CUDAStream;
+using c10::cuda::CUDAStreamGuard;
+
+class PinnedMemory final : public SlabMemory {
+  public:
+    [[nodiscard]] void* allocate(std::size_t bytes) override {
+        void* memory = nullptr;
+        if (cudaHostAlloc(&memory, bytes, cudaHostAllocDefault) != cudaSuccess) {
+            (void)cudaGetLastError();
+            throw std::bad_alloc();
+        }
+        return memory;
+    }
+    void release(void* memory, std::size_t) noexcept override { (void)cudaFreeHost(memory); }
+};
+
+class LateReading final : public Reading {
+  public:
+    explicit LateReading(const torch::Tensor& values) {
+        host_ =
+            torch::empty(values.sizes(), values.options().device(torch::kCPU).pinned_memory(true));
+        host_.copy_(values, /*non_blocking=*/true);
+        done_.record(c10::cuda::getCurrentCUDAStream());
+    }
+    torch::Tensor values() override {
+        done_.synchronize();  // a whole interval later: the device passed it long ago
+        return host_;
+    }
+
+  private:
+    torch::Tensor host_;
+    CUDAEvent done_;
+};
+
+class Graph final : public CapturedStep {
+  public:
+    void replay() override { graph.replay(); }
+    at::cuda::CUDAGraph graph;
+};
+
+class CudaBackend final : public DeviceBackend {
+  public:
+    CudaBackend(int index, const DeviceOptions& options)
+        : index_(static_cast<c10::DeviceIndex>(index)),
+          copies_(c10::cuda::getStreamFromPool(/*isHighPriority=*/true, index_)),
+          apart_(c10::cuda::getStreamFromPool(/*isHighPriority=*/false, index_)),
+          pinned_(options.pin_memory ? std::make_shared<PinnedMemory>() : nullptr) {
+        c10::cuda::set_device(index_);
+        at::Context& context = at::globalContext();
+        context.setFloat32Precision(
+            at::Float32Backend::CUDA, at::Float32Op::ALL,
+            options.tf32 ? at::Float32Precision::TF32 : at::Float32Precision::IEEE);
+        context.setBenchmarkCuDNN(options.cudnn_benchmark && !options.deterministic);
+        context.setDeterministicAlgorithms(options.deterministic, true);
+        if (options.threads > 0) at::set_num_threads(options.threads);
+        for (Marks& marks : marks_) {
+            marks.begin = CUDAEvent(cudaEventDefault);  // with timing
+            marks.end = CUDAEvent(cudaEventDefault);
+        }
+    }
+
+    [[nodiscard]] torch::Device device() const override { return {torch::kCUDA, index_}; }
+    [[nodiscard]] std::string name() const override {
+        return "cuda:" + std::to_string(index_) + " (" +
+               at::cuda::getDeviceProperties(index_)->name + ")";
+    }
+    [[nodiscard]] bool has_bf16() const override {
+        return at::cuda::getDeviceProperties(index_)->major >= 8;
+    }
+
+    // Double buffering: while a step runs, the next batch is copied.
+    [[nodiscard]] int uploads_ahead() const override { return 1; }
+    std::shared_ptr<SlabMemory> slab_memory() override { return pinned_; }
+    Upload start_upload(Batch batch) override {
+        while (!copying_.empty() && copying_.front().done->query()) copying_.pop_front();
+        TensorBatch there;
+        auto done = std::make_shared<CUDAEvent>();
+        {
+            CUDAStreamGuard guard(copies_);
+            for (const torch::Tensor& tensor : wrap_batch(batch))
+                there.push_back(tensor.to(device(), /*non_blocking=*/true));
+            done->record(copies_);
+        }
+        // The slab goes back to the loader when the copy has passed, not when the host is done.
+        copying_.push_back({done, batch});
+        return {std::move(there), done, std::move(batch)};
+    }
+    void await_upload(const Upload& upload) override {
+        CUDAStream now = c10::cuda::getCurrentCUDAStream(index_);
+        std::static_pointer_cast<CUDAEvent>(upload.done)->block(now);
+        for (const torch::Tensor& tensor : upload.tensors) {
+            c10::cuda::CUDACachingAllocator::recordStream(tensor.storage().data_ptr(), now);
+            c10::cuda::CUDACachingAllocator::recordStream(tensor.storage().data_ptr(), apart_);
+        }
+    }
+
+    std::unique_ptr<Reading> start_reading(const torch::Tensor& values) override {
+        return std::make_unique<LateReading>(values);
+    }
+    void synchronise() override { c10::cuda::getCurrentCUDAStream(index_).synchronize(); }
+
+    void mark_begin(std::int64_t step) override {
+        Marks& marks = marks_[static_cast<std::size_t>(step) % marks_.size()];
+        marks.step = step;
+        marks.ended = false;
+        marks.begin.record(c10::cuda::getCurrentCUDAStream(index_));
+    }
+    void mark_end(std::int64_t step) override {
+        Marks& marks = marks_[static_cast<std::size_t>(step) % marks_.size()];
+        marks.end.record(c10::cuda::getCurrentCUDAStream(index_));
+        marks.ended = true;
+    }
+    std::optional<std::int64_t> busy_ns(std::int64_t step) override {
+        Marks& marks = marks_[static_cast<std::size_t>(step) % marks_.size()];
+        if (marks.step != step || !marks.ended || !marks.end.query()) return std::nullopt;
+        return static_cast<std::int64_t>(marks.begin.elapsed_time(marks.end) * 1e6);
+    }
+
+    [[nodiscard]] DeviceMemory memory() const override {
+        auto stats = c10::cuda::CUDACachingAllocator::getDeviceStats(index_);
+        const auto all = static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE);
+        return {.used_bytes = static_cast<std::uint64_t>(stats.allocated_bytes[all].current),
+                .peak_bytes = static_cast<std::uint64_t>(stats.allocated_bytes[all].peak),
+                .reserved_bytes = static_cast<std::uint64_t>(stats.reserved_bytes[all].current)};
+    }
+    void reset_peak() override { c10::cuda::CUDACachingAllocator::resetPeakStats(index_); }
+    void release_cached() override { c10::cuda::CUDACachingAllocator::emptyCache(); }
+
+    [[nodiscard]] bool can_capture() const override { return true; }
+    void run_apart(const std::function<void()>& work) override {
+        in_turn([&] { work(); });
+    }
+    std::unique_ptr<CapturedStep> capture(const std::function<void()>& work) override {
+        auto out = std::make_unique<Graph>();
+        in_turn([&] {
+            apart_.synchronize();  // once per run: nothing may be under way
+            c10::cuda::CUDACachingAllocator::emptyCache();
+            out->graph.capture_begin({0, 0}, cudaStreamCaptureModeThreadLocal);
+            try {
+                work();
+            } catch (...) {
+                try {
+                    out->graph.capture_end();  // leaves the stream usable
+                } catch (const std::exception&) {
+                    // the capture was broken already
+                }
+                throw;
+            }
+            out->graph.capture_end();
+        });
+        return out;
+    }
+
+  private:
+    struct Marks {
+        std::int64_t step = -1;
+        bool ended = false;
+        CUDAEvent begin, end;
+    };
+    struct Copying {
+        std::shared_ptr<CUDAEvent> done;
+        Batch batch;
+    };
+
+    // On the stream apart, behind what was asked for before and before what comes after.
+    void in_turn(const std::function<void()>& work) {
+        CUDAStream now = c10::cuda::getCurrentCUDAStream(index_);
+        CUDAEvent before, after;
+        before.record(now);
+        before.block(apart_);
+        {
+            CUDAStreamGuard guard(apart_);
+            work();
+        }
+        after.record(apart_);
+        after.block(now);
+    }
+
+    c10::DeviceIndex index_;
+    CUDAStream copies_, apart_;
+    std::shared_ptr<SlabMemory> pinned_;
+    std::array<Marks, 512> marks_;
+    std::deque<Copying> copying_;
+};
+
+int device_count() { return c10::cuda::device_count(); }
+
+std::unique_ptr<DeviceBackend> open(int index, const DeviceOptions& options) {
+    // Fragments can grow together again. A user's own choice stays: it is read before this.
+    if (!std::getenv("PYTORCH_CUDA_ALLOC_CONF") && !std::getenv("PYTORCH_ALLOC_CONF"))
+        c10::CachingAllocator::setAllocatorSettings("expandable_segments:True");
+    at::globalContext().lazyInitDevice(torch::kCUDA);
+    return std::make_unique<CudaBackend>(index, options);
+}
+
+}  // namespace
+
+extern "C" const CudaPlugin* saturate_cuda_plugin() {
+    static const CudaPlugin kPlugin{
+        .device_count = device_count, .open = open, .selftest = saturate_cuda_selftest};
+    return &kPlugin;
+}
+
+}  // namespace saturate
