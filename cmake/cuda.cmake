@@ -12,11 +12,13 @@ enable_language(CUDA)
 find_package(CUDAToolkit REQUIRED)
 set(CMAKE_CUDA_STANDARD 17)  # the newest that nvcc offers with CMake 3.25
 file(GLOB cuda_sources CONFIGURE_DEPENDS cuda/*.cu)
-add_library(saturate_cuda SHARED ${cuda_sources})
-target_include_directories(saturate_cuda PRIVATE . src)
 if(SATURATE_TORCH)
+  # nvcc does not take the compiler options of LibTorch's headers, which the kernels do not need.
+  add_library(saturate_cuda_kernels OBJECT ${cuda_sources})
+  target_include_directories(saturate_cuda_kernels PRIVATE . src)
   # The trainer's device. Our own calls and LibTorch's share one CUDA runtime: the one beside LibTorch.
-  target_sources(saturate_cuda PRIVATE cuda/backend.cpp src/engine/wrap_batch.cpp src/base/error.cpp)
+  add_library(saturate_cuda SHARED cuda/backend.cpp src/engine/wrap_batch.cpp src/base/error.cpp
+    $<TARGET_OBJECTS:saturate_cuda_kernels>)
   target_include_directories(saturate_cuda SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS})
   foreach(name torch_cuda c10_cuda)
     add_library(${name}_so SHARED IMPORTED)
@@ -26,9 +28,11 @@ if(SATURATE_TORCH)
   target_link_libraries(saturate_cuda PRIVATE torch_cpu fmt::fmt
     "-Wl,--push-state,--no-as-needed" torch_cuda_so c10_cuda_so "-Wl,--pop-state"
     ${torch_site}/nvidia/cu13/lib/libcudart.so.13)
-  set_target_properties(saturate_cuda PROPERTIES CUDA_RUNTIME_LIBRARY None)
+  set_target_properties(saturate_cuda PROPERTIES LINKER_LANGUAGE CXX)
 else()
+  add_library(saturate_cuda SHARED ${cuda_sources})
   target_link_libraries(saturate_cuda PRIVATE CUDA::cudart_static)
 endif()
+target_include_directories(saturate_cuda PRIVATE . src)
 set_target_properties(saturate_cuda PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})
 install(TARGETS saturate_cuda LIBRARY DESTINATION libexec/saturate)
