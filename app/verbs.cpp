@@ -114,8 +114,9 @@ std::vector<Verb> make_verbs() {
                     "  far, status 130. Status 1: nothing tried is faster.\n"},
         {.name = "train",
          .summary = "train natively, with all of this built in",
-         .usage = "train --config FILE [--device DEVICE] [--epochs N | --steps N | --seconds N] "
-                  "[--resume [auto|PATH]] [--set KEY=VALUE]... [-o RUN] [--json]",
+         .usage =
+             "train --config FILE [--device DEVICE] [--epochs N | --steps N | --seconds N] "
+             "[--resume [auto|PATH]] [--set KEY=VALUE]... [--grid KEY=A,B]... [-o RUN] [--json]",
          .options = {{.name = "--config",
                       .value = "FILE",
                       .help = "the job and its settings (docs/settings.md)",
@@ -133,6 +134,10 @@ std::vector<Verb> make_verbs() {
                      {.name = "--set",
                       .value = "KEY=VALUE",
                       .help = "a setting to use instead of the file's",
+                      .repeats = true},
+                     {.name = "--grid",
+                      .value = "KEY=A,B",
+                      .help = "a run for each value, and each combination; the best is named",
                       .repeats = true},
                      {.name = "--output",
                       .value = "DIR",

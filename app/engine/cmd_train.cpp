@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "commands.h"
 #include "exit_code.h"
+#include "grid.h"
 #include "train_run.h"
 
 namespace saturate {
@@ -40,12 +41,20 @@ TrainRequest request_of(const Arguments& arguments) {
 
 }  // namespace
 
-int cmd_train(const Arguments& arguments) {
-    TrainOutcome outcome = run_training(request_of(arguments), reference_jobs());
+int train_with(const Arguments& arguments, const JobRegistry& jobs) {
+    if (arguments.has("--grid")) {
+        std::vector<GridRun> runs = run_grid(request_of(arguments), arguments.all("--grid"), jobs);
+        fmt::print("{}",
+                   arguments.has("--json") ? grid_json(runs).pretty() + "\n" : grid_text(runs));
+        return grid_status(runs);
+    }
+    TrainOutcome outcome = run_training(request_of(arguments), jobs);
     if (outcome.result.problem) fmt::print(stderr, "{}\n", outcome.result.problem->text());
     fmt::print("{}", arguments.has("--json") ? outcome_json(outcome).pretty() + "\n"
                                              : outcome_text(outcome));
     return outcome_status(outcome);
 }
+
+int cmd_train(const Arguments& arguments) { return train_with(arguments, reference_jobs()); }
 
 }  // namespace saturate

@@ -5,8 +5,11 @@
 namespace saturate {
 
 class Arguments;
+class JobRegistry;
 
 int cmd_selftest(const Arguments& arguments);
 int cmd_train(const Arguments& arguments);
+// cmd_train with other jobs: for a program of one's own (examples/own_job).
+int train_with(const Arguments& arguments, const JobRegistry& jobs);
 
 }  // namespace saturate

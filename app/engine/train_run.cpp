@@ -30,18 +30,6 @@ namespace fs = std::filesystem;
 
 std::string stem_of(const std::string& config) { return fs::path(config).stem(); }
 
-fs::path fresh_run(const std::string& config) {
-    std::time_t now = std::time(nullptr);
-    std::tm local{};
-    ::localtime_r(&now, &local);
-    char stamp[32] = {};
-    std::strftime(stamp, sizeof stamp, "%Y%m%d-%H%M%S", &local);
-    fs::path base = fs::path("runs") / fmt::format("{}-{}", stem_of(config), stamp);
-    fs::path path = base;
-    for (int n = 2; fs::exists(path); ++n) path = fmt::format("{}-{}", base.string(), n);
-    return path;
-}
-
 // The newest run of this configuration that has a checkpoint.
 std::optional<fs::path> newest_run(const std::string& config) {
     std::vector<fs::path> runs;
@@ -74,7 +62,7 @@ Places choose_places(const TrainRequest& request) {
     fs::path run = request.output;
     Places out;
     if (!request.resume) {
-        if (run.empty()) run = fresh_run(request.config);
+        if (run.empty()) run = run_folder(request.config);
         return {run, run / "checkpoints", std::nullopt};
     }
     if (*request.resume == "auto" || request.resume->empty()) {
@@ -140,6 +128,18 @@ void complete_summary(const TrainOutcome& outcome, const Settings& settings, Run
 }
 
 }  // namespace
+
+std::string run_folder(const std::string& config) {
+    std::time_t now = std::time(nullptr);
+    std::tm local{};
+    ::localtime_r(&now, &local);
+    char stamp[32] = {};
+    std::strftime(stamp, sizeof stamp, "%Y%m%d-%H%M%S", &local);
+    fs::path base = fs::path("runs") / fmt::format("{}-{}", stem_of(config), stamp);
+    fs::path path = base;
+    for (int n = 2; fs::exists(path); ++n) path = fmt::format("{}-{}", base.string(), n);
+    return path;
+}
 
 TrainOutcome run_training(const TrainRequest& request, const JobRegistry& jobs) {
     Document document = with_values(Document::read(request.config), request.values);

@@ -29,6 +29,9 @@ struct TrainOutcome {
     Metric metric;
 };
 
+// A folder for a run of this configuration that is not there yet: runs/<name>-<time>.
+[[nodiscard]] std::string run_folder(const std::string& config);
+
 // Talk goes to stderr. Throws UserError and MachineError of what ends a run before its first step.
 [[nodiscard]] TrainOutcome run_training(const TrainRequest& request, const JobRegistry& jobs);
 
