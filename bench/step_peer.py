@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One training loop in PyTorch for bench/step: step_peer.py '{"job": ..., "way": ..., "layout": ..., "threads": ...}'
+
+Prints "ready" when warmed up. Each "go SECONDS" on stdin is answered by "STEPS SECONDS". Ways: eager (AdamW as it comes),
+fused (AdamW in one call), compile (torch.compile of forward and loss, fused AdamW), compile_all (the optimizer as well).
+"""
+import json
+import os
+import pathlib
+import sys
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "tests" / "support"))
+import torch
+
+import torch_jobs
+
+wish = json.loads(sys.argv[1])
+torch.set_num_threads(wish["threads"])
+torch.manual_seed(0)
+make, loss_of = torch_jobs.JOBS[wish["job"]]
+model = make(wish["settings"])
+torch.manual_seed(1)
+
+
+def field(spec):
+    if spec.get("below"):
+        return torch.randint(spec["below"], spec["shape"])
+    return torch.rand(spec["shape"]) * spec.get("scale", 1)
+
+
+batches = [[field(spec) for spec in wish["fields"]] for _ in range(8)]
+if wish["layout"] == "channels_last":
+    model = model.to(memory_format=torch.channels_last)
+    last = lambda x: x.to(memory_format=torch.channels_last) if x.dim() == 4 else x
+    batches = [[last(x) for x in batch] for batch in batches]
+fused = wish["way"] != "eager"
+optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, weight_decay=1e-2, fused=fused or None)
+forward = lambda *batch: loss_of(model(batch[0]), batch)
+update = optimizer.step
+if wish["way"].startswith("compile"):
+    forward = torch.compile(forward)
+if wish["way"] == "compile_all":
+    update = torch.compile(optimizer.step)
+
+
+def step(i):
+    optimizer.zero_grad(set_to_none=True)
+    loss = forward(*batches[i % 8])
+    loss.backward()
+    update()
+    return loss
+
+
+begin = time.perf_counter()
+for i in range(8):
+    loss = float(step(i).detach())
+    if i >= 2 and time.perf_counter() - begin > 20:
+        break
+print("ready", f"{loss:.6g}", flush=True)
+done = 0
+for line in sys.stdin:
+    seconds, steps = float(line.split()[1]), 0
+    begin = time.perf_counter()
+    while (now := time.perf_counter() - begin) < seconds:
+        step(done)
+        done += 1
+        steps += 1
+    print(steps, now, flush=True)
