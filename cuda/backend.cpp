@@ -95,6 +95,9 @@ class CudaBackend final : public DeviceBackend {
     }
 
     // Double buffering: while a step runs, the next batch is copied.
+    [[nodiscard]] SimulatedStep* simulated() override { return nullptr; }
+    [[nodiscard]] std::unique_ptr<DeviceReader> counters() override { return nullptr; }
+
     [[nodiscard]] int uploads_ahead() const override { return 1; }
     std::shared_ptr<SlabMemory> slab_memory() override { return pinned_; }
     Upload start_upload(Batch batch) override {

@@ -31,6 +31,7 @@ TrainRequest request_of(const Arguments& arguments) {
                     .expected = "one of them"});
     }
     request.quiet = arguments.has("--quiet");
+    request.one_batch = arguments.has("--one-batch");
     request.command = {"saturate", "train", "--config", request.config};
     for (const std::string& value : request.values) {
         request.command.push_back("--set");

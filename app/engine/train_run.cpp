@@ -92,14 +92,15 @@ Places choose_places(const TrainRequest& request) {
 }
 
 RunInfo run_info(const TrainRequest& request, const Document& document,
-                 const TrainSettings& settings, const DeviceBackend& backend,
+                 const TrainSettings& settings, DeviceBackend& backend,
                  const Machine& machine) {
     char host[256] = {};
     ::gethostname(host, sizeof host - 1);
     RunInfo info{.kind = "train", .command = request.command, .host = host, .pid = ::getpid()};
     info.started_ns = now_ns();
     info.started_wall_ns = wall_ns();
-    info.device = backend.device().str();
+    info.simulated = backend.simulated() != nullptr;
+    info.device = info.simulated ? backend.name() : backend.device().str();
     info.seed = static_cast<std::int64_t>(settings.seed);
     info.settings_text = document.text();
     info.settings_source = document.file();
@@ -145,6 +146,7 @@ TrainOutcome run_training(const TrainRequest& request, const JobRegistry& jobs) 
     Document document = with_values(Document::read(request.config), request.values);
     Settings settings = Settings::read(document);
     TrainSettings chosen = train_settings(settings, request.limits);
+    chosen.one_batch = request.one_batch;
     Machine machine{.cpu = probe_cpu(), .memory = probe_memory()};
     if (chosen.device.threads == 0) chosen.device.threads = machine.cpu.cores_usable;
     bool cpu_has_bf16 =
@@ -154,6 +156,11 @@ TrainOutcome run_training(const TrainRequest& request, const JobRegistry& jobs) 
     TrainOutput output(interrupts, request.quiet);
     OpenedDevice opened = open_device(request.device, chosen.device, cpu_has_bf16);
     DeviceBackend& backend = *opened.backend;
+    // A device that is not there learns nothing: no evaluation, no checkpoint.
+    if (backend.simulated()) {
+        chosen.eval_epochs = chosen.eval_steps = 0;
+        chosen.checkpoint_epochs = chosen.checkpoint_steps = 0;
+    }
     output.say(fmt::format("device: {}{}", backend.name(),
                            opened.note.empty() ? "" : fmt::format(" ({})", opened.note)));
     set_seed(chosen.seed);
@@ -168,7 +175,7 @@ TrainOutcome run_training(const TrainRequest& request, const JobRegistry& jobs) 
     RecordWriter recorder(places.record, run_info(request, document, chosen, backend, machine));
     TrainOutcome outcome{.folder = places.record.string(), .metric = job->metric()};
     {
-        TrainSampler sampler(recorder);
+        TrainSampler sampler(recorder, backend.counters());
         outcome.result = trainer.run(recorder);
     }
     complete_summary(outcome, settings, outcome.result.summary);

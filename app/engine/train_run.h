@@ -21,6 +21,7 @@ struct TrainRequest {
     std::string output;                 // folder of the run; empty: runs/<name>-<time>
     std::vector<std::string> command;   // as it was started
     bool quiet = false;                 // no progress lines
+    bool one_batch = false;             // the first batch again and again
 };
 
 struct TrainOutcome {

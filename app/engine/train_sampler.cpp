@@ -16,8 +16,8 @@
 namespace saturate {
 
 struct TrainSampler::Impl {
-    explicit Impl(Recorder& recorder)
-        : devices(open_nvml({.wake = true})),
+    Impl(Recorder& recorder, std::unique_ptr<DeviceReader> counters)
+        : devices(counters ? DeviceOpening{std::move(counters), ""} : open_nvml({.wake = true})),
           host({.watched_pid = ::getpid()}),
           sampler({}, devices.reader.get(), &host, devices.absent_because, recorder),
           thread([this](const std::stop_token& stop) { work(stop); }) {}
@@ -43,7 +43,8 @@ struct TrainSampler::Impl {
     std::jthread thread;  // last: it uses the rest
 };
 
-TrainSampler::TrainSampler(Recorder& recorder) : impl_(std::make_unique<Impl>(recorder)) {}
+TrainSampler::TrainSampler(Recorder& recorder, std::unique_ptr<DeviceReader> counters)
+    : impl_(std::make_unique<Impl>(recorder, std::move(counters))) {}
 TrainSampler::~TrainSampler() = default;
 
 }  // namespace saturate

@@ -10,7 +10,8 @@ namespace saturate {
 
 class TrainSampler {
   public:
-    explicit TrainSampler(Recorder& recorder);
+    // `counters` stand for the driver's where the device has its own; null: the driver's.
+    TrainSampler(Recorder& recorder, std::unique_ptr<DeviceReader> counters);
     ~TrainSampler();  // takes a last tick and stops
 
   private:

@@ -35,6 +35,9 @@ class CpuBackend final : public DeviceBackend {
     [[nodiscard]] std::string name() const override { return "cpu"; }
     [[nodiscard]] bool has_bf16() const override { return has_bf16_; }
 
+    [[nodiscard]] SimulatedStep* simulated() override { return nullptr; }
+    [[nodiscard]] std::unique_ptr<DeviceReader> counters() override { return nullptr; }
+
     [[nodiscard]] int uploads_ahead() const override { return 0; }
     std::shared_ptr<SlabMemory> slab_memory() override { return nullptr; }
     Upload start_upload(Batch batch) override {

@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 
+#include "base/device.h"
 #include "base/selftest.h"
 #include "engine/job.h"
 #include "pipeline/loader.h"
@@ -54,12 +55,19 @@ class CapturedStep {
     virtual void replay() = 0;
 };
 
+class SimulatedStep;
+
 class DeviceBackend {
   public:
     virtual ~DeviceBackend() = default;
     [[nodiscard]] virtual torch::Device device() const = 0;
     [[nodiscard]] virtual std::string name() const = 0;  // "cpu", "cuda:0 (NVIDIA H100)"
     [[nodiscard]] virtual bool has_bf16() const = 0;     // in hardware
+
+    // Not null where nothing is computed and time is modelled (sim_backend.h).
+    [[nodiscard]] virtual SimulatedStep* simulated() = 0;
+    // The device's own counters, where no driver has them; null: ask the driver.
+    [[nodiscard]] virtual std::unique_ptr<DeviceReader> counters() = 0;
 
     // Batches that are copied ahead of the one at work; 0: copying costs nothing here.
     [[nodiscard]] virtual int uploads_ahead() const = 0;
@@ -110,7 +118,7 @@ struct OpenedDevice {
     std::unique_ptr<DeviceBackend> backend;
     std::string note;  // why it is not a GPU, for `auto`; may be empty
 };
-// `wish` is auto, cpu, cuda or cuda:1. Throws UserError for another word, MachineError for a GPU
+// `wish` is auto, cpu, cuda, cuda:1 or sim:GPU. Throws UserError for another word, MachineError for a GPU
 // that is not there.
 [[nodiscard]] OpenedDevice open_device(const std::string& wish, const DeviceOptions& options,
                                        bool cpu_has_bf16);

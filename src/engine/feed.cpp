@@ -24,12 +24,14 @@ void Feed::fetch() {
 }
 
 std::optional<Upload> Feed::next() {
+    if (first_) return first_;
     while (ready_.size() < static_cast<std::size_t>(backend_.uploads_ahead()) + 1) fetch();
     std::optional<Upload> upload = std::move(ready_.front());
     ready_.pop_front();
     if (upload) {
         state_.batch = upload->batch.index + 1;
         backend_.await_upload(*upload);
+        if (repeats_) first_ = upload;
     } else {
         state_ = {.epoch = state_.epoch + 1, .batch = 0};
     }

@@ -14,6 +14,8 @@ namespace saturate {
 class Feed {
   public:
     Feed(Loader& loader, DeviceBackend& backend, LoaderState start);
+    // From now on the first batch is given again and again.
+    void repeat_first() { repeats_ = true; }
 
     // Nothing once at the end of an epoch.
     [[nodiscard]] std::optional<Upload> next();
@@ -33,6 +35,8 @@ class Feed {
     Loader& loader_;
     DeviceBackend& backend_;
     LoaderState state_;
+    bool repeats_ = false;
+    std::optional<Upload> first_;
     std::deque<std::optional<Upload>> ready_;
     Times times_;
 };

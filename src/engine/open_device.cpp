@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "engine/device_backend.h"
+#include "engine/sim_backend.h"
 
 namespace saturate {
 
@@ -59,6 +60,7 @@ OpenedDevice open_device(const std::string& wish, const DeviceOptions& options, 
         if (plugin) why = "no GPU that CUDA can use";
         return {make_cpu_backend(options, cpu_has_bf16), why};
     }
+    if (wish.starts_with("sim:")) return {make_sim_backend(wish.substr(4), options), ""};
     if (wish == "cuda") return {open_cuda(0, options), ""};
     if (wish.starts_with("cuda:")) {
         auto index = parse_integer(std::string_view(wish).substr(5));
@@ -66,7 +68,7 @@ OpenedDevice open_device(const std::string& wish, const DeviceOptions& options, 
             return {open_cuda(static_cast<int>(*index), options), ""};
     }
     throw UserError({.found = fmt::format("--device is {}", saturate::quoted(wish)),
-                     .expected = "auto, cpu, cuda or cuda:N",
+                     .expected = "auto, cpu, cuda, cuda:N or sim:GPU",
                      .fix = "--device auto"});
 }
 

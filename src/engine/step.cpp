@@ -7,6 +7,8 @@
 
 #include "base/clock.h"
 #include "engine/compiled_step.h"
+#include "engine/sim_backend.h"
+#include "engine/sim_count.h"
 
 namespace saturate {
 
@@ -86,8 +88,40 @@ std::string TrainingStep::take_note() { return std::exchange(note_, ""); }
 StepTimes TrainingStep::run(std::span<const TensorBatch> batches, double learning_rate) {
     StepTimes times;
     optimizer_->set_learning_rate(learning_rate);
+    if (SimulatedStep* device = backend_.simulated()) {
+        run_simulated(*device, batches, times);
+        return times;
+    }
     if (!captured_ || !try_captured(batches, times)) run_now(batches, times);
     return times;
+}
+
+// The first step is counted on the CPU with a few samples; from then on a step is a launch of so
+// many samples. The weights stay as they were counted with: nothing is learnt on a device that is
+// not there.
+void TrainingStep::run_simulated(SimulatedStep& device, std::span<const TensorBatch> batches,
+                                 StepTimes& times) {
+    if (!device.is_counted()) {
+        StepTimes unused;
+        StepCost cost = count_step(
+            [&](std::int64_t samples) {
+                TensorBatch few = part_of(batches[0], 0, samples);
+                run_now(std::span<const TensorBatch>(&few, 1), unused);
+            },
+            batches[0][0].size(0));
+        device.set_cost(std::move(cost), {.precision = settings_.precision,
+                                          .tf32 = settings_.tf32,
+                                          .channels_last = settings_.channels_last,
+                                          .captured = settings_.capture});
+    }
+    std::int64_t begin = now_ns();
+    for (const TensorBatch& batch : batches) {
+        std::int64_t size = batch[0].size(0);
+        std::int64_t parts = std::min(split_, size);
+        for (std::int64_t i = 0; i < parts; ++i)
+            device.launch(size * (i + 1) / parts - size * i / parts);
+    }
+    times.forward_ns += now_ns() - begin;  // launching; the device's own time is its own count
 }
 
 void TrainingStep::run_now(std::span<const TensorBatch> batches, StepTimes& times) {

@@ -20,6 +20,7 @@ struct StepSettings {
     Precision precision = Precision::fp32;
     bool channels_last = false;
     bool set_to_none = true;
+    bool tf32 = false;     // of a simulated device; a real one is told when it is opened
     bool capture = false;  // record the step and replay it, where the device can
     bool compile = false;  // forward and backward as one compiled graph, on the CPU
     double grad_clip = 0;  // 0: off
@@ -60,6 +61,8 @@ class TrainingStep {
   private:
     struct Captured;
     void run_now(std::span<const TensorBatch> batches, StepTimes& times);
+    void run_simulated(SimulatedStep& device, std::span<const TensorBatch> batches,
+                       StepTimes& times);
     void add_gradients(const TensorBatch& batch, double weight, StepTimes& times);
     // In step_compiled.cpp. False when there is no graph for this batch.
     [[nodiscard]] bool add_compiled_gradients(const TensorBatch& batch, double weight,

@@ -165,6 +165,7 @@ void read_device(Reader& reader, const Settings& settings, TrainSettings& out) {
     }
     out.step.capture = out.step.compile = out.compile != "off";  // on a GPU, on the CPU
     out.device.tf32 = reader.flag(tf32, true);
+    out.step.tf32 = out.device.tf32;
     out.device.cudnn_benchmark = reader.flag(cudnn_benchmark, true);
     out.device.deterministic = reader.flag(deterministic, false);
     out.device.pin_memory = reader.flag(pin_memory, true);

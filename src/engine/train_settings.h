@@ -45,6 +45,7 @@ struct TrainSettings {
     std::int64_t early_stopping = 0;
 
     DeviceOptions device;
+    bool one_batch = false;          // the first batch again and again: what the loader costs
     std::vector<std::string> notes;  // settings that have no effect here, for the user
 };
 

@@ -95,6 +95,7 @@ void Trainer::begin() {
                                    .memory = backend_.slab_memory()},
                     *recorder_, position_);
     feed_.emplace(*loader_, backend_, position_);
+    if (settings_.one_batch) feed_->repeat_first();
     std::int64_t batches = loader_->batches_per_epoch();
     steps_per_epoch_ = (batches + settings_.accumulation - 1) / settings_.accumulation;
     settings_.schedule.total_steps = total_steps().value_or(0);

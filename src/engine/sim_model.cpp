@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/sim_model.h"
+
+#include <algorithm>
+
+namespace saturate {
+
+namespace {
+
+// Share of the peak that a class of operator reaches when it is large.
+struct ClassRates {
+    double of_peak;       // of the arithmetic peak in its precision
+    double of_bandwidth;  // of the memory's
+};
+
+// Sources: vendors' own tuning guides put large matrix products at 0.7 to 0.8 of the dense peak and
+// streaming kernels at 0.8 to 0.9 of the bandwidth; convolutions reach less, and in the layout that
+// tensor cores do not like they pay transposes on top (16 % of kernel time in a public ResNet18
+// trace). Recurrent layers work in small products, one after the other.
+constexpr ClassRates rates_of(OpClass kind) {
+    switch (kind) {
+        case OpClass::matrix:
+            return {0.70, 0.80};
+        case OpClass::convolution:
+            return {0.50, 0.75};
+        case OpClass::recurrent:
+            return {0.15, 0.60};
+        case OpClass::elementwise:
+            return {0.50, 0.80};
+        case OpClass::optimizer:
+            return {0.50, 0.80};
+    }
+    return {0.5, 0.8};
+}
+constexpr double kWrongLayout = 0.75;    // convolutions on tensor cores in NCHW
+constexpr double kKernelSeconds = 2e-6;  // least time of a kernel: public traces, 10th percentile
+constexpr double kLaunchSeconds = 8e-6;  // host per operator in C++: below the quickest quarter of
+                                         // Python's launches in public traces (20 us)
+constexpr double kGraphSeconds = 15e-6;  // host per captured step
+constexpr double kContextBytes = 500e6;  // CUDA context and libraries
+constexpr double kSlack = 1.05;          // the allocator's rounding
+constexpr double kIdleShareOfPower = 122.0 / 700.0;  // an H100 with an open context
+constexpr double kPinnedBytesPerSecond = 20e9;       // PCIe 4 x16, as measured in public
+constexpr double kPageableBytesPerSecond = 3.7e9;    // a public RTX 2080 Ti trace
+
+double peak_flops(const GpuFacts& gpu, OpClass kind, const SimSettings& settings) {
+    double fp32 = gpu.fp32_tflops;
+    bool products =
+        kind == OpClass::matrix || kind == OpClass::convolution || kind == OpClass::recurrent;
+    if (!products) return fp32 * 1e12;
+    double peak = settings.tf32 && gpu.tf32_tflops ? *gpu.tf32_tflops : fp32;
+    // Types that the card has no units for are emulated, at a quarter of fp32.
+    if (settings.precision == Precision::bf16) peak = gpu.bf16_tflops.value_or(fp32 / 4);
+    if (settings.precision == Precision::fp16) peak = gpu.fp16_tflops.value_or(fp32 / 4);
+    return peak * 1e12;
+}
+
+}  // namespace
+
+double StepCost::flops(double batch) const {
+    double sum = 0;
+    for (const OpCost& op : ops) sum += op.flops_fixed + op.flops_per_sample * batch;
+    return sum;
+}
+
+SimStep simulate_step(const StepCost& cost, const GpuFacts& gpu, const SimSettings& settings,
+                      double batch) {
+    bool reduced = settings.precision != Precision::fp32;
+    bool tensor_cores = reduced || settings.tf32;
+    SimStep out;
+    for (const OpCost& op : cost.ops) {
+        ClassRates rates = rates_of(op.kind);
+        double layout = op.kind == OpClass::convolution && tensor_cores && !settings.channels_last
+                            ? kWrongLayout
+                            : 1;
+        // Autocast halves what products and what follows them read and write; the optimizer stays
+        // in fp32.
+        double width = reduced && op.kind != OpClass::optimizer ? 0.5 : 1;
+        double flops = op.flops_fixed + op.flops_per_sample * batch;
+        double bytes = width * (op.bytes_fixed + op.bytes_per_sample * batch);
+        double compute = flops / (peak_flops(gpu, op.kind, settings) * rates.of_peak * layout);
+        double memory = bytes / (gpu.bandwidth_gbs * 1e9 * rates.of_bandwidth);
+        out.device_seconds += std::max({compute, memory, kKernelSeconds});
+        ++out.kernels;
+    }
+    out.host_seconds = settings.captured ? kGraphSeconds : kLaunchSeconds * out.kernels;
+    double activations = cost.activation_bytes_fixed + cost.activation_bytes_per_sample * batch;
+    out.memory_bytes =
+        kContextBytes + kSlack * (cost.model_bytes + activations * (reduced ? 0.6 : 1));
+    return out;
+}
+
+double simulated_power(const GpuFacts& gpu, double busy_share) {
+    double idle = kIdleShareOfPower * gpu.tdp_watts;
+    return idle + (gpu.tdp_watts - idle) * std::clamp(busy_share, 0.0, 1.0);
+}
+
+double simulated_copy(double bytes, bool pinned) {
+    return bytes / (pinned ? kPinnedBytesPerSecond : kPageableBytesPerSecond);
+}
+
+}  // namespace saturate

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// How long a counted step would take on a GPU of the table, and how much memory it would need. A
+// model: each operator takes the longest of its arithmetic, its memory traffic and a kernel's least
+// time. Its parameters are the one table in sim_model.cpp, with their sources.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "probe/gpu_table.h"
+
+namespace saturate {
+
+enum class OpClass { matrix, convolution, recurrent, elementwise, optimizer };
+
+// One operator of a step; what grows with the batch is told apart by counting two sizes.
+struct OpCost {
+    std::string name;
+    OpClass kind = OpClass::elementwise;
+    double flops_fixed = 0, flops_per_sample = 0;
+    double bytes_fixed = 0, bytes_per_sample = 0;
+};
+
+struct StepCost {
+    std::vector<OpCost> ops;
+    double model_bytes = 0;  // weights, gradients and optimizer state
+    double activation_bytes_fixed = 0, activation_bytes_per_sample = 0;
+
+    [[nodiscard]] double flops(double batch) const;
+};
+
+struct SimSettings {
+    Precision precision = Precision::fp32;
+    bool tf32 = false;
+    bool channels_last = false;
+    bool captured = false;  // one graph per step: launching costs the host next to nothing
+};
+
+struct SimStep {
+    double device_seconds = 0;
+    double host_seconds = 0;  // launching
+    double memory_bytes = 0;
+    int kernels = 0;
+};
+
+[[nodiscard]] SimStep simulate_step(const StepCost& cost, const GpuFacts& gpu,
+                                    const SimSettings& settings, double batch);
+
+// Watts at this share of busy time.
+[[nodiscard]] double simulated_power(const GpuFacts& gpu, double busy_share);
+// Seconds to copy a batch to the device from page-locked or ordinary memory.
+[[nodiscard]] double simulated_copy(double bytes, bool pinned);
+
+}  // namespace saturate
