@@ -80,7 +80,7 @@ void convert(NumberType type, const std::byte* from, std::size_t count, std::byt
 ArraySource::ArraySource(std::vector<NpyArray> arrays, std::string place)
     : arrays_(std::move(arrays)), place_(std::move(place)) {
     for (const NpyArray& array : arrays_) {
-        if (array.shape.empty() || (size_ != 0 && array.shape[0] != size_))
+        if (array.shape.empty() || array.shape[0] != arrays_[0].shape[0])
             throw UserError(
                 {.where = {place_},
                  .found = array.shape.empty()

@@ -218,6 +218,13 @@ TEST(ArraySourceTest, ArraysOfDifferentLengthAreRefused) {
     }
 }
 
+TEST(ArraySourceTest, AnEmptyArrayBesideAFullOneIsRefused) {
+    TemporaryFolder folder;
+    folder.file("x.npy", npy<float>("<f4", "(0,)", {}));
+    folder.file("y.npy", npy<float>("<f4", "(3,)", {1, 2, 3}));
+    EXPECT_THROW(ArraySource(open_arrays(folder.path()), "data"), UserError);
+}
+
 TEST(TableTest, AnNpyTableIsMappedNotCopied) {
     TemporaryFolder folder;
     auto path = folder.file("t.npy", npy<float>("<f4", "(3, 2)", {1, 2, 3, 4, 5, 6}));
