@@ -24,6 +24,8 @@ namespace {
 
 // A claim takes about this long: long enough to make the lock cheap, short against a batch.
 constexpr double kClaimNs = 40'000;
+constexpr double kCheapNs = 10'000;          // of a sample
+constexpr std::int64_t kGiveWayNs = 50'000;  // so long others are let through before a sleep
 constexpr std::int64_t kDecideEveryNs = 200'000'000;
 
 int affinity_cores() {
@@ -68,6 +70,9 @@ struct Loader::Impl {
     void work(Worker& worker, int number, const std::stop_token& stop);
     [[nodiscard]] std::optional<Run> claim(std::unique_lock<std::mutex>& lock, int number,
                                            const std::stop_token& stop);
+    [[nodiscard]] std::optional<Run> claim_now();
+    [[nodiscard]] bool help(std::unique_lock<std::mutex>& lock);
+    [[nodiscard]] bool give_way(std::unique_lock<std::mutex>& lock) const;
     [[nodiscard]] bool open_next();
     void complete(const Run& run, const SampleCost& cost, std::int64_t busy_ns,
                   std::exception_ptr error);
@@ -102,7 +107,7 @@ struct Loader::Impl {
     // The consumer's own.
     LoaderState position;
     bool failed = false;
-    std::unique_ptr<WorkerMemory> own_memory;  // with no workers
+    std::unique_ptr<WorkerMemory> own_memory;  // for samples that it fills itself
     Governor governor;
     std::int64_t started_ns = 0, decided_ns = 0;
     WorkerInterval before;  // totals at the last decision
@@ -236,28 +241,71 @@ std::optional<Run> Loader::Impl::claim(std::unique_lock<std::mutex>& lock, int n
             parked.wait(lock);
             continue;
         }
-        Slot* current = opened > front ? &slot(opened - 1) : nullptr;
-        if ((!current || current->claimed == current->size) && open_next())
-            current = &slot(opened - 1);
-        if (current && current->claimed < current->size) {
-            // Cheap samples are taken several at once; never so many that the others have none.
-            auto fair =
-                static_cast<double>(std::max<std::int64_t>(current->size / (2 * active), 1));
-            double wish = sample_ns > 0 ? std::clamp(kClaimNs / sample_ns, 1.0, fair) : 1.0;
-            Run run{.epoch = (opened - 1) / per_epoch,
-                    .batch = (opened - 1) % per_epoch,
-                    .slab = current->slab,
-                    .first = current->claimed,
-                    .count = std::min(static_cast<std::int64_t>(wish),
-                                      current->size - current->claimed)};
-            current->claimed += run.count;
-            return run;
+        std::int64_t start_ns = 0;
+        // From the last look to the wait the lock is held: no wake-up and no stop is missed.
+        while (true) {
+            if (std::optional<Run> run = claim_now()) {
+                if (start_ns > 0) stats.worker_wait_ns += now_ns() - start_ns;
+                return run;
+            }
+            if (stop.stop_requested()) return std::nullopt;
+            std::int64_t now = now_ns();
+            if (start_ns == 0) start_ns = now;
+            if (now - start_ns > kGiveWayNs || !give_way(lock)) break;
         }
-        std::int64_t start_ns = now_ns();
         ring->returned.wait(lock);
         stats.worker_wait_ns += now_ns() - start_ns;
     }
     return std::nullopt;
+}
+
+// Some samples that nobody has claimed yet, or nothing. Locked.
+std::optional<Run> Loader::Impl::claim_now() {
+    Slot* current = opened > front ? &slot(opened - 1) : nullptr;
+    if ((!current || current->claimed == current->size) && open_next()) current = &slot(opened - 1);
+    if (!current || current->claimed == current->size) return std::nullopt;
+    // Cheap samples are taken several at once; never so many that the others have none.
+    auto fair = static_cast<double>(std::max<std::int64_t>(current->size / (2 * active), 1));
+    double wish = sample_ns > 0 ? std::clamp(kClaimNs / sample_ns, 1.0, fair) : 1.0;
+    Run run{.epoch = (opened - 1) / per_epoch,
+            .batch = (opened - 1) % per_epoch,
+            .slab = current->slab,
+            .first = current->claimed,
+            .count = std::min(static_cast<std::int64_t>(wish), current->size - current->claimed)};
+    current->claimed += run.count;
+    return run;
+}
+
+// With cheap samples somebody else's turn is shorter than sleeping and being woken. False when it
+// is not worth it. Locked before and after.
+bool Loader::Impl::give_way(std::unique_lock<std::mutex>& lock) const {
+    if (sample_ns <= 0 || sample_ns > kCheapNs) return false;
+    lock.unlock();
+    std::this_thread::yield();
+    lock.lock();
+    return true;
+}
+
+// The consumer fills some samples itself rather than going to sleep, when they are so cheap that
+// sleeping and waking up would take longer. False: there is nothing that it could do.
+bool Loader::Impl::help(std::unique_lock<std::mutex>& lock) {
+    if (sample_ns <= 0 || sample_ns > kCheapNs) return false;
+    std::optional<Run> run = claim_now();
+    if (!run) return false;
+    lock.unlock();
+    std::int64_t start_ns = now_ns();
+    SampleCost cost;
+    std::exception_ptr error;
+    try {
+        if (!own_memory) own_memory = filler.make_memory();
+        filler.fill(*run, *own_memory, {}, cost);
+    } catch (...) {
+        error = std::current_exception();
+    }
+    std::int64_t took_ns = now_ns() - start_ns;
+    lock.lock();
+    complete(*run, cost, took_ns, error);
+    return true;
 }
 
 // Begins another batch if there is room for it. Locked.
@@ -311,7 +359,13 @@ void Loader::Impl::wait_for_front(std::unique_lock<std::mutex>& lock) {
     };
     if (is_ready()) return;
     std::int64_t start_ns = now_ns();
+    std::int64_t idle_ns = start_ns;
     while (!is_ready()) {
+        if (help(lock)) {
+            idle_ns = now_ns();
+            continue;
+        }
+        if (now_ns() - idle_ns < kGiveWayNs && give_way(lock)) continue;
         if (opened == front && ring->is_empty() && ring->count() >= slabs_max) {
             // The trainer holds every slab. Waiting would be for ever: the ring grows.
             if (settings.prefetch_bytes > 0 &&
