@@ -10,12 +10,17 @@
 #include <csignal>
 #include <cstring>
 
-#include "base/error.h"
 #include "base/text.h"
 
 namespace saturate {
 
-Child::Child(const std::vector<std::string>& command, bool output_to_stderr) {
+ChildNotStarted::ChildNotStarted(const std::string& command, int error)
+    : UserError(
+          {.found = fmt::format("{} cannot be started: {}", quoted(command), std::strerror(error)),
+           .expected = "a command after --"}),
+      error_(error) {}
+
+Child::Child(const std::vector<std::string>& command, const ChildSettings& settings) {
     std::vector<char*> words;
     for (const std::string& word : command) words.push_back(const_cast<char*>(word.c_str()));
     words.push_back(nullptr);
@@ -24,7 +29,10 @@ Child::Child(const std::vector<std::string>& command, bool output_to_stderr) {
     pid_ = ::fork();
     if (pid_ == 0) {
         ::signal(SIGPIPE, SIG_DFL);
-        if (output_to_stderr) ::dup2(2, 1);
+        if (settings.output_to_stderr) ::dup2(2, 1);
+        for (const auto& [name, value] : settings.environment)
+            ::setenv(name.c_str(), value.c_str(), 1);
+        if (settings.mask) ::sigprocmask(SIG_SETMASK, settings.mask, nullptr);
         ::execvp(words[0], words.data());
         int error = errno;
         [[maybe_unused]] ssize_t wrote = ::write(report[1], &error, sizeof error);
@@ -42,9 +50,7 @@ Child::Child(const std::vector<std::string>& command, bool output_to_stderr) {
     }
     if (got == sizeof error) {
         wait();
-        throw UserError({.found = fmt::format("{} cannot be started: {}", quoted(command[0]),
-                                              std::strerror(error)),
-                         .expected = "a command after --"});
+        throw ChildNotStarted(command[0], error);
     }
 }
 
@@ -54,8 +60,13 @@ std::optional<int> Child::status() {
     if (status_) return status_;
     int raw = 0;
     if (::waitpid(pid_, &raw, WNOHANG) != pid_) return std::nullopt;
-    status_ = WIFEXITED(raw) ? WEXITSTATUS(raw) : 128 + WTERMSIG(raw);
+    note(raw);
     return status_;
+}
+
+void Child::note(int raw) {
+    signal_ = WIFEXITED(raw) ? 0 : WTERMSIG(raw);
+    status_ = WIFEXITED(raw) ? WEXITSTATUS(raw) : 128 + WTERMSIG(raw);
 }
 
 int Child::wait() {
@@ -63,7 +74,8 @@ int Child::wait() {
     while (!status_) {
         pid_t got = ::waitpid(pid_, &raw, 0);
         if (got < 0 && errno == EINTR) continue;
-        status_ = got == pid_ && WIFEXITED(raw) ? WEXITSTATUS(raw) : 128 + WTERMSIG(raw);
+        SATURATE_CHECK(got == pid_, "a child is waited for once");
+        note(raw);
     }
     return *status_;
 }

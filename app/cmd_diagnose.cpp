@@ -89,9 +89,10 @@ Diagnosis diagnose(const std::vector<std::string>& operands, const TraceOptions&
     };
     if (!inputs.traces.empty()) join_traces(inputs.traces);
     for (const fs::path& run : inputs.runs) {
-        if (inputs.traces.empty() && fs::exists(run / "trace.json.gz"))
-            join_traces({run / "trace.json.gz"});
-        join(diagnose_run(read_run(run), run.string()));
+        if (kept && inputs.traces.empty() && fs::exists(run / "trace.json.gz"))
+            join_traces({run / "trace.json.gz"});  // to be drawn
+        join(inputs.traces.empty() && !kept ? diagnose_run_folder(run)
+                                            : diagnose_run(read_run(run), run.string()));
     }
     int cores = inputs.configs.empty() ? 1 : probe_cpu().cores_usable;
     for (const fs::path& config : inputs.configs)

@@ -23,9 +23,8 @@
 #include "report/http.h"
 #include "report/prometheus.h"
 #include "telemetry/record_writer.h"
-#include "telemetry/run_device.h"
 #include "telemetry/sampler.h"
-#include "telemetry/sysfs_device.h"
+#include "watch.h"
 
 namespace saturate {
 
@@ -118,17 +117,8 @@ MonitorSettings settings_of(const Arguments& arguments) {
     return out;
 }
 
-// Where the GPU's numbers come from: a recording, NVML, or what the kernel shows.
-struct Devices {
-    std::unique_ptr<DeviceReader> reader;
-    std::string absent_because;
-    std::string source;
-    std::vector<std::string> notes;
-    double recorded_seconds = 0;
-};
-
-Devices open_devices(const MonitorSettings& settings, NvmlRecorder* recorder,
-                     const std::function<std::int64_t()>& now) {
+Devices devices_of(const MonitorSettings& settings, NvmlRecorder* recorder,
+                   const std::function<std::int64_t()>& now) {
     if (settings.replay_file) {
         NvmlRecording recording = open_nvml_recording(*settings.replay_file, now);
         return {std::move(recording.reader), "", "recording " + *settings.replay_file,
@@ -136,76 +126,15 @@ Devices open_devices(const MonitorSettings& settings, NvmlRecorder* recorder,
     }
     // A job that is watched will wake a sleeping GPU itself.
     bool wake = settings.pid.has_value() || !settings.command.empty();
-    DeviceOpening nvml = open_nvml({.wake = wake, .recorder = recorder});
-    if (nvml.reader) return {std::move(nvml.reader), "", "nvml", {}, 0};
-    if (settings.job_folder) {
-        return {open_run_device(*settings.job_folder),
-                "",
-                "run " + *settings.job_folder,
-                {fmt::format("NVML: {}; the busy share is the job's own count in {}",
-                             nvml.absent_because, *settings.job_folder)},
-                0};
-    }
-    DeviceOpening kernel = open_sysfs();
-    if (kernel.reader) {
-        return {std::move(kernel.reader),
-                "",
-                "kernel",
-                {fmt::format("NVML: {}; taken from the kernel: names, and what its driver shows",
-                             nvml.absent_because)},
-                0};
-    }
-    return {nullptr, nvml.absent_because, "none", {}, 0};
+    return open_devices(wake, recorder, settings.job_folder);
 }
 
-RunInfo run_info(const MonitorSettings& settings, const Devices& devices, std::int64_t start_ns) {
-    char host[256] = {};
-    ::gethostname(host, sizeof host - 1);
-    RunInfo info{.kind = "monitor", .command = settings.command, .host = host, .pid = ::getpid()};
-    info.started_ns = start_ns;
-    info.started_wall_ns = wall_ns() - (now_ns() - start_ns);
-    info.version = saturate_version();
-    Json gpus = Json::array();
-    if (devices.reader) {
-        for (const GpuIdentity& gpu : devices.reader->driver().gpus) {
-            gpus.add(Json::object({{"gpu", gpu.index},
-                                   {"name", gpu.name},
-                                   {"uuid", gpu.uuid},
-                                   {"memory_total_bytes", gpu.memory_total_bytes},
-                                   {"mig", gpu.mig}}));
-        }
-    }
-    info.machine = Json::object({{"gpus", gpus}});
+RunInfo info_of(const MonitorSettings& settings, const Devices& devices, std::int64_t start_ns) {
+    RunInfo info = run_info("monitor", settings.command, devices, start_ns);
     info.extra = Json::object({{"source", devices.source},
                                {"interval_seconds", settings.sampler.interval_seconds},
                                {"watched_pid", settings.pid}});
     return info;
-}
-
-RunSummary run_summary(const Summary& summary, const std::string& ended,
-                       std::optional<int> status) {
-    RunSummary out{.duration_ns = static_cast<std::int64_t>(summary.seconds * 1e9),
-                   .ended = ended,
-                   .exit_status = status};
-    double busy = 0, energy = 0;
-    int known = 0;
-    for (const GpuSummary& gpu : summary.gpus) {
-        if (gpu.utilisation_mean) {
-            busy += *gpu.utilisation_mean;
-            ++known;
-            out.busy_deviation =
-                std::max(out.busy_deviation.value_or(0), *gpu.utilisation_deviation);
-        }
-        if (gpu.memory_peak_bytes) {
-            out.memory_peak_bytes = std::max(out.memory_peak_bytes.value_or(0),
-                                             static_cast<std::uint64_t>(*gpu.memory_peak_bytes));
-        }
-        if (gpu.energy_joules) out.energy_joules = energy += *gpu.energy_joules;
-    }
-    if (known > 0) out.busy_percent = busy / known;
-    out.verdict = verdict_name(summary.level);
-    out.extra = summary_object(summary);
-    return out;
 }
 
 class Monitor {
@@ -247,7 +176,7 @@ class Monitor {
 void Monitor::open() {
     if (settings_.record_file)
         nvml_recorder_ = std::make_unique<NvmlRecorder>(*settings_.record_file);
-    devices_ = open_devices(settings_, nvml_recorder_.get(), [this] { return time(); });
+    devices_ = devices_of(settings_, nvml_recorder_.get(), [this] { return time(); });
     if (settings_.record_file && devices_.source != "nvml") {
         throw MachineError(
             {.found = fmt::format("nothing to record: {}", devices_.absent_because.empty()
@@ -276,12 +205,13 @@ void Monitor::open() {
     std::int64_t start = time();
     if (settings_.run_folder) {
         writer_ = std::make_unique<RecordWriter>(*settings_.run_folder,
-                                                 run_info(settings_, devices_, start));
+                                                 info_of(settings_, devices_, start));
     }
     if (!settings_.command.empty()) {
         bool keep_stdout =
             settings_.output.form == MonitorForm::json || settings_.output.form == MonitorForm::csv;
-        child_ = std::make_unique<Child>(settings_.command, keep_stdout);
+        child_ = std::make_unique<Child>(settings_.command,
+                                         ChildSettings{.output_to_stderr = keep_stdout});
         host.watched_pid = child_->pid();
     }
     if (!settings_.replay_file) host_.emplace(host);

@@ -7,7 +7,8 @@ int main(int argc, char** argv) {
     constexpr Handler kHandlers[] = {
         {"bench", cmd_bench},       {"completion", cmd_completion}, {"data", cmd_data},
         {"diagnose", cmd_diagnose}, {"doctor", cmd_doctor},         {"monitor", cmd_monitor},
-        {"optimize", cmd_optimize}, {"report", cmd_report},         {"tune", cmd_tune},
+        {"optimize", cmd_optimize}, {"report", cmd_report},         {"run", cmd_run},
+        {"tune", cmd_tune},
     };
     return dispatch(argc, argv, Program::saturate, kHandlers);
 }

@@ -234,10 +234,35 @@ std::vector<Verb> make_verbs() {
                     "with it; status 4 when it failed.\n"
                     "Ctrl-C, SIGTERM and SIGHUP end with the summary too, status 130.\n"},
         {.name = "run",
-         .summary = "watch any training command, end with a diagnosis",
-         .usage = "run -- COMMAND...",
-         .options = {},
-         .planned = true},
+         .summary = "watch any training command from inside and outside, end with a diagnosis",
+         .usage = "run [--apply LIST] [--profile auto|off|N] [--seconds N | --steps N] [-o DIR] -- "
+                  "COMMAND...",
+         .options = {{.name = "--apply",
+                      .value = "LIST",
+                      .help = "change settings while it runs: safe, numerics, auto, or names with "
+                              "commas between (docs/run.md)"},
+                     {.name = "--profile",
+                      .value = "WHEN",
+                      .help = "a window of the profiler: auto, off, or its steps (default: auto)"},
+                     {.name = "--seconds",
+                      .value = "N",
+                      .help = "end the command after so long, status 124"},
+                     {.name = "--steps",
+                      .value = "N",
+                      .help = "end it after so many training steps, status 124"},
+                     {.name = "--output",
+                      .value = "DIR",
+                      .help = "a new folder for the run record (default: "
+                              "saturate-runs/<time>-<pid>)",
+                      .short_name = "-o"},
+                     {.name = "--json",
+                      .value = "",
+                      .help = "one JSON object on stdout (docs/json.md); what the command prints "
+                              "goes to stderr"}},
+         .takes_command = true,
+         .details = "The command keeps its terminal, signals and exit status; everything of ours "
+                    "goes to stderr.\n"
+                    "125: run itself failed; 126, 127: the command cannot be started or found.\n"},
         {.name = "diagnose",
          .summary = "why is the device idle, what to do, what it would gain",
          .usage = "diagnose INPUT... [--all] [--top N] [--html FILE] [--fail-on PERCENT] [--apply] "

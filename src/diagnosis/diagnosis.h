@@ -4,6 +4,7 @@
 // app/cmd_diagnose and read by tuning and report.
 #pragma once
 
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <utility>
@@ -54,6 +55,9 @@ struct Diagnosis {
 [[nodiscard]] Diagnosis diagnose_trace(const Trace& trace);
 [[nodiscard]] Diagnosis diagnose_traces(const std::vector<Trace>& traces);
 [[nodiscard]] Diagnosis diagnose_run(const RunRecord& record, const std::string& folder);
+// A record's folder with the trace in it. A trace that shows no device leaves the word to the
+// record.
+[[nodiscard]] Diagnosis diagnose_run_folder(const std::filesystem::path& folder);
 [[nodiscard]] Diagnosis diagnose_config(const Document& document, int cores);
 // One answer of several about the same job: findings are merged, the time is the trace's.
 [[nodiscard]] Diagnosis joined(Diagnosis trace, Diagnosis other);
@@ -63,8 +67,10 @@ struct Diagnosis {
 
 // trace_health.cpp
 [[nodiscard]] std::vector<HealthNote> trace_health(const Timeline& timeline);
-// findings_run.cpp, findings_config.cpp
+// findings_run.cpp, findings_python.cpp, findings_config.cpp
 [[nodiscard]] std::vector<Finding> run_findings(const RunRecord& record);
+// What the shim told explains findings that are there and adds its own.
+void python_findings(const RunRecord& record, std::vector<Finding>& findings);
 [[nodiscard]] std::vector<Finding> config_findings(const Document& document, int cores);
 
 }  // namespace saturate

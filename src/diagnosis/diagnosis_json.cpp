@@ -43,6 +43,8 @@ Json finding_json(const Finding& finding) {
     }
     out.set("examples", examples);
     out.set("sources", Json::array_of(finding.sources));
+    if (!finding.where.empty()) out.set("where", finding.where);
+    if (!finding.patch.empty()) out.set("patch", finding.patch);
     if (!finding.part_of.empty()) out.set("part_of", finding.part_of);
     if (finding.optional) out.set("optional", true);
     if (!finding.surer.empty()) out.set("surer", finding.surer);

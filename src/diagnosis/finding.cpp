@@ -102,6 +102,8 @@ std::vector<Finding> merged(std::vector<Finding> findings) {
         for (SettingChange& setting : finding.settings)
             same->settings.push_back(std::move(setting));
         if (same->fix.empty()) same->fix = finding.fix;
+        if (same->where.empty()) same->where = finding.where;
+        if (same->patch.empty()) same->patch = finding.patch;
     }
     std::ranges::stable_sort(out, [](const Finding& a, const Finding& b) {
         if (a.gain.likely != b.gain.likely) return a.gain.likely > b.gain.likely;

@@ -44,6 +44,8 @@ struct Finding {
     std::string evidence;  // one sentence with numbers
     std::string fix;       // overrides the table's
     std::vector<SettingChange> settings;
+    std::string where;  // the user's own line, "train.py:41 (main)"; empty: not known
+    std::string patch;  // the fix as a unified diff, where it is mechanical; else empty
     Gain gain;
     std::vector<Example> examples;  // three at most
     std::string surer;              // what to record to be surer; may be empty

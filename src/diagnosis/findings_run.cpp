@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Findings from a run record: per-step waits, counters and events, without a trace. F01, F07, F15,
-// F23, F29, F30, F31.
+// F23, F29, F30, F31. What Python told beside them is findings_python.cpp's.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -199,6 +199,7 @@ std::vector<Finding> run_findings(const RunRecord& record) {
     throttled(record, out);
     workers(record, out);
     memory(record, out);
+    python_findings(record, out);
     return out;
 }
 

@@ -68,10 +68,14 @@ std::string finding_text(const Finding& finding, std::size_t number) {
         if (!example.source.empty()) out += fmt::format("  <- {}", example.source);
         out += '\n';
     }
+    if (!finding.where.empty()) out += fmt::format("       at:   {}\n", finding.where);
     out += fmt::format("       fix:  {}\n", finding.fix_text());
     out += fmt::format("       gain: {}, confidence {}\n", gain_text(finding.gain),
                        confidence_text(finding.confidence));
     if (!finding.surer.empty()) out += fmt::format("       surer: {}\n", finding.surer);
+    for (std::string_view line : split(trim(finding.patch), '\n')) {
+        if (!line.empty()) out += fmt::format("         {}\n", line);
+    }
     return out;
 }
 

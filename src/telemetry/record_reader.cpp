@@ -141,6 +141,15 @@ RunInfo read_info(const std::filesystem::path& folder, std::vector<std::string>&
     return {};
 }
 
+Json read_python(const std::filesystem::path& folder, std::vector<std::string>& notes) {
+    std::filesystem::path path = folder / "python.json";
+    if (!std::filesystem::exists(path)) return {};
+    auto json = parse_if_whole(read_file(path, kLargestInfo, "what Python told of a run"), path);
+    if (json) return *json;
+    notes.emplace_back("python.json: cut off");
+    return {};
+}
+
 std::optional<RunSummary> read_summary(const std::filesystem::path& folder,
                                        std::vector<std::string>& notes) {
     std::filesystem::path path = folder / "summary.json";
@@ -198,6 +207,7 @@ RunRecord visit_run(const std::filesystem::path& folder, const RunVisitor& visit
         if (event && visitor.event) visitor.event(*event);
         return event.has_value();
     });
+    run.python = read_python(folder, run.notes);
     run.summary = read_summary(folder, run.notes);
     return run;
 }

@@ -20,6 +20,7 @@ struct RunRecord {
     std::vector<DeviceSample> devices;
     std::vector<HostSample> hosts;
     std::vector<EventRecord> events;
+    Json python;                        // what a Python process told (python.json); null: none did
     std::optional<RunSummary> summary;  // absent: the run did not come to its end
     std::vector<std::string> notes;     // cut lines, time going backwards, missing files
 };

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+// run: any command under watch; its own output and status stay its own, ours follows on stderr.
+#include <fmt/format.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <ctime>
+
+#include "arguments.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/text.h"
+#include "child.h"
+#include "commands.h"
+#include "diagnosis/diagnosis.h"
+#include "exit_code.h"
+#include "report/run_text.h"
+#include "run_job.h"
+
+namespace saturate {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+// What the shim can change (python/_saturate_shim/apply.py); a value follows as name=value.
+constexpr std::string_view kChanges[] = {
+    "num_workers",     "batched_fetch", "pin_memory", "persistent_workers",
+    "prefetch_factor", "set_to_none",   "threads",    "tf32",
+    "cudnn_benchmark", "fused",         "foreach",    "channels_last",
+    "autocast",        "compile"};
+
+std::string checked_apply(const std::string& list) {
+    if (list == "safe" || list == "numerics" || list == "auto") return list;
+    std::vector<std::string> names(std::begin(kChanges), std::end(kChanges));
+    for (std::string_view part : split(list, ',')) {
+        std::string name(trim(part.substr(0, part.find('='))));
+        if (std::ranges::find(names, name) != names.end()) continue;
+        std::vector<std::string> all = {"safe", "numerics", "auto"};
+        all.insert(all.end(), names.begin(), names.end());
+        Problem problem{.found = fmt::format("--apply names {}", saturate::quoted(name)),
+                        .expected = join(all, ", ")};
+        if (auto meant = closest(name, all)) problem.fix = fmt::format("--apply {}", *meant);
+        throw UserError(problem);
+    }
+    return list;
+}
+
+// A folder of its own for every run, beside the others, that git does not see.
+fs::path fresh_folder() {
+    fs::path parent = "saturate-runs";
+    bool is_new = !fs::exists(parent);
+    std::time_t now = wall_ns() / 1'000'000'000;
+    std::tm local{};
+    ::localtime_r(&now, &local);
+    char stamp[32];
+    std::strftime(stamp, sizeof stamp, "%Y%m%d-%H%M%S", &local);
+    fs::path folder = parent / fmt::format("{}-{}", stamp, ::getpid());
+    fs::create_directories(folder);
+    if (is_new) write_file_whole(parent / ".gitignore", "*\n");
+    return folder;
+}
+
+RunJobSettings settings_of(const Arguments& arguments) {
+    RunJobSettings out{.command = arguments.command};
+    if (out.command.empty()) {
+        throw UserError({.found = "run without a command",
+                         .expected = "saturate run [OPTIONS] -- COMMAND...",
+                         .fix = "saturate run -- python train.py"});
+    }
+    if (auto list = arguments.text("--apply")) out.apply = checked_apply(*list);
+    std::string profile = arguments.text("--profile").value_or("auto");
+    if (profile == "off") {
+        out.with_profile = false;
+    } else if (profile != "auto") {
+        auto steps = parse_integer(profile);
+        if (!steps || *steps < 1 || *steps > 100000) {
+            throw UserError({.found = fmt::format("--profile is {}", saturate::quoted(profile)),
+                             .expected = "auto, off, or the steps to record, 1 to 100000"});
+        }
+        out.profile_steps = static_cast<int>(*steps);
+    }
+    out.seconds = arguments.number("--seconds", 0.1, 366.0 * 24 * 3600).value_or(0);
+    out.steps = arguments.whole("--steps", 1, 1L << 40).value_or(0);
+    out.output_to_stderr = arguments.has("--json");
+    auto folder = arguments.text("--output");
+    try {
+        out.folder = folder ? fs::path(*folder) : fresh_folder();
+    } catch (const fs::filesystem_error& error) {
+        throw UserError(
+            {.where = {"saturate-runs"},
+             .found = fmt::format("no folder can be made here: {}", error.code().message()),
+             .expected = "a folder for the run record",
+             .fix = "saturate run -o DIR"});
+    }
+    return out;
+}
+
+int status_of(const RunJobResult& result) {
+    constexpr int kTimedOut = 124;
+    return result.is_limited ? kTimedOut : result.status;
+}
+
+// A command that a signal ended has the same end for whoever waits for us.
+void die_alike(int number) {
+    rlimit no_core{0, 0};
+    ::setrlimit(RLIMIT_CORE, &no_core);
+    ::signal(number, SIG_DFL);
+    ::raise(number);
+}
+
+// A command that did not start leaves no record, so that the next try may have the same folder.
+RunJobResult run_or_leave_nothing(const RunJobSettings& settings) {
+    try {
+        return run_job(settings);
+    } catch (const ChildNotStarted&) {
+        std::error_code ignored;
+        fs::remove_all(settings.folder, ignored);
+        throw;
+    }
+}
+
+int run(const Arguments& arguments) {
+    RunJobSettings settings = settings_of(arguments);
+    RunJobResult result = run_or_leave_nothing(settings);
+    ::signal(SIGPIPE, SIG_IGN);
+    Diagnosis diagnosis = diagnose_run_folder(settings.folder);
+    RunAnswer view{.result = result.run,
+                 .summary = result.summary,
+                 .diagnosis = diagnosis,
+                 .changes = result.changes,
+                 .notes = result.notes};
+    for (const fs::path& record : result.records) {
+        view.records.push_back(record.string());
+        if (result.records.size() > 1) view.ranks.push_back(read_run(record));
+    }
+    if (arguments.has("--json"))
+        fmt::print("{}\n", run_json(view).pretty());
+    else
+        fmt::print(stderr, "{}", run_text(view));
+    std::fflush(stdout);
+    std::fflush(stderr);
+    if (result.signal != 0 && !result.is_limited) die_alike(result.signal);
+    return status_of(result);
+}
+
+}  // namespace
+
+int cmd_run(const Arguments& arguments) {
+    try {
+        return run(arguments);
+    } catch (const ChildNotStarted& error) {
+        fmt::print(stderr, "{}\n", error.what());
+        return error.error() == ENOENT ? 127 : 126;
+    } catch (const Failure& error) {
+        fmt::print(stderr, "{}\n", error.what());
+        return kRunFailed;
+    }
+}
+
+}  // namespace saturate

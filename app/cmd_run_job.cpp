@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <csignal>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "child.h"
+#include "run_job.h"
+#include "run_shim.h"
+#include "run_trace.h"
+#include "signal_relay.h"
+#include "telemetry/python_job.h"
+#include "telemetry/record_json.h"
+#include "telemetry/record_writer.h"
+#include "telemetry/sampler.h"
+#include "watch.h"
+
+namespace saturate {
+
+namespace {
+
+constexpr std::int64_t kPollNs = 200'000'000;
+constexpr std::int64_t kFactsNs =
+    1'500'000'000;  // for the shim to write them before we end its process
+constexpr std::int64_t kPatienceNs = 10'000'000'000;  // between SIGTERM and SIGKILL
+
+class RunJob {
+  public:
+    explicit RunJob(const RunJobSettings& settings);
+    RunJobResult run();
+
+  private:
+    void start();
+    void loop();
+    void tick(bool is_last);
+    void poll(bool is_last);
+    void limit();
+    Recorder* recorder_for(const PythonProcess& process);
+    void write_head(const PythonProcess& process, const std::filesystem::path& folder);
+    RunJobResult finish();
+
+    RunJobSettings settings_;
+    SignalRelay relay_;
+    std::int64_t start_ns_ = now_ns();
+    Devices devices_;
+    ShimFolder shim_;
+    TraceWindow trace_;
+    RunInfo info_;
+    RecordWriter writer_;
+    std::optional<Child> child_;
+    std::optional<HostSampler> host_;
+    std::optional<Sampler> sampler_;
+    Summarizer summarizer_{Thresholds{}};
+    PythonJob job_;
+
+    struct Rank {
+        std::filesystem::path folder;
+        std::unique_ptr<RecordWriter> writer;
+        const PythonProcess* process;
+    };
+    const PythonProcess* first_ = nullptr;  // whose steps go into `folder` itself
+    std::vector<Rank> others_;
+    std::vector<std::string> notes_;
+    std::int64_t limited_ns_ = 0, terminated_ns_ = 0;  // when we began to end the command
+    bool is_killed_ = false;
+};
+
+RunJob::RunJob(const RunJobSettings& settings)
+    : settings_(settings),
+      devices_(open_devices(true, nullptr)),
+      trace_(shim_.path(), settings.with_profile, settings.profile_steps),
+      info_(run_info("run", settings.command, devices_, start_ns_)),
+      writer_(settings.folder, info_),
+      job_(shim_.path(), [this](const PythonProcess& process) { return recorder_for(process); }) {}
+
+void RunJob::start() {
+    child_.emplace(settings_.command, ChildSettings{.output_to_stderr = settings_.output_to_stderr,
+                                                    .environment = shim_.environment(
+                                                        settings_.apply, trace_.is_served()),
+                                                    .mask = &relay_.mask_before()});
+    relay_.set_child(child_->pid());
+    host_.emplace(HostSettings{.watched_pid = child_->pid()});
+    sampler_.emplace(SamplerSettings{.interval_seconds = settings_.interval_seconds},
+                     devices_.reader.get(), &*host_, devices_.absent_because, writer_);
+}
+
+// The first rank's steps go beside the samples; every other rank has a record of its own below.
+Recorder* RunJob::recorder_for(const PythonProcess& process) {
+    bool has_rank = process.ring.rank() >= 0 && process.world_size > 1;
+    if (!first_ && (!has_rank || process.rank == 0)) {
+        first_ = &process;
+        return &writer_;
+    }
+    std::string name = fmt::format("{}{}", has_rank ? "rank" : "process", process.rank);
+    std::filesystem::path folder = settings_.folder / name;
+    if (std::filesystem::exists(folder)) folder += fmt::format("-{}", process.pid);  // started anew
+    RunInfo info = info_;
+    info.pid = process.pid;
+    info.rank = process.rank;
+    info.world_size = process.world_size;
+    others_.push_back({folder, std::make_unique<RecordWriter>(folder, info), &process});
+    return others_.back().writer.get();
+}
+
+void RunJob::tick(bool is_last) {
+    std::int64_t at = now_ns();
+    const Snapshot& snapshot = sampler_->tick(at, wall_ns(), is_last);
+    summarizer_.add(snapshot, sampler_->readings());
+}
+
+void RunJob::poll(bool is_last) {
+    job_.poll(is_last);
+    trace_.poll(job_.first(), writer_);
+}
+
+// As timeout does it, but what the shim knows is asked for first.
+void RunJob::limit() {
+    std::int64_t now = now_ns();
+    bool is_due = (settings_.seconds > 0 &&
+                   static_cast<double>(now - start_ns_) / 1e9 >= settings_.seconds) ||
+                  (settings_.steps > 0 && job_.steps() >= settings_.steps);
+    if (limited_ns_ == 0 && is_due) {
+        limited_ns_ = now;
+        job_.ask_facts();
+    }
+    if (limited_ns_ == 0) return;
+    PythonProcess* first = job_.first();
+    bool is_told = !first || now - limited_ns_ > kFactsNs || first->facts_stamp != 0;
+    if (terminated_ns_ == 0 && now - limited_ns_ > 2 * kPollNs && is_told) {
+        terminated_ns_ = now;
+        child_->signal(SIGTERM);
+        child_->signal(SIGCONT);
+    }
+    if (terminated_ns_ != 0 && !is_killed_ && now - terminated_ns_ > kPatienceNs) {
+        is_killed_ = true;
+        child_->signal(SIGKILL);
+    }
+}
+
+void RunJob::loop() {
+    Deadlines deadlines(now_ns(), settings_.interval_seconds);
+    tick(false);
+    std::int64_t next_tick = deadlines.next(now_ns()), next_poll = now_ns() + kPollNs;
+    while (!child_->status()) {
+        std::int64_t deadline = std::min(next_tick, next_poll);
+        if (settings_.seconds > 0 && limited_ns_ == 0)
+            deadline =
+                std::min(deadline, start_ns_ + static_cast<std::int64_t>(settings_.seconds * 1e9));
+        relay_.wait_until(deadline, trace_.fd());
+        trace_.answer();
+        if (child_->status()) break;
+        std::int64_t now = now_ns();
+        if (now >= next_poll) {
+            poll(false);
+            next_poll = now + kPollNs;
+        }
+        if (now >= next_tick) {
+            tick(false);
+            next_tick = deadlines.next(now_ns());
+            sampler_->note_late(deadlines.lost());
+        }
+        limit();
+    }
+}
+
+// What only the process could tell: its device, its place in the job.
+void RunJob::write_head(const PythonProcess& process, const std::filesystem::path& folder) {
+    RunInfo info = info_;
+    if (&process != first_) info.pid = process.pid;
+    info.rank = process.rank;
+    info.world_size = process.world_size;
+    info.device = process.facts["device"].string().value_or("");
+    if (auto name = process.facts["gpu"]["name"].string()) info.extra.set("gpu", *name);
+    write_file_whole(folder / "run.json", info_json(info).pretty() + "\n");
+    write_file_whole(folder / "python.json", process.python_json().pretty() + "\n");
+}
+
+RunJobResult RunJob::finish() {
+    RunJobResult result{.status = child_->wait(), .signal = child_->ended_by_signal()};
+    tick(true);
+    poll(true);
+    trace_.finish(job_.first(), settings_.folder, writer_, notes_);
+    result.is_limited = terminated_ns_ != 0;
+    bool is_interrupted = relay_.stop_signal() != 0 || result.is_limited;
+    std::string ended = is_interrupted ? "interrupted" : result.status != 0 ? "failed" : "done";
+    result.summary = summarizer_.summary();
+    result.run = run_summary(result.summary, ended, result.status);
+    if (!first_) {  // a job whose first rank never stepped
+        for (const Rank& rank : others_)
+            notes_.push_back(fmt::format("only {} made steps", rank.folder.string()));
+    } else {
+        first_->tally.fill(result.run);
+        write_head(*first_, settings_.folder);
+        result.changes = first_->facts["changes"];
+    }
+    result.records.push_back(settings_.folder);
+    for (Rank& rank : others_) {
+        RunSummary summary{
+            .duration_ns = result.run.duration_ns, .ended = ended, .exit_status = result.status};
+        rank.process->tally.fill(summary);
+        write_head(*rank.process, rank.folder);
+        rank.writer->finish(summary);
+        result.records.push_back(rank.folder);
+    }
+    writer_.finish(result.run);
+    result.notes = notes_;
+    return result;
+}
+
+RunJobResult RunJob::run() {
+    start();
+    loop();
+    return finish();
+}
+
+}  // namespace
+
+RunJobResult run_job(const RunJobSettings& settings) { return RunJob(settings).run(); }
+
+}  // namespace saturate

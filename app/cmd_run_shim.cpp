@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <span>
+
+#include "base/embedded.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "run_shim.h"
+
+namespace saturate {
+
+std::span<const EmbeddedFile> embedded_python();
+
+namespace {
+
+// A socket lives in the folder, and its name may have 107 bytes.
+constexpr std::size_t kLongestFolder = 80;
+
+}  // namespace
+
+ShimFolder::ShimFolder() {
+    std::error_code error;
+    std::filesystem::path parent = std::filesystem::temp_directory_path(error);
+    if (error || parent.string().size() > kLongestFolder) parent = "/tmp";
+    std::string pattern = (parent / "saturate-run-XXXXXX").string();
+    if (!::mkdtemp(pattern.data())) {
+        throw MachineError(
+            {.where = {parent.string()},
+             .found = fmt::format("no folder can be made here: {}", std::strerror(errno)),
+             .expected = "a folder for temporary files",
+             .fix = "set TMPDIR"});
+    }
+    path_ = pattern;
+    for (const EmbeddedFile& file : embedded_python()) {
+        std::filesystem::path path = path_ / "python" / file.name;
+        std::filesystem::create_directories(path.parent_path());
+        write_file_whole(path, file.text);
+    }
+}
+
+ShimFolder::~ShimFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+}
+
+std::vector<std::pair<std::string, std::string>> ShimFolder::environment(const std::string& apply,
+                                                                         bool with_traces) const {
+    std::string path = (path_ / "python").string();
+    if (const char* old = std::getenv("PYTHONPATH"); old && *old) path += fmt::format(":{}", old);
+    std::vector<std::pair<std::string, std::string>> out = {{"PYTHONPATH", path},
+                                                            {"SATURATE_RUN_DIR", path_.string()}};
+    if (!apply.empty()) out.emplace_back("SATURATE_APPLY", apply);
+    if (with_traces) {
+        out.emplace_back("KINETO_USE_DAEMON", "1");
+        out.emplace_back("KINETO_IPC_SOCKET_DIR", path_.string());
+        // Its own chatter would stand between the script's lines.
+        if (!std::getenv("KINETO_LOG_LEVEL")) out.emplace_back("KINETO_LOG_LEVEL", "5");
+    }
+    return out;
+}
+
+}  // namespace saturate

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/compress.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/text.h"
+#include "run_trace.h"
+
+namespace saturate {
+
+namespace {
+
+constexpr std::int64_t kSteadySteps = 30;
+constexpr std::int64_t kSecond = 1'000'000'000;
+constexpr std::uint64_t kLargestTrace = 1u << 30;
+
+// The profiler writes in place: whole is what ends with a brace and no longer grows.
+bool ends_whole(const std::filesystem::path& file) {
+    std::ifstream in(file, std::ios::binary | std::ios::ate);
+    auto size = static_cast<std::int64_t>(in.tellg());
+    if (size < 2) return false;
+    auto length = std::min<std::int64_t>(size, 16);
+    std::string end(static_cast<std::size_t>(length), ' ');
+    in.seekg(size - length);
+    in.read(end.data(), length);
+    return trim(end).ends_with('}');
+}
+
+}  // namespace
+
+TraceWindow::TraceWindow(const std::filesystem::path& folder, bool is_wanted, int steps)
+    : folder_(folder), state_(is_wanted ? State::waiting : State::off), steps_(steps) {
+    if (is_wanted) server_.emplace(folder);
+}
+
+void TraceWindow::answer() {
+    if (server_) server_->answer();
+}
+
+std::filesystem::path TraceWindow::file_of(const PythonProcess& process) const {
+    // Kineto adds the pid to the name it is given; the shim's own window has it too.
+    return folder_ / fmt::format("trace_{}.json", process.pid);
+}
+
+void TraceWindow::ask(PythonProcess& process) {
+    double step_ms = process.tally.step_ms().value_or(10);
+    asked_ns_ = now_ns();
+    state_ = State::asked;
+    if (server_->has_asked(process.pid)) {
+        double length = steps_ > 0 ? steps_ * step_ms : std::clamp(6 * step_ms, 500.0, 5000.0);
+        server_->request(
+            process.pid,
+            KinetoServer::window(folder_ / "trace.json", static_cast<int>(std::max(length, 20.0))));
+    } else {  // an older torch: from inside, at the price of a pause
+        double count = steps_ > 0 ? steps_ : 500.0 / std::max(step_ms, 0.1);
+        process.tally.set_disturbed(true);
+        process.ring.ask_profile(
+            static_cast<int>(std::clamp(count, 4.0, steps_ > 0 ? 250.0 : 20.0)));
+    }
+}
+
+bool TraceWindow::is_whole(PythonProcess& process, Recorder& recorder) {
+    std::filesystem::path file = file_of(process);
+    std::error_code error;
+    std::uintmax_t size = std::filesystem::file_size(file, error);
+    if (error || size == 0) return false;
+    if (size != std::exchange(size_, size) || !ends_whole(file)) return false;
+    process.tally.set_disturbed(false);
+    recorder.event({.kind = EventKind::note,
+                    .time_ns = asked_ns_,
+                    .duration_ns = now_ns() - asked_ns_,
+                    .step = process.tally.steps(),
+                    .text = "window of the profiler",
+                    .values = Json::object({{"bytes", size}})});
+    state_ = State::written;
+    return true;
+}
+
+void TraceWindow::poll(PythonProcess* process, Recorder& recorder) {
+    if (!process) return;
+    if (state_ == State::asked) {
+        if (server_->is_delivered(process->pid)) process->tally.set_disturbed(true);
+        (void)is_whole(*process, recorder);
+    }
+    if (state_ != State::waiting) return;
+    std::int64_t running = process->last_step_ns - process->first_step_ns;
+    std::int64_t steps = process->tally.steps();
+    bool is_steady =
+        steps >= kSteadySteps ? running > kSecond : steps >= 8 && running > 10 * kSecond;
+    // A process tells by itself that it can be asked, every few seconds.
+    bool can_answer = server_->has_asked(process->pid) || running > 15 * kSecond;
+    if (is_steady && can_answer) ask(*process);
+}
+
+void TraceWindow::finish(PythonProcess* process, const std::filesystem::path& record,
+                         Recorder& recorder, std::vector<std::string>& notes) {
+    if (!process || (state_ != State::asked && state_ != State::written)) return;
+    if (state_ == State::asked) {
+        std::error_code error;
+        size_ = std::filesystem::file_size(file_of(*process), error);  // nobody writes any more
+        if (error || !is_whole(*process, recorder)) {
+            notes.emplace_back("the command ended before the window of the profiler was written");
+            return;
+        }
+    }
+    // Packed only now: while the job runs the cores are its own.
+    write_file_whole(record / "trace.json.gz",
+                     gzip(read_file(file_of(*process), kLargestTrace, "a trace")));
+}
+
+}  // namespace saturate

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "base/clock.h"
+#include "cuda/nvml.h"
+#include "dispatch.h"
+#include "telemetry/run_device.h"
+#include "telemetry/sysfs_device.h"
+#include "watch.h"
+
+namespace saturate {
+
+Devices open_devices(bool wake, NvmlRecorder* recorder,
+                     const std::optional<std::string>& job_folder) {
+    DeviceOpening nvml = open_nvml({.wake = wake, .recorder = recorder});
+    if (nvml.reader) return {std::move(nvml.reader), "", "nvml", {}, 0};
+    if (job_folder) {
+        return {open_run_device(*job_folder),
+                "",
+                "run " + *job_folder,
+                {fmt::format("NVML: {}; the busy share is the job's own count in {}",
+                             nvml.absent_because, *job_folder)},
+                0};
+    }
+    DeviceOpening kernel = open_sysfs();
+    if (kernel.reader) {
+        return {std::move(kernel.reader),
+                "",
+                "kernel",
+                {fmt::format("NVML: {}; taken from the kernel: names, and what its driver shows",
+                             nvml.absent_because)},
+                0};
+    }
+    return {nullptr, nvml.absent_because, "none", {}, 0};
+}
+
+RunInfo run_info(const std::string& kind, const std::vector<std::string>& command,
+                 const Devices& devices, std::int64_t start_ns) {
+    char host[256] = {};
+    ::gethostname(host, sizeof host - 1);
+    RunInfo info{.kind = kind, .command = command, .host = host, .pid = ::getpid()};
+    info.started_ns = start_ns;
+    info.started_wall_ns = wall_ns() - (now_ns() - start_ns);
+    info.version = saturate_version();
+    Json gpus = Json::array();
+    if (devices.reader) {
+        for (const GpuIdentity& gpu : devices.reader->driver().gpus) {
+            gpus.add(Json::object({{"gpu", gpu.index},
+                                   {"name", gpu.name},
+                                   {"uuid", gpu.uuid},
+                                   {"memory_total_bytes", gpu.memory_total_bytes},
+                                   {"mig", gpu.mig}}));
+        }
+    }
+    info.machine = Json::object({{"gpus", gpus}});
+    return info;
+}
+
+RunSummary run_summary(const Summary& summary, const std::string& ended,
+                       std::optional<int> status) {
+    RunSummary out{.duration_ns = static_cast<std::int64_t>(summary.seconds * 1e9),
+                   .ended = ended,
+                   .exit_status = status};
+    double busy = 0, energy = 0;
+    int known = 0;
+    for (const GpuSummary& gpu : summary.gpus) {
+        if (gpu.utilisation_mean) {
+            busy += *gpu.utilisation_mean;
+            ++known;
+            out.busy_deviation =
+                std::max(out.busy_deviation.value_or(0), *gpu.utilisation_deviation);
+        }
+        if (gpu.memory_peak_bytes) {
+            out.memory_peak_bytes = std::max(out.memory_peak_bytes.value_or(0),
+                                             static_cast<std::uint64_t>(*gpu.memory_peak_bytes));
+        }
+        if (gpu.energy_joules) out.energy_joules = energy += *gpu.energy_joules;
+    }
+    if (known > 0) out.busy_percent = busy / known;
+    out.verdict = verdict_name(summary.level);
+    out.extra = summary_object(summary);
+    return out;
+}
+
+}  // namespace saturate

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// One window of the profiler in a running job: asks for it once steps are steady, and puts what
+// comes into the record.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "telemetry/kineto_server.h"
+#include "telemetry/python_job.h"
+
+namespace saturate {
+
+class TraceWindow {
+  public:
+    TraceWindow(const std::filesystem::path& folder, bool is_wanted, int steps);
+
+    [[nodiscard]] bool is_served() const { return server_.has_value(); }
+    [[nodiscard]] int fd() const { return server_ ? server_->fd() : -1; }
+    void answer();
+    // `process` is the one to look into; null: none trains yet.
+    void poll(PythonProcess* process, Recorder& recorder);
+    // The job is over: a whole trace goes to `record`/trace.json.gz; says what is missing.
+    void finish(PythonProcess* process, const std::filesystem::path& record, Recorder& recorder,
+                std::vector<std::string>& notes);
+
+  private:
+    enum class State { off, waiting, asked, written };
+    [[nodiscard]] std::filesystem::path file_of(const PythonProcess& process) const;
+    void ask(PythonProcess& process);
+    bool is_whole(PythonProcess& process, Recorder& recorder);
+
+    std::filesystem::path folder_;
+    std::optional<KinetoServer> server_;
+    State state_;
+    int steps_;
+    std::int64_t asked_ns_ = 0;
+    std::uintmax_t size_ = 0;  // of the trace when we looked last: it grows while it is written
+};
+
+}  // namespace saturate

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+# What `saturate run` puts into a Python process: waits until torch is imported by somebody else, then hooks what tells
+# about training steps (hooks.py), writes them into a mapped ring (steps.py) and facts into a JSON file (facts.py).
+# An error inside takes all hooks out again and is said once; the script goes on as if we had never been there.
+import os
+import sys
+
+RUN_DIR = os.environ.get("SATURATE_RUN_DIR", "")
+
+_undo = []  # functions that put back what a hook replaced, newest last
+_said = set()
+is_off = False
+
+
+def say(text):
+    if text in _said:
+        return
+    _said.add(text)
+    try:
+        sys.stderr.write("saturate: %s\n" % text)
+    except Exception:
+        pass
+
+
+def replace(owner, name, make):
+    """owner.name becomes make(old); undone by disable()."""
+    own = name in vars(owner)
+    old = getattr(owner, name)
+    new = make(old)
+    for part in ("__name__", "__qualname__", "__doc__", "__module__", "__wrapped__"):
+        try:
+            setattr(new, part, old if part == "__wrapped__" else getattr(old, part))
+        except Exception:
+            pass
+    setattr(owner, name, new)
+    _undo.append(lambda: setattr(owner, name, old) if own else delattr(owner, name))
+
+
+def on_disable(function):
+    _undo.append(function)
+
+
+def disable(where, error):
+    """Takes every hook out. Called from an except clause of a hook."""
+    global is_off
+    if is_off:
+        return
+    is_off = True
+    while _undo:
+        try:
+            _undo.pop()()
+        except Exception:
+            pass
+    say("not watching from inside any more (%s: %s: %s)" % (where, type(error).__name__, error))
+
+
+class _Finder:
+    """Calls a function after a module was imported. Stays in place: libraries ask find_spec("torch") without importing."""
+
+    def __init__(self, after):
+        self.after = after
+        self.busy = set()
+
+    def find_spec(self, name, path=None, target=None):
+        if name not in self.after or name in self.busy or is_off:
+            return None
+        from importlib.util import find_spec
+
+        self.busy.add(name)
+        try:
+            spec = find_spec(name)
+        finally:
+            self.busy.discard(name)
+        if spec is None or spec.loader is None or not hasattr(spec.loader, "exec_module"):
+            return spec
+        loader, function = spec.loader, self.after[name]
+        plain = loader.exec_module
+
+        def exec_module(module):
+            try:
+                del loader.exec_module  # the loader that torch.__loader__ shows is as it was
+            except AttributeError:
+                pass
+            plain(module)
+            if self.after.pop(name, None) is not None:
+                try:
+                    function(module)
+                except Exception as error:
+                    disable("hooking " + name, error)
+
+        loader.exec_module = exec_module
+        return spec
+
+
+def arm():
+    from . import hooks
+
+    after = hooks.after_import()
+    for name in list(after):
+        if name in sys.modules:
+            after.pop(name)(sys.modules[name])
+    if after:
+        sys.meta_path.insert(0, _Finder(after))

@@ -1,0 +1,437 @@
+# SPDX-License-Identifier: Apache-2.0
+# --apply for loaders. A loader without workers is measured over its first batches; where workers pay they are started
+# in the middle of the epoch, go on with the same indices in the same order, and are taken back if batches come no
+# faster. Data sets that are tensors in memory get their batches cut out at once instead.
+from collections import deque
+from copy import copy
+from itertools import chain
+from math import ceil
+from time import perf_counter_ns as clock
+from time import process_time_ns, thread_time_ns
+import functools
+import os
+
+from . import disable, replace
+from .apply import applied, cores, refused, taken_back
+from .facts import facts
+from .hooks import Delay
+from .memory import tensors_of
+
+NAMES = ("batched_fetch", "num_workers", "pin_memory", "persistent_workers", "prefetch_factor")
+SKIP, MEASURE = 2, 8  # batches: of the measurement, the first ones left out
+FILL, JUDGE = 4, 16  # batches until workers are in step, and to judge them by
+LEAST_FETCH_NS = 1_000_000
+LEAST_GAIN = 1.05
+
+
+def _median(values):
+    return sorted(values)[len(values) // 2]
+
+
+def _mean(values):
+    return sum(values) / len(values)
+
+
+def _ms(ns):
+    return "%.1f ms" % (ns / 1e6)
+
+
+class _Rest:
+    """What a sampler has left, as a sampler; remembers what it gave until the batch is there."""
+
+    def __init__(self, indices, length):
+        self.indices = indices
+        self.length = length
+        self.pending = deque()
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        index = next(self.indices)
+        self.pending.append(index)
+        return index
+
+    def __len__(self):
+        return self.length
+
+
+class Pilot:
+    """One loader's measurement and decision; lives as long as the loader."""
+
+    def __init__(self, torch, loader, wanted):
+        self.torch = torch
+        self.wanted = wanted
+        self.entry = facts.loaders[loader.__dict__["_saturate_id"]]
+        self.workers = None  # None: not decided; 0: stays without
+        self.walls, self.cpus, self.delays, self.computes, self.compute_cpus = [], [], [], [], []
+        self.bytes = 0
+        self.before_ns = self.predicted = 0
+        self.draws = False
+        self.is_persistent = False
+        self.snapshot = None
+        self.began = self.start_ns = 0  # of the epoch before, and what its start took
+
+    # ---- the decision
+
+    def measured(self):
+        return len(self.walls) >= SKIP + MEASURE and len(self.computes) >= SKIP + MEASURE - 1
+
+    def decide(self, batches_left):
+        fetch, fetch_cpu = _median(self.walls[SKIP:]), _median(self.cpus[SKIP:]) + _median(self.delays[SKIP:])
+        compute, compute_cpu = _median(self.computes[SKIP:]), _median(self.compute_cpus[SKIP:])
+        step = fetch + compute
+        self.before_ns = _mean(self.walls[SKIP:]) + _mean(self.computes[SKIP:])
+        asked = self.wanted.number("num_workers")
+        said = "a batch takes %s, a step %s" % (_ms(fetch), _ms(compute))
+        if fetch < LEAST_FETCH_NS:
+            return self.refuse("%s: handing it over from a worker would cost as much" % said)
+        if not asked and fetch < 0.05 * step:
+            return self.refuse("%s: only %.0f %% is waiting" % (said, 100 * fetch / step))
+        most = 4 * cores() if fetch_cpu < 0.5 * fetch else cores()  # waiting for a disk needs no core
+        workers = asked or max(1, min(most, ceil(1.2 * fetch / max(compute, 1))))
+        room = self.room()
+        while room is not None and workers > 1 and workers * 2 * self.bytes > room:
+            workers -= 1
+        if room is not None and workers * 2 * self.bytes > room:
+            return self.refuse("/dev/shm has no room for its batches")
+        after = max(compute, fetch / workers, (fetch_cpu + compute_cpu) / cores()) + 300_000
+        self.predicted = step / after
+        if not asked and self.predicted < LEAST_GAIN:
+            return self.refuse("%s: %d worker%s on %d cores would gain %.2fx" % (
+                said, workers, "" if workers == 1 else "s", cores(), self.predicted))
+        if not asked and batches_left is not None and batches_left * (step - after) < 500_000_000:
+            return None  # too little is left of this epoch; the next one decides
+        self.workers = workers
+        self.said = said
+        return workers
+
+    def refuse(self, text):
+        self.workers = 0
+        refused("num_workers", text, self.entry)
+        return 0
+
+    def room(self):
+        try:
+            shm = os.statvfs("/dev/shm")
+            return shm.f_bavail * shm.f_frsize // 2
+        except OSError:
+            return None
+
+    def note(self, data):
+        """What a batch tells: its size, and whether a worker could make it."""
+        tensors = []
+        stack = [data]
+        while stack:
+            item = stack.pop()
+            if isinstance(item, self.torch.Tensor):
+                tensors.append(item)
+            elif isinstance(item, dict):
+                stack.extend(item.values())
+            elif isinstance(item, (list, tuple)):
+                stack.extend(item)
+        self.bytes = max(self.bytes, sum(t.numel() * t.element_size() for t in tensors))
+        return not any(t.is_cuda for t in tensors)
+
+    def tell(self):
+        text = "%s; %d worker%s, predicted %.2fx" % (self.said, self.workers, "" if self.workers == 1 else "s", self.predicted)
+        if self.draws:
+            text += "; the data set draws random numbers, which are other ones in workers"
+        applied("num_workers", text, self.entry, self.workers)
+
+
+class Flight:
+    """One iteration of a loader without workers: in process first, then perhaps with workers."""
+
+    def __init__(self, pilot, loader, iterator, module):
+        self.pilot, self.loader, self.iterator, self.module = pilot, loader, iterator, module
+        self.inner = self.rest = None
+        self.returned = self.returned_cpu = self.asked = 0
+        self.count = 0
+        self.after = []
+        self.delay = Delay()
+        self.plain = iterator._next_data
+        iterator._next_data = self.next_data
+
+    def next_data(self):
+        if self.inner is not None:
+            return self.from_workers()
+        pilot = self.pilot
+        if pilot.workers is not None:
+            return self.plain()
+        return self.measure(pilot)
+
+    def measure(self, pilot):
+        now, now_cpu = clock(), process_time_ns()
+        if self.returned:
+            pilot.computes.append(now - self.returned)
+            pilot.compute_cpus.append(now_cpu - self.returned_cpu)
+        cpu, delay = thread_time_ns(), self.delay()
+        before = self.states() if self.count == 1 else None
+        data = self.plain()
+        done = clock()
+        pilot.walls.append(done - now)
+        pilot.cpus.append(thread_time_ns() - cpu)
+        pilot.delays.append(self.delay() - delay)
+        self.count += 1
+        try:
+            if before is not None:
+                pilot.draws = before != self.states()
+            if not pilot.note(data):
+                pilot.refuse("its samples are on the GPU already")
+            elif pilot.measured() and len(pilot.walls) % MEASURE == SKIP:
+                self.decide()
+        except Exception as error:
+            disable("--apply num_workers", error)
+        self.returned, self.returned_cpu = clock(), process_time_ns()
+        return data
+
+    def states(self):
+        """Of the random generators that a data set may draw from."""
+        import random
+        import sys
+
+        states = [self.pilot.torch.get_rng_state().numpy().tobytes(), random.getstate()]
+        numpy = sys.modules.get("numpy")
+        if numpy is not None:
+            states.append(str(numpy.random.get_state()[2:3]) + str(numpy.random.get_state()[1][:4]))
+        return states
+
+    def left(self):
+        try:
+            return len(self.iterator) - self.count
+        except Exception:
+            return None
+
+    def decide(self):
+        pilot = self.pilot
+        if not pilot.decide(self.left()):
+            return
+        torch = pilot.torch
+        state = torch.get_rng_state()  # a second iterator draws a seed: the script must not see it
+        try:
+            loader = copy(self.loader)
+            self.rest = _Rest(self.iterator._sampler_iter, len(self.loader))
+            loader.__dict__.pop("_iterator", None)
+            loader.__dict__["_iterator"] = None
+            loader.__dict__["batch_sampler" if loader._auto_collation else "sampler"] = self.rest
+            configure(loader, pilot.workers)
+            loader.__dict__["persistent_workers"] = False  # of this epoch only
+            self.inner = self.module._MultiProcessingDataLoaderIter(loader)
+            pilot.tell()
+        except Exception as error:
+            self.take_back("workers cannot be started: %s" % str(error).split("\n")[0])
+        finally:
+            torch.set_rng_state(state)
+
+    def take_back(self, text):
+        taken_back("num_workers", text, self.pilot.entry)
+        self.pilot.workers = 0
+        inner, self.inner = self.inner, None
+        if self.rest is not None:  # what was handed out comes first
+            self.iterator._sampler_iter = chain(list(self.rest.pending), self.rest.indices)
+        if inner is not None:
+            try:
+                inner._shutdown_workers()
+            except Exception:
+                pass
+
+    def from_workers(self):
+        pilot = self.pilot
+        asked = clock()
+        if self.asked and pilot.before_ns:
+            self.after.append(asked - self.asked)
+            if len(self.after) == FILL + JUDGE and self.is_slower():
+                return self.plain()
+        self.asked = asked
+        try:
+            data = self.inner._next_data()
+        except StopIteration:
+            raise
+        except Exception as error:
+            self.take_back("a worker failed: %s" % str(error).strip().split("\n")[-1])
+            return self.plain()  # in the process: an error of the data set is raised again, as without us
+        self.rest.pending.popleft()
+        return data
+
+    def is_slower(self):
+        pilot = self.pilot
+        now = _mean(self.after[FILL:])  # several workers bring their batches in bursts: the median would lie
+        text = "measured %.2fx: a step with its batch from %s to %s" % (pilot.before_ns / now, _ms(pilot.before_ns), _ms(now))
+        pilot.before_ns, before = 0, pilot.before_ns
+        if now > 1.05 * before and not pilot.wanted.number("num_workers"):
+            self.take_back(text)
+            return True
+        for change in facts.changes:
+            if change["name"] == "num_workers" and change["loader"] == pilot.entry["id"] and change["state"] == "applied":
+                change["text"] += "; " + text
+        return False
+
+
+def configure(loader, workers):
+    values = loader.__dict__
+    values["num_workers"] = workers
+    if values.get("prefetch_factor") is None:
+        values["prefetch_factor"] = 2
+    loader.multiprocessing_context = "fork"  # a script without __main__ guard must not be imported again
+
+
+def _attributes(dataset):
+    """To see whether the script changes its data set between epochs: workers that stay would not."""
+    try:
+        return {name: (id(value), value if isinstance(value, (int, float, str, bool)) else None)
+                for name, value in vars(dataset).items()}
+    except TypeError:
+        return None
+
+
+def _persist(pilot, loader):
+    """Before an epoch of a loader with workers: they stay, unless the data set changed."""
+    now = _attributes(loader.dataset)
+    if pilot.is_persistent:
+        if now != pilot.snapshot:
+            pilot.is_persistent = False
+            loader.__dict__["persistent_workers"] = False
+            loader.__dict__["_iterator"] = None
+            taken_back("persistent_workers", "the script changes its data set between epochs", pilot.entry)
+        elif loader._iterator is not None:
+            # An iterator made anew would draw its seed here: the script's later draws stay what they were.
+            torch = pilot.torch
+            torch.empty((), dtype=torch.int64).random_(generator=loader.generator).item()
+    elif pilot.snapshot is None and not loader.persistent_workers and not hasattr(loader.dataset, "set_epoch"):
+        # Starting them anew must have been felt, where only what is needed is wanted.
+        felt = pilot.start_ns > 0.03 * max(1, clock() - pilot.began)
+        if pilot.wanted.only_needed and not pilot.workers and not felt:
+            return
+        pilot.snapshot = now
+        pilot.is_persistent = True
+        loader.__dict__["persistent_workers"] = True
+        applied("persistent_workers", "workers stay over epochs", pilot.entry, True)
+
+
+def _batched(torch, module, loader, iterator, pilot):
+    """In place of one row after another: index_select, checked against the plain way on the first batch."""
+    if pilot.wanted.only_needed and pilot.workers == 0 and not pilot.entry.get("batched"):
+        return  # was not needed in the epoch before
+    found = tensors_of(torch, loader.dataset)
+    plain_collate = module._utils.collate.default_collate
+    if found is None or loader.collate_fn is not plain_collate or not loader._auto_collation or loader.num_workers:
+        return
+    tensors, maps = found
+    fetcher = iterator._dataset_fetcher
+    plain = fetcher.fetch
+    checked = pilot.entry.get("batched", 0)
+    returned = 0
+
+    def batched(indices):
+        for one in maps:
+            indices = [one[i] for i in indices]
+        rows = torch.as_tensor(indices)
+        return [tensor[rows] for tensor in tensors]
+
+    def measure(indices):
+        """The plain way, until it is known whether it holds the training up."""
+        nonlocal returned
+        asked = clock()
+        if returned:
+            pilot.computes.append(asked - returned)
+        data = plain(indices)
+        returned = clock()
+        pilot.walls.append(returned - asked)
+        if pilot.measured():
+            wall, compute = _median(pilot.walls[SKIP:]), _median(pilot.computes[SKIP:])
+            pilot.workers = 0
+            if wall < 0.05 * (wall + compute):
+                del fetcher.fetch
+                refused("batched_fetch", "a batch takes %s of %s: it is not needed" % (_ms(wall), _ms(wall + compute)), pilot.entry)
+        return data
+
+    def fetch(indices):
+        nonlocal checked
+        if pilot.wanted.only_needed and pilot.workers is None:
+            return measure(indices)
+        try:
+            result = batched(indices)
+            if not checked:
+                reference = plain(indices)
+                same = len(reference) == len(result) and all(
+                    a.dtype == b.dtype and a.stride() == b.stride() and torch.equal(a, b) for a, b in zip(reference, result)
+                )
+                if not same:
+                    raise ValueError("batches differ")
+                checked = pilot.entry["batched"] = 1
+                applied("batched_fetch", "the data set is tensors in memory: a batch is one indexing", pilot.entry)
+            return result
+        except Exception as error:
+            taken_back("batched_fetch", str(error), pilot.entry)
+            del fetcher.fetch
+            return plain(indices)
+
+    fetcher.fetch = fetch
+
+
+def install(torch, wanted):
+    from importlib import import_module
+
+    module = import_module("torch.utils.data.dataloader")
+    make_pilot = functools.partial(Pilot, torch, wanted=wanted)
+
+    def prepare(loader):
+        pilot = loader.__dict__.get("_saturate_pilot")
+        if pilot is None:
+            if "_saturate_id" not in loader.__dict__:
+                return None
+            pilot = loader.__dict__["_saturate_pilot"] = make_pilot(loader)
+        if "pin_memory" in wanted and not loader.pin_memory and torch.cuda.is_initialized():
+            loader.__dict__["pin_memory"] = True
+            applied("pin_memory", "DataLoader(pin_memory=True)", pilot.entry, True)
+        if loader.num_workers == 0 and pilot.workers is None and pilot.measured() and "num_workers" in wanted:
+            if pilot.decide(None):
+                pilot.tell()
+        if loader.num_workers == 0 and pilot.workers:
+            configure(loader, pilot.workers)
+        if loader.num_workers > 0:
+            depth = wanted.number("prefetch_factor")
+            if depth and loader.prefetch_factor != depth and loader._iterator is None:
+                loader.__dict__["prefetch_factor"] = depth
+                applied("prefetch_factor", "DataLoader(prefetch_factor=%d)" % depth, pilot.entry, depth)
+            if "persistent_workers" in wanted:
+                _persist(pilot, loader)
+        return pilot
+
+    def make_iter(old):
+        def __iter__(self):
+            pilot = None
+            try:
+                pilot = prepare(self)
+            except Exception as error:
+                disable("--apply", error)
+            began = clock()
+            iterator = old(self)
+            try:
+                if pilot is not None:
+                    pilot.began, pilot.start_ns = began, clock() - began
+                if pilot is not None and type(iterator) is module._SingleProcessDataLoaderIter:
+                    _attend(torch, module, wanted, pilot, self, iterator)
+            except Exception as error:
+                disable("--apply", error)
+            return iterator
+
+        return __iter__
+
+    replace(module.DataLoader, "__iter__", make_iter)
+
+
+def _attend(torch, module, wanted, pilot, loader, iterator):
+    if tensors_of(torch, loader.dataset) is not None:
+        if "batched_fetch" in wanted:
+            _batched(torch, module, loader, iterator, pilot)
+        if wanted.number("num_workers") and pilot.workers is None:
+            pilot.refuse("the data set is tensors in memory: workers would be slower")
+        return
+    is_map = not isinstance(loader.dataset, torch.utils.data.IterableDataset)
+    if "num_workers" in wanted and pilot.workers is None:
+        if is_map:
+            Flight(pilot, loader, iterator, module)
+        else:
+            pilot.refuse("an iterable data set would be read once by every worker")

@@ -1,0 +1,304 @@
+# SPDX-License-Identifier: Apache-2.0
+# What is true of the whole job rather than of one step: loaders, optimizers, precision, places of reads and saves, what
+# was applied. Written as one JSON file per process (docs/run-record.md, python.json) after the first steps, then every
+# ten seconds, when asked for and at the end: a job that is killed keeps what was known.
+import json
+import os
+import sys
+import threading
+import weakref
+from time import perf_counter_ns as clock
+
+from . import RUN_DIR, disable
+from .sites import call_at, is_library, site_of, user_frame
+from .steps import FLUSH_AT, PROFILE_AT, steps
+
+EVERY_NS = 10_000_000_000
+
+
+def _try(function, otherwise=None):
+    try:
+        return function()
+    except Exception:
+        return otherwise
+
+
+class Facts:
+    def __init__(self):
+        self.torch = None
+        self.pid = os.getpid()
+        self.loaders = []  # entries, by number
+        self.by_dataset = {}  # id -> entry; the data set is kept alive by its loader
+        self.batch_size = {}
+        self.optimizers = {}
+        self.optimizer_sites = {}
+        self.zero_grads = [0, 0]  # to zero, to None
+        self.zero_grad_site = None
+        self.reads = {}  # (call, code, instruction) -> [count, ns, site, call]
+        self.autocasts = {}
+        self.scaler_steps = 0
+        self.models = weakref.WeakSet()
+        self.model_ids = set()
+        self.parallel = {}
+        self.saves = {}  # (file, line) -> [count, ns, site]
+        self.changes = []  # what --apply did, refused or took back
+        self.profiler = None
+        self.next_flush = 0
+        self.flushed_ns = 0
+        self.device = None
+        self.is_flushing = False
+        self.known_ranks = None
+
+    def forked(self):
+        self.pid = os.getpid()
+        self.profiler = None
+        self.next_flush = 0
+
+    # ---- told by hooks
+
+    def loader_made(self, loader, frame):
+        dataset = loader.dataset
+        known = self.by_dataset.get(id(dataset))
+        # Lightning and accelerate make the user's loader again: it stays the user's.
+        if known is not None and known["type"] == type(dataset).__name__ and is_library(frame.f_code.co_filename):
+            entry = known
+        else:
+            user = user_frame(frame)
+            entry = {"id": len(self.loaders), "type": type(dataset).__name__, "site": site_of(user), "starts": 0}
+            self.loaders.append(entry)
+            self.by_dataset[id(dataset)] = entry
+        loader.__dict__["_saturate_id"] = entry["id"]
+
+    def loader_started(self, loader, iterator):
+        number = loader.__dict__.get("_saturate_id")
+        if number is None:  # unpickled or copied: its __init__ did not run here
+            self.loader_made(loader, sys._getframe(2))
+            number = loader.__dict__["_saturate_id"]
+        entry = self.loaders[number]
+        entry["starts"] += 1
+        iterator.__dict__["_saturate_id"] = number
+        if loader.batch_size:
+            self.batch_size[number] = int(loader.batch_size)
+        if entry["starts"] == 1 or entry.get("num_workers") != loader.num_workers:
+            self.describe(entry, loader)
+        return entry
+
+    def describe(self, entry, loader):
+        from .memory import tensors_of
+
+        data = self.torch.utils.data
+        entry.update(
+            dataset_size=_try(lambda: len(loader.dataset)),
+            batch_size=loader.batch_size,
+            num_workers=loader.num_workers,
+            pin_memory=bool(loader.pin_memory),
+            persistent_workers=bool(loader.persistent_workers),
+            prefetch_factor=loader.prefetch_factor,
+            drop_last=bool(loader.drop_last),
+            shuffle=isinstance(loader.sampler, data.RandomSampler) if loader.sampler is not None else None,
+            map_style=not isinstance(loader.dataset, data.IterableDataset),
+            in_memory=tensors_of(self.torch, loader.dataset) is not None,
+        )
+
+    def optimizer_made(self, optimizer, frame):
+        steps.has_optimizer = True
+        self.optimizer_sites[id(optimizer)] = site_of(user_frame(frame))
+
+    def optimizer_seen(self, optimizer, frame):
+        first = optimizer.param_groups[0]
+        parameters = [p for group in optimizer.param_groups for p in group["params"]]
+        devices = sorted({str(p.device) for p in parameters})
+        if self.device is None and devices:
+            self.device = devices[0]
+        self.optimizers[id(optimizer)] = {
+            "type": type(optimizer).__name__,
+            "site": self.optimizer_sites.get(id(optimizer)),
+            "fused": first.get("fused"),
+            "foreach": first.get("foreach"),
+            "capturable": first.get("capturable"),
+            "tensors": len(parameters),
+            "parameters": sum(p.numel() for p in parameters),
+            "types": sorted({str(p.dtype) for p in parameters}),
+            "devices": devices,
+        }
+
+    def model_seen(self, module):
+        if not self.is_flushing and len(self.model_ids) < 64 and id(module) not in self.model_ids:
+            self.model_ids.add(id(module))
+            self.models.add(module)
+
+    def saved(self, took, frame):
+        site = site_of(user_frame(frame)) or {"file": "?", "line": 0, "function": "?"}
+        entry = self.saves.setdefault((site["file"], site["line"]), [0, 0, site])
+        entry[0] += 1
+        entry[1] += took
+
+    def change(self, name, level, state, text, entry=None, value=None):
+        """state: applied, refused, taken back."""
+        self.changes.append(
+            {"name": name, "level": level, "state": state, "text": text, "loader": entry["id"] if entry else None, "value": value}
+        )
+
+    # ---- after every training step
+
+    def after_step(self, number, now):
+        ring = steps.ring
+        if ring[PROFILE_AT] or self.profiler is not None:
+            self.profile(ring)
+        if number == 3 or now > self.next_flush or ring[FLUSH_AT]:
+            if number < 3 and not ring[FLUSH_AT]:
+                return
+            ring[FLUSH_AT] = 0
+            self.next_flush = now + EVERY_NS
+            self.flush()
+
+    def profile(self, ring):
+        from . import profiler
+
+        if self.profiler is None:
+            wanted = ring[PROFILE_AT]
+            ring[PROFILE_AT] = 0
+            self.profiler = profiler.Window(self.torch, wanted)
+        if self.profiler.after_step():
+            self.profiler = None
+
+    # ---- the file
+
+    def flush(self):
+        if os.getpid() != self.pid or steps.training == 0 or not os.path.isdir(RUN_DIR):
+            return
+        began = clock()
+        self.is_flushing = True
+        path = os.path.join(RUN_DIR, "facts.%d" % self.pid)
+        try:
+            text = json.dumps(self.object(), default=str)
+            with open(path + ".part", "w", encoding="utf-8") as out:
+                out.write(text)
+            os.replace(path + ".part", path)
+        except OSError:
+            pass  # a full disk costs facts, not the training
+        except Exception as error:  # also at exit, where nobody else would catch it
+            disable("facts", error)
+        self.is_flushing = False
+        self.flushed_ns += clock() - began
+
+    def object(self):
+        torch = self.torch
+        rank, world = self.ranks()
+        steps.set_rank(rank, world)
+        return {
+            "schema": 1,
+            "pid": self.pid,
+            "argv": list(getattr(sys, "argv", [])),
+            "python": sys.version.split()[0],
+            "torch": str(torch.__version__),
+            "rank": rank,
+            "world_size": world,
+            "device": self.device,
+            "gpu": _try(self.gpu),
+            "steps": steps.training,
+            "steps_by": steps.loop,
+            "loaders": [self.with_call(entry, lambda name: name.endswith("DataLoader")) for entry in self.loaders if entry["starts"]],
+            "optimizers": [
+                self.with_call(entry, lambda name, kind=entry["type"]: name == kind) for entry in self.optimizers.values()
+            ],
+            "zero_grad": self.with_call(
+                {"to_none": self.zero_grads[1], "to_zero": self.zero_grads[0], "site": self.zero_grad_site},
+                lambda name: name == "zero_grad",
+            ),
+            "reads": [
+                {"call": call, "count": count, "ns": ns, "site": site}
+                for count, ns, site, call in sorted(list(self.reads.values()), key=lambda read: -read[1])[:20]
+            ],
+            "autocast": [
+                {"device": str(key[0]), "type": str(key[1]), "enabled": bool(key[2]), "count": count}
+                for key, count in list(self.autocasts.items())
+            ],
+            "scaler_steps": self.scaler_steps,
+            "flags": self.flags(),
+            "models": _try(self.model_facts, []),
+            "parallel": self.parallel,
+            "compile": _try(self.compile_facts),
+            "memory": _try(self.memory_facts),
+            "saves": [{"count": count, "ns": ns, "site": site} for count, ns, site in list(self.saves.values())[:20]],
+            "changes": self.changes,
+            "flush_ns": self.flushed_ns,
+        }
+
+    def with_call(self, entry, is_meant):
+        if "call" not in entry:
+            entry["call"] = _try(lambda: call_at(entry.get("site"), is_meant))
+        return entry
+
+    def ranks(self):
+        """(rank, world size); rank -1: none. Kept when the script ends its process group."""
+        distributed = getattr(self.torch, "distributed", None)
+        if distributed is not None and _try(lambda: distributed.is_available() and distributed.is_initialized()):
+            self.known_ranks = distributed.get_rank(), distributed.get_world_size()
+        return self.known_ranks or (int(os.environ.get("RANK", -1)), int(os.environ.get("WORLD_SIZE", 1)))
+
+    def gpu(self):
+        cuda = self.torch.cuda
+        if not cuda.is_initialized():
+            return None
+        properties = cuda.get_device_properties(cuda.current_device())
+        return {"name": properties.name, "capability": "%d.%d" % (properties.major, properties.minor)}
+
+    def flags(self):
+        torch = self.torch
+        cuda, cudnn = torch.backends.cuda, torch.backends.cudnn
+        return {
+            "tf32_matmul": _try(lambda: torch.get_float32_matmul_precision() != "highest"),
+            "tf32_cudnn": _try(lambda: bool(cudnn.allow_tf32)),
+            "cudnn_benchmark": _try(lambda: bool(cudnn.benchmark)),
+            "cudnn_deterministic": _try(lambda: bool(cudnn.deterministic)),
+            "deterministic": _try(torch.are_deterministic_algorithms_enabled),
+            "threads": _try(torch.get_num_threads),
+            "cores": _try(lambda: len(os.sched_getaffinity(0))),
+            "omp_num_threads": os.environ.get("OMP_NUM_THREADS"),
+            "sdp_flash": _try(cuda.flash_sdp_enabled),
+        }
+
+    def model_facts(self):
+        torch = self.torch
+        found = []
+        for module in list(self.models):
+            parameters = list(module._parameters.values()) + [p for child in module.children() for p in child.parameters()]
+            parameters = [p for p in parameters if p is not None]
+            if not parameters:
+                continue
+            images = [p for p in parameters if p.dim() == 4]
+            found.append(
+                {
+                    "type": type(module).__name__,
+                    "tensors": len(parameters),
+                    "parameters": sum(p.numel() for p in parameters),
+                    "types": sorted({str(p.dtype) for p in parameters}),
+                    "convolutions": len(images),
+                    "channels_last": bool(images)
+                    and all(p.is_contiguous(memory_format=torch.channels_last) for p in images),
+                    "compiled": type(module).__name__ == "OptimizedModule"
+                    or getattr(module, "_compiled_call_impl", None) is not None,
+                }
+            )
+        return sorted(found, key=lambda model: -model["parameters"])[:4]
+
+    def compile_facts(self):
+        dynamo = sys.modules.get("torch._dynamo.utils")
+        if dynamo is None:
+            return None
+        counters = dynamo.counters
+        return {
+            "graphs": counters["stats"].get("unique_graphs", 0),
+            "graph_breaks": sum(counters["graph_break"].values()),
+            "recompiles": sum(counters.get("recompiles", {}).values()) if "recompiles" in counters else None,
+        }
+
+    def memory_facts(self):
+        cuda = self.torch.cuda
+        if not cuda.is_initialized():
+            return None
+        return {"peak_allocated_bytes": cuda.max_memory_allocated(), "peak_reserved_bytes": cuda.max_memory_reserved()}
+
+
+facts = Facts()

@@ -1,0 +1,420 @@
+# SPDX-License-Identifier: Apache-2.0
+# The hooks on torch: each is a few lines around the original, calls it in every case, and on an error of its own takes
+# all of them out. What they see goes to steps.py (per step) and facts.py (settings and places).
+import gc
+import os
+import struct
+import sys
+import threading
+from importlib import import_module
+from time import perf_counter_ns as clock
+from time import thread_time_ns
+
+from . import RUN_DIR, disable, on_disable, replace
+from .facts import facts
+from .sites import site_of, user_frame, user_site
+from .steps import CHECKPOINT, FETCH_AT, LOADER, SLOT_BYTES, WORKER_SLOTS, ring_path, steps
+
+
+def after_import():
+    return {"torch": on_torch}
+
+
+def on_torch(torch):
+    if not os.path.isdir(RUN_DIR):
+        return  # the run that we belonged to is over
+    facts.torch = torch
+    steps.on_training_step = facts.after_step
+    steps.ranks = facts.ranks
+    os.register_at_fork(after_in_child=_in_child)
+    hook_loader(torch)
+    hook_optimizer(torch)
+    hook_backward(torch)
+    hook_reads(torch)
+    hook_precision(torch)
+    hook_models(torch)
+    hook_save(torch)
+    gc.callbacks.append(_collected)
+    on_disable(lambda: gc.callbacks.remove(_collected))
+    import atexit
+
+    atexit.register(facts.flush)
+    on_disable(lambda: atexit.unregister(facts.flush))
+    if os.environ.get("SATURATE_APPLY"):
+        from . import apply
+
+        apply.install(torch)
+
+
+def _in_child():
+    steps.reset()
+    steps.thread = threading.get_ident()
+    facts.forked()
+
+
+_gc_start = 0
+
+
+def _collected(phase, info):
+    global _gc_start
+    if phase == "start":
+        _gc_start = clock()
+    else:
+        steps.gc += clock() - _gc_start
+
+
+def hook_loader(torch):
+    module = import_module("torch.utils.data.dataloader")
+    thread_id = threading.get_ident
+    s = steps
+
+    def make_init(old):
+        def __init__(self, *args, **kwargs):
+            old(self, *args, **kwargs)
+            try:
+                facts.loader_made(self, sys._getframe(1))
+            except Exception as error:
+                disable("DataLoader", error)
+
+        return __init__
+
+    def make_iter(old):
+        def __iter__(self):
+            began = clock()
+            iterator = old(self)
+            try:
+                if s.thread == thread_id():
+                    took = clock() - began
+                    entry = facts.loader_started(self, iterator)
+                    if s.ring is None:
+                        s.open_ring()
+                    s.put_aside(LOADER, entry["id"], began, took)
+            except Exception as error:
+                disable("DataLoader.__iter__", error)
+            return iterator
+
+        return __iter__
+
+    def make_base_init(old):
+        def __init__(self, loader):
+            try:  # before workers are forked: they look for the ring and for their loader's number
+                if s.thread == thread_id() and s.ring is None:
+                    s.open_ring()
+                _fetch.loader = self._saturate_id = loader.__dict__.get("_saturate_id", 0)
+            except Exception as error:
+                disable("DataLoader iterator", error)
+            old(self, loader)
+
+        return __init__
+
+    def make_next(old):
+        tensor = torch.Tensor
+
+        def __next__(self):
+            if s.thread != thread_id():
+                return old(self)
+            asked_at = clock()
+            owner = self.__dict__.get("_saturate_id", 0)
+            try:
+                if s.start:
+                    s.asked(owner, asked_at)
+                else:  # what was collected and read before belongs to no step
+                    s.gc = s.sync = s.syncs = 0
+            except Exception as error:
+                disable("step", error)
+            try:
+                data = old(self)
+            except StopIteration:
+                try:
+                    s.ended(owner, asked_at, clock())
+                except Exception as error:
+                    disable("end of the loader", error)
+                raise
+            now = clock()
+            first = data[0] if type(data) in (list, tuple) and data else data
+            s.got(owner, asked_at, now,
+                  first.shape[0] if type(first) is tensor and first.dim() else facts.batch_size.get(owner, 0))
+            return data
+
+        return __next__
+
+    replace(module.DataLoader, "__init__", make_init)
+    replace(module.DataLoader, "__iter__", make_iter)
+    replace(module._BaseDataLoaderIter, "__init__", make_base_init)
+    replace(module._BaseDataLoaderIter, "__next__", make_next)
+    fetch = import_module("torch.utils.data._utils.fetch")
+    for kind in (fetch._MapDatasetFetcher, fetch._IterableDatasetFetcher):
+        replace(kind, "fetch", _fetch.make)
+
+
+class Delay:
+    """How long this thread was ready to run without a core, in ns: a slow batch may be a full machine."""
+
+    def __init__(self):
+        self.fd = os.open("/proc/thread-self/schedstat", os.O_RDONLY | os.O_CLOEXEC)
+
+    def __call__(self):
+        return int(os.pread(self.fd, 64, 0).split()[1])
+
+
+class _Fetch:
+    """Time of one batch in the data set, added up per loader and worker in the ring: on the wall for every batch, with
+    CPU time and time without a core for every 16th, and for all that take long enough not to feel it."""
+
+    def __init__(self):
+        self.loader = 0
+        self.totals = {}  # loader -> [batches, wall, longest, measured batches, their wall, CPU, delay, offset]
+        self.pid = 0
+        self.ring = None
+        self.delay = None
+        self.left = 0  # batches until the next that is measured
+
+    def open(self, torch):
+        import mmap
+
+        self.pid = os.getpid()
+        self.totals = {}
+        self.delay = Delay()
+        self.worker = torch.utils.data.get_worker_info()
+        if self.worker is None:
+            if steps.ring is None:
+                steps.open_ring()
+            self.ring = steps.ring
+            return
+        import multiprocessing
+
+        parent = multiprocessing.parent_process()
+        fd = os.open(ring_path(parent.pid if parent else os.getppid()), os.O_RDWR | os.O_CLOEXEC)
+        try:
+            self.ring = mmap.mmap(fd, 0)
+        finally:
+            os.close(fd)
+
+    def begin(self):
+        if self.pid != os.getpid():
+            self.ring = None
+            self.open(facts.torch)
+        self.left -= 1
+        if self.left > 0:
+            return None
+        return thread_time_ns(), self.delay()
+
+    def end(self, wall, began):
+        total = self.totals.get(self.loader)
+        if total is None:
+            worker = self.worker.id % (WORKER_SLOTS - 1) + 1 if self.worker is not None else 0
+            offset = FETCH_AT + ((self.loader % 8) * WORKER_SLOTS + worker) * SLOT_BYTES
+            total = self.totals[self.loader] = list(struct.unpack_from("<7Q", self.ring, offset)) + [offset]
+        total[0] += 1
+        total[1] += wall
+        if wall > total[2]:
+            total[2] = wall
+        if began is not None:
+            total[3] += 1
+            total[4] += wall
+            total[5] += thread_time_ns() - began[0]
+            total[6] += self.delay() - began[1]
+            self.left = 1 if wall > 1000000 else 16
+        struct.pack_into("<7Q", self.ring, total[7], *total[:7])
+
+    def make(self, old):
+        def fetch(fetcher, indices):
+            if self.ring is False:
+                return old(fetcher, indices)
+            try:
+                began = self.begin()
+            except Exception:
+                self.ring = False  # a worker without a ring is still a worker
+                return old(fetcher, indices)
+            start = clock()
+            data = old(fetcher, indices)
+            try:
+                self.end(clock() - start, began)
+            except Exception:
+                self.ring = False
+            return data
+
+        return fetch
+
+
+_fetch = _Fetch()
+
+
+def hook_optimizer(torch):
+    module = import_module("torch.optim.optimizer")  # not an attribute of torch.optim in every version
+    s = steps
+    began = [0]
+
+    def before(optimizer, args, kwargs):
+        began[0] = clock()
+
+    def after(optimizer, args, kwargs):
+        if s.thread != threading.get_ident():
+            return
+        try:
+            now = clock()
+            s.optimizer_stepped(optimizer, now - began[0], now)
+            if id(optimizer) not in facts.optimizers:
+                facts.optimizer_seen(optimizer, sys._getframe(1))
+        except Exception as error:
+            disable("optimizer", error)
+
+    handles = [module.register_optimizer_step_pre_hook(before), module.register_optimizer_step_post_hook(after)]
+    on_disable(lambda: [handle.remove() for handle in handles])
+
+    def make_zero_grad(default):
+        def make(old):
+            def zero_grad(self, set_to_none=default):
+                facts.zero_grads[bool(set_to_none)] += 1
+                if not set_to_none and facts.zero_grad_site is None:
+                    facts.zero_grad_site = user_site()
+                return old(self, set_to_none)
+
+            return zero_grad
+
+        return make
+
+    replace(module.Optimizer, "zero_grad", make_zero_grad(True))
+
+    def make_optimizer_init(old):
+        def __init__(self, params, defaults):
+            old(self, params, defaults)
+            try:
+                facts.optimizer_made(self, sys._getframe(1))
+            except Exception as error:
+                disable("Optimizer", error)
+
+        return __init__
+
+    replace(module.Optimizer, "__init__", make_optimizer_init)
+
+
+def hook_backward(torch):
+    s = steps
+
+    def make(old):
+        def backward(*args, **kwargs):
+            if s.backward_depth or s.thread != threading.get_ident():
+                return old(*args, **kwargs)
+            s.backward_depth = 1
+            began = clock()
+            try:
+                return old(*args, **kwargs)
+            finally:
+                s.backward_depth = 0
+                now = clock()
+                s.backward_done(now - began, now)
+
+        return backward
+
+    replace(torch.autograd, "backward", make)  # Tensor.backward looks it up here
+
+
+# Device files that an accelerator's driver makes; without one a read of a tensor waits for nothing.
+_DEVICES = ("/dev/nvidiactl", "/dev/nvidia0", "/dev/kfd", "/dev/dxg", "/dev/davinci0")
+
+
+def hook_reads(torch):
+    """item(), cpu() and so on, where they make the host wait for the device."""
+    all_devices = os.environ.get("SATURATE_READS") == "all"  # for tests on machines without a GPU
+    if not all_devices and not any(os.path.exists(path) for path in _DEVICES):
+        return
+    s, reads, thread_id, get_frame = steps, facts.reads, threading.get_ident, sys._getframe
+
+    def make(name):
+        def make_read(old):
+            def read(self, *args, **kwargs):
+                if not (all_devices or self.is_cuda) or s.thread != thread_id():
+                    return old(self, *args, **kwargs)
+                began = clock()
+                result = old(self, *args, **kwargs)
+                took = clock() - began
+                s.syncs += 1
+                s.sync += took
+                frame = get_frame(1)
+                key = (name, frame.f_code, frame.f_lasti)
+                seen = reads.get(key)
+                if seen is None:
+                    if len(reads) < 500:
+                        reads[key] = [1, took, site_of(user_frame(frame)), name]
+                else:
+                    seen[0] += 1
+                    seen[1] += took
+                return result
+
+            return read
+
+        return make_read
+
+    for name in ("item", "tolist", "numpy", "cpu", "nonzero", "__bool__", "__float__", "__int__"):
+        if hasattr(torch.Tensor, name):
+            replace(torch.Tensor, name, make(name))
+
+
+def hook_precision(torch):
+    autocasts = facts.autocasts
+
+    def make_enter(old):
+        def __enter__(self):
+            key = (getattr(self, "device", "?"), getattr(self, "fast_dtype", "?"), getattr(self, "_enabled", True))
+            autocasts[key] = autocasts.get(key, 0) + 1
+            return old(self)
+
+        return __enter__
+
+    replace(torch.amp.autocast_mode.autocast, "__enter__", make_enter)
+    scaler = getattr(torch.amp, "GradScaler", None) or torch.cuda.amp.GradScaler
+
+    def make_step(old):
+        def step(self, *args, **kwargs):
+            facts.scaler_steps += 1
+            return old(self, *args, **kwargs)
+
+        return step
+
+    replace(scaler, "step", make_step)
+
+
+def hook_models(torch):
+    """Whose parameters are asked for is a model: an optimizer is made of them."""
+
+    def make(old):
+        def named_parameters(self, *args, **kwargs):
+            facts.model_seen(self)
+            return old(self, *args, **kwargs)
+
+        return named_parameters
+
+    replace(torch.nn.Module, "named_parameters", make)
+
+    def make_parallel(kind):
+        def make_init(old):
+            def __init__(self, *args, **kwargs):
+                old(self, *args, **kwargs)
+                facts.parallel[kind] = facts.parallel.get(kind, 0) + 1
+
+            return __init__
+
+        return make_init
+
+    for kind in ("DataParallel", "DistributedDataParallel"):
+        replace(getattr(torch.nn.parallel, kind), "__init__", make_parallel(kind))
+
+
+def hook_save(torch):
+    def make(old):
+        def save(*args, **kwargs):
+            began = clock()
+            result = old(*args, **kwargs)
+            try:
+                if steps.thread == threading.get_ident():
+                    took = clock() - began
+                    steps.put_aside(CHECKPOINT, 0, began, took)
+                    facts.saved(took, sys._getframe(1))
+            except Exception as error:
+                disable("torch.save", error)
+            return result
+
+        return save
+
+    replace(torch, "save", make)

@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+# Turns what the hooks see into steps and writes them into a ring that `saturate run` maps and reads. One ring per
+# process, made when the first loader starts or the first optimizer steps. The layout is that of
+# src/telemetry/step_ring.h. This is the hot path: no allocation beyond integers, a few microseconds per step.
+#
+# A step begins when the next batch is asked for and ends when the one after it is asked for; a batch without backward
+# is evaluation; several batches up to one optimizer step are one step. Without a loader a step reaches from one
+# optimizer step to the next, without an optimizer from one backward to the next.
+import mmap
+import os
+import struct
+import threading
+from time import perf_counter_ns as clock
+
+from . import RUN_DIR
+
+TRAINING, EVALUATION, LOADER, CHECKPOINT = 1, 2, 3, 4
+CAPACITY = 1 << 16
+SLOTS, SLOT_BYTES, WORKER_SLOTS = 256, 64, 32
+FETCH_AT, RECORDS_AT = 4096, 4096 + SLOTS * SLOT_BYTES
+COUNT_AT, FLUSH_AT, PROFILE_AT = 24, 64, 68
+MANY_STEPS = 64  # optimizer steps on one batch from which the loader is no longer what beats time
+
+_RECORD = struct.Struct("<IIIIqqqqqqqII")
+_COUNT = struct.Struct("<Q")
+_HEAD = struct.Struct("<8sIIQQQiiii")
+_write, _count = _RECORD.pack_into, _COUNT.pack_into
+
+
+def ring_path(pid):
+    return os.path.join(RUN_DIR, "ring.%d" % pid)
+
+
+class Steps:
+    __slots__ = (
+        "ring", "written", "thread", "start", "wait", "samples", "owner", "syncs", "sync", "gc", "backward", "optimizer",
+        "backwards", "optimizer_steps", "pause", "has_stepped", "first_optimizer", "last_beat", "training", "loop",
+        "on_training_step", "backward_depth", "has_optimizer", "ranks",
+    )
+
+    def __init__(self):
+        self.thread = threading.get_ident()
+        self.on_training_step = None  # called with the number of steps after each
+        self.ranks = lambda: (-1, 1)
+        self.reset()
+
+    def reset(self):
+        """As new; also in a forked child, which trains on its own account if it does."""
+        self.ring = None
+        self.written = self.training = self.last_beat = 0
+        self.has_stepped = self.has_optimizer = False
+        self.first_optimizer = None
+        self.loop = ""
+        self.backward_depth = 0
+        self.clear()
+
+    def clear(self):
+        self.start = self.wait = self.samples = self.pause = 0
+        self.owner = -1
+        self.syncs = self.sync = self.gc = self.backward = self.optimizer = 0
+        self.backwards = self.optimizer_steps = 0
+
+    def open_ring(self):
+        rank, world = self.ranks()
+        local_world = int(os.environ.get("LOCAL_WORLD_SIZE", world))
+        size = RECORDS_AT + CAPACITY * _RECORD.size
+        fd = os.open(ring_path(os.getpid()), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            os.ftruncate(fd, size)
+            ring = mmap.mmap(fd, size)
+        finally:
+            os.close(fd)
+        _HEAD.pack_into(ring, 0, b"\0" * 8, 1, _RECORD.size, CAPACITY, 0, os.getpid(), rank, world, local_world, 0)
+        ring[0:8] = b"SATRING1"  # last: from here on it may be read
+        self.ring = ring
+
+    def set_rank(self, rank, world):
+        if self.ring is not None:
+            struct.pack_into("<ii", self.ring, 40, rank, world)
+
+    def put(self, kind, loader, start, duration, wait=0):
+        ring = self.ring
+        if ring is None:
+            self.open_ring()
+            ring = self.ring
+        n = self.written
+        _write(ring, RECORDS_AT + (n % CAPACITY) * 80, kind, loader & 0xFFFFFFFF, self.samples, self.syncs, start, duration,
+               wait, self.sync, self.gc, self.backward, self.optimizer, self.backwards, self.optimizer_steps)
+        self.written = n = n + 1
+        _count(ring, COUNT_AT, n)
+
+    def put_aside(self, kind, loader, start, duration):
+        """A pause: not part of the step around it."""
+        kept = self.samples, self.syncs, self.sync, self.gc, self.backward, self.optimizer, self.backwards, self.optimizer_steps
+        self.samples = self.syncs = self.sync = self.gc = self.backward = self.optimizer = self.backwards = self.optimizer_steps = 0
+        self.put(kind, loader, start, duration)
+        (self.samples, self.syncs, self.sync, self.gc, self.backward, self.optimizer, self.backwards,
+         self.optimizer_steps) = kept
+        if self.start:
+            self.pause += duration
+
+    def put_training(self, now):
+        self.put(TRAINING, self.owner, self.start, now - self.start - self.pause, self.wait)
+        self.training += 1
+        self.clear()
+        if self.on_training_step is not None:
+            self.on_training_step(self.training, now)
+
+    # ---- from the loader
+
+    def asked(self, owner, now):
+        """The next batch is asked for: what is open ends, unless it goes on."""
+        if self.backwards or self.optimizer_steps:
+            if self.optimizer_steps or not self.has_stepped:
+                self.put_training(now)
+        elif owner == self.owner:
+            self.put(EVALUATION, owner, self.start, now - self.start - self.pause, self.wait)
+            self.clear()
+        # Else another loader's batch joins this step (zip), or gradients are accumulated over several.
+
+    def got(self, owner, asked_at, now, samples):
+        if self.start:
+            self.wait += now - asked_at
+            self.samples += samples
+        else:
+            self.start = asked_at
+            self.wait = now - asked_at
+            self.samples = samples
+            self.loop = "loader"
+        self.owner = owner
+
+    def ended(self, owner, asked_at, now):
+        """The loader had no further batch."""
+        if self.start:
+            if self.backwards or self.optimizer_steps:
+                self.put_training(asked_at)
+            else:
+                self.put(EVALUATION, owner, self.start, asked_at - self.start - self.pause, self.wait)
+                self.clear()
+        self.last_beat = 0
+        if now - asked_at > 1000000:
+            self.put_aside(LOADER, owner, asked_at, now - asked_at)
+
+    # ---- from the optimizer and from backward
+
+    def optimizer_stepped(self, optimizer, took, now):
+        self.optimizer += took
+        self.optimizer_steps += 1
+        self.has_stepped = True
+        if self.start and self.loop == "loader":
+            if self.optimizer_steps < MANY_STEPS:
+                return
+            self.clear()  # one batch for everything: next(iter(loader)) before the loop
+            self.first_optimizer = None
+        if self.first_optimizer is None:
+            self.first_optimizer = id(optimizer)
+        if self.first_optimizer == id(optimizer):
+            self.beat("optimizer", now)
+
+    def backward_done(self, took, now):
+        self.backward += took
+        self.backwards += 1
+        # By hand, without an optimizer of torch's.
+        if not self.has_optimizer and not (self.start and self.loop == "loader"):
+            self.beat("backward", now)
+
+    def beat(self, loop, now):
+        self.loop = loop
+        if self.last_beat:
+            self.start = self.last_beat
+            self.put_training(now)
+        else:
+            self.clear()
+        self.last_beat = now
+
+
+steps = Steps()

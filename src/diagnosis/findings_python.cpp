@@ -1,0 +1,424 @@
+// SPDX-License-Identifier: Apache-2.0
+// Findings from what the shim saw inside a Python process (python.json): which loader waits and
+// why, its line and the edit that mends it. F01, F02, F03, F05, F06, F11, F13, F14, F23, F28, F30.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/text.h"
+#include "diagnosis/diagnosis.h"
+#include "diagnosis/patch.h"
+
+namespace saturate {
+namespace {
+
+// Means per step, in ns, over the steady steps.
+struct StepTimes {
+    double step = 0, wait = 0;
+    std::int64_t n = 0;
+    [[nodiscard]] double compute() const { return std::max(step - wait, 1.0); }
+};
+
+StepTimes times_of(const RunRecord& record) {
+    StepTimes out;
+    std::size_t warm = record.steps.size() > 20 ? 5 : record.steps.size() > 4 ? 1 : 0;
+    for (std::size_t i = warm; i < record.steps.size(); ++i) {
+        out.step += static_cast<double>(record.steps[i].duration_ns);
+        out.wait += static_cast<double>(record.steps[i].input_wait_ns.value_or(0));
+        ++out.n;
+    }
+    if (out.n > 0) {
+        out.step /= static_cast<double>(out.n);
+        out.wait /= static_cast<double>(out.n);
+    }
+    return out;
+}
+
+std::string where_of(const Json& site) {
+    auto file = site["file"].string();
+    if (!file) return "";
+    return fmt::format("{}:{} ({})", *file, site["line"].integer().value_or(0),
+                       site["function"].string().value_or("?"));
+}
+
+// The loader of the training steps.
+Json training_loader(const Json& python) {
+    std::int64_t most = 0, number = -1;
+    for (const Json& one : python["steps_by_loader"].items()) {
+        if (auto steps = one["steps"].integer(); steps && *steps > most) {
+            most = *steps;
+            number = one["loader"].integer().value_or(-1);
+        }
+    }
+    for (const Json& loader : python["loaders"].items()) {
+        if (loader["id"].integer() == number) return loader;
+    }
+    return {};
+}
+
+// One batch in the data set, in ns.
+struct Fetch {
+    double wall = 0;
+    double core = 0;  // of it on a core, or waiting for one
+    std::int64_t batches = 0;
+    [[nodiscard]] bool is_storage() const { return core < 0.5 * wall; }
+};
+
+Fetch fetch_of(const Json& python, std::int64_t loader) {
+    double wall = 0, measured_wall = 0, core = 0;
+    std::int64_t batches = 0;
+    for (const Json& one : python["fetches"].items()) {
+        if (one["loader"].integer() != loader % 8) continue;
+        batches += one["batches"].integer().value_or(0);
+        wall += one["wall_ns"].number().value_or(0);
+        measured_wall += one["measured_wall_ns"].number().value_or(0);
+        core += one["cpu_ns"].number().value_or(0) + one["delay_ns"].number().value_or(0);
+    }
+    if (batches == 0) return {};
+    double mean = wall / static_cast<double>(batches);
+    double share = measured_wall > 0 ? std::min(1.0, core / measured_wall) : 1.0;
+    return {mean, mean * share, batches};
+}
+
+struct Plan {
+    int workers = 0;
+    double step_ns = 0;  // with them
+};
+
+// T' = max(T - W, D / w, work / cores): D the time of one batch, w workers.
+Plan plan_of(const StepTimes& times, const Fetch& fetch, double compute_cores, int cores) {
+    double most = fetch.is_storage() ? 4.0 * cores : cores;
+    double wanted = std::ceil(1.2 * fetch.wall / times.compute());
+    Plan plan{.workers = static_cast<int>(std::clamp(wanted, 1.0, most))};
+    double work = (fetch.core + times.compute() * compute_cores) / cores;
+    constexpr double kHandingOver = 3e5;  // a batch through shared memory, ns
+    plan.step_ns = std::max({times.compute(), fetch.wall / plan.workers, work}) + kHandingOver;
+    return plan;
+}
+
+Finding* found(std::vector<Finding>& findings, std::string_view id) {
+    auto at = std::ranges::find(findings, id, &Finding::id);
+    return at == findings.end() ? nullptr : &*at;
+}
+
+Gain gain_of(double likely, double bound) {
+    likely = std::max(1.0, std::min(likely, bound));
+    return {1.0 + 0.6 * (likely - 1.0), likely, std::max(bound, likely)};
+}
+
+// No setting mends it, and what work on the data would gain is not known.
+Gain unsure(double bound) { return {1.0, 1.0 + std::min(1.0, 0.3 * (bound - 1.0)), bound}; }
+
+bool is_on_gpu(const Json& python) {
+    std::string device = python["device"].string().value_or("");
+    return !device.empty() && device != "cpu";
+}
+
+// ---- the loader
+
+void in_memory(Finding& wait, const Json& loader, const StepTimes& times) {
+    wait.fix =
+        "the data set is tensors in memory: cut whole batches out of them, "
+        "for rows in torch.randperm(n).split(batch_size): x[rows], y[rows] "
+        "(saturate run --apply batched_fetch); workers would be slower";
+    wait.settings = {};
+    // Cutting out at once was 5.4 times as fast as row by row.
+    wait.gain = gain_of(times.step / (times.step - 0.8 * times.wait), wait.gain.high);
+    wait.evidence += fmt::format("; {} holds its {} samples in memory and gives them one by one",
+                                 loader["type"].string().value_or("the data set"),
+                                 loader["dataset_size"].integer().value_or(0));
+}
+
+void no_workers(std::vector<Finding>& findings, Finding& wait, const Json& python,
+                const Json& loader, const StepTimes& times, const Fetch& fetch) {
+    int cores = static_cast<int>(python["flags"]["cores"].integer().value_or(1));
+    double threads = python["flags"]["threads"].number().value_or(1);
+    double compute_cores = is_on_gpu(python) ? 1.0 : std::min<double>(cores, threads);
+    Plan plan = plan_of(times, fetch, compute_cores, cores);
+    double bound = wait.gain.high, likely = times.step / plan.step_ns;
+    std::string cause = fetch.is_storage() ? "waiting for storage" : "decoding";
+    wait.evidence +=
+        fmt::format("; one batch takes {:.1f} ms, mostly {}, a step without it {:.1f} ms",
+                    fetch.wall / 1e6, cause, times.compute() / 1e6);
+    Finding part{
+        .id = "F02", .count = fetch.batches, .confidence = Confidence::high, .part_of = "F01"};
+    part.where = wait.where;
+    part.sources = {"run record"};
+    part.share_percent = wait.share_percent;
+    part.ms_per_step = wait.ms_per_step;
+    part.evidence =
+        "num_workers is 0: every batch is made between two steps, by the thread that trains";
+    constexpr double kWorthHandingOver = 1e6;
+    if (fetch.wall < kWorthHandingOver) {
+        wait.fix =
+            "the batches are small: handing them over from a worker would cost as much; "
+            "make several samples at once (__getitems__, whole-batch transforms)";
+        wait.gain = unsure(bound);
+        wait.confidence = Confidence::medium;
+        wait.settings = {};
+        return;
+    }
+    if (likely < 1.05) {
+        wait.fix = fmt::format(
+            "the {} core{} {} full: workers would gain {:.2f}x; store the samples smaller or "
+            "decoded, "
+            "or give the job more cores",
+            cores, cores == 1 ? "" : "s", cores == 1 ? "is" : "are", likely);
+        wait.gain = unsure(bound);
+        wait.confidence = Confidence::medium;
+        wait.settings = {};
+        part.fix = "workers alone do not help here";
+        part.gain = {1.0, std::max(1.0, likely), std::max(1.0, likely)};
+    } else {
+        std::string count = std::to_string(plan.workers);
+        wait.settings = {{"num_workers", count}, {"persistent_workers", "true"}};
+        wait.fix = fmt::format("num_workers={}, persistent_workers=True", count);
+        wait.gain = gain_of(likely, bound);
+        part.settings = wait.settings;
+        part.fix = wait.fix;
+        part.gain = wait.gain;
+        part.patch = keyword_patch(loader["site"], loader["call"],
+                                   {{"num_workers", count}, {"persistent_workers", "True"}});
+    }
+    findings.push_back(part);
+}
+
+void with_workers(Finding& wait, const Json& python, const Json& loader, const StepTimes& times,
+                  const Fetch& fetch) {
+    int cores = static_cast<int>(python["flags"]["cores"].integer().value_or(1));
+    std::int64_t workers = loader["num_workers"].integer().value_or(1);
+    Plan plan = plan_of(times, fetch, is_on_gpu(python) ? 1.0 : 0.5, cores);
+    wait.evidence += fmt::format("; {} worker{} take {:.1f} ms for one batch, mostly {}", workers,
+                                 workers == 1 ? "" : "s", fetch.wall / 1e6,
+                                 fetch.is_storage() ? "waiting for storage" : "decoding");
+    double bound = wait.gain.high;
+    if (plan.workers > workers) {
+        std::string count = std::to_string(plan.workers);
+        wait.settings = {{"num_workers", count}};
+        wait.fix = fmt::format("num_workers={}", count);
+        wait.gain = gain_of(times.step / plan.step_ns, bound);
+        wait.patch = keyword_patch(loader["site"], loader["call"], {{"num_workers", count}});
+    } else {
+        wait.settings = {};
+        wait.fix =
+            "more workers find no free core: store the samples smaller or decoded, or give the job "
+            "more cores";
+        wait.gain = unsure(bound);
+        wait.confidence = Confidence::medium;
+    }
+}
+
+void explain_wait(const Json& python, const StepTimes& times, std::vector<Finding>& findings) {
+    Json loader = training_loader(python);
+    Finding* wait = found(findings, "F01");
+    if (!wait || !loader.is_object()) return;
+    wait->where = where_of(loader["site"]);
+    Fetch fetch = fetch_of(python, loader["id"].integer().value_or(0));
+    bool has_workers = loader["num_workers"].integer().value_or(0) > 0;
+    Finding copy = *wait;  // findings may grow below
+    if (loader["in_memory"].boolean().value_or(false) && !has_workers)
+        in_memory(copy, loader, times);
+    else if (fetch.batches > 0 && !has_workers)
+        no_workers(findings, copy, python, loader, times, fetch);
+    else if (fetch.batches > 0)
+        with_workers(copy, python, loader, times, fetch);
+    *found(findings, "F01") = copy;
+}
+
+// Starting the workers anew at every epoch.
+void restarts(const RunRecord& record, const StepTimes& times, std::vector<Finding>& findings) {
+    Json loader = training_loader(record.python);
+    if (loader["num_workers"].integer().value_or(0) == 0 ||
+        loader["persistent_workers"].boolean().value_or(true))
+        return;
+    double lost = 0;
+    std::int64_t count = 0;
+    for (const EventRecord& event : record.events) {
+        if (event.kind != EventKind::epoch || count++ == 0) continue;  // the first start is needed
+        lost += static_cast<double>(event.duration_ns.value_or(0));
+    }
+    double total = times.step * static_cast<double>(times.n);
+    if (count < 2 || total <= 0 || lost < 0.03 * (total + lost)) return;
+    Finding finding{
+        .id = "F05", .count = count - 1, .confidence = Confidence::high, .sources = {"run record"}};
+    finding.share_percent = 100.0 * lost / (total + lost);
+    finding.ms_per_step = lost / 1e6 / static_cast<double>(times.n);
+    finding.where = where_of(loader["site"]);
+    finding.evidence =
+        fmt::format("the workers are started anew {} times and take {:.1f} s, {:.1f} % of the run",
+                    count - 1, lost / 1e9, finding.share_percent);
+    finding.fix = "persistent_workers=True";
+    finding.settings = {{"persistent_workers", "true"}};
+    finding.gain = gain_of((total + lost) / (total + 0.1 * lost), (total + lost) / total);
+    finding.patch = keyword_patch(loader["site"], loader["call"], {{"persistent_workers", "True"}});
+    findings.push_back(finding);
+}
+
+void not_pinned(const Json& python, std::vector<Finding>& findings) {
+    Json loader = training_loader(python);
+    if (!is_on_gpu(python) || !loader.is_object() || loader["pin_memory"].boolean().value_or(true))
+        return;
+    Finding finding{.id = "F03",
+                    .count = 1,
+                    .confidence = Confidence::low,
+                    .optional = true,
+                    .sources = {"run record"}};
+    finding.where = where_of(loader["site"]);
+    finding.evidence = "pin_memory is False: copies to the GPU hold up the host";
+    finding.surer = "a trace shows what the copies cost";
+    finding.settings = {{"pin_memory", "true"}};
+    finding.patch = keyword_patch(loader["site"], loader["call"], {{"pin_memory", "True"}});
+    findings.push_back(finding);
+}
+
+// ---- what stands between the steps' work
+
+void reads(const Json& python, const StepTimes& times, std::vector<Finding>& findings) {
+    double steps = std::max(1.0, python["steps"].number().value_or(1));
+    double ns = 0;
+    std::int64_t count = 0;
+    for (const Json& read : python["reads"].items()) {
+        ns += read["ns"].number().value_or(0);
+        count += read["count"].integer().value_or(0);
+    }
+    double per_step = ns / steps;
+    if (count == 0 || times.step <= 0 || per_step < 0.05 * times.step) return;
+    Finding finding{
+        .id = "F06", .count = count, .confidence = Confidence::low, .sources = {"run record"}};
+    finding.share_percent = std::min(100.0, 100.0 * per_step / times.step);
+    finding.ms_per_step = per_step / 1e6;
+    const Json& first = python["reads"].items()[0];
+    finding.where = where_of(first["site"]);
+    finding.evidence = fmt::format(
+        "{:.1f} reads per step hold the host up for {:.1f} % of the step; most by .{}()",
+        static_cast<double>(count) / steps, finding.share_percent,
+        first["call"].string().value_or("?"));
+    for (const Json& read : python["reads"].items()) {
+        if (finding.examples.size() == 3) break;
+        finding.examples.push_back(
+            {.text = fmt::format(".{}() {} times, {:.1f} ms", read["call"].string().value_or("?"),
+                                 read["count"].integer().value_or(0),
+                                 read["ns"].number().value_or(0) / 1e6),
+             .source = where_of(read["site"])});
+    }
+    // While the host waits the device works: what is lost is only the run-ahead, a small part.
+    finding.gain = {1.0, 1.0 + 0.1 * finding.share_percent / 100.0,
+                    1.0 / std::max(0.5, 1.0 - finding.share_percent / 100.0)};
+    finding.surer = "a trace shows whether the device idles after them";
+    findings.push_back(finding);
+}
+
+void collections(const Json& python, const StepTimes& times, std::vector<Finding>& findings) {
+    double ns = python["gc"]["ns"].number().value_or(0);
+    double total = times.step * std::max(1.0, python["steps"].number().value_or(1));
+    if (total <= 0 || ns < 0.03 * total) return;
+    Finding finding{
+        .id = "F11", .count = times.n, .confidence = Confidence::high, .sources = {"run record"}};
+    finding.share_percent = 100.0 * ns / total;
+    finding.ms_per_step = finding.share_percent / 100.0 * times.step / 1e6;
+    finding.evidence = fmt::format(
+        "Python's garbage collector takes {:.1f} % of the time, up to {:.1f} ms in one step",
+        finding.share_percent, python["gc"]["longest_in_step_ns"].number().value_or(0) / 1e6);
+    finding.fix = "gc.collect(); gc.freeze() before the loop, gc.disable() in it";
+    double bound = total / (total - ns);
+    finding.gain = gain_of(1.0 + 0.8 * (bound - 1.0), bound);
+    findings.push_back(finding);
+}
+
+void optimizers(const Json& python, std::vector<Finding>& findings) {
+    for (const Json& optimizer : python["optimizers"].items()) {
+        bool is_single = optimizer["foreach"].boolean() == false &&
+                         !optimizer["fused"].boolean().value_or(false);
+        if (!is_on_gpu(python) || !is_single || optimizer["tensors"].integer().value_or(0) < 50)
+            continue;
+        Finding finding{.id = "F13",
+                        .count = optimizer["tensors"].integer().value_or(0),
+                        .optional = true,
+                        .sources = {"run record"}};
+        finding.where = where_of(optimizer["site"]);
+        finding.evidence = fmt::format("foreach=False: {} updates {} tensors one by one",
+                                       optimizer["type"].string().value_or("it"), finding.count);
+        finding.settings = {{"fused_optimizer", "true"}};
+        finding.patch = keyword_patch(optimizer["site"], optimizer["call"], {{"foreach", "True"}});
+        findings.push_back(finding);
+        return;
+    }
+}
+
+void zero_grads(const Json& python, std::vector<Finding>& findings) {
+    const Json& zero = python["zero_grad"];
+    if (zero["to_zero"].integer().value_or(0) < 2 || zero["site"].is_null()) return;
+    Finding finding{.id = "F14",
+                    .count = *zero["to_zero"].integer(),
+                    .optional = !is_on_gpu(python),
+                    .sources = {"run record"}};
+    finding.where = where_of(zero["site"]);
+    finding.evidence =
+        "gradients are filled with zeros, then added to; None lets backward write them";
+    finding.optional = true;  // its time is not known without a trace
+    finding.settings = {{"set_to_none", "true"}};
+    finding.patch = keyword_patch(zero["site"], zero["call"], {{"set_to_none", "True"}});
+    findings.push_back(finding);
+}
+
+void pauses(const Json& python, std::vector<Finding>& findings) {
+    Finding* pause = found(findings, "F23");
+    if (!pause) return;
+    double longest = 0;
+    for (const Json& save : python["saves"].items()) {
+        if (double ns = save["ns"].number().value_or(0); ns > longest) {
+            longest = ns;
+            pause->where = where_of(save["site"]);
+        }
+    }
+}
+
+void parallel(const Json& python, std::vector<Finding>& findings) {
+    if (!is_on_gpu(python) || python["parallel"]["DataParallel"].integer().value_or(0) == 0) return;
+    Finding finding{.id = "F28", .count = 1, .optional = true, .sources = {"run record"}};
+    finding.evidence =
+        "the model is in DataParallel: one process drives all GPUs and copies the model at every "
+        "step";
+    findings.push_back(finding);
+}
+
+// Threads of several processes on the same cores.
+void threads(const Json& python, std::vector<Finding>& findings) {
+    double world = python["world_size"].number().value_or(1);
+    double each = python["flags"]["threads"].number().value_or(1),
+           cores = python["flags"]["cores"].number().value_or(0);
+    if (world < 2 || cores <= 0 || world * each <= cores || found(findings, "F30")) return;
+    Finding finding{.id = "F30",
+                    .count = static_cast<std::int64_t>(world),
+                    .confidence = Confidence::medium,
+                    .sources = {"run record"}};
+    finding.evidence =
+        fmt::format("{} processes of {} threads each share {} cores", world, each, cores);
+    finding.fix = fmt::format("OMP_NUM_THREADS={}, or torch.set_num_threads",
+                              std::max(1.0, std::floor(cores / world)));
+    finding.gain = {1.0, 1.5,
+                    6.0};  // 6 to 12 times has been seen where all of them compute on the CPU
+    finding.optional = is_on_gpu(python);
+    findings.push_back(finding);
+}
+
+}  // namespace
+
+void python_findings(const RunRecord& record, std::vector<Finding>& findings) {
+    const Json& python = record.python;
+    if (!python.is_object()) return;
+    StepTimes times = times_of(record);
+    explain_wait(python, times, findings);
+    restarts(record, times, findings);
+    not_pinned(python, findings);
+    reads(python, times, findings);
+    collections(python, times, findings);
+    optimizers(python, findings);
+    zero_grads(python, findings);
+    pauses(python, findings);
+    parallel(python, findings);
+    threads(python, findings);
+}
+
+}  // namespace saturate

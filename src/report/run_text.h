@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// What run says at its end, for people and as JSON.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "diagnosis/diagnosis.h"
+#include "telemetry/record_reader.h"
+#include "telemetry/summary.h"
+
+namespace saturate {
+
+struct RunAnswer {
+    RunSummary result;
+    Summary summary;  // from outside
+    Diagnosis diagnosis;
+    Json changes;  // of --apply, as python.json has them
+    std::vector<std::string> notes;
+    std::vector<std::string> records;  // folders, the first rank's first
+    std::vector<RunRecord> ranks;      // where there are several
+};
+
+[[nodiscard]] std::string run_text(const RunAnswer& view);
+[[nodiscard]] Json run_json(const RunAnswer& view);
+
+}  // namespace saturate

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "telemetry/kineto_server.h"
+
+#include <fmt/format.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "base/error.h"
+
+namespace saturate {
+
+namespace {
+
+constexpr std::size_t kHeadBytes = 40;   // size and type
+constexpr std::int32_t kActivities = 2;  // bit of a request: it asks for traces, not for events
+
+template <typename T>
+T value_at(const char* bytes) {
+    T value;
+    std::memcpy(&value, bytes, sizeof value);
+    return value;
+}
+
+void send_to(int fd, const sockaddr_un& to, socklen_t length, std::string_view type,
+             std::string_view body) {
+    std::string message(kHeadBytes, '\0');
+    std::uint64_t size = body.size();
+    std::memcpy(message.data(), &size, sizeof size);
+    std::memcpy(message.data() + 8, type.data(), type.size());
+    message += body;
+    // A process that went away meanwhile is no trouble of ours.
+    ::sendto(fd, message.data(), message.size(), MSG_DONTWAIT | MSG_NOSIGNAL,
+             reinterpret_cast<const sockaddr*>(&to), length);
+}
+
+}  // namespace
+
+KinetoServer::KinetoServer(const std::filesystem::path& folder) : path_(folder / "dynolog") {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::string text = path_.string();
+    int error = ENAMETOOLONG;
+    if (text.size() < sizeof address.sun_path) {
+        std::memcpy(address.sun_path, text.c_str(), text.size() + 1);
+        fd_ = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        error = fd_ < 0 || ::bind(fd_, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0
+                    ? errno
+                    : 0;
+    }
+    if (error == 0) return;
+    if (fd_ >= 0) ::close(fd_);
+    throw MachineError({.where = {text},
+                        .found = fmt::format("no socket can be made: {}", std::strerror(error)),
+                        .expected = "a folder with a short name that takes sockets"});
+}
+
+KinetoServer::~KinetoServer() {
+    ::close(fd_);
+    ::unlink(path_.c_str());
+}
+
+void KinetoServer::answer() {
+    char message[8192];
+    while (true) {
+        sockaddr_un from{};
+        socklen_t length = sizeof from;
+        ssize_t got = ::recvfrom(fd_, message, sizeof message, 0,
+                                 reinterpret_cast<sockaddr*>(&from), &length);
+        if (got < 0) return;
+        if (static_cast<std::size_t>(got) < kHeadBytes) continue;
+        std::string type(message + 8, ::strnlen(message + 8, 32));
+        const char* body = message + kHeadBytes;
+        std::size_t size = static_cast<std::size_t>(got) - kHeadBytes;
+        if (type == "ctxt" && size >= 16) {
+            asked_.insert(value_at<std::int32_t>(body + 4));
+            auto known = static_cast<std::int32_t>(asked_.size());
+            send_to(fd_, from, length, "ctxt",
+                    {reinterpret_cast<const char*>(&known), sizeof known});
+        } else if (type == "req" && size >= 20) {
+            auto what = value_at<std::int32_t>(body);
+            std::int64_t pid = value_at<std::int32_t>(body + 16);
+            asked_.insert(pid);
+            std::string configuration;
+            auto wanted = wanted_.find(pid);
+            if ((what & kActivities) != 0 && wanted != wanted_.end()) {
+                configuration = std::move(wanted->second);
+                wanted_.erase(wanted);
+                delivered_.insert(pid);
+            }
+            send_to(fd_, from, length, "req", configuration);
+        }
+    }
+}
+
+std::string KinetoServer::window(const std::filesystem::path& file, int milliseconds) {
+    return fmt::format(
+        "ACTIVITIES_LOG_FILE={}\nACTIVITIES_WARMUP_PERIOD_SECS=1\nACTIVITIES_DURATION_MSECS={}\n"
+        "PROFILE_REPORT_INPUT_SHAPES=true\nPROFILE_WITH_STACK=false\n",
+        file.string(), milliseconds);
+}
+
+}  // namespace saturate

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// The Python processes of a job as their shim tells of them: finds their rings in a folder, turns
+// ring records into steps and events of a run record (one per rank), and keeps their facts. A
+// process counts once it has made a training step. Polled by app's `run`, one thread.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "telemetry/recorder.h"
+#include "telemetry/step_ring.h"
+#include "telemetry/step_tally.h"
+
+namespace saturate {
+
+struct PythonProcess {
+    explicit PythonProcess(StepRing opened) : ring(std::move(opened)) {}
+
+    StepRing ring;
+    std::int64_t pid = 0;
+    int rank = 0;  // in the job; without ranks the order in which they began
+    int world_size = 1;
+    Recorder* recorder = nullptr;  // once it trains
+    StepTally tally;
+    std::map<std::uint32_t, std::int64_t> steps_by_loader;
+    std::int64_t gc_ns = 0, gc_longest_ns = 0;
+    std::int64_t first_step_ns = 0, last_step_ns = 0;
+    Json facts;  // as the shim wrote them last; null: not yet
+    std::int64_t facts_stamp = 0;
+
+    // What is not told yet: batches of evaluation that go on, a loader that started.
+    EventRecord evaluation;
+    std::int64_t evaluation_batches = 0;
+    std::uint32_t evaluation_loader = 0;
+    std::int64_t loader_start_ns = 0, loader_took_ns = 0;
+
+    [[nodiscard]] bool trains() const { return recorder != nullptr; }
+    [[nodiscard]] Json python_json() const;  // python.json of its run record
+};
+
+class PythonJob {
+  public:
+    // `recorder_for` is asked once per process that trains.
+    PythonJob(std::filesystem::path folder,
+              std::function<Recorder*(const PythonProcess&)> recorder_for);
+
+    // `is_last`: the processes are gone, so everything is read.
+    void poll(bool is_last);
+    void ask_facts();
+    [[nodiscard]] std::vector<std::unique_ptr<PythonProcess>>& processes() { return processes_; }
+    [[nodiscard]] PythonProcess* first();      // the lowest rank that trains; null: none does
+    [[nodiscard]] std::int64_t steps() const;  // of the process that is furthest
+
+  private:
+    void find_rings();
+    void take(PythonProcess& process, const RingRecord& record);
+    void end_evaluation(PythonProcess& process);
+    void read_facts(PythonProcess& process);
+
+    std::filesystem::path folder_;
+    std::function<Recorder*(const PythonProcess&)> recorder_for_;
+    std::vector<std::unique_ptr<PythonProcess>> processes_;
+    int without_rank_ = 0;
+};
+
+}  // namespace saturate

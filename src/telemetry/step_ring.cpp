@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "telemetry/step_ring.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstring>
+#include <utility>
+
+namespace saturate {
+
+namespace {
+
+constexpr std::size_t kFetchAt = 4096, kSlots = 256, kSlotBytes = 64, kWorkerSlots = 32;
+constexpr std::size_t kRecordsAt = kFetchAt + kSlots * kSlotBytes;
+constexpr std::size_t kCountAt = 24, kFactsAt = 64, kProfileAt = 68;
+
+}  // namespace
+
+template <typename T>
+T StepRing::at(std::size_t offset) const {
+    T value;
+    std::memcpy(&value, bytes_ + offset, sizeof value);
+    return value;
+}
+
+std::optional<StepRing> StepRing::open(const std::filesystem::path& path) {
+    int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
+    if (fd < 0) return std::nullopt;
+    struct stat info {};
+    bool is_whole = ::fstat(fd, &info) == 0 && info.st_size > static_cast<off_t>(kRecordsAt);
+    auto size = static_cast<std::size_t>(info.st_size);
+    void* bytes =
+        is_whole ? ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : MAP_FAILED;
+    ::close(fd);
+    if (bytes == MAP_FAILED) return std::nullopt;
+    StepRing ring(static_cast<unsigned char*>(bytes), size);
+    bool is_ours = std::memcmp(bytes, "SATRING1", 8) == 0 && ring.at<std::uint32_t>(8) == 1 &&
+                   ring.at<std::uint32_t>(12) == sizeof(RingRecord);
+    std::uint64_t capacity = ring.at<std::uint64_t>(16);
+    if (!is_ours || capacity == 0 || capacity > (size - kRecordsAt) / sizeof(RingRecord))
+        return std::nullopt;
+    return ring;
+}
+
+StepRing::~StepRing() {
+    if (bytes_) ::munmap(bytes_, size_);
+}
+
+StepRing::StepRing(StepRing&& other) noexcept
+    : bytes_(std::exchange(other.bytes_, nullptr)),
+      size_(other.size_),
+      taken_(other.taken_),
+      seen_(other.seen_),
+      lost_(other.lost_) {}
+
+void StepRing::read(bool all, const std::function<void(const RingRecord&)>& take) {
+    auto capacity = at<std::uint64_t>(16);
+    auto written = at<std::uint64_t>(kCountAt);
+    std::atomic_thread_fence(std::memory_order_acquire);
+    std::uint64_t until = all ? written : seen_;
+    seen_ = written;
+    // A quarter of the ring is left to the writer, which goes on while we read.
+    std::uint64_t oldest =
+        written > capacity - capacity / 4 ? written - (capacity - capacity / 4) : 0;
+    if (taken_ < oldest) {
+        lost_ += oldest - taken_;
+        taken_ = oldest;
+    }
+    for (; taken_ < until; ++taken_)
+        take(at<RingRecord>(kRecordsAt + (taken_ % capacity) * sizeof(RingRecord)));
+}
+
+std::int64_t StepRing::pid() const { return static_cast<std::int64_t>(at<std::uint64_t>(32)); }
+int StepRing::rank() const { return at<std::int32_t>(40); }
+int StepRing::world_size() const { return at<std::int32_t>(44); }
+
+std::vector<FetchTotals> StepRing::fetches() const {
+    std::vector<FetchTotals> out;
+    for (std::size_t slot = 0; slot < kSlots; ++slot) {
+        std::size_t offset = kFetchAt + slot * kSlotBytes;
+        FetchTotals totals{.loader = static_cast<int>(slot / kWorkerSlots),
+                           .worker = static_cast<int>(slot % kWorkerSlots) - 1,
+                           .batches = at<std::uint64_t>(offset),
+                           .wall_ns = at<std::uint64_t>(offset + 8),
+                           .longest_ns = at<std::uint64_t>(offset + 16),
+                           .measured = at<std::uint64_t>(offset + 24),
+                           .measured_wall_ns = at<std::uint64_t>(offset + 32),
+                           .cpu_ns = at<std::uint64_t>(offset + 40),
+                           .delay_ns = at<std::uint64_t>(offset + 48)};
+        if (totals.batches > 0) out.push_back(totals);
+    }
+    return out;
+}
+
+void StepRing::ask_facts() { bytes_[kFactsAt] = 1; }
+void StepRing::ask_profile(int steps) { bytes_[kProfileAt] = static_cast<unsigned char>(steps); }
+
+}  // namespace saturate

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+// run in front of commands that are not Python with torch: they must not feel it.
+#include "support/run.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <fstream>
+
+#include "base/file.h"
+#include "base/json.h"
+
+namespace saturate {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+// Without a driver, in a folder of its own.
+class RunTest : public testing::Test {
+  protected:
+    Ran watched(std::vector<std::string> words, std::vector<std::string> options = {},
+                std::string input = "", std::map<std::string, std::string> environment = {}) {
+        std::vector<std::string> command = {SATURATE_BINARY, "run"};
+        command.insert(command.end(), options.begin(), options.end());
+        command.emplace_back("--");
+        command.insert(command.end(), words.begin(), words.end());
+        environment["LD_LIBRARY_PATH"] = std::string(SATURATE_NVML_REPLAY) + "/new";
+        environment["SATURATE_NVML_RECORDING"] = "";
+        return run(command, {.folder = folder_.path(), .environment = environment, .input = input});
+    }
+    Json read_json(const std::string& name) {
+        return Json::parse(read_file(folder_.path() / name, 1 << 20, "a part of a record"), name);
+    }
+    TemporaryFolder folder_;
+};
+
+TEST_F(RunTest, TheCommandKeepsItsInputOutputAndStatus) {
+    Ran ran = watched({"sh", "-c", "cat; echo to-stderr >&2; exit 7"}, {"-o", "r"}, "typed\n");
+    EXPECT_EQ(ran.status, 7);
+    EXPECT_EQ(ran.out, "typed\n");
+    EXPECT_THAT(ran.err, HasSubstr("to-stderr\n"));
+    EXPECT_THAT(ran.err, HasSubstr("saturate: the record is r\n"));
+    Json summary = read_json("r/summary.json");
+    EXPECT_EQ(summary["exit_status"].integer(), 7);
+    EXPECT_EQ(summary["ended"].string(), "failed");
+    Json head = read_json("r/run.json");
+    EXPECT_EQ(head["kind"].string(), "run");
+    EXPECT_EQ(head["command"].items().size(), 3u);
+}
+
+TEST_F(RunTest, ACommandThatASignalEndedEndsUsAlike) {
+    EXPECT_EQ(watched({"sh", "-c", "kill -TERM $$"}, {"-o", "a"}).status, 128 + SIGTERM);
+    EXPECT_EQ(watched({"sh", "-c", "kill -KILL $$"}, {"-o", "b"}).status, 128 + SIGKILL);
+}
+
+TEST_F(RunTest, WhatCannotBeStartedIs126Or127AndOurOwnFailure125) {
+    Ran ran = watched({"no-such-command"}, {"-o", "a"});
+    EXPECT_EQ(ran.status, 127);
+    EXPECT_EQ(ran.err,
+              "error: \"no-such-command\" cannot be started: No such file or directory\n"
+              "  expected: a command after --\n");
+    folder_.file("plain.txt", "no program");
+    EXPECT_EQ(watched({"./plain.txt"}, {"-o", "b"}).status, 126);
+    folder_.file("full/x", "");
+    EXPECT_EQ(watched({"true"}, {"-o", "full"}).status, 125);
+    EXPECT_EQ(watched({"true"}, {"--profile", "never", "-o", "c"}).status, 125);
+    ran = run({SATURATE_BINARY, "run"}, {.folder = folder_.path()});
+    EXPECT_EQ(ran.status, 125);
+    EXPECT_EQ(ran.err,
+              "error: run without a command\n  expected: saturate run [OPTIONS] -- COMMAND...\n"
+              "  fix:      saturate run -- python train.py\n");
+}
+
+TEST_F(RunTest, AnUnknownChangeIsSaidWithASuggestion) {
+    Ran ran = watched({"true"}, {"--apply", "num_worker=4", "-o", "r"});
+    EXPECT_EQ(ran.status, 125);
+    EXPECT_EQ(ran.err,
+              "error: --apply names \"num_worker\"\n"
+              "  expected: safe, numerics, auto, num_workers, batched_fetch, pin_memory, "
+              "persistent_workers, "
+              "prefetch_factor, set_to_none, threads, tf32, cudnn_benchmark, fused, foreach, "
+              "channels_last, autocast, "
+              "compile\n"
+              "  fix:      --apply num_workers\n");
+}
+
+TEST_F(RunTest, ALimitEndsTheCommandWith124) {
+    Ran ran = watched({"sleep", "60"}, {"--seconds", "0.2", "-o", "r"});
+    EXPECT_EQ(ran.status, 124);
+    EXPECT_EQ(read_json("r/summary.json")["ended"].string(), "interrupted");
+}
+
+TEST_F(RunTest, AJsonAnswerHasStdoutForItself) {
+    Ran ran = watched({"echo", "hello"}, {"--json", "-o", "r"});
+    EXPECT_EQ(ran.status, 0);
+    Json answer = Json::parse(ran.out, "stdout");
+    EXPECT_EQ(answer["schema"].integer(), 1);
+    EXPECT_EQ(answer["run"].string(), "r");
+    EXPECT_EQ(answer["summary"]["exit_status"].integer(), 0);
+    EXPECT_TRUE(answer["diagnosis"].is_object());
+    EXPECT_THAT(ran.err, HasSubstr("hello\n"));
+}
+
+TEST_F(RunTest, WithoutAFolderTheRecordIsBesideOthersAndOutOfGit) {
+    EXPECT_EQ(watched({"true"}).status, 0);
+    EXPECT_EQ(watched({"true"}).status, 0);
+    int records = 0;
+    for (const auto& entry : std::filesystem::directory_iterator(folder_.path() / "saturate-runs"))
+        if (std::filesystem::exists(entry.path() / "summary.json")) ++records;
+    EXPECT_EQ(records, 2);
+    EXPECT_EQ(read_file(folder_.path() / "saturate-runs/.gitignore", 100, "x"), "*\n");
+}
+
+TEST_F(RunTest, NothingIsLeftInTheFolderForTemporaryFiles) {
+    std::filesystem::create_directory(folder_.path() / "tmp");
+    EXPECT_EQ(
+        watched({"true"}, {"-o", "r"}, "", {{"TMPDIR", (folder_.path() / "tmp").string()}}).status,
+        0);
+    EXPECT_TRUE(std::filesystem::is_empty(folder_.path() / "tmp"));
+}
+
+// Starts run in front of a script that says "ready" in a file, sends us a signal, and gives our
+// status.
+int status_after(const std::filesystem::path& folder, const std::string& script, int number) {
+    pid_t pid = ::fork();
+    if (pid == 0) {
+        if (::chdir(folder.c_str()) != 0) ::_exit(99);
+        std::freopen("/dev/null", "w", stderr);
+        ::execl(SATURATE_BINARY, SATURATE_BINARY, "run", "-o", "r", "--", "sh", "-c",
+                script.c_str(), nullptr);
+        ::_exit(98);
+    }
+    while (!std::filesystem::exists(folder / "ready")) ::usleep(1000);
+    ::kill(pid, number);
+    int status = 0;
+    ::waitpid(pid, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+TEST_F(RunTest, WhatIsSentToUsReachesTheCommand) {
+    for (auto [name, number] :
+         {std::pair{"TERM", SIGTERM}, {"INT", SIGINT}, {"HUP", SIGHUP}, {"USR1", SIGUSR1}}) {
+        TemporaryFolder folder;
+        std::string script =
+            fmt::format("trap 'exit 42' {}; touch ready; while :; do sleep 0.05; done", name);
+        EXPECT_EQ(status_after(folder.path(), script, number), 42) << name;
+        EXPECT_TRUE(std::filesystem::exists(folder.path() / "r/summary.json")) << name;
+    }
+}
+
+TEST_F(RunTest, APlainPythonSeesItsOwnPathAndItsOwnSitecustomize) {
+    folder_.file("own/sitecustomize.py", "import sys\nsys.own_ran = __name__\n");
+    std::string code =
+        "import sys, os\n"
+        "print(getattr(sys, 'own_ran', None), 'torch' in sys.modules)\n"
+        "print(any('saturate-run-' in p for p in sys.path))\n";
+    std::map<std::string, std::string> environment = {
+        {"PYTHONPATH", (folder_.path() / "own").string()}};
+    Ran plain =
+        run({"python3", "-c", code}, {.folder = folder_.path(), .environment = environment});
+    Ran ran = watched({"python3", "-c", code}, {"-o", "r"}, "", environment);
+    EXPECT_EQ(ran.status, 0) << ran.err;
+    EXPECT_EQ(ran.out, "sitecustomize False\nFalse\n");
+    EXPECT_EQ(ran.out, plain.out);
+    EXPECT_THAT(ran.err, HasSubstr("no training step seen from inside"));
+}
+
+TEST_F(RunTest, AShimThatCannotWorkSaysSoOnceAndTheScriptGoesOn) {
+    // A stranger that calls itself torch and has none of what the hooks need.
+    folder_.file("torch/__init__.py", "answer = 42\n");
+    Ran ran = watched({"python3", "-c", "import torch; print(torch.answer)"}, {"-o", "r"}, "",
+                      {{"PYTHONPATH", folder_.path().string()}});
+    EXPECT_EQ(ran.status, 0);
+    EXPECT_EQ(ran.out, "42\n");
+    EXPECT_THAT(ran.err, HasSubstr("saturate: not watching from inside any more (hooking torch: "));
+    EXPECT_THAT(ran.err, Not(HasSubstr("Traceback")));
+}
+
+}  // namespace
+}  // namespace saturate

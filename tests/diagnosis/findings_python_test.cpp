@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// Records with what a Python process told: the loader that waits is named with its line, the fix
+// fits its data.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "diagnosis/diagnosis.h"
+
+namespace saturate {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr double kMs = 1e6;
+
+struct Told {
+    double step_ms = 100, wait_ms = 80;
+    double fetch_ms = 80, on_core_ms = 10;  // of one batch
+    int workers = 0, cores = 8;
+    bool in_memory = false;
+    std::string more = "";  // further members of python.json
+};
+
+RunRecord record_of(const Told& told) {
+    RunRecord record;
+    record.info.device = "cpu";
+    for (int i = 0; i < 100; ++i) {
+        record.steps.push_back({.step = i,
+                                .start_ns = static_cast<std::int64_t>(i * told.step_ms * kMs),
+                                .duration_ns = static_cast<std::int64_t>(told.step_ms * kMs),
+                                .samples = 16,
+                                .input_wait_ns = static_cast<std::int64_t>(told.wait_ms * kMs)});
+    }
+    std::string text = fmt::format(
+        R"json({{"device":"cpu","steps":100,"world_size":1,"flags":{{"cores":{0},"threads":1}},
+        "steps_by_loader":[{{"loader":1,"steps":100}}],
+        "loaders":[{{"id":0}},{{"id":1,"type":"Folder","dataset_size":900,"num_workers":{1},
+          "persistent_workers":false,"in_memory":{2},
+          "site":{{"file":"train.py","line":5,"function":"main"}},
+          "call":{{"end_line":5,"end_column":13,"spreads":false,"keywords":{{}},"first_line":5,
+                   "lines":["l = Loader(d)"]}}}}],
+        "fetches":[{{"loader":1,"worker":-1,"batches":100,"wall_ns":{3},"measured":100,
+                     "measured_wall_ns":{3},"cpu_ns":{4},"delay_ns":0}}]{5}}})json",
+        told.cores, told.workers, told.in_memory, 100 * told.fetch_ms * kMs,
+        100 * told.on_core_ms * kMs, told.more);
+    record.python = Json::parse(text, "python.json");
+    return record;
+}
+
+const Finding* find(const Diagnosis& diagnosis, const std::string& id) {
+    auto at = std::ranges::find(diagnosis.findings, id, &Finding::id);
+    return at == diagnosis.findings.end() ? nullptr : &*at;
+}
+
+TEST(FindingsPythonTest, SlowStorageAsksForWorkersWithAnEdit) {
+    Diagnosis diagnosis = diagnose_run(record_of({}), "r");
+    const Finding* wait = find(diagnosis, "F01");
+    ASSERT_TRUE(wait);
+    EXPECT_EQ(wait->where, "train.py:5 (main)");
+    EXPECT_EQ(wait->fix, "num_workers=5, persistent_workers=True");  // 1.2 x 80 / 20
+    EXPECT_THAT(wait->evidence, HasSubstr("one batch takes 80.0 ms, mostly waiting for storage"));
+    EXPECT_NEAR(wait->gain.likely, 100 / 20.3, 0.01);
+    const Finding* part = find(diagnosis, "F02");
+    ASSERT_TRUE(part);
+    EXPECT_EQ(part->part_of, "F01");
+    EXPECT_EQ(part->patch,
+              "--- train.py\n+++ train.py\n@@ -5,1 +5,1 @@\n-l = Loader(d)\n"
+              "+l = Loader(d, num_workers=5, persistent_workers=True)\n");
+}
+
+TEST(FindingsPythonTest, FullCoresAreNotAskedForWorkers) {
+    Diagnosis diagnosis = diagnose_run(record_of({.on_core_ms = 80, .cores = 1}), "r");
+    const Finding* wait = find(diagnosis, "F01");
+    ASSERT_TRUE(wait);
+    EXPECT_THAT(wait->fix, HasSubstr("the 1 core is full: workers would gain 1.00x"));
+    EXPECT_TRUE(wait->settings.empty());
+    EXPECT_EQ(find(diagnosis, "F02")->patch, "");
+}
+
+TEST(FindingsPythonTest, TensorsInMemoryAreNotAskedForWorkers) {
+    Diagnosis diagnosis = diagnose_run(record_of({.in_memory = true}), "r");
+    EXPECT_THAT(find(diagnosis, "F01")->fix, HasSubstr("cut whole batches out of them"));
+    EXPECT_FALSE(find(diagnosis, "F02"));
+}
+
+TEST(FindingsPythonTest, SmallBatchesAreNotAskedForWorkers) {
+    Diagnosis diagnosis = diagnose_run(
+        record_of({.step_ms = 2, .wait_ms = 0.8, .fetch_ms = 0.7, .on_core_ms = 0.7}), "r");
+    EXPECT_THAT(find(diagnosis, "F01")->fix, HasSubstr("the batches are small"));
+    EXPECT_FALSE(find(diagnosis, "F02"));
+}
+
+TEST(FindingsPythonTest, AWellFedJobHasNoFinding) {
+    Diagnosis diagnosis = diagnose_run(record_of({.wait_ms = 1, .workers = 4}), "r");
+    EXPECT_TRUE(diagnosis.shown(99, false).empty());
+}
+
+TEST(FindingsPythonTest, WorkersStartedAnewAreFelt) {
+    RunRecord record = record_of({.wait_ms = 1, .workers = 4});
+    for (int i = 0; i < 3; ++i)
+        record.events.push_back(
+            {.kind = EventKind::epoch, .time_ns = i, .duration_ns = 1'000'000'000});
+    Diagnosis diagnosis = diagnose_run(record, "r");
+    const Finding* restart = find(diagnosis, "F05");
+    ASSERT_TRUE(restart);
+    EXPECT_THAT(restart->evidence, HasSubstr("started anew 2 times and take 2.0 s"));
+    EXPECT_THAT(restart->patch, HasSubstr("+l = Loader(d, persistent_workers=True)\n"));
+}
+
+TEST(FindingsPythonTest, ReadsAndCollectionsAreNamedFromFivePercentOn) {
+    std::string reads =
+        R"(,"reads":[{"call":"item","count":100,"ns":3e9,"site":{"file":"train.py","line":9,"function":"log"}}],"gc":{"ns":1e9,"longest_in_step_ns":5e7})";
+    Diagnosis diagnosis = diagnose_run(record_of({.wait_ms = 1, .workers = 4, .more = reads}), "r");
+    const Finding* read = find(diagnosis, "F06");
+    ASSERT_TRUE(read);
+    EXPECT_EQ(read->where, "train.py:9 (log)");
+    EXPECT_NEAR(read->share_percent, 30, 0.01);
+    EXPECT_LT(read->gain.likely, 1.05);  // the device works meanwhile
+    ASSERT_TRUE(find(diagnosis, "F11"));
+    EXPECT_THAT(find(diagnosis, "F11")->evidence, HasSubstr("garbage collector takes 10.0 %"));
+}
+
+}  // namespace
+}  // namespace saturate

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "telemetry/step_ring.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <fstream>
+
+#include "support/run.h"
+
+namespace saturate {
+namespace {
+
+constexpr std::size_t kRecordsAt = 20480;
+
+// A ring as the shim makes it, with room for `capacity` records.
+class RingFile {
+  public:
+    explicit RingFile(std::uint64_t capacity)
+        : bytes_(kRecordsAt + capacity * sizeof(RingRecord)), capacity_(capacity) {
+        std::memcpy(bytes_.data(), "SATRING1", 8);
+        put<std::uint32_t>(8, 1);
+        put<std::uint32_t>(12, sizeof(RingRecord));
+        put<std::uint64_t>(16, capacity);
+        put<std::uint64_t>(32, 4711);
+        put<std::int32_t>(40, 3);
+        put<std::int32_t>(44, 8);
+    }
+    template <typename T>
+    void put(std::size_t offset, T value) {
+        std::memcpy(bytes_.data() + offset, &value, sizeof value);
+    }
+    void add(std::int64_t start_ns) {
+        RingRecord record{.kind = 1, .start_ns = start_ns};
+        std::memcpy(bytes_.data() + kRecordsAt + (written_ % capacity_) * sizeof record, &record,
+                    sizeof record);
+        put<std::uint64_t>(24, ++written_);
+    }
+    // In place: a reader may have it mapped.
+    void save(const std::filesystem::path& path) const {
+        auto mode = std::filesystem::exists(path) ? std::ios::in | std::ios::out : std::ios::out;
+        std::fstream(path, mode | std::ios::binary)
+            .write(bytes_.data(), static_cast<std::streamsize>(bytes_.size()));
+    }
+
+  private:
+    std::vector<char> bytes_;
+    std::uint64_t capacity_, written_ = 0;
+};
+
+std::vector<std::int64_t> starts(StepRing& ring, bool all) {
+    std::vector<std::int64_t> out;
+    ring.read(all, [&](const RingRecord& record) { out.push_back(record.start_ns); });
+    return out;
+}
+
+TEST(StepRingTest, GivesWhatWasThereOneReadAgoAndAllAtTheEnd) {
+    TemporaryFolder folder;
+    RingFile file(64);
+    file.add(10);
+    file.add(20);
+    file.save(folder.path() / "ring.1");
+    auto ring = StepRing::open(folder.path() / "ring.1");
+    ASSERT_TRUE(ring);
+    EXPECT_EQ(starts(*ring, false), (std::vector<std::int64_t>{}));
+    file.add(30);
+    file.save(folder.path() / "ring.1");
+    EXPECT_EQ(starts(*ring, false), (std::vector<std::int64_t>{10, 20}));
+    EXPECT_EQ(starts(*ring, true), (std::vector<std::int64_t>{30}));
+    EXPECT_EQ(starts(*ring, true), (std::vector<std::int64_t>{}));
+    EXPECT_EQ(ring->lost(), 0u);
+    EXPECT_EQ(ring->pid(), 4711);
+    EXPECT_EQ(ring->rank(), 3);
+    EXPECT_EQ(ring->world_size(), 8);
+}
+
+TEST(StepRingTest, CountsWhatWasOverwritten) {
+    TemporaryFolder folder;
+    RingFile file(8);
+    for (int i = 0; i < 20; ++i) file.add(i);
+    file.save(folder.path() / "ring.1");
+    auto ring = StepRing::open(folder.path() / "ring.1");
+    ASSERT_TRUE(ring);
+    EXPECT_EQ(starts(*ring, true), (std::vector<std::int64_t>{14, 15, 16, 17, 18, 19}));
+    EXPECT_EQ(ring->lost(), 14u);
+}
+
+TEST(StepRingTest, RefusesWhatIsNoRing) {
+    TemporaryFolder folder;
+    EXPECT_FALSE(StepRing::open(folder.path() / "none"));
+    EXPECT_FALSE(StepRing::open(folder.file("short", "SATRING1")));
+    RingFile newer(8);
+    newer.put<std::uint32_t>(8, 2);
+    newer.save(folder.path() / "newer");
+    EXPECT_FALSE(StepRing::open(folder.path() / "newer"));
+    RingFile lying(8);
+    lying.put<std::uint64_t>(16, 1u << 30);
+    lying.save(folder.path() / "lying");
+    EXPECT_FALSE(StepRing::open(folder.path() / "lying"));
+}
+
+TEST(StepRingTest, TellsWhatABatchTakesPerLoaderAndWorker) {
+    TemporaryFolder folder;
+    RingFile file(8);
+    std::size_t slot = 4096 + (2 * 32 + 5) * 64;  // loader 2, worker 4
+    for (std::size_t i = 0; i < 7; ++i) file.put<std::uint64_t>(slot + 8 * i, 100 + i);
+    file.save(folder.path() / "ring.1");
+    auto ring = StepRing::open(folder.path() / "ring.1");
+    ASSERT_TRUE(ring);
+    std::vector<FetchTotals> fetches = ring->fetches();
+    ASSERT_EQ(fetches.size(), 1u);
+    EXPECT_EQ(fetches[0].loader, 2);
+    EXPECT_EQ(fetches[0].worker, 4);
+    EXPECT_EQ(fetches[0].batches, 100u);
+    EXPECT_EQ(fetches[0].wall_ns, 101u);
+    EXPECT_EQ(fetches[0].cpu_ns, 105u);
+    EXPECT_EQ(fetches[0].delay_ns, 106u);
+}
+
+}  // namespace
+}  // namespace saturate
