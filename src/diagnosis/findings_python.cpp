@@ -169,6 +169,7 @@ void no_workers(std::vector<Finding>& findings, Finding& wait, const Json& pytho
         wait.confidence = Confidence::medium;
         wait.settings = {};
         part.fix = "workers alone do not help here";
+        part.optional = true;
         part.gain = {1.0, std::max(1.0, likely), std::max(1.0, likely)};
     } else {
         std::string count = std::to_string(plan.workers);

@@ -8,7 +8,7 @@ namespace saturate {
 
 namespace {
 
-constexpr double kLeast = 1e-9;
+constexpr double kLeast = 1e-3;
 const double kStep = std::log(1.01);
 constexpr std::int64_t kEnough = 20;
 

@@ -78,6 +78,7 @@ TEST(FindingsPythonTest, FullCoresAreNotAskedForWorkers) {
     EXPECT_THAT(wait->fix, HasSubstr("the 1 core is full: workers would gain 1.00x"));
     EXPECT_TRUE(wait->settings.empty());
     EXPECT_EQ(find(diagnosis, "F02")->patch, "");
+    for (const Finding& shown : diagnosis.shown(99, false)) EXPECT_NE(shown.id, "F02");
 }
 
 TEST(FindingsPythonTest, TensorsInMemoryAreNotAskedForWorkers) {

@@ -41,6 +41,15 @@ TEST(StepTallyTest, TimesAllWhereThereAreFew) {
     EXPECT_NEAR(*summary.step_p50_ms, 10, 0.1);
 }
 
+TEST(StepTallyTest, LongStepsKeepTheirLength) {
+    StepTally tally;
+    for (int i = 0; i < 30; ++i) tally.add(step(3'600'000, 1));
+    RunSummary summary;
+    tally.fill(summary);
+    EXPECT_NEAR(*summary.step_p50_ms, 3.6e6, 3.6e4);
+    EXPECT_NEAR(summary.samples_per_second->median, 8 / 3600.0, 3e-5);
+}
+
 TEST(StepTallyTest, UnknownStaysUnknown) {
     StepTally tally;
     RunSummary summary;
