@@ -173,9 +173,9 @@ void read_device(Reader& reader, const Settings& settings, TrainSettings& out) {
     out.device.memory_limit_bytes =
         static_cast<std::int64_t>(reader.number(memory_limit, 0) * 1024.0 * 1024.0 * 1024.0);
     if (reader.has(persistent_workers) && !reader.flag(persistent_workers, true))
-        out.notes.push_back("persistent_workers: false has no effect: threads outlive an epoch");
+        out.notes.emplace_back("persistent_workers: false has no effect: threads outlive an epoch");
     if (reader.has(non_blocking) && !reader.flag(non_blocking, true))
-        out.notes.push_back("non_blocking: false has no effect: copies never hold up the host");
+        out.notes.emplace_back("non_blocking: false has no effect: copies never hold up the host");
 }
 
 }  // namespace
