@@ -45,11 +45,12 @@ class TrainTest : public testing::Test {
         return run(
             {"bash", "-c",
              // All are kept, so that the one waited for does not go before it is seen.
-             fmt::format("set -m; {} train --config c.yaml --device cpu --set checkpoint_keep=100000 "
-                         "{} & pid=$!; "
-                         "until [ -e {}/state.json ]; do "
-                         "kill -0 $pid || exit 99; sleep 0.02; done; kill -{} $pid; wait $pid",
-                         SATURATE_BINARY, words, checkpoint, signal)},
+             fmt::format(
+                 "set -m; {} train --config c.yaml --device cpu --set checkpoint_keep=100000 "
+                 "{} & pid=$!; "
+                 "until [ -e {}/state.json ]; do "
+                 "kill -0 $pid || exit 99; sleep 0.02; done; kill -{} $pid; wait $pid",
+                 SATURATE_BINARY, words, checkpoint, signal)},
             {.folder = folder_.path()});
     }
     [[nodiscard]] Json json(const std::string& file) const {
@@ -210,7 +211,7 @@ TEST_F(TrainTest, WantsAJobAndADeviceThatAreThere) {
     EXPECT_EQ(ran.status, 2);
     EXPECT_EQ(ran.err,
               "error: --device is \"tpu\"\n"
-              "  expected: auto, cpu, cuda or cuda:N\n"
+              "  expected: auto, cpu, cuda, cuda:N or sim:GPU\n"
               "  fix:      --device auto\n");
     ran = run({SATURATE_BINARY, "train", "--config", "other.yaml", "--device", "cpu"},
               {.folder = folder_.path()});
