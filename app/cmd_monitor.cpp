@@ -22,6 +22,7 @@
 #include "monitor_output.h"
 #include "report/http.h"
 #include "report/prometheus.h"
+#include "serve_child.h"
 #include "telemetry/record_writer.h"
 #include "telemetry/sampler.h"
 #include "watch.h"
@@ -35,7 +36,7 @@ struct MonitorSettings {
     double duration_seconds = 0;  // 0: until something ends it
     std::optional<std::int64_t> pid;
     std::vector<std::string> command;
-    std::optional<std::string> record_file, replay_file, run_folder, prometheus;
+    std::optional<std::string> record_file, replay_file, run_folder, prometheus, serve;
     std::optional<std::string> job_folder;  // the run record of the watched job
     MonitorOutputSettings output;
 };
@@ -80,6 +81,9 @@ MonitorSettings settings_of(const Arguments& arguments) {
     out.replay_file = arguments.text("--replay");
     out.run_folder = arguments.text("--output");
     out.prometheus = arguments.text("--prometheus");
+    out.serve = arguments.text("--serve");
+    // The page is made from a record.
+    if (out.serve && !out.run_folder) out.run_folder = fresh_run_folder().string();
     out.job_folder = arguments.text("--run");
     refuse_together(arguments, "--json", "--csv");
     refuse_together(arguments, "--record", "--replay");
@@ -195,6 +199,9 @@ void Monitor::open() {
             HttpAddress::parse(*settings_.prometheus, "--prometheus"), "--prometheus");
         fmt::print(stderr, "note: metrics are at http://{}/metrics\n", server_->address().text());
     }
+    if (settings_.serve)
+        fmt::print(stderr, "note: the live page is {}\n",
+                   start_page_server(*settings_.run_folder, *settings_.serve));
     HostSettings host{.watched_pid = settings_.pid};
     if (settings_.pid && !HostSampler(host).is_there(*settings_.pid)) {
         throw UserError({.found = fmt::format("no process {}", *settings_.pid),

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
-#include <ctime>
 
 #include "arguments.h"
 #include "base/clock.h"
@@ -20,6 +19,8 @@
 #include "exit_code.h"
 #include "report/run_text.h"
 #include "run_job.h"
+#include "serve_child.h"
+#include "watch.h"
 
 namespace saturate {
 
@@ -50,21 +51,6 @@ std::string checked_apply(const std::string& list) {
     return list;
 }
 
-// A folder of its own for every run, beside the others, that git does not see.
-fs::path fresh_folder() {
-    fs::path parent = "saturate-runs";
-    bool is_new = !fs::exists(parent);
-    std::time_t now = wall_ns() / 1'000'000'000;
-    std::tm local{};
-    ::localtime_r(&now, &local);
-    char stamp[32];
-    std::strftime(stamp, sizeof stamp, "%Y%m%d-%H%M%S", &local);
-    fs::path folder = parent / fmt::format("{}-{}", stamp, ::getpid());
-    fs::create_directories(folder);
-    if (is_new) write_file_whole(parent / ".gitignore", "*\n");
-    return folder;
-}
-
 RunJobSettings settings_of(const Arguments& arguments) {
     RunJobSettings out{.command = arguments.command};
     if (out.command.empty()) {
@@ -89,7 +75,7 @@ RunJobSettings settings_of(const Arguments& arguments) {
     out.output_to_stderr = arguments.has("--json");
     auto folder = arguments.text("--output");
     try {
-        out.folder = folder ? fs::path(*folder) : fresh_folder();
+        out.folder = folder ? fs::path(*folder) : fresh_run_folder();
     } catch (const fs::filesystem_error& error) {
         throw UserError(
             {.where = {"saturate-runs"},
@@ -126,14 +112,17 @@ RunJobResult run_or_leave_nothing(const RunJobSettings& settings) {
 
 int run(const Arguments& arguments) {
     RunJobSettings settings = settings_of(arguments);
+    if (auto address = arguments.text("--serve"))
+        fmt::print(stderr, "saturate: the live page is {}\n",
+                   start_page_server(settings.folder, *address));
     RunJobResult result = run_or_leave_nothing(settings);
     ::signal(SIGPIPE, SIG_IGN);
     Diagnosis diagnosis = diagnose_run_folder(settings.folder);
     RunAnswer view{.result = result.run,
-                 .summary = result.summary,
-                 .diagnosis = diagnosis,
-                 .changes = result.changes,
-                 .notes = result.notes};
+                   .summary = result.summary,
+                   .diagnosis = diagnosis,
+                   .changes = result.changes,
+                   .notes = result.notes};
     for (const fs::path& record : result.records) {
         view.records.push_back(record.string());
         if (result.records.size() > 1) view.ranks.push_back(read_run(record));

@@ -142,6 +142,7 @@ TuneRequest tune_request(const Arguments& arguments) {
     request.batch = batch_limits(arguments);
     request.fresh = arguments.has("--fresh");
     request.quiet = arguments.has("--quiet");
+    request.serve = arguments.text("--serve");
     request.command = arguments.command;
     auto config = arguments.text("--config");
     if (config.has_value() == !request.command.empty()) {

@@ -15,6 +15,7 @@
 #include "interrupt.h"
 #include "probe/machine.h"
 #include "report/tuning_text.h"
+#include "serve_child.h"
 #include "trial_process.h"
 #include "tune.h"
 #include "tuning/trial_cache.h"
@@ -298,6 +299,9 @@ TuneAnswer tune(const TuneRequest& request) {
                          .expected = "a new folder for the trials",
                          .fix = "-o names another"});
     }
+    if (request.serve)
+        fmt::print(stderr, "the live page is {}\n",
+                   start_page_server(request.folder, *request.serve));
     return Tuner(request).run();
 }
 

@@ -3,8 +3,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <ctime>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "cuda/nvml.h"
 #include "dispatch.h"
 #include "telemetry/run_device.h"
@@ -83,6 +85,20 @@ RunSummary run_summary(const Summary& summary, const std::string& ended,
     out.verdict = verdict_name(summary.level);
     out.extra = summary_object(summary);
     return out;
+}
+
+std::filesystem::path fresh_run_folder() {
+    std::filesystem::path parent = "saturate-runs";
+    bool is_new = !std::filesystem::exists(parent);
+    std::time_t now = wall_ns() / 1'000'000'000;
+    std::tm local{};
+    ::localtime_r(&now, &local);
+    char stamp[32];
+    std::strftime(stamp, sizeof stamp, "%Y%m%d-%H%M%S", &local);
+    std::filesystem::path folder = parent / fmt::format("{}-{}", stamp, ::getpid());
+    std::filesystem::create_directories(folder);
+    if (is_new) write_file_whole(parent / ".gitignore", "*\n");
+    return folder;
 }
 
 }  // namespace saturate

@@ -16,6 +16,7 @@ int cmd_monitor(const Arguments& arguments);
 int cmd_optimize(const Arguments& arguments);
 int cmd_report(const Arguments& arguments);
 int cmd_run(const Arguments& arguments);
+int cmd_serve(const Arguments& arguments);
 int cmd_tune(const Arguments& arguments);
 
 }  // namespace saturate

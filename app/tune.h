@@ -26,6 +26,7 @@ struct TuneRequest {
     std::filesystem::path folder;  // new: trials, proof.json, tune.json
     bool fresh = false;            // do not use trials that were made before
     bool quiet = false;
+    std::optional<std::string> serve;  // a live page of the trials, at this address
 };
 
 struct TuneAnswer {

@@ -11,6 +11,11 @@ namespace {
 constexpr Option kJson{
     .name = "--json", .value = "", .help = "one JSON object on stdout (docs/json.md)"};
 
+constexpr Option kServe{.name = "--serve",
+                        .value = "ADDRESS",
+                        .help = "a live page of the run (default: 127.0.0.1:8765)",
+                        .value_optional = true};
+
 // What tune and optimize --benchmark share.
 std::vector<Option> tuning_options(std::vector<Option> own) {
     own.insert(own.end(),
@@ -102,6 +107,7 @@ std::vector<Verb> make_verbs() {
                                      .help = "a new folder for trials and proof (default: "
                                              "runs/tune-<time>)",
                                      .short_name = "-o"},
+                                    kServe,
                                     {.name = "--level",
                                      .value = "LEVEL",
                                      .help = "how far a change may go (default: training)",
@@ -143,6 +149,7 @@ std::vector<Verb> make_verbs() {
                       .value = "DIR",
                       .help = "folder of the run (default: runs/<config>-<time>)",
                       .short_name = "-o"},
+                     kServe,
                      {.name = "--one-batch",
                       .value = "",
                       .help = "the first batch again and again: what loading costs, by leaving it "
@@ -202,6 +209,7 @@ std::vector<Verb> make_verbs() {
                       .value = "ADDRESS",
                       .help = "serve metrics (default: 127.0.0.1:9838)",
                       .value_optional = true},
+                     kServe,
                      {.name = "--record",
                       .value = "FILE",
                       .help = "also write down what the driver answers (docs/nvml-recording.md)"},
@@ -255,6 +263,7 @@ std::vector<Verb> make_verbs() {
                       .help = "a new folder for the run record (default: "
                               "saturate-runs/<time>-<pid>)",
                       .short_name = "-o"},
+                     kServe,
                      {.name = "--json",
                       .value = "",
                       .help = "one JSON object on stdout (docs/json.md); what the command prints "
@@ -308,6 +317,32 @@ std::vector<Verb> make_verbs() {
                       .choices = "en|zh"},
                      kJson},
          .operands = "RUN..."},
+        {.name = "serve",
+         .summary = "runs as pages that follow them while they go on",
+         .usage = "serve (DIR | --live [DIR]) [--listen ADDRESS] [--token] [--lang LANG]",
+         .options = {{.name = "--live",
+                      .value = "",
+                      .help = "open on the newest run, also one that is still to come (default "
+                              "DIR: runs and saturate-runs)"},
+                     {.name = "--listen",
+                      .value = "ADDRESS",
+                      .help = "PORT, ADDRESS or ADDRESS:PORT (default: 127.0.0.1:8765)"},
+                     {.name = "--token",
+                      .value = "",
+                      .help = "ask for a token on 127.0.0.1 too: other users of this machine can "
+                              "reach it"},
+                     {.name = "--pid", .value = "PID", .help = "end with this process"},
+                     {.name = "--lang",
+                      .value = "LANG",
+                      .help = "language of the pages (default: as the locale)",
+                      .choices = "en|zh"}},
+         .operands = "DIR",
+         .details = "  The first line on stdout is the address to open; Ctrl-C ends it. DIR is a "
+                    "run record, or a\n"
+                    "  folder that holds some. An address that others can reach asks for a token, "
+                    "which is part of\n"
+                    "  the address printed. monitor, run, train and tune start it with "
+                    "--serve.\n"},
         {.name = "bench",
          .summary = "how fast your data can be loaded on this machine",
          .usage = "bench loader --config FILE [--seconds SECONDS] [--batch-size N] [--json]",

@@ -3,6 +3,7 @@
 // record they write.
 #pragma once
 
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -33,5 +34,9 @@ struct Devices {
                                const Devices& devices, std::int64_t start_ns);
 [[nodiscard]] RunSummary run_summary(const Summary& summary, const std::string& ended,
                                      std::optional<int> status);
+
+// saturate-runs/<time>-<pid>: a folder of its own for every run, beside the others, that git does
+// not see.
+[[nodiscard]] std::filesystem::path fresh_run_folder();
 
 }  // namespace saturate

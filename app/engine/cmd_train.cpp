@@ -7,6 +7,7 @@
 #include "commands.h"
 #include "exit_code.h"
 #include "grid.h"
+#include "serve_child.h"
 #include "train_run.h"
 
 namespace saturate {
@@ -43,13 +44,20 @@ TrainRequest request_of(const Arguments& arguments) {
 }  // namespace
 
 int train_with(const Arguments& arguments, const JobRegistry& jobs) {
+    TrainRequest request = request_of(arguments);
+    if (auto address = arguments.text("--serve")) {
+        // The folder must be known before the first run; a resumed one is found by its checkpoint.
+        if (request.output.empty() && !request.resume) request.output = run_folder(request.config);
+        fmt::print(stderr, "the live page is {}\n",
+                   start_page_server(request.output.empty() ? "runs" : request.output, *address));
+    }
     if (arguments.has("--grid")) {
-        std::vector<GridRun> runs = run_grid(request_of(arguments), arguments.all("--grid"), jobs);
+        std::vector<GridRun> runs = run_grid(request, arguments.all("--grid"), jobs);
         fmt::print("{}",
                    arguments.has("--json") ? grid_json(runs).pretty() + "\n" : grid_text(runs));
         return grid_status(runs);
     }
-    TrainOutcome outcome = run_training(request_of(arguments), jobs);
+    TrainOutcome outcome = run_training(request, jobs);
     if (outcome.result.problem) fmt::print(stderr, "{}\n", outcome.result.problem->text());
     fmt::print("{}", arguments.has("--json") ? outcome_json(outcome).pretty() + "\n"
                                              : outcome_text(outcome));

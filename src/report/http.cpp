@@ -1,41 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report/http.h"
 
-#include <arpa/inet.h>
 #include <dlfcn.h>
 #include <fmt/format.h>
 #include <microhttpd.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <set>
 
 #include "base/error.h"
-#include "base/text.h"
+#include "report/http_address.h"
 
 namespace saturate {
 
 namespace {
 
-constexpr unsigned kConnections = 32;
-constexpr unsigned kConnectionsPerClient = 16;
-constexpr unsigned kIdleSeconds = 5;
 constexpr std::size_t kRequestBytes = 16 * 1024;  // request line and headers
-constexpr std::size_t kPortMax = 65535;
+constexpr std::size_t kStreamBlock = 4096;
 
 // libmicrohttpd, loaded once and kept: its threads may outlive a server by a moment.
 struct Microhttpd {
     decltype(&MHD_start_daemon) start_daemon = nullptr;
     decltype(&MHD_stop_daemon) stop_daemon = nullptr;
-    decltype(&MHD_create_response_from_buffer) create_response = nullptr;
+    decltype(&MHD_create_response_from_buffer_with_free_callback_cls) create_response = nullptr;
+    decltype(&MHD_create_response_from_callback) create_stream = nullptr;
     decltype(&MHD_add_response_header) add_header = nullptr;
     decltype(&MHD_queue_response) queue_response = nullptr;
     decltype(&MHD_destroy_response) destroy_response = nullptr;
+    decltype(&MHD_lookup_connection_value) lookup = nullptr;
+    decltype(&MHD_get_connection_values_n) values = nullptr;
+    decltype(&MHD_suspend_connection) suspend = nullptr;
+    decltype(&MHD_resume_connection) resume = nullptr;
     bool is_whole = false;
 
     template <typename Function>
@@ -48,10 +47,16 @@ struct Microhttpd {
         void* library = ::dlopen("libmicrohttpd.so.12", RTLD_NOW | RTLD_LOCAL);
         is_whole = library && load(library, start_daemon, "MHD_start_daemon") &&
                    load(library, stop_daemon, "MHD_stop_daemon") &&
-                   load(library, create_response, "MHD_create_response_from_buffer") &&
+                   load(library, create_response,
+                        "MHD_create_response_from_buffer_with_free_callback_cls") &&
+                   load(library, create_stream, "MHD_create_response_from_callback") &&
                    load(library, add_header, "MHD_add_response_header") &&
                    load(library, queue_response, "MHD_queue_response") &&
-                   load(library, destroy_response, "MHD_destroy_response");
+                   load(library, destroy_response, "MHD_destroy_response") &&
+                   load(library, lookup, "MHD_lookup_connection_value") &&
+                   load(library, values, "MHD_get_connection_values_n") &&
+                   load(library, suspend, "MHD_suspend_connection") &&
+                   load(library, resume, "MHD_resume_connection");
     }
 };
 
@@ -60,148 +65,244 @@ const Microhttpd& microhttpd() {
     return library;
 }
 
-struct Page {
-    std::string content_type;
-    std::string content;
+// One listener. The server's thread reads from it and sleeps (suspended) when there is nothing;
+// push() wakes it. Only the newest event waits, so a client that does not read costs no memory.
+class Stream {
+  public:
+    Stream(MHD_Connection* connection, std::string channel)
+        : channel(std::move(channel)), connection_(connection) {}
+
+    void offer(std::shared_ptr<const std::string> event) {
+        std::lock_guard lock(mutex_);
+        next_ = std::move(event);
+        wake();
+    }
+    // Only where nothing else waits.
+    void beat(std::shared_ptr<const std::string> comment) {
+        std::lock_guard lock(mutex_);
+        if (next_ || now_) return;
+        next_ = std::move(comment);
+        wake();
+    }
+    void end() {
+        std::lock_guard lock(mutex_);
+        is_ended_ = true;
+        wake();
+    }
+    // The connection is closed: nobody may touch it any more.
+    void forget() {
+        std::lock_guard lock(mutex_);
+        connection_ = nullptr;
+        is_asleep_ = false;
+    }
+
+    ssize_t read(char* out, std::size_t room) {
+        std::lock_guard lock(mutex_);
+        if (!now_ && next_) {
+            now_ = std::exchange(next_, nullptr);
+            sent_ = 0;
+        }
+        if (now_) {
+            std::size_t length = std::min(room, now_->size() - sent_);
+            std::memcpy(out, now_->data() + sent_, length);
+            sent_ += length;
+            if (sent_ == now_->size()) now_ = nullptr;
+            return static_cast<ssize_t>(length);
+        }
+        if (is_ended_) return MHD_CONTENT_READER_END_OF_STREAM;
+        is_asleep_ = true;
+        microhttpd().suspend(connection_);
+        return 0;
+    }
+
+    const std::string channel;
+
+  private:
+    void wake() {
+        if (!is_asleep_) return;
+        is_asleep_ = false;
+        microhttpd().resume(connection_);
+    }
+
+    std::mutex mutex_;
+    MHD_Connection* connection_;
+    std::shared_ptr<const std::string> now_, next_;
+    std::size_t sent_ = 0;
+    bool is_asleep_ = false;
+    bool is_ended_ = false;
 };
 
-// An address in the form that the sockets want.
-struct Sockaddr {
-    sockaddr_storage storage{};
-    socklen_t length = 0;
-};
-
-std::optional<Sockaddr> resolve(const HttpAddress& address) {
-    Sockaddr out;
-    auto* v4 = reinterpret_cast<sockaddr_in*>(&out.storage);
-    auto* v6 = reinterpret_cast<sockaddr_in6*>(&out.storage);
-    if (::inet_pton(AF_INET, address.host.c_str(), &v4->sin_addr) == 1) {
-        v4->sin_family = AF_INET;
-        v4->sin_port = htons(address.port);
-        out.length = sizeof *v4;
-        return out;
-    }
-    if (::inet_pton(AF_INET6, address.host.c_str(), &v6->sin6_addr) == 1) {
-        v6->sin6_family = AF_INET6;
-        v6->sin6_port = htons(address.port);
-        out.length = sizeof *v6;
-        return out;
-    }
-    return std::nullopt;
+std::string header(MHD_Connection* connection, const char* name) {
+    const char* value = microhttpd().lookup(connection, MHD_HEADER_KIND, name);
+    return value ? value : "";
 }
 
-// A listening socket of our own, because libmicrohttpd does not say why it could not start.
-int listen_on(const HttpAddress& address, std::string_view option) {
-    Sockaddr where = resolve(address).value();
-    int fd = ::socket(where.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    int yes = 1;
-    if (fd >= 0) ::setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-    if (fd >= 0 && ::bind(fd, reinterpret_cast<sockaddr*>(&where.storage), where.length) == 0 &&
-        ::listen(fd, kConnections) == 0)
-        return fd;
-    int error = errno;
-    if (fd >= 0) ::close(fd);
-    if (error == EADDRINUSE)
-        throw UserError(
-            {.found = fmt::format("{}: {} is in use by another program", option, address.text()),
-             .expected = "a free port",
-             .fix = fmt::format("{}={}", option, HttpAddress{address.host, 0}.text())});
-    if (error == EADDRNOTAVAIL)
-        throw UserError(
-            {.found = fmt::format("{}: {} is no address of this machine", option, address.host),
-             .expected = "127.0.0.1, 0.0.0.0 for every network, or an address of this machine"});
-    if (error == EACCES)
-        throw UserError({.found = fmt::format("{}: port {} needs root", option, address.port),
-                         .expected = "a port from 1024 to 65535"});
-    throw MachineError({.found = fmt::format("{}: no socket: {}", option, std::strerror(error))});
+// With lengths: a NUL inside a value does not end it.
+MHD_Result take_argument(void* query, MHD_ValueKind, const char* key, std::size_t key_length,
+                         const char* value, std::size_t value_length) {
+    static_cast<decltype(HttpRequest::query)*>(query)->emplace_back(
+        std::string(key, key_length), value ? std::string(value, value_length) : "");
+    return MHD_YES;
 }
 
-MHD_Result reply(MHD_Connection* connection, unsigned status, const Page& page,
-                 bool with_allow = false) {
-    // The copy is the library's: the page may be published anew while it is sent.
-    MHD_Response* response = microhttpd().create_response(
-        page.content.size(), const_cast<char*>(page.content.data()), MHD_RESPMEM_MUST_COPY);
+HttpRequest request_of(MHD_Connection* connection, const char* url) {
+    HttpRequest out{.path = url,
+                    .query = {},
+                    .host = header(connection, MHD_HTTP_HEADER_HOST),
+                    .origin = header(connection, MHD_HTTP_HEADER_ORIGIN),
+                    .cookie = header(connection, MHD_HTTP_HEADER_COOKIE),
+                    .authorization = header(connection, MHD_HTTP_HEADER_AUTHORIZATION)};
+    microhttpd().values(connection, MHD_GET_ARGUMENT_KIND, &take_argument, &out.query);
+    return out;
+}
+
+MHD_Result queue(MHD_Connection* connection, MHD_Response* response, const HttpReply& reply) {
     if (!response) return MHD_NO;
-    microhttpd().add_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, page.content_type.c_str());
+    microhttpd().add_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, reply.content_type.c_str());
     microhttpd().add_header(response, "X-Content-Type-Options", "nosniff");
-    if (with_allow) microhttpd().add_header(response, MHD_HTTP_HEADER_ALLOW, "GET");
-    MHD_Result result = microhttpd().queue_response(connection, status, response);
+    for (const auto& [name, value] : reply.headers)
+        microhttpd().add_header(response, name.c_str(), value.c_str());
+    MHD_Result result = microhttpd().queue_response(connection, reply.status, response);
     microhttpd().destroy_response(response);
     return result;
 }
 
-Page plain(std::string text) { return {"text/plain; charset=utf-8", std::move(text)}; }
+using Content = std::shared_ptr<const std::string>;
+
+void free_content(void* content) { delete static_cast<Content*>(content); }
+
+MHD_Result send(MHD_Connection* connection, const HttpReply& reply) {
+    static const Content kEmpty = std::make_shared<std::string>();
+    // Shared, not copied: fifty clients of one page cost its bytes once.
+    auto* content = new Content(reply.content ? reply.content : kEmpty);
+    MHD_Response* response = microhttpd().create_response(
+        (*content)->size(), const_cast<char*>((*content)->data()), &free_content, content);
+    if (!response) free_content(content);
+    return queue(connection, response, reply);
+}
+
+std::shared_ptr<const std::string> event_text(const std::string& data) {
+    return std::make_shared<std::string>("data: " + data + "\n\n");
+}
 
 }  // namespace
 
-HttpAddress HttpAddress::parse(std::string_view text, std::string_view option) {
-    HttpAddress out;
-    std::string_view port;
-    if (text.starts_with('[')) {
-        std::size_t close = text.find(']');
-        // An open bracket leaves a host that is no address.
-        out.host = close == std::string_view::npos ? text : text.substr(1, close - 1);
-        std::string_view rest = text.substr(std::min(text.size(), out.host.size() + 2));
-        if (rest.starts_with(':')) port = rest.substr(1);
-    } else if (std::size_t colon = text.rfind(':'); colon != std::string_view::npos) {
-        if (colon > 0) out.host = text.substr(0, colon);
-        port = text.substr(colon + 1);
-    } else if (text.find('.') != std::string_view::npos) {
-        out.host = text;
-    } else {
-        port = text;
+std::string HttpRequest::value(std::string_view name) const {
+    for (const auto& [key, value] : query) {
+        if (key == name) return value;
     }
-    std::optional<std::int64_t> number = port.empty() ? out.port : parse_integer(port);
-    if (!number || *number < 0 || *number > static_cast<std::int64_t>(kPortMax) || !resolve(out)) {
-        throw UserError(
-            {.found = fmt::format("{} is {}", option, quoted(text)),
-             .expected = "PORT, ADDRESS or ADDRESS:PORT, such as 9838 or 0.0.0.0:9838"});
+    return "";
+}
+
+std::vector<std::string> HttpRequest::values(std::string_view name) const {
+    std::vector<std::string> out;
+    for (const auto& [key, value] : query) {
+        if (key == name) out.push_back(value);
     }
-    out.port = static_cast<std::uint16_t>(*number);
     return out;
 }
 
-std::string HttpAddress::text() const {
-    return host.find(':') == std::string::npos ? fmt::format("{}:{}", host, port)
-                                               : fmt::format("[{}]:{}", host, port);
+HttpReply HttpReply::text(unsigned status, std::string text) {
+    HttpReply out{.status = status};
+    out.content = std::make_shared<std::string>(std::move(text));
+    return out;
 }
 
 struct HttpServer::Impl {
     HttpAddress address;
-    std::mutex mutex;
-    std::map<std::string, Page, std::less<>> pages;
+    HttpHandler handler;
     MHD_Daemon* daemon = nullptr;
+    mutable std::mutex mutex;  // of what follows
+    std::map<std::string, HttpReply, std::less<>> pages;
+    std::set<std::shared_ptr<Stream>> streams;
+    bool is_ending = false;
 
-    // Called by the server's thread, twice per request: first with the headers, then to answer.
+    // Called by a server's thread, twice per request: first with the headers, then to answer.
     static MHD_Result answer(void* self, MHD_Connection* connection, const char* url,
                              const char* method, const char*, const char*,
                              std::size_t* upload_bytes, void** state) {
         static char headers_seen;
-        if (std::strcmp(method, MHD_HTTP_METHOD_GET) != 0)
-            return reply(connection, MHD_HTTP_METHOD_NOT_ALLOWED, plain("GET only\n"), true);
+        if (std::strcmp(method, MHD_HTTP_METHOD_GET) != 0) {
+            HttpReply reply = HttpReply::text(MHD_HTTP_METHOD_NOT_ALLOWED, "GET only\n");
+            reply.headers.emplace_back(MHD_HTTP_HEADER_ALLOW, "GET");
+            return send(connection, reply);
+        }
         if (*upload_bytes > 0) return MHD_NO;  // a GET with a body: hung up on
         if (!*state) {
             *state = &headers_seen;
             return MHD_YES;
         }
         auto& impl = *static_cast<Impl*>(self);
-        Page page;
-        {
-            std::lock_guard lock(impl.mutex);
-            auto found = impl.pages.find(url);
-            if (found == impl.pages.end()) {
-                std::string known;
-                for (const auto& [path, unused] : impl.pages) known += path + "\n";
-                return reply(connection, MHD_HTTP_NOT_FOUND,
-                             plain("not here; there is:\n" + known));
-            }
-            page = found->second;
+        HttpReply reply;
+        try {
+            reply = impl.reply_to(request_of(connection, url));
+        } catch (const Failure& error) {
+            reply =
+                HttpReply::text(MHD_HTTP_INTERNAL_SERVER_ERROR, fmt::format("{}\n", error.what()));
+        } catch (const std::exception& error) {
+            reply = HttpReply::text(MHD_HTTP_INTERNAL_SERVER_ERROR,
+                                    fmt::format("this is a bug of saturate: {}\n", error.what()));
         }
-        return reply(connection, MHD_HTTP_OK, page);
+        return reply.channel.empty() ? send(connection, reply) : impl.stream(connection, reply);
+    }
+
+    HttpReply reply_to(const HttpRequest& request) const {
+        {
+            std::lock_guard lock(mutex);
+            auto found = pages.find(request.path);
+            if (found != pages.end()) return found->second;
+        }
+        if (handler) return handler(request);
+        std::lock_guard lock(mutex);
+        std::string known;
+        for (const auto& [path, unused] : pages) known += path + "\n";
+        return HttpReply::text(MHD_HTTP_NOT_FOUND, "not here; there is:\n" + known);
+    }
+
+    struct Listening {
+        Impl* impl;
+        std::shared_ptr<Stream> stream;
+    };
+
+    static ssize_t read_stream(void* listening, std::uint64_t, char* out, std::size_t room) {
+        return static_cast<Listening*>(listening)->stream->read(out, room);
+    }
+
+    static void end_stream(void* given) {
+        std::unique_ptr<Listening> listening(static_cast<Listening*>(given));
+        listening->stream->forget();
+        std::lock_guard lock(listening->impl->mutex);
+        listening->impl->streams.erase(listening->stream);
+    }
+
+    MHD_Result stream(MHD_Connection* connection, HttpReply reply) {
+        auto listener = std::make_shared<Stream>(connection, reply.channel);
+        auto* listening = new Listening{this, listener};
+        MHD_Response* response = microhttpd().create_stream(MHD_SIZE_UNKNOWN, kStreamBlock,
+                                                            &read_stream, listening, &end_stream);
+        if (!response) {
+            delete listening;
+            return MHD_NO;
+        }
+        {
+            std::lock_guard lock(mutex);
+            // The first bytes tell the client that it is connected.
+            listener->offer(event_text(reply.content ? *reply.content : ""));
+            if (is_ending) listener->end();
+            streams.insert(listener);
+        }
+        reply.content_type = "text/event-stream";
+        return queue(connection, response, reply);
+    }
+
+    [[nodiscard]] std::vector<std::shared_ptr<Stream>> all_streams() const {
+        std::lock_guard lock(mutex);
+        return {streams.begin(), streams.end()};
     }
 };
 
-HttpServer::HttpServer(const HttpAddress& address, std::string_view option)
+HttpServer::HttpServer(const HttpAddress& address, std::string_view option, HttpHandler handler,
+                       const HttpLimits& limits)
     : impl_(std::make_unique<Impl>()) {
     if (!microhttpd().is_whole)
         throw MachineError(
@@ -210,18 +311,16 @@ HttpServer::HttpServer(const HttpAddress& address, std::string_view option)
              .fix = "apt-get install libmicrohttpd12"});
     int fd = listen_on(address, option);
     impl_->address = address;
-    Sockaddr bound;
-    bound.length = sizeof bound.storage;
-    if (::getsockname(fd, reinterpret_cast<sockaddr*>(&bound.storage), &bound.length) == 0) {
-        impl_->address.port = ntohs(bound.storage.ss_family == AF_INET6
-                                        ? reinterpret_cast<sockaddr_in6*>(&bound.storage)->sin6_port
-                                        : reinterpret_cast<sockaddr_in*>(&bound.storage)->sin_port);
-    }
+    impl_->address.port = bound_port(fd);
+    impl_->handler = std::move(handler);
+    // The library takes a pool of one for a mistake.
+    unsigned threads = limits.threads > 1 ? limits.threads : 0;
     impl_->daemon = microhttpd().start_daemon(
-        MHD_USE_EPOLL_INTERNAL_THREAD, 0, nullptr, nullptr, &Impl::answer, impl_.get(),
-        MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT, kConnections,
-        MHD_OPTION_PER_IP_CONNECTION_LIMIT, kConnectionsPerClient, MHD_OPTION_CONNECTION_TIMEOUT,
-        kIdleSeconds, MHD_OPTION_CONNECTION_MEMORY_LIMIT, kRequestBytes, MHD_OPTION_END);
+        MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME, 0, nullptr, nullptr,
+        &Impl::answer, impl_.get(), MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT,
+        limits.connections, MHD_OPTION_PER_IP_CONNECTION_LIMIT, limits.connections_per_client,
+        MHD_OPTION_CONNECTION_TIMEOUT, limits.idle_seconds, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+        kRequestBytes, MHD_OPTION_THREAD_POOL_SIZE, threads, MHD_OPTION_END);
     if (!impl_->daemon) {
         ::close(fd);
         throw MachineError({.found = fmt::format("{}: the web server did not start", option)});
@@ -229,14 +328,46 @@ HttpServer::HttpServer(const HttpAddress& address, std::string_view option)
 }
 
 HttpServer::~HttpServer() {
+    {
+        std::lock_guard lock(impl_->mutex);
+        impl_->is_ending = true;
+    }
+    // The library must not be stopped while a connection sleeps.
+    for (const auto& stream : impl_->all_streams()) stream->end();
     microhttpd().stop_daemon(impl_->daemon);  // closes the listening socket too
 }
 
 void HttpServer::publish(const std::string& path, std::string content_type, std::string content) {
+    HttpReply page{.content_type = std::move(content_type)};
+    page.content = std::make_shared<std::string>(std::move(content));
     std::lock_guard lock(impl_->mutex);
-    impl_->pages[path] = {std::move(content_type), std::move(content)};
+    impl_->pages[path] = std::move(page);
 }
 
 HttpAddress HttpServer::address() const { return impl_->address; }
+
+void HttpServer::push(const std::string& channel, const std::string& data) {
+    auto event = event_text(data);
+    for (const auto& stream : impl_->all_streams()) {
+        if (stream->channel == channel) stream->offer(event);
+    }
+}
+
+void HttpServer::beat() {
+    auto comment = std::make_shared<std::string>(":\n\n");
+    for (const auto& stream : impl_->all_streams()) stream->beat(comment);
+}
+
+std::vector<std::string> HttpServer::channels() const {
+    std::lock_guard lock(impl_->mutex);
+    std::set<std::string> out;
+    for (const auto& stream : impl_->streams) out.insert(stream->channel);
+    return {out.begin(), out.end()};
+}
+
+std::size_t HttpServer::listeners() const {
+    std::lock_guard lock(impl_->mutex);
+    return impl_->streams.size();
+}
 
 }  // namespace saturate

@@ -1,7 +1,9 @@
 "use strict";
 // Draws the charts of a report from the JSON in the page: SVG, no library, no request.
-(() => {
-  const data = JSON.parse(document.getElementById("data").textContent);
+window.drawReport = () => {
+  const holder = document.getElementById("data");
+  if (!holder) return;  // a page without a run yet
+  const data = JSON.parse(holder.textContent);
   const zh = data.language === "zh";
   const say = (en, cn) => (zh ? cn : en);
   const names = {
@@ -119,6 +121,7 @@
     let at = -1;
     const show = (index) => {
       at = Math.max(0, Math.min(longest.points.length - 1, index));
+      svg.dataset.at = at;
       const where = longest.points[at][0];
       cursor.setAttribute("x1", x(where));
       cursor.setAttribute("x2", x(where));
@@ -128,7 +131,7 @@
         return `${s.name} ${short(near[1])} (${short(near[2])}..${short(near[3])})`;
       }).join("; ");
     };
-    const hide = () => { cursor.style.visibility = "hidden"; read.textContent = ""; };
+    const hide = () => { cursor.style.visibility = "hidden"; read.textContent = ""; delete svg.dataset.at; };
     svg.addEventListener("pointermove", (e) => {
       const box = svg.getBoundingClientRect();
       const v = (((e.clientX - box.left) / box.width) * W - L) / (W - L - R) * xEnd;
@@ -136,6 +139,7 @@
       longest.points.forEach((p, i) => { if (Math.abs(p[0] - v) < Math.abs(longest.points[best][0] - v)) best = i; });
       show(best);
     });
+    svg.addEventListener("place", (e) => show(e.detail));  // a live page puts its cursor back
     svg.addEventListener("pointerleave", hide);
     svg.addEventListener("blur", hide);
     svg.addEventListener("keydown", (e) => {
@@ -146,13 +150,16 @@
       show(moves[e.key]);
     });
     figure.append(svg);
-    if (series.length > 1) {
+    // Lines that look alike are one entry: the GPUs of one of several runs.
+    const looks = [...new Set(series.map((s) => s.index))];
+    if (looks.length > 1) {
       const legend = html("ul", { class: "legend" });
-      for (const s of series) {
+      for (const index of looks) {
+        const alike = series.filter((s) => s.index === index);
         const item = html("li");
-        const box = html("i");
-        box.style.background = colour(s.index);
-        item.append(box, s.name);
+        const line = html("i", { class: `line d${index % 4}` });
+        line.style.borderColor = colour(index);
+        item.append(line, alike.length > 1 ? `${alike[0].run} (${alike.length} GPU)` : alike[0].name);
         legend.append(item);
       }
       figure.append(legend);
@@ -161,9 +168,12 @@
     place.append(figure);
   }
 
-  const of = (pick) => data.runs.flatMap((run, index) => pick(run).map(([name, points]) =>
-    ({ name: [data.runs.length > 1 ? run.name : "", name].filter(Boolean).join(" ") || run.name, points, index })));
-  const gpus = (key) => of((run) => run.gpus.map((g) => [`GPU ${g.gpu}`, g[key]]));
+  // Several runs are told apart by colour and dash; of one alone, its GPUs are.
+  const several = data.runs.length > 1;
+  const of = (pick) => data.runs.flatMap((run, index) => pick(run).map(([name, points], part) =>
+    ({ name: [several ? run.name : "", name].filter(Boolean).join(" ") || run.name, run: run.name, points, index: several ? index : part })));
+  const gpus = (key, per = 1) => of((run) => run.gpus.map((g) =>
+    [`GPU ${g.gpu}`, per === 1 ? g[key] : g[key].map(([t, ...values]) => [t, ...values.map((v) => v / per)])]));
   const events = data.runs.flatMap((r) => r.events).filter((e) => e.event !== "epoch" && e.event !== "note");
   const time = { xText: clock, xName: say("at", "时间"), xMost, events };
   const charts = document.getElementById("charts");
@@ -171,7 +181,7 @@
   chart(charts, say("Utilisation, %", "利用率，%"), busy.length ? busy : of((r) => [["", r.step_busy]]), { ...time, top: 100 });
   chart(charts, say("Samples per second", "样本/秒"), of((r) => [["", r.rate]]), time);
   chart(charts, say("Power, W", "功耗，W"), gpus("power"), time);
-  chart(charts, say("Memory, bytes", "显存，字节"), gpus("memory"), time);
+  chart(charts, say("Memory, GiB", "显存，GiB"), gpus("memory", 2 ** 30), time);
   chart(charts, say("Temperature, C", "温度，C"), gpus("temperature"), time);
   if (!charts.children.length) charts.append(html("p", { class: "quiet" }, say("The runs do not tell.", "运行记录中没有。")));
   const loss = document.getElementById("loss");
@@ -179,4 +189,13 @@
   chart(loss, say("Loss against samples seen", "损失与样本数"), of((r) => [["", r.loss_by_samples]]), { xText: short, xName: say("after samples", "样本数") });
   if (!loss.children.length) loss.append(html("p", { class: "quiet" }, say("No loss was recorded.", "没有记录损失。")));
   drawSplit(document.getElementById("split"));
-})();
+};
+window.drawReport();
+// Charts are drawn for the width they have; another width draws them anew.
+let drawnWidth = innerWidth;
+addEventListener("resize", () => {
+  if (innerWidth === drawnWidth) return;
+  drawnWidth = innerWidth;
+  for (const id of ["split", "charts", "loss"]) document.getElementById(id)?.replaceChildren();
+  window.drawReport();
+});

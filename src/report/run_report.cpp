@@ -101,10 +101,6 @@ std::map<std::string, std::string> settings_of(const RunView& run) {
     return out;
 }
 
-std::string run_name(const RunView& run) {
-    return std::filesystem::path(run.folder).filename().string();
-}
-
 Json curve_json(const Curve& curve) {
     Json points = Json::array();
     for (std::size_t i = 0; i < curve.buckets().size(); ++i) {
@@ -142,7 +138,7 @@ Json run_json(const RunView& run) {
     }
     Json measures = Json::object();
     for (const Measure& measure : kMeasures) measures.set(measure.key, measure.value(run));
-    return Json::object({{"name", run_name(run)},
+    return Json::object({{"name", run.name},
                          {"folder", run.folder},
                          {"kind", run.info.kind},
                          {"device", run.info.device},
@@ -161,6 +157,12 @@ Json run_json(const RunView& run) {
                          {"events_left_out", run.events_left_out},
                          {"notes", Json::array_of(run.notes)},
                          {"diagnosis", to_json(run.diagnosis, 5, false)}});
+}
+
+// "-0 %" would name a direction that was not seen.
+std::string percent_text(double percent) {
+    std::string out = fmt::format("{:+.0f} %", percent);
+    return out == "-0 %" || out == "+0 %" ? "0 %" : out;
 }
 
 Json rows_json(const std::vector<ReportRow>& rows) {
@@ -194,7 +196,7 @@ std::vector<ReportRow> report_rows(const ReportInput& input) {
             row.change = fmt::format("{:+.1f} {}", *after - *before,
                                      input.language == "zh" ? "个百分点" : "points");
         else if (input.runs.size() > 1 && before && after && *before != 0)
-            row.change = fmt::format("{:+.0f} %", 100 * (*after / *before - 1));
+            row.change = percent_text(100 * (*after / *before - 1));
         rows.push_back(std::move(row));
     }
     return rows;
@@ -276,7 +278,7 @@ std::string report_markdown(const ReportInput& input) {
     };
     std::string head = "|  |", rule = "|---|";
     for (const RunView& run : input.runs) {
-        head += fmt::format(" {} |", cell(run_name(run)));
+        head += fmt::format(" {} |", cell(run.name));
         rule += "---|";
     }
     bool several = input.runs.size() > 1;

@@ -5,6 +5,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/json.h"
@@ -21,7 +22,20 @@ struct ReportInput {
 
 [[nodiscard]] Json report_json(const ReportInput& input);
 [[nodiscard]] std::string report_markdown(const ReportInput& input);
-[[nodiscard]] std::string report_html(const ReportInput& input);
+
+// What `serve` adds to a page, so that it follows a run that goes on.
+struct LivePage {
+    std::string version;              // of what it shows
+    std::string events;               // "events?id=a": where changes are told
+    std::string query;                // "?id=a": names the runs to the links for files
+    std::vector<std::string> states;  // of the runs, "running" or how they ended
+};
+[[nodiscard]] std::string report_html(const ReportInput& input, const LivePage* live = nullptr);
+
+// Before and after the content of a page: <html> to <main>, </main> to </html>.
+[[nodiscard]] std::string page_start(const std::string& language, std::string_view title,
+                                     const LivePage* live);
+[[nodiscard]] std::string page_end(const LivePage* live);
 
 // One row of the comparison: what, and a cell per run.
 struct ReportRow {

@@ -3,6 +3,7 @@
 // report_script.js from the JSON that it carries.
 #include <fmt/format.h>
 
+#include "report/run_list_html.h"
 #include "report/run_report.h"
 #include "report/timeline_html.h"
 
@@ -10,12 +11,14 @@ namespace saturate {
 
 std::string_view embedded_report_script();
 std::string_view embedded_report_style();
+std::string_view embedded_live_script();
 
 namespace {
 
 struct Words {
     const char* title;
     const char* comparison;
+    const char* measured;
     const char* change;
     const char* where;
     const char* over_time;
@@ -28,6 +31,7 @@ struct Words {
 
 constexpr Words kEnglish{"saturate report",
                          "Comparison",
+                         "Measured",
                          "change",
                          "Where the step time went",
                          "Over time",
@@ -36,18 +40,23 @@ constexpr Words kEnglish{"saturate report",
                          "Nothing that would gain 3 % or more.",
                          "Settings that differ",
                          "Move the pointer, or use the arrow keys on a chart, to read values."};
-constexpr Words kChinese{"saturate 报告", "对比",
-                         "变化",          "步时去向",
-                         "随时间变化",    "损失",
-                         "发现",          "没有收益达到 3% 的项目。",
-                         "不同的设置",    "移动指针，或在图上用方向键，可读取数值。"};
+constexpr Words kChinese{"saturate 报告",
+                         "对比",
+                         "测量结果",
+                         "变化",
+                         "步时去向",
+                         "随时间变化",
+                         "损失",
+                         "发现",
+                         "没有收益达到 3% 的项目。",
+                         "不同的设置",
+                         "移动指针，或在图上用方向键，可读取数值。"};
 
 std::string table_html(const std::vector<ReportRow>& rows, const ReportInput& input,
                        const Words& words, bool with_change) {
     std::string out = "<table>\n<thead><tr><th scope=\"col\"></th>";
     for (const RunView& run : input.runs) {
-        std::string name = std::filesystem::path(run.folder).filename().string();
-        out += fmt::format("<th scope=\"col\">{}{}</th>", html_text(name),
+        out += fmt::format("<th scope=\"col\">{}{}</th>", html_text(run.name),
                            run.info.simulated ? " (simulated)" : "");
     }
     if (with_change) out += fmt::format("<th scope=\"col\">{}</th>", words.change);
@@ -65,8 +74,7 @@ std::string table_html(const std::vector<ReportRow>& rows, const ReportInput& in
 std::string findings_html(const ReportInput& input, const Words& words) {
     std::string out;
     for (const RunView& run : input.runs) {
-        std::string name = std::filesystem::path(run.folder).filename().string();
-        out += fmt::format("<h3>{}</h3>\n", html_text(name));
+        out += fmt::format("<h3>{}</h3>\n", html_text(run.name));
         std::vector<Finding> findings = run.diagnosis.shown(5, false);
         if (findings.empty()) out += fmt::format("<p>{}</p>\n", words.nothing);
         for (const Finding& finding : findings) {
@@ -81,26 +89,64 @@ std::string findings_html(const ReportInput& input, const Words& words) {
     return out;
 }
 
-// "</script>" inside the data would end it.
+// Inside a script "</script>" would end the data and "<!--" hide its end.
 std::string safe_json(const Json& json) {
-    std::string text = json.line();
-    for (std::size_t at = 0; (at = text.find("</", at)) != std::string::npos; at += 3)
-        text.replace(at, 2, "<\\/");
-    return text;
+    std::string out;
+    for (char c : json.line()) {
+        if (c == '<')
+            out += "\\u003c";
+        else
+            out += c;
+    }
+    return out;
+}
+
+// Links, and what state the page is in.
+std::string nav_html(const std::string& language, const LivePage& live) {
+    bool zh = language == "zh";
+    std::string out = fmt::format("<nav aria-label=\"{}\"><a href=\"runs\">{}</a>",
+                                  zh ? "页面" : "pages", zh ? "所有运行" : "All runs");
+    if (!live.query.empty())
+        out +=
+            fmt::format(" <a href=\"report.html{0}\">{1}</a> <a href=\"report.json{0}\">JSON</a>",
+                        html_text(live.query), zh ? "下载报告" : "Download the report");
+    std::string states;
+    for (const std::string& state : live.states)
+        states += (states.empty() ? "" : ", ") + state_text(state, language);
+    return out + fmt::format(
+                     " <span class=\"state\">{}</span> <span id=\"live\" "
+                     "role=\"status\"></span></nav>\n",
+                     html_text(states));
 }
 
 }  // namespace
 
-std::string report_html(const ReportInput& input) {
-    const Words& words = input.language == "zh" ? kChinese : kEnglish;
-    bool several = input.runs.size() > 1;
+std::string page_start(const std::string& language, std::string_view title, const LivePage* live) {
     std::string out = fmt::format(
         "<!doctype html>\n<html lang=\"{}\">\n<head>\n<meta charset=\"utf-8\">\n"
-        "<meta name=\"viewport\" content=\"width=device-width, "
-        "initial-scale=1\">\n<title>{}</title>\n"
-        "<style>\n{}</style>\n</head>\n<body>\n<main>\n<h1>{}</h1>\n",
-        input.language, words.title, embedded_report_style(), html_text(report_verdict(input)));
-    out += fmt::format("<h2>{}</h2>\n{}", words.comparison,
+        "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+        "<link rel=\"icon\" href=\"data:,\">\n<title>{}</title>\n<style>\n{}</style>\n"
+        "</head>\n<body>\n",
+        language == "zh" ? "zh-CN" : "en", title, embedded_report_style());
+    if (!live) return out + "<main>\n";
+    return out + fmt::format("<main data-version=\"{}\" data-events=\"{}\">\n{}",
+                             html_text(live->version), html_text(live->events),
+                             nav_html(language, *live));
+}
+
+std::string page_end(const LivePage* live) {
+    // Also where there is no chart yet: a live page may be given one.
+    std::string out = fmt::format("</main>\n<script>\n{}</script>\n", embedded_report_script());
+    if (live) out += fmt::format("<script>\n{}</script>\n", embedded_live_script());
+    return out + "</body>\n</html>\n";
+}
+
+std::string report_html(const ReportInput& input, const LivePage* live) {
+    const Words& words = input.language == "zh" ? kChinese : kEnglish;
+    bool several = input.runs.size() > 1;
+    std::string out = page_start(input.language, words.title, live);
+    out += fmt::format("<h1>{}</h1>\n", html_text(report_verdict(input)));
+    out += fmt::format("<h2>{}</h2>\n{}", several ? words.comparison : words.measured,
                        table_html(report_rows(input), input, words, several));
     out += fmt::format("<h2>{}</h2>\n<div id=\"split\"></div>\n", words.where);
     out += fmt::format("<h2>{}</h2>\n<p class=\"quiet\">{}</p>\n<div id=\"charts\"></div>\n",
@@ -111,12 +157,10 @@ std::string report_html(const ReportInput& input) {
     if (several && !settings.empty())
         out += fmt::format("<h2>{}</h2>\n{}", words.settings,
                            table_html(settings, input, words, false));
-    out += fmt::format(
-        "</main>\n<script type=\"application/json\" "
-        "id=\"data\">{}</script>\n<script>\n{}</script>\n"
-        "</body>\n</html>\n",
-        safe_json(report_json(input)), embedded_report_script());
-    return out;
+    // The data is inside <main>, so that a live page takes it over with the rest.
+    out += fmt::format("<script type=\"application/json\" id=\"data\">{}</script>\n",
+                       safe_json(report_json(input)));
+    return out + page_end(live);
 }
 
 }  // namespace saturate

@@ -65,6 +65,7 @@ class Viewer {
   public:
     explicit Viewer(const std::filesystem::path& folder) {
         view_.folder = folder.string();
+        view_.name = run_folder_name(folder);
         // The times of the lines need the start before the first of them comes.
         std::string head = read_if_there(folder / "run.json");
         if (!head.empty())
@@ -242,6 +243,13 @@ void Curve::add(double x, double y) {
 std::optional<double> RunView::joules_per_1000_samples() const {
     if (!energy_joules || samples <= 0) return std::nullopt;
     return *energy_joules * 1000 / static_cast<double>(samples);
+}
+
+std::string run_folder_name(const std::filesystem::path& folder) {
+    std::error_code ignored;
+    std::filesystem::path whole = std::filesystem::weakly_canonical(folder, ignored);
+    if (!whole.has_filename()) whole = whole.parent_path();
+    return whole.empty() ? folder.string() : whole.filename().string();
 }
 
 RunView view_run(const std::filesystem::path& folder) { return Viewer(folder).take_view(); }

@@ -43,6 +43,7 @@ struct GpuCurves {
 
 struct RunView {
     std::string folder;
+    std::string name;  // its last part, for headings
     RunInfo info;
     std::optional<RunSummary> summary;
     std::vector<std::string> notes;
@@ -65,6 +66,9 @@ struct RunView {
 
     [[nodiscard]] std::optional<double> joules_per_1000_samples() const;
 };
+
+// "after" of "runs/after", of "runs/after/" and of "." inside it.
+[[nodiscard]] std::string run_folder_name(const std::filesystem::path& folder);
 
 // Throws UserError when there is no record.
 [[nodiscard]] RunView view_run(const std::filesystem::path& folder);

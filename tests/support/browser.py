@@ -33,9 +33,10 @@ class Browser:
         self.number = 0
         self.session = None
         self.errors = []
+        self.requests = []  # addresses, in the order they were asked for
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         self.session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
-        for domain in ("Page", "Runtime", "Log"):
+        for domain in ("Page", "Runtime", "Log", "Network"):
             self.call(domain + ".enable")
         self.resize(width, height)
 
@@ -59,6 +60,10 @@ class Browser:
         message = json.loads(text)
         if message.get("method") in ("Runtime.exceptionThrown", "Log.entryAdded"):
             self.errors.append(json.dumps(message["params"]))
+        if message.get("method") == "Runtime.consoleAPICalled" and message["params"]["type"] in ("error", "warning"):
+            self.errors.append(json.dumps(message["params"]))
+        if message.get("method") == "Network.requestWillBeSent":
+            self.requests.append(message["params"]["request"]["url"])
         return message
 
     def call(self, method, **parameters):
@@ -81,8 +86,18 @@ class Browser:
         self.call("Emulation.setEmulatedMedia",
                   features=[{"name": "prefers-color-scheme", "value": "dark" if on else "light"}])
 
-    def open(self, path):
-        self.call("Page.navigate", url="file://" + os.path.abspath(path))
+    def open(self, place):
+        """A file, or an address."""
+        place = str(place)
+        self.call("Page.navigate", url=place if place.startswith("http://") else "file://" + os.path.abspath(place))
+        self.loaded()
+
+    def follow(self, script):
+        """Runs what leads to another page, and waits for that."""
+        self.call("Runtime.evaluate", expression=script)
+        self.loaded()
+
+    def loaded(self):
         while self.message().get("method") != "Page.loadEventFired":
             pass
 
@@ -113,8 +128,10 @@ class Browser:
         self.drawn()
 
     def key(self, key):
-        text = {"text": key} if len(key) == 1 else {}
-        self.call("Input.dispatchKeyEvent", type="keyDown", key=key, **text)
+        more = {"text": key} if len(key) == 1 else {}
+        if key == "Tab":  # the browser itself moves the focus, and goes by the code
+            more = {"code": "Tab", "windowsVirtualKeyCode": 9}
+        self.call("Input.dispatchKeyEvent", type="keyDown", key=key, **more)
         self.call("Input.dispatchKeyEvent", type="keyUp", key=key)
         self.drawn()
 
