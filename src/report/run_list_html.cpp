@@ -76,7 +76,7 @@ std::string run_list_html(const Listing& listing, const std::string& language,
              "that began first is \"before\".");
     const char* heads_en[] = {"", "run", "kind", "state", "began", "length", "samples/s", "busy"};
     const char* heads_zh[] = {"", "运行", "类型", "状态", "开始", "时长", "样本/秒", "利用率"};
-    out += "<table>\n<thead><tr>";
+    out += "<table class=\"list\">\n<thead><tr>";
     for (const char* head : zh ? heads_zh : heads_en)
         out += *head ? fmt::format("<th scope=\"col\">{}</th>", head) : std::string("<td></td>");
     out += "</tr></thead>\n<tbody>\n";

@@ -76,6 +76,13 @@ std::vector<std::string> lines_of(const std::string& text) {
 
 void play(const fs::path& file) {
     for (const std::vector<Shown>& session : sessions_of(file)) {
+#ifndef SATURATE_HAS_ENGINE
+        auto needs_engine = [](const Shown& shown) {
+            return shown.command.find("saturate train") != std::string::npos ||
+                   shown.command.find("saturate tune --config") != std::string::npos;
+        };
+        if (std::ranges::any_of(session, needs_engine)) continue;  // built without LibTorch
+#endif
         TemporaryFolder scratch;
         fs::copy(fs::path(SATURATE_SOURCE_DIR) / "configs", scratch.path() / "configs",
                  fs::copy_options::recursive);
