@@ -17,7 +17,7 @@ if(SATURATE_TORCH)
   add_library(saturate_cuda_kernels OBJECT ${cuda_sources})
   target_include_directories(saturate_cuda_kernels PRIVATE . src)
   # The trainer's device. Our own calls and LibTorch's share one CUDA runtime: the one beside LibTorch.
-  add_library(saturate_cuda SHARED cuda/backend.cpp src/engine/wrap_batch.cpp src/base/error.cpp
+  add_library(saturate_cuda SHARED cuda/backend.cpp src/engine/wrap_batch.cpp src/base/error.cpp src/base/fmt_library.cpp
     $<TARGET_OBJECTS:saturate_cuda_kernels>)
   target_include_directories(saturate_cuda SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS})
   foreach(name torch_cuda c10_cuda)
@@ -25,7 +25,7 @@ if(SATURATE_TORCH)
     set_target_properties(${name}_so PROPERTIES IMPORTED_LOCATION ${torch_site}/torch/lib/lib${name}.so)
   endforeach()
   # LibTorch's CUDA part registers itself when it is loaded: nothing of ours names it.
-  target_link_libraries(saturate_cuda PRIVATE torch_cpu fmt::fmt
+  target_link_libraries(saturate_cuda PRIVATE torch_cpu
     "-Wl,--push-state,--no-as-needed" torch_cuda_so c10_cuda_so "-Wl,--pop-state"
     ${torch_site}/nvidia/cu13/lib/libcudart.so.13)
   set_target_properties(saturate_cuda PROPERTIES LINKER_LANGUAGE CXX)

@@ -4,6 +4,7 @@
 #include <simdjson.h>
 
 #include "base/text.h"
+#include "diagnosis/simdjson_library.h"
 
 namespace saturate {
 namespace {
@@ -136,7 +137,7 @@ struct EventParser::Impl {
     ondemand::parser parser;
 };
 
-EventParser::EventParser() : impl_(std::make_unique<Impl>()) {}
+EventParser::EventParser() : impl_(std::make_unique<Impl>()) { load_simdjson(); }
 EventParser::~EventParser() = default;
 
 bool EventParser::parse(const char* text, std::size_t length, TraceBuilder& builder) {
