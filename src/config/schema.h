@@ -62,6 +62,9 @@ enum class Setting {
     checkpoint_steps,
     checkpoint_keep,
     bad_samples_max,
+    window_stride,
+    window_horizon,
+    target_column,
     threads,
     memory_limit,
     // model and data

@@ -65,14 +65,14 @@ std::unique_ptr<WorkerMemory> Filler::make_memory() const {
 
 void Filler::fill(const Run& run, WorkerMemory& memory, const std::stop_token& stop,
                   SampleCost& cost) const {
-    EpochOrder order = sample_order_.order(run.epoch);
+    RunOrder order = sample_order_.order(run.epoch);
     for (std::int64_t row = run.first; row < run.first + run.count; ++row) {
         if (stop.stop_requested()) return;
         fill_row(run, row, order, memory, stop, cost);
     }
 }
 
-void Filler::fill_row(const Run& run, std::int64_t row, const EpochOrder& order,
+void Filler::fill_row(const Run& run, std::int64_t row, const RunOrder& order,
                       WorkerMemory& memory, const std::stop_token& stop, SampleCost& cost) const {
     for (std::size_t i = 0; i < sample_bytes_.size(); ++i)
         memory.places[i] =

@@ -44,7 +44,7 @@ class Filler {
     [[nodiscard]] std::int64_t retries() const { return retries_; }
 
   private:
-    void fill_row(const Run& run, std::int64_t row, const EpochOrder& order, WorkerMemory& memory,
+    void fill_row(const Run& run, std::int64_t row, const RunOrder& order, WorkerMemory& memory,
                   const std::stop_token& stop, SampleCost& cost) const;
     [[nodiscard]] bool write(const SampleDraw& draw, WorkerMemory& memory,
                              const std::stop_token& stop, SampleCost& cost) const;

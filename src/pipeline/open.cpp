@@ -240,6 +240,9 @@ OpenedData open_windows(const Settings& settings, const fs::path& path) {
         if (value && !value->numbers.empty())
             windows.length = static_cast<std::int64_t>(value->numbers[0]);
     }
+    windows.stride = whole(settings, Setting::window_stride, windows.stride);
+    windows.horizon = whole(settings, Setting::window_horizon, windows.horizon);
+    if (const Value* target = settings.get(Setting::target_column)) windows.target = target->text;
     std::shared_ptr<const DataTable> table = read_table(path);
     WindowParts parts = cut_windows(table, windows);
     return {.training = parts.training,
@@ -304,6 +307,7 @@ LoaderSettings loader_settings(const Settings& settings) {
     out.workers = static_cast<int>(whole(settings, Setting::num_workers, -1));
     out.prefetch_factor =
         static_cast<int>(whole(settings, Setting::prefetch_factor, out.prefetch_factor));
+    out.bad_samples_max = whole(settings, Setting::bad_samples_max, out.bad_samples_max);
     out.seed = static_cast<std::uint64_t>(whole(settings, Setting::seed, 0));
     return out;
 }

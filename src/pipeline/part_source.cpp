@@ -25,6 +25,9 @@ class PartSource final : public SampleSource {
         whole_->write({.seed = draw.seed, .epoch = draw.epoch, .index = of_whole(draw.index)},
                       scratch, places, cost);
     }
+    [[nodiscard]] std::int64_t neighbours() const override {
+        return each_tenth_ ? 1 : whole_->neighbours();
+    }
     [[nodiscard]] std::string name_of(std::int64_t index) const override {
         return whole_->name_of(of_whole(index));
     }

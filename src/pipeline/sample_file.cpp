@@ -71,4 +71,11 @@ Bytes read_sample_part(const std::string& path, std::uint64_t offset, std::uint6
                      memory, cost);
 }
 
+void read_ahead(const std::string& path, std::uint64_t offset, std::uint64_t size) {
+    Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
+    if (file.fd < 0) return;
+    ::posix_fadvise(file.fd, static_cast<off_t>(offset), static_cast<off_t>(size),
+                    POSIX_FADV_WILLNEED);
+}
+
 }  // namespace saturate

@@ -17,5 +17,7 @@ namespace saturate {
 [[nodiscard]] Bytes read_sample_part(const std::string& path, std::uint64_t offset,
                                      std::uint64_t size, Buffer<std::uint8_t>& memory,
                                      SampleCost& cost);
+// Asks storage for bytes that will be read soon, in one stretch; nothing happens when it cannot.
+void read_ahead(const std::string& path, std::uint64_t offset, std::uint64_t size);
 
 }  // namespace saturate

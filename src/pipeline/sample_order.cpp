@@ -51,6 +51,25 @@ std::int64_t EpochOrder::at(std::int64_t place) const {
     return static_cast<std::int64_t>(x);
 }
 
+RunOrder::RunOrder(std::int64_t size, std::int64_t run, std::uint64_t key)
+    : run_(size < 2 * run ? 1 : run),
+      runs_(size / run_),
+      rest_(size % run_),
+      order_(runs_, key),
+      swapped_(below(mix(key), runs_)) {}
+
+std::int64_t RunOrder::at(std::int64_t place) const {
+    if (run_ == 1) return order_.at(place);
+    std::int64_t whole = runs_ * run_;
+    // Without the exchange the rest would always be the end of the epoch, which drop_last cuts off.
+    if (place >= whole) return swapped_ * run_ + place - whole;
+    std::int64_t first = place / (kDealt * run_) * kDealt;  // run of this deal
+    std::int64_t dealt = std::min(kDealt, runs_ - first);
+    std::int64_t turn = (place - first * run_) / dealt, seat = (place - first * run_) % dealt;
+    std::int64_t run = order_.at(first + seat);
+    return run == swapped_ && turn < rest_ ? whole + turn : run * run_ + turn;
+}
+
 SampleOrder::SampleOrder(SampleOrderSettings settings) : settings_(std::move(settings)) {
     const SampleOrderSettings& s = settings_;
     SATURATE_CHECK(s.batch_size > 0, "a batch has samples");
@@ -79,13 +98,12 @@ std::int64_t SampleOrder::batch_size(std::int64_t batch) const {
     return std::min(settings_.batch_size, samples_ - batch * settings_.batch_size);
 }
 
-EpochOrder SampleOrder::order(std::int64_t epoch) const {
-    return {settings_.size,
+RunOrder SampleOrder::order(std::int64_t epoch) const {
+    return {settings_.size, settings_.neighbours,
             mix(mix(settings_.seed, kOrderPurpose), static_cast<std::uint64_t>(epoch))};
 }
 
-std::int64_t SampleOrder::at(const EpochOrder& order, std::int64_t epoch,
-                             std::int64_t place) const {
+std::int64_t SampleOrder::at(const RunOrder& order, std::int64_t epoch, std::int64_t place) const {
     std::int64_t global = place * settings_.shard.count + settings_.shard.rank;
     if (!keep_.empty()) {
         std::uint64_t bits =

@@ -17,7 +17,8 @@ struct Shard {
 };
 
 struct SampleOrderSettings {
-    std::int64_t size = 0;  // samples of the source
+    std::int64_t size = 0;        // samples of the source
+    std::int64_t neighbours = 1;  // of the source: shuffled in runs of so many
     std::int64_t batch_size = 1;
     bool shuffle = true;
     bool drop_last = true;
@@ -42,6 +43,20 @@ class EpochOrder {
     std::array<std::uint64_t, kRoundsMax> keys_;
 };
 
+// An epoch that storage can read in long stretches: runs of neighbouring samples in random order,
+// 64 of them dealt out in turns, so that samples of one run are 64 places apart.
+class RunOrder {
+  public:
+    RunOrder(std::int64_t size, std::int64_t run, std::uint64_t key);  // run 1: samples one by one
+    [[nodiscard]] std::int64_t at(std::int64_t place) const;
+
+  private:
+    static constexpr std::int64_t kDealt = 64;
+    std::int64_t run_, runs_, rest_;  // rest_: what is over behind the last whole run
+    EpochOrder order_;                // of the runs
+    std::int64_t swapped_;            // the run whose first samples change places with the rest
+};
+
 class SampleOrder {
   public:
     // Throws UserError when no batch comes out or the weights are of no use.
@@ -50,9 +65,9 @@ class SampleOrder {
     [[nodiscard]] std::int64_t batches_per_epoch() const { return batches_; }
     [[nodiscard]] std::int64_t batch_size(std::int64_t batch) const;  // the last may be smaller
 
-    [[nodiscard]] EpochOrder order(std::int64_t epoch) const;
+    [[nodiscard]] RunOrder order(std::int64_t epoch) const;
     // The sample at this rank's place of the epoch that `order` belongs to.
-    [[nodiscard]] std::int64_t at(const EpochOrder& order, std::int64_t epoch,
+    [[nodiscard]] std::int64_t at(const RunOrder& order, std::int64_t epoch,
                                   std::int64_t place) const;
     // What stands in for a bad sample, at the given attempt (from 1).
     [[nodiscard]] std::int64_t substitute(std::int64_t epoch, std::int64_t place,

@@ -65,6 +65,8 @@ class SampleSource {
     // Writes the sample's fields, in the order of fields(), to `places`. Throws BadSample.
     virtual void write(const SampleDraw& draw, Scratch& scratch, std::span<std::byte* const> places,
                        SampleCost& cost) const = 0;
+    // So many samples in a row lie side by side in storage and are best read one after the other.
+    [[nodiscard]] virtual std::int64_t neighbours() const { return 1; }
     // For messages, e.g. the path of the file.
     [[nodiscard]] virtual std::string name_of(std::int64_t index) const = 0;
 };

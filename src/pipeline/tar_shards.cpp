@@ -19,6 +19,8 @@ namespace saturate {
 
 namespace {
 
+constexpr std::int64_t kNeighbours = 32;
+
 struct Part {  // of a shard
     std::uint64_t offset = 0;
     std::uint64_t size = 0;
@@ -79,7 +81,18 @@ struct TarShards::Impl {
     std::vector<FieldSpec> fields;
 
     void read_shards();
+    void read_ahead_from(std::size_t index) const;
 };
+
+// The run that starts here, as far as it lies in this shard.
+void TarShards::Impl::read_ahead_from(std::size_t index) const {
+    const Sample& first = samples[index];
+    std::uint64_t start = first.image.offset, end = start;
+    std::size_t last = std::min(index + static_cast<std::size_t>(kNeighbours), samples.size());
+    for (std::size_t i = index; i < last && samples[i].shard == first.shard; ++i)
+        end = std::max(end, samples[i].image.offset + samples[i].image.size);
+    read_ahead(settings.shards[first.shard].string(), start, end - start);
+}
 
 // Shards are taken by whichever thread is free; what they hold is joined in their order.
 void TarShards::Impl::read_shards() {
@@ -135,6 +148,7 @@ TarShards::TarShards(TarShardSettings settings) : impl_(std::make_unique<Impl>()
 }
 TarShards::~TarShards() = default;
 
+std::int64_t TarShards::neighbours() const { return kNeighbours; }
 std::int64_t TarShards::size() const { return static_cast<std::int64_t>(impl_->samples.size()); }
 const std::vector<FieldSpec>& TarShards::fields() const { return impl_->fields; }
 
@@ -156,6 +170,7 @@ void TarShards::write(const SampleDraw& draw, Scratch& scratch, std::span<std::b
     bool labelled = my.fields.size() > 1;
     if (sample.image.size == 0) throw BadSample(name_of(draw.index), "no image, or an empty one");
     if (labelled && sample.label.size == 0) throw BadSample(name_of(draw.index), "no label");
+    if (draw.index % kNeighbours == 0) my.read_ahead_from(static_cast<std::size_t>(draw.index));
     // Both parts in one read: they are neighbours.
     std::uint64_t first = sample.image.offset, last = first + sample.image.size;
     if (labelled) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Images in tar shards, as WebDataset packs them: a sample is the files of one stem that follow
 // each other, 000123.jpg and 000123.cls (a number as text). The headers are read once, several
-// shards at a time; a sample is then one read of neighbouring bytes. write() from many threads.
+// shards at a time; a sample is then one read of neighbouring bytes. Also a shuffled epoch takes
+// runs of 32 neighbours, which storage is asked for at once. write() from many threads.
 #pragma once
 
 #include <filesystem>
@@ -32,6 +33,7 @@ class TarShards final : public SampleSource {
     [[nodiscard]] std::unique_ptr<Scratch> make_scratch() const override;
     void write(const SampleDraw& draw, Scratch& scratch, std::span<std::byte* const> places,
                SampleCost& cost) const override;
+    [[nodiscard]] std::int64_t neighbours() const override;
     [[nodiscard]] std::string name_of(std::int64_t index) const override;  // "a.tar: 000123.jpg"
 
   private:

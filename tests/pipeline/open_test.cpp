@@ -45,6 +45,11 @@ TEST(OpenTest, ATableBecomesWindowsOfTheLengthThatIsSet) {
     EXPECT_FLOAT_EQ(static_cast<float>(sequence.target_mean), 79);
     OpenedData cnn = open(table, "job: window_cnn\nwindow_size: 24\n");
     EXPECT_EQ(cnn.training->fields()[0].shape, (std::vector<std::int64_t>{1, 24, 2}));
+    OpenedData further = open(table,
+                              "job: sequence\nsequence_length: 12\nwindow_stride: 4\n"
+                              "window_horizon: 9\ntarget_column: a\n");
+    EXPECT_EQ(further.training->size(), 15);  // starts at rows 0, 4, ... 56
+    EXPECT_EQ(further.target_column, 0);
 }
 
 TEST(OpenTest, AFolderOfShardsIsRead) {

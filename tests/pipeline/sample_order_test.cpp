@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <set>
@@ -32,7 +33,7 @@ TEST(SampleOrderTest, EverySampleIsEquallyOftenAtEveryPlace) {
     std::map<std::pair<std::int64_t, std::int64_t>, int> place_of, after;
     SampleOrder samples({.size = kSize, .batch_size = 1, .seed = 9});
     for (int epoch = 0; epoch < kEpochs; ++epoch) {
-        EpochOrder order = samples.order(epoch);
+        RunOrder order = samples.order(epoch);
         for (std::int64_t place = 0; place < kSize; ++place) {
             ++place_of[{place, samples.at(order, epoch, place)}];
             if (place > 0)
@@ -54,9 +55,56 @@ TEST(SampleOrderTest, EverySampleIsEquallyOftenAtEveryPlace) {
     EXPECT_LT(chi_pairs, freedom_pairs + 5 * std::sqrt(2 * freedom_pairs));
 }
 
+TEST(SampleOrderTest, RunsOfNeighboursMakeAPermutationToo) {
+    for (std::int64_t size : {1, 31, 63, 64, 65, 96, 2048, 2049, 5000, 6176}) {
+        RunOrder order(size, 32, 7);
+        std::set<std::int64_t> seen;
+        for (std::int64_t place = 0; place < size; ++place) {
+            std::int64_t sample = order.at(place);
+            EXPECT_TRUE(sample >= 0 && sample < size) << size << " " << place;
+            seen.insert(sample);
+        }
+        EXPECT_EQ(static_cast<std::int64_t>(seen.size()), size);
+    }
+}
+
+// Of 5,000 samples in runs of 32: the first deal of 64 runs opens 64 runs and reads each to its
+// end, in its order, and no two neighbours come in one batch of 64.
+TEST(SampleOrderTest, ARunIsReadInItsOrderAndDealtOutOverManyBatches) {
+    RunOrder order(5000, 32, 3);
+    std::map<std::int64_t, std::vector<std::int64_t>> by_run;
+    for (std::int64_t place = 0; place < 64 * 32; ++place) {
+        std::int64_t sample = order.at(place);
+        if (sample < 4992) by_run[sample / 32].push_back(sample);  // not one of the 8 that are over
+    }
+    EXPECT_EQ(by_run.size(), 64u);
+    for (const auto& [run, samples] : by_run) {
+        EXPECT_TRUE(samples.size() == 32 || samples.size() == 24) << run;
+        EXPECT_TRUE(std::ranges::is_sorted(samples)) << run;
+    }
+    for (std::int64_t batch = 0; batch < 32; ++batch) {
+        std::set<std::int64_t> runs;
+        for (std::int64_t place = batch * 64; place < batch * 64 + 64; ++place)
+            runs.insert(order.at(place) / 32);
+        EXPECT_EQ(runs.size(), 64u);
+    }
+}
+
+TEST(SampleOrderTest, WhatIsOverBehindTheLastRunIsNotAlwaysLast) {
+    SampleOrder samples({.size = 100, .neighbours = 32, .batch_size = 32, .seed = 5});
+    std::map<std::int64_t, int> at_the_end;
+    for (int epoch = 0; epoch < 300; ++epoch) {
+        RunOrder order = samples.order(epoch);
+        for (std::int64_t place = 96; place < 100; ++place)
+            ++at_the_end[samples.at(order, epoch, place)];
+    }
+    EXPECT_GE(at_the_end.size(), 12u);
+    for (const auto& [sample, count] : at_the_end) EXPECT_LT(count, 200) << sample;
+}
+
 TEST(SampleOrderTest, AHundredMillionSamplesNeedNoMemory) {
     SampleOrder samples({.size = 100'000'000, .batch_size = 256});
-    EpochOrder order = samples.order(3);
+    RunOrder order = samples.order(3);
     std::set<std::int64_t> seen;
     for (std::int64_t place = 0; place < 1000; ++place) seen.insert(samples.at(order, 3, place));
     EXPECT_EQ(seen.size(), 1000u);
@@ -69,7 +117,7 @@ TEST(SampleOrderTest, WeightsSayHowOftenASampleIsDrawn) {
     std::map<std::int64_t, int> count;
     constexpr int kEpochs = 4000;
     for (int epoch = 0; epoch < kEpochs; ++epoch) {
-        EpochOrder order = samples.order(epoch);
+        RunOrder order = samples.order(epoch);
         for (std::int64_t place = 0; place < 4; ++place) ++count[samples.at(order, epoch, place)];
     }
     EXPECT_EQ(count[0], 0);
@@ -92,7 +140,7 @@ TEST(SampleOrderTest, RanksGetEqualNumbersAndNoSampleTwice) {
     for (int rank = 0; rank < 4; ++rank) {
         SampleOrder samples({.size = 103, .batch_size = 5, .shard = {rank, 4}});
         EXPECT_EQ(samples.batches_per_epoch(), 5);
-        EpochOrder order = samples.order(0);
+        RunOrder order = samples.order(0);
         for (std::int64_t place = 0; place < 25; ++place) seen.insert(samples.at(order, 0, place));
     }
     EXPECT_EQ(seen.size(), 100u);
