@@ -16,6 +16,8 @@ namespace {
 
 constexpr std::uint32_t kNoLoader = 0xFFFFFFFF;
 constexpr std::uint64_t kLargestFacts = 16u << 20;
+// The first steps collect what importing and building the model left behind: no trait of the loop.
+constexpr std::int64_t kStepsUntilSteady = 5;
 
 StepRecord step_of(const RingRecord& record, std::int64_t number) {
     StepRecord step{.step = number, .start_ns = record.start_ns, .duration_ns = record.duration_ns};
@@ -92,8 +94,10 @@ void PythonJob::take(PythonProcess& process, const RingRecord& record) {
         process.first_step_ns = record.start_ns;
         process.evaluation_batches = 0;  // what came before the first step is no pause of it
     }
-    process.gc_ns += record.gc_ns;
-    process.gc_longest_ns = std::max(process.gc_longest_ns, record.gc_ns);
+    if (process.tally.steps() >= kStepsUntilSteady) {
+        process.gc_ns += record.gc_ns;
+        process.gc_longest_ns = std::max(process.gc_longest_ns, record.gc_ns);
+    }
     if (kind == RingKind::loader) {
         process.loader_start_ns = record.start_ns;
         process.loader_took_ns = record.duration_ns;
