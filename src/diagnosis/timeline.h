@@ -81,7 +81,7 @@ struct Split {
 struct Step {
     std::int64_t start_ns = 0;
     std::int64_t end_ns = 0;
-    std::string name;  // "ProfilerStep#5"
+    std::string name;  // "ProfilerStep#5", "Optimizer.step#SGD.step"
     Split split;
     CauseTimes causes = {};
     std::size_t kernels = 0;
@@ -97,7 +97,7 @@ struct Timeline {
     std::int64_t end_ns = 0;
     std::vector<Step>
         steps;  // in the window; one that is the whole window where nothing marks steps
-    bool has_steps = false;         // marked by the profiler
+    bool has_steps = false;         // marked by the profiler or by the optimizer
     std::size_t steps_dropped = 0;  // at the start: profiler start-up
     Split split;
     CauseTimes causes = {};

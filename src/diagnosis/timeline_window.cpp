@@ -2,7 +2,9 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <tuple>
 #include <unordered_map>
+#include <utility>
 
 #include "diagnosis/timeline_parts.h"
 
@@ -58,52 +60,87 @@ void choose_device(const Trace& trace, Timeline& line) {
     }
 }
 
+std::pair<std::int64_t, std::int64_t> whole_trace(const Trace& trace) {
+    std::int64_t start = std::numeric_limits<std::int64_t>::max(), end = 0;
+    for (const Event& event : trace.events) {
+        if (event.category > Category::python) continue;
+        start = std::min(start, event.start_ns);
+        end = std::max(end, event.end_ns());
+    }
+    return {std::min(start, end), end};
+}
+
+// A profiler that is started from outside marks no steps, but PyTorch marks the optimizer's: the
+// end of one is the end of a step, of the optimizer that steps first. They share the whole trace
+// out among them, so that a window that was cut anywhere stays whole. Empty: it is mostly something
+// else.
+std::vector<Step> steps_by_optimizer(const Trace& trace) {
+    auto [start, end] = whole_trace(trace);
+    std::vector<Step> out;
+    const Event* first = nullptr;
+    for (const Event& event : trace.events) {
+        if (event.category != Category::annotation || trace.lane(event).gpu ||
+            !trace.name(event).starts_with("Optimizer.step#"))
+            continue;
+        if (!first) first = &event;
+        if (event.name != first->name || event.lane != first->lane) continue;
+        std::int64_t last_end = out.empty() ? start : out.back().end_ns;
+        out.push_back({last_end, event.end_ns(), std::string(trace.name(event)), {}, {}, 0});
+    }
+    constexpr double kMostOfIt = 0.8;
+    if (out.size() < 3 || static_cast<double>(out.back().end_ns - out.front().end_ns) <
+                              kMostOfIt * static_cast<double>(end - start))
+        return {};
+    out.back().end_ns = end;
+    return out;
+}
+
+std::vector<Step> marked_steps(const Trace& trace) {
+    std::vector<Step> out;
+    for (const Event& event : trace.events) {
+        if (is_step(trace, event))
+            out.push_back(
+                {event.start_ns, event.end_ns(), std::string(trace.name(event)), {}, {}, 0});
+    }
+    return out;
+}
+
 // Steps that start with the profiler's own start-up do not count.
-std::size_t steps_to_drop(const Trace& trace, const std::vector<const Event*>& marks) {
-    if (marks.size() < 3) return 0;
+std::size_t steps_to_drop(const Trace& trace, const std::vector<Step>& steps) {
+    if (steps.size() < 3) return 0;
     std::vector<std::int64_t> lengths;
-    for (const Event* mark : marks) lengths.push_back(mark->duration_ns);
+    for (const Step& step : steps) lengths.push_back(step.length_ns());
     std::ranges::nth_element(lengths,
                              lengths.begin() + static_cast<std::ptrdiff_t>(lengths.size() / 2));
     std::int64_t median = lengths[lengths.size() / 2];
-    const Event& first = *marks[0];
-    if (first.duration_ns > 2 * median) return 1;
+    const Step& first = steps[0];
+    if (first.length_ns() > 2 * median) return 1;
     std::int64_t overhead = 0;
     for (const Event& event : trace.events) {
         if (event.category == Category::overhead && event.start_ns >= first.start_ns &&
-            event.start_ns < first.end_ns())
+            event.start_ns < first.end_ns)
             overhead += event.duration_ns;
     }
-    return overhead * 20 > first.duration_ns ? 1 : 0;
+    return overhead * 20 > first.length_ns() ? 1 : 0;
 }
 
 void find_window(const Trace& trace, const Launches& launches, Timeline& line) {
-    std::vector<const Event*> marks;
-    for (const Event& event : trace.events) {
-        if (is_step(trace, event)) marks.push_back(&event);
-    }
-    if (marks.empty()) {
-        line.start_ns = std::numeric_limits<std::int64_t>::max();
-        line.end_ns = 0;
-        for (const Event& event : trace.events) {
-            if (event.category > Category::python) continue;
-            line.start_ns = std::min(line.start_ns, event.start_ns);
-            line.end_ns = std::max(line.end_ns, event.end_ns());
-        }
-        if (line.start_ns > line.end_ns) line.start_ns = line.end_ns;
+    line.steps = marked_steps(trace);
+    if (line.steps.empty()) {
+        std::tie(line.start_ns, line.end_ns) = whole_trace(trace);
+        line.steps = steps_by_optimizer(trace);
+        line.has_steps = !line.steps.empty();
+        if (line.has_steps) return;
         line.steps.push_back({line.start_ns, line.end_ns, "the whole trace", {}, {}, 0});
         return;
     }
     line.has_steps = true;
-    line.steps_dropped = steps_to_drop(trace, marks);
-    marks.erase(marks.begin(), marks.begin() + static_cast<std::ptrdiff_t>(line.steps_dropped));
-    line.start_ns = marks.front()->start_ns;
+    line.steps_dropped = steps_to_drop(trace, line.steps);
+    line.steps.erase(line.steps.begin(),
+                     line.steps.begin() + static_cast<std::ptrdiff_t>(line.steps_dropped));
+    line.start_ns = line.steps.front().start_ns;
     std::int64_t last_end = 0;
-    for (const Event* mark : marks) {
-        line.steps.push_back(
-            {mark->start_ns, mark->end_ns(), std::string(trace.name(*mark)), {}, {}, 0});
-        last_end = std::max(last_end, mark->end_ns());
-    }
+    for (const Step& step : line.steps) last_end = std::max(last_end, step.end_ns);
     // The GPU's share of the last step ends after the host's.
     line.end_ns = last_end;
     for (const Event& event : trace.events) {

@@ -33,6 +33,22 @@ TraceMaker loader_bound() {
     return maker;
 }
 
+TEST(DiagnosisTest, WhereNothingMarksStepsTheOptimizerDoes) {
+    TraceMaker maker;
+    for (int i = 0; i < 12; ++i) {
+        int start = 1000 * i;
+        maker.op("aten::linear", start, 200);
+        maker.host("user_annotation", "Optimizer.step#SGD.step", start + 300, 100);
+        maker.host("user_annotation", "Optimizer.step#Adam.step", start + 500, 100);
+    }
+    Diagnosis diagnosis = diagnose_trace(maker.trace());
+    EXPECT_EQ(diagnosis.steps, 12);  // by SGD's, which comes first
+    EXPECT_NEAR(*diagnosis.step_ms, 1.0, 0.05);
+    EXPECT_NEAR(diagnosis.window_ms, 11.6, 1e-9);
+    maker.op("aten::cat", 12000, 3000);  // long after the loop: the whole trace is looked at
+    EXPECT_EQ(diagnose_trace(maker.trace()).steps, 0);
+}
+
 TEST(TimelineTest, ChargesAGapToWhatTheHostDidBeforeTheLaunch) {
     Trace trace = loader_bound().trace();
     Timeline line = make_timeline(trace);
