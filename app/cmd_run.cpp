@@ -121,7 +121,8 @@ int run(const Arguments& arguments) {
     RunAnswer view{.result = result.run,
                    .summary = result.summary,
                    .diagnosis = diagnosis,
-                   .changes = result.changes,
+                   .changes = result.python["changes"],
+                   .permanent = permanent_edits(result.python),
                    .notes = result.notes};
     for (const fs::path& record : result.records) {
         view.records.push_back(record.string());

@@ -194,7 +194,7 @@ RunJobResult RunJob::finish() {
     } else {
         first_->tally.fill(result.run);
         write_head(*first_, settings_.folder);
-        result.changes = first_->facts["changes"];
+        result.python = first_->facts;
     }
     result.records.push_back(settings_.folder);
     for (Rank& rank : others_) {

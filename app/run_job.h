@@ -34,7 +34,7 @@ struct RunJobResult {
     Summary summary;          // from outside
     RunSummary run;  // as in the record of the first rank; its rate is what a trial compares
     std::vector<std::filesystem::path> records;  // one per rank, `folder` first
-    Json changes;  // what --apply did: [{name, level, state, text}], of the first rank
+    Json python;  // what the shim told of the first rank (python.json); null: no Python that trains
     std::vector<std::string> notes;
 };
 

@@ -54,6 +54,29 @@ std::string changes_text(const Json& changes) {
     return out;
 }
 
+std::string permanent_text(const std::vector<PermanentEdit>& edits) {
+    std::string out;
+    for (const PermanentEdit& edit : edits) {
+        out += edit.where.empty() ? fmt::format("  {}\n", edit.line)
+                                  : fmt::format("  {}: {}\n", edit.where, edit.line);
+        for (std::string_view line : split(edit.patch, '\n')) {
+            if (!line.empty()) out += fmt::format("    {}\n", line);
+        }
+    }
+    return out;
+}
+
+Json permanent_json(const std::vector<PermanentEdit>& edits) {
+    Json out = Json::array();
+    for (const PermanentEdit& edit : edits) {
+        out.add(Json::object({{"names", Json::array_of(edit.names)},
+                              {"where", edit.where},
+                              {"line", edit.line},
+                              {"patch", edit.patch}}));
+    }
+    return out;
+}
+
 // Lines of another text, marked as ours: the command's own output is on the same terminal.
 std::string marked(const std::string& text) {
     std::string out;
@@ -81,6 +104,7 @@ std::string run_text(const RunAnswer& view) {
     out += ranks_text(view.ranks);
     if (view.changes.is_array() && !view.changes.items().empty())
         out += "--apply:\n" + changes_text(view.changes);
+    if (!view.permanent.empty()) out += "to make it last:\n" + permanent_text(view.permanent);
     bool has_gpu = !view.summary.gpus.empty();
     if (has_gpu || !has_steps) out += summary_text(view.summary, Language::english, {});
     if (has_steps) out += "\n" + diagnosis_text(view.diagnosis, {});
@@ -95,6 +119,7 @@ Json run_json(const RunAnswer& view) {
                          {"records", Json::array_of(view.records)},
                          {"summary", summary_json(view.result)},
                          {"changes", view.changes.is_null() ? Json::array() : view.changes},
+                         {"permanent", permanent_json(view.permanent)},
                          {"diagnosis", to_json(view.diagnosis, 5, false)},
                          {"notes", Json::array_of(view.notes)}});
 }

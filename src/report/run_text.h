@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "diagnosis/diagnosis.h"
+#include "diagnosis/permanent.h"
 #include "telemetry/record_reader.h"
 #include "telemetry/summary.h"
 
@@ -15,7 +16,8 @@ struct RunAnswer {
     RunSummary result;
     Summary summary;  // from outside
     Diagnosis diagnosis;
-    Json changes;  // of --apply, as python.json has them
+    Json changes;                          // of --apply, as python.json has them
+    std::vector<PermanentEdit> permanent;  // that would make them last
     std::vector<std::string> notes;
     std::vector<std::string> records;  // folders, the first rank's first
     std::vector<RunRecord> ranks;      // where there are several
