@@ -32,6 +32,15 @@ bool ends_whole(const std::filesystem::path& file) {
     return trim(end).ends_with('}');
 }
 
+// Versions before 2.7 never ask the socket. Facts that are not there yet say nothing.
+bool is_too_old_to_ask(const PythonProcess& process) {
+    std::string version = process.facts["torch"].string().value_or("");
+    std::vector<std::string_view> parts = split(version, '.');
+    if (parts.size() < 2) return false;
+    auto major = parse_integer(parts[0]), minor = parse_integer(parts[1]);
+    return major && minor && std::pair(*major, *minor) < std::pair(2L, 7L);
+}
+
 }  // namespace
 
 TraceWindow::TraceWindow(const std::filesystem::path& folder, bool is_wanted, int steps)
@@ -94,7 +103,8 @@ void TraceWindow::poll(PythonProcess* process, Recorder& recorder) {
     bool is_steady =
         steps >= kSteadySteps ? running > kSecond : steps >= 8 && running > 10 * kSecond;
     // A process tells by itself that it can be asked, every few seconds.
-    bool can_answer = server_->has_asked(process->pid) || running > 15 * kSecond;
+    bool can_answer = server_->has_asked(process->pid) || is_too_old_to_ask(*process) ||
+                      running > 15 * kSecond;
     if (is_steady && can_answer) ask(*process);
 }
 
