@@ -14,6 +14,7 @@
 namespace saturate {
 
 std::span<const EmbeddedFile> embedded_python();
+std::string_view embedded_extension();  // empty where the build had no Python.h
 
 namespace {
 
@@ -40,6 +41,8 @@ ShimFolder::ShimFolder() {
         std::filesystem::create_directories(path.parent_path());
         write_file_whole(path, file.text);
     }
+    if (std::string_view extension = embedded_extension(); !extension.empty())
+        write_file_whole(path_ / "python/_saturate_shim/_saturate_step.abi3.so", extension);
 }
 
 ShimFolder::~ShimFolder() {

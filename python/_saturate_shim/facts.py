@@ -11,7 +11,7 @@ from time import perf_counter_ns as clock
 
 from . import RUN_DIR, disable
 from .sites import call_at, is_library, site_of, user_frame
-from .steps import FLUSH_AT, PROFILE_AT, steps
+from .steps import FIRST_STEPS, FLUSH_AT, PROFILE_AT, steps
 
 EVERY_NS = 10_000_000_000
 
@@ -29,10 +29,8 @@ class Facts:
         self.pid = os.getpid()
         self.loaders = []  # entries, by number
         self.by_dataset = {}  # id -> entry; the data set is kept alive by its loader
-        self.batch_size = {}
         self.optimizers = {}
         self.optimizer_sites = {}
-        self.zero_grads = [0, 0]  # to zero, to None
         self.zero_grad_site = None
         self.reads = {}  # (call, code, instruction) -> [count, ns, site, call]
         self.autocasts = {}
@@ -78,7 +76,7 @@ class Facts:
         entry["starts"] += 1
         iterator.__dict__["_saturate_id"] = number
         if loader.batch_size:
-            self.batch_size[number] = int(loader.batch_size)
+            steps.set_batch_size(number, int(loader.batch_size))
         if entry["starts"] == 1 or entry.get("num_workers") != loader.num_workers:
             self.describe(entry, loader)
         return entry
@@ -101,10 +99,10 @@ class Facts:
         )
 
     def optimizer_made(self, optimizer, frame):
-        steps.has_optimizer = True
+        steps.optimizer_made()
         self.optimizer_sites[id(optimizer)] = site_of(user_frame(frame))
 
-    def optimizer_seen(self, optimizer, frame):
+    def optimizer_seen(self, optimizer):
         first = optimizer.param_groups[0]
         parameters = [p for group in optimizer.param_groups for p in group["params"]]
         devices = sorted({str(p.device) for p in parameters})
@@ -127,6 +125,20 @@ class Facts:
             self.model_ids.add(id(module))
             self.models.add(module)
 
+    def read_done(self, name, took, frame):
+        """A read that waited for the device; frame: where it was called."""
+        key = (name, frame.f_code, frame.f_lasti)
+        seen = self.reads.get(key)
+        if seen is not None:
+            seen[0] += 1
+            seen[1] += took
+        elif len(self.reads) < 500:
+            self.reads[key] = [1, took, site_of(user_frame(frame)), name]
+
+    def zero_grad_to_zero(self, frame):
+        if self.zero_grad_site is None:
+            self.zero_grad_site = site_of(user_frame(frame))
+
     def saved(self, took, frame):
         site = site_of(user_frame(frame)) or {"file": "?", "line": 0, "function": "?"}
         entry = self.saves.setdefault((site["file"], site["line"]), [0, 0, site])
@@ -139,25 +151,21 @@ class Facts:
             {"name": name, "level": level, "state": state, "text": text, "loader": entry["id"] if entry else None, "value": value}
         )
 
-    # ---- after every training step
+    # ---- after the first training steps, every ten seconds, and when asked for
 
     def after_step(self, number, now):
-        ring = steps.ring
-        if ring[PROFILE_AT] or self.profiler is not None:
-            self.profile(ring)
-        if number == 3 or now > self.next_flush or ring[FLUSH_AT]:
-            if number < 3 and not ring[FLUSH_AT]:
-                return
-            ring[FLUSH_AT] = 0
+        wanted = steps.take_flag(PROFILE_AT)
+        if wanted or self.profiler is not None:
+            self.profile(wanted)
+        if steps.take_flag(FLUSH_AT) or number == FIRST_STEPS or (number > FIRST_STEPS and now > self.next_flush):
             self.next_flush = now + EVERY_NS
             self.flush()
+        steps.wake(self.next_flush, self.profiler is not None)
 
-    def profile(self, ring):
+    def profile(self, wanted):
         from . import profiler
 
         if self.profiler is None:
-            wanted = ring[PROFILE_AT]
-            ring[PROFILE_AT] = 0
             self.profiler = profiler.Window(self.torch, wanted)
         if self.profiler.after_step():
             self.profiler = None
@@ -186,6 +194,7 @@ class Facts:
         torch = self.torch
         rank, world = self.ranks()
         steps.set_rank(rank, world)
+        to_zero, to_none = steps.zero_grads
         return {
             "schema": 1,
             "pid": self.pid,
@@ -198,12 +207,13 @@ class Facts:
             "gpu": _try(self.gpu),
             "steps": steps.training,
             "steps_by": steps.loop,
+            "hooks": "python" if steps.native is None else "native",
             "loaders": [self.with_call(entry, lambda name: name.endswith("DataLoader")) for entry in self.loaders if entry["starts"]],
             "optimizers": [
                 self.with_call(entry, lambda name, kind=entry["type"]: name == kind) for entry in self.optimizers.values()
             ],
             "zero_grad": self.with_call(
-                {"to_none": self.zero_grads[1], "to_zero": self.zero_grads[0], "site": self.zero_grad_site},
+                {"to_none": to_none, "to_zero": to_zero, "site": self.zero_grad_site},
                 lambda name: name == "zero_grad",
             ),
             "reads": [

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The hooks on torch: each is a few lines around the original, calls it in every case, and on an error of its own takes
-# all of them out. What they see goes to steps.py (per step) and facts.py (settings and places).
+# all of them out. What they see goes to steps.py (per step) and facts.py (settings and places). Those that run in every
+# step are the extension's where it is loaded (native.py); what stands here for them is the same in Python.
 import gc
 import os
 import struct
@@ -12,7 +13,6 @@ from time import thread_time_ns
 
 from . import RUN_DIR, disable, on_disable, replace
 from .facts import facts
-from .sites import site_of, user_frame, user_site
 from .steps import CHECKPOINT, FETCH_AT, LOADER, SLOT_BYTES, WORKER_SLOTS, ring_path, steps
 
 
@@ -26,6 +26,15 @@ def on_torch(torch):
     facts.torch = torch
     steps.on_training_step = facts.after_step
     steps.ranks = facts.ranks
+    if steps.native is not None:
+        calls = {
+            "optimizer": facts.optimizer_seen,
+            "zero_grad": lambda: facts.zero_grad_to_zero(sys._getframe(1)),
+            "fetch": _fetch_target,
+            "read": lambda name, took: facts.read_done(name, took, sys._getframe(1)),
+            "disable": disable,
+        }
+        steps.prepare(torch, calls, _reads_wait_always())
     os.register_at_fork(after_in_child=_in_child)
     hook_loader(torch)
     hook_optimizer(torch)
@@ -34,8 +43,9 @@ def on_torch(torch):
     hook_precision(torch)
     hook_models(torch)
     hook_save(torch)
-    gc.callbacks.append(_collected)
-    on_disable(lambda: gc.callbacks.remove(_collected))
+    collected = _collected if steps.native is None else steps.native.collected
+    gc.callbacks.append(collected)
+    on_disable(lambda: gc.callbacks.remove(collected))
     import atexit
 
     atexit.register(facts.flush)
@@ -48,8 +58,30 @@ def on_torch(torch):
 
 def _in_child():
     steps.reset()
-    steps.thread = threading.get_ident()
     facts.forked()
+
+
+def hot(owner, name, make, number=0):
+    """A hook that runs in every step: the extension's, else make's."""
+    native = steps.native
+    replace(owner, name, make if native is None else lambda old: native.hook(name, owner, old, number))
+
+
+def _fetch_target():
+    """For the extension: the ring that this process' batches are counted in (None: its own), and worker + 1."""
+    worker = facts.torch.utils.data.get_worker_info()
+    if worker is not None:
+        return _parents_ring(), worker.id + 1
+    if not steps.is_open():
+        steps.open_ring()
+    return None, 0
+
+
+def _parents_ring():
+    import multiprocessing
+
+    parent = multiprocessing.parent_process()
+    return ring_path(parent.pid if parent else os.getppid())
 
 
 _gc_start = 0
@@ -86,7 +118,7 @@ def hook_loader(torch):
                 if s.thread == thread_id():
                     took = clock() - began
                     entry = facts.loader_started(self, iterator)
-                    if s.ring is None:
+                    if not s.is_open():
                         s.open_ring()
                     s.put_aside(LOADER, entry["id"], began, took)
             except Exception as error:
@@ -98,9 +130,11 @@ def hook_loader(torch):
     def make_base_init(old):
         def __init__(self, loader):
             try:  # before workers are forked: they look for the ring and for their loader's number
-                if s.thread == thread_id() and s.ring is None:
+                if s.thread == thread_id() and not s.is_open():
                     s.open_ring()
                 _fetch.loader = self._saturate_id = loader.__dict__.get("_saturate_id", 0)
+                if s.native is not None:
+                    s.native.set_fetch_loader(self._saturate_id)
             except Exception as error:
                 disable("DataLoader iterator", error)
             old(self, loader)
@@ -116,10 +150,8 @@ def hook_loader(torch):
             asked_at = clock()
             owner = self.__dict__.get("_saturate_id", 0)
             try:
-                if s.start:
-                    s.asked(owner, asked_at)
-                else:  # what was collected and read before belongs to no step
-                    s.gc = s.sync = s.syncs = 0
+                s.asked(owner, asked_at)
+                asked_at = clock()  # our own time is nobody's step
             except Exception as error:
                 disable("step", error)
             try:
@@ -133,7 +165,7 @@ def hook_loader(torch):
             now = clock()
             first = data[0] if type(data) in (list, tuple) and data else data
             s.got(owner, asked_at, now,
-                  first.shape[0] if type(first) is tensor and first.dim() else facts.batch_size.get(owner, 0))
+                  first.shape[0] if type(first) is tensor and first.dim() else s.batch_sizes.get(owner, 0))
             return data
 
         return __next__
@@ -141,10 +173,10 @@ def hook_loader(torch):
     replace(module.DataLoader, "__init__", make_init)
     replace(module.DataLoader, "__iter__", make_iter)
     replace(module._BaseDataLoaderIter, "__init__", make_base_init)
-    replace(module._BaseDataLoaderIter, "__next__", make_next)
+    hot(module._BaseDataLoaderIter, "__next__", make_next)
     fetch = import_module("torch.utils.data._utils.fetch")
-    for kind in (fetch._MapDatasetFetcher, fetch._IterableDatasetFetcher):
-        replace(kind, "fetch", _fetch.make)
+    for number, kind in enumerate((fetch._MapDatasetFetcher, fetch._IterableDatasetFetcher)):
+        hot(kind, "fetch", _fetch.make, number)
 
 
 class Delay:
@@ -181,10 +213,7 @@ class _Fetch:
                 steps.open_ring()
             self.ring = steps.ring
             return
-        import multiprocessing
-
-        parent = multiprocessing.parent_process()
-        fd = os.open(ring_path(parent.pid if parent else os.getppid()), os.O_RDWR | os.O_CLOEXEC)
+        fd = os.open(_parents_ring(), os.O_RDWR | os.O_CLOEXEC)
         try:
             self.ring = mmap.mmap(fd, 0)
         finally:
@@ -255,26 +284,25 @@ def hook_optimizer(torch):
             now = clock()
             s.optimizer_stepped(optimizer, now - began[0], now)
             if id(optimizer) not in facts.optimizers:
-                facts.optimizer_seen(optimizer, sys._getframe(1))
+                facts.optimizer_seen(optimizer)
         except Exception as error:
             disable("optimizer", error)
 
+    if s.native is not None:
+        before, after = s.native.before_step, s.native.after_step
     handles = [module.register_optimizer_step_pre_hook(before), module.register_optimizer_step_post_hook(after)]
     on_disable(lambda: [handle.remove() for handle in handles])
 
-    def make_zero_grad(default):
-        def make(old):
-            def zero_grad(self, set_to_none=default):
-                facts.zero_grads[bool(set_to_none)] += 1
-                if not set_to_none and facts.zero_grad_site is None:
-                    facts.zero_grad_site = user_site()
-                return old(self, set_to_none)
+    def make_zero_grad(old):
+        def zero_grad(self, set_to_none=True):
+            if not set_to_none:
+                facts.zero_grad_to_zero(sys._getframe(1))
+            s.zero_grads[bool(set_to_none)] += 1
+            return old(self, set_to_none)
 
-            return zero_grad
+        return zero_grad
 
-        return make
-
-    replace(module.Optimizer, "zero_grad", make_zero_grad(True))
+    hot(module.Optimizer, "zero_grad", make_zero_grad)
 
     def make_optimizer_init(old):
         def __init__(self, params, defaults):
@@ -307,19 +335,23 @@ def hook_backward(torch):
 
         return backward
 
-    replace(torch.autograd, "backward", make)  # Tensor.backward looks it up here
+    hot(torch.autograd, "backward", make)  # Tensor.backward looks it up here
 
 
 # Device files that an accelerator's driver makes; without one a read of a tensor waits for nothing.
 _DEVICES = ("/dev/nvidiactl", "/dev/nvidia0", "/dev/kfd", "/dev/dxg", "/dev/davinci0")
 
 
+def _reads_wait_always():
+    return os.environ.get("SATURATE_READS") == "all"  # for tests on machines without a GPU
+
+
 def hook_reads(torch):
     """item(), cpu() and so on, where they make the host wait for the device."""
-    all_devices = os.environ.get("SATURATE_READS") == "all"  # for tests on machines without a GPU
+    all_devices = _reads_wait_always()
     if not all_devices and not any(os.path.exists(path) for path in _DEVICES):
         return
-    s, reads, thread_id, get_frame = steps, facts.reads, threading.get_ident, sys._getframe
+    s, thread_id = steps, threading.get_ident
 
     def make(name):
         def make_read(old):
@@ -331,15 +363,7 @@ def hook_reads(torch):
                 took = clock() - began
                 s.syncs += 1
                 s.sync += took
-                frame = get_frame(1)
-                key = (name, frame.f_code, frame.f_lasti)
-                seen = reads.get(key)
-                if seen is None:
-                    if len(reads) < 500:
-                        reads[key] = [1, took, site_of(user_frame(frame)), name]
-                else:
-                    seen[0] += 1
-                    seen[1] += took
+                facts.read_done(name, took, sys._getframe(1))
                 return result
 
             return read
@@ -348,7 +372,7 @@ def hook_reads(torch):
 
     for name in ("item", "tolist", "numpy", "cpu", "nonzero", "__bool__", "__float__", "__int__"):
         if hasattr(torch.Tensor, name):
-            replace(torch.Tensor, name, make(name))
+            hot(torch.Tensor, name, make(name))
 
 
 def hook_precision(torch):

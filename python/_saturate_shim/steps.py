@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Turns what the hooks see into steps and writes them into a ring that `saturate run` maps and reads. One ring per
-# process, made when the first loader starts or the first optimizer steps. The layout is that of
-# src/telemetry/step_ring.h. This is the hot path: no allocation beyond integers, a few microseconds per step.
+# process, made when the first loader starts or the first optimizer steps; its layout is in
+# src/telemetry/step_ring_layout.h. This is the hot path. The extension _saturate_step does the same in a tenth of the
+# time (native.py); this is for where it cannot be loaded, and costs 20 to 60 us per step (bench/run).
 #
 # A step begins when the next batch is asked for and ends when the one after it is asked for; a batch without backward
 # is evaluation; several batches up to one optimizer step are one step. Without a loader a step reaches from one
@@ -20,6 +21,7 @@ SLOTS, SLOT_BYTES, WORKER_SLOTS = 256, 64, 32
 FETCH_AT, RECORDS_AT = 4096, 4096 + SLOTS * SLOT_BYTES
 COUNT_AT, FLUSH_AT, PROFILE_AT = 24, 64, 68
 MANY_STEPS = 64  # optimizer steps on one batch from which the loader is no longer what beats time
+FIRST_STEPS = 3  # after which on_training_step is always called
 
 _RECORD = struct.Struct("<IIIIqqqqqqqII")
 _COUNT = struct.Struct("<Q")
@@ -31,23 +33,32 @@ def ring_path(pid):
     return os.path.join(RUN_DIR, "ring.%d" % pid)
 
 
+def place(ranks):
+    rank, world = ranks()
+    return rank, world, int(os.environ.get("LOCAL_WORLD_SIZE", world))
+
+
 class Steps:
+    native = None
     __slots__ = (
         "ring", "written", "thread", "start", "wait", "samples", "owner", "syncs", "sync", "gc", "backward", "optimizer",
         "backwards", "optimizer_steps", "pause", "has_stepped", "first_optimizer", "last_beat", "training", "loop",
-        "on_training_step", "backward_depth", "has_optimizer", "ranks",
+        "on_training_step", "backward_depth", "has_optimizer", "ranks", "wake_ns", "every_step", "batch_sizes", "zero_grads",
     )
 
     def __init__(self):
-        self.thread = threading.get_ident()
-        self.on_training_step = None  # called with the number of steps after each
+        self.on_training_step = None  # called with number and time after a training step that is due
         self.ranks = lambda: (-1, 1)
+        self.batch_sizes = {}  # of a loader, where a batch does not tell
+        self.zero_grads = [0, 0]  # calls that fill with zeros, calls that set to None
         self.reset()
 
     def reset(self):
         """As new; also in a forked child, which trains on its own account if it does."""
+        self.thread = threading.get_ident()
         self.ring = None
-        self.written = self.training = self.last_beat = 0
+        self.written = self.training = self.last_beat = self.wake_ns = 0
+        self.every_step = False
         self.has_stepped = self.has_optimizer = False
         self.first_optimizer = None
         self.loop = ""
@@ -60,9 +71,11 @@ class Steps:
         self.syncs = self.sync = self.gc = self.backward = self.optimizer = 0
         self.backwards = self.optimizer_steps = 0
 
+    def is_open(self):
+        return self.ring is not None
+
     def open_ring(self):
-        rank, world = self.ranks()
-        local_world = int(os.environ.get("LOCAL_WORLD_SIZE", world))
+        rank, world, local_world = place(self.ranks)
         size = RECORDS_AT + CAPACITY * _RECORD.size
         fd = os.open(ring_path(os.getpid()), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
@@ -74,9 +87,28 @@ class Steps:
         ring[0:8] = b"SATRING1"  # last: from here on it may be read
         self.ring = ring
 
+    def optimizer_made(self):
+        self.has_optimizer = True
+
     def set_rank(self, rank, world):
         if self.ring is not None:
             struct.pack_into("<ii", self.ring, 40, rank, world)
+
+    def set_batch_size(self, loader, size):
+        self.batch_sizes[loader] = size
+
+    def take_flag(self, offset):
+        """What the reader of the ring asks for (FLUSH_AT, PROFILE_AT), once."""
+        if self.ring is None or not self.ring[offset]:
+            return 0
+        value = self.ring[offset]
+        self.ring[offset] = 0
+        return value
+
+    def wake(self, at, every_step):
+        """When on_training_step is called next, besides when the reader asks."""
+        self.wake_ns = at
+        self.every_step = every_step
 
     def put(self, kind, loader, start, duration, wait=0):
         ring = self.ring
@@ -103,14 +135,19 @@ class Steps:
         self.put(TRAINING, self.owner, self.start, now - self.start - self.pause, self.wait)
         self.training += 1
         self.clear()
-        if self.on_training_step is not None:
+        if self.on_training_step is None:
+            return
+        ring = self.ring
+        if self.training <= FIRST_STEPS or now > self.wake_ns or self.every_step or ring[FLUSH_AT] or ring[PROFILE_AT]:
             self.on_training_step(self.training, now)
 
     # ---- from the loader
 
     def asked(self, owner, now):
         """The next batch is asked for: what is open ends, unless it goes on."""
-        if self.backwards or self.optimizer_steps:
+        if not self.start:  # what was collected and read before belongs to no step
+            self.gc = self.sync = self.syncs = 0
+        elif self.backwards or self.optimizer_steps:
             if self.optimizer_steps or not self.has_stepped:
                 self.put_training(now)
         elif owner == self.owner:
@@ -174,4 +211,15 @@ class Steps:
         self.last_beat = now
 
 
-steps = Steps()
+def _load():
+    if os.environ.get("SATURATE_SHIM") != "python":  # set by tests
+        try:
+            from .native import NativeSteps
+
+            return NativeSteps()
+        except ImportError:
+            pass  # another processor, a Python without the stable interface, a folder that nothing is loaded from
+    return Steps()
+
+
+steps = _load()

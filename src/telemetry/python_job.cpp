@@ -14,7 +14,7 @@ namespace saturate {
 
 namespace {
 
-constexpr std::uint32_t kNoLoader = 0xFFFFFFFF;
+using ring::kNoLoader;
 constexpr std::uint64_t kLargestFacts = 16u << 20;
 // The first steps collect what importing and building the model left behind: no trait of the loop.
 constexpr std::int64_t kStepsUntilSteady = 5;

@@ -12,13 +12,7 @@
 
 namespace saturate {
 
-namespace {
-
-constexpr std::size_t kFetchAt = 4096, kSlots = 256, kSlotBytes = 64, kWorkerSlots = 32;
-constexpr std::size_t kRecordsAt = kFetchAt + kSlots * kSlotBytes;
-constexpr std::size_t kCountAt = 24, kFactsAt = 64, kProfileAt = 68;
-
-}  // namespace
+using namespace ring;
 
 template <typename T>
 T StepRing::at(std::size_t offset) const {
@@ -38,9 +32,10 @@ std::optional<StepRing> StepRing::open(const std::filesystem::path& path) {
     ::close(fd);
     if (bytes == MAP_FAILED) return std::nullopt;
     StepRing ring(static_cast<unsigned char*>(bytes), size);
-    bool is_ours = std::memcmp(bytes, "SATRING1", 8) == 0 && ring.at<std::uint32_t>(8) == 1 &&
-                   ring.at<std::uint32_t>(12) == sizeof(RingRecord);
-    std::uint64_t capacity = ring.at<std::uint64_t>(16);
+    bool is_ours = std::memcmp(bytes, kMagic, 8) == 0 &&
+                   ring.at<std::uint32_t>(kVersionAt) == kVersion &&
+                   ring.at<std::uint32_t>(kRecordBytesAt) == sizeof(RingRecord);
+    std::uint64_t capacity = ring.at<std::uint64_t>(kCapacityAt);
     if (!is_ours || capacity == 0 || capacity > (size - kRecordsAt) / sizeof(RingRecord))
         return std::nullopt;
     return ring;
@@ -58,7 +53,7 @@ StepRing::StepRing(StepRing&& other) noexcept
       lost_(other.lost_) {}
 
 void StepRing::read(bool all, const std::function<void(const RingRecord&)>& take) {
-    auto capacity = at<std::uint64_t>(16);
+    auto capacity = at<std::uint64_t>(kCapacityAt);
     auto written = at<std::uint64_t>(kCountAt);
     std::atomic_thread_fence(std::memory_order_acquire);
     std::uint64_t until = all ? written : seen_;
@@ -74,9 +69,9 @@ void StepRing::read(bool all, const std::function<void(const RingRecord&)>& take
         take(at<RingRecord>(kRecordsAt + (taken_ % capacity) * sizeof(RingRecord)));
 }
 
-std::int64_t StepRing::pid() const { return static_cast<std::int64_t>(at<std::uint64_t>(32)); }
-int StepRing::rank() const { return at<std::int32_t>(40); }
-int StepRing::world_size() const { return at<std::int32_t>(44); }
+std::int64_t StepRing::pid() const { return static_cast<std::int64_t>(at<std::uint64_t>(kPidAt)); }
+int StepRing::rank() const { return at<std::int32_t>(kRankAt); }
+int StepRing::world_size() const { return at<std::int32_t>(kWorldAt); }
 
 std::vector<FetchTotals> StepRing::fetches() const {
     std::vector<FetchTotals> out;

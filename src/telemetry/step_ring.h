@@ -1,16 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ring that the Python shim writes its steps into (python/_saturate_shim/steps.py has the same
-// layout): one file per process, mapped by both, no lock. Little endian, as the machines that
-// PyTorch runs on.
-//
-//       0  "SATRING1", u32 version, u32 record bytes, u64 capacity
-//      24  u64 records written, u64 pid
-//      40  i32 rank (-1: none), i32 world size, i32 local world size
-//      64  u8: asks for the facts; 68 u8: asks for a window of the profiler, in steps
-//    4096  slots of 64 bytes, 8 loaders x 32 (0: in the process, else worker + 1):
-//          u64 batches, wall ns, longest ns, then of the batches that were measured closely
-//          their number, wall ns, CPU ns, ns without a core
-//   20480  records
+// Reads the ring that the Python shim writes its steps into (step_ring_layout.h), while it is
+// written. Polled by telemetry/python_job, one thread.
 #pragma once
 
 #include <cstdint>
@@ -19,26 +9,9 @@
 #include <optional>
 #include <vector>
 
+#include "telemetry/step_ring_layout.h"
+
 namespace saturate {
-
-enum class RingKind : std::uint32_t { training = 1, evaluation = 2, loader = 3, checkpoint = 4 };
-
-struct RingRecord {
-    std::uint32_t kind = 0;
-    std::uint32_t loader = 0;  // 0xFFFFFFFF: the step was not beaten by a loader
-    std::uint32_t samples = 0;
-    std::uint32_t reads = 0;  // calls that made the host wait for the device
-    std::int64_t start_ns = 0;
-    std::int64_t duration_ns = 0;
-    std::int64_t wait_ns = 0;
-    std::int64_t read_ns = 0;
-    std::int64_t gc_ns = 0;
-    std::int64_t backward_ns = 0;
-    std::int64_t optimizer_ns = 0;
-    std::uint32_t backwards = 0;
-    std::uint32_t optimizer_steps = 0;
-};
-static_assert(sizeof(RingRecord) == 80);
 
 struct FetchTotals {
     int loader = 0;

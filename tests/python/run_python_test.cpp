@@ -40,8 +40,7 @@ class RunPythonTest : public testing::Test {
         return out;
     }
     Ran plain(const std::vector<std::string>& command) const {
-        return run(command,
-                   {.folder = folder_.path(), .environment = {{"CUDA_VISIBLE_DEVICES", "-1"}}});
+        return run(command, {.folder = folder_.path(), .environment = environment_});
     }
     // The record is in folder_/r.
     Ran watched(const std::vector<std::string>& command,
@@ -74,13 +73,31 @@ class RunPythonTest : public testing::Test {
         EXPECT_EQ(ran.out, alone.out);
         EXPECT_THAT(ran.err, testing::Not(HasSubstr("not watching from inside")));
     }
+    // What "saturate diagnose r --json" says.
+    [[nodiscard]] Json diagnosed() const {
+        Ran ran = run({SATURATE_BINARY, "diagnose", "r", "--json"}, {.folder = folder_.path()});
+        return Json::parse(ran.out, "stdout");
+    }
     std::string python_;
+    std::map<std::string, std::string> environment_ = {{"CUDA_VISIBLE_DEVICES", "-1"}};
     TemporaryFolder folder_;
 };
 
-TEST_F(RunPythonTest, ALoopByHandIsRecordedStepByStep) {
-    need("python_torch");
-    if (IsSkipped()) return;
+// Once with the extension, once with the hooks in Python.
+class RunPythonHooksTest : public RunPythonTest, public testing::WithParamInterface<const char*> {
+  protected:
+    void SetUp() override {
+        need("python_torch");
+        environment_["SATURATE_SHIM"] = GetParam();
+        bool is_native = std::string(GetParam()) == "native";
+        if (is_native && std::string(SATURATE_EXTENSION).empty())
+            GTEST_SKIP() << "this build is without the extension";
+    }
+};
+INSTANTIATE_TEST_SUITE_P(Both, RunPythonHooksTest, testing::Values("native", "python"),
+                         [](const auto& given) { return std::string(given.param); });
+
+TEST_P(RunPythonHooksTest, ALoopByHandIsRecordedStepByStep) {
     expect_same(script("plain_loop.py", {"weights.pt"}));
     RunRecord run = record();
     EXPECT_EQ(run.steps.size(), 96u);
@@ -97,12 +114,60 @@ TEST_F(RunPythonTest, ALoopByHandIsRecordedStepByStep) {
     EXPECT_EQ(loader["dataset_size"].integer(), 512);
     EXPECT_EQ(loader["site"]["line"].integer(), 14);
     EXPECT_EQ(run.python["zero_grad"]["to_zero"].integer(), 96);
+    EXPECT_EQ(run.python["zero_grad"]["site"]["line"].integer(), 22);
     EXPECT_EQ(run.python["optimizers"].items()[0]["type"].string(), "Adam");
+    EXPECT_EQ(run.python["hooks"].string(), GetParam());
+    const Json& fetch = run.python["fetches"].items()[0];
+    EXPECT_EQ(fetch["batches"].integer(), 96);
+    EXPECT_GT(fetch["measured"].integer(), 0);
 }
 
-TEST_F(RunPythonTest, WithoutALoaderTheOptimizerBeatsTime) {
-    need("python_torch");
-    if (IsSkipped()) return;
+TEST_P(RunPythonHooksTest, ReadsThatWaitAreCountedByLine) {
+    environment_["SATURATE_READS"] = "all";  // here every tensor is on the CPU
+    expect_same(script("plain_loop.py", {"weights.pt"}));
+    std::map<std::pair<std::string, std::int64_t>, std::int64_t> counts;
+    for (const Json& read : record().python["reads"].items())
+        counts[{*read["call"].string(), *read["site"]["line"].integer()}] +=
+            *read["count"].integer();
+    EXPECT_EQ((counts[{"item", 29}]), 6);
+    EXPECT_EQ((counts[{"item", 30}]), 3);
+}
+
+TEST_P(RunPythonHooksTest, WorkersCountTheirBatches) {
+    folder_.file("workers.py",
+                 "import torch\n"
+                 "torch.manual_seed(1)\n"
+                 "data = torch.utils.data.TensorDataset(torch.randn(160, 4))\n"
+                 "model = torch.nn.Linear(4, 1)\n"
+                 "opt = torch.optim.SGD(model.parameters(), lr=1e-3)\n"
+                 "for batch, in torch.utils.data.DataLoader(data, batch_size=8, num_workers=2):\n"
+                 "    model(batch).mean().backward(); opt.step(); opt.zero_grad()\n"
+                 "print(model.weight.sum().item())\n");
+    expect_same({python_, "workers.py"});
+    std::map<std::int64_t, std::int64_t> batches;
+    for (const Json& fetch : record().python["fetches"].items())
+        batches[*fetch["worker"].integer()] = *fetch["batches"].integer();
+    EXPECT_EQ(batches, (std::map<std::int64_t, std::int64_t>{{0, 10}, {1, 10}}));
+}
+
+TEST_P(RunPythonHooksTest, AnErrorInAHookTakesThemOutAndTheScriptGoesOn) {
+    folder_.file(
+        "breaks.py",
+        "import os, shutil, torch\n"
+        "shutil.rmtree(os.environ.get('SATURATE_RUN_DIR', 'none'), True)\n"
+        "model = torch.nn.Linear(4, 1)\n"
+        "opt = torch.optim.SGD(model.parameters(), lr=1e-3)\n"
+        "for i in range(5):\n"
+        "    model(torch.ones(2, 4)).mean().backward(); opt.step(); opt.zero_grad()\n"
+        "print('done', type(opt.zero_grad).__name__, torch.autograd.backward.__module__)\n");
+    Ran ran = watched({python_, "breaks.py"}, {"--profile", "off"});
+    EXPECT_EQ(ran.status, 0) << ran.err;
+    EXPECT_EQ(ran.out, "done method torch.autograd\n");
+    EXPECT_THAT(ran.err, HasSubstr("saturate: not watching from inside any more ("));
+    EXPECT_THAT(ran.err, testing::Not(HasSubstr("Traceback")));
+}
+
+TEST_P(RunPythonHooksTest, WithoutALoaderTheOptimizerBeatsTime) {
     expect_same(script("accumulate.py"));
     RunRecord run = record();
     EXPECT_EQ(run.steps.size(), 39u);  // from the first optimizer step on
@@ -205,6 +270,90 @@ TEST_F(RunPythonTest, TorchrunIsSeenThrough) {
     EXPECT_THAT(ran.out, HasSubstr("loss 0."));
     EXPECT_EQ(record().steps.size(), 32u);
     EXPECT_EQ(record("r/rank1").steps.size(), 32u);
+}
+
+TEST_F(RunPythonTest, AWindowOfTheProfilerComesThroughTheSocket) {
+    need("python_torch");
+    if (IsSkipped()) return;
+    Ran ran = watched(script("until_traced.py"));
+    EXPECT_EQ(ran.status, 0) << ran.err;
+    EXPECT_EQ(ran.out, "traced\n");
+    EXPECT_TRUE(std::filesystem::exists(folder_.path() / "r/trace.json.gz"));
+    Ran trace =
+        run({SATURATE_BINARY, "diagnose", "r/trace.json.gz", "--json"}, {.folder = folder_.path()});
+    EXPECT_GT(Json::parse(trace.out, "stdout")["steps"].integer(), 10) << trace.err;
+}
+
+TEST_F(RunPythonTest, AnOlderTorchIsProfiledFromInside) {
+    need("python_torch");
+    if (IsSkipped()) return;
+    Ran ran = watched(script("until_traced.py", {"old"}), {"--profile", "12"});
+    EXPECT_EQ(ran.status, 0) << ran.err;
+    EXPECT_EQ(ran.out, "traced\n");
+    Ran trace =
+        run({SATURATE_BINARY, "diagnose", "r/trace.json.gz", "--json"}, {.folder = folder_.path()});
+    EXPECT_NEAR(
+        static_cast<double>(Json::parse(trace.out, "stdout")["steps"].integer().value_or(0)), 12, 2)
+        << trace.err;
+}
+
+TEST_F(RunPythonTest, AutoAppliesWhatAFindingAsksForAndSaysHowToKeepIt) {
+    need("python_torch");
+    if (IsSkipped()) return;
+    Ran alone = plain(script("image_folder.py", {"images", "3"}));
+    Ran ran = watched(script("image_folder.py", {"images", "3"}),
+                      {"--profile", "off", "--apply", "auto"});
+    EXPECT_EQ(ran.status, 0) << ran.err;
+    EXPECT_EQ(ran.out, alone.out);
+    EXPECT_EQ(states(record(), "num_workers"), std::vector<std::string>{"applied"});
+    EXPECT_THAT(ran.err, HasSubstr("saturate: to make it last:\n"));
+    EXPECT_THAT(ran.err, HasSubstr("image_folder.py:33 (<module>): DataLoader(..., num_workers="));
+    EXPECT_THAT(ran.err, HasSubstr("saturate:     +loader = torch.utils.data.DataLoader(data, "
+                                   "batch_size=8, shuffle=True, num_workers="));
+}
+
+TEST_F(RunPythonTest, AutoCutsBatchesOutOfTensorsInMemory) {
+    need("python_torch");
+    if (IsSkipped()) return;
+    Ran alone = plain(script("plain_loop.py", {"weights.pt"}));
+    Ran ran =
+        watched(script("plain_loop.py", {"weights.pt"}), {"--profile", "off", "--apply", "auto"});
+    EXPECT_EQ(ran.out, alone.out);
+    RunRecord run = record();
+    EXPECT_EQ(states(run, "batched_fetch"), std::vector<std::string>{"applied"});
+    EXPECT_TRUE(states(run, "set_to_none").empty());  // its gain is not measured
+}
+
+TEST_F(RunPythonTest, AScriptThatIsWellFedHasNoFindingAndNothingApplied) {
+    need("python_torch");
+    if (IsSkipped()) return;
+    Ran ran = watched(script("well_fed.py"), {"--profile", "off", "--apply", "auto"});
+    EXPECT_EQ(ran.status, 0) << ran.err;
+    for (const Json& change : record().python["changes"].items())
+        EXPECT_NE(change["state"].string(), "applied") << ran.err;
+    EXPECT_TRUE(diagnosed()["findings"].items().empty()) << ran.err;
+    EXPECT_THAT(ran.err, testing::Not(HasSubstr("to make it last")));
+}
+
+TEST_F(RunPythonTest, CtrlCEndsTheScriptInItsOwnWay) {
+    need("python_torch");
+    if (IsSkipped()) return;
+    // Sent to run, which hands it on.
+    folder_.file("loop.py",
+                 "import os, signal, torch\n"
+                 "model = torch.nn.Linear(4, 1)\n"
+                 "opt = torch.optim.SGD(model.parameters(), lr=1e-3)\n"
+                 "try:\n"
+                 "    for i in range(10**9):\n"
+                 "        model(torch.ones(2, 4)).mean().backward(); opt.step(); opt.zero_grad()\n"
+                 "        if i == 50: os.kill(os.getppid(), signal.SIGINT)\n"
+                 "except KeyboardInterrupt:\n"
+                 "    print('saved'); raise SystemExit(7)\n");
+    Ran ran = watched({python_, "loop.py"}, {"--profile", "off"});
+    EXPECT_EQ(ran.out, "saved\n");
+    EXPECT_EQ(ran.status, 7);
+    EXPECT_EQ(record().summary->ended, "interrupted");
+    EXPECT_GE(record().steps.size(), 49u);
 }
 
 TEST_F(RunPythonTest, AStepLimitKeepsTheFacts) {

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+# The steps of steps.py as the extension _saturate_step (python/extension) keeps them: the same interface over it, and
+# its hooks, which take the place of those in hooks.py that run in every step.
+import os
+import threading
+
+from . import _saturate_step as native
+from .steps import place, ring_path
+
+
+class NativeSteps:
+    native = native
+
+    def __init__(self):
+        self.on_training_step = None
+        self.ranks = lambda: (-1, 1)
+        self.reset()
+
+    def reset(self):
+        self.thread = threading.get_ident()
+        native.reset(self.thread)
+
+    def prepare(self, torch, calls, reads_wait_always):
+        """calls: of the names below, what the extension hands back to Python."""
+        names = ("optimizer", "zero_grad", "fetch", "read", "disable")
+        native.prepare(torch.Tensor, self.open_ring, self.after_step, *[calls[name] for name in names], reads_wait_always)
+
+    def after_step(self, number, now):
+        if self.on_training_step is not None:
+            self.on_training_step(number, now)
+
+    def is_open(self):
+        return bool(native.state()[2])
+
+    def open_ring(self):
+        native.open(ring_path(os.getpid()), os.getpid(), *place(self.ranks))
+
+    def optimizer_made(self):
+        native.set_has_optimizer()
+
+    @property
+    def training(self):
+        return native.state()[0]
+
+    @property
+    def loop(self):
+        return native.state()[1]
+
+    @property
+    def zero_grads(self):
+        return native.state()[3:5]
+
+    set_rank = staticmethod(native.set_rank)
+    set_batch_size = staticmethod(native.set_batch_size)
+    take_flag = staticmethod(native.take_flag)
+    wake = staticmethod(native.wake)
+    put_aside = staticmethod(native.put_aside)

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Time of one batch in the data set, added up per loader and worker in the ring: on the wall for
+// every batch, with CPU time and time without a core for every 16th, and for all that take long
+// enough not to feel it. In the training process and in each worker; under the interpreter's lock.
+#pragma once
+
+#include <cstdint>
+
+namespace saturate {
+
+class Fetches {
+  public:
+    struct Began {
+        std::int64_t wall = 0, cpu = 0, delay = 0;
+        bool is_close = false;  // CPU time and delay are measured too
+    };
+
+    // Again after a fork. `ring` is of the process that trains; worker 0: in that process.
+    void open(unsigned char* ring, int worker);
+    void forget() { is_open_ = false; }
+    void turn_off() { is_off_ = true; }
+    [[nodiscard]] bool is_open() const { return is_open_; }
+    [[nodiscard]] bool is_off() const { return is_off_; }
+    void set_loader(std::int64_t number) { loader_ = number; }
+
+    [[nodiscard]] Began begin();
+    void end(const Began& began);
+
+  private:
+    [[nodiscard]] std::int64_t delay() const;
+
+    unsigned char* ring_ = nullptr;
+    int worker_ = 0, schedstat_ = -1;
+    int left_ = 0;  // batches until the next that is measured closely
+    std::int64_t loader_ = 0;
+    bool is_open_ = false, is_off_ = false;
+};
+
+}  // namespace saturate

@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hooks.h"
+
+namespace saturate {
+
+Steps steps;
+Fetches fetches;
+Calls calls;
+HookState hook_state;
+
+namespace {
+
+struct Names {
+    PyObject *id, *size, *is_cuda, *zero;
+} names;
+
+// Whatever is raised meanwhile, the error of the script stays.
+class KeepError {
+  public:
+    KeepError() { PyErr_Fetch(&type_, &value_, &trace_); }
+    ~KeepError() { PyErr_Restore(type_, value_, trace_); }
+    KeepError(const KeepError&) = delete;
+    KeepError& operator=(const KeepError&) = delete;
+
+  private:
+    PyObject *type_, *value_, *trace_;
+};
+
+bool is_own_thread() { return steps.thread() == PyThread_get_thread_ident(); }
+
+// An error of ours ends the watching, never the script.
+void disable(const char* where) {
+    PyObject *type, *value, *trace;
+    PyErr_Fetch(&type, &value, &trace);
+    PyErr_NormalizeException(&type, &value, &trace);
+    if (calls.disable && value) {
+        PyObject* name = PyUnicode_FromString(where);
+        Py_XDECREF(PyObject_CallFunctionObjArgs(calls.disable, name, value, nullptr));
+        Py_XDECREF(name);
+    }
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(trace);
+    PyErr_Clear();
+}
+
+// ---- the loader
+
+PyObject* old_next = nullptr;
+
+std::uint32_t samples_of(PyObject* data, std::int64_t owner) {
+    PyObject* first = data;
+    if (PyList_CheckExact(data) && PyList_Size(data) > 0) first = PyList_GetItem(data, 0);
+    if (PyTuple_CheckExact(data) && PyTuple_Size(data) > 0) first = PyTuple_GetItem(data, 0);
+    if (Py_TYPE(first) == hook_state.tensor) {
+        PyObject* size = PyObject_CallMethodObjArgs(first, names.size, names.zero, nullptr);
+        long value = size ? PyLong_AsLong(size) : -1;
+        Py_XDECREF(size);
+        if (value >= 0) return static_cast<std::uint32_t>(value);
+        PyErr_Clear();  // a number alone has no size
+    }
+    return owner >= 0 && owner < 256 ? hook_state.batch_sizes[owner] : 0;
+}
+
+std::int64_t loader_of(PyObject* iterator) {
+    PyObject* number = PyObject_GetAttr(iterator, names.id);
+    long value = number ? PyLong_AsLong(number) : 0;
+    Py_XDECREF(number);
+    if (PyErr_Occurred()) PyErr_Clear();
+    return value;
+}
+
+PyObject* next(PyObject* self, PyObject*) {
+    if (!is_own_thread() || !is_open())
+        return PyObject_CallFunctionObjArgs(old_next, self, nullptr);
+    std::int64_t asked_at = clock_ns();
+    std::int64_t owner = loader_of(self);
+    steps.asked(owner, asked_at);
+    if (tell_if_due()) asked_at = clock_ns();  // our own time is nobody's step
+    PyObject* data = PyObject_CallFunctionObjArgs(old_next, self, nullptr);
+    if (!data) {
+        if (!PyErr_ExceptionMatches(PyExc_StopIteration)) return nullptr;
+        KeepError error;
+        steps.ended(owner, asked_at, clock_ns());
+        tell_if_due();
+        return nullptr;
+    }
+    std::int64_t now = clock_ns();
+    steps.got(owner, asked_at, now, samples_of(data, owner));
+    return data;
+}
+
+// ---- the data set, also in workers
+
+constexpr int kFetchers = 2;
+PyObject* old_fetches[kFetchers];
+
+bool open_fetches() {
+    PyObject* target = PyObject_CallFunctionObjArgs(calls.fetch, nullptr);
+    const char* path = nullptr;
+    int worker = 0;
+    bool is_told = target && PyArg_ParseTuple(target, "zi", &path, &worker);
+    unsigned char* bytes = nullptr;
+    if (is_told) bytes = path ? map_ring(path, 0, false) : steps.bytes();
+    if (bytes) fetches.open(bytes, worker);
+    Py_XDECREF(target);
+    PyErr_Clear();
+    return bytes != nullptr;
+}
+
+template <int kind>
+PyObject* fetch(PyObject* self, PyObject* indices) {
+    PyObject* old = old_fetches[kind];
+    // A worker without a ring is still a worker.
+    if (!fetches.is_off() && !fetches.is_open() && !open_fetches()) fetches.turn_off();
+    if (fetches.is_off()) return PyObject_CallFunctionObjArgs(old, self, indices, nullptr);
+    Fetches::Began began = fetches.begin();
+    PyObject* data = PyObject_CallFunctionObjArgs(old, self, indices, nullptr);
+    if (data) fetches.end(began);
+    return data;
+}
+
+// ---- optimizers
+
+constexpr int kKnown = 16;
+PyObject* known_optimizers[kKnown];  // borrowed, only compared
+int known_count = 0;
+std::int64_t step_began = 0, collection_began = 0;
+
+bool is_known(PyObject* optimizer) {
+    for (int i = 0; i < kKnown; ++i)
+        if (known_optimizers[i] == optimizer) return true;
+    known_optimizers[known_count++ % kKnown] = optimizer;
+    return false;
+}
+
+// old(self, *args, **kwargs)
+PyObject* forward(PyObject* old, PyObject* self, PyObject* args, PyObject* kwargs) {
+    Py_ssize_t count = PyTuple_Size(args);
+    if (count == 0 && !kwargs) return PyObject_CallFunctionObjArgs(old, self, nullptr);
+    PyObject* all = PyTuple_New(count + 1);
+    if (!all) return nullptr;
+    Py_INCREF(self);
+    PyTuple_SetItem(all, 0, self);
+    for (Py_ssize_t i = 0; i < count; ++i) {
+        PyObject* item = PyTuple_GetItem(args, i);
+        Py_INCREF(item);
+        PyTuple_SetItem(all, i + 1, item);
+    }
+    PyObject* result = PyObject_Call(old, all, kwargs);
+    Py_DECREF(all);
+    return result;
+}
+
+PyObject* old_zero_grad = nullptr;
+
+PyObject* zero_grad(PyObject* self, PyObject* args, PyObject* kwargs) {
+    PyObject* given = PyTuple_Size(args) > 0 ? PyTuple_GetItem(args, 0)
+                      : kwargs               ? PyDict_GetItemString(kwargs, "set_to_none")
+                                             : nullptr;
+    int to_none = given ? PyObject_IsTrue(given) : 1;
+    if (to_none < 0) return nullptr;
+    if (to_none == 0 && hook_state.zero_grads[0] == 0) {
+        PyObject* done = PyObject_CallFunctionObjArgs(calls.zero_grad, nullptr);
+        if (!done) disable("zero_grad");
+        Py_XDECREF(done);
+    }
+    ++hook_state.zero_grads[to_none];
+    return forward(old_zero_grad, self, args, kwargs);
+}
+
+// ---- backward
+
+PyObject* old_backward = nullptr;
+
+PyObject* backward(PyObject*, PyObject* args, PyObject* kwargs) {
+    if (hook_state.is_in_backward || !is_own_thread() || !is_open())
+        return PyObject_Call(old_backward, args, kwargs);
+    hook_state.is_in_backward = true;
+    std::int64_t began = clock_ns();
+    PyObject* result = PyObject_Call(old_backward, args, kwargs);
+    hook_state.is_in_backward = false;
+    std::int64_t now = clock_ns();
+    KeepError error;
+    steps.backward_done(now - began, now);
+    tell_if_due();
+    return result;
+}
+
+// ---- reads of tensors
+
+constexpr int kReads = 8;
+constexpr const char* kReadNames[kReads] = {"item",    "tolist",   "numpy",     "cpu",
+                                            "nonzero", "__bool__", "__float__", "__int__"};
+PyObject* old_reads[kReads];
+PyObject* read_names[kReads];
+
+bool waits(PyObject* tensor) {
+    if (!is_own_thread()) return false;
+    if (hook_state.reads_wait_always) return true;
+    PyObject* answer = PyObject_GetAttr(tensor, names.is_cuda);
+    bool is_cuda = answer == Py_True;
+    Py_XDECREF(answer);
+    if (!answer) PyErr_Clear();
+    return is_cuda;
+}
+
+template <int which>
+PyObject* read(PyObject* self, PyObject* args, PyObject* kwargs) {
+    if (!waits(self)) return forward(old_reads[which], self, args, kwargs);
+    std::int64_t began = clock_ns();
+    PyObject* result = forward(old_reads[which], self, args, kwargs);
+    if (!result) return nullptr;
+    std::int64_t took = clock_ns() - began;
+    steps.waited_for_device(took);
+    PyObject* ns = PyLong_FromLongLong(took);
+    PyObject* done = PyObject_CallFunctionObjArgs(calls.read, read_names[which], ns, nullptr);
+    Py_XDECREF(ns);
+    if (!done) disable("reads");
+    Py_XDECREF(done);
+    return result;
+}
+
+// ---- making the hooks
+
+template <typename Function>
+constexpr PyCFunction plain(Function* function) {
+    return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function));
+}
+
+constexpr int kWithWords = METH_VARARGS | METH_KEYWORDS;
+PyMethodDef next_method = {"__next__", next, METH_NOARGS, nullptr};
+PyMethodDef fetch_methods[kFetchers] = {{"fetch", fetch<0>, METH_O, nullptr},
+                                        {"fetch", fetch<1>, METH_O, nullptr}};
+PyMethodDef zero_grad_method = {"zero_grad", plain(zero_grad), kWithWords,
+                                "zero_grad($self, set_to_none=True)\n--\n\n"};
+PyMethodDef backward_function = {"backward", plain(backward), kWithWords, nullptr};
+PyMethodDef read_methods[kReads] = {
+    {"item", plain(read<0>), kWithWords, nullptr},
+    {"tolist", plain(read<1>), kWithWords, nullptr},
+    {"numpy", plain(read<2>), kWithWords, nullptr},
+    {"cpu", plain(read<3>), kWithWords, nullptr},
+    {"nonzero", plain(read<4>), kWithWords, nullptr},
+    {"__bool__", plain(read<5>), kWithWords, nullptr},
+    {"__float__", plain(read<6>), kWithWords, nullptr},
+    {"__int__", plain(read<7>), kWithWords, nullptr},
+};
+
+PyObject* keep(PyObject*& slot, PyObject* value) {
+    Py_INCREF(value);
+    slot = value;
+    return value;
+}
+
+}  // namespace
+
+void make_names() {
+    names.id = PyUnicode_InternFromString("_saturate_id");
+    names.size = PyUnicode_InternFromString("size");
+    names.is_cuda = PyUnicode_InternFromString("is_cuda");
+    names.zero = PyLong_FromLong(0);
+}
+
+bool is_open() {
+    if (steps.bytes()) return true;
+    PyObject* done = PyObject_CallFunctionObjArgs(calls.open, nullptr);
+    if (!done) disable("ring");
+    Py_XDECREF(done);
+    return steps.bytes() != nullptr;
+}
+
+bool tell_if_due() {
+    if (!steps.take_due()) return false;
+    PyObject* done =
+        PyObject_CallFunction(calls.step, "LL", static_cast<long long>(steps.training()),
+                              static_cast<long long>(steps.ended_at()));
+    if (!done) disable("step");
+    Py_XDECREF(done);
+    return true;
+}
+
+PyObject* before_step(PyObject*, PyObject*) {
+    step_began = clock_ns();
+    Py_RETURN_NONE;
+}
+
+PyObject* after_step(PyObject*, PyObject* args) {
+    if (!is_own_thread() || PyTuple_Size(args) < 1 || !is_open()) Py_RETURN_NONE;
+    std::int64_t now = clock_ns();
+    PyObject* optimizer = PyTuple_GetItem(args, 0);
+    steps.optimizer_stepped(optimizer, now - step_began, now);
+    if (!is_known(optimizer)) {
+        PyObject* done = PyObject_CallFunctionObjArgs(calls.optimizer, optimizer, nullptr);
+        if (!done) disable("optimizer");
+        Py_XDECREF(done);
+    }
+    tell_if_due();
+    Py_RETURN_NONE;
+}
+
+PyObject* collected(PyObject*, PyObject* args) {
+    PyObject* phase = PyTuple_Size(args) > 0 ? PyTuple_GetItem(args, 0) : nullptr;
+    if (phase && PyUnicode_CompareWithASCIIString(phase, "start") == 0)
+        collection_began = clock_ns();
+    else
+        steps.collected(clock_ns() - collection_began);
+    Py_RETURN_NONE;
+}
+
+PyObject* hook(PyObject*, PyObject* args) {
+    const char* name;
+    PyObject *owner, *old;
+    int number = 0;
+    if (!PyArg_ParseTuple(args, "sOO|i", &name, &owner, &old, &number)) return nullptr;
+    PyObject* text = PyUnicode_FromString(name);
+    auto is = [&](const char* other) { return PyUnicode_CompareWithASCIIString(text, other) == 0; };
+    PyMethodDef* method = nullptr;
+    if (is("__next__")) {
+        keep(old_next, old);
+        method = &next_method;
+    } else if (is("fetch") && number >= 0 && number < kFetchers) {
+        keep(old_fetches[number], old);
+        method = &fetch_methods[number];
+    } else if (is("zero_grad")) {
+        keep(old_zero_grad, old);
+        method = &zero_grad_method;
+    } else if (is("backward")) {
+        keep(old_backward, old);
+        Py_DECREF(text);
+        return PyCFunction_NewEx(&backward_function, nullptr, nullptr);
+    }
+    for (int i = 0; i < kReads && !method; ++i) {
+        if (!is(kReadNames[i])) continue;
+        keep(old_reads[i], old);
+        keep(read_names[i], text);
+        method = &read_methods[i];
+    }
+    Py_DECREF(text);
+    if (!method) return PyErr_Format(PyExc_ValueError, "no hook %s", name);
+    return PyDescr_NewMethod(reinterpret_cast<PyTypeObject*>(owner), method);
+}
+
+}  // namespace saturate

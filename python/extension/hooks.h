@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// The hooks that run in every step, as C functions in the limited API of Python 3.9, and what they
+// share with module.cpp. Each calls the original in every case. _saturate_shim/hooks.py has the
+// same in Python. All under the interpreter's lock.
+#pragma once
+
+#define PY_SSIZE_T_CLEAN
+#define Py_LIMITED_API 0x03090000
+#include <Python.h>
+
+#include "fetches.h"
+#include "steps.h"
+
+namespace saturate {
+
+extern Steps steps;
+extern Fetches fetches;
+
+// Functions of the shim's Python.
+struct Calls {
+    PyObject* open = nullptr;       // () opens the ring
+    PyObject* step = nullptr;       // (number, now) after a training step that is due
+    PyObject* optimizer = nullptr;  // (optimizer) when it steps for the first time
+    PyObject* zero_grad = nullptr;  // () when gradients are filled with zeros for the first time
+    PyObject* fetch = nullptr;      // () -> (path of the ring, worker + 1); no path: ours
+    PyObject* read = nullptr;       // (name, ns) after a call that waited for the device
+    PyObject* disable = nullptr;    // (where, error) takes all hooks out
+};
+extern Calls calls;
+
+struct HookState {
+    PyTypeObject* tensor = nullptr;
+    bool reads_wait_always = false;  // for tests without a GPU
+    bool is_in_backward = false;
+    long long zero_grads[2] = {};         // calls to zero, to None
+    std::uint32_t batch_sizes[256] = {};  // by loader, where a batch does not tell
+};
+extern HookState hook_state;
+
+void make_names();  // once, before all else
+
+[[nodiscard]] bool is_open();  // the ring; opens it, and ends the watching where that fails
+bool tell_if_due();            // calls.step; false: nothing was due
+
+// hook(name, owner, old, number): `old` of a type, or of a module, with our time around it.
+PyObject* hook(PyObject* module, PyObject* args);
+// For torch's optimizer hooks and gc.callbacks.
+PyObject* before_step(PyObject* module, PyObject* args);
+PyObject* after_step(PyObject* module, PyObject* args);
+PyObject* collected(PyObject* module, PyObject* args);
+
+}  // namespace saturate

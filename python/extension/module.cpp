@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+// _saturate_step: the hot path of `saturate run` inside a Python process, one file for every Python
+// from 3.9 on. What _saturate_shim/native.py calls; the hooks themselves are in hooks.cpp.
+#include <initializer_list>
+
+#include "hooks.h"
+
+namespace saturate {
+namespace {
+
+PyObject* prepare(PyObject*, PyObject* args) {
+    int always = 0;
+    PyObject* tensor;
+    if (!PyArg_ParseTuple(args, "OOOOOOOOp", &tensor, &calls.open, &calls.step, &calls.optimizer,
+                          &calls.zero_grad, &calls.fetch, &calls.read, &calls.disable, &always))
+        return nullptr;
+    for (PyObject* call : {tensor, calls.open, calls.step, calls.optimizer, calls.zero_grad,
+                           calls.fetch, calls.read, calls.disable})
+        Py_INCREF(call);
+    hook_state.tensor = reinterpret_cast<PyTypeObject*>(tensor);
+    hook_state.reads_wait_always = always != 0;
+    Py_RETURN_NONE;
+}
+
+PyObject* open(PyObject*, PyObject* args) {
+    const char* path;
+    long long pid;
+    int rank, world, local_world;
+    if (!PyArg_ParseTuple(args, "sLiii", &path, &pid, &rank, &world, &local_world)) return nullptr;
+    if (!steps.open(path, {pid, rank, world, local_world}))
+        return PyErr_SetFromErrnoWithFilename(PyExc_OSError, path);
+    Py_RETURN_NONE;
+}
+
+PyObject* reset(PyObject*, PyObject* args) {
+    unsigned long thread;
+    if (!PyArg_ParseTuple(args, "k", &thread)) return nullptr;
+    steps.reset(thread);
+    fetches.forget();
+    hook_state.is_in_backward = false;
+    Py_RETURN_NONE;
+}
+
+// (training steps, what beats them, whether the ring is open, calls of zero_grad to zero, to None)
+PyObject* state(PyObject*, PyObject*) {
+    constexpr const char* kLoops[] = {"", "loader", "optimizer", "backward"};
+    return Py_BuildValue("LsiLL", static_cast<long long>(steps.training()),
+                         kLoops[static_cast<int>(steps.loop())], steps.bytes() ? 1 : 0,
+                         hook_state.zero_grads[0], hook_state.zero_grads[1]);
+}
+
+PyObject* set_rank(PyObject*, PyObject* args) {
+    int rank, world;
+    if (!PyArg_ParseTuple(args, "ii", &rank, &world)) return nullptr;
+    steps.set_rank(rank, world);
+    Py_RETURN_NONE;
+}
+
+PyObject* set_batch_size(PyObject*, PyObject* args) {
+    int number;
+    unsigned int size;
+    if (!PyArg_ParseTuple(args, "iI", &number, &size)) return nullptr;
+    if (number >= 0 && number < 256) hook_state.batch_sizes[number] = size;
+    Py_RETURN_NONE;
+}
+
+PyObject* set_fetch_loader(PyObject*, PyObject* args) {
+    long long number;
+    if (!PyArg_ParseTuple(args, "L", &number)) return nullptr;
+    fetches.set_loader(number);
+    Py_RETURN_NONE;
+}
+
+PyObject* set_has_optimizer(PyObject*, PyObject*) {
+    steps.has_optimizer = true;
+    Py_RETURN_NONE;
+}
+
+PyObject* wake(PyObject*, PyObject* args) {
+    long long at;
+    int every_step;
+    if (!PyArg_ParseTuple(args, "Lp", &at, &every_step)) return nullptr;
+    steps.wake_ns = at;
+    steps.every_step = every_step != 0;
+    Py_RETURN_NONE;
+}
+
+PyObject* take_flag(PyObject*, PyObject* args) {
+    int offset;
+    if (!PyArg_ParseTuple(args, "i", &offset)) return nullptr;
+    return PyLong_FromLong(steps.take_flag(static_cast<std::size_t>(offset)));
+}
+
+PyObject* put_aside(PyObject*, PyObject* args) {
+    int kind;
+    long long owner, start, duration;
+    if (!PyArg_ParseTuple(args, "iLLL", &kind, &owner, &start, &duration)) return nullptr;
+    if (is_open()) steps.put_aside(static_cast<RingKind>(kind), owner, start, duration);
+    Py_RETURN_NONE;
+}
+
+// What a hook saw, told by hand: (name, numbers...), for the test that compares with steps.py.
+PyObject* tell(PyObject*, PyObject* args) {
+    const char* name;
+    long long a, b = 0, c = 0, d = 0;
+    if (!PyArg_ParseTuple(args, "sL|LLL", &name, &a, &b, &c, &d)) return nullptr;
+    switch (name[0]) {
+        case 'a':
+            steps.asked(a, b);
+            break;
+        case 'g':
+            steps.got(a, b, c, static_cast<std::uint32_t>(d));
+            break;
+        case 'e':
+            steps.ended(a, b, c);
+            break;
+        case 'o':
+            steps.optimizer_stepped(reinterpret_cast<const void*>(a), b, c);
+            break;
+        case 'b':
+            steps.backward_done(a, b);
+            break;
+        case 'c':
+            steps.collected(a);
+            break;
+        case 'w':
+            steps.waited_for_device(a);
+            break;
+        default:
+            return PyErr_Format(PyExc_ValueError, "nothing is called %s", name);
+    }
+    tell_if_due();
+    Py_RETURN_NONE;
+}
+
+PyMethodDef functions[] = {
+    {"prepare", prepare, METH_VARARGS, nullptr},
+    {"hook", hook, METH_VARARGS, nullptr},
+    {"before_step", before_step, METH_VARARGS, nullptr},
+    {"after_step", after_step, METH_VARARGS, nullptr},
+    {"collected", collected, METH_VARARGS, nullptr},
+    {"open", open, METH_VARARGS, nullptr},
+    {"reset", reset, METH_VARARGS, nullptr},
+    {"state", state, METH_NOARGS, nullptr},
+    {"set_rank", set_rank, METH_VARARGS, nullptr},
+    {"set_batch_size", set_batch_size, METH_VARARGS, nullptr},
+    {"set_fetch_loader", set_fetch_loader, METH_VARARGS, nullptr},
+    {"set_has_optimizer", set_has_optimizer, METH_NOARGS, nullptr},
+    {"wake", wake, METH_VARARGS, nullptr},
+    {"take_flag", take_flag, METH_VARARGS, nullptr},
+    {"put_aside", put_aside, METH_VARARGS, nullptr},
+    {"tell", tell, METH_VARARGS, nullptr},
+    {nullptr, nullptr, 0, nullptr},
+};
+
+PyModuleDef definition = {PyModuleDef_HEAD_INIT,
+                          "_saturate_step",
+                          nullptr,
+                          -1,
+                          functions,
+                          nullptr,
+                          nullptr,
+                          nullptr,
+                          nullptr};
+
+}  // namespace
+}  // namespace saturate
+
+PyMODINIT_FUNC PyInit__saturate_step() {
+    saturate::make_names();
+    return PyModule_Create(&saturate::definition);
+}

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "steps.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+namespace saturate {
+
+namespace {
+
+constexpr std::uint64_t kCapacity = 1u << 16;
+constexpr std::size_t kRingBytes = ring::kRecordsAt + kCapacity * sizeof(RingRecord);
+// Optimizer steps on one batch from which the loader is no longer what beats time.
+constexpr std::uint32_t kManySteps = 64;
+constexpr std::int64_t kFirstSteps = 3;  // after which Python always looks
+constexpr std::int64_t kLongEnd = 1'000'000;
+
+template <typename T>
+void put_at(unsigned char* bytes, std::size_t offset, T value) {
+    std::memcpy(bytes + offset, &value, sizeof value);
+}
+
+}  // namespace
+
+std::int64_t clock_ns() {
+    timespec now;
+    ::clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * 1'000'000'000LL + now.tv_nsec;
+}
+
+unsigned char* map_ring(const char* path, std::size_t size, bool create) {
+    int fd = ::open(path, O_RDWR | O_CLOEXEC | (create ? O_CREAT : 0), 0600);
+    if (fd < 0) return nullptr;
+    struct stat info = {};
+    bool is_sized = create ? ::ftruncate(fd, static_cast<off_t>(size)) == 0
+                           : ::fstat(fd, &info) == 0 && info.st_size >= 20480;
+    if (!create) size = static_cast<std::size_t>(info.st_size);
+    void* bytes =
+        is_sized ? ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : MAP_FAILED;
+    int error = errno;
+    ::close(fd);
+    errno = error;
+    return bytes == MAP_FAILED ? nullptr : static_cast<unsigned char*>(bytes);
+}
+
+void Steps::reset(unsigned long thread) {
+    if (ring_) ::munmap(ring_, kRingBytes);
+    *this = Steps();
+    thread_ = thread;
+}
+
+void Steps::clear() {
+    now_ = RingRecord();
+    owner_ = -1;
+    pause_ns_ = 0;
+}
+
+bool Steps::open(const char* path, const Place& place) {
+    if (ring_) return true;
+    unsigned char* bytes = map_ring(path, kRingBytes, true);
+    if (!bytes) return false;
+    put_at(bytes, ring::kVersionAt, ring::kVersion);
+    put_at(bytes, ring::kRecordBytesAt, static_cast<std::uint32_t>(sizeof(RingRecord)));
+    put_at(bytes, ring::kCapacityAt, kCapacity);
+    put_at(bytes, ring::kPidAt, static_cast<std::uint64_t>(place.pid));
+    put_at(bytes, ring::kRankAt, place.rank);
+    put_at(bytes, ring::kWorldAt, place.world);
+    put_at(bytes, ring::kLocalWorldAt, place.local_world);
+    __atomic_thread_fence(__ATOMIC_RELEASE);
+    std::memcpy(bytes, ring::kMagic, 8);  // last: from here on it may be read
+    ring_ = bytes;
+    return true;
+}
+
+void Steps::set_rank(std::int32_t rank, std::int32_t world) {
+    if (!ring_) return;
+    put_at(ring_, ring::kRankAt, rank);
+    put_at(ring_, ring::kWorldAt, world);
+}
+
+unsigned char Steps::take_flag(std::size_t offset) {
+    if (!ring_) return 0;
+    unsigned char value = *const_cast<volatile unsigned char*>(ring_ + offset);
+    if (value != 0) ring_[offset] = 0;
+    return value;
+}
+
+bool Steps::take_due() {
+    bool is_due = is_due_;
+    is_due_ = false;
+    return is_due;
+}
+
+void Steps::write(const RingRecord& record) {
+    if (!ring_) return;
+    std::memcpy(ring_ + ring::kRecordsAt + (written_ % kCapacity) * sizeof record, &record,
+                sizeof record);
+    ++written_;
+    __atomic_thread_fence(__ATOMIC_RELEASE);
+    put_at(ring_, ring::kCountAt, written_);
+}
+
+void Steps::put(RingKind kind, std::int64_t owner, std::int64_t until) {
+    now_.kind = static_cast<std::uint32_t>(kind);
+    now_.loader = static_cast<std::uint32_t>(owner);
+    now_.duration_ns = until - now_.start_ns - pause_ns_;
+    write(now_);
+}
+
+void Steps::put_aside(RingKind kind, std::int64_t owner, std::int64_t start,
+                      std::int64_t duration) {
+    write({.kind = static_cast<std::uint32_t>(kind),
+           .loader = static_cast<std::uint32_t>(owner),
+           .start_ns = start,
+           .duration_ns = duration});
+    if (now_.start_ns) pause_ns_ += duration;
+}
+
+void Steps::put_training(std::int64_t now) {
+    put(RingKind::training, owner_, now);
+    ++training_;
+    ended_at_ = now;
+    clear();
+    bool is_asked = ring_ && (*const_cast<volatile unsigned char*>(ring_ + ring::kFactsAt) != 0 ||
+                              *const_cast<volatile unsigned char*>(ring_ + ring::kProfileAt) != 0);
+    is_due_ = training_ <= kFirstSteps || now > wake_ns || every_step || is_asked;
+}
+
+void Steps::asked(std::int64_t owner, std::int64_t now) {
+    if (!now_.start_ns) {  // what was collected and read before belongs to no step
+        now_.gc_ns = now_.read_ns = 0;
+        now_.reads = 0;
+        return;
+    }
+    if (now_.backwards || now_.optimizer_steps) {
+        if (now_.optimizer_steps || !has_stepped_) put_training(now);
+    } else if (owner == owner_) {
+        put(RingKind::evaluation, owner, now);
+        clear();
+    }
+    // Else another loader's batch joins this step (zip), or gradients are accumulated over several.
+}
+
+void Steps::got(std::int64_t owner, std::int64_t asked_at, std::int64_t now,
+                std::uint32_t samples) {
+    if (now_.start_ns) {
+        now_.wait_ns += now - asked_at;
+        now_.samples += samples;
+    } else {
+        now_.start_ns = asked_at;
+        now_.wait_ns = now - asked_at;
+        now_.samples = samples;
+        loop_ = Loop::loader;
+    }
+    owner_ = owner;
+}
+
+void Steps::ended(std::int64_t owner, std::int64_t asked_at, std::int64_t now) {
+    if (now_.start_ns) {
+        if (now_.backwards || now_.optimizer_steps) {
+            put_training(asked_at);
+        } else {
+            put(RingKind::evaluation, owner, asked_at);
+            clear();
+        }
+    }
+    last_beat_ = 0;
+    if (now - asked_at > kLongEnd) put_aside(RingKind::loader, owner, asked_at, now - asked_at);
+}
+
+void Steps::optimizer_stepped(const void* optimizer, std::int64_t took, std::int64_t now) {
+    now_.optimizer_ns += took;
+    ++now_.optimizer_steps;
+    has_stepped_ = true;
+    if (now_.start_ns && loop_ == Loop::loader) {
+        if (now_.optimizer_steps < kManySteps) return;
+        clear();  // one batch for everything: next(iter(loader)) before the loop
+        first_optimizer_ = nullptr;
+    }
+    if (!first_optimizer_) first_optimizer_ = optimizer;
+    if (first_optimizer_ == optimizer) beat(Loop::optimizer, now);
+}
+
+void Steps::backward_done(std::int64_t took, std::int64_t now) {
+    now_.backward_ns += took;
+    ++now_.backwards;
+    // By hand, without an optimizer of torch's.
+    if (!has_optimizer && !(now_.start_ns && loop_ == Loop::loader)) beat(Loop::backward, now);
+}
+
+void Steps::beat(Loop loop, std::int64_t now) {
+    loop_ = loop;
+    if (last_beat_) {
+        now_.start_ns = last_beat_;
+        put_training(now);
+    } else {
+        clear();
+    }
+    last_beat_ = now;
+}
+
+}  // namespace saturate
