@@ -126,7 +126,8 @@ TEST_P(RunPythonHooksTest, ReadsThatWaitAreCountedByLine) {
     environment_["SATURATE_READS"] = "all";  // here every tensor is on the CPU
     expect_same(script("plain_loop.py", {"weights.pt"}));
     std::map<std::pair<std::string, std::int64_t>, std::int64_t> counts;
-    for (const Json& read : record().python["reads"].items())
+    RunRecord run = record();
+    for (const Json& read : run.python["reads"].items())
         counts[{*read["call"].string(), *read["site"]["line"].integer()}] +=
             *read["count"].integer();
     EXPECT_EQ((counts[{"item", 29}]), 6);
@@ -145,7 +146,8 @@ TEST_P(RunPythonHooksTest, WorkersCountTheirBatches) {
                  "print(model.weight.sum().item())\n");
     expect_same({python_, "workers.py"});
     std::map<std::int64_t, std::int64_t> batches;
-    for (const Json& fetch : record().python["fetches"].items())
+    RunRecord run = record();
+    for (const Json& fetch : run.python["fetches"].items())
         batches[*fetch["worker"].integer()] = *fetch["batches"].integer();
     EXPECT_EQ(batches, (std::map<std::int64_t, std::int64_t>{{0, 10}, {1, 10}}));
 }
@@ -329,9 +331,11 @@ TEST_F(RunPythonTest, AScriptThatIsWellFedHasNoFindingAndNothingApplied) {
     if (IsSkipped()) return;
     Ran ran = watched(script("well_fed.py"), {"--profile", "off", "--apply", "auto"});
     EXPECT_EQ(ran.status, 0) << ran.err;
-    for (const Json& change : record().python["changes"].items())
+    RunRecord run = record();
+    for (const Json& change : run.python["changes"].items())
         EXPECT_NE(change["state"].string(), "applied") << ran.err;
-    EXPECT_TRUE(diagnosed()["findings"].items().empty()) << ran.err;
+    Json diagnosis = diagnosed();
+    EXPECT_TRUE(diagnosis["findings"].items().empty()) << ran.err;
     EXPECT_THAT(ran.err, testing::Not(HasSubstr("to make it last")));
 }
 
