@@ -32,6 +32,12 @@ LineReader::LineReader(const std::filesystem::path& path, std::string_view what,
     }
 }
 
+void LineReader::start_at(std::uint64_t position, std::int64_t lines) {
+    file_.seekg(static_cast<std::streamoff>(position));
+    position_ = position;
+    number_ = lines;
+}
+
 std::optional<Line> LineReader::next() {
     line_.clear();
     Line out{.number = ++number_};
@@ -53,8 +59,10 @@ std::optional<Line> LineReader::next() {
         if (count > room) out.too_long = true;
         line_.append(chunk_, used_, std::min(count, room));
         used_ += count;
+        position_ += count;
         if (end != std::string::npos) {
             ++used_;
+            ++position_;
             break;
         }
     }

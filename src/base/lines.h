@@ -24,8 +24,11 @@ class LineReader {
     // Throws UserError when the file is not there or not readable; `what` names it in the message.
     LineReader(const std::filesystem::path& path, std::string_view what,
                std::size_t longest_bytes = 16u << 20);
+    // Goes on behind `position` bytes and so many lines, where an earlier reader was.
+    void start_at(std::uint64_t position, std::int64_t lines);
     // Nothing at the end of the file.
     std::optional<Line> next();
+    [[nodiscard]] std::uint64_t position() const { return position_; }  // behind the last line
 
   private:
     std::ifstream file_;
@@ -34,6 +37,7 @@ class LineReader {
     std::size_t used_ = 0;  // of chunk_
     std::size_t longest_;
     std::int64_t number_ = 0;
+    std::uint64_t position_ = 0;
 };
 
 }  // namespace saturate

@@ -170,14 +170,18 @@ std::shared_ptr<const RunView> RunShelf::view(const ShelfRun& run) {
     kept.used = ++uses_;
     if (kept.view && kept.version == run.version) return kept.view;
     try {
-        auto fresh = std::make_shared<RunView>(view_run(run.folder));
-        // What is still being written is not cut off, and has no summary yet.
+        if (!kept.viewer || kept.started_wall_ns != run.started_wall_ns ||
+            kept.viewer->has_shrunk())
+            kept.viewer = std::make_unique<RunViewer>(run.folder);
+        kept.started_wall_ns = run.started_wall_ns;
+        auto fresh = std::make_shared<RunView>(kept.viewer->view(!run.is_running));
         if (run.is_running) {
+            // There is no summary yet, and some files come later.
             std::erase_if(fresh->notes, [](const std::string& note) {
-                return note.starts_with("summary.json: not there") ||
-                       note.find("is cut off") != std::string::npos ||
-                       note.find("not there") != std::string::npos;
+                return note.find(": not there") != std::string::npos;
             });
+        } else {
+            kept.viewer = nullptr;
         }
         kept.version = run.version;
         kept.view = std::move(fresh);

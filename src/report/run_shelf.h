@@ -45,8 +45,8 @@ class RunShelf {
     explicit RunShelf(std::filesystem::path folder, std::vector<std::string> only = {});
 
     [[nodiscard]] std::shared_ptr<const Listing> scan();
-    // Read once per version; the last few are kept. Throws UserError for a record that cannot be
-    // read.
+    // Once per version, and of a run that goes on only what is new; the last few are kept. Throws
+    // UserError for a record that cannot be read.
     [[nodiscard]] std::shared_ptr<const RunView> view(const ShelfRun& run);
 
     static constexpr std::size_t kMostRuns = 1000;
@@ -69,6 +69,8 @@ class RunShelf {
     struct Viewed {
         std::string version;
         std::shared_ptr<const RunView> view;
+        std::unique_ptr<RunViewer> viewer;  // while the run goes on
+        std::int64_t started_wall_ns = 0;   // of the run that the viewer reads
         std::uint64_t used = 0;
     };
     std::map<std::string, Viewed> views_;

@@ -70,17 +70,23 @@ class Viewer {
         std::string head = read_if_there(folder / "run.json");
         if (!head.empty())
             start_ns_ = info_of(Json::parse(head, (folder / "run.json").string())).started_ns;
-        RunVisitor visitor{.step = [this](const StepRecord& step) { take(step); },
-                           .device = [this](const DeviceSample& sample) { take(sample); },
-                           .host = [this](const HostSample& sample) { hosts_.add(sample); },
-                           .event = [this](const EventRecord& event) { take(event); }};
-        RunRecord record = visit_run(folder, visitor);
+        follower_.emplace(
+            folder, RunVisitor{.step = [this](const StepRecord& step) { take(step); },
+                               .device = [this](const DeviceSample& sample) { take(sample); },
+                               .host = [this](const HostSample& sample) { hosts_.add(sample); },
+                               .event = [this](const EventRecord& event) { take(event); }});
+    }
+
+    RunView view(bool is_end) {
+        RunRecord record = follower_->catch_up(is_end);
         view_.info = record.info;
         view_.summary = record.summary;
         view_.notes = record.notes;
-        finish(std::move(record));
+        RunView out = view_;
+        finish(std::move(record), out);
+        return out;
     }
-    RunView take_view() { return std::move(view_); }
+    [[nodiscard]] bool has_shrunk() const { return follower_->has_shrunk(); }
 
   private:
     // Since the start of the run.
@@ -153,54 +159,56 @@ class Viewer {
         events_.add(event);
     }
 
-    void finish(RunRecord record) {
+    // What follows from all that was taken so far.
+    void finish(RunRecord record, RunView& out) {
         if (!durations_.empty()) {
-            view_.step_p50_ms = 1e3 * quantile(durations_, 0.5);
-            view_.step_p99_ms = 1e3 * quantile(durations_, 0.99);
+            out.step_p50_ms = 1e3 * quantile(durations_, 0.5);
+            out.step_p99_ms = 1e3 * quantile(durations_, 0.99);
         }
         if (!rates_.empty()) {
-            view_.samples_per_second =
+            out.samples_per_second =
                 Spread{quantile(rates_, 0.5), quantile(rates_, 0.05), quantile(rates_, 0.95),
                        static_cast<std::int64_t>(rates_.size())};
         }
         // What the driver saw counts before what the job counted itself.
         const Running& busy = busy_.n() > 0 ? busy_ : step_busy_;
-        view_.busy_mean = busy.mean();
-        view_.busy_deviation = busy.deviation();
-        view_.power_mean_watts = power_.mean();
-        if (view_.summary) {
-            view_.energy_joules = view_.summary->energy_joules;
-            if (!view_.memory_peak_bytes && view_.summary->memory_peak_bytes)
-                view_.memory_peak_bytes = static_cast<double>(*view_.summary->memory_peak_bytes);
+        out.busy_mean = busy.mean();
+        out.busy_deviation = busy.deviation();
+        out.power_mean_watts = power_.mean();
+        if (out.summary) {
+            out.energy_joules = out.summary->energy_joules;
+            if (!out.memory_peak_bytes && out.summary->memory_peak_bytes)
+                out.memory_peak_bytes = static_cast<double>(*out.summary->memory_peak_bytes);
         }
-        if (!view_.energy_joules && view_.power_mean_watts)
-            view_.energy_joules =
-                *view_.power_mean_watts * view_.seconds * static_cast<double>(view_.gpus.size());
+        if (!out.energy_joules && out.power_mean_watts)
+            out.energy_joules =
+                *out.power_mean_watts * out.seconds * static_cast<double>(out.gpus.size());
         double known = 0;
         for (std::size_t i = 0; i < std::size(kPhases); ++i) {
             if (!phase_known_[i] || total_ns_ <= 0) continue;
-            view_.split.emplace_back(kPhases[i].name, 100 * phase_ns_[i] / total_ns_);
+            out.split.emplace_back(kPhases[i].name, 100 * phase_ns_[i] / total_ns_);
             known += phase_ns_[i];
         }
-        if (!view_.split.empty() && total_ns_ > known)
-            view_.split.emplace_back("other", 100 * (total_ns_ - known) / total_ns_);
-        for (const Json& gpu : view_.info.machine["gpus"].items()) {
-            for (GpuCurves& curves : view_.gpus) {
+        if (!out.split.empty() && total_ns_ > known)
+            out.split.emplace_back("other", 100 * (total_ns_ - known) / total_ns_);
+        for (const Json& gpu : out.info.machine["gpus"].items()) {
+            for (GpuCurves& curves : out.gpus) {
                 if (gpu["gpu"].integer() == curves.gpu)
                     curves.name = gpu["name"].string().value_or("");
             }
         }
-        view_.events_left_out = events_.left_out();
-        view_.events = events_.kept;
-        for (EventRecord& event : view_.events) event.time_ns -= start_ns_;
-        record.steps = std::move(steps_.kept);
-        record.devices = std::move(devices_.kept);
-        record.hosts = std::move(hosts_.kept);
-        record.events = std::move(events_.kept);
-        view_.diagnosis = diagnose_run(record, view_.folder);
+        out.events_left_out = events_.left_out();
+        out.events = events_.kept;
+        for (EventRecord& event : out.events) event.time_ns -= start_ns_;
+        record.steps = steps_.kept;
+        record.devices = devices_.kept;
+        record.hosts = hosts_.kept;
+        record.events = events_.kept;
+        out.diagnosis = diagnose_run(record, out.folder);
     }
 
-    RunView view_;
+    RunView view_;  // what is only added to
+    std::optional<RunFollower> follower_;
     std::int64_t start_ns_ = 0;
     Thinned<StepRecord> steps_{20'000};
     Thinned<DeviceSample> devices_{4'000};
@@ -252,6 +260,16 @@ std::string run_folder_name(const std::filesystem::path& folder) {
     return whole.empty() ? folder.string() : whole.filename().string();
 }
 
-RunView view_run(const std::filesystem::path& folder) { return Viewer(folder).take_view(); }
+RunView view_run(const std::filesystem::path& folder) { return Viewer(folder).view(true); }
+
+struct RunViewer::Impl {
+    explicit Impl(const std::filesystem::path& folder) : viewer(folder) {}
+    Viewer viewer;
+};
+
+RunViewer::RunViewer(const std::filesystem::path& folder) : impl_(std::make_unique<Impl>(folder)) {}
+RunViewer::~RunViewer() = default;
+RunView RunViewer::view(bool is_end) { return impl_->viewer.view(is_end); }
+bool RunViewer::has_shrunk() const { return impl_->viewer.has_shrunk(); }
 
 }  // namespace saturate

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -72,5 +73,22 @@ struct RunView {
 
 // Throws UserError when there is no record.
 [[nodiscard]] RunView view_run(const std::filesystem::path& folder);
+
+// The same for a run that goes on: each view reads what has come since the last one. One thread.
+class RunViewer {
+  public:
+    explicit RunViewer(const std::filesystem::path& folder);
+    ~RunViewer();
+    RunViewer(const RunViewer&) = delete;
+    RunViewer& operator=(const RunViewer&) = delete;
+
+    // `is_end`: nothing more is to come, half a line is a cut one. Throws as view_run does.
+    [[nodiscard]] RunView view(bool is_end);
+    [[nodiscard]] bool has_shrunk() const;  // another run took the folder: make a new viewer
+
+  private:
+    struct Impl;
+    std::unique_ptr<Impl> impl_;
+};
 
 }  // namespace saturate

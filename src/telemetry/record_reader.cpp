@@ -62,41 +62,56 @@ class Oddities {
     std::map<std::int64_t, std::int64_t> last_;
 };
 
+// How far a file was read, and what was odd in it so far.
+struct Progress {
+    explicit Progress(const char* name) : name(name), odd(name) {}
+    const char* name;
+    std::uint64_t position = 0;
+    std::int64_t lines = 0;
+    Oddities odd;
+};
+
 // `take` gives false for a line that is no record.
 template <typename Take>
-void read_texts(const std::filesystem::path& folder, const char* name, RunRecord& run, Take take) {
-    std::filesystem::path path = folder / name;
+void read_texts(const std::filesystem::path& folder, Progress& progress, bool is_end,
+                RunRecord& run, Take take) {
+    std::filesystem::path path = folder / progress.name;
     if (!std::filesystem::exists(path)) {
-        run.notes.push_back(fmt::format("{}: not there", name));
+        run.notes.push_back(fmt::format("{}: not there", progress.name));
         return;
     }
-    Oddities odd(name);
     LineReader reader(path, "a part of a run record");
+    reader.start_at(progress.position, progress.lines);
     while (auto line = reader.next()) {
+        if (!line->whole && !is_end) break;  // its end is still to come
+        progress.position = reader.position();
+        progress.lines = line->number;
         if (line->text.empty()) continue;
         bool taken = false;
         if (!line->too_long) {
             try {
-                taken = take(line->text, line->number, odd);
+                taken = take(line->text, line->number, progress.odd);
             } catch (const UserError&) {
                 taken = false;
             }
         }
         if (taken) continue;
         if (line->whole) {
-            odd.broken(line->number);
+            progress.odd.broken(line->number);
         } else {
-            odd.cut(line->number);
+            progress.odd.cut(line->number);
         }
     }
-    odd.say(run.notes);
+    progress.odd.say(run.notes);
 }
 
 template <typename Take>
-void read_lines(const std::filesystem::path& folder, const char* name, RunRecord& run, Take take) {
-    read_texts(folder, name, run, [&](std::string_view text, std::int64_t line, Oddities& odd) {
-        return take(Json::parse(text, name), line, odd);
-    });
+void read_lines(const std::filesystem::path& folder, Progress& progress, bool is_end,
+                RunRecord& run, Take take) {
+    read_texts(folder, progress, is_end, run,
+               [&](std::string_view text, std::int64_t line, Oddities& odd) {
+                   return take(Json::parse(text, progress.name), line, odd);
+               });
 }
 
 // The schema stands first, so that it can be read from a file whose end is missing.
@@ -170,7 +185,33 @@ bool is_run_record(const std::filesystem::path& folder) {
     return std::filesystem::is_regular_file(folder / "run.json", ignored);
 }
 
-RunRecord visit_run(const std::filesystem::path& folder, const RunVisitor& visitor) {
+struct RunFollower::Impl {
+    std::filesystem::path folder;
+    RunVisitor visitor;
+    Progress steps{"steps.jsonl"}, samples{"samples.jsonl"}, events{"events.jsonl"};
+};
+
+RunFollower::RunFollower(std::filesystem::path folder, RunVisitor visitor)
+    : impl_(std::make_unique<Impl>()) {
+    impl_->folder = std::move(folder);
+    impl_->visitor = std::move(visitor);
+}
+
+RunFollower::~RunFollower() = default;
+RunFollower::RunFollower(RunFollower&&) noexcept = default;
+
+bool RunFollower::has_shrunk() const {
+    for (const Progress* file : {&impl_->steps, &impl_->samples, &impl_->events}) {
+        std::error_code error;
+        auto size = std::filesystem::file_size(impl_->folder / file->name, error);
+        if (file->position > (error ? 0 : size)) return true;
+    }
+    return false;
+}
+
+RunRecord RunFollower::catch_up(bool is_end) {
+    const std::filesystem::path& folder = impl_->folder;
+    const RunVisitor& visitor = impl_->visitor;
     if (!is_run_record(folder)) {
         throw UserError({.where = {folder.string()},
                          .found = "no run record: it has no run.json",
@@ -179,7 +220,7 @@ RunRecord visit_run(const std::filesystem::path& folder, const RunVisitor& visit
     RunRecord run;
     run.info = read_info(folder, run.notes);
     std::int64_t origin = run.info.started_ns;
-    read_texts(folder, "steps.jsonl", run,
+    read_texts(folder, impl_->steps, is_end, run,
                [&](std::string_view text, std::int64_t line, Oddities& odd) {
                    auto step = plain_step(text, origin);
                    if (!step) step = step_of(Json::parse(text, "steps.jsonl"), origin);
@@ -188,7 +229,7 @@ RunRecord visit_run(const std::filesystem::path& folder, const RunVisitor& visit
                    if (visitor.step) visitor.step(*step);
                    return true;
                });
-    read_lines(folder, "samples.jsonl", run,
+    read_lines(folder, impl_->samples, is_end, run,
                [&](const Json& json, std::int64_t line, Oddities& odd) {
                    if (auto device = device_of(json, origin)) {
                        odd.time(device->gpu, device->time_ns, line);
@@ -202,7 +243,7 @@ RunRecord visit_run(const std::filesystem::path& folder, const RunVisitor& visit
                    return true;
                });
     // Events come from many threads, so a little disorder among them is no fault.
-    read_lines(folder, "events.jsonl", run, [&](const Json& json, std::int64_t, Oddities&) {
+    read_lines(folder, impl_->events, is_end, run, [&](const Json& json, std::int64_t, Oddities&) {
         auto event = event_of(json, origin);
         if (event && visitor.event) visitor.event(*event);
         return event.has_value();
@@ -210,6 +251,10 @@ RunRecord visit_run(const std::filesystem::path& folder, const RunVisitor& visit
     run.python = read_python(folder, run.notes);
     run.summary = read_summary(folder, run.notes);
     return run;
+}
+
+RunRecord visit_run(const std::filesystem::path& folder, const RunVisitor& visitor) {
+    return RunFollower(folder, visitor).catch_up(true);
 }
 
 RunRecord read_run(const std::filesystem::path& folder) {

@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -40,5 +41,24 @@ struct RunVisitor {
 };
 // `info`, `summary` and `notes` of the answer are filled, its lists are empty.
 [[nodiscard]] RunRecord visit_run(const std::filesystem::path& folder, const RunVisitor& visitor);
+
+// A record while it is being written: each call visits what has come since the last one. One
+// thread.
+class RunFollower {
+  public:
+    RunFollower(std::filesystem::path folder, RunVisitor visitor);
+    ~RunFollower();
+    RunFollower(RunFollower&&) noexcept;
+
+    // Half a line waits for its end, unless this is the end: then it counts as cut off. Throws as
+    // visit_run does.
+    [[nodiscard]] RunRecord catch_up(bool is_end);
+    // A file is shorter than what was read of it: another run took the folder.
+    [[nodiscard]] bool has_shrunk() const;
+
+  private:
+    struct Impl;
+    std::unique_ptr<Impl> impl_;
+};
 
 }  // namespace saturate

@@ -53,5 +53,22 @@ TEST(LineReaderTest, AMissingFileIsTheUsersError) {
     }
 }
 
+TEST(LineReaderTest, GoesOnWhereAnEarlierReaderWas) {
+    TemporaryFolder folder;
+    std::filesystem::path path = folder.file("f", "one\ntwo\nthr");
+    LineReader first(path, "a file");
+    first.next();
+    std::uint64_t position = first.position();
+    EXPECT_EQ(position, 4u);
+    LineReader second(path, "a file");
+    second.start_at(position, 1);
+    auto line = second.next();
+    ASSERT_TRUE(line.has_value());
+    EXPECT_EQ(line->text, "two");
+    EXPECT_EQ(line->number, 2);
+    EXPECT_EQ(second.position(), 8u);
+    EXPECT_FALSE(second.next()->whole);
+}
+
 }  // namespace
 }  // namespace saturate
