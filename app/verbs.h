@@ -40,9 +40,11 @@ struct Verb {
 [[nodiscard]] std::span<const Verb> verbs();
 [[nodiscard]] const Verb* find_verb(std::string_view name);
 
-// help.cpp, completion.cpp
+// help.cpp, completion.cpp, manual.cpp
 [[nodiscard]] std::string help_text();                                // saturate --help
 [[nodiscard]] std::string help_text(const Verb& verb);                // saturate VERB --help
 [[nodiscard]] std::string completion_script(std::string_view shell);  // "bash" or "zsh"
+[[nodiscard]] std::string manual_page(std::string_view version);      // man saturate
+[[nodiscard]] std::string manual_page(const Verb& verb, std::string_view version);
 
 }  // namespace saturate

@@ -36,5 +36,52 @@ TEST(InstallTest, TheInstalledProgramsRunFromElsewhere) {
 #endif
 }
 
+TEST(InstallTest, ThePackageRunsWhereItIsUnpacked) {
+    if (run({"sh", "-c", "command -v cpack && command -v dpkg-shlibdeps"}).status != 0)
+        GTEST_SKIP() << "cpack or dpkg-dev is not installed";
+    TemporaryFolder folder;
+    std::string build = std::filesystem::path(SATURATE_BINARY).parent_path();
+    Ran packed = run({"cpack", "--config", build + "/CPackConfig.cmake", "-B", folder.path()},
+                     {.folder = folder.path()});
+    ASSERT_EQ(packed.status, 0) << packed.out << packed.err;
+    std::string root = folder.path() / "root";
+    Ran unpacked = run({"bash", "-c", "dpkg-deb -f *.deb && dpkg-deb -x *.deb \"$0\"", root},
+                       {.folder = folder.path()});
+    ASSERT_EQ(unpacked.status, 0) << unpacked.err;
+    EXPECT_THAT(unpacked.out, testing::HasSubstr("Package: saturate\n"));
+    EXPECT_THAT(unpacked.out, testing::ContainsRegex("Depends: .*libsimdjson[0-9]+"));
+    EXPECT_THAT(unpacked.out, testing::HasSubstr("Recommends: libmicrohttpd12\n"));
+    std::string doc = root + "/usr/share/doc/saturate";
+    Ran ran = run({root + "/usr/bin/saturate", "optimize", "--config",
+                   doc + "/configs/locator_before.yaml", "--gpu", "RTX 4090", "--dry-run"},
+                  {.folder = folder.path()});
+    EXPECT_EQ(ran.status, 0) << ran.err;
+    EXPECT_TRUE(std::filesystem::exists(doc + "/docs/serve.md"));
+}
+
+// Every verb has a manual page that man(1) takes without a warning, and bash takes the completion.
+TEST(InstallTest, ManualPagesAndCompletionsAreWhole) {
+    TemporaryFolder folder;
+    std::string prefix = folder.path() / "prefix";
+    std::string build = std::filesystem::path(SATURATE_BINARY).parent_path();
+    Ran installed = run({"cmake", "--install", build, "--prefix", prefix});
+    ASSERT_EQ(installed.status, 0) << installed.err;
+    std::string share = prefix + "/share";
+    for (const char* page : {"saturate", "saturate-serve", "saturate-monitor", "saturate-train"})
+        EXPECT_TRUE(std::filesystem::exists(share + "/man/man1/" + page + ".1")) << page;
+    Ran completed = run({"bash", "-c",
+                         "source \"$0\"; COMP_WORDS=(saturate serve --l); COMP_CWORD=2; _saturate; "
+                         "echo ${COMPREPLY[*]}",
+                         share + "/bash-completion/completions/saturate"});
+    EXPECT_EQ(completed.out, "--live --listen --lang\n") << completed.err;
+    if (run({"sh", "-c", "command -v groff"}).status != 0) GTEST_SKIP() << "groff is not installed";
+    for (const auto& page : std::filesystem::directory_iterator(share + "/man/man1")) {
+        Ran shown = run({"groff", "-man", "-ww", "-Tutf8", "-P-cbu", page.path()});
+        EXPECT_EQ(shown.status, 0) << page.path();
+        EXPECT_EQ(shown.err, "") << page.path();
+        EXPECT_THAT(shown.out, testing::HasSubstr("EXIT STATUS")) << page.path();
+    }
+}
+
 }  // namespace
 }  // namespace saturate
