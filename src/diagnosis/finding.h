@@ -61,8 +61,13 @@ struct FindingRow {
     std::string_view id;
     std::string_view name;
     std::string_view fix;
+    std::string_view source;  // what it can be seen in: trace, run, configuration
+    std::string_view seen;    // what is seen there
 };
 [[nodiscard]] std::span<const FindingRow> finding_table();
+
+// docs/findings.md, made from the table; a test compares the two.
+[[nodiscard]] std::string findings_reference();
 
 // The same finding from several sources becomes one; ranked by likely gain, then share; parts
 // follow what they are part of.

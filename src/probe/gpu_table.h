@@ -56,6 +56,8 @@ struct GpuMatch {
 [[nodiscard]] std::optional<GpuMatch> match_gpu(std::string_view name,
                                                 std::optional<Capability> capability,
                                                 std::optional<std::uint64_t> memory_bytes);
+// docs/gpus.md, made from the table; a test compares the two.
+[[nodiscard]] std::string gpu_reference();
 // The cards a user may have meant by a name that fits none; empty when nothing is near.
 [[nodiscard]] std::vector<std::string> near_gpu_names(std::string_view name);
 

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
@@ -47,8 +48,8 @@ std::vector<std::vector<Shown>> sessions_of(const fs::path& file) {
     return out;
 }
 
-// Whether the lines match, "..." standing for any number of them and " ... " for anything inside a
-// line.
+// Whether the lines match, "..." standing for any number of them, " ... " for anything inside a
+// line and " ..." for the rest of one.
 bool matches(std::span<const std::string> shown, std::span<const std::string> got) {
     if (shown.empty()) return got.empty();
     if (shown[0] == "...") {
@@ -60,6 +61,8 @@ bool matches(std::span<const std::string> shown, std::span<const std::string> go
     if (got.empty()) return false;
     std::size_t gap = shown[0].find(" ... ");
     bool same = shown[0] == got[0];
+    if (shown[0].ends_with(" ...") && gap == std::string::npos)
+        same = got[0].starts_with(shown[0].substr(0, shown[0].size() - 3));
     if (gap != std::string::npos) {
         same = got[0].starts_with(shown[0].substr(0, gap)) &&
                got[0].ends_with(shown[0].substr(gap + 5));
@@ -74,24 +77,42 @@ std::vector<std::string> lines_of(const std::string& text) {
     return out;
 }
 
-void play(const fs::path& file) {
-    for (const std::vector<Shown>& session : sessions_of(file)) {
+// A session that trains needs the engine, one with a script of torch a Python that has it.
+bool can_play(const std::vector<Shown>& session, const std::string& python) {
+    auto any = [&](std::string_view words) {
+        return std::ranges::any_of(session, [&](const Shown& shown) {
+            return shown.command.find(words) != std::string::npos;
+        });
+    };
 #ifndef SATURATE_HAS_ENGINE
-        auto needs_engine = [](const Shown& shown) {
-            return shown.command.find("saturate train") != std::string::npos ||
-                   shown.command.find("saturate tune --config") != std::string::npos;
-        };
-        if (std::ranges::any_of(session, needs_engine)) continue;  // built without LibTorch
+    if (any("saturate train") || any("saturate tune --config")) return false;
 #endif
+    return !python.empty() || !any("-- python ");
+}
+
+void play(const fs::path& file) {
+    static const std::string kPython = [] {
+        Ran found = run({SATURATE_SOURCE_DIR "/tests/support/python_torch"});
+        return found.status == 0 ? std::string(trim(found.out)) : std::string();
+    }();
+    for (const std::vector<Shown>& session : sessions_of(file)) {
+        if (!can_play(session, kPython)) continue;
         TemporaryFolder scratch;
         fs::copy(fs::path(SATURATE_SOURCE_DIR) / "configs", scratch.path() / "configs",
                  fs::copy_options::recursive);
         fs::create_symlink(SATURATE_BINARY, scratch.path() / "saturate");
         fs::create_symlink(fs::path(SATURATE_SOURCE_DIR) / "tests", scratch.path() / "tests");
+        // Not a link: a virtual environment is found by the place of its own program.
+        fs::path python = scratch.file("bin/python", "#!/bin/sh\nexec " + kPython + " \"$@\"\n");
+        fs::permissions(python, fs::perms::owner_all);
+        std::string path = python.parent_path().string() + ":" + std::getenv("PATH");
         for (const Shown& shown : session) {
             Ran ran = run({"bash", "-c", shown.command + " 2>&1"},
                           {.folder = scratch.path(),
-                           .environment = {{"NO_COLOR", "1"}, {"LC_ALL", "C.UTF-8"}}});
+                           .environment = {{"NO_COLOR", "1"},
+                                           {"LC_ALL", "C.UTF-8"},
+                                           {"CUDA_VISIBLE_DEVICES", "-1"},
+                                           {"PATH", path}}});
             std::vector<std::string> expected = shown.output;
             while (!expected.empty() && expected.back().empty()) expected.pop_back();
             EXPECT_TRUE(matches(expected, lines_of(ran.out)))
@@ -106,6 +127,8 @@ TEST(DocsTest, ComparesWithGaps) {
     EXPECT_TRUE(matches(shown, std::vector<std::string>{"a", "x", "y", "b 12 c"}));
     EXPECT_TRUE(matches(shown, std::vector<std::string>{"a", "b  c"}));
     EXPECT_FALSE(matches(shown, std::vector<std::string>{"a", "x", "y"}));
+    EXPECT_TRUE(matches(std::vector<std::string>{"in ..."}, std::vector<std::string>{"in 5 s"}));
+    EXPECT_FALSE(matches(std::vector<std::string>{"in ..."}, std::vector<std::string>{"on 5 s"}));
     EXPECT_FALSE(matches(shown, std::vector<std::string>{"a", "b 12 c", "d"}));
 }
 
@@ -119,6 +142,50 @@ TEST(DocsTest, TheDocsTellTheTruth) {
     for (const auto& entry : fs::directory_iterator(fs::path(SATURATE_SOURCE_DIR) / "docs")) {
         if (entry.path().extension() == ".md") play(entry.path());
     }
+}
+
+// The verbs as --help lists them, two spaces before each.
+std::vector<std::string> verb_names() {
+    std::vector<std::string> out;
+    std::string help = run({SATURATE_BINARY, "--help"}).out;
+    for (std::string_view line : split(help, '\n')) {
+        if (line.starts_with("  ") && line.size() > 3 && line[2] != ' ')
+            out.emplace_back(line.substr(2, line.find(' ', 2) - 2));
+    }
+    return out;
+}
+
+TEST(DocsTest, EveryVerbHasAPageAndTheIndexLeadsToAllPages) {
+    fs::path docs = fs::path(SATURATE_SOURCE_DIR) / "docs";
+    std::vector<std::string> names = verb_names();
+    EXPECT_GE(names.size(), 12u);
+    for (const std::string& name : names)
+        EXPECT_TRUE(fs::exists(docs / (name + ".md"))) << "docs/" << name << ".md is missing";
+    std::string index = read_file(docs / "index.md", 1 << 20, "a page");
+    for (const auto& entry : fs::directory_iterator(docs)) {
+        std::string name = entry.path().filename().string();
+        if (!name.ends_with(".md") || name == "index.md") continue;
+        EXPECT_NE(index.find("(" + name + ")"), std::string::npos) << name << " is not in index.md";
+    }
+}
+
+TEST(DocsTest, LinksBetweenPagesLeadSomewhere) {
+    std::vector<fs::path> pages{fs::path(SATURATE_SOURCE_DIR) / "README.md"};
+    for (const auto& entry : fs::directory_iterator(fs::path(SATURATE_SOURCE_DIR) / "docs"))
+        if (entry.path().extension() == ".md") pages.push_back(entry.path());
+    int links = 0;
+    for (const fs::path& page : pages) {
+        std::string text = read_file(page, 1 << 20, "a page");
+        for (std::size_t at = text.find("]("); at != text.npos; at = text.find("](", at + 2)) {
+            std::string target = text.substr(at + 2, text.find(')', at) - at - 2);
+            if (target.find("://") != target.npos || target.find(' ') != target.npos) continue;
+            target = target.substr(0, target.find('#'));
+            ++links;
+            EXPECT_TRUE(target.empty() || fs::exists(page.parent_path() / target))
+                << page.filename() << " -> " << target;
+        }
+    }
+    EXPECT_GT(links, 20);
 }
 
 }  // namespace
