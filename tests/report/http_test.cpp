@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "support/serving.h"
 
 namespace saturate {
 namespace {
@@ -98,6 +99,69 @@ TEST_F(HttpServerTest, APortInUseIsTheUsersErrorWithAWayOut) {
     EXPECT_EQ(message([&] { HttpServer again({.host = "192.0.2.1", .port = 0}, "--prometheus"); }),
               "error: --prometheus: 192.0.2.1 is no address of this machine\n"
               "  expected: 127.0.0.1, 0.0.0.0 for every network, or an address of this machine");
+}
+
+// A server whose one handler streams the channel that the path names.
+class HttpStreamTest : public testing::Test {
+  protected:
+    std::unique_ptr<HttpServer> server = std::make_unique<HttpServer>(
+        HttpAddress{.host = "127.0.0.1", .port = 0}, "--listen", [](const HttpRequest& request) {
+            HttpReply reply = HttpReply::text(200, "first");
+            reply.channel = request.path;
+            return reply;
+        });
+    RawClient listen(const std::string& channel) {
+        RawClient client(server->address().port);
+        client.send(fmt::format("GET {} HTTP/1.1\r\nHost: x\r\n\r\n", channel));
+        std::string start = client.read_until("data: first\n\n");
+        EXPECT_NE(start.find("Content-Type: text/event-stream"), std::string::npos) << start;
+        EXPECT_NE(start.find("data: first\n\n"), std::string::npos) << start;
+        return client;
+    }
+};
+
+TEST_F(HttpStreamTest, EachChannelHearsItsOwnEvents) {
+    RawClient a = listen("/a"), b = listen("/b");
+    EXPECT_EQ(server->channels(), (std::vector<std::string>{"/a", "/b"}));
+    EXPECT_EQ(server->listeners(), 2u);
+    server->push("/a", "for a");
+    server->push("/b", "for b");
+    EXPECT_NE(a.read_until("data: for a\n\n").find("for a"), std::string::npos);
+    std::string heard = b.read_until("data: for b\n\n");
+    EXPECT_NE(heard.find("for b"), std::string::npos);
+    EXPECT_EQ(heard.find("for a"), std::string::npos);
+}
+
+TEST_F(HttpStreamTest, AListenerThatIsGoneIsForgottenAfterABeat) {
+    { RawClient gone = listen("/a"); }
+    RawClient stays = listen("/b");
+    // Its closing may take the kernel a moment, and the server a beat to notice.
+    for (int beats = 0; beats < 1000 && server->listeners() > 1; ++beats) {
+        server->beat();
+        stays.read_until(":\n\n");
+    }
+    EXPECT_EQ(server->channels(), (std::vector<std::string>{"/b"}));
+}
+
+// What waits for one that does not read is the newest event alone, however many there were.
+TEST_F(HttpStreamTest, AListenerThatDoesNotReadHoldsNobodyUpAndGetsTheNewest) {
+    RawClient sleeper = listen("/a"), reader = listen("/a");
+    const std::string large(100'000, 'x');
+    for (int i = 0; i < 200; ++i) server->push("/a", large + std::to_string(i) + ".");
+    EXPECT_NE(reader.read_until("x199.").find("x199."), std::string::npos);
+    std::string got = sleeper.read_until("x199.");
+    EXPECT_NE(got.find("x199."), std::string::npos);
+    EXPECT_LT(got.size(), 200 * large.size());
+}
+
+TEST_F(HttpStreamTest, EndingTheServerEndsTheStreams) {
+    RawClient a = listen("/a"), b = listen("/b");
+    server.reset();
+    for (RawClient* client : {&a, &b}) {
+        client->read_all();
+        char byte = 0;
+        EXPECT_EQ(::recv(client->fd(), &byte, 1, MSG_DONTWAIT), 0) << "closed, not only silent";
+    }
 }
 
 TEST(HttpAddressTest, ReadsEveryForm) {

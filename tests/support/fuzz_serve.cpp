@@ -177,6 +177,7 @@ std::string fuzz_serve(const std::string& binary, const fs::path& folder, double
         if (answer.find(kSecret) != std::string::npos) return "an answer holds the secret";
     }
     open.clear();
+    fmt::print("{} requests, {} answered\n", sent, answered);
     if (sent < 20 || answered == 0) return fmt::format("{} sent, {} answered", sent, answered);
     if (http_body(http_get(server.port(), "/run?id=before")) != page) return "the page has changed";
     if (contents(folder) != before) return "a file has changed";

@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <fstream>
 #include <stdexcept>
@@ -129,7 +130,9 @@ bool RawClient::send(const std::string& bytes) {
 }
 
 std::string RawClient::read_until(const std::string& text, int milliseconds) {
-    while (text.empty() || seen_.find(text) == std::string::npos) {
+    std::size_t from = 0;  // what lies before was searched
+    while (text.empty() || seen_.find(text, from) == std::string::npos) {
+        from = seen_.size() - std::min(seen_.size(), text.size());
         pollfd ready{fd_, POLLIN, 0};
         char buffer[16384];
         if (::poll(&ready, 1, milliseconds) <= 0) break;
