@@ -75,7 +75,7 @@ window.drawReport = () => {
   const clock = (s) => `${+(s / per).toPrecision(3)} ${unit}`;
 
   // series: [{name, points: [[x, mean, least, most]]}]
-  function chart(place, title, series, { xText, xName, top, fromZero = false, events = [], xMost }) {
+  function chart(place, title, series, { xText, xName, top, fromZero = false, leastSpan = 0, events = [], xMost }) {
     series = series.filter((s) => s.points.length);
     if (!series.length) return;
     const W = Math.max(340, Math.min(1000, place.clientWidth || 1000)), H = 200, L = 56, R = 10, T = 10, B = 24;
@@ -83,6 +83,9 @@ window.drawReport = () => {
     const all = series.flatMap((s) => s.points);
     let low = Math.min(...all.map((p) => p[2])), high = Math.max(...all.map((p) => p[3]));
     if (top !== undefined) { low = 0; high = Math.max(top, high); }
+    // A degree more or less is not to look like a fever.
+    const missing = leastSpan - (high - low);
+    if (missing > 0) { low -= missing / 2; high += missing / 2; }
     if (low > 0 && (fromZero || low < 0.6 * high || low === high)) low = 0;
     if (high === low) high = low + (Math.abs(low) || 1);
     const x = (v) => L + ((W - L - R) * v) / (xEnd || 1);
@@ -182,7 +185,7 @@ window.drawReport = () => {
   chart(charts, say("Samples per second", "样本/秒"), of((r) => [["", r.rate]]), { ...time, fromZero: true });
   chart(charts, say("Power, W", "功耗，W"), gpus("power"), { ...time, fromZero: true });
   chart(charts, say("Memory, GiB", "显存，GiB"), gpus("memory", 2 ** 30), { ...time, fromZero: true });
-  chart(charts, say("Temperature, C", "温度，C"), gpus("temperature"), time);
+  chart(charts, say("Temperature, C", "温度，C"), gpus("temperature"), { ...time, leastSpan: 10 });
   if (!charts.children.length) charts.append(html("p", { class: "quiet" }, say("The runs do not tell.", "运行记录中没有。")));
   const loss = document.getElementById("loss");
   chart(loss, say("Loss against time", "损失与时间"), of((r) => [["", r.loss_by_time]]), { ...time, events: [] });
