@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "cuda/nvml.h"
 #include "dispatch.h"
+#include "probe/git.h"
 #include "telemetry/run_device.h"
 #include "telemetry/sysfs_device.h"
 #include "watch.h"
@@ -47,6 +48,7 @@ RunInfo run_info(const std::string& kind, const std::vector<std::string>& comman
     info.started_ns = start_ns;
     info.started_wall_ns = wall_ns() - (now_ns() - start_ns);
     info.version = saturate_version();
+    info.git_revision = git_revision(".");
     Json gpus = Json::array();
     if (devices.reader) {
         for (const GpuIdentity& gpu : devices.reader->driver().gpus) {

@@ -16,6 +16,7 @@
 #include "engine/seed.h"
 #include "exit_code.h"
 #include "interrupt.h"
+#include "probe/git.h"
 #include "probe/machine.h"
 #include "telemetry/record_json.h"
 #include "telemetry/record_writer.h"
@@ -105,6 +106,7 @@ RunInfo run_info(const TrainRequest& request, const Document& document,
     info.settings_text = document.text();
     info.settings_source = document.file();
     info.version = saturate_version();
+    info.git_revision = git_revision(".");
     info.machine = Json::object({{"device", backend.name()},
                                  {"cpu", machine.cpu.model},
                                  {"cores_usable", machine.cpu.cores_usable},

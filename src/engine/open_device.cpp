@@ -14,11 +14,15 @@ namespace saturate {
 const CudaPlugin* load_cuda_plugin(std::string& why) {
     std::filesystem::path here = std::filesystem::read_symlink("/proc/self/exe").parent_path();
     std::filesystem::path path = here / "libsaturate_cuda.so";
+    if (!std::filesystem::exists(path)) {
+        why = "this build has no CUDA part";
+        return nullptr;
+    }
     // Never closed: CUDA does not survive being unloaded.
     void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
     if (!library) {
         const char* said = ::dlerror();
-        why = fmt::format("this build has no CUDA part ({})", said ? said : "not loaded");
+        why = fmt::format("the CUDA part cannot be loaded: {}", said ? said : "no reason given");
         return nullptr;
     }
     using Plugin = const CudaPlugin* (*)();
@@ -33,9 +37,13 @@ std::unique_ptr<DeviceBackend> open_cuda(int index, const DeviceOptions& options
     std::string why;
     const CudaPlugin* plugin = load_cuda_plugin(why);
     if (!plugin) {
-        throw MachineError({.found = why,
-                            .expected = "a build of the preset cuda, which needs the CUDA toolkit",
-                            .fix = "cmake --preset cuda && cmake --build --preset cuda"});
+        bool is_built = why.starts_with("the CUDA part");
+        throw MachineError(
+            {.found = why,
+             .expected = is_built ? "the libraries of the CUDA build of LibTorch, and a driver"
+                                  : "a build of the preset cuda, which needs the CUDA toolkit",
+             .fix = is_built ? "saturate doctor tells what is there; --device cpu trains without"
+                             : "cmake --preset cuda && cmake --build --preset cuda"});
     }
     int count = plugin->device_count();
     if (index >= count) {

@@ -79,9 +79,14 @@ void ImageFolder::Impl::make_classes() {
         numbers.emplace(folder.path.substr(0, folder.path.find('/')), 0);
     }
     if (numbers.empty()) fail("holds no folders", "one folder of images per class");
+    classes = settings.classes;
     for (auto& [name, number] : numbers) {
-        number = static_cast<std::int32_t>(classes.size());
-        classes.push_back(name);
+        auto known = std::ranges::find(classes, name);
+        if (known == classes.end() && !settings.classes.empty())
+            fail(fmt::format("the class {}", saturate::quoted(name)),
+                 fmt::format("one of those to train with: {}", join(settings.classes, ", ")));
+        number = static_cast<std::int32_t>(known - classes.begin());
+        if (known == classes.end()) classes.push_back(name);
     }
     std::vector<std::int64_t> counts(classes.size());
     for (std::size_t i = 0; i < files.folders().size(); ++i) {
@@ -98,7 +103,7 @@ void ImageFolder::Impl::make_classes() {
         if (number >= 0) counts[static_cast<std::size_t>(number)] += count;
     }
     for (std::size_t i = 0; i < counts.size(); ++i) {
-        if (counts[i] == 0)
+        if (counts[i] == 0 && settings.classes.empty())
             fail(fmt::format("the class {} holds no images", saturate::quoted(classes[i])),
                  "at least one image in each folder");
     }

@@ -28,7 +28,8 @@ struct ImageFolderSettings {
     ImageTransform transform;
     std::string input = "input";  // pairs: names of the two folders
     std::string target = "target";
-    std::string table = "labels.csv";  // table: below the root
+    std::string table = "labels.csv";       // table: below the root
+    std::vector<std::string> classes = {};  // by label; empty: those found, by name
     FileListSettings listing;
 };
 

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <fstream>
 #include <iterator>
 #include <numbers>
 
@@ -159,12 +160,16 @@ class Writer {
         fs::path path = settings_.out / (is_validation_ ? "val" : "train") / folder;
         make_folder(path);
         path /= name_ + ending;
-        if (ending == ".png") {
-            write_png(path, picture.view());
-        } else {
-            write_jpeg(path, picture.view());
+        std::string bytes =
+            ending == ".png" ? encode_png(picture.view()) : encode_jpeg(picture.view());
+        // Not synced one by one: thousands of pictures that can be made again.
+        std::ofstream file(path, std::ios::binary);
+        if (!file.write(bytes.data(), static_cast<std::streamsize>(bytes.size())).flush()) {
+            throw MachineError({.where = {path.string()},
+                                .found = "the picture cannot be written",
+                                .expected = "room on the disk, a folder that you may write to"});
         }
-        bytes_ += fs::file_size(path);
+        bytes_ += bytes.size();
     }
 
     void draw_hole_and_piece(Canvas& canvas, const Shape& hole, const Shape& piece) {

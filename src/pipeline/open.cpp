@@ -121,12 +121,14 @@ struct OpenedImages {
     std::vector<std::string> classes;
 };
 
+// `classes`: those to train with, whose labels the images to validate with have too.
 OpenedImages open_images(const ImageWish& wish, const fs::path& root, FolderLayout layout,
-                         Purpose purpose) {
+                         Purpose purpose, std::vector<std::string> classes = {}) {
     auto folder = std::make_shared<ImageFolder>(
         ImageFolderSettings{.root = root,
                             .layout = layout,
                             .transform = transform_for(wish.settings, layout, purpose),
+                            .classes = std::move(classes),
                             .listing = {.cache_folder = cache_folder("listings")}});
     if (!wish.cache) return {folder, folder->classes()};
     CacheSettings cache = *wish.cache;
@@ -134,17 +136,6 @@ OpenedImages open_images(const ImageWish& wish, const fs::path& root, FolderLayo
     if (cache.place == CachePlace::memory)
         cache.limit_bytes = cache.limit_bytes / 10 * (purpose == Purpose::training ? 9 : 1);
     return {std::make_shared<CachedSource>(folder, cache), folder->classes()};
-}
-
-// Labels are the places of classes by name: one that only one part has would shift them all.
-void check_same_classes(const OpenedImages& training, const OpenedImages& validation,
-                        const fs::path& folder) {
-    if (training.classes == validation.classes) return;
-    throw UserError(
-        {.where = {folder.string()},
-         .found = fmt::format("classes {}", join(validation.classes, ", ")),
-         .expected = fmt::format("those to train with: {}", join(training.classes, ", ")),
-         .fix = "the same folders in both parts"});
 }
 
 std::optional<CacheSettings> cache_of(const Settings& settings, const CacheLimits& limits) {
@@ -192,9 +183,8 @@ OpenedData open_image_parts(const ImageWish& wish, const fs::path& root) {
         out.training = images.source;
         out.classes = images.classes;
         if (validation.empty()) return out;
-        OpenedImages others = open_images(wish, validation, layout, Purpose::validation);
-        check_same_classes(images, others, validation);
-        out.validation = others.source;
+        out.validation =
+            open_images(wish, validation, layout, Purpose::validation, images.classes).source;
         return out;
     }
     FolderLayout layout = layout_of(root);
@@ -290,7 +280,16 @@ OpenedData open_data(const Settings& settings, const CacheLimits& limits) {
     fs::path path = data_path(settings, *value);
     std::string job = settings.word(Setting::job), ending = lower(path.extension().string());
     bool wants_windows = job == "sequence" || job == "window_cnn";
-    if (fs::is_directory(path)) {
+    bool wants_images = job == "restoration" || job == "locator" || job == "classifier";
+    bool is_folder = fs::is_directory(path), is_array = ending == ".npy" || ending == ".npz";
+    if ((wants_windows && is_folder) || (wants_images && !is_folder && !is_array))
+        throw UserError({.where = value->place,
+                         .found = fmt::format("data: {} is a {}", saturate::quoted(value->text),
+                                              is_folder ? "folder" : "file"),
+                         .expected = is_folder ? "a table, CSV or npy, rows by time"
+                                               : "a folder of images or tar files",
+                         .fix = fmt::format("saturate data make {}", job)});
+    if (is_folder) {
         fs::path training = folder_of(path, {"train", "training"});
         if (training.empty()) training = path;
         if (has_ending(training, ".tar")) return open_shard_parts(settings, path, training);

@@ -76,6 +76,9 @@ RestorationNet::RestorationNet(const RestorationShape& shape) {
         body->push_back(body_.back());
     }
     tail_ = register_module("tail", convolution(shape.base_channels, 3));
+    torch::NoGradGuard no_grad;
+    tail_->weight.zero_();  // begins with what it is given: training can only gain on it
+    tail_->bias.zero_();
 }
 
 torch::Tensor RestorationNet::forward(const torch::Tensor& picture) {

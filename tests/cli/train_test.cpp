@@ -219,6 +219,28 @@ TEST_F(TrainTest, WantsAJobAndADeviceThatAreThere) {
     EXPECT_THAT(ran.err, HasSubstr("error: no setting job names what to train\n  expected: "));
 }
 
+TEST_F(TrainTest, AFileDeletedInMidEpochIsReplacedAndNamed) {
+    Ran made =
+        run({SATURATE_BINARY, "data", "make", "classifier", "-o", "pictures", "--samples", "60"},
+            {.folder = folder_.path()});
+    ASSERT_EQ(made.status, 0) << made.err;
+    folder_.file("c.yaml",
+                 "job: classifier\ndata: pictures\nbatch_size: 4\nnum_workers: 0\nthreads: 1\n"
+                 "image_size: 32\nlog_interval: 1\ncheckpoint_steps: 8\ncheckpoint_interval: 0\n");
+    // The listing is made when training starts; the class goes once the first checkpoint is there.
+    Ran ran = run({"bash", "-c",
+                   fmt::format("{} train --config c.yaml --device cpu --epochs 2 -o run & pid=$!; "
+                               "until [ -e run/checkpoints/step_0000000008/state.json ]; do "
+                               "kill -0 $pid || exit 99; sleep 0.02; done; "
+                               "rm pictures/train/ring/*; wait $pid",
+                               SATURATE_BINARY)},
+                  {.folder = folder_.path()});
+    EXPECT_EQ(ran.status, 0) << ran.err;
+    std::string events = read_file(folder_.path() / "run/events.jsonl", 1 << 24, "events");
+    EXPECT_THAT(events, HasSubstr("pictures/train/ring/"));
+    EXPECT_EQ(json("run/summary.json")["ended"].string(), "done");
+}
+
 TEST_F(TrainTest, TornCheckpointsAreNamed) {
     ASSERT_EQ(train({"-o", "run", "--steps", "8", "--quiet"}).status, 0);
     fs::path file = folder_.path() / "run/checkpoints/step_0000000008/state.safetensors";

@@ -136,21 +136,5 @@ TEST(MakeDataTest, AMistypedJobIsSuggested) {
     }
 }
 
-TEST(MakeDataTest, ValidationWithOtherClassesIsRefused) {
-    TemporaryFolder folder;
-    fs::path data = folder.path() / "c";
-    make("classifier", data, 200);
-    fs::remove_all(data / "val" / "ring");
-    try {
-        (void)open(folder, "classifier", data);
-        FAIL();
-    } catch (const std::exception& error) {
-        std::string text = error.what();
-        EXPECT_TRUE(text.starts_with("error: " + (data / "val").string() + ": classes blobs, "))
-            << text;
-        EXPECT_TRUE(text.ends_with("fix:      the same folders in both parts")) << text;
-    }
-}
-
 }  // namespace
 }  // namespace saturate

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <filesystem>
 #include <set>
 
@@ -138,6 +139,54 @@ TEST(OpenTest, MissingDataNamesThePlaceAndTheVerbThatMakesIt) {
                      "  fix:      saturate data make classifier");
     }
     EXPECT_THROW((void)open_data(settings_of("batch_size: 4\n")), UserError);
+}
+
+std::string refusal(const fs::path& data, const std::string& more) {
+    try {
+        (void)open(data, more);
+        return "";
+    } catch (const UserError& error) {
+        return error.what();
+    }
+}
+
+TEST(OpenTest, DataOfAnotherKindIsNamed) {
+    TemporaryFolder folder;
+    fs::path table = folder.file("t.csv", "a,b\n1,2\n");
+    fs::create_directory(folder.path() / "empty");
+    EXPECT_EQ(refusal(table, "job: classifier\n"),
+              fmt::format("error: c.yaml:1:7: data: \"{}\" is a file\n"
+                          "  expected: a folder of images or tar files\n"
+                          "  fix:      saturate data make classifier",
+                          table.string()));
+    EXPECT_EQ(refusal(folder.path(), "job: sequence\n"),
+              fmt::format("error: c.yaml:1:7: data: \"{}\" is a folder\n"
+                          "  expected: a table, CSV or npy, rows by time\n"
+                          "  fix:      saturate data make sequence",
+                          folder.path().string()));
+    EXPECT_EQ(refusal(folder.path() / "empty", "job: classifier\n"),
+              fmt::format("error: {}/empty: holds no images\n"
+                          "  expected: files that end in .jpg, .jpeg, .png, .webp",
+                          folder.path().string()));
+}
+
+TEST(OpenTest, ClassesToValidateWithHaveTheLabelsOfTraining) {
+    TemporaryFolder folder;
+    for (const char* name : {"train/a/1.png", "train/b/1.png", "train/c/1.png", "val/c/1.png"})
+        image(folder.path() / name);
+    OpenedData data = open(folder.path(), "job: classifier\nimage_size: 16\n");
+    std::vector<float> pixels(16 * 16);
+    std::int64_t label = 0;
+    std::array<std::byte*, 2> places{reinterpret_cast<std::byte*>(pixels.data()),
+                                     reinterpret_cast<std::byte*>(&label)};
+    SampleCost cost;
+    data.validation->write({}, *data.validation->make_scratch(), places, cost);
+    EXPECT_EQ(label, 2);
+    image(folder.path() / "val/d/1.png");
+    EXPECT_EQ(refusal(folder.path(), "job: classifier\n"),
+              fmt::format("error: {}/val: the class \"d\"\n"
+                          "  expected: one of those to train with: a, b, c",
+                          folder.path().string()));
 }
 
 TEST(OpenTest, LoaderSettingsComeFromTheConfiguration) {
