@@ -54,7 +54,11 @@ std::optional<std::uint64_t> gigabytes(const Arguments& arguments, std::string_v
 std::optional<GpuFacts> choose_gpu(const Arguments& arguments, const GpuSurvey& survey,
                                    std::string& how) {
     auto memory = gigabytes(arguments, "--gpu-memory");
-    if (auto name = arguments.text("--gpu")) {
+    auto name = arguments.text("--gpu");
+    // Measured on a simulated card, the rest is advised for that card.
+    std::string device = arguments.text("--device").value_or("");
+    if (!name && device.starts_with("sim:")) name = device.substr(4);
+    if (name) {
         if (lower(*name) == "cpu") return std::nullopt;
         auto match = match_gpu(*name, std::nullopt, memory);
         if (!match) throw_unknown_gpu(*name);
@@ -107,6 +111,7 @@ Aim choose_target(const Arguments& arguments) {
                                                 "\"RTX 4090\" names one elsewhere",
                                                 survey.absent_because);
     }
+    if (arguments.text("--device").value_or("").starts_with("sim:")) aim.text += " (simulated)";
     aim.text += fmt::format("; {} cores", target.cores);
     if (elsewhere && !arguments.has("--cores")) aim.text += " (assumed; --cores N)";
     return aim;
@@ -249,25 +254,23 @@ bool is_measured(Setting setting) {
                                      channels_last,
                                      compile,
                                      compile_mode,
-                                     fused_optimizer};
+                                     fused_optimizer,
+                                     pin_memory,
+                                     log_interval,
+                                     threads};
     return std::ranges::find(kMeasured, setting) != std::end(kMeasured);
 }
 
 std::vector<FoundValue> found_values(const SearchAnswer& search) {
     std::vector<FoundValue> out;
-    for (const auto& [key, value] : search.best) {
-        const SettingInfo* info = find_setting(key);
+    for (const KeptSetting& kept : kept_settings(search)) {
+        const SettingInfo* info = find_setting(kept.key);
         if (!info) continue;
-        FoundValue found{.setting = info->id, .value = value, .reason = "found by measuring"};
-        for (const Tried& tried : search.trials) {
-            auto changed = tried.change.find(key);
-            if (!tried.kept || changed == tried.change.end() || changed->second != value) continue;
-            found.reason =
-                fmt::format("{}, measured {:+.0f} %", tried.reason, 100 * (tried.ratio - 1));
-            found.effect = fmt::format("{} samples/s measured", rate_text(tried.rate->median));
+        FoundValue found{.setting = info->id, .value = kept.value, .reason = kept.reason};
+        if (kept.ratio) {
+            found.reason += fmt::format(", measured {:+.0f} %", 100 * (*kept.ratio - 1));
+            found.effect = fmt::format("{} samples/s measured", rate_text(kept.rate));
         }
-        if (info->id == Setting::batch_size && search.batch) found.reason = search.batch->why;
-        if (info->id == Setting::learning_rate) found.reason = "follows the batch size";
         out.push_back(found);
     }
     return out;
@@ -279,18 +282,34 @@ Advice benchmarked(const Document& document, const Settings& settings, Advice es
                    const TuneAnswer& answer) {
     Advice out = advise_values(document, settings, found_values(answer.search));
     for (Change& change : estimate.changes) {
-        if (is_measured(change.setting)) continue;
+        bool is_default = change.before.empty() && settings.dialect().name == "saturate" &&
+                          info_of(change.setting).default_text == change.after;
+        if (is_measured(change.setting) || is_default) continue;
         change.effect += change.effect.empty() ? "not measured" : "; not measured";
         out.changes.push_back(std::move(change));
     }
     out.warnings = std::move(estimate.warnings);
-    for (const std::string& note : answer.search.notes) out.notes.push_back(note);
     return out;
+}
+
+std::string measured_text(const TuneAnswer& answer, const fs::path& folder) {
+    std::string out = answer.proof ? proof_text(*answer.proof)
+                      : answer.search.best.empty()
+                          ? "Nothing tried is faster than what is there.\n"
+                          : "Not proved: interrupted; each effect above is of one or two trials.\n";
+    return out + fmt::format("{} trials in {:.0f} s; all of them, tune.json and proof.json: {}\n\n",
+                             answer.search.trials.size(), answer.seconds, folder.string());
 }
 
 }  // namespace
 
 int cmd_optimize(const Arguments& arguments) {
+    if (arguments.has("--benchmark") && arguments.has("--gpu")) {
+        throw UserError(
+            {.found = "--benchmark measures on this machine, and --gpu names another",
+             .expected = "one of the two",
+             .fix = fmt::format("--device \"sim:{}\" simulates it", *arguments.text("--gpu"))});
+    }
     fs::path input = *arguments.text("--config");
     Document document = Document::read(input.string());
     fs::path output = output_path(arguments, input);
@@ -298,15 +317,17 @@ int cmd_optimize(const Arguments& arguments) {
     Settings settings = Settings::read(document);
     Advice advice = advise(document, settings, aim.target, level_of(arguments));
     std::optional<TuneAnswer> measured;
+    fs::path folder;
     if (arguments.has("--benchmark")) {
         TuneRequest request = tune_request(arguments);
-        request.folder = tune_folder();
+        request.folder = tune_folder("tune");
         measured = tune(request);
-        if (!arguments.has("--json")) {
-            fmt::print("{}\n", search_text(measured->search, request.start));
-            if (measured->proof) fmt::print("{}\n", proof_text(*measured->proof));
-            fmt::print("Trials and proof are in {}\n\n", request.folder.string());
+        if (measured->interrupted && !measured->search.baseline) {
+            fmt::print(stderr, "interrupted before anything was measured; nothing written\n");
+            return kInterrupted;
         }
+        if (!arguments.has("--json")) fmt::print("\n{}\n", search_text(measured->search));
+        folder = request.folder;
         advice = benchmarked(document, settings, std::move(advice), *measured);
     }
     std::string text = apply_changes(document, advice);
@@ -328,11 +349,15 @@ int cmd_optimize(const Arguments& arguments) {
             for (const auto& [key, value] : to_json(*measured).members()) {
                 if (key != "notes") out.set(key, value);
             }
+            std::vector<std::string> notes = advice.notes;
+            for (const std::string& note : measured->search.notes) notes.push_back(note);
+            out.set("notes", Json::array_of(notes));
         }
         fmt::print("{}\n", out.pretty());
         return measured && measured->interrupted ? kInterrupted : kDone;
     }
     fmt::print("{}", as_text(document, settings, aim, advice));
+    if (measured) fmt::print("{}", measured_text(*measured, folder));
     if (writes) {
         fmt::print("{} written to {}{}\n", counted, output.string(),
                    backup.empty() ? "" : fmt::format("; the old file is {}", backup.string()));

@@ -124,55 +124,80 @@ void check_placeholders(const std::vector<std::string>& command, const Assignmen
     }
 }
 
+std::string as_text(const TuneRequest& request, const TuneAnswer& answer) {
+    if (!answer.search.baseline) return "Interrupted before anything was measured.\n";
+    std::string out = "\n" + search_text(answer.search);
+    if (std::string kept = kept_text(answer.search, request.start); !kept.empty())
+        out += "\n" + kept;
+    if (answer.proof) out += "\n" + proof_text(*answer.proof);
+    if (answer.search.best.empty()) {
+        out += "\nNothing tried is faster than what is there.\n";
+    } else {
+        out += "\nSettings:";
+        for (const auto& [key, value] : answer.search.best)
+            out += fmt::format(" --set {}={}", key, value);
+        out += "\n";
+    }
+    return out +
+           fmt::format("Trials, tune.json and proof.json are in {}\n", request.folder.string());
+}
+
 }  // namespace
 
-std::filesystem::path tune_folder() {
+std::filesystem::path tune_folder(const std::string& name) {
     std::time_t now = std::time(nullptr);
     std::tm local = {};
     ::localtime_r(&now, &local);
     char text[32] = {};
     std::strftime(text, sizeof text, "%Y%m%d-%H%M%S", &local);
-    return fmt::format("runs/tune-{}", text);
+    return fmt::format("runs/{}-{}", name, text);
+}
+
+TuneRequest tune_request(const std::string& config, const std::string& device, Level level) {
+    TuneRequest request{.config = config, .device = device};
+    std::optional<GpuFacts> gpu = gpu_of(device);
+    if (device == "auto") request.device = gpu ? "cuda" : "cpu";
+    Document document = Document::read(config);
+    Settings settings = Settings::read(document);
+    request.start = values_in_force(settings);
+    request.facts = tuning_facts(settings, probe_cpu(), probe_memory(), gpu, level);
+    return request;
 }
 
 TuneRequest tune_request(const Arguments& arguments) {
-    TuneRequest request;
-    request.device = arguments.text("--device").value_or("auto");
-    request.budget_seconds = seconds_of(arguments.text("--budget").value_or("5m"));
-    request.batch = batch_limits(arguments);
-    request.fresh = arguments.has("--fresh");
-    request.quiet = arguments.has("--quiet");
-    request.serve = arguments.text("--serve");
-    request.command = arguments.command;
     auto config = arguments.text("--config");
-    if (config.has_value() == !request.command.empty()) {
+    if (config.has_value() == !arguments.command.empty()) {
         throw UserError(
             Problem{.found = config ? "a configuration and a command" : "nothing to tune",
                     .expected = "--config FILE, or -- COMMAND with {placeholders}"});
     }
-    std::optional<GpuFacts> gpu = gpu_of(request.device);
-    if (request.device == "auto") request.device = gpu ? "cuda" : "cpu";
+    std::string device = arguments.text("--device").value_or("auto");
     Level level = level_of(arguments);
+    TuneRequest request;
     if (config) {
-        request.config = *config;
-        Document document = Document::read(*config);
-        Settings settings = Settings::read(document);
-        request.start = values_in_force(settings);
-        request.facts = tuning_facts(settings, probe_cpu(), probe_memory(), gpu, level);
+        request = tune_request(*config, device, level);
     } else {
+        request.command = arguments.command;
         request.start = start_values(arguments);
         check_placeholders(request.command, request.start);
+        std::optional<GpuFacts> gpu = gpu_of(device);
+        request.device = device != "auto" ? device : gpu ? "cuda" : "cpu";
         request.facts = {.cores = probe_cpu().cores_usable,
                          .on_cpu = !gpu,
                          .can_compile = false,
                          .level = level};
     }
+    request.budget_seconds = seconds_of(arguments.text("--budget").value_or("5m"));
+    request.batch = batch_limits(arguments);
+    request.fresh = arguments.has("--fresh");
+    request.quiet = arguments.has("--quiet");
+    request.serve = arguments.text("--serve");
     return request;
 }
 
 int cmd_tune(const Arguments& arguments) {
     TuneRequest request = tune_request(arguments);
-    request.folder = arguments.text("--output").value_or(tune_folder().string());
+    request.folder = arguments.text("--output").value_or(tune_folder("tune").string());
     TuneAnswer answer = tune(request);
     if (arguments.has("--json")) {
         Json out = Json::object(
@@ -180,17 +205,7 @@ int cmd_tune(const Arguments& arguments) {
         for (const auto& [key, value] : to_json(answer).members()) out.set(key, value);
         fmt::print("{}\n", out.pretty());
     } else {
-        fmt::print("\n{}", search_text(answer.search, request.start));
-        if (answer.proof) fmt::print("\n{}", proof_text(*answer.proof));
-        if (answer.search.best.empty()) {
-            fmt::print("Nothing tried is faster than what is there.\n");
-        } else {
-            std::string settings;
-            for (const auto& [key, value] : answer.search.best)
-                settings += fmt::format(" --set {}={}", key, value);
-            fmt::print("Settings:{}\nTrials, proof.json and tune.json are in {}\n", settings,
-                       request.folder.string());
-        }
+        fmt::print("{}", as_text(request, answer));
     }
     if (answer.interrupted) return kInterrupted;
     return answer.search.best.empty() ? kAnswerIsNo : kDone;

@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/file.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
+#include <cmath>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -18,6 +15,8 @@
 #include "serve_child.h"
 #include "trial_process.h"
 #include "tune.h"
+#include "tune_lock.h"
+#include "tune_progress.h"
 #include "tuning/trial_cache.h"
 
 namespace saturate {
@@ -26,50 +25,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Shares of the budget: the proof takes ten runs and the guard three.
-constexpr double kSearchShare = 0.6;
 constexpr double kLeastBudgetSeconds = 20;
-constexpr double kProofSeconds = 4;  // measured time of one run of the proof
-
-fs::path cache_folder() {
-    if (const char* own = std::getenv("SATURATE_CACHE"); own && *own) return own;
-    if (const char* xdg = std::getenv("XDG_CACHE_HOME"); xdg && *xdg)
-        return fs::path(xdg) / "saturate";
-    if (const char* home = std::getenv("HOME"); home && *home)
-        return fs::path(home) / ".cache/saturate";
-    return fs::temp_directory_path() / "saturate";
-}
-
-// Two searches on one device would measure each other.
-class DeviceLock {
-  public:
-    explicit DeviceLock(const std::string& device) {
-        fs::path folder = cache_folder();
-        std::error_code ignored;
-        fs::create_directories(folder, ignored);
-        std::string name = device;
-        std::ranges::replace_if(
-            name, [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); }, '-');
-        fs::path file = folder / ("tune-" + name + ".lock");
-        fd_ = ::open(file.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0666);
-        if (fd_ < 0) return;  // a cache that cannot be written is no reason to stop
-        if (::flock(fd_, LOCK_EX | LOCK_NB) == 0) return;
-        ::close(fd_);
-        fd_ = -1;
-        throw UserError({.where = {file.string()},
-                         .found = fmt::format("another search is measuring on {}", device),
-                         .expected = "one at a time: two would measure each other",
-                         .fix = "wait for it, or name another --device"});
-    }
-    ~DeviceLock() {
-        if (fd_ >= 0) ::close(fd_);
-    }
-    DeviceLock(const DeviceLock&) = delete;
-    DeviceLock& operator=(const DeviceLock&) = delete;
-
-  private:
-    int fd_ = -1;
-};
+constexpr int kProofRuns = 10;         // five pairs
+constexpr double kGuardSteps = 8;      // of one run of the loss guard, at least
+constexpr double kStartSeconds = 2.5;  // of a process that was not seen yet
+constexpr double kReserveMost = 0.65;  // share of the budget that guard and proof may claim
+constexpr double kOverrun = 1.1;       // of the budget: then the proof ends with what it has
 
 fs::path self() { return fs::read_symlink("/proc/self/exe"); }
 
@@ -78,7 +39,7 @@ class Tuner {
     explicit Tuner(const TuneRequest& request)
         : request_(request),
           lock_(request.device),
-          cache_(request.fresh ? fs::path() : cache_folder() / "trials") {
+          cache_(request.fresh ? fs::path() : tune_cache_folder() / "trials") {
         start_ns_ = now_ns();
         std::string engine = (self().parent_path() / "saturate-engine").string();
         struct stat program = {};
@@ -91,32 +52,18 @@ class Tuner {
 
     TuneAnswer run() {
         TuneAnswer answer;
-        SearchSettings settings{
-            .facts = request_.facts, .start = request_.start, .batch = request_.batch};
-        settings.budget_seconds = kSearchShare * request_.budget_seconds;
-        settings.trial_seconds = std::clamp(request_.budget_seconds / 40, 2.0, 10.0);
-        settings.is_stopped = [this] { return interrupts_.stop_signal() != 0; };
-        settings.seconds_since_start = [this] { return seconds(); };
-        int number = 0;
-        settings.on_trial = [&](const Tried& tried) {
-            if (!request_.quiet) fmt::print(stderr, "{}\n", trial_line(number, tried));
-            ++number;
-        };
-        answer.search =
-            search(settings, [this](const TrialRequest& wanted) { return trial(wanted, true); });
-        if (!answer.search.baseline) {
-            throw UserError(
-                {.where = {request_.config},
-                 .found = answer.search.ended,
-                 .expected = "a job that runs as it stands",
-                 .fix = fmt::format("read {}", (request_.folder / "trial-1.log").string())});
-        }
-        follow_batch(answer.search);
-        if (!answer.search.best.empty() && !stopped()) {
-            guard(answer);
-            if (!answer.search.best.empty()) prove_it(answer);
+        answer.search = search(search_settings(), [this](const TrialRequest& wanted) {
+            return trial(wanted, "search");
+        });
+        if (answer.search.baseline) {
+            follow_batch(answer.search);
+            if (!answer.search.best.empty() && !stopped()) guard(answer);
+            if (!answer.search.best.empty() && !stopped()) prove_it(answer);
+        } else if (!stopped()) {
+            throw_no_baseline(answer.search);
         }
         answer.interrupted = stopped();
+        answer.seconds = seconds();
         write_file_whole(request_.folder / "tune.json", to_json(answer).pretty() + "\n");
         return answer;
     }
@@ -124,6 +71,57 @@ class Tuner {
   private:
     [[nodiscard]] double seconds() const { return static_cast<double>(now_ns() - start_ns_) / 1e9; }
     [[nodiscard]] bool stopped() const { return interrupts_.stop_signal() != 0; }
+    [[nodiscard]] bool is_simulated() const { return request_.device.starts_with("sim:"); }
+
+    [[nodiscard]] SearchSettings search_settings() {
+        SearchSettings settings{
+            .facts = request_.facts, .start = request_.start, .batch = request_.batch};
+        if (request_.config.empty()) {
+            for (const auto& [key, value] : request_.start) settings.tunable.insert(key);
+        }
+        settings.trial_seconds = std::clamp(request_.budget_seconds / 60, 0.4, 10.0);
+        settings.is_stopped = [this] { return stopped(); };
+        settings.seconds_left = [this] { return request_.budget_seconds - reserve() - seconds(); };
+        settings.on_trial = [this](const Tried& tried) {
+            progress_.line(trial_line(++shown_, tried));
+        };
+        return settings;
+    }
+
+    // Measured time of one run of the proof.
+    [[nodiscard]] double proof_seconds() const {
+        return std::clamp(request_.budget_seconds / 40, 0.5, 4.0);
+    }
+
+    // ... and of the loss guard.
+    [[nodiscard]] double guard_seconds() const {
+        return std::clamp(request_.budget_seconds / 40, 0.5, 8.0);
+    }
+
+    // What guard and proof will take, by the slowest job in force so far.
+    [[nodiscard]] double reserve() const {
+        double one = start_seconds_ + std::max(proof_seconds(), 3 * step_seconds_) + 0.5;
+        double all = kProofRuns * one;
+        if (guards())
+            all += 3 * (start_seconds_ + std::max(guard_seconds(), kGuardSteps * step_seconds_));
+        return std::min(all, kReserveMost * request_.budget_seconds);
+    }
+
+    [[noreturn]] void throw_no_baseline(const SearchAnswer& found) const {
+        std::string log = (request_.folder / "trial-1.log").string();
+        if (!found.trials.empty() && found.trials[0].outcome == TrialOutcome::too_slow) {
+            throw UserError(
+                {.where = {request_.config},
+                 .found = fmt::format("--budget is {:.0f} s, and the first trial made {}",
+                                      request_.budget_seconds, found.trials[0].message),
+                 .expected = "time for at least five steps in each of a dozen trials",
+                 .fix = "--budget 30m, or a smaller batch_size"});
+        }
+        throw UserError({.where = {request_.config},
+                         .found = found.ended,
+                         .expected = "a job that runs as it stands",
+                         .fix = fmt::format("read {}", log)});
+    }
 
     [[nodiscard]] std::vector<std::string> command_of(const TrialRequest& wanted,
                                                       const fs::path& run) const {
@@ -132,21 +130,27 @@ class Tuner {
                                          request_.config, "--device", request_.device,
                                          "--quiet",       "-o",       run.string()};
             for (const auto& [key, value] : wanted.settings) {
-                out.push_back("--set");
+                out.emplace_back("--set");
                 out.push_back(key + "=" + value);
             }
             if (wanted.seed) {
-                out.push_back("--set");
+                out.emplace_back("--set");
                 out.push_back(fmt::format("seed={}", *wanted.seed));
             }
-            if (wanted.without_loader) out.push_back("--one-batch");
+            // The course of the learning rate needs an end to be known, and costs no time.
+            if (request_.start.contains("schedule")) {
+                out.emplace_back("--set");
+                out.emplace_back("schedule=constant");
+            }
+            out.emplace_back("--bare");
+            if (wanted.without_loader) out.emplace_back("--one-batch");
             if (wanted.steps > 0) {
-                out.push_back("--steps");
+                out.emplace_back("--steps");
                 out.push_back(std::to_string(wanted.steps));
             } else {
                 // The watching ends it; this is for a search that was killed.
-                out.push_back("--seconds");
-                out.push_back(fmt::format("{:.0f}", 10 * wanted.seconds + 300));
+                out.emplace_back("--seconds");
+                out.push_back(fmt::format("{:.0f}", wanted.seconds_max + 60));
             }
             return out;
         }
@@ -171,26 +175,72 @@ class Tuner {
             text.replace(at, from.size(), to);
     }
 
-    TrialResult trial(const TrialRequest& wanted, bool may_use_cache) {
+    // `stage` says what it is for; only the search may use what was measured before.
+    TrialResult trial(const TrialRequest& wanted, std::string_view stage) {
         if (wanted.without_loader && request_.config.empty())
             return {.outcome = TrialOutcome::failed,
                     .message = "only train can leave its loader out"};
-        std::string key = identity_;
-        for (const std::string& word : command_of(wanted, "")) key += "\n" + word;
+        std::string key = key_of(command_of(wanted, ""));
+        bool may_use_cache = stage == "search" && !wanted.again;
         if (may_use_cache) {
-            if (auto found = cache_.find(key)) return *found;
+            if (auto found = cache_.find(key)) {
+                see(*found);
+                return *found;
+            }
         }
         std::string name = fmt::format("trial-{}", ++trials_);
+        progress_.working(fmt::format("{}: {}", stage, what_of(wanted)), seconds());
         TrialProcess process{.command = command_of(wanted, request_.folder / name),
                              .run_folder = request_.folder / name,
                              .log = request_.folder / (name + ".log"),
                              .seconds = wanted.seconds,
+                             .seconds_max = wanted.seconds_max,
                              .steps = wanted.steps};
         process.is_stopped = [this] { return stopped(); };
         TrialResult result = run_trial_process(process);
         if (request_.facts.on_cpu) result.memory_limit_bytes = probe_memory().usable_bytes();
-        if (!stopped()) cache_.keep(key, result);
+        refuse_what_was_not_followed(result);
+        see(result);
+        if (!stopped() && stage == "search") cache_.keep(key, result);
         return result;
+    }
+
+    // How long a trial may take is no part of what it measures.
+    [[nodiscard]] std::string key_of(const std::vector<std::string>& command) const {
+        std::string key = identity_;
+        for (std::size_t i = 0; i < command.size(); ++i) {
+            bool is_limit = !request_.config.empty() && i > 0 && command[i - 1] == "--seconds";
+            if (!is_limit) key += "\n" + command[i];
+        }
+        return key;
+    }
+
+    // How long a start and a step take: for the reserve.
+    void see(const TrialResult& result) {
+        if (!result.samples_per_second) return;
+        const Rate& rate = *result.samples_per_second;
+        if (shown_ == 0) step_seconds_ = rate.step_seconds;
+        if (result.from_cache) return;
+        double steps = static_cast<double>(rate.steps + rate.dropped) * rate.step_seconds;
+        start_seconds_ = std::clamp(result.seconds - steps, 0.5, 20.0);
+    }
+
+    // A job that fell back to what it did before did not try the setting.
+    static void refuse_what_was_not_followed(TrialResult& result) {
+        constexpr std::string_view kRefused = "compile: not compiled: ";
+        for (const EventRecord& event : result.record.events) {
+            if (event.kind != EventKind::note || !event.text.starts_with(kRefused)) continue;
+            result.outcome = TrialOutcome::failed;
+            result.message = event.text.substr(kRefused.size());
+        }
+    }
+
+    [[nodiscard]] static std::string what_of(const TrialRequest& wanted) {
+        if (wanted.without_loader) return "without the loader";
+        std::string out;
+        for (const auto& [key, value] : wanted.settings)
+            out += fmt::format("{}{}={}", out.empty() ? "" : " ", key, value);
+        return out.empty() ? "as it stands" : out;
     }
 
     // Where the batch grew, the learning rate follows by the optimizer's rule.
@@ -216,22 +266,28 @@ class Tuner {
         });
     }
 
-    // Three runs over the same number of samples: two as it was, one as it would be.
+    // A simulated device learns nothing, and a command keeps its losses to itself.
+    [[nodiscard]] bool guards() const {
+        return !request_.config.empty() && !is_simulated() && request_.facts.level > Level::safe;
+    }
+
+    // Over the same number of samples: twice as it was, once as it would be.
     void guard(TuneAnswer& answer) {
-        if (request_.config.empty() || is_only_safe(answer.search.best)) return;
+        if (!guards() || is_only_safe(answer.search.best)) return;
         double batch = parse_number(value_of(request_.start, "batch_size")).value_or(32);
         double samples =
-            std::max(40 * batch, std::min(answer.search.baseline->median * 8, 400 * batch));
+            std::max(kGuardSteps * batch,
+                     std::min(answer.search.baseline->median * guard_seconds(), 400 * batch));
         auto curve = [&](const Assignment& settings, std::uint64_t seed) {
             double size = parse_number(value_of(in_force(settings), "batch_size")).value_or(batch);
             TrialRequest wanted{.settings = settings,
-                                .steps = std::max(8L, std::lround(samples / size))};
+                                .steps = std::max(4L, std::lround(samples / size))};
             wanted.seed = seed;
             wanted.settings["log_interval"] = "1";
-            return loss_curve(trial(wanted, false).record.steps);
+            wanted.seconds_max = 0.15 * request_.budget_seconds;
+            return loss_curve(trial(wanted, "loss").record.steps);
         };
-        if (!request_.quiet)
-            fmt::print(stderr, "comparing losses over {:.0f} samples ...\n", samples);
+        progress_.line(fmt::format("comparing losses over {:.0f} samples, three runs", samples));
         std::vector<LossCurve> baselines{curve({}, 1), curve({}, 2)};
         answer.guard = guard_loss(baselines, curve(answer.search.best, 1));
         if (answer.guard->verdict != GuardVerdict::differs &&
@@ -258,18 +314,24 @@ class Tuner {
     }
 
     void prove_it(TuneAnswer& answer) {
-        if (!request_.quiet) fmt::print(stderr, "proving: before and after in turns ...\n");
-        auto measure = [this](const Assignment& settings) -> std::optional<double> {
-            TrialRequest wanted{.settings = settings, .seconds = kProofSeconds};
-            TrialResult result = trial(wanted, false);
+        progress_.line("proving: before and after in turns, five pairs at least");
+        auto measure = [this](const Assignment& settings, DeviceUse& use) -> std::optional<double> {
+            TrialRequest wanted{.settings = settings, .seconds = proof_seconds()};
+            wanted.seconds_max = 0.25 * request_.budget_seconds;
+            TrialResult result = trial(wanted, "proof");
             if (!result.ok()) return std::nullopt;
+            add_use(use, result.record, result.samples_per_second->dropped);
             return result.samples_per_second->median;
         };
-        auto is_stopped = [this] { return stopped() || seconds() > 1.5 * request_.budget_seconds; };
+        ProofSettings settings{.pairs_max = request_.proof_pairs_max};
+        settings.is_time_up = [this] { return seconds() > 0.97 * request_.budget_seconds; };
         answer.proof = prove(
-            {}, [&] { return measure({}); }, [&] { return measure(answer.search.best); },
-            is_stopped);
+            settings, [&] { return measure({}, answer.before); },
+            [&] { return measure(answer.search.best, answer.after); },
+            [this] { return stopped() || seconds() > kOverrun * request_.budget_seconds; });
         if (answer.guard) answer.proof->loss_guard = answer.guard->text;
+        if (is_simulated())
+            answer.proof->loss_guard = "not compared: a simulated device learns nothing";
         write_file_whole(request_.folder / "proof.json", to_json(*answer.proof).pretty() + "\n");
     }
 
@@ -277,9 +339,12 @@ class Tuner {
     DeviceLock lock_;
     TrialCache cache_;
     Interrupts interrupts_;
+    TuneProgress progress_{request_.quiet, request_.budget_seconds};
     std::string identity_;
     std::int64_t start_ns_ = 0;
-    int trials_ = 0;
+    int trials_ = 0;  // processes started
+    int shown_ = 0;   // lines of the search
+    double step_seconds_ = 0, start_seconds_ = kStartSeconds;
 };
 
 }  // namespace
@@ -299,6 +364,7 @@ TuneAnswer tune(const TuneRequest& request) {
                          .expected = "a new folder for the trials",
                          .fix = "-o names another"});
     }
+    if (!request.config.empty()) make_missing_data(request.config, request.quiet);
     if (request.serve)
         fmt::print(stderr, "the live page is {}\n",
                    start_page_server(request.folder, *request.serve));
@@ -308,8 +374,13 @@ TuneAnswer tune(const TuneRequest& request) {
 Json to_json(const TuneAnswer& answer) {
     Json out = to_json(answer.search);
     out.set("interrupted", answer.interrupted);
+    out.set("seconds", answer.seconds);
     if (answer.guard) out.set("loss_guard", to_json(*answer.guard));
-    if (answer.proof) out.set("proof", to_json(*answer.proof));
+    if (answer.proof) {
+        out.set("proof", to_json(*answer.proof));
+        out.set("use", Json::object(
+                           {{"before", to_json(answer.before)}, {"after", to_json(answer.after)}}));
+    }
     return out;
 }
 

@@ -10,6 +10,7 @@ class Arguments;
 int cmd_bench(const Arguments& arguments);
 int cmd_completion(const Arguments& arguments);
 int cmd_data(const Arguments& arguments);
+int cmd_demo(const Arguments& arguments);
 int cmd_diagnose(const Arguments& arguments);
 int cmd_doctor(const Arguments& arguments);
 int cmd_monitor(const Arguments& arguments);

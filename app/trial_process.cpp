@@ -24,6 +24,7 @@ namespace {
 constexpr std::int64_t kPollNs = 50'000'000;
 constexpr double kGraceSeconds = 15;    // for the last checkpoint and the summary
 constexpr double kLeastMeasured = 1.5;  // seconds; a rate of less is chance
+constexpr std::size_t kLeastSteps = 3;  // one is warm-up; matters where a step takes seconds
 
 double seconds_since(std::int64_t start_ns) {
     return static_cast<double>(now_ns() - start_ns) / 1e9;
@@ -99,7 +100,7 @@ class Group {
 };
 
 // Why the watching ended.
-enum class Ended { by_itself, enough, hang, stopped };
+enum class Ended { by_itself, enough, hang, stopped, time_up };
 
 Ended watch(Group& group, const TrialProcess& trial, std::vector<StepRecord>& steps) {
     StepTail tail(trial.run_folder);
@@ -113,13 +114,15 @@ Ended watch(Group& group, const TrialProcess& trial, std::vector<StepRecord>& st
         if (steps.empty() ? seconds_since(start) > trial.start_seconds_max
                           : seconds_since(last_step) > trial.silence_seconds_max)
             return Ended::hang;
+        if (seconds_since(start) > trial.seconds_max) return Ended::time_up;
         // A look at all steps grows with their number: five times a second is plenty.
-        if (trial.steps == 0 && steps.size() >= 8 && seconds_since(looked) > 0.2) {
+        if (trial.steps == 0 && steps.size() >= kLeastSteps && seconds_since(looked) > 0.2) {
             looked = now_ns();
             if (auto rate = steady_rate(steps)) {
                 double measured = static_cast<double>(rate->steps) * rate->step_seconds;
                 if (measured >= trial.seconds) return Ended::enough;
-                if (measured >= kLeastMeasured && is_known_well(*rate)) return Ended::enough;
+                if (measured >= std::min(kLeastMeasured, trial.seconds) && is_known_well(*rate))
+                    return Ended::enough;
             }
         }
         sleep_ns(kPollNs);
@@ -167,7 +170,10 @@ TrialResult run_trial_process(const TrialProcess& trial) {
         ended = watch(group, trial, steps);
         if (ended == Ended::enough) group.end(SIGINT, kGraceSeconds);
         if (ended == Ended::stopped) group.end(SIGINT, 3);
-        if (ended == Ended::hang) group.end(SIGKILL, 0);
+        // One that still compiles would not listen.
+        if (ended == Ended::hang || (ended == Ended::time_up && steps.empty()))
+            group.end(SIGKILL, 0);
+        if (ended == Ended::time_up) group.end(SIGINT, kGraceSeconds);
         status = group.status().value_or(0);
     }
     if (is_run_record(trial.run_folder)) {
@@ -189,8 +195,15 @@ TrialResult run_trial_process(const TrialProcess& trial) {
             result.outcome = TrialOutcome::failed;
             result.message = "stopped";
             return result;
+        case Ended::time_up:
+            if (!result.samples_per_second) {
+                result.outcome = TrialOutcome::too_slow;
+                result.message = fmt::format("{} step{} in the {:.0f} s it was given", steps.size(),
+                                             steps.size() == 1 ? "" : "s", trial.seconds_max);
+                return result;
+            }
+            break;
         case Ended::enough:
-            result.outcome = TrialOutcome::ok;
             break;
         case Ended::by_itself:
             result.outcome = outcome_of(status, log);

@@ -18,6 +18,7 @@ struct TrialProcess {
     std::filesystem::path run_folder;  // the run record it writes; not there yet
     std::filesystem::path log;         // its stdout and stderr
     double seconds = 10;               // of measured steps
+    double seconds_max = 600;          // from start to end: what it knows by then counts
     double start_seconds_max = 300;    // until its first step (compiling takes its time)
     double silence_seconds_max = 120;  // without a step: it hangs
     std::int64_t steps = 0;            // the command ends by itself: wait for it; 0: by rate

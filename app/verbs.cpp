@@ -118,6 +118,21 @@ std::vector<Verb> make_verbs() {
                     "  Each trial is a process of its own; out of memory, a crash or a hang is an "
                     "outcome. Ctrl-C keeps the best so\n"
                     "  far, status 130. Status 1: nothing tried is faster.\n"},
+        {.name = "demo",
+         .summary = "a job that starves its GPU: why, what helps, and the proof, in two minutes",
+         .usage = "demo [JOB] [--device DEVICE] [-o DIR] [--json]",
+         .options = {{.name = "--device",
+                      .value = "DEVICE",
+                      .help = "cpu, cuda, cuda:N or sim:GPU (default: sim: of the GPU that the "
+                              "job's write-up names)"},
+                     {.name = "--output",
+                      .value = "DIR",
+                      .help = "a new folder for the runs (default: runs/demo-<job>-<time>)",
+                      .short_name = "-o"},
+                     {.name = "--quiet", .value = "", .help = "no progress lines"},
+                     kJson},
+         .operands = "restoration|locator|classifier|sequence|window_cnn",
+         .details = "  Without a job: classifier. Status 1: nothing faster was found.\n"},
         {.name = "train",
          .summary = "train natively, with all of this built in",
          .usage =
@@ -154,6 +169,9 @@ std::vector<Verb> make_verbs() {
                       .value = "",
                       .help = "the first batch again and again: what loading costs, by leaving it "
                               "out"},
+                     {.name = "--bare",
+                      .value = "",
+                      .help = "no evaluation, no checkpoint: for measurements"},
                      {.name = "--quiet", .value = "", .help = "no progress lines"},
                      kJson},
          .program = Program::engine,

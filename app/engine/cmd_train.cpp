@@ -33,6 +33,7 @@ TrainRequest request_of(const Arguments& arguments) {
     }
     request.quiet = arguments.has("--quiet");
     request.one_batch = arguments.has("--one-batch");
+    request.bare = arguments.has("--bare");
     request.command = {"saturate", "train", "--config", request.config};
     for (const std::string& value : request.values) {
         request.command.push_back("--set");

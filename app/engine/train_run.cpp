@@ -158,8 +158,9 @@ TrainOutcome run_training(const TrainRequest& request, const JobRegistry& jobs) 
     TrainOutput output(interrupts, request.quiet);
     OpenedDevice opened = open_device(request.device, chosen.device, cpu_has_bf16);
     DeviceBackend& backend = *opened.backend;
-    // A device that is not there learns nothing: no evaluation, no checkpoint.
-    if (backend.simulated()) {
+    // A device that is not there learns nothing to evaluate or keep.
+    bool bare = request.bare || backend.simulated();
+    if (bare) {
         chosen.eval_epochs = chosen.eval_steps = 0;
         chosen.checkpoint_epochs = chosen.checkpoint_steps = 0;
     }
@@ -170,8 +171,9 @@ TrainOutcome run_training(const TrainRequest& request, const JobRegistry& jobs) 
     Places places = choose_places(request);
     Trainer trainer(
         *job, chosen,
-        {.checkpoints = places.checkpoints, .tensorboard = places.record / "tensorboard"}, backend,
-        output);
+        {.checkpoints = bare ? fs::path() : places.checkpoints,
+         .tensorboard = places.record / "tensorboard"},
+        backend, output);
     if (places.found) trainer.restore(*places.found);
 
     RecordWriter recorder(places.record, run_info(request, document, chosen, backend, machine));

@@ -22,6 +22,7 @@ struct TrainRequest {
     std::vector<std::string> command;   // as it was started
     bool quiet = false;                 // no progress lines
     bool one_batch = false;             // the first batch again and again
+    bool bare = false;                  // no evaluation, no checkpoint: a measurement
 };
 
 struct TrainOutcome {

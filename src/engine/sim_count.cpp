@@ -33,6 +33,7 @@ Counter* active_counter = nullptr;
 struct Open : at::ObserverContext {
     std::size_t call = 0;
     Open* parent = nullptr;
+    bool is_whole = false;       // it, or one around it
     std::vector<at::Tensor> in;  // taken at the start: the call may consume its inputs
 };
 thread_local Open* innermost = nullptr;
@@ -90,27 +91,6 @@ void measure(Counted& call, const std::vector<at::Tensor>& in, const at::RecordF
     if (call.flops == 0) call.flops = written;
 }
 
-std::unique_ptr<at::ObserverContext> on_start(const at::RecordFunction& function) {
-    auto open = std::make_unique<Open>();
-    open->parent = innermost;
-    for (const c10::IValue& value : function.inputs()) add_tensors(value, open->in);
-    {
-        std::lock_guard lock(active_counter->mutex);
-        if (innermost) active_counter->calls[innermost->call].is_leaf = false;
-        open->call = active_counter->calls.size();
-        active_counter->calls.push_back({.name = function.name()});
-    }
-    innermost = open.get();
-    return open;
-}
-
-void on_end(const at::RecordFunction& function, at::ObserverContext* context) {
-    auto* open = static_cast<Open*>(context);
-    innermost = open->parent;
-    std::lock_guard lock(active_counter->mutex);
-    measure(active_counter->calls[open->call], open->in, function);
-}
-
 // Calls that only look at memory in another way: no kernel on a GPU.
 bool is_free(std::string_view name) {
     constexpr std::string_view kViews[] = {"view",
@@ -137,13 +117,51 @@ bool is_free(std::string_view name) {
                                            "unbind",
                                            "_to_copy",
                                            "lift",
+                                           "resolve_conj",
+                                           "resolve_neg",
                                            "contiguous",
                                            "result_type",
                                            "numel",
                                            "item",
                                            "_local_scalar_dense"};
+    if (!name.starts_with("aten::")) return true;  // autograd's own frames around the calls
     return std::ranges::any_of(
         kViews, [&](std::string_view part) { return name.find(part) != std::string_view::npos; });
+}
+
+// One kernel, or a few that work as one, on a GPU, whatever the CPU calls inside.
+bool is_whole(std::string_view name) {
+    auto has = [&](std::string_view part) { return name.find(part) != std::string_view::npos; };
+    return has("mkldnn_") || has("slow_conv") || has("convolution_backward") ||
+           has("native_batch_norm") || has("rnn_layer") || has("_fused_") || name == "aten::mm" ||
+           name == "aten::addmm" || name == "aten::bmm" || name == "aten::baddbmm";
+}
+
+std::unique_ptr<at::ObserverContext> on_start(const at::RecordFunction& function) {
+    auto open = std::make_unique<Open>();
+    open->parent = innermost;
+    for (const c10::IValue& value : function.inputs()) add_tensors(value, open->in);
+    {
+        std::string_view name = function.name();
+        bool is_part = innermost && innermost->is_whole;
+        bool counts = !is_part && !is_free(name);
+        open->is_whole = is_part || is_whole(name);
+        std::lock_guard lock(active_counter->mutex);
+        // A call is the sum of what it calls; what only looks at memory is no part of the sum.
+        for (Open* outer = innermost; counts && outer; outer = outer->parent)
+            active_counter->calls[outer->call].is_leaf = false;
+        open->call = active_counter->calls.size();
+        active_counter->calls.push_back({.name = std::string(name), .is_leaf = counts});
+    }
+    innermost = open.get();
+    return open;
+}
+
+void on_end(const at::RecordFunction& function, at::ObserverContext* context) {
+    auto* open = static_cast<Open*>(context);
+    innermost = open->parent;
+    std::lock_guard lock(active_counter->mutex);
+    measure(active_counter->calls[open->call], open->in, function);
 }
 
 OpClass class_of(std::string_view name) {
@@ -169,8 +187,7 @@ std::vector<Counted> counted(const std::function<void()>& run) {
         throw;
     }
     at::removeCallback(handle);
-    std::erase_if(counter.calls,
-                  [](const Counted& call) { return !call.is_leaf || is_free(call.name); });
+    std::erase_if(counter.calls, [](const Counted& call) { return !call.is_leaf; });
     return std::move(counter.calls);
 }
 

@@ -70,7 +70,8 @@ TrainingStep::TrainingStep(Job& job, const StepSettings& settings, DeviceBackend
     optimizer_.emplace(parameters_, settings.optimizer);
     if (settings.precision == Precision::fp16) scaler_.emplace(backend.device());
     if (settings.capture && backend.can_capture()) captured_ = std::make_unique<Captured>();
-    wants_compiled_ = settings.compile && backend.device().is_cpu();
+    // A simulated GPU is told that its step is captured; what is counted is the job itself.
+    wants_compiled_ = settings.compile && backend.device().is_cpu() && !backend.simulated();
     loss_ = torch::zeros({}, torch::TensorOptions().dtype(torch::kFloat).device(backend.device()));
 }
 

@@ -200,7 +200,10 @@ StepTimes Trainer::run_within_memory(std::span<const TensorBatch> batches) {
     while (true) {
         try {
             StepTimes times = step_run_->run(batches, learning_rate);
-            if (std::string line = step_run_->take_note(); !line.empty()) observer_.say(line);
+            if (std::string line = step_run_->take_note(); !line.empty()) {
+                note(EventKind::note, line);
+                observer_.say(line);
+            }
             return times;
         } catch (const c10::OutOfMemoryError& error) {
             said = error.what_without_backtrace();

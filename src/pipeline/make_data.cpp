@@ -265,6 +265,8 @@ std::vector<std::string> jobs_with_data() {
     return out;
 }
 
+std::filesystem::path usual_data_path(const std::string& job) { return kind_of(job).path; }
+
 MadeData make_data(const MakeDataSettings& wish, const Progress& progress) {
     const Kind& kind = kind_of(wish.job);
     MakeDataSettings settings = wish;

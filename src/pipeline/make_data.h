@@ -28,6 +28,9 @@ struct MadeData {
 
 [[nodiscard]] std::vector<std::string> jobs_with_data();
 
+// Where make_data writes for a job of jobs_with_data(), as configs/<job>_before.yaml has it.
+[[nodiscard]] std::filesystem::path usual_data_path(const std::string& job);
+
 // `made` is called now and then with how many of `samples` are there. Throws UserError when
 // something that is not empty lies there already, or the job has no data.
 MadeData make_data(const MakeDataSettings& settings,

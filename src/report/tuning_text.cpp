@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <map>
 
 #include "base/text.h"
 #include "report/table.h"
@@ -78,7 +79,20 @@ std::string batch_text(const BatchAnswer& answer) {
     return out + "  " + answer.why + "\n";
 }
 
-std::string search_text(const SearchAnswer& answer, const Assignment& start) {
+std::string kept_text(const SearchAnswer& answer, const Assignment& start) {
+    TextTable table({"setting", "before", "after", "effect measured", "why"});
+    for (const KeptSetting& kept : kept_settings(answer)) {
+        auto old = start.find(kept.key);
+        table.add({kept.key, old == start.end() ? "-" : old->second, kept.value,
+                   kept.ratio          ? percent_text(*kept.ratio)
+                   : kept.with.empty() ? "-"
+                                       : "with " + kept.with,
+                   kept.reason});
+    }
+    return answer.best.empty() ? "" : table.text();
+}
+
+std::string search_text(const SearchAnswer& answer) {
     std::string out;
     if (answer.upper_bound && answer.baseline) {
         double share = 100 * (*answer.upper_bound / answer.baseline->median - 1);
@@ -87,33 +101,27 @@ std::string search_text(const SearchAnswer& answer, const Assignment& start) {
                         share >= 3 ? fmt::format("Faster loading can give {:.0f} % at most.", share)
                                    : std::string("The loader is not the brake."));
     }
-    TextTable table({"setting", "before", "after", "effect measured", "why"});
-    bool any = false;
+    if (answer.batch && answer.batch->probes.size() > 1)
+        out += "\nBatch size\n" + batch_text(*answer.batch);
+    // By what was changed: of a change that was tried again, as another had moved the brake, the
+    // last counts.
+    std::map<std::string, std::string> rejected;
     for (const Tried& tried : answer.trials) {
-        if (!tried.kept || tried.change.empty()) continue;
-        any = true;
-        bool is_first = true;
-        for (const auto& [key, value] : tried.change) {
-            auto old = start.find(key);
-            table.add({key, old == start.end() ? "-" : old->second, value,
-                       is_first ? percent_text(tried.ratio) : "", is_first ? tried.reason : ""});
-            is_first = false;
-        }
+        if (tried.change.empty() || tried.cause == "batch size") continue;
+        std::string what = change_text(tried.change);
+        rejected.erase(what);
+        if (tried.kept) continue;
+        rejected[what] = tried.outcome == TrialOutcome::ok
+                             ? fmt::format("{}, {}", percent_text(tried.ratio),
+                                           tried.ratio < 0.98 ? "slower" : "within the noise")
+                             : fmt::format("{}{}{}", outcome_name(tried.outcome),
+                                           tried.message.empty() ? "" : ": ", tried.message);
     }
-    if (any) out += "\n" + table.text();
-    if (answer.batch) out += "\nBatch size\n" + batch_text(*answer.batch);
-    std::string rejected;
-    for (const Tried& tried : answer.trials) {
-        if (tried.kept || tried.change.empty() || tried.cause == "batch size") continue;
-        rejected += fmt::format(
-            "  {}: {}\n", change_text(tried.change),
-            tried.outcome == TrialOutcome::ok
-                ? fmt::format("{}, within the noise or slower", percent_text(tried.ratio))
-                : std::string(outcome_name(tried.outcome)));
-    }
-    if (!rejected.empty()) out += "\nTried and not kept\n" + rejected;
+    if (!rejected.empty()) out += "\nTried and not kept\n";
+    for (const auto& [what, why] : rejected) out += fmt::format("  {}: {}\n", what, why);
+    if (!answer.notes.empty()) out += "\n";
     for (const std::string& note : answer.notes) out += "Note: " + note + "\n";
-    return out + fmt::format("Ended: {}\n", answer.ended);
+    return out + fmt::format("The search ended: {}\n", answer.ended);
 }
 
 std::string proof_text(const Proof& proof) {

@@ -47,7 +47,7 @@ class Finder {
         return std::clamp(down, limits_.min, limits_.max);
     }
     [[nodiscard]] bool can_probe() const {
-        return static_cast<int>(answer_.probes.size()) < limits_.probes_max;
+        return !over_ && static_cast<int>(answer_.probes.size()) < limits_.probes_max;
     }
     [[nodiscard]] bool was_tried(std::int64_t size) const {
         return std::ranges::find(answer_.probes, size, &BatchProbe::size) != answer_.probes.end();
@@ -75,6 +75,10 @@ class Finder {
         TrialRequest request{.settings = base_};
         request.settings["batch_size"] = std::to_string(size);
         TrialResult result = run_(request);
+        if (result.outcome == TrialOutcome::not_run) {
+            over_ = true;
+            return;
+        }
         BatchProbe probe{.size = size, .outcome = result.outcome, .seconds = result.seconds};
         if (result.ok()) probe.rate = result.samples_per_second;
         probe.memory_bytes = result.memory_peak_bytes;
@@ -130,14 +134,16 @@ class Finder {
             std::size_t before = answer_.probes.size();
             double best_before = best()->rate->median;
             probe(next);
-            const BatchProbe& last = answer_.probes.back();
             if (answer_.probes.size() == before) break;
+            const BatchProbe last = answer_.probes.back();
+            if (last.outcome == TrialOutcome::too_slow) break;
             if (!last.rate) {
                 // Too large: half way between what ran and what did not.
                 std::int64_t middle = rounded((largest_good() + last.size) / 2);
                 if (middle <= largest_good() || was_tried(middle)) break;
+                before = answer_.probes.size();
                 probe(middle);
-                if (!answer_.probes.back().rate) break;
+                if (answer_.probes.size() == before || !answer_.probes.back().rate) break;
                 continue;
             }
             if (limits_.target_busy_percent &&
@@ -201,6 +207,7 @@ class Finder {
     const RunTrial& run_;
     std::int64_t start_;
     std::optional<std::uint64_t> memory_limit_;
+    bool over_ = false;  // no more trials
     BatchAnswer answer_;
 };
 

@@ -17,6 +17,8 @@ bool is_on(const Assignment& settings, const std::string& key) {
     return value == "true" || value == "on" || value == "yes" || value == "default";
 }
 
+constexpr double kSmallStepSeconds = 0.02;
+
 int workers_of(const Assignment& settings) {
     return static_cast<int>(parse_integer(value_of(settings, "num_workers")).value_or(-1));
 }
@@ -50,12 +52,20 @@ std::vector<Move> loader_moves(const TuningFacts& facts, const Assignment& now, 
         moves.push_back(move);
     };
     add_workers(wanted,
-                fmt::format("loading takes {:.1f} times the model's time per step: {} workers",
-                            compute > 0 ? fetch / compute : 0.0, wanted));
+                fmt::format("loading takes {:.1f} times the model's time per step: {} worker{}",
+                            compute > 0 ? fetch / compute : 0.0, wanted, wanted == 1 ? "" : "s"));
     add_workers((wanted + 1) / 2, "half as many: workers and model share the cores");
     if (workers > most) add_workers(most, "no more workers than cores can serve");
     if (value_of(now, "cache") == "off" && facts.memory_available_bytes > 0)
         moves.push_back({"input", {{"cache", "ram"}}, "decoded samples kept in memory"});
+    // The model leaves the loader its cores.
+    int model_threads =
+        static_cast<int>(parse_integer(value_of(now, "threads")).value_or(facts.cores));
+    if (facts.on_cpu && facts.level >= Level::numerics && workers > 0 &&
+        workers + model_threads > facts.cores && facts.cores > workers)
+        moves.push_back({"input",
+                         {{"threads", std::to_string(facts.cores - workers)}},
+                         "workers and model share the cores"});
     auto prefetch = parse_integer(value_of(now, "prefetch_factor")).value_or(2);
     if (rate.spread() > 0.1 && prefetch < 4)
         moves.push_back(
@@ -63,11 +73,20 @@ std::vector<Move> loader_moves(const TuningFacts& facts, const Assignment& now, 
     return moves;
 }
 
-std::vector<Move> compute_moves(const TuningFacts& facts, const Assignment& now) {
+std::vector<Move> compute_moves(const TuningFacts& facts, const Assignment& now,
+                                double step_seconds) {
     std::vector<Move> moves;
+    if (!facts.on_cpu) {
+        if (!is_on(now, "pin_memory"))
+            moves.push_back({"copy", {{"pin_memory", "true"}}, "copies do not hold up the host"});
+        if (parse_integer(value_of(now, "log_interval")).value_or(50) < 10)
+            moves.push_back({"synchronisation",
+                             {{"log_interval", "50"}},
+                             "reading the loss makes the host wait for the device"});
+    }
     if (facts.level < Level::numerics) return moves;
     std::string precision = value_of(now, "precision");
-    bool reduced = precision == "bf16" || precision == "fp16";
+    bool reduced = precision == "bf16" || precision == "fp16" || precision == "true";
     if (facts.has_bf16 && !reduced)
         moves.push_back(
             {"precision", {{"precision", "bf16"}}, "the device multiplies bf16 faster"});
@@ -83,9 +102,19 @@ std::vector<Move> compute_moves(const TuningFacts& facts, const Assignment& now)
     if (!is_on(now, "fused_optimizer"))
         moves.push_back(
             {"optimizer", {{"fused_optimizer", "true"}}, "one call updates all parameters"});
-    if (facts.can_compile && !is_on(now, "compile"))
-        moves.push_back({"compile", {{"compile", "true"}}, "fewer and larger kernels"});
+    bool is_small = step_seconds > 0 && step_seconds < kSmallStepSeconds;
+    if (facts.on_cpu && facts.cores > 1 && is_small && value_of(now, "threads") != "1")
+        moves.push_back({"threads",
+                         {{"threads", "1"}},
+                         "small steps lose more by sharing work than they gain"});
+    if (auto move = compiler_move(facts, now); move && !facts.on_cpu) moves.push_back(*move);
     return moves;
+}
+
+std::optional<Move> compiler_move(const TuningFacts& facts, const Assignment& now) {
+    if (!facts.can_compile || facts.level < Level::numerics || is_on(now, "compile"))
+        return std::nullopt;
+    return Move{"compile", {{"compile", "true"}}, "fewer and larger kernels"};
 }
 
 }  // namespace saturate

@@ -3,6 +3,7 @@
 // level and its reason. Pure: nothing is measured here.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -39,7 +40,12 @@ struct Move {
 [[nodiscard]] std::vector<Move> loader_moves(const TuningFacts& facts, const Assignment& now,
                                              const Rate& rate, double bound);
 
-// The device is the brake: precision, layout, compiler, optimizer, one at a time.
-[[nodiscard]] std::vector<Move> compute_moves(const TuningFacts& facts, const Assignment& now);
+// The device is the brake, or the host in front of it: copies, readings of the loss, precision,
+// layout, optimizer, threads and, on a GPU, the captured step. One at a time.
+[[nodiscard]] std::vector<Move> compute_moves(const TuningFacts& facts, const Assignment& now,
+                                              double step_seconds);
+
+// The compiled step, where there is one to try.
+[[nodiscard]] std::optional<Move> compiler_move(const TuningFacts& facts, const Assignment& now);
 
 }  // namespace saturate

@@ -78,6 +78,7 @@ Proof prove(const ProofSettings& settings, const std::function<std::optional<dou
             judge(proof);
             if ((proof.interval_high - proof.interval_low) / 2 <= settings.width * proof.ratio)
                 break;
+            if (settings.is_time_up && settings.is_time_up()) break;
         }
         bool before_first = pair % 2 == 0;
         std::optional<double> a, b;

@@ -27,6 +27,7 @@ struct ProofSettings {
     int pairs_max = 15;
     double width = 0.03;  // pairs are added until the interval is this narrow, as a share of 1
     std::string unit = "samples/s";
+    std::function<bool()> is_time_up;  // asked once `pairs_min` are there; may be null
 };
 
 struct Proof {

@@ -11,13 +11,19 @@ namespace {
 constexpr double kWarmUpIsSlower = 1.1;  // a start less than a tenth slower is no warm-up
 constexpr double kExplained = 0.5;       // share of the variation that the split must explain
 constexpr std::size_t kLeastSteady = 4;  // steps
+constexpr std::size_t kLeastLong = 2;    // of so many seconds each: chance evens out within one
+constexpr double kLongSeconds = 0.5;
 constexpr int kWindows = 8;
 
 double median_of(std::vector<double> values) {
     if (values.empty()) return 0;
-    auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-    std::ranges::nth_element(values, middle);
-    return *middle;
+    std::size_t half = values.size() / 2;
+    std::ranges::sort(values);
+    return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
+}
+
+std::size_t least_steady(std::span<const double> seconds) {
+    return median_of({seconds.begin(), seconds.end()}) >= kLongSeconds ? kLeastLong : kLeastSteady;
 }
 
 }  // namespace
@@ -26,7 +32,7 @@ std::size_t steady_from(std::span<const double> seconds) {
     // Logarithms, so that one long pause does not outweigh a hundred steps. Prefix sums make every
     // split a constant amount of work.
     std::size_t n = seconds.size();
-    if (n < 2 * kLeastSteady) return n > kLeastSteady ? 1 : 0;
+    if (n < 2 * kLeastSteady) return n > least_steady(seconds) ? 1 : 0;
     std::vector<double> sum(n + 1), square(n + 1);
     for (std::size_t i = 0; i < n; ++i) {
         double value = std::log(std::max(seconds[i], 1e-9));
@@ -79,13 +85,14 @@ std::optional<Rate> steady_rate(std::span<const StepRecord> steps) {
         used.push_back(&step);
     }
     std::size_t from = steady_from(seconds);
-    if (seconds.size() < from + kLeastSteady) return std::nullopt;
+    std::size_t least = least_steady(seconds);
+    if (seconds.size() < from + least) return std::nullopt;
     Rate rate;
     rate.dropped = static_cast<std::int64_t>(from);
     rate.steps = static_cast<std::int64_t>(seconds.size() - from);
 
     std::size_t count = seconds.size() - from;
-    std::size_t windows = std::min<std::size_t>(kWindows, count / 2);
+    std::size_t windows = std::min<std::size_t>(kWindows, least == kLeastLong ? count : count / 2);
     std::vector<double> rates;
     double waited = 0, total = 0;
     for (std::size_t w = 0; w < windows; ++w) {

@@ -32,7 +32,8 @@ struct Rate {
 // them best, taken only where it explains much.
 [[nodiscard]] std::size_t steady_from(std::span<const double> seconds);
 
-// Nothing with fewer than four steady steps or without sample counts.
+// Nothing with fewer than four steady steps (two, where each takes half a second or more) or
+// without sample counts.
 [[nodiscard]] std::optional<Rate> steady_rate(std::span<const StepRecord> steps);
 
 // Enough is known: six windows that agree within 3 %.

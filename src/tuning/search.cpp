@@ -14,6 +14,16 @@ namespace {
 
 // A gain below this is not worth another setting in the file.
 constexpr double kLeastGain = 0.02;
+// A smaller batch takes the optimisation another way: it must be worth that.
+constexpr double kLeastGainSmaller = 0.05;
+// Building the graph that `compile` runs takes about a minute on a CPU.
+constexpr double kCompileSeconds = 45;
+constexpr double kNoEnd = 1e9;
+
+struct How {
+    bool without_loader = false;
+    bool again = false;
+};
 
 class Search {
   public:
@@ -29,6 +39,7 @@ class Search {
             if (round == 0) changed |= improve_batch();
             if (!changed) break;
         }
+        try_compiler();
         if (answer_.ended.empty()) answer_.ended = why_done();
         answer_.best_rate = now_;
         return std::move(answer_);
@@ -45,14 +56,20 @@ class Search {
         if (!answer_.ended.empty()) return false;
         if (settings_.is_stopped && settings_.is_stopped())
             answer_.ended = "stopped: the best so far";
-        if (settings_.seconds_since_start() >= settings_.budget_seconds)
-            answer_.ended = "the budget is spent";
+        if (seconds_left() <= 0) answer_.ended = "the budget is spent";
         return answer_.ended.empty();
     }
+    [[nodiscard]] double seconds_left() const {
+        return settings_.seconds_left ? settings_.seconds_left() : kNoEnd;
+    }
 
-    TrialResult trial(const Assignment& change, bool without_loader = false) {
-        TrialRequest request{.settings = answer_.best, .without_loader = without_loader};
-        request.seconds = settings_.trial_seconds;
+    TrialResult trial(const Assignment& change, How how = {}) {
+        TrialRequest request{.settings = answer_.best,
+                             .without_loader = how.without_loader,
+                             .seconds = settings_.trial_seconds,
+                             .again = how.again};
+        // One trial may not eat what is left for the others.
+        request.seconds_max = std::clamp(0.6 * seconds_left(), 20.0, 300.0);
         for (const auto& [key, value] : change) request.settings[key] = value;
         return run_(request);
     }
@@ -89,7 +106,8 @@ class Search {
             return false;
         }
         now_ = answer_.baseline = *result.samples_per_second;
-        if (now_->trend > 0.1)
+        in_force_ = result;
+        if (now_->n >= 6 && now_->trend > 0.1)
             answer_.notes.push_back(fmt::format(
                 "the job gets slower as it runs ({:.0f} % over the trial): rates are of its start",
                 100 * now_->trend));
@@ -99,7 +117,14 @@ class Search {
     // The most that the loader can give: printed first, and the reason to leave it alone.
     void take_bound() {
         if (!may_go_on()) return;
-        TrialResult result = trial({}, true);
+        // Without workers the wait is all that loading costs: no trial could tell more.
+        double waited = now_->input_wait_share;
+        if (value_of(in_force(), "num_workers") == "0" && waited < settings_.cause_least) {
+            bound_ = now_->median / (1 - waited);
+            if (!answer_.upper_bound) answer_.upper_bound = bound_;
+            return;
+        }
+        TrialResult result = trial({}, {.without_loader = true});
         Tried& tried =
             note("upper bound", "one batch again and again, without the loader", {}, result);
         tell(tried);
@@ -119,12 +144,22 @@ class Search {
         return share;
     }
 
+    // A loader that is far from being the brake needs no other bound after each change.
+    [[nodiscard]] bool input_matters() const {
+        return !bound_ || now_->input_wait_share >= 0.01 || input_share() >= settings_.cause_least;
+    }
+
     // True when the change is kept. A close call is decided by running both once more, in turns.
     bool attempt(const Move& move) {
         Assignment wish = in_force();
         for (const auto& [key, value] : move.change) wish[key] = value;
-        if (!seen_.insert(wish).second || !may_go_on()) return false;
+        bool allowed =
+            settings_.tunable.empty() || std::ranges::all_of(move.change, [&](const auto& entry) {
+                return settings_.tunable.contains(entry.first);
+            });
+        if (!allowed || !seen_.insert(wish).second || !may_go_on()) return false;
         TrialResult result = trial(move.change);
+        if (!may_go_on() && !result.ok()) return false;  // stopped in the middle of it
         Tried tried = note(move.cause, move.reason, move.change, result);
         if (result.ok()) {
             Rate rate = *result.samples_per_second;
@@ -136,6 +171,7 @@ class Search {
             if (tried.kept) {
                 for (const auto& [key, value] : move.change) answer_.best[key] = value;
                 now_ = rate;
+                in_force_ = result;
             }
         }
         answer_.trials.back() = tried;
@@ -144,8 +180,8 @@ class Search {
     }
 
     bool holds_again(const Move& move, Rate& rate, Tried& tried) {
-        TrialResult old = trial({});
-        TrialResult candidate = trial(move.change);
+        TrialResult old = trial({}, {.again = true});
+        TrialResult candidate = trial(move.change, {.again = true});
         tried.seconds += old.seconds + candidate.seconds;
         if (!old.ok() || !candidate.ok()) return false;
         double before = (now_->median + old.samples_per_second->median) / 2;
@@ -175,43 +211,70 @@ class Search {
 
     bool improve_compute() {
         bool changed = false;
-        for (const Move& move : compute_moves(settings_.facts, in_force()))
-            changed |= attempt(move);
-        if (changed) take_bound();
+        for (const Move& move : compute_moves(settings_.facts, in_force(), now_->step_seconds)) {
+            // What was decided stays: a move back is no news.
+            bool decided = std::ranges::all_of(
+                move.change, [&](const auto& entry) { return answer_.best.contains(entry.first); });
+            if (!decided) changed |= attempt(move);
+        }
+        if (changed && input_matters()) take_bound();
         return changed;
     }
 
     bool improve_batch() {
         bool may_grow = settings_.facts.level >= Level::training || settings_.batch.effective_batch;
-        if (!settings_.tune_batch || !may_grow || !may_go_on()) return false;
+        bool allowed = settings_.tunable.empty() || settings_.tunable.contains("batch_size");
+        if (!settings_.tune_batch || !allowed || !may_grow || !may_go_on()) return false;
         auto start = parse_integer(value_of(in_force(), "batch_size"));
         if (!start) return false;
-        auto run = [this](const TrialRequest& wanted) {
+        auto run = [&](const TrialRequest& wanted) {
+            // What is in force was measured already.
+            if (wanted.settings.at("batch_size") == std::to_string(*start)) return in_force_;
             if (!may_go_on())
-                return TrialResult{.outcome = TrialOutcome::failed, .message = answer_.ended};
-            TrialRequest request = wanted;
-            request.seconds = settings_.trial_seconds;
-            TrialResult result = run_(request);
-            Assignment change{{"batch_size", request.settings.at("batch_size")}};
+                return TrialResult{.outcome = TrialOutcome::not_run, .message = answer_.ended};
+            TrialResult result = trial({{"batch_size", wanted.settings.at("batch_size")}});
+            Assignment change{{"batch_size", wanted.settings.at("batch_size")}};
             tell(note("batch size", "a probe", change, result));
             return result;
         };
         answer_.batch = find_batch_size(*start, settings_.batch, answer_.best, run);
-        if (answer_.batch->size == 0 || answer_.batch->size == *start) return false;
+        std::int64_t size = answer_.batch->size;
+        if (size == 0 || size == *start) return false;
+        double least = size < *start ? kLeastGainSmaller : kLeastGain;
         for (Tried& tried : answer_.trials) {
             bool chosen = tried.cause == "batch size" && tried.rate &&
-                          tried.change.at("batch_size") == std::to_string(answer_.batch->size);
-            if (!chosen || tried.rate->median < (1 + kLeastGain) * now_->median) continue;
+                          tried.change.at("batch_size") == std::to_string(size);
+            if (!chosen) continue;
+            if (tried.rate->median < (1 + least) * now_->median) {
+                answer_.batch->why +=
+                    fmt::format("; {} stays, as that gains under {:.0f} %", *start, 100 * least);
+                return false;
+            }
             tried.kept = true;
-            answer_.best["batch_size"] = std::to_string(answer_.batch->size);
+            tried.reason = answer_.batch->why;
+            answer_.best["batch_size"] = std::to_string(size);
             if (answer_.batch->accumulation > 1)
                 answer_.best["gradient_accumulation_steps"] =
                     std::to_string(answer_.batch->accumulation);
             now_ = *tried.rate;
-            take_bound();
+            if (input_matters()) take_bound();
             return true;
         }
         return false;
+    }
+
+    // Last on a CPU: the graph is for one batch size and takes long to build.
+    void try_compiler() {
+        auto move = compiler_move(settings_.facts, in_force());
+        if (!move || !answer_.ended.empty() || !settings_.facts.on_cpu) return;
+        if (seconds_left() < kCompileSeconds) {
+            answer_.notes.push_back(
+                fmt::format("compile was not tried: building its graph takes about a minute, and "
+                            "the search had {:.0f} s left; a longer --budget tries it",
+                            seconds_left()));
+            return;
+        }
+        (void)attempt(*move);
     }
 
     [[nodiscard]] std::string why_done() const {
@@ -228,10 +291,34 @@ class Search {
     SearchAnswer answer_;
     std::optional<Rate> now_;
     std::optional<double> bound_;  // of what is in force
+    TrialResult in_force_;         // measured with what is in force
     std::set<Assignment> seen_;
 };
 
 }  // namespace
+
+std::vector<KeptSetting> kept_settings(const SearchAnswer& answer) {
+    std::vector<KeptSetting> out;
+    for (const auto& [key, value] : answer.best) {
+        KeptSetting kept{.key = key, .value = value};
+        for (const Tried& tried : answer.trials) {
+            if (!tried.kept || !tried.change.contains(key)) continue;
+            const std::string& first = tried.change.begin()->first;
+            if (first == key)
+                kept.ratio = kept.ratio.value_or(1) * tried.ratio;
+            else
+                kept.with = first;
+            kept.reason = tried.reason;
+            kept.rate = tried.rate->median;
+        }
+        if (kept.reason.empty() && answer.best.contains("batch_size")) {
+            kept.with = "batch_size";
+            kept.reason = "follows the batch size";
+        }
+        out.push_back(std::move(kept));
+    }
+    return out;
+}
 
 SearchAnswer search(const SearchSettings& settings, const RunTrial& run) {
     return Search(settings, run).find();

@@ -7,6 +7,7 @@
 
 #include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -35,12 +36,12 @@ struct SearchSettings {
     Assignment start;  // values of the configuration, by canonical name
     BatchLimits batch;
     bool tune_batch = true;
-    double budget_seconds = 600;
+    std::set<std::string> tunable;  // settings that may change; empty: all of them
     double cause_least = 0.03;
     double trial_seconds = 8;
-    std::function<bool()> is_stopped;             // asked before each trial; may be null
-    std::function<double()> seconds_since_start;  // the clock of the budget
-    std::function<void(const Tried&)> on_trial;   // progress; may be null
+    std::function<bool()> is_stopped;            // asked before each trial; may be null
+    std::function<double()> seconds_left;        // of the budget; null: no end
+    std::function<void(const Tried&)> on_trial;  // progress; may be null
 };
 
 struct SearchAnswer {
@@ -52,6 +53,15 @@ struct SearchAnswer {
     std::string ended;  // "no cause above 3 % is left", "the budget is spent", ...
     std::vector<std::string> notes;
 };
+
+// A setting of the answer. Where it changed more than once the effects multiply.
+struct KeptSetting {
+    std::string key, value, reason;
+    std::optional<double> ratio;  // measured; absent: it came along with another
+    std::string with;             // that other
+    double rate = 0;              // samples/s once it was in force; 0: unknown
+};
+[[nodiscard]] std::vector<KeptSetting> kept_settings(const SearchAnswer& answer);
 
 [[nodiscard]] SearchAnswer search(const SearchSettings& settings, const RunTrial& run);
 

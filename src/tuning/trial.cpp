@@ -5,7 +5,8 @@ namespace saturate {
 
 std::string_view outcome_name(TrialOutcome outcome) {
     constexpr std::string_view kNames[] = {
-        "ok", "out of memory", "out of host memory", "loss is no number", "hang", "failed"};
+        "ok",     "out of memory", "out of host memory", "loss is no number", "hang", "too slow",
+        "failed", "not run"};
     return kNames[static_cast<int>(outcome)];
 }
 

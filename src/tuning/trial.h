@@ -24,12 +24,23 @@ struct TrialRequest {
     Assignment settings;
     bool without_loader = false;  // one batch again and again: the most that the loader can give
     double seconds = 10;          // measured time; ends earlier when the rate is known well
+    double seconds_max = 600;     // from start to end, compiling included
     std::int64_t steps = 0;       // exactly so many instead, 0: by time
+    bool again = false;           // measured anew, whatever is known from before
     std::optional<std::uint64_t> seed;
 };
 
 // What may well happen is an outcome, not an error.
-enum class TrialOutcome { ok, out_of_memory, out_of_host_memory, nonfinite, hang, failed };
+enum class TrialOutcome {
+    ok,
+    out_of_memory,
+    out_of_host_memory,
+    nonfinite,
+    hang,
+    too_slow,  // no rate within the time it was given
+    failed,
+    not_run,  // the search is over
+};
 [[nodiscard]] std::string_view outcome_name(TrialOutcome outcome);  // "out of memory"
 
 struct TrialResult {

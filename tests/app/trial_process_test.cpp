@@ -26,6 +26,7 @@ class TrialProcessTest : public testing::Test {
                            .run_folder = folder_.path() / "run",
                            .log = folder_.path() / "log",
                            .seconds = seconds,
+                           .seconds_max = seconds_max_,
                            .start_seconds_max = 0.5,
                            .silence_seconds_max = 0.5};
         trial.is_stopped = [this] { return stopped_; };
@@ -33,6 +34,7 @@ class TrialProcessTest : public testing::Test {
     }
     TemporaryFolder folder_;
     bool stopped_ = false;
+    double seconds_max_ = 60;
 };
 
 TEST_F(TrialProcessTest, AJobThatEndsByItselfHasARate) {
@@ -52,6 +54,20 @@ TEST_F(TrialProcessTest, AJobThatDoesNotListenIsKilledWithItsChildren) {
     TrialResult result = tried("steps 1; trap '' INT; sleep 60 & sleep 60");
     EXPECT_EQ(result.outcome, TrialOutcome::hang);
     EXPECT_EQ(result.message, "no step for 0 s");
+}
+
+TEST_F(TrialProcessTest, WhatIsKnownWhenItsTimeIsUpCounts) {
+    seconds_max_ = 0.3;
+    TrialResult result = tried("steps 20; exec sleep 60");
+    EXPECT_EQ(result.outcome, TrialOutcome::ok) << result.message;
+    EXPECT_TRUE(result.ok());
+}
+
+TEST_F(TrialProcessTest, WithoutARateWhenItsTimeIsUpItIsTooSlow) {
+    seconds_max_ = 0.3;
+    TrialResult result = tried("steps 3; exec sleep 60");
+    EXPECT_EQ(result.outcome, TrialOutcome::too_slow);
+    EXPECT_EQ(result.message, "3 steps in the 0 s it was given");
 }
 
 TEST_F(TrialProcessTest, AJobThatNeverStartsHangs) {

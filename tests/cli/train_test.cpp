@@ -255,5 +255,22 @@ TEST_F(TrainTest, TornCheckpointsAreNamed) {
                                    size / 2, size));
 }
 
+TEST_F(TrainTest, ABareRunLeavesNoCheckpoint) {
+    Ran ran = train({"--bare", "--steps", "20", "-o", "r"});
+    EXPECT_EQ(ran.status, 0) << ran.err;
+    EXPECT_FALSE(fs::exists(folder_.path() / "r/checkpoints"));
+    EXPECT_TRUE(fs::exists(folder_.path() / "r/summary.json"));
+}
+
+// What is compiled for the CPU has no place on a card that is not there.
+TEST_F(TrainTest, ASimulatedStepIsCapturedWithoutACompiler) {
+    Ran ran = run(
+        {"env", "SATURATE_PYTHON=/nowhere/python", SATURATE_BINARY, "train", "--config", "c.yaml",
+         "--device", "sim:RTX 4090", "--set", "compile=true", "--steps", "20", "-o", "r"},
+        {.folder = folder_.path()});
+    EXPECT_EQ(ran.status, 0) << ran.err;
+    EXPECT_THAT(ran.err, testing::Not(HasSubstr("not compiled")));
+}
+
 }  // namespace
 }  // namespace saturate

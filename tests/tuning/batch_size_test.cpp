@@ -95,5 +95,16 @@ TEST(FitTest, NeedsTwoSizesAndNeverGivesANegativeCost) {
     EXPECT_EQ(steep->at_zero, 0);
 }
 
+TEST(BatchSizeTest, WhatWasNotRunIsNoProbe) {
+    ModelJob job;
+    int left = 2;
+    BatchAnswer answer = find_batch_size(64, {}, {}, [&](const TrialRequest& request) {
+        if (left-- <= 0) return TrialResult{.outcome = TrialOutcome::not_run};
+        return job.run(request, {});
+    });
+    EXPECT_EQ(answer.probes.size(), 2u);
+    EXPECT_TRUE(answer.size == 64 || answer.size == 32) << answer.size;
+}
+
 }  // namespace
 }  // namespace saturate

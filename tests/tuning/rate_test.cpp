@@ -67,6 +67,15 @@ TEST(RateTest, SeesAJobThatGetsSlower) {
     EXPECT_FALSE(is_known_well(*rate));
 }
 
+TEST(RateTest, TwoLongStepsAfterTheFirstAreEnough) {
+    auto rate = steady_rate(steps_of({9, 2, 2.2}));
+    ASSERT_TRUE(rate);
+    EXPECT_EQ(rate->dropped, 1);
+    EXPECT_EQ(rate->n, 2);
+    EXPECT_NEAR(rate->median, (16 + 32 / 2.2) / 2, 1e-6);
+    EXPECT_FALSE(steady_rate(steps_of({2})));
+}
+
 TEST(RateTest, SaysNothingOfTooFewSteps) {
     EXPECT_FALSE(steady_rate(steps_of({0.1, 0.1, 0.1})));
     EXPECT_FALSE(steady_rate({}));

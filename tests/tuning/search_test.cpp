@@ -19,8 +19,6 @@ SearchAnswer searched(const ModelJob& job, Assignment start, Level level = Level
                       .memory_available_bytes = 0,
                       .level = level};
     settings.batch.max = 2048;
-    settings.budget_seconds = 1e9;
-    settings.seconds_since_start = [] { return 0.0; };
     return search(settings, [&](const TrialRequest& request) { return job.run(request, start); });
 }
 
@@ -119,13 +117,97 @@ TEST(SearchTest, TheBestSoFarIsThereWhenItIsStopped) {
     Assignment start = plain_start();
     SearchSettings settings{.start = start};
     settings.facts = {.cores = 8, .on_cpu = false, .has_bf16 = true};
-    settings.seconds_since_start = [] { return 0.0; };
     settings.is_stopped = [&] { return job.trials >= 3; };
     SearchAnswer answer =
         search(settings, [&](const TrialRequest& request) { return job.run(request, start); });
     EXPECT_EQ(answer.ended, "stopped: the best so far");
     EXPECT_TRUE(answer.best.contains("num_workers"));
     EXPECT_GT(answer.best_rate->median, 2 * answer.baseline->median);
+}
+
+TEST(SearchTest, EndsWhenItsTimeIsUpAndGivesNoTrialMoreThanMostOfIt) {
+    ModelJob job;
+    Assignment start = plain_start();
+    SearchSettings settings{.start = start};
+    settings.facts = {.cores = 8, .on_cpu = false, .has_bf16 = true};
+    double left = 40;
+    settings.seconds_left = [&] { return left; };
+    std::vector<double> most;
+    SearchAnswer answer = search(settings, [&](const TrialRequest& request) {
+        most.push_back(request.seconds_max);
+        left -= 8;
+        return job.run(request, start);
+    });
+    EXPECT_EQ(answer.ended, "the budget is spent");
+    ASSERT_EQ(most.size(), 5u);
+    EXPECT_DOUBLE_EQ(most[0], 24);
+    EXPECT_DOUBLE_EQ(most[1], 20) << "the least that a trial is given";
+}
+
+TEST(SearchTest, OnlyWhatTheCommandTakesIsTried) {
+    ModelJob job;
+    Assignment start = plain_start();
+    SearchSettings settings{.start = start};
+    settings.facts = {.cores = 8, .on_cpu = false, .has_bf16 = true, .can_compile = false};
+    settings.tunable = {"batch_size"};
+    settings.batch.max = 512;
+    SearchAnswer answer =
+        search(settings, [&](const TrialRequest& request) { return job.run(request, start); });
+    for (const Tried& tried : answer.trials) {
+        for (const auto& [key, value] : tried.change) EXPECT_EQ(key, "batch_size");
+    }
+    EXPECT_TRUE(answer.batch.has_value());
+}
+
+TEST(SearchTest, ACloseCallIsMeasuredAnewAndNotRead) {
+    ModelJob job{.fetch = 0, .bf16_factor = 0.97, .channels_last_factor = 1.0};
+    Assignment start = plain_start();
+    SearchSettings settings{.start = start};
+    settings.facts = {.cores = 8, .on_cpu = false, .has_bf16 = true, .can_compile = false};
+    settings.tune_batch = false;
+    int again = 0;
+    (void)search(settings, [&](const TrialRequest& request) {
+        again += request.again ? 1 : 0;
+        return job.run(request, start);
+    });
+    EXPECT_GE(again, 2);
+}
+
+TEST(SearchTest, TheCompilerComesLastOnACpuAndOnlyWithTime) {
+    ModelJob job;
+    Assignment start = plain_start();
+    SearchSettings settings{.start = start};
+    settings.facts = {.cores = 2, .on_cpu = true};
+    auto run = [&](const TrialRequest& request) { return job.run(request, start); };
+    SearchAnswer answer = search(settings, run);
+    EXPECT_EQ(answer.trials.back().cause, "compile");
+    settings.seconds_left = [] { return 30.0; };
+    answer = search(settings, run);
+    EXPECT_NE(answer.trials.back().cause, "compile");
+    EXPECT_THAT(answer.notes, testing::Contains("compile was not tried: building its graph takes "
+                                                "about a minute, and the search had 30 s left; a "
+                                                "longer --budget tries it"));
+}
+
+TEST(SearchTest, ASettingThatChangedTwiceIsOneRow) {
+    SearchAnswer answer;
+    answer.best = {{"batch_size", "64"}, {"learning_rate", "0.1"}, {"num_workers", "4"}};
+    auto tried = [](Assignment change, double ratio) {
+        return Tried{.reason = "r",
+                     .change = change,
+                     .rate = Rate{.median = 7},
+                     .ratio = ratio,
+                     .kept = true};
+    };
+    answer.trials = {tried({{"num_workers", "2"}, {"prefetch_factor", "2"}}, 1.5),
+                     tried({{"num_workers", "4"}}, 1.2), tried({{"batch_size", "64"}}, 1.1)};
+    std::vector<KeptSetting> kept = kept_settings(answer);
+    ASSERT_EQ(kept.size(), 3u);
+    EXPECT_EQ(kept[0].key, "batch_size");
+    EXPECT_EQ(kept[1].with, "batch_size");
+    EXPECT_FALSE(kept[1].ratio.has_value());
+    EXPECT_EQ(kept[2].value, "4");
+    EXPECT_NEAR(*kept[2].ratio, 1.8, 1e-9);
 }
 
 }  // namespace

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// demo: one of the reference jobs as its write-up had it, why it is slow, what a search finds, and
+// the proof, beside what the write-up claims.
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <span>
+
+#include "arguments.h"
+#include "base/embedded.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/text.h"
+#include "commands.h"
+#include "config/set_values.h"
+#include "diagnosis/diagnosis.h"
+#include "exit_code.h"
+#include "report/demo_text.h"
+#include "report/diagnosis_text.h"
+#include "report/tuning_text.h"
+#include "tune.h"
+
+namespace saturate {
+
+std::span<const EmbeddedFile> embedded_configs();  // configs/*_before.yaml
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr double kBudgetSeconds = 100;  // a demonstration ends within two minutes
+
+const DemoJob& job_of(const Arguments& arguments) {
+    std::string name = arguments.operands.empty() ? "classifier" : arguments.operands[0];
+    if (const DemoJob* job = find_demo_job(name); job && arguments.operands.size() <= 1)
+        return *job;
+    std::vector<std::string> names;
+    for (const DemoJob& job : demo_jobs()) names.emplace_back(job.name);
+    Problem problem{.found = fmt::format("saturate demo {}", join(arguments.operands, " ")),
+                    .expected = "one of " + join(names, ", ")};
+    if (auto meant = closest(name, names)) problem.fix = fmt::format("saturate demo {}", *meant);
+    throw UserError(problem);
+}
+
+// The configuration as the write-up's own loop understood it.
+std::string write_config(const DemoJob& job, const fs::path& folder) {
+    std::string name = fmt::format("{}_before.yaml", job.name);
+    for (const EmbeddedFile& file : embedded_configs()) {
+        if (file.name != name) continue;
+        Document document = Document::parse(std::string(file.text), name);
+        if (!job.as_run.empty())
+            document = with_values(document, std::vector<std::string>{std::string(job.as_run)});
+        fs::path path = folder / name;
+        write_file_whole(path, document.text());
+        return path.string();
+    }
+    throw Bug(__FILE__, __LINE__, fmt::format("no configuration for {}", job.name));
+}
+
+std::string heading(const DemoJob& job, const std::string& device) {
+    std::string out = fmt::format("{} on {}", job.name, device);
+    if (device.starts_with("sim:"))
+        out +=
+            " (simulated: the card's time and memory are modelled; loading and the host's part are "
+            "real)";
+    return out + fmt::format("\nits faults: {}\n", job.fault);
+}
+
+}  // namespace
+
+int cmd_demo(const Arguments& arguments) {
+    const DemoJob& job = job_of(arguments);
+    std::string device = arguments.text("--device").value_or(fmt::format("sim:{}", job.gpu));
+    fs::path folder =
+        arguments.text("--output").value_or(tune_folder(fmt::format("demo-{}", job.name)).string());
+    std::error_code error;
+    fs::create_directories(folder, error);
+    if (error || !fs::is_empty(folder, error)) {
+        throw UserError({.where = {folder.string()},
+                         .found = error ? error.message() : "the folder is not empty",
+                         .expected = "a new folder",
+                         .fix = "-o names another"});
+    }
+    TuneRequest request = tune_request(write_config(job, folder), device, Level::training);
+    request.folder = folder / "tune";
+    request.fresh = true;  // what is shown is measured now
+    request.budget_seconds = kBudgetSeconds;
+    request.quiet = arguments.has("--quiet");
+    bool json = arguments.has("--json");
+    if (!json) fmt::print("{}", heading(job, request.device));
+    std::fflush(stdout);
+    TuneAnswer answer = tune(request);
+    if (!answer.search.baseline) return kInterrupted;
+
+    DemoResult result{.job = &job,
+                      .device = request.device,
+                      .proof = answer.proof ? &*answer.proof : nullptr,
+                      .before = &answer.before,
+                      .after = &answer.after};
+    Diagnosis diagnosis = diagnose_run_folder(request.folder / "trial-1");
+    if (json) {
+        Json out = Json::object({{"schema", 1}, {"folder", folder.string()}});
+        for (const auto& [key, value] : demo_json(result).members()) out.set(key, value);
+        out.set("diagnosis", to_json(diagnosis, 3, false));
+        out.set("settings", to_json(answer.search)["settings"]);
+        fmt::print("{}\n", out.pretty());
+    } else {
+        fmt::print("\nWhy it is slow\n{}", diagnosis_text(diagnosis, {.most = 2}));
+        fmt::print("\nWhat helped\n{}", kept_text(answer.search, request.start));
+        fmt::print("\n{}", demo_text(result));
+        fmt::print(
+            "\nTheir figures are of their own data, code and machine; ours of this one ({} "
+            "cores){}.\nRuns and proof: {}\n",
+            request.facts.cores,
+            device.starts_with("sim:") ? " and of a card that is simulated" : "", folder.string());
+    }
+    if (answer.interrupted) return kInterrupted;
+    return answer.search.best.empty() ? kAnswerIsNo : kDone;
+}
+
+}  // namespace saturate

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cstdlib>
+
+#include "base/error.h"
+#include "tune_lock.h"
+
+namespace saturate {
+
+namespace fs = std::filesystem;
+
+fs::path tune_cache_folder() {
+    if (const char* own = std::getenv("SATURATE_CACHE"); own && *own) return own;
+    if (const char* xdg = std::getenv("XDG_CACHE_HOME"); xdg && *xdg)
+        return fs::path(xdg) / "saturate";
+    if (const char* home = std::getenv("HOME"); home && *home)
+        return fs::path(home) / ".cache/saturate";
+    return fs::temp_directory_path() / "saturate";
+}
+
+DeviceLock::DeviceLock(const std::string& device) {
+    fs::path folder = tune_cache_folder();
+    std::error_code ignored;
+    fs::create_directories(folder, ignored);
+    // A simulated device works on the cores of this machine, as the CPU does.
+    std::string name = device.starts_with("sim:") ? "cpu" : device;
+    std::ranges::replace_if(
+        name, [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); }, '-');
+    fs::path file = folder / ("tune-" + name + ".lock");
+    fd_ = ::open(file.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0666);
+    if (fd_ < 0 || ::flock(fd_, LOCK_EX | LOCK_NB) == 0) return;
+    ::close(fd_);
+    fd_ = -1;
+    throw UserError({.where = {file.string()},
+                     .found = fmt::format("another search is measuring on {}", device),
+                     .expected = "one at a time: two would measure each other",
+                     .fix = "wait for it, or name another --device"});
+}
+
+DeviceLock::~DeviceLock() {
+    if (fd_ >= 0) ::close(fd_);
+}
+
+}  // namespace saturate

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/demo_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "report/table.h"
+#include "report/tuning_text.h"
+
+namespace saturate {
+
+namespace {
+
+std::string shown(std::string_view claim) { return claim.empty() ? "-" : std::string(claim); }
+
+std::string busy_text(const DeviceUse& use) {
+    auto mean = use.busy_mean(), deviation = use.busy_deviation();
+    if (!mean) return "-";
+    std::string out = fmt::format("{:.0f} %", *mean);
+    if (deviation) out += fmt::format(" +- {:.0f}", *deviation);
+    return out + fmt::format(" (n={})", use.busy_percent.size());
+}
+
+std::string number_text(const std::optional<double>& value, std::string_view unit) {
+    if (!value) return "-";
+    return fmt::format("{:.{}f} {}", *value, *value < 10 ? 1 : 0, unit);
+}
+
+std::string rates_text(const Measured& rate) {
+    return fmt::format("{} (n={}, {}..{})", rate_text(rate.median), rate.n, rate_text(rate.low),
+                       rate_text(rate.high));
+}
+
+}  // namespace
+
+// From the five write-ups (docs/demo.md). Their figures are of their own data, code and machine.
+const std::vector<DemoJob>& demo_jobs() {
+    static const std::vector<DemoJob> kJobs = {
+        {.name = "restoration",
+         .gpu = "RTX 4090",
+         .fault = "no workers, a small batch, fp32, the loss read every step",
+         .busy = "20 -> 85+ %",
+         .speed_up = "3-5 times (with a larger model)"},
+        {.name = "locator",
+         .gpu = "RTX 5090",
+         .fault = "mixed precision never in effect, 28 workers, the loss read every step",
+         .busy = "52 -> 80-90 %",
+         .rate = "about 100 -> 200-250",
+         .power = "300 -> 450-500 W",
+         .speed_up = "1.7-2.4 times",
+         .as_run = "precision=none"},
+        {.name = "classifier",
+         .gpu = "RTX 3090",
+         .fault = "no workers, pageable copies, a pause after every epoch",
+         .busy = "65 +- 15 -> 92 +- 5 %",
+         .rate = "45 -> 62 it/s",
+         .wait = "120 -> 25 ms",
+         .speed_up = "1.38 times"},
+        {.name = "sequence",
+         .gpu = "RTX 3090",
+         .fault = "many tiny kernels, a small batch, the loss read every step",
+         .busy = "20-40 -> 70-90 %",
+         .rate = "500-1000 -> 2000-4000",
+         .speed_up = "2-4 times (with a larger model)"},
+        {.name = "window_cnn",
+         .gpu = "RTX 5090",
+         .fault = "a batch of 32 on a card that holds hundreds, fp32 without TF32",
+         .busy = "20-30 -> 80-95 %",
+         .speed_up = "3-6 times"},
+    };
+    return kJobs;
+}
+
+const DemoJob* find_demo_job(std::string_view name) {
+    const std::vector<DemoJob>& jobs = demo_jobs();
+    auto found = std::ranges::find(jobs, name, &DemoJob::name);
+    return found == jobs.end() ? nullptr : &*found;
+}
+
+std::string demo_text(const DemoResult& result) {
+    if (!result.proof) return "Nothing tried is faster than what is there.\n";
+    bool simulated = result.device.starts_with("sim:");
+    const DemoJob& job = *result.job;
+    const Proof& proof = *result.proof;
+    std::string mark = simulated ? ", simulated" : "";
+    TextTable table({result.device + (simulated ? " (simulated)" : ""), "before", "after",
+                     fmt::format("the write-up claims ({})", job.gpu)});
+    table.add({"device busy" + mark, busy_text(*result.before), busy_text(*result.after),
+               shown(job.busy)});
+    table.add(
+        {"samples/s" + mark, rates_text(proof.before), rates_text(proof.after), shown(job.rate)});
+    table.add({"wait per batch", number_text(result.before->wait_mean_ms(), "ms"),
+               number_text(result.after->wait_mean_ms(), "ms"), shown(job.wait)});
+    if (result.before->power_mean_watts())
+        table.add({"power" + mark, number_text(result.before->power_mean_watts(), "W"),
+                   number_text(result.after->power_mean_watts(), "W"), shown(job.power)});
+    table.add({"speed-up", "",
+               fmt::format("{}: {:.2f} times [{:.2f}, {:.2f}]", verdict_name(proof.verdict),
+                           proof.ratio, proof.interval_low, proof.interval_high),
+               shown(job.speed_up)});
+    return table.text();
+}
+
+Json demo_json(const DemoResult& result) {
+    const DemoJob& job = *result.job;
+    auto claim = [](std::string_view text) { return text.empty() ? Json() : Json(text); };
+    Json out = Json::object({{"job", job.name},
+                             {"device", result.device},
+                             {"simulated", result.device.starts_with("sim:")},
+                             {"fault", job.fault},
+                             {"claims", Json::object({{"gpu", job.gpu},
+                                                      {"busy", claim(job.busy)},
+                                                      {"rate", claim(job.rate)},
+                                                      {"wait", claim(job.wait)},
+                                                      {"power", claim(job.power)},
+                                                      {"speed_up", claim(job.speed_up)}})}});
+    if (result.proof) {
+        out.set("proof", to_json(*result.proof));
+        out.set("before", to_json(*result.before));
+        out.set("after", to_json(*result.after));
+    }
+    return out;
+}
+
+}  // namespace saturate

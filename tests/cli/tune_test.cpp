@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+// tune, optimize --benchmark and demo as a user runs them. The engine is a script beside a copy of
+// the program: it writes at once the run record of a job whose rate depends on its settings, so
+// that nothing here waits, and nothing depends on how busy this machine is.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "support/run.h"
+
+namespace saturate {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+constexpr const char* kConfig =
+    "job: tiny_mlp  # one's own words\n"
+    "batch_size: 8\n"
+    "epochs: 3\n"
+    "num_workers: 0\n"
+    "optimizer: sgd\n"
+    "learning_rate: 0.001\n";
+
+// A step takes 1 ms and 10 us a sample, and 2 ms more to load without workers. $SLOW names a trial
+// that writes nothing and waits, $FAIL makes all of them fail.
+constexpr const char* kEngine = R"(#!/bin/bash
+batch=8 workers=0 steps=100 one=0
+while [ $# -gt 0 ]; do
+    case $1 in
+        -o) run=$2; shift ;;
+        --set) case $2 in batch_size=*) batch=${2#*=} ;; num_workers=*) workers=${2#*=} ;; esac; shift ;;
+        --steps) steps=$2; shift ;;
+        --one-batch) one=1 ;;
+    esac
+    shift
+done
+if [ -n "$FAIL" ]; then echo "error: the disk is on fire" >&2; exit 2; fi
+mkdir -p "$run"
+echo '{"schema":1,"kind":"train"}' > "$run/run.json"
+if [ "${run##*/}" = "$SLOW" ]; then touch "$run/../slow"; exec sleep 100; fi
+awk -v batch=$batch -v workers=$workers -v steps=$steps -v one=$one 'BEGIN {
+    wait = workers == 0 && !one ? 2000000 : 0
+    busy = 1000000 + 10000 * batch
+    for (i = 0; i < steps; ++i)
+        printf "{\"step\":%d,\"t_ns\":%d,\"duration_ns\":%d,\"samples\":%d,\"input_wait_ns\":%d,\"device_busy_ns\":%d,\"loss\":%g}\n",
+            i, i * (wait + busy), wait + busy, batch, wait, busy, 1 / (1 + i * batch / 1000)
+}' > "$run/steps.jsonl"
+)";
+
+class TuneTest : public testing::Test {
+  protected:
+    void SetUp() override {
+        folder_.file("c.yaml", kConfig);
+        fs::create_directories(folder_.path() / "bin");
+        fs::copy_file(SATURATE_BINARY, folder_.path() / "bin/saturate");
+        fs::path engine = folder_.file("bin/saturate-engine", kEngine);
+        fs::permissions(engine, fs::perms::owner_all);
+    }
+    [[nodiscard]] Ran shell(const std::string& script,
+                            const std::map<std::string, std::string>& more = {}) const {
+        // Locks and trials of this test are its own.
+        RunWhere where{.folder = folder_.path(),
+                       .environment = {{"SATURATE_CACHE", (folder_.path() / "cache").string()},
+                                       {"NO_COLOR", "1"}}};
+        where.environment.insert(more.begin(), more.end());
+        return run({"bash", "-c", script}, where);
+    }
+    [[nodiscard]] std::string content(const fs::path& name) const {
+        return read_file(folder_.path() / name, 1 << 24, "a file");
+    }
+    [[nodiscard]] fs::path only_run() const {
+        for (const auto& entry : fs::directory_iterator(folder_.path() / "runs"))
+            return entry.path();
+        return {};
+    }
+    TemporaryFolder folder_;
+};
+
+TEST_F(TuneTest, OptimizeWithBenchmarkWritesWhatItProved) {
+    Ran ran = shell("bin/saturate optimize --config c.yaml --benchmark --device cpu --max 64");
+    ASSERT_EQ(ran.status, 0) << ran.out << ran.err;
+    EXPECT_THAT(ran.err, HasSubstr("  1  baseline"));
+    EXPECT_THAT(ran.out, HasSubstr("Verdict faster: 15.02 times"));
+    EXPECT_THAT(ran.out, HasSubstr("written to c_gpu_optimized.yaml"));
+    EXPECT_EQ(content("c.yaml"), kConfig);
+    // 3.08 ms for 8 samples, then 1.08 ms, then 1.64 ms for 64. How many workers depends on the
+    // machine's cores.
+    std::string written = content("c_gpu_optimized.yaml");
+    EXPECT_THAT(
+        written,
+        testing::StartsWith("job: tiny_mlp  # one's own words\n"
+                            "batch_size: 64  # saturate: was 8; 64 is the smallest size within 3 % "
+                            "of the best rate measured (39024 of 39024 samples/s), measured +427 "
+                            "%\n"
+                            "epochs: 3\n"
+                            "num_workers: "));
+    EXPECT_THAT(written, testing::ContainsRegex("num_workers: [1-9]+  # saturate: was 0; loading "
+                                                "takes 1.9 times the model's time per step: [1-9]+ "
+                                                "workers?, measured \\+185 %\n"));
+    EXPECT_THAT(written,
+                testing::EndsWith("optimizer: sgd\n"
+                                  "learning_rate: 0.008  # saturate: was 0.001; follows the batch "
+                                  "size\n"));
+
+    fs::path tuned = only_run();
+    Json proof = Json::parse(content(tuned / "proof.json"), "proof.json");
+    EXPECT_EQ(proof["verdict"].string(), "faster");
+    EXPECT_EQ(proof["pairs"].items().size(), 5u);
+    EXPECT_THAT(proof["loss_guard"].string().value_or(""), HasSubstr(": no worse"));
+    Json all = Json::parse(content(tuned / "tune.json"), "tune.json");
+    EXPECT_EQ(all["trials"].items().at(0)["cause"].string(), "baseline");
+    EXPECT_NEAR(all["use"]["before"]["wait_ms_per_batch"].number().value_or(0), 2, 1e-6);
+    EXPECT_EQ(all["interrupted"].boolean(), false);
+}
+
+TEST_F(TuneTest, ARepeatedSearchReadsWhatWasMeasured) {
+    std::string command = "bin/saturate tune --config c.yaml --device cpu --max 64 -o ";
+    EXPECT_EQ(shell(command + "a").status, 0);
+    Ran again = shell(command + "b");
+    EXPECT_EQ(again.status, 0);
+    EXPECT_THAT(again.err, HasSubstr("  1  baseline                            2,597 samples/s "
+                                     "(n=8, 2,597..2,597) (measured before)\n"));
+    Ran fresh = shell(command + "c --fresh");
+    EXPECT_THAT(fresh.err, testing::Not(HasSubstr("measured before")));
+}
+
+TEST_F(TuneTest, CtrlCKeepsTheBestSoFar) {
+    Ran ran = shell(
+        "set -m; bin/saturate optimize --config c.yaml --benchmark --device cpu & pid=$!; "
+        "until [ -e runs/*/slow ]; do kill -0 $pid || exit 99; sleep 0.02; done; "
+        "kill -INT $pid; wait $pid",
+        {{"SLOW", "trial-5"}});
+    EXPECT_EQ(ran.status, 130) << ran.out << ran.err;
+    EXPECT_THAT(ran.out, HasSubstr("The search ended: stopped: the best so far"));
+    EXPECT_THAT(ran.out, HasSubstr("Not proved: interrupted"));
+    EXPECT_THAT(content("c_gpu_optimized.yaml"), HasSubstr(", measured +185 %\n"));
+    EXPECT_FALSE(fs::exists(only_run() / "proof.json"));
+}
+
+TEST_F(TuneTest, CtrlCBeforeAnythingIsMeasuredWritesNothing) {
+    Ran ran = shell(
+        "set -m; bin/saturate optimize --config c.yaml --benchmark --device cpu & pid=$!; "
+        "until [ -e runs/*/slow ]; do kill -0 $pid || exit 99; sleep 0.02; done; "
+        "kill -INT $pid; wait $pid",
+        {{"SLOW", "trial-1"}});
+    EXPECT_EQ(ran.status, 130) << ran.out << ran.err;
+    EXPECT_THAT(ran.err, HasSubstr("interrupted before anything was measured; nothing written\n"));
+    EXPECT_FALSE(fs::exists(folder_.path() / "c_gpu_optimized.yaml"));
+}
+
+TEST_F(TuneTest, ASecondSearchOnTheDeviceIsRefused) {
+    Ran ran = shell(
+        "mkdir cache; flock cache/tune-cpu.lock bin/saturate tune --config c.yaml --device cpu");
+    EXPECT_EQ(ran.status, 2);
+    EXPECT_EQ(ran.err, fmt::format("error: {}: another search is measuring on cpu\n"
+                                   "  expected: one at a time: two would measure each other\n"
+                                   "  fix:      wait for it, or name another --device\n",
+                                   (folder_.path() / "cache/tune-cpu.lock").string()));
+}
+
+TEST_F(TuneTest, AJobThatDoesNotRunAsItStandsIsSaid) {
+    Ran ran = shell("bin/saturate tune --config c.yaml --device cpu -o t", {{"FAIL", "1"}});
+    EXPECT_EQ(ran.status, 2);
+    EXPECT_THAT(ran.err, testing::EndsWith(
+                             "error: c.yaml: the configuration itself does not run: error: the "
+                             "disk is on fire\n"
+                             "  expected: a job that runs as it stands\n"
+                             "  fix:      read t/trial-1.log\n"));
+}
+
+TEST_F(TuneTest, ABudgetForNoTrialIsRefused) {
+    Ran ran = shell("bin/saturate tune --config c.yaml --device cpu --budget 5s");
+    EXPECT_EQ(ran.status, 2);
+    EXPECT_EQ(ran.err,
+              "error: --budget is 5 s\n"
+              "  expected: 20 s or more: a trial takes seconds\n"
+              "  fix:      --budget 5m\n");
+    EXPECT_FALSE(fs::exists(folder_.path() / "runs"));
+}
+
+TEST_F(TuneTest, MeasuringHereForAnotherGpuIsRefused) {
+    Ran ran = shell("bin/saturate optimize --config c.yaml --benchmark --gpu 'H100 SXM5'");
+    EXPECT_EQ(ran.status, 2);
+    EXPECT_EQ(ran.err,
+              "error: --benchmark measures on this machine, and --gpu names another\n"
+              "  expected: one of the two\n"
+              "  fix:      --device \"sim:H100 SXM5\" simulates it\n");
+}
+
+TEST_F(TuneTest, DemoShowsBeforeAndAfterBesideTheClaims) {
+    Ran ran = shell("bin/saturate demo window_cnn -o d --quiet");
+    ASSERT_EQ(ran.status, 0) << ran.out << ran.err;
+    EXPECT_THAT(ran.out, testing::StartsWith("window_cnn on sim:RTX 5090 (simulated: "));
+    EXPECT_THAT(ran.out, HasSubstr("Why it is slow\n"));
+    EXPECT_THAT(ran.out, HasSubstr("the write-up claims (RTX 5090)\n"));
+    EXPECT_THAT(ran.out, testing::ContainsRegex("device busy, simulated .* 20-30 -> 80-95 %\n"));
+    EXPECT_THAT(ran.out, testing::ContainsRegex("speed-up .* 3-6 times\n"));
+    EXPECT_TRUE(fs::exists(folder_.path() / "d/tune/proof.json"));
+    EXPECT_TRUE(fs::exists(folder_.path() / "data/air_quality.csv"));
+}
+
+TEST_F(TuneTest, DemoKnowsItsJobs) {
+    Ran ran = shell("bin/saturate demo clasifier");
+    EXPECT_EQ(ran.status, 2);
+    EXPECT_EQ(ran.err,
+              "error: saturate demo clasifier\n"
+              "  expected: one of restoration, locator, classifier, sequence, window_cnn\n"
+              "  fix:      saturate demo classifier\n");
+}
+
+}  // namespace
+}  // namespace saturate

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/sim_count.h"
+
+#include <gtest/gtest.h>
+#include <torch/nn/modules/batchnorm.h>
+#include <torch/nn/modules/conv.h>
+#include <torch/nn/modules/linear.h>
+
+namespace saturate {
+namespace {
+
+double flops_of(const StepCost& cost, OpClass kind) {
+    double sum = 0;
+    for (const OpCost& op : cost.ops) {
+        if (op.kind == kind) sum += op.flops_per_sample;
+    }
+    return sum;
+}
+
+// A convolution of 8 to 16 channels, 3 x 3, on 20 x 10 points: 2 x 16 x 200 x 72 operations
+// forward, twice that backward.
+TEST(SimCountTest, CountsConvolutionsOfBothDirections) {
+    torch::nn::Conv2d conv(torch::nn::Conv2dOptions(8, 16, 3).padding(1));
+    torch::nn::BatchNorm2d norm(16);
+    StepCost cost = count_step(
+        [&](std::int64_t samples) {
+            torch::Tensor x = torch::rand({samples, 8, 20, 10}).requires_grad_();
+            norm(conv(x)).relu().sum().backward();
+        },
+        16);
+    EXPECT_NEAR(flops_of(cost, OpClass::convolution), 3.0 * 2 * 16 * 200 * 72, 1);
+    int norms = 0;
+    for (const OpCost& op : cost.ops) norms += op.name.find("batch_norm") != std::string::npos;
+    EXPECT_EQ(norms, 2) << "forward and backward, once each";
+}
+
+// 32 to 64: 2 x 32 x 64 operations forward, twice that backward.
+TEST(SimCountTest, CountsProductsOnce) {
+    torch::nn::Linear linear(32, 64);
+    StepCost cost = count_step(
+        [&](std::int64_t samples) {
+            torch::Tensor x = torch::rand({samples, 32}).requires_grad_();
+            linear(x).sum().backward();
+        },
+        16);
+    EXPECT_NEAR(flops_of(cost, OpClass::matrix), 3.0 * 2 * 32 * 64, 1);
+    for (const OpCost& op : cost.ops)
+        EXPECT_EQ(op.name.find("evaluate_function"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace saturate
