@@ -14,6 +14,7 @@
 #include "config/set_values.h"
 #include "dispatch.h"
 #include "engine/seed.h"
+#include "engine/sim_cache.h"
 #include "exit_code.h"
 #include "interrupt.h"
 #include "probe/git.h"
@@ -93,8 +94,7 @@ Places choose_places(const TrainRequest& request) {
 }
 
 RunInfo run_info(const TrainRequest& request, const Document& document,
-                 const TrainSettings& settings, DeviceBackend& backend,
-                 const Machine& machine) {
+                 const TrainSettings& settings, DeviceBackend& backend, const Machine& machine) {
     char host[256] = {};
     ::gethostname(host, sizeof host - 1);
     RunInfo info{.kind = "train", .command = request.command, .host = host, .pid = ::getpid()};
@@ -164,16 +164,16 @@ TrainOutcome run_training(const TrainRequest& request, const JobRegistry& jobs) 
         chosen.eval_epochs = chosen.eval_steps = 0;
         chosen.checkpoint_epochs = chosen.checkpoint_steps = 0;
     }
+    if (backend.simulated()) chosen.step.count_key = count_key(settings);
     output.say(fmt::format("device: {}{}", backend.name(),
                            opened.note.empty() ? "" : fmt::format(" ({})", opened.note)));
     set_seed(chosen.seed);
     std::unique_ptr<Job> job = jobs.make(settings.word(Setting::job), settings);
     Places places = choose_places(request);
-    Trainer trainer(
-        *job, chosen,
-        {.checkpoints = bare ? fs::path() : places.checkpoints,
-         .tensorboard = places.record / "tensorboard"},
-        backend, output);
+    Trainer trainer(*job, chosen,
+                    {.checkpoints = bare ? fs::path() : places.checkpoints,
+                     .tensorboard = places.record / "tensorboard"},
+                    backend, output);
     if (places.found) trainer.restore(*places.found);
 
     RecordWriter recorder(places.record, run_info(request, document, chosen, backend, machine));

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "engine/compiled_step.h"
 #include "engine/sim_backend.h"
+#include "engine/sim_cache.h"
 #include "engine/sim_count.h"
 
 namespace saturate {
@@ -103,17 +104,26 @@ StepTimes TrainingStep::run(std::span<const TensorBatch> batches, double learnin
 void TrainingStep::run_simulated(SimulatedStep& device, std::span<const TensorBatch> batches,
                                  StepTimes& times) {
     if (!device.is_counted()) {
-        StepTimes unused;
-        StepCost cost = count_step(
-            [&](std::int64_t samples) {
-                TensorBatch few = part_of(batches[0], 0, samples);
-                run_now(std::span<const TensorBatch>(&few, 1), unused);
-            },
-            batches[0][0].size(0));
-        device.set_cost(std::move(cost), {.precision = settings_.precision,
-                                          .tf32 = settings_.tf32,
-                                          .channels_last = settings_.channels_last,
-                                          .captured = settings_.capture});
+        std::int64_t begin = now_ns();
+        std::int64_t size = batches[0][0].size(0);
+        // The smallest batches are counted as they are.
+        std::string key = settings_.count_key.empty() || size < 4 ? "" : settings_.count_key;
+        std::optional<StepCost> cost = key.empty() ? std::nullopt : find_count(key);
+        if (!cost) {
+            cost = count_step(
+                [&](std::int64_t samples) {
+                    StepTimes unused;
+                    TensorBatch few = part_of(batches[0], 0, samples);
+                    run_now(std::span<const TensorBatch>(&few, 1), unused);
+                },
+                size);
+            if (!key.empty()) keep_count(key, *cost);
+        }
+        times.apart_ns = now_ns() - begin;
+        device.set_cost(std::move(*cost), {.precision = settings_.precision,
+                                           .tf32 = settings_.tf32,
+                                           .channels_last = settings_.channels_last,
+                                           .captured = settings_.capture});
     }
     std::int64_t begin = now_ns();
     for (const TensorBatch& batch : batches) {

@@ -20,10 +20,11 @@ struct StepSettings {
     Precision precision = Precision::fp32;
     bool channels_last = false;
     bool set_to_none = true;
-    bool tf32 = false;     // of a simulated device; a real one is told when it is opened
-    bool capture = false;  // record the step and replay it, where the device can
-    bool compile = false;  // forward and backward as one compiled graph, on the CPU
-    double grad_clip = 0;  // 0: off
+    bool tf32 = false;      // of a simulated device; a real one is told when it is opened
+    bool capture = false;   // record the step and replay it, where the device can
+    bool compile = false;   // forward and backward as one compiled graph, on the CPU
+    std::string count_key;  // of a simulated device (sim_cache.h); empty: counted anew
+    double grad_clip = 0;   // 0: off
     OptimizerSettings optimizer;
 };
 
@@ -32,6 +33,7 @@ struct StepTimes {
     std::int64_t forward_ns = 0;
     std::int64_t backward_ns = 0;
     std::int64_t optimizer_ns = 0;
+    std::int64_t apart_ns = 0;  // counting for a simulated device: no part of the step
 };
 
 class CompiledStep;  // engine/compiled_step.h

@@ -174,6 +174,7 @@ void Trainer::run_step(std::vector<Upload> batches) {
 
     ++step_;
     samples_ += samples;
+    record.start_ns += times.apart_ns;
     record.forward_ns = times.forward_ns;
     record.backward_ns = times.backward_ns;
     record.optimizer_ns = times.optimizer_ns;

@@ -137,16 +137,16 @@ class Search {
         if (!answer_.upper_bound) answer_.upper_bound = bound_;
     }
 
-    // What the loader costs: by the bound where it is known, and never less than the wait seen.
+    // What the loader costs: by the bound where it is known. The host's wait is no measure of that
+    // on a device that works on meanwhile.
     [[nodiscard]] double input_share() const {
-        double share = now_->input_wait_share;
-        if (bound_ && *bound_ > now_->median) share = std::max(share, 1 - now_->median / *bound_);
-        return share;
+        if (!bound_) return now_->input_wait_share;
+        return *bound_ > now_->median ? 1 - now_->median / *bound_ : 0;
     }
 
     // A loader that is far from being the brake needs no other bound after each change.
     [[nodiscard]] bool input_matters() const {
-        return !bound_ || now_->input_wait_share >= 0.01 || input_share() >= settings_.cause_least;
+        return now_->input_wait_share >= 0.01 || input_share() >= settings_.cause_least;
     }
 
     // True when the change is kept. A close call is decided by running both once more, in turns.

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/sim_cache.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "engine/compile_build.h"
+
+namespace saturate {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+// FNV-1a, 64 bit: names files; the key itself is kept in the file and compared.
+std::uint64_t hash_of(std::string_view text) {
+    std::uint64_t value = 0xcbf29ce484222325;
+    for (unsigned char c : text) value = (value ^ c) * 0x100000001b3;
+    return value;
+}
+
+fs::path file_of(const std::string& key) {
+    return compile_settings().cache.parent_path() / "counts" /
+           fmt::format("{:016x}.json", hash_of(key));
+}
+
+bool matters(const SettingInfo& info) {
+    using enum Setting;
+    if (info.id == optimizer || info.id == grad_clip) return true;
+    if (info.id == threads || info.id == compile || info.id == compile_mode || info.id == tf32 ||
+        info.id == gradient_accumulation_steps)
+        return false;
+    return info.level == Level::model || info.level == Level::numerics;
+}
+
+}  // namespace
+
+std::string count_key(const Settings& settings) {
+    struct stat program = {};
+    ::stat("/proc/self/exe", &program);
+    std::string key =
+        fmt::format("{} {}.{}", program.st_size, program.st_mtim.tv_sec, program.st_mtim.tv_nsec);
+    for (const SettingInfo& info : schema()) {
+        const Value* value = settings.get(info.id);
+        if (value && matters(info)) key += fmt::format("\n{}={}", info.name, value->text);
+        if (value && matters(info)) {
+            for (double number : value->numbers) key += fmt::format(" {}", number);
+        }
+    }
+    return key;
+}
+
+std::optional<StepCost> find_count(const std::string& key) {
+    std::string text = read_if_there(file_of(key));
+    if (text.empty()) return std::nullopt;
+    try {
+        Json json = Json::parse(text, "");
+        if (json["schema"].integer() != 1 || json["key"].string() != key) return std::nullopt;
+        auto number = [](const Json& value) { return value.number().value_or(0); };
+        StepCost cost{.model_bytes = number(json["model_bytes"]),
+                      .activation_bytes_fixed = number(json["activation_bytes_fixed"]),
+                      .activation_bytes_per_sample = number(json["activation_bytes_per_sample"])};
+        for (const Json& op : json["ops"].items()) {
+            const std::vector<Json>& parts = op.items();
+            if (parts.size() != 6) return std::nullopt;
+            cost.ops.push_back({.name = parts[0].string().value_or(""),
+                                .kind = static_cast<OpClass>(parts[1].integer().value_or(0)),
+                                .flops_fixed = number(parts[2]),
+                                .flops_per_sample = number(parts[3]),
+                                .bytes_fixed = number(parts[4]),
+                                .bytes_per_sample = number(parts[5])});
+        }
+        return cost;
+    } catch (const UserError&) {
+        return std::nullopt;
+    }
+}
+
+void keep_count(const std::string& key, const StepCost& cost) {
+    Json ops = Json::array();
+    for (const OpCost& op : cost.ops) {
+        ops.add(Json::array({op.name, static_cast<int>(op.kind), op.flops_fixed,
+                             op.flops_per_sample, op.bytes_fixed, op.bytes_per_sample}));
+    }
+    Json json = Json::object({{"schema", 1},
+                              {"key", key},
+                              {"model_bytes", cost.model_bytes},
+                              {"activation_bytes_fixed", cost.activation_bytes_fixed},
+                              {"activation_bytes_per_sample", cost.activation_bytes_per_sample},
+                              {"ops", ops}});
+    std::error_code error;
+    fs::create_directories(file_of(key).parent_path(), error);
+    try {
+        write_file_whole(file_of(key), json.line());
+    } catch (const Failure&) {
+    }
+}
+
+}  // namespace saturate
