@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tuning/command.h"
+
+#include "base/text.h"
+#include "config/schema.h"
+
+namespace saturate {
+
+namespace {
+
+// What the shim calls a setting (python/_saturate_shim/apply.py).
+struct Applied {
+    std::string_view setting, name;
+    bool has_value;  // name=value; else the setting is on, or bf16
+    bool is_for_gpu;
+};
+constexpr Applied kApplied[] = {
+    {"num_workers", "num_workers", true, false},
+    {"prefetch_factor", "prefetch_factor", true, false},
+    {"threads", "threads", true, false},
+    {"batched_fetch", "batched_fetch", false, false},
+    {"persistent_workers", "persistent_workers", false, false},
+    {"channels_last", "channels_last", false, false},
+    {"precision", "autocast", false, false},
+    {"compile", "compile", false, false},
+    {"pin_memory", "pin_memory", false, true},
+    {"tf32", "tf32", false, true},
+    {"cudnn_benchmark", "cudnn_benchmark", false, true},
+    {"fused_optimizer", "fused", false, true},
+};
+
+void replace_all(std::string& text, const std::string& from, const std::string& to) {
+    for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
+        text.replace(at, from.size(), to);
+}
+
+bool is_on(const std::string& value) {
+    return value == "true" || value == "on" || value == "yes" || value == "bf16";
+}
+
+}  // namespace
+
+std::set<std::string> placeholders(const std::vector<std::string>& command) {
+    std::set<std::string> out;
+    for (const std::string& word : command) {
+        for (std::size_t at = word.find('{'); at != std::string::npos;
+             at = word.find('{', at + 1)) {
+            std::size_t end = word.find('}', at);
+            if (end == std::string::npos) break;
+            std::string name = word.substr(at + 1, end - at - 1);
+            if (find_setting(name)) out.insert(name);
+        }
+    }
+    return out;
+}
+
+std::set<std::string> tunable_settings(const std::vector<std::string>& command, bool on_cpu) {
+    std::set<std::string> out = placeholders(command);
+    for (const Applied& applied : kApplied) {
+        if (!on_cpu || !applied.is_for_gpu) out.emplace(applied.setting);
+    }
+    return out;
+}
+
+CommandWords command_words(const std::vector<std::string>& command, const Assignment& start,
+                           const Assignment& changes) {
+    Assignment values = start;
+    for (const auto& [key, value] : changes) values[key] = value;
+    CommandWords out;
+    for (std::string word : command) {
+        for (const auto& [key, value] : values) replace_all(word, "{" + key + "}", value);
+        out.words.push_back(word);
+    }
+    std::set<std::string> named = placeholders(command);
+    std::vector<std::string> parts;
+    for (const Applied& applied : kApplied) {
+        std::string key(applied.setting);
+        auto change = changes.find(key);
+        if (change == changes.end() || named.contains(key)) continue;
+        if (applied.has_value)
+            parts.push_back(std::string(applied.name) + "=" + change->second);
+        else if (is_on(change->second))
+            parts.emplace_back(applied.name);
+    }
+    out.apply = join(parts, ",");
+    return out;
+}
+
+}  // namespace saturate
