@@ -15,6 +15,7 @@
 #include "probe/machine.h"
 #include "report/tuning_text.h"
 #include "tune.h"
+#include "tuning/command.h"
 #include "tuning/facts.h"
 
 namespace saturate {
@@ -100,27 +101,12 @@ Assignment start_values(const Arguments& arguments) {
 
 // Every {name} of the command needs a value to start from.
 void check_placeholders(const std::vector<std::string>& command, const Assignment& start) {
-    bool any = false;
-    for (const std::string& word : command) {
-        for (std::size_t at = word.find('{'); at != std::string::npos;
-             at = word.find('{', at + 1)) {
-            std::size_t end = word.find('}', at);
-            if (end == std::string::npos) break;
-            std::string name = word.substr(at + 1, end - at - 1);
-            if (!find_setting(name)) continue;
-            any = true;
-            if (start.contains(name)) continue;
-            throw UserError(
-                {.found = fmt::format("{{{}}} in the command has no value to start from", name),
-                 .expected = "one --set for each placeholder",
-                 .fix = fmt::format("--set {}=32", name)});
-        }
-    }
-    if (!any) {
+    for (const std::string& name : placeholders(command)) {
+        if (start.contains(name)) continue;
         throw UserError(
-            {.found = "the command has no placeholder",
-             .expected = "a setting in braces where its value goes",
-             .fix = "saturate tune --set batch_size=32 -- python train.py --bs {batch_size}"});
+            {.found = fmt::format("{{{}}} in the command has no value to start from", name),
+             .expected = "one --set for each placeholder",
+             .fix = fmt::format("--set {}=32", name)});
     }
 }
 
@@ -137,6 +123,12 @@ std::string as_text(const TuneRequest& request, const TuneAnswer& answer) {
         for (const auto& [key, value] : answer.search.best)
             out += fmt::format(" --set {}={}", key, value);
         out += "\n";
+        if (!request.command.empty()) {
+            CommandWords words = command_words(request.command, request.start, answer.search.best);
+            out += fmt::format("To run it so: saturate run{}{} -- {}\n",
+                               words.apply.empty() ? "" : " --apply ", words.apply,
+                               join(words.words, " "));
+        }
     }
     return out +
            fmt::format("Trials, tune.json and proof.json are in {}\n", request.folder.string());
@@ -169,7 +161,7 @@ TuneRequest tune_request(const Arguments& arguments) {
     if (config.has_value() == !arguments.command.empty()) {
         throw UserError(
             Problem{.found = config ? "a configuration and a command" : "nothing to tune",
-                    .expected = "--config FILE, or -- COMMAND with {placeholders}"});
+                    .expected = "--config FILE, or -- COMMAND"});
     }
     std::string device = arguments.text("--device").value_or("auto");
     Level level = level_of(arguments);

@@ -17,6 +17,7 @@
 #include "tune.h"
 #include "tune_lock.h"
 #include "tune_progress.h"
+#include "tuning/command.h"
 #include "tuning/trial_cache.h"
 
 namespace saturate {
@@ -77,7 +78,8 @@ class Tuner {
         SearchSettings settings{
             .facts = request_.facts, .start = request_.start, .batch = request_.batch};
         if (request_.config.empty()) {
-            for (const auto& [key, value] : request_.start) settings.tunable.insert(key);
+            settings.tunable = tunable_settings(request_.command, request_.facts.on_cpu);
+            settings.can_leave_loader_out = false;
         }
         settings.trial_seconds = std::clamp(request_.budget_seconds / 60, 0.4, 10.0);
         settings.is_stopped = [this] { return stopped(); };
@@ -154,13 +156,15 @@ class Tuner {
             }
             return out;
         }
-        std::vector<std::string> out{self().string(), "run", "--profile", "off", "-o",
-                                     run.string(),    "--"};
-        for (std::string word : request_.command) {
-            for (const auto& [key, value] : in_force(wanted.settings))
-                replace_all(word, "{" + key + "}", value);
-            out.push_back(word);
+        CommandWords words = command_words(request_.command, request_.start, wanted.settings);
+        std::vector<std::string> out{self().string(), "run", "--profile",
+                                     "off",           "-o",  run.string()};
+        if (!words.apply.empty()) {
+            out.emplace_back("--apply");
+            out.push_back(words.apply);
         }
+        out.emplace_back("--");
+        out.insert(out.end(), words.words.begin(), words.words.end());
         return out;
     }
 
@@ -170,18 +174,15 @@ class Tuner {
         return out;
     }
 
-    static void replace_all(std::string& text, const std::string& from, const std::string& to) {
-        for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
-            text.replace(at, from.size(), to);
-    }
-
     // `stage` says what it is for; only the search may use what was measured before.
     TrialResult trial(const TrialRequest& wanted, std::string_view stage) {
         if (wanted.without_loader && request_.config.empty())
             return {.outcome = TrialOutcome::failed,
                     .message = "only train can leave its loader out"};
         std::string key = key_of(command_of(wanted, ""));
-        bool may_use_cache = stage == "search" && !wanted.again;
+        // What a command of the user's does may have changed without its words.
+        bool is_kept = stage == "search" && !request_.config.empty();
+        bool may_use_cache = is_kept && !wanted.again;
         if (may_use_cache) {
             if (auto found = cache_.find(key)) {
                 see(*found);
@@ -201,7 +202,7 @@ class Tuner {
         if (request_.facts.on_cpu) result.memory_limit_bytes = probe_memory().usable_bytes();
         refuse_what_was_not_followed(result);
         see(result);
-        if (!stopped() && stage == "search") cache_.keep(key, result);
+        if (!stopped() && is_kept) cache_.keep(key, result);
         return result;
     }
 

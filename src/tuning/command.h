@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/json.h"
 #include "tuning/trial.h"
 
 namespace saturate {
@@ -27,5 +28,12 @@ struct CommandWords {
 // `start` and `changes` as the search has them; what stands in `start` alone is not applied.
 [[nodiscard]] CommandWords command_words(const std::vector<std::string>& command,
                                          const Assignment& start, const Assignment& changes);
+
+// What a script that `run` watched uses, from its python.json.
+struct ScriptFacts {
+    Assignment values;       // of the loader that feeds the steps
+    bool in_memory = false;  // its data set is rows of tensors in memory
+};
+[[nodiscard]] ScriptFacts script_facts(const Json& python);
 
 }  // namespace saturate

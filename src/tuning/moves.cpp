@@ -34,6 +34,13 @@ std::string value_of(const Assignment& settings, const std::string& key) {
 std::vector<Move> loader_moves(const TuningFacts& facts, const Assignment& now, const Rate& rate,
                                double bound) {
     std::vector<Move> moves;
+    if (facts.in_memory) {
+        if (!is_on(now, "batched_fetch"))
+            moves.push_back({"input",
+                             {{"batched_fetch", "true"}},
+                             "tensors in memory: a batch is cut out at once"});
+        return moves;  // handing rows over from workers is slower
+    }
     int workers = workers_of(now);
     // Work of the loader per second of the model: what one step waits and hides, over what the
     // model alone needs. A fifth more, because samples differ.
@@ -49,6 +56,8 @@ std::vector<Move> loader_moves(const TuningFacts& facts, const Assignment& now, 
         Move move{"input", {{"num_workers", std::to_string(count)}}, std::move(reason)};
         if (workers == 0 && value_of(now, "prefetch_factor").empty())
             move.change["prefetch_factor"] = "2";
+        if (facts.is_python && !is_on(now, "persistent_workers"))
+            move.change["persistent_workers"] = "true";
         moves.push_back(move);
     };
     add_workers(wanted,

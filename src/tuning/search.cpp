@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/text.h"
+#include "tuning/command.h"
 
 namespace saturate {
 
@@ -27,7 +28,8 @@ struct How {
 
 class Search {
   public:
-    Search(const SearchSettings& settings, const RunTrial& run) : settings_(settings), run_(run) {}
+    Search(const SearchSettings& settings, const RunTrial& run)
+        : settings_(settings), run_(run), facts_(settings.facts), start_(settings.start) {}
 
     SearchAnswer find() {
         if (!take_baseline()) return std::move(answer_);
@@ -47,7 +49,7 @@ class Search {
 
   private:
     [[nodiscard]] Assignment in_force() const {
-        Assignment out = settings_.start;
+        Assignment out = start_;
         for (const auto& [key, value] : answer_.best) out[key] = value;
         return out;
     }
@@ -107,6 +109,7 @@ class Search {
         }
         now_ = answer_.baseline = *result.samples_per_second;
         in_force_ = result;
+        learn(result.record.python);
         if (now_->n >= 6 && now_->trend > 0.1)
             answer_.notes.push_back(fmt::format(
                 "the job gets slower as it runs ({:.0f} % over the trial): rates are of its start",
@@ -114,13 +117,23 @@ class Search {
         return true;
     }
 
+    // What a Python script's own code says needs no --set.
+    void learn(const Json& python) {
+        if (!python.is_object()) return;
+        ScriptFacts script = script_facts(python);
+        for (const auto& [key, value] : script.values) start_.emplace(key, value);
+        facts_.is_python = true;
+        facts_.in_memory = script.in_memory;
+    }
+
     // The most that the loader can give: printed first, and the reason to leave it alone.
     void take_bound() {
         if (!may_go_on()) return;
         // Without workers the wait is all that loading costs: no trial could tell more.
         double waited = now_->input_wait_share;
-        if (value_of(in_force(), "num_workers") == "0" && waited < settings_.cause_least) {
-            bound_ = now_->median / (1 - waited);
+        bool is_all = value_of(in_force(), "num_workers") == "0" && waited < settings_.cause_least;
+        if (is_all || !settings_.can_leave_loader_out) {
+            bound_ = now_->median / std::max(0.01, 1 - waited);
             if (!answer_.upper_bound) answer_.upper_bound = bound_;
             return;
         }
@@ -199,8 +212,7 @@ class Search {
         for (bool again = true;
              again && answer_.ended.empty() && input_share() >= settings_.cause_least;) {
             again = false;
-            for (const Move& move :
-                 loader_moves(settings_.facts, in_force(), *now_, bound_.value_or(0))) {
+            for (const Move& move : loader_moves(facts_, in_force(), *now_, bound_.value_or(0))) {
                 if (!attempt(move)) continue;
                 changed = again = true;
                 break;
@@ -211,7 +223,7 @@ class Search {
 
     bool improve_compute() {
         bool changed = false;
-        for (const Move& move : compute_moves(settings_.facts, in_force(), now_->step_seconds)) {
+        for (const Move& move : compute_moves(facts_, in_force(), now_->step_seconds)) {
             // What was decided stays: a move back is no news.
             bool decided = std::ranges::all_of(
                 move.change, [&](const auto& entry) { return answer_.best.contains(entry.first); });
@@ -288,6 +300,8 @@ class Search {
 
     const SearchSettings& settings_;
     const RunTrial& run_;
+    TuningFacts facts_;
+    Assignment start_;
     SearchAnswer answer_;
     std::optional<Rate> now_;
     std::optional<double> bound_;  // of what is in force

@@ -36,7 +36,8 @@ struct SearchSettings {
     Assignment start;  // values of the configuration, by canonical name
     BatchLimits batch;
     bool tune_batch = true;
-    std::set<std::string> tunable;  // settings that may change; empty: all of them
+    bool can_leave_loader_out = true;  // else the bound is what the wait leaves
+    std::set<std::string> tunable;     // settings that may change; empty: all of them
     double cause_least = 0.03;
     double trial_seconds = 8;
     std::function<bool()> is_stopped;            // asked before each trial; may be null

@@ -360,6 +360,26 @@ TEST_F(RunPythonTest, CtrlCEndsTheScriptInItsOwnWay) {
     EXPECT_GE(record().steps.size(), 49u);
 }
 
+TEST_F(RunPythonTest, TuneChangesWhatHasNoFlagAndFillsInWhatHas) {
+    need("python_torch");
+    if (IsSkipped()) return;
+    environment_["SATURATE_CACHE"] = (folder_.path() / "cache").string();
+    std::vector<std::string> words = {
+        SATURATE_BINARY, "tune",  "--json",       "--quiet", "--budget",
+        "60s",           "--set", "batch_size=4", "--max",   "8",
+        "--device",      "cpu",   "-o",           "tuned",   "--"};
+    for (const std::string& word : script("tune_me.py", {"{batch_size}"})) words.push_back(word);
+    Ran ran = plain(words);
+    ASSERT_EQ(ran.status, 0) << ran.err << ran.out;
+    Json answer = Json::parse(ran.out, "stdout");
+    EXPECT_TRUE(answer["settings"]["num_workers"].string()) << ran.out;
+    EXPECT_EQ(answer["proof"]["verdict"].string(), "faster") << ran.out;
+    // Each trial is a run record; the first is the script as it stands.
+    RunRecord first = record("tuned/trial-1");
+    EXPECT_EQ(first.steps.at(0).samples, 4);
+    EXPECT_EQ(first.python["loaders"].items()[0]["num_workers"].integer(), 0);
+}
+
 TEST_F(RunPythonTest, AStepLimitKeepsTheFacts) {
     need("python_torch");
     if (IsSkipped()) return;
