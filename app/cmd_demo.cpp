@@ -100,7 +100,8 @@ int cmd_demo(const Arguments& arguments) {
     Diagnosis diagnosis = diagnose_run_folder(request.folder / "trial-1");
     if (json) {
         Json out = Json::object({{"schema", 1}, {"folder", folder.string()}});
-        for (const auto& [key, value] : demo_json(result).members()) out.set(key, value);
+        Json told = demo_json(result);  // outlives the loop over its members
+        for (const auto& [key, value] : told.members()) out.set(key, value);
         out.set("diagnosis", to_json(diagnosis, 3, false));
         out.set("settings", to_json(answer.search)["settings"]);
         fmt::print("{}\n", out.pretty());

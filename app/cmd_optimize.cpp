@@ -346,7 +346,8 @@ int cmd_optimize(const Arguments& arguments) {
     if (arguments.has("--json")) {
         Json out = as_json(document, settings, aim, advice, writes ? output.string() : "");
         if (measured) {
-            for (const auto& [key, value] : to_json(*measured).members()) {
+            Json told = to_json(*measured);  // outlives the loop over its members
+            for (const auto& [key, value] : told.members()) {
                 if (key != "notes") out.set(key, value);
             }
             std::vector<std::string> notes = advice.notes;

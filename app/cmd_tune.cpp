@@ -194,7 +194,8 @@ int cmd_tune(const Arguments& arguments) {
     if (arguments.has("--json")) {
         Json out = Json::object(
             {{"schema", 1}, {"folder", request.folder.string()}, {"device", request.device}});
-        for (const auto& [key, value] : to_json(answer).members()) out.set(key, value);
+        Json told = to_json(answer);  // outlives the loop over its members
+        for (const auto& [key, value] : told.members()) out.set(key, value);
         fmt::print("{}\n", out.pretty());
     } else {
         fmt::print("{}", as_text(request, answer));
