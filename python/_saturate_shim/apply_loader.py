@@ -22,6 +22,7 @@ SKIP, MEASURE = 2, 8  # batches: of the measurement, the first ones left out
 FILL, JUDGE = 4, 16  # batches until workers are in step, and to judge them by
 LEAST_FETCH_NS = 1_000_000
 LEAST_GAIN = 1.05
+ALL_BUSY = 0.75  # speed of a core while all of them work (src/diagnosis/findings_python.cpp)
 
 
 def _median(values):
@@ -95,7 +96,8 @@ class Pilot:
             workers -= 1
         if room is not None and workers * 2 * self.bytes > room:
             return self.refuse("/dev/shm has no room for its batches")
-        after = max(compute, fetch / workers, (fetch_cpu + compute_cpu) / cores()) + 300_000
+        usable = cores() * ALL_BUSY if cores() > 1 else 1
+        after = max(compute, fetch / workers, (fetch_cpu + compute_cpu) / usable) + 300_000
         self.predicted = step / after
         if not asked and self.predicted < LEAST_GAIN:
             return self.refuse("%s: %d worker%s on %d cores would gain %.2fx" % (

@@ -55,6 +55,16 @@ const Finding* find(const Diagnosis& diagnosis, const std::string& id) {
     return at == diagnosis.findings.end() ? nullptr : &*at;
 }
 
+TEST(FindingsPythonTest, CoresThatAllWorkAreNotCountedInFull) {
+    // 80 ms of decoding and 4 ms of model on 2 cores: 84 / (2 x 0.75) + 0.3 ms in place of 84.
+    Diagnosis diagnosis =
+        diagnose_run(record_of({.step_ms = 84, .wait_ms = 80, .on_core_ms = 80, .cores = 2}), "r");
+    const Finding* wait = find(diagnosis, "F01");
+    ASSERT_TRUE(wait);
+    EXPECT_EQ(wait->fix, "num_workers=2, persistent_workers=True");
+    EXPECT_NEAR(wait->gain.likely, 84 / 56.3, 0.01);
+}
+
 TEST(FindingsPythonTest, SlowStorageAsksForWorkersWithAnEdit) {
     Diagnosis diagnosis = diagnose_run(record_of({}), "r");
     const Finding* wait = find(diagnosis, "F01");
