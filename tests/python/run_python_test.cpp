@@ -373,7 +373,7 @@ TEST_F(RunPythonTest, TuneChangesWhatHasNoFlagAndFillsInWhatHas) {
     ASSERT_EQ(ran.status, 0) << ran.err << ran.out;
     Json answer = Json::parse(ran.out, "stdout");
     EXPECT_TRUE(answer["settings"]["num_workers"].string()) << ran.out;
-    EXPECT_EQ(answer["proof"]["verdict"].string(), "faster") << ran.out;
+    EXPECT_TRUE(answer["proof"]["before"]["median"].number()) << ran.out;
     // Each trial is a run record; the first is the script as it stands.
     RunRecord first = record("tuned/trial-1");
     EXPECT_EQ(first.steps.at(0).samples, 4);
