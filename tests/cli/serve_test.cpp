@@ -170,5 +170,26 @@ TEST_F(ServeTest, MonitorServesWhileItWatches) {
     EXPECT_THAT(ran.out, HasSubstr(">running<"));
 }
 
+TEST_F(ServeTest, TrainServesItsOwnRecord) {
+#ifndef SATURATE_HAS_ENGINE
+    GTEST_SKIP() << "built without LibTorch";
+#endif
+    folder_.file("c.yaml", "job: tiny_mlp\ndataset_size: 512\nepochs: 2\nthreads: 1\n");
+    RunWhere there{.folder = folder_.path()};
+    std::vector<std::string> command{SATURATE_BINARY, "train", "--config", "c.yaml",
+                                     "--device",      "cpu",   "--quiet"};
+    auto with = [&](std::vector<std::string> words) {
+        words.insert(words.begin(), command.begin(), command.end());
+        return run(words, there);
+    };
+    Ran ran = with({"--serve=127.0.0.1:0", "-o", "record"});
+    EXPECT_EQ(ran.status, 0) << ran.err;
+    EXPECT_THAT(ran.err, HasSubstr("the live page is http://127.0.0.1:"));
+    Ran nowhere = with({"--serve=192.0.2.1:0", "-o", "other"});
+    EXPECT_EQ(nowhere.status, 2);
+    EXPECT_THAT(nowhere.err, HasSubstr("error: --serve: there is no page server"));
+    EXPECT_FALSE(std::filesystem::exists(folder_.path() / "other")) << "nothing was begun";
+}
+
 }  // namespace
 }  // namespace saturate
