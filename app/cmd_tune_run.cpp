@@ -30,7 +30,7 @@ constexpr double kLeastBudgetSeconds = 20;
 constexpr int kProofRuns = 10;         // five pairs
 constexpr double kGuardSteps = 8;      // of one run of the loss guard, at least
 constexpr double kStartSeconds = 2.5;  // of a process that was not seen yet
-constexpr double kReserveMost = 0.65;  // share of the budget that guard and proof may claim
+constexpr double kReserveMost = 0.45;  // share of the budget that guard and proof may claim
 constexpr double kOverrun = 1.1;       // of the budget: then the proof ends with what it has
 
 fs::path self() { return fs::read_symlink("/proc/self/exe"); }

@@ -34,6 +34,9 @@ Waits sum_waits(const RunRecord& record) {
         add(step.communication_ns, waits.communication_ns, waits.communication_steps);
         add(step.device_busy_ns, waits.busy_ns, waits.busy_steps);
     }
+    // A device that works on while the host waits loses only what it idles.
+    if (waits.steps > 0 && waits.busy_steps == waits.steps)
+        waits.input_ns = std::min(waits.input_ns, std::max(0.0, waits.total_ns - waits.busy_ns));
     return waits;
 }
 
@@ -217,6 +220,8 @@ Diagnosis diagnose_run(const RunRecord& record, const std::string& folder) {
     else if (waits.busy_steps > 0 && waits.total_ns > 0)
         out.busy_percent = 100.0 * waits.busy_ns / waits.total_ns;
     if (out.busy_percent) {
+        // Counted by the device, divided by the host's time: a little over is possible.
+        out.busy_percent = std::min(100.0, *out.busy_percent);
         out.split.compute = *out.busy_percent;
         out.split.idle = 100.0 - *out.busy_percent;
     } else {

@@ -328,5 +328,22 @@ TEST(ConfigFindingsTest, SeesWorkersThatAreNotThere) {
     ASSERT_NE(find(diagnosis, "F03"), nullptr);
 }
 
+TEST(DiagnosisTest, AWaitThatABusyDeviceHidesIsNoLoss) {
+    RunRecord record;
+    for (int i = 0; i < 30; ++i) {
+        record.steps.push_back({.step = i,
+                                .start_ns = i * 10'000'000LL,
+                                .duration_ns = 10'000'000,
+                                .input_wait_ns = 6'000'000});
+        record.steps.back().device_busy_ns = 10'100'000;
+    }
+    Diagnosis busy = diagnose_run(record, "run");
+    EXPECT_EQ(busy.verdict, "the device is busy 100.0 %; the record shows no cause above 3 %");
+    for (StepRecord& step : record.steps) step.device_busy_ns = 8'000'000;
+    Diagnosis idle = diagnose_run(record, "run");
+    EXPECT_EQ(idle.verdict,
+              "the device is busy 80.0 %; the dearest cause is input wait (20 % of the step time)");
+}
+
 }  // namespace
 }  // namespace saturate
