@@ -1,11 +1,11 @@
 # _saturate_step: the part of the Python shim that runs in every step, one file for every Python from 3.9 on
-# (limited API), embedded into the program. Without Python.h the shim does the same in Python, at ten times the cost.
+# (limited API), embedded into the program. Without Python.h the shim does the same in Python, at eight times the cost.
 find_package(Python3 REQUIRED COMPONENTS Interpreter OPTIONAL_COMPONENTS Development.Module)
 set(extension)
 if(SATURATE_SANITIZE)
   message(STATUS "run: hooks in Python alone, as an uninstrumented Python cannot load an instrumented extension")
 elseif(NOT Python3_Development.Module_FOUND)
-  message(STATUS "run: hooks in Python alone, which cost ten times as much per step; python3-dev has the header for the faster ones")
+  message(STATUS "run: hooks in Python alone, which cost eight times as much per step; python3-dev has the header for the faster ones")
 else()
   file(GLOB sources CONFIGURE_DEPENDS python/extension/*.cpp)
   add_library(saturate_step MODULE ${sources})

@@ -75,8 +75,7 @@ class Facts:
         entry = self.loaders[number]
         entry["starts"] += 1
         iterator.__dict__["_saturate_id"] = number
-        if loader.batch_size:
-            steps.set_batch_size(number, int(loader.batch_size))
+        steps.set_loader(number, int(loader.batch_size or 0), _try(lambda: len(loader), 0))
         if entry["starts"] == 1 or entry.get("num_workers") != loader.num_workers:
             self.describe(entry, loader)
         return entry

@@ -51,7 +51,7 @@ class NativeSteps:
         return native.state()[3:5]
 
     set_rank = staticmethod(native.set_rank)
-    set_batch_size = staticmethod(native.set_batch_size)
+    set_loader = staticmethod(native.set_loader)
     take_flag = staticmethod(native.take_flag)
     wake = staticmethod(native.wake)
     put_aside = staticmethod(native.put_aside)

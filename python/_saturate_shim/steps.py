@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Turns what the hooks see into steps and writes them into a ring that `saturate run` maps and reads. One ring per
 # process, made when the first loader starts or the first optimizer steps; its layout is in
-# src/telemetry/step_ring_layout.h. This is the hot path. The extension _saturate_step does the same in a tenth of the
-# time (native.py); this is for where it cannot be loaded, and costs 20 to 60 us per step (bench/run).
+# src/telemetry/step_ring_layout.h. This is the hot path. The extension _saturate_step does the same in an eighth of the
+# time (native.py); this is for where it cannot be loaded, and costs 55 to 65 us per step (bench/run).
 #
 # A step begins when the next batch is asked for and ends when the one after it is asked for; a batch without backward
 # is evaluation; several batches up to one optimizer step are one step. Without a loader a step reaches from one
@@ -94,8 +94,9 @@ class Steps:
         if self.ring is not None:
             struct.pack_into("<ii", self.ring, 40, rank, world)
 
-    def set_batch_size(self, loader, size):
-        self.batch_sizes[loader] = size
+    def set_loader(self, loader, batch_size, batches):
+        """It starts; batches of an epoch, 0: not known."""
+        self.batch_sizes[loader] = batch_size
 
     def take_flag(self, offset):
         """What the reader of the ring asks for (FLUSH_AT, PROFILE_AT), once."""

@@ -48,25 +48,40 @@ void disable(const char* where) {
 
 PyObject* old_next = nullptr;
 
-std::uint32_t samples_of(PyObject* data, std::int64_t owner) {
+// The first dimension of a batch; 0: it has none.
+std::uint32_t size_of(PyObject* data) {
     PyObject* first = data;
     if (PyList_CheckExact(data) && PyList_Size(data) > 0) first = PyList_GetItem(data, 0);
     if (PyTuple_CheckExact(data) && PyTuple_Size(data) > 0) first = PyTuple_GetItem(data, 0);
-    if (Py_TYPE(first) == hook_state.tensor) {
-        PyObject* size = PyObject_CallMethodObjArgs(first, names.size, names.zero, nullptr);
-        long value = size ? PyLong_AsLong(size) : -1;
-        Py_XDECREF(size);
-        if (value >= 0) return static_cast<std::uint32_t>(value);
-        PyErr_Clear();  // a number alone has no size
-    }
-    return owner >= 0 && owner < 256 ? hook_state.batch_sizes[owner] : 0;
+    if (Py_TYPE(first) != hook_state.tensor) return 0;
+    PyObject* size = PyObject_CallMethodObjArgs(first, names.size, names.zero, nullptr);
+    long value = size ? PyLong_AsLong(size) : -1;
+    Py_XDECREF(size);
+    if (value < 0) PyErr_Clear();  // a number alone has no size
+    return value < 0 ? 0 : static_cast<std::uint32_t>(value);
+}
+
+// Asking a tensor takes 2 us: done in the first batches, in every 16th, and in the last one, which
+// may be smaller.
+std::uint32_t samples_of(PyObject* data, std::int64_t owner) {
+    if (owner < 0 || owner >= 256) return size_of(data);
+    LoaderFacts& loader = hook_state.loaders[owner];
+    std::int64_t number = ++loader.given;
+    bool is_like_last = loader.batch_size > 0 && number > 2 && number < loader.batches;
+    if (is_like_last && number % 16 != 0) return loader.samples;
+    std::uint32_t size = size_of(data);
+    loader.samples = size > 0 ? size : loader.batch_size;
+    return loader.samples;
 }
 
 std::int64_t loader_of(PyObject* iterator) {
+    if (iterator == hook_state.iterator) return hook_state.iterator_loader;
     PyObject* number = PyObject_GetAttr(iterator, names.id);
     long value = number ? PyLong_AsLong(number) : 0;
     Py_XDECREF(number);
     if (PyErr_Occurred()) PyErr_Clear();
+    hook_state.iterator = iterator;
+    hook_state.iterator_loader = value;
     return value;
 }
 

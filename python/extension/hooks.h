@@ -28,12 +28,22 @@ struct Calls {
 };
 extern Calls calls;
 
+// What is known of a loader, so that not every batch has to be asked.
+struct LoaderFacts {
+    std::uint32_t batch_size = 0;  // 0: differs
+    std::int64_t batches = 0;      // of an epoch; 0: unknown
+    std::int64_t given = 0;        // in this epoch
+    std::uint32_t samples = 0;     // of the batch that was asked last
+};
+
 struct HookState {
     PyTypeObject* tensor = nullptr;
     bool reads_wait_always = false;  // for tests without a GPU
     bool is_in_backward = false;
-    long long zero_grads[2] = {};         // calls to zero, to None
-    std::uint32_t batch_sizes[256] = {};  // by loader, where a batch does not tell
+    long long zero_grads[2] = {};  // calls to zero, to None
+    LoaderFacts loaders[256];
+    PyObject* iterator = nullptr;      // the last one, only compared ...
+    std::int64_t iterator_loader = 0;  // ... and its loader
 };
 extern HookState hook_state;
 

@@ -56,11 +56,15 @@ PyObject* set_rank(PyObject*, PyObject* args) {
     Py_RETURN_NONE;
 }
 
-PyObject* set_batch_size(PyObject*, PyObject* args) {
+// A loader starts: its number, batch size and batches of an epoch, 0 where they are not known.
+PyObject* set_loader(PyObject*, PyObject* args) {
     int number;
     unsigned int size;
-    if (!PyArg_ParseTuple(args, "iI", &number, &size)) return nullptr;
-    if (number >= 0 && number < 256) hook_state.batch_sizes[number] = size;
+    long long batches;
+    if (!PyArg_ParseTuple(args, "iIL", &number, &size, &batches)) return nullptr;
+    hook_state.iterator = nullptr;  // another may come to lie where it was
+    if (number >= 0 && number < 256)
+        hook_state.loaders[number] = {.batch_size = size, .batches = batches};
     Py_RETURN_NONE;
 }
 
@@ -143,7 +147,7 @@ PyMethodDef functions[] = {
     {"reset", reset, METH_VARARGS, nullptr},
     {"state", state, METH_NOARGS, nullptr},
     {"set_rank", set_rank, METH_VARARGS, nullptr},
-    {"set_batch_size", set_batch_size, METH_VARARGS, nullptr},
+    {"set_loader", set_loader, METH_VARARGS, nullptr},
     {"set_fetch_loader", set_fetch_loader, METH_VARARGS, nullptr},
     {"set_has_optimizer", set_has_optimizer, METH_NOARGS, nullptr},
     {"wake", wake, METH_VARARGS, nullptr},

@@ -152,6 +152,22 @@ TEST_P(RunPythonHooksTest, WorkersCountTheirBatches) {
     EXPECT_EQ(batches, (std::map<std::int64_t, std::int64_t>{{0, 10}, {1, 10}}));
 }
 
+TEST_P(RunPythonHooksTest, TheLastBatchOfAnEpochMayBeSmaller) {
+    folder_.file("rest.py",
+                 "import torch\n"
+                 "data = torch.utils.data.TensorDataset(torch.ones(83, 4))\n"
+                 "model = torch.nn.Linear(4, 1)\n"
+                 "opt = torch.optim.SGD(model.parameters(), lr=1e-3)\n"
+                 "for epoch in range(2):\n"
+                 "    for batch, in torch.utils.data.DataLoader(data, batch_size=4):\n"
+                 "        model(batch).mean().backward(); opt.step(); opt.zero_grad()\n");
+    expect_same({python_, "rest.py"});
+    RunRecord run = record();
+    ASSERT_EQ(run.steps.size(), 42u);
+    for (std::size_t i = 0; i < run.steps.size(); ++i)
+        EXPECT_EQ(run.steps[i].samples, i % 21 == 20 ? 3 : 4) << i;
+}
+
 TEST_P(RunPythonHooksTest, AnErrorInAHookTakesThemOutAndTheScriptGoesOn) {
     folder_.file(
         "breaks.py",
