@@ -83,7 +83,8 @@ Fetch fetch_of(const Json& python, std::int64_t loader) {
 
 struct Plan {
     int workers = 0;
-    double step_ns = 0;  // with them
+    double step_ns = 0;   // with them
+    double least_ns = 0;  // ... if they cost nothing and no core slowed another
 };
 
 // Cores that all work at once are slower than one of them alone: they share caches and memory, and
@@ -96,10 +97,10 @@ Plan plan_of(const StepTimes& times, const Fetch& fetch, double compute_cores, i
     double most = fetch.is_storage() ? 4.0 * cores : cores;
     double wanted = std::ceil(1.2 * fetch.wall / times.compute());
     Plan plan{.workers = static_cast<int>(std::clamp(wanted, 1.0, most))};
-    double work =
-        (fetch.core + times.compute() * compute_cores) / (cores > 1 ? cores * kAllBusy : 1);
+    double work = (fetch.core + times.compute() * compute_cores) / cores;
+    plan.least_ns = std::max({times.compute(), fetch.wall / plan.workers, work});
     constexpr double kHandingOver = 3e5;  // a batch through shared memory, ns
-    plan.step_ns = std::max({times.compute(), fetch.wall / plan.workers, work}) + kHandingOver;
+    plan.step_ns = std::max(plan.least_ns, cores > 1 ? work / kAllBusy : work) + kHandingOver;
     return plan;
 }
 
@@ -181,7 +182,7 @@ void no_workers(std::vector<Finding>& findings, Finding& wait, const Json& pytho
         std::string count = std::to_string(plan.workers);
         wait.settings = {{"num_workers", count}, {"persistent_workers", "true"}};
         wait.fix = fmt::format("num_workers={}, persistent_workers=True", count);
-        wait.gain = gain_of(likely, bound);
+        wait.gain = gain_of(likely, std::min(bound, times.step / plan.least_ns));
         part.settings = wait.settings;
         part.fix = wait.fix;
         part.gain = wait.gain;
