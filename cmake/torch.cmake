@@ -32,3 +32,6 @@ target_link_libraries(torch_cpu INTERFACE torch_cpu_so c10_so)
 # What its libraries need in turn they find through the rpath, at run time; an installed binary keeps it.
 target_link_options(torch_cpu INTERFACE LINKER:--allow-shlib-undefined
   LINKER:-rpath,${torch_site}/torch/lib LINKER:-rpath,${torch_site}/nvidia/cu13/lib)
+# The wheel has Gloo in its library but not its headers; behind everything, so that real ones win.
+set_source_files_properties(src/engine/process_group.cpp PROPERTIES
+  COMPILE_OPTIONS "-idirafter;${PROJECT_SOURCE_DIR}/cmake/gloo")

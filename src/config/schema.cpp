@@ -102,6 +102,14 @@ constexpr SettingInfo kSchema[] = {
      "threads that compute on the CPU; auto is the cores this process may use"},
     {memory_limit, "memory_limit", Kind::number, 0.001, 1e6, "", safe,
      "GiB of tensors on the CPU, beyond which the micro-batch is halved"},
+    {rank_timeout, "rank_timeout", Kind::number, 1, 1e6, "300", safe,
+     "seconds until a rank that lives but does not come is given up"},
+    {gradient_compression, "gradient_compression", Kind::word, 0, 0, "none", numerics,
+     "gradients on their way between ranks: none or bf16"},
+    {bucket_size, "bucket_size", Kind::number, 0.001, 4096, "4", numerics,
+     "MiB of gradients that are sent at once between ranks"},
+    {check_ranks, "check_ranks", Kind::whole, 0, 1e9, "0", safe,
+     "steps between two comparisons of the ranks' weights; 0: at the start only"},
     {job, "job", Kind::word, 0, 0, "", Level::model,
      "restoration, locator, classifier, sequence, window_cnn or tiny_mlp"},
     {data, "data", Kind::word, 0, 0, "", Level::model, "folder or file of the training data"},
@@ -144,7 +152,7 @@ const SettingInfo& info_of(Setting setting) {
 }
 
 bool is_for_train_only(Setting setting) {
-    return setting >= Setting::weight_decay && setting <= Setting::memory_limit;
+    return setting >= Setting::weight_decay && setting <= Setting::check_ranks;
 }
 
 const SettingInfo* find_setting(std::string_view canonical_name) {

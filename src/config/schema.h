@@ -67,6 +67,10 @@ enum class Setting {
     target_column,
     threads,
     memory_limit,
+    rank_timeout,
+    gradient_compression,
+    bucket_size,
+    check_ranks,
     // model and data
     job,
     data,

@@ -14,6 +14,7 @@
 #include "base/device.h"
 #include "base/selftest.h"
 #include "engine/job.h"
+#include "engine/process_group.h"
 #include "pipeline/loader.h"
 
 namespace saturate {
@@ -108,9 +109,13 @@ class DeviceBackend {
 struct CudaPlugin {
     int (*device_count)();  // 0 without a driver
     std::unique_ptr<DeviceBackend> (*open)(int index, const DeviceOptions& options);
+    // NCCL among the ranks that share this store.
+    std::unique_ptr<DeviceCollectives> (*collectives)(c10d::Store& store, int rank, int count);
     // Empty when the checks ran, else why they could not.
     std::string (*selftest)(std::vector<SelftestCheck>& checks);
 };
+// Sums and broadcasts of tensors on the GPU go over NCCL from now on.
+void use_device_collectives(ProcessGroup& group);
 // From beside the program; null when this build has no CUDA part, `why` then says so.
 [[nodiscard]] const CudaPlugin* load_cuda_plugin(std::string& why);
 
@@ -118,9 +123,9 @@ struct OpenedDevice {
     std::unique_ptr<DeviceBackend> backend;
     std::string note;  // why it is not a GPU, for `auto`; may be empty
 };
-// `wish` is auto, cpu, cuda, cuda:1 or sim:GPU. Throws UserError for another word, MachineError for a GPU
-// that is not there.
+// `wish` is auto, cpu, cuda, cuda:1 or sim:GPU; auto and cuda mean the GPU `index`, which is the
+// rank on this host. Throws UserError for another word, MachineError for a GPU that is not there.
 [[nodiscard]] OpenedDevice open_device(const std::string& wish, const DeviceOptions& options,
-                                       bool cpu_has_bf16);
+                                       bool cpu_has_bf16, int index = 0);
 
 }  // namespace saturate

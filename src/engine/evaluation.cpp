@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "engine/feed.h"
+#include "pipeline/shard_source.h"
 
 namespace saturate {
 
@@ -30,25 +31,20 @@ void add(Job& job, const TensorBatch& batch, const EvaluationSettings& settings,
     job.evaluate(settings.channels_last ? as_channels_last(batch) : batch, sums);
 }
 
-}  // namespace
-
-Evaluation evaluate(Job& job, std::shared_ptr<const SampleSource> data,
-                    const EvaluationSettings& settings, DeviceBackend& backend,
-                    Recorder& recorder) {
-    torch::NoGradGuard no_gradients;
-    Evaluating mode(job.model());
+// All of `data`, added to `sums`.
+void add_data(Job& job, std::shared_ptr<const SampleSource> data,
+              const EvaluationSettings& settings, DeviceBackend& backend, Recorder& recorder,
+              torch::Tensor& sums, Evaluation& out) {
     Loader loader(std::move(data),
                   {.batch_size = settings.batch_size,
                    .workers = settings.workers,
+                   .cores = settings.cores,
                    .shuffle = false,
                    .drop_last = false,
                    .seed = settings.seed,
                    .memory = backend.slab_memory()},
                   recorder);
     Feed feed(loader, backend, {});
-    torch::Tensor sums = torch::zeros(
-        {job.metric_sums()}, torch::TensorOptions().dtype(torch::kDouble).device(backend.device()));
-    Evaluation out{.batch_size = settings.batch_size};
     while (std::optional<Upload> upload = feed.next()) {
         std::int64_t size = upload->batch.size;
         for (std::int64_t begin = 0; begin < size;) {
@@ -74,6 +70,23 @@ Evaluation evaluate(Job& job, std::shared_ptr<const SampleSource> data,
         }
         out.samples += size;
     }
+}
+
+}  // namespace
+
+Evaluation evaluate(Job& job, std::shared_ptr<const SampleSource> data,
+                    const EvaluationSettings& settings, DeviceBackend& backend,
+                    Recorder& recorder) {
+    torch::NoGradGuard no_gradients;
+    Evaluating mode(job.model());
+    torch::Tensor sums = torch::zeros(
+        {job.metric_sums()}, torch::TensorOptions().dtype(torch::kDouble).device(backend.device()));
+    Evaluation out{.batch_size = settings.batch_size};
+    std::shared_ptr<const SampleSource> part = settings.shard.count > 1
+                                                   ? part_of_source(std::move(data), settings.shard)
+                                                   : std::move(data);
+    if (part->size() > 0) add_data(job, part, settings, backend, recorder, sums, out);
+    if (settings.share) settings.share(sums, out.samples);
     out.value = job.metric_value(sums.cpu());
     return out;
 }

@@ -3,6 +3,8 @@
 // Training thread.
 #pragma once
 
+#include <functional>
+
 #include "engine/step.h"
 #include "telemetry/recorder.h"
 
@@ -11,9 +13,14 @@ namespace saturate {
 struct EvaluationSettings {
     std::int64_t batch_size = 32;
     int workers = -1;
+    int cores = 0;  // as LoaderSettings has it
     std::uint64_t seed = 0;
     Precision precision = Precision::fp32;
     bool channels_last = false;
+    // Of several ranks: each evaluates its part of the data, every sample once, and `share` adds
+    // the sums and the count of all.
+    Shard shard = {};
+    std::function<void(torch::Tensor&, std::int64_t&)> share = nullptr;
 };
 
 struct Evaluation {

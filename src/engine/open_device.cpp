@@ -59,21 +59,29 @@ std::unique_ptr<DeviceBackend> open_cuda(int index, const DeviceOptions& options
 
 }  // namespace
 
-OpenedDevice open_device(const std::string& wish, const DeviceOptions& options, bool cpu_has_bf16) {
+void use_device_collectives(ProcessGroup& group) {
+    std::string why;
+    const CudaPlugin* plugin = load_cuda_plugin(why);
+    SATURATE_CHECK(plugin, "a GPU was opened, so its library is there");
+    group.use_device(plugin->collectives(group.store(), group.rank(), group.count()));
+}
+
+OpenedDevice open_device(const std::string& wish, const DeviceOptions& options, bool cpu_has_bf16,
+                         int index) {
     if (wish == "cpu") return {make_cpu_backend(options, cpu_has_bf16), ""};
     if (wish == "auto") {
         std::string why;
         const CudaPlugin* plugin = load_cuda_plugin(why);
-        if (plugin && plugin->device_count() > 0) return {plugin->open(0, options), ""};
+        if (plugin && plugin->device_count() > 0) return {open_cuda(index, options), ""};
         if (plugin) why = "no GPU that CUDA can use";
         return {make_cpu_backend(options, cpu_has_bf16), why};
     }
     if (wish.starts_with("sim:")) return {make_sim_backend(wish.substr(4), options), ""};
-    if (wish == "cuda") return {open_cuda(0, options), ""};
+    if (wish == "cuda") return {open_cuda(index, options), ""};
     if (wish.starts_with("cuda:")) {
-        auto index = parse_integer(std::string_view(wish).substr(5));
-        if (index && *index >= 0 && *index < 1024)
-            return {open_cuda(static_cast<int>(*index), options), ""};
+        auto number = parse_integer(std::string_view(wish).substr(5));
+        if (number && *number >= 0 && *number < 1024)
+            return {open_cuda(static_cast<int>(*number), options), ""};
     }
     throw UserError({.found = fmt::format("--device is {}", saturate::quoted(wish)),
                      .expected = "auto, cpu, cuda, cuda:N or sim:GPU",

@@ -137,17 +137,19 @@ void TrainingStep::run_simulated(SimulatedStep& device, std::span<const TensorBa
 
 void TrainingStep::run_now(std::span<const TensorBatch> batches, StepTimes& times) {
     optimizer_->clear_gradients(settings_.set_to_none);
-    std::int64_t samples = 0;
-    for (const TensorBatch& batch : batches) samples += batch[0].size(0);
     loss_ = torch::Tensor();
-    for (const TensorBatch& batch : batches) {
-        std::int64_t size = batch[0].size(0);
-        std::int64_t parts = std::min(split_, size);
-        for (std::int64_t i = 0; i < parts; ++i) {
-            std::int64_t begin = size * i / parts, end = size * (i + 1) / parts;
-            double weight = static_cast<double>(end - begin) / static_cast<double>(samples);
-            add_gradients(parts == 1 ? batch : part_of(batch, begin, end), weight, times);
+    if (reducer_) {
+        bool failed = false;
+        std::string said;
+        try {
+            add_all_gradients(batches, times);
+        } catch (const c10::OutOfMemoryError& error) {
+            failed = true;
+            said = error.what_without_backtrace();
         }
+        sum_over_ranks(failed, said, times);
+    } else {
+        add_all_gradients(batches, times);
     }
     std::int64_t begin = now_ns();
     torch::NoGradGuard no_gradients;
@@ -157,6 +159,36 @@ void TrainingStep::run_now(std::span<const TensorBatch> batches, StepTimes& time
     optimizer_->step(scaler_ ? std::optional(scaler_->found_infinite) : std::nullopt);
     if (scaler_) scaler_->update();
     times.optimizer_ns += now_ns() - begin;
+}
+
+void TrainingStep::add_all_gradients(std::span<const TensorBatch> batches, StepTimes& times) {
+    std::int64_t samples = 0, left = 0;
+    for (const TensorBatch& batch : batches) {
+        samples += batch[0].size(0);
+        left += std::min(split_, batch[0].size(0));
+    }
+    for (const TensorBatch& batch : batches) {
+        std::int64_t size = batch[0].size(0);
+        std::int64_t parts = std::min(split_, size);
+        for (std::int64_t i = 0; i < parts; ++i) {
+            std::int64_t begin = size * i / parts, end = size * (i + 1) / parts;
+            double weight = static_cast<double>(end - begin) / static_cast<double>(samples);
+            if (--left == 0 && reducer_) reducer_->begin();  // only the last backward sends
+            add_gradients(parts == 1 ? batch : part_of(batch, begin, end), weight, times);
+        }
+    }
+}
+
+double TrainingStep::rank_share() const { return reducer_ ? 1.0 / reducer_->ranks() : 1.0; }
+
+void TrainingStep::sum_over_ranks(bool failed, const std::string& said, StepTimes& times) {
+    ReducerAnswer answer = reducer_->finish(failed, own_wish_);
+    times.communication_ns += answer.exposed_ns;
+    times.communication_total_ns += answer.total_ns;
+    any_wish_ = answer.stop;
+    if (std::string line = reducer_->take_note(); !line.empty()) note_ = line;
+    TORCH_CHECK_WITH(OutOfMemoryError, !answer.any_failed,
+                     failed ? said : "on another rank, which its log names");
 }
 
 void TrainingStep::add_gradients(const TensorBatch& batch, double weight, StepTimes& times) {
@@ -170,6 +202,7 @@ void TrainingStep::add_gradients(const TensorBatch& batch, double weight, StepTi
     if (loss.scalar_type() != torch::kFloat) loss = loss.to(torch::kFloat);
     if (weight != 1.0) loss = loss * weight;
     loss_ = loss_.defined() ? loss_ + loss.detach() : loss.detach();
+    if (reducer_) loss = loss * rank_share();  // so that the sum over the ranks is the mean
     std::int64_t forward = now_ns();
     (scaler_ ? scaler_->scaled(loss) : loss).backward();
     std::int64_t backward = now_ns();

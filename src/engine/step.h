@@ -13,6 +13,7 @@
 #include "engine/device_backend.h"
 #include "engine/job.h"
 #include "engine/optimizer.h"
+#include "engine/reducer.h"
 
 namespace saturate {
 
@@ -34,6 +35,8 @@ struct StepTimes {
     std::int64_t backward_ns = 0;
     std::int64_t optimizer_ns = 0;
     std::int64_t apart_ns = 0;  // counting for a simulated device: no part of the step
+    std::int64_t communication_ns = 0;        // waited for the other ranks' gradients
+    std::int64_t communication_total_ns = 0;  // ... and what was hidden behind backward
 };
 
 class CompiledStep;  // engine/compiled_step.h
@@ -50,6 +53,13 @@ class TrainingStep {
     // Of the last run: a number on the device.
     [[nodiscard]] const torch::Tensor& loss() const { return loss_; }
 
+    // Gradients are summed over the ranks from now on; outlives the step. Memory that runs out on
+    // one rank then throws on all of them.
+    void set_reducer(GradientReducer* reducer) { reducer_ = reducer; }
+    // Told to the other ranks with the next run(), after which all know of anyone's.
+    void wish_to_stop(const StopWish& wish) { own_wish_ = wish; }
+    [[nodiscard]] const StopWish& wish_of_any() const { return any_wish_; }
+
     // Micro-batches per batch; doubled after running out of memory.
     [[nodiscard]] std::int64_t split() const { return split_; }
     void set_split(std::int64_t split);
@@ -65,7 +75,10 @@ class TrainingStep {
     void run_now(std::span<const TensorBatch> batches, StepTimes& times);
     void run_simulated(SimulatedStep& device, std::span<const TensorBatch> batches,
                        StepTimes& times);
+    void add_all_gradients(std::span<const TensorBatch> batches, StepTimes& times);
     void add_gradients(const TensorBatch& batch, double weight, StepTimes& times);
+    void sum_over_ranks(bool failed, const std::string& said, StepTimes& times);
+    [[nodiscard]] double rank_share() const;  // of the gradients: 1 / ranks
     // In step_compiled.cpp. False when there is no graph for this batch.
     [[nodiscard]] bool add_compiled_gradients(const TensorBatch& batch, double weight,
                                               StepTimes& times);
@@ -85,6 +98,8 @@ class TrainingStep {
     torch::Tensor loss_;
     std::int64_t split_ = 1;
     std::string note_;
+    GradientReducer* reducer_ = nullptr;  // null: one process
+    StopWish own_wish_, any_wish_;
 };
 
 // Image tensors pixel by pixel, also with one channel, where the usual call changes nothing.

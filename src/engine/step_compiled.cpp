@@ -34,7 +34,7 @@ bool TrainingStep::add_compiled_gradients(const TensorBatch& given, double weigh
     loss_ = loss_.defined() ? loss_ + loss : loss;
     for (std::size_t i = 0; i < all_parameters_.size(); ++i) {
         if (!all_parameters_[i].requires_grad()) continue;
-        if (weight != 1.0) graph_gradients_[i].mul_(weight);
+        if (double share = weight * rank_share(); share != 1.0) graph_gradients_[i].mul_(share);
         torch::Tensor& sum = all_parameters_[i].mutable_grad();
         if (sum.defined())
             sum.add_(graph_gradients_[i]);

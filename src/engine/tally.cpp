@@ -50,6 +50,7 @@ void StepTotals::add(const StepRecord& record) {
         sums->copy_ns += record.copy_ns.value_or(0);
         sums->busy_ns += record.device_busy_ns.value_or(0);
         sums->log_ns += record.log_ns.value_or(0);
+        sums->communication_ns += record.communication_ns.value_or(0);
     }
     durations_ms_.add(static_cast<float>(record.duration_ns) / 1e6f);
 }
@@ -81,6 +82,8 @@ void StepTotals::fill(RunSummary& summary) const {
         summary.stall_percent = {{"input_wait", all_.share(all_.input_wait_ns)},
                                  {"copy", all_.share(all_.copy_ns)},
                                  {"log", all_.share(all_.log_ns)}};
+        if (all_.communication_ns > 0)
+            summary.stall_percent.emplace_back("communication", all_.share(all_.communication_ns));
     }
 }
 

@@ -25,7 +25,8 @@ class Thinned {
 // Sums over some steps.
 struct StepSums {
     std::int64_t steps = 0, samples = 0;
-    std::int64_t duration_ns = 0, input_wait_ns = 0, copy_ns = 0, busy_ns = 0, log_ns = 0;
+    std::int64_t duration_ns = 0, input_wait_ns = 0, copy_ns = 0, busy_ns = 0, log_ns = 0,
+                 communication_ns = 0;
 
     [[nodiscard]] double samples_per_second() const;
     [[nodiscard]] double share(std::int64_t part_ns) const;  // of the duration, in percent
@@ -37,6 +38,7 @@ class StepTotals {
     // Of the steps since the last call, which an interval of the log is.
     StepSums take_interval();
     void fill(RunSummary& summary) const;
+    [[nodiscard]] double share_of_all(std::int64_t part_ns) const { return all_.share(part_ns); }
 
   private:
     StepSums all_, interval_;

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "base/text.h"
 
@@ -54,24 +56,27 @@ class Reader {
     const Settings& settings_;
 };
 
-void read_batch(Reader& reader, TrainSettings& out) {
+void read_batch(Reader& reader, int ranks, TrainSettings& out) {
     using enum Setting;
     out.batch_size = reader.whole(batch_size, 32);
     out.accumulation = reader.whole(gradient_accumulation_steps, 1);
     if (reader.has(global_batch_size)) {
         std::int64_t all = reader.whole(global_batch_size, 1);
-        if (!reader.has(batch_size) && all % out.accumulation == 0) {
-            out.batch_size = all / out.accumulation;
-        } else if (!reader.has(gradient_accumulation_steps) && all % out.batch_size == 0) {
-            out.accumulation = all / out.batch_size;
+        if (!reader.has(batch_size) && all % (out.accumulation * ranks) == 0) {
+            out.batch_size = all / (out.accumulation * ranks);
+        } else if (!reader.has(gradient_accumulation_steps) &&
+                   all % (out.batch_size * ranks) == 0) {
+            out.accumulation = all / (out.batch_size * ranks);
         }
-        if (out.batch_size * out.accumulation != all) {
+        if (out.batch_size * out.accumulation * ranks != all) {
+            std::string on_ranks = ranks > 1 ? fmt::format(" on {} ranks", ranks) : "";
             reader.problems.push_back(
                 {.where = reader.place(global_batch_size),
-                 .found =
-                     fmt::format("global_batch_size is {}, and {} x {} is {}", all, out.batch_size,
-                                 out.accumulation, out.batch_size * out.accumulation),
-                 .expected = "batch_size x gradient_accumulation_steps",
+                 .found = fmt::format("global_batch_size is {}, and {} x {}{} is {}", all,
+                                      out.batch_size, out.accumulation, on_ranks,
+                                      out.batch_size * out.accumulation * ranks),
+                 .expected = ranks > 1 ? "batch_size x gradient_accumulation_steps x ranks"
+                                       : "batch_size x gradient_accumulation_steps",
                  .fix = "leave one of the three out"});
         }
     }
@@ -178,15 +183,29 @@ void read_device(Reader& reader, const Settings& settings, TrainSettings& out) {
         out.notes.emplace_back("non_blocking: false has no effect: copies never hold up the host");
 }
 
+void read_ranks(Reader& reader, TrainSettings& out) {
+    using enum Setting;
+    out.rank_timeout = reader.number(rank_timeout, 300);
+    out.check_ranks = reader.whole(check_ranks, 0);
+    out.reducer.compress = reader.choice(gradient_compression, {"none", "bf16"}) == 1;
+    if (reader.has(bucket_size)) {
+        out.reducer.bucket_bytes =
+            static_cast<std::int64_t>(reader.number(bucket_size, 4) * 1024.0 * 1024.0);
+        out.reducer.first_bucket_bytes =
+            std::min(out.reducer.first_bucket_bytes, out.reducer.bucket_bytes);
+    }
+}
+
 }  // namespace
 
 TrainSettings train_settings(const Settings& settings, const TrainLimits& limits) {
     TrainSettings out;
     Reader reader(settings);
-    read_batch(reader, out);
+    read_batch(reader, limits.ranks, out);
     read_optimizer(reader, out);
     read_length(reader, limits, out);
     read_device(reader, settings, out);
+    read_ranks(reader, out);
     if (!reader.problems.empty()) throw UserError(reader.problems);
     return out;
 }

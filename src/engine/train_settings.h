@@ -17,6 +17,7 @@ namespace saturate {
 struct TrainLimits {
     std::optional<std::int64_t> epochs, steps;
     std::optional<double> seconds;
+    int ranks = 1;  // that global_batch_size is divided by
 };
 
 struct TrainSettings {
@@ -24,6 +25,7 @@ struct TrainSettings {
     std::int64_t eval_batch_size = 32;
     std::int64_t accumulation = 1;
     int workers = -1;  // -1: auto
+    int cores = 0;     // of this process; 0: those of its affinity mask
     int prefetch_factor = 2;
     std::int64_t bad_samples_max = 100;
     std::uint64_t seed = 0;
@@ -43,6 +45,11 @@ struct TrainSettings {
     std::int64_t checkpoint_epochs = 1, checkpoint_steps = 0;
     std::int64_t checkpoint_keep = 3;
     std::int64_t early_stopping = 0;
+
+    ReducerSettings reducer;  // of several ranks
+    std::int64_t check_ranks =
+        0;                      // steps between two comparisons of their weights; 0: at the start
+    double rank_timeout = 300;  // seconds until a rank that lives and does not come is given up
 
     DeviceOptions device;
     bool one_batch = false;          // the first batch again and again: what the loader costs

@@ -24,12 +24,13 @@ double seconds_since(std::int64_t begin_ns) {
 }  // namespace
 
 Trainer::Trainer(Job& job, const TrainSettings& settings, TrainPlaces places,
-                 DeviceBackend& backend, TrainObserver& observer)
+                 DeviceBackend& backend, TrainObserver& observer, ProcessGroup* group)
     : job_(job),
       settings_(settings),
       places_(std::move(places)),
       backend_(backend),
       observer_(observer),
+      group_(group),
       data_(job.training_data()),
       validation_(job.validation_data()) {
     check();
@@ -37,6 +38,10 @@ Trainer::Trainer(Job& job, const TrainSettings& settings, TrainPlaces places,
     settings_.step.precision = resolved.precision;
     observer_.say(resolved.note);
     for (const std::string& line : settings_.notes) observer_.say(line);
+    if (group_ && settings_.step.capture && backend_.can_capture()) {
+        settings_.step.capture = false;
+        observer_.say("the step is not captured: its ranks talk while it runs");
+    }
     step_run_.emplace(job_, settings_.step, backend_);
     if (settings_.ema > 0) mean_.emplace(step_run_->parameters(), settings_.ema);
 }
@@ -57,6 +62,12 @@ TrainResult Trainer::run(Recorder& recorder) {
                 act_between_steps();
             }
         }
+        conclude();
+    } catch (const RankLost& lost) {
+        alone_ = true;
+        save_alone(lost);
+        ended_ = "failed";
+        problem_ = lost.problems().at(0);
     } catch (const Failure& failure) {  // e.g. too many broken samples, or no memory for one
         ended_ = "failed";
         problem_ = failure.problems().at(0);
@@ -66,11 +77,23 @@ TrainResult Trainer::run(Recorder& recorder) {
                                                 error.what_without_backtrace()),
                            .expected = "a model and a loss that take this batch"};
     }
+    if (group_ && problem_) {
+        alone_ = true;
+        group_->tell_failed(problem_->found);
+    }
     return finish();
 }
 
 void Trainer::check() const {
     std::int64_t size = data_->size();
+    if (settings_.batch_size > size / ranks() && ranks() > 1) {
+        throw UserError(
+            {.found = fmt::format("batch_size is {} on each of {} ranks, and the training data has "
+                                  "{} samples",
+                                  settings_.batch_size, ranks(), size),
+             .expected = fmt::format("1 to {}", size / ranks()),
+             .fix = fmt::format("batch_size: {}", std::max<std::int64_t>(1, size / ranks()))});
+    }
     if (settings_.batch_size > size) {
         throw UserError(
             {.found = fmt::format("batch_size is {}, and the training data has {} {}",
@@ -86,11 +109,15 @@ void Trainer::check() const {
 }
 
 void Trainer::begin() {
+    if (group_) begin_ranks();
+    Shard shard{.rank = group_ ? group_->rank() : 0, .count = ranks()};
     loader_.emplace(data_,
                     LoaderSettings{.batch_size = settings_.batch_size,
                                    .workers = settings_.workers,
+                                   .cores = settings_.cores,
                                    .prefetch_factor = settings_.prefetch_factor,
                                    .seed = settings_.seed,
+                                   .shard = shard,
                                    .bad_samples_max = settings_.bad_samples_max,
                                    .memory = backend_.slab_memory()},
                     *recorder_, position_);
@@ -101,11 +128,12 @@ void Trainer::begin() {
     settings_.schedule.total_steps = total_steps().value_or(0);
     settings_.schedule.steps_per_drop = settings_.schedule_step_epochs * steps_per_epoch_;
     losses_.emplace(backend_, std::min(settings_.log_interval, kRingMost));
-    if (!places_.checkpoints.empty())
+    if (!places_.checkpoints.empty() && shard.rank == 0)
         writer_.emplace(places_.checkpoints, static_cast<std::size_t>(settings_.checkpoint_keep));
     if (!places_.tensorboard.empty()) curves_.emplace(places_.tensorboard);
     backend_.reset_peak();
     first_step_ = step_;
+    epoch_ended_then_ = epoch_ended_;
 }
 
 std::optional<std::int64_t> Trainer::total_steps() const {
@@ -120,18 +148,29 @@ bool Trainer::is_over() {
         over_because_ = fmt::format("{} steps", step_);
     } else if (settings_.epochs && !epoch_ended_ && feed_->state().epoch >= *settings_.epochs) {
         over_because_ = fmt::format("{} epochs", *settings_.epochs);
-    } else if (settings_.seconds && seconds_since(started_ns_) >= *settings_.seconds) {
+    } else if (StopWish wish = stop_wish(); wish.timed_out) {
         over_because_ = fmt::format("{:g} seconds", *settings_.seconds);
-    } else if (observer_.stop_wanted()) {
+    } else if (wish.interrupted) {
         over_because_ = "interrupted";
         ended_ = "interrupted";
     }
     return !over_because_.empty();
 }
 
+// Of several ranks each tells its wish with a step, and all follow after it.
+StopWish Trainer::stop_wish() {
+    StopWish own;
+    own.timed_out = settings_.seconds && seconds_since(started_ns_) >= *settings_.seconds;
+    own.interrupted = !own.timed_out && observer_.stop_wanted();
+    if (!is_together()) return own;
+    step_run_->wish_to_stop(own);
+    return step_run_->wish_of_any();
+}
+
 // Nothing at the end of an epoch. The last step of an epoch may have fewer batches.
 std::vector<Upload> Trainer::next_batches() {
     std::vector<Upload> batches;
+    if (group_) group_->stands(step_, "loading");
     while (!epoch_ended_ && static_cast<std::int64_t>(batches.size()) < settings_.accumulation) {
         std::optional<Upload> batch = feed_->next();
         if (batch)
@@ -139,6 +178,7 @@ std::vector<Upload> Trainer::next_batches() {
         else
             epoch_ended_ = true;
     }
+    if (group_) group_->stands(step_, "computing");
     return batches;
 }
 
@@ -173,11 +213,15 @@ void Trainer::run_step(std::vector<Upload> batches) {
     trained_.push_back(std::move(trained));
 
     ++step_;
-    samples_ += samples;
+    samples_ += samples * ranks();
+    position_ = feed_->state();
+    epoch_ended_then_ = epoch_ended_;
     record.start_ns += times.apart_ns;
     record.forward_ns = times.forward_ns;
     record.backward_ns = times.backward_ns;
     record.optimizer_ns = times.optimizer_ns;
+    if (group_) record.communication_ns = times.communication_ns;
+    communication_ns_ += times.communication_total_ns;
     std::int64_t done = now_ns();
     if (losses_->is_full()) {
         log();
@@ -237,6 +281,9 @@ void Trainer::emit_records(bool all) {
     while (!unsent_.empty()) {
         StepRecord& record = unsent_.front();
         record.device_busy_ns = backend_.busy_ns(record.step);
+        // The CPU's own count takes waiting for other ranks for work.
+        if (record.device_busy_ns && record.communication_ns && backend_.device().is_cpu())
+            *record.device_busy_ns -= *record.communication_ns;
         constexpr std::size_t kMost = 256;
         if (!record.device_busy_ns && !all && unsent_.size() < kMost) return;
         totals_.add(record);
@@ -261,7 +308,9 @@ void Trainer::log() {
 
 // Losses of an interval, read late. The first that is no number ends the run, unless the scaler has
 // skipped its step.
-void Trainer::look_at(const ReadLosses& losses) {
+void Trainer::look_at(ReadLosses losses) {
+    std::vector<float> own = losses.values;
+    if (is_together()) reduce_losses(losses);
     double sum = 0;
     std::int64_t finite = 0;
     for (std::size_t i = 0; i < losses.values.size(); ++i) {
@@ -283,7 +332,9 @@ void Trainer::look_at(const ReadLosses& losses) {
              fmt::format("loss of step {} is {}{}", step, loss, skipped ? ": step skipped" : ""),
              {},
              Json::object({{"step", step}, {"epoch", trained.epoch}, {"batch", trained.batch}}));
-        if (!skipped && !problem_) stop_for(trained, loss);
+        if (skipped || problem_) continue;
+        stop_for(trained, loss);
+        if (is_together()) share_problem(!std::isfinite(own[i]));
     }
     read_step_ = losses.first_step + static_cast<std::int64_t>(losses.values.size()) - 1;
     read_loss_ = finite > 0 ? std::optional(sum / static_cast<double>(finite)) : std::nullopt;
@@ -306,12 +357,15 @@ void Trainer::act_between_steps() {
     if (ended_ == "failed") return;
     bool evaluate_due = settings_.eval_steps > 0 && step_ % settings_.eval_steps == 0;
     bool save_due = settings_.checkpoint_steps > 0 && step_ % settings_.checkpoint_steps == 0;
+    if (is_together() && settings_.check_ranks > 0 && step_ % settings_.check_ranks == 0)
+        compare_weights();
     if (evaluate_due) evaluate_now();
     if (save_due) save_checkpoint(false);
 }
 
 void Trainer::end_epoch() {
-    epoch_ended_ = false;
+    epoch_ended_ = epoch_ended_then_ = false;
+    position_ = feed_->state();
     std::int64_t epochs = feed_->state().epoch;  // that are complete
     note(EventKind::epoch, fmt::format("epoch {} ended", epochs - 1));
     if (settings_.eval_epochs > 0 && epochs % settings_.eval_epochs == 0) evaluate_now();
@@ -326,15 +380,8 @@ void Trainer::evaluate_now() {
     for (const ReadLosses& losses : losses_->drain()) look_at(losses);
     if (ended_ == "failed") return;
     std::int64_t begin = now_ns();
-    if (mean_) mean_->swap();
-    Evaluation done = evaluate(job_, validation_,
-                               {.batch_size = settings_.eval_batch_size,
-                                .workers = settings_.workers,
-                                .seed = settings_.seed,
-                                .precision = settings_.step.precision,
-                                .channels_last = settings_.step.channels_last},
-                               backend_, *recorder_);
-    if (mean_) mean_->swap();
+    if (group_) group_->stands(step_, "evaluating");
+    Evaluation done = evaluate_mean();
     Metric metric = job_.metric();
     bool better = std::isfinite(done.value) &&
                   (!best_ || (metric.higher_is_better ? done.value > *best_ : done.value < *best_));
@@ -363,6 +410,32 @@ void Trainer::evaluate_now() {
             fmt::format("no better {} in {} evaluations", metric.name, evaluations_worse_);
 }
 
+// With the moving mean in the model's place, if there is one; the weights come back in any case.
+Evaluation Trainer::evaluate_mean() {
+    struct Swapped {
+        explicit Swapped(std::optional<WeightMean>& given) : mean(given) {
+            if (mean) mean->swap();
+        }
+        ~Swapped() {
+            if (mean) mean->swap();
+        }
+        std::optional<WeightMean>& mean;
+    } swapped(mean_);
+    EvaluationSettings how{.batch_size = settings_.eval_batch_size,
+                           .workers = settings_.workers,
+                           .cores = settings_.cores,
+                           .seed = settings_.seed,
+                           .precision = settings_.step.precision,
+                           .channels_last = settings_.step.channels_last};
+    if (group_) {
+        how.shard = {.rank = group_->rank(), .count = group_->count()};
+        how.share = [this](torch::Tensor& sums, std::int64_t& samples) {
+            share_evaluation(sums, samples);
+        };
+    }
+    return evaluate(job_, validation_, how, backend_, *recorder_);
+}
+
 TrainProgress Trainer::progress(const StepSums& interval) const {
     TrainProgress out{.epoch = feed_->state().epoch,
                       .epochs = settings_.epochs,
@@ -370,7 +443,7 @@ TrainProgress Trainer::progress(const StepSums& interval) const {
                       .steps = total_steps(),
                       .loss = read_loss_,
                       .learning_rate = settings_.schedule.at(step_ - 1),
-                      .samples_per_second = interval.samples_per_second(),
+                      .samples_per_second = interval.samples_per_second() * ranks(),
                       .busy_percent = interval.share(interval.busy_ns),
                       .input_wait_percent = interval.share(interval.input_wait_ns),
                       .memory_bytes = backend_.memory().peak_bytes};
@@ -386,19 +459,17 @@ TrainProgress Trainer::progress(const StepSums& interval) const {
     return out;
 }
 
+void Trainer::conclude() {
+    for (const ReadLosses& losses : losses_->drain()) look_at(losses);
+    if (ended_ == "failed" || step_ == first_step_) return;
+    bool wants_evaluation = settings_.eval_epochs > 0 || settings_.eval_steps > 0;
+    if (ended_ == "done" && wants_evaluation) evaluate_now();
+    if (ended_ != "failed") save_checkpoint(false);
+}
+
 TrainResult Trainer::finish() {
-    if (losses_) {
+    if (losses_) {  // of a run that failed
         for (const ReadLosses& losses : losses_->drain()) look_at(losses);
-    }
-    if (feed_ && ended_ != "failed") {
-        bool wants_evaluation = settings_.eval_epochs > 0 || settings_.eval_steps > 0;
-        try {
-            if (ended_ == "done" && step_ > first_step_ && wants_evaluation) evaluate_now();
-        } catch (const Failure& failure) {
-            ended_ = "failed";
-            problem_ = failure.problems().at(0);
-        }
-        if (step_ > first_step_) save_checkpoint(false);
     }
     if (writer_) writer_->wait();
     tell_saved();
@@ -416,6 +487,8 @@ TrainResult Trainer::finish() {
     summary.ended = ended_;
     summary.duration_ns = now_ns() - started_ns_;
     totals_.fill(summary);
+    if (group_ && communication_ns_ > 0)
+        result.communication_percent = totals_.share_of_all(communication_ns_);
     summary.memory_peak_bytes = backend_.memory().peak_bytes;
     summary.loss_first = loss_first_;
     summary.loss_last = loss_last_;

@@ -13,6 +13,7 @@ namespace {
 
 constexpr const char* kRandomHost = "random.cpu";
 constexpr const char* kRandomDevice = "random.device";
+constexpr const char* kRandomRanks = "random.rank";  // of further ranks: random.rank1, ...
 
 torch::Tensor random_state(const torch::Device& device) {
     at::Generator generator = at::globalContext().defaultGenerator(device);
@@ -67,12 +68,12 @@ NamedTensors Trainer::state_tensors() {
 }
 
 Json Trainer::facts() const {
-    LoaderState position = feed_->state();
     return Json::object({{"samples", samples_},
-                         {"epoch", position.epoch},
-                         {"batch", position.batch},
-                         {"epoch_ended", epoch_ended_},
+                         {"epoch", position_.epoch},
+                         {"batch", position_.batch},
+                         {"epoch_ended", epoch_ended_then_},
                          {"batch_size", settings_.batch_size},
+                         {"ranks", ranks()},
                          {"seed", settings_.seed},
                          {"split", step_run_->split()},
                          {"metric_name", job_.metric().name},
@@ -84,17 +85,19 @@ Json Trainer::facts() const {
 }
 
 void Trainer::save_checkpoint(bool is_best) {
-    if (!writer_ || (saved_at_ == step_ && !is_best)) return;
+    if (places_.checkpoints.empty() || (saved_at_ == step_ && !is_best)) return;
     // Every loss so far is looked at first: weights that a nan went through are never kept.
     for (const ReadLosses& losses : losses_->drain()) look_at(losses);
     if (ended_ == "failed") return;
     std::int64_t begin = now_ns();
     saved_at_ = step_;
-    writer_->save({.step = step_,
-                   .model = copied(model_tensors()),
-                   .state = copied(state_tensors()),
-                   .facts = facts()},
-                  is_best);
+    NamedTensors state;
+    if (is_together()) state = random_of_ranks();
+    if (!writer_) return;  // not the rank that writes
+    for (auto& item : copied(state_tensors())) state.push_back(std::move(item));
+    writer_->save(
+        {.step = step_, .model = copied(model_tensors()), .state = state, .facts = facts()},
+        is_best);
     note(EventKind::checkpoint, fmt::format("checkpoint of step {} handed over", step_),
          now_ns() - begin);
 }
@@ -127,26 +130,34 @@ void Trainer::restore(const FoundCheckpoint& found) {
                          .fix = fmt::format("--set batch_size={}", batch_size.value_or(32))});
     }
     load_tensors(checkpoint.model, model_tensors(), found.path / "model.safetensors");
-    NamedTensors state = state_tensors();
-    load_tensors(checkpoint.state, state, found.path / "state.safetensors");
+    NamedTensors state = state_tensors(), kept;
+    for (const auto& item : checkpoint.state)
+        (item.first.starts_with(kRandomRanks) ? random_kept_ : kept).push_back(item);
+    load_tensors(kept, state, found.path / "state.safetensors");
     step_run_->optimizer().restored();
     for (const auto& [name, tensor] : state) {
         if (name == kRandomHost) set_random_state(torch::kCPU, tensor);
         if (name == kRandomDevice) set_random_state(backend_.device(), tensor);
     }
-    auto whole = [&](const char* key) { return checkpoint.facts[key].integer().value_or(0); };
-    step_ = checkpoint.step;
-    samples_ = whole("samples");
-    position_ = {.epoch = whole("epoch"), .batch = whole("batch")};
-    epoch_ended_ = checkpoint.facts["epoch_ended"].boolean().value_or(false);
-    metric_ = checkpoint.facts["metric"].number();
-    best_ = checkpoint.facts["best"].number();
-    best_step_ = checkpoint.facts["best_step"].integer();
-    first_metric_ = checkpoint.facts["first_metric"].number();
-    evaluations_worse_ = whole("evaluations_worse");
-    if (std::int64_t split = whole("split"); split > 1) step_run_->set_split(split);
+    apply_facts(checkpoint.step, checkpoint.facts);
+    auto ranks_before = static_cast<int>(checkpoint.facts["ranks"].integer().value_or(1));
+    if (ranks_before != ranks()) convert_position(ranks_before);
     saved_at_ = step_;
     observer_.say(fmt::format("resumed from {} at step {}", found.path.string(), step_));
+}
+
+void Trainer::apply_facts(std::int64_t step, const Json& facts) {
+    auto whole = [&](const char* key) { return facts[key].integer().value_or(0); };
+    step_ = step;
+    samples_ = whole("samples");
+    position_ = {.epoch = whole("epoch"), .batch = whole("batch")};
+    epoch_ended_ = epoch_ended_then_ = facts["epoch_ended"].boolean().value_or(false);
+    metric_ = facts["metric"].number();
+    best_ = facts["best"].number();
+    best_step_ = facts["best_step"].integer();
+    first_metric_ = facts["first_metric"].number();
+    evaluations_worse_ = whole("evaluations_worse");
+    if (std::int64_t split = whole("split"); split > 1) step_run_->set_split(split);
 }
 
 }  // namespace saturate

@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/reducer.h"
+
+#include <fmt/format.h>
+#include <torch/csrc/autograd/function_hook.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include <algorithm>
+#include <map>
+
+#include "base/clock.h"
+#include "base/text.h"
+
+namespace saturate {
+
+namespace {
+
+struct Bucket {
+    torch::Tensor flat;  // gradients, one after the other
+    torch::Tensor wire;  // what is sent: the same memory, or its half as bf16
+    std::vector<std::size_t> members;
+    std::size_t missing = 0;
+    std::unique_ptr<Collective> sum;
+    std::int64_t begin_ns = 0;
+};
+
+// A part of `flat` that lies in memory as `like` does: fused optimizers walk memory.
+torch::Tensor view_like(const torch::Tensor& flat, std::int64_t offset, const torch::Tensor& like) {
+    torch::Tensor part = flat.narrow(0, offset, like.numel());
+    return like.is_non_overlapping_and_dense()
+               ? part.as_strided(like.sizes(), like.strides(), part.storage_offset())
+               : part.view(like.sizes());
+}
+
+// Buffers of one type, sent as one.
+struct BufferSet {
+    std::vector<torch::Tensor> buffers;
+    torch::Tensor flat;
+    std::unique_ptr<Collective> under_way;
+};
+
+}  // namespace
+
+struct GradientReducer::Impl {
+    struct Hook final : torch::autograd::PostAccumulateGradHook {
+        Hook(Impl& owner, std::size_t number) : impl(owner), i(number) {}
+        void operator()(const torch::Tensor&) override { impl.ready(i); }
+        Impl& impl;
+        std::size_t i;
+    };
+
+    Impl(ProcessGroup& together, const NamedTensors& named, std::vector<torch::Tensor> buffers,
+         const ReducerSettings& wanted)
+        : group(together), settings(wanted) {
+        torch::NoGradGuard no_gradients;
+        for (const auto& [name, parameter] : named) {
+            names.push_back(name);
+            parameters.push_back(parameter);
+        }
+        bucket_of.resize(parameters.size());
+        views.resize(parameters.size());
+        wire_views.resize(parameters.size());
+        is_ready.resize(parameters.size());
+        divide();
+        for (Bucket& bucket : buckets) allocate(bucket);
+        for (std::size_t i = 0; i < parameters.size(); ++i)
+            torch::autograd::impl::set_post_acc_grad_hooks(parameters[i],
+                                                           std::make_unique<Hook>(*this, i));
+        std::map<torch::ScalarType, BufferSet> by_type;
+        for (torch::Tensor& buffer : buffers) {
+            if (buffer.numel() > 0) by_type[buffer.scalar_type()].buffers.push_back(buffer);
+        }
+        for (auto& [type, set] : by_type) buffer_sets.push_back(std::move(set));
+        flags = torch::zeros({4}, torch::kFloat);
+    }
+
+    ~Impl() {
+        for (torch::Tensor& parameter : parameters)
+            torch::autograd::impl::set_post_acc_grad_hooks(parameter, nullptr);
+    }
+
+    // The last parameters' gradients come first.
+    void divide() {
+        std::int64_t bytes = 0, limit = settings.first_bucket_bytes;
+        for (std::size_t k = parameters.size(); k-- > 0;) {
+            auto own = static_cast<std::int64_t>(parameters[k].nbytes());
+            bool other_kind =
+                !buckets.empty() && parameters[buckets.back().members[0]].options().dtype() !=
+                                        parameters[k].options().dtype();
+            if (buckets.empty() || other_kind || bytes + own > limit) {
+                if (!buckets.empty()) limit = settings.bucket_bytes;
+                buckets.emplace_back();
+                bytes = 0;
+            }
+            buckets.back().members.push_back(k);
+            bucket_of[k] = buckets.size() - 1;
+            bytes += own;
+        }
+    }
+
+    void allocate(Bucket& bucket) {
+        std::int64_t size = 0;
+        for (std::size_t k : bucket.members) size += parameters[k].numel();
+        torch::TensorOptions kind = parameters[bucket.members[0]].options().requires_grad(false);
+        bucket.flat = torch::zeros({size}, kind);
+        bool shrinks = settings.compress && bucket.flat.scalar_type() == torch::kFloat;
+        bucket.wire = shrinks ? torch::zeros({size}, kind.dtype(torch::kBFloat16)) : bucket.flat;
+        std::int64_t offset = 0;
+        for (std::size_t k : bucket.members) {
+            views[k] = view_like(bucket.flat, offset, parameters[k]);
+            wire_views[k] = view_like(bucket.wire, offset, parameters[k]);
+            offset += parameters[k].numel();
+        }
+    }
+
+    void begin() {
+        for (Bucket& bucket : buckets) bucket.missing = bucket.members.size();
+        std::fill(is_ready.begin(), is_ready.end(), false);
+        twice.reset();
+        next = 0;
+        armed = true;
+    }
+
+    void ready(std::size_t i) {
+        if (!armed) return;
+        torch::NoGradGuard no_gradients;
+        if (is_ready[i]) {
+            twice = i;
+            return;
+        }
+        is_ready[i] = true;
+        torch::Tensor& gradient = parameters[i].mutable_grad();
+        if (gradient.data_ptr() != wire_views[i].data_ptr()) wire_views[i].copy_(gradient);
+        // The gradient is in the bucket now; its own memory is free for the layers still to come.
+        if (!settings.compress) gradient = views[i];
+        --buckets[bucket_of[i]].missing;
+        while (next < buckets.size() && buckets[next].missing == 0) launch(buckets[next++]);
+    }
+
+    // In the order of the buckets on every rank: collectives are matched by their order.
+    void launch(Bucket& bucket) {
+        bucket.begin_ns = now_ns();
+        bucket.sum = group.start_sum(bucket.wire);
+    }
+
+    void start_buffers() {
+        for (BufferSet& set : buffer_sets) {
+            std::vector<torch::Tensor> flat;
+            for (const torch::Tensor& buffer : set.buffers) flat.push_back(buffer.reshape({-1}));
+            set.flat = torch::cat(flat);
+            set.under_way = group.start_broadcast(set.flat);
+        }
+    }
+
+    void finish_buffers() {
+        for (BufferSet& set : buffer_sets) {
+            set.under_way->wait();
+            set.under_way.reset();
+            if (group.is_first()) continue;
+            std::int64_t offset = 0;
+            for (torch::Tensor& buffer : set.buffers) {
+                buffer.copy_(set.flat.narrow(0, offset, buffer.numel()).view(buffer.sizes()));
+                offset += buffer.numel();
+            }
+        }
+    }
+
+    ReducerAnswer finish(bool failed, const StopWish& wish) {
+        torch::NoGradGuard no_gradients;
+        std::int64_t begin_ns = now_ns();
+        if (!armed) begin();  // memory ran out before the last micro-batch
+        std::vector<std::size_t> unused = fill_up(failed);
+        armed = false;
+        while (next < buckets.size()) launch(buckets[next++]);
+        start_buffers();
+        float* words = flags.mutable_data_ptr<float>();
+        words[0] = failed ? 1 : 0;
+        words[1] = wish.interrupted ? 1 : 0;
+        words[2] = wish.timed_out ? 1 : 0;
+        words[3] = unused.empty() ? 0 : 1;
+        std::unique_ptr<Collective> agreed = group.start_sum(flags);
+        for (Bucket& bucket : buckets) bucket.sum->wait();
+        finish_buffers();
+        agreed->wait();
+
+        ReducerAnswer answer{.any_failed = words[0] > 0,
+                             .stop = {.interrupted = words[1] > 0, .timed_out = words[2] > 0}};
+        answer.exposed_ns = now_ns() - begin_ns;
+        answer.total_ns = time_under_way(begin_ns, begin_ns + answer.exposed_ns);
+        for (Bucket& bucket : buckets) {
+            bucket.sum.reset();
+            if (settings.compress && bucket.wire.data_ptr() != bucket.flat.data_ptr())
+                bucket.flat.copy_(bucket.wire);
+        }
+        if (answer.any_failed) return answer;
+        if (twice) {
+            throw UserError({.found = fmt::format("the gradient of {} came twice in one backward "
+                                                  "pass",
+                                                  names[*twice]),
+                             .expected = "one gradient per parameter and pass",
+                             .fix = "gradient_checkpointing: false, or no weights shared between "
+                                    "its parts"});
+        }
+        for (std::size_t i = 0; i < parameters.size(); ++i) parameters[i].mutable_grad() = views[i];
+        if (words[3] > 0) drop_unused(unused);
+        return answer;
+    }
+
+    // Gradients that the last backward did not bring: from earlier micro-batches, or none at all.
+    std::vector<std::size_t> fill_up(bool failed) {
+        std::vector<std::size_t> unused;
+        for (std::size_t i = 0; i < parameters.size() && !failed; ++i) {
+            if (is_ready[i]) continue;
+            const torch::Tensor& gradient = parameters[i].grad();
+            if (gradient.defined()) {
+                if (gradient.data_ptr() != wire_views[i].data_ptr()) wire_views[i].copy_(gradient);
+            } else {
+                wire_views[i].zero_();
+                unused.push_back(i);
+            }
+        }
+        return unused;
+    }
+
+    // What no rank has a gradient of stays as it is, as in one process: no weight decay, no
+    // momentum.
+    void drop_unused(const std::vector<std::size_t>& unused) {
+        torch::Tensor used =
+            torch::ones({static_cast<std::int64_t>(parameters.size())}, torch::kFloat);
+        float* counts = used.mutable_data_ptr<float>();
+        for (std::size_t i : unused) counts[i] = 0;
+        group.sum(used);
+        std::vector<std::string> left_out;
+        for (std::size_t i = 0; i < parameters.size(); ++i) {
+            if (counts[i] > 0) continue;
+            parameters[i].mutable_grad().reset();
+            left_out.push_back(names[i]);
+        }
+        if (noted || left_out.empty()) return;
+        noted = true;
+        note = fmt::format("no gradient for {}: not part of the loss, left as it is",
+                           join(left_out, ", "));
+    }
+
+    // The length of the union of all [begin, done], and of the wait at the end.
+    [[nodiscard]] std::int64_t time_under_way(std::int64_t wait_begin,
+                                              std::int64_t wait_end) const {
+        std::vector<std::pair<std::int64_t, std::int64_t>> spans{{wait_begin, wait_end}};
+        for (const Bucket& bucket : buckets) {
+            if (bucket.sum->done_ns() == 0) return 0;
+            spans.emplace_back(bucket.begin_ns, bucket.sum->done_ns());
+        }
+        std::ranges::sort(spans);
+        std::int64_t total = 0, until = 0;
+        for (const auto& [begin, end] : spans) {
+            total += std::max<std::int64_t>(0, end - std::max(begin, until));
+            until = std::max(until, end);
+        }
+        return total;
+    }
+
+    ProcessGroup& group;
+    ReducerSettings settings;
+    std::vector<std::string> names;
+    std::vector<torch::Tensor> parameters, views, wire_views;
+    std::vector<std::size_t> bucket_of;
+    std::vector<bool> is_ready;
+    std::vector<Bucket> buckets;
+    std::vector<BufferSet> buffer_sets;
+    torch::Tensor flags;  // on the host: failed, interrupted, timed out, has unused ones
+    std::size_t next = 0;
+    bool armed = false, noted = false;
+    std::optional<std::size_t> twice;
+    std::string note;
+};
+
+GradientReducer::GradientReducer(ProcessGroup& group, const NamedTensors& parameters,
+                                 std::vector<torch::Tensor> buffers,
+                                 const ReducerSettings& settings)
+    : impl_(std::make_unique<Impl>(group, parameters, std::move(buffers), settings)) {}
+GradientReducer::~GradientReducer() = default;
+
+int GradientReducer::ranks() const { return impl_->group.count(); }
+void GradientReducer::begin() { impl_->begin(); }
+ReducerAnswer GradientReducer::finish(bool failed, const StopWish& wish) {
+    return impl_->finish(failed, wish);
+}
+std::string GradientReducer::take_note() { return std::exchange(impl_->note, ""); }
+
+}  // namespace saturate

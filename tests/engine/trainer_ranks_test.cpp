@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+// The trainer on several ranks, which are threads here: what they do together equals what one
+// process does with the union of their batches.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <mutex>
+
+#include "engine/seed.h"
+#include "engine/trainer.h"
+#include "ranks.h"
+#include "small_job.h"
+#include "support/run.h"
+
+namespace saturate {
+namespace {
+
+using testing::HasSubstr;
+
+struct RankRun {
+    TrainResult result;
+    MemoryRecorder recorder;
+    ListeningObserver observer;
+    std::vector<float> weights;
+
+    [[nodiscard]] std::vector<double> losses() const {
+        std::vector<double> out;
+        for (const StepRecord& step : recorder.steps) {
+            if (step.loss) out.push_back(*step.loss);
+        }
+        return out;
+    }
+};
+
+struct Wish {
+    SmallJobSettings job = {};
+    TrainSettings train = small_settings();
+    TrainPlaces places = {};
+    bool resume = false;
+    std::int64_t stop_after = -1;  // of the last rank
+    int odd_rank = -1;             // one rank's own ...
+    std::int64_t odd_size = 0;     // ... number of samples
+    std::int64_t odd_heavy = 0;    // ... need of memory
+};
+
+// Models are made one after the other: the generator is the process's, not the rank's.
+std::unique_ptr<RankRun> train(const Wish& wish, ProcessGroup* group) {
+    static std::mutex making;
+    auto run = std::make_unique<RankRun>();
+    int rank = group ? group->rank() : 0, count = group ? group->count() : 1;
+    if (rank == count - 1) run->observer.stop_after = wish.stop_after;
+    auto backend = make_cpu_backend(wish.train.device, false);
+    SmallJobSettings settings = wish.job;
+    if (rank == wish.odd_rank && wish.odd_size > 0) settings.size = wish.odd_size;
+    if (rank == wish.odd_rank) settings.heavy = wish.odd_heavy;
+    std::unique_ptr<SmallJob> job;
+    {
+        std::lock_guard lock(making);
+        set_seed(7 + static_cast<std::uint64_t>(rank));  // rank 0's weights count
+        job = std::make_unique<SmallJob>(settings);
+    }
+    Trainer trainer(*job, wish.train, wish.places, *backend, run->observer, group);
+    if (wish.resume && rank == 0) {
+        auto found = find_checkpoint(wish.places.checkpoints);
+        EXPECT_TRUE(found);
+        trainer.restore(*found);
+    }
+    run->result = trainer.run(run->recorder);
+    for (const torch::Tensor& parameter : job->model().parameters()) {
+        torch::Tensor flat = parameter.detach().flatten();
+        const float* first = flat.const_data_ptr<float>();
+        run->weights.insert(run->weights.end(), first, first + flat.numel());
+    }
+    return run;
+}
+
+std::vector<std::unique_ptr<RankRun>> train_ranks(int count, const Wish& wish,
+                                                  RankTimes times = {}) {
+    std::vector<std::unique_ptr<RankRun>> out(static_cast<std::size_t>(count));
+    std::vector<std::string> said = on_ranks(
+        count,
+        [&](ProcessGroup& group) {
+            out[static_cast<std::size_t>(group.rank())] = train(wish, &group);
+        },
+        times);
+    for (const std::string& text : said) EXPECT_EQ(text, "");
+    return out;
+}
+
+// One rank's share of the union batch, and the settings of one process for the same steps.
+Wish of_one_process(Wish wish, int ranks) {
+    wish.train.batch_size *= ranks;
+    return wish;
+}
+
+// 32 steps of AdamW at 0.01 whose gradients differ by the order of a dozen sums (1e-7 each,
+// relative): the normalised step of AdamW keeps the difference relative, and it adds up.
+constexpr double kTolerance = 1e-4;
+
+TEST(TrainerRanksTest, TwoAndFourRanksEqualOneProcessOnTheUnionBatch) {
+    for (int count : {2, 4}) {
+        Wish wish;
+        wish.job.size = 64;
+        wish.train.batch_size = 16 / count;
+        wish.train.log_interval = 1;
+        wish.train.check_ranks = 3;
+        std::unique_ptr<RankRun> one = train(of_one_process(wish, count), nullptr);
+        auto ranks = train_ranks(count, wish);
+        std::vector<double> expected = one->losses();
+        for (const auto& run : ranks) {
+            EXPECT_EQ(run->result.ended, "done");
+            std::vector<double> losses = run->losses();
+            ASSERT_EQ(losses.size(), expected.size());
+            for (std::size_t i = 0; i < losses.size(); ++i)
+                EXPECT_NEAR(losses[i], expected[i], kTolerance * std::abs(expected[i])) << i;
+            EXPECT_NEAR(*run->result.metric, *one->result.metric, kTolerance * *one->result.metric);
+            ASSERT_EQ(run->weights, ranks[0]->weights);  // bit by bit
+            ASSERT_EQ(run->weights.size(), one->weights.size());
+            for (std::size_t i = 0; i < one->weights.size(); ++i)
+                EXPECT_NEAR(run->weights[i], one->weights[i], kTolerance);
+            EXPECT_TRUE(run->recorder.steps.back().communication_ns);
+        }
+    }
+}
+
+TEST(TrainerRanksTest, AccumulationAndClippingEqualOneProcess) {
+    Wish wish;
+    wish.job.size = 64;
+    wish.train.batch_size = 4;
+    wish.train.accumulation = 2;
+    wish.train.step.grad_clip = 0.1;
+    wish.train.ema = 0.9;
+    wish.train.log_interval = 1;
+    auto one = train(of_one_process(wish, 2), nullptr);
+    auto ranks = train_ranks(2, wish);
+    ASSERT_EQ(ranks[1]->losses().size(), one->losses().size());
+    EXPECT_NEAR(ranks[1]->losses().back(), one->losses().back(), kTolerance * one->losses().back());
+    EXPECT_NEAR(*ranks[1]->result.metric, *one->result.metric, kTolerance * *one->result.metric);
+}
+
+TEST(TrainerRanksTest, EveryValidationSampleCountsOnce) {
+    Wish wish;  // 16 validation samples on 3 ranks: 5, 5 and 6
+    wish.job.size = 48;
+    wish.train.epochs = 1;
+    auto ranks = train_ranks(3, wish);
+    for (const auto& run : ranks) {
+        EXPECT_EQ(*run->result.metric, *ranks[0]->result.metric);
+        auto evaluation =
+            std::ranges::find(run->recorder.events, EventKind::evaluation, &EventRecord::kind);
+        ASSERT_NE(evaluation, run->recorder.events.end());
+        EXPECT_EQ(evaluation->values["samples"].integer(), 16);
+    }
+}
+
+TEST(TrainerRanksTest, AllStopWhenOneIsAsked) {
+    TemporaryFolder folder;
+    Wish wish;
+    wish.stop_after = 3;
+    wish.places.checkpoints = folder.path() / "checkpoints";
+    auto ranks = train_ranks(2, wish);
+    for (const auto& run : ranks) {
+        EXPECT_EQ(run->result.ended, "interrupted");
+        EXPECT_EQ(run->recorder.steps.size(), 4u);  // told with the fourth step
+    }
+    EXPECT_EQ(list_checkpoints(wish.places.checkpoints).size(), 1u);
+}
+
+TEST(TrainerRanksTest, AllHalveTheMicroBatchTogether) {
+    Wish wish;
+    wish.odd_rank = 1;
+    wish.odd_heavy = 1 << 18;  // 1 MiB per sample, on rank 1 only
+    wish.train.epochs = 1;
+    wish.train.eval_epochs = 0;
+    wish.train.device.memory_limit_bytes = 8 << 20;
+    auto ranks = train_ranks(2, wish);
+    for (const auto& run : ranks) {
+        EXPECT_EQ(run->result.ended, "done");
+        EXPECT_EQ(run->weights, ranks[0]->weights);
+        auto events = [&](const EventRecord& e) { return e.kind == EventKind::out_of_memory; };
+        EXPECT_EQ(std::ranges::count_if(run->recorder.events, events),
+                  std::ranges::count_if(ranks[0]->recorder.events, events));
+        EXPECT_GE(std::ranges::count_if(run->recorder.events, events), 1);
+    }
+}
+
+TEST(TrainerRanksTest, ALossThatIsNoNumberEndsAllAndNamesTheSamples) {
+    Wish wish;
+    wish.job.nan_sample = 5;
+    wish.train.log_interval = 1;
+    auto ranks = train_ranks(2, wish);
+    for (const auto& run : ranks) {
+        EXPECT_EQ(run->result.ended, "failed");
+        ASSERT_TRUE(run->result.problem);
+        EXPECT_EQ(run->result.problem->found, ranks[0]->result.problem->found);
+        EXPECT_THAT(run->result.problem->found, HasSubstr(" is nan: batch "));
+        EXPECT_THAT(run->result.problem->found, HasSubstr(" (rank "));
+    }
+}
+
+TEST(TrainerRanksTest, ARankWithOtherDataIsNamedAtTheStart) {
+    Wish wish;
+    wish.odd_rank = 1;
+    wish.odd_size = 60;
+    auto ranks = train_ranks(3, wish);
+    for (const auto& run : ranks) {
+        EXPECT_EQ(run->result.ended, "failed");
+        EXPECT_EQ(run->result.problem->text(),
+                  "error: training samples: 60 on rank 1, and 64 on rank 0\n"
+                  "  expected: the same data and settings on all ranks\n"
+                  "  fix:      the same configuration and the same files on all hosts");
+        EXPECT_TRUE(run->recorder.steps.empty());
+    }
+}
+
+TEST(TrainerRanksTest, ABatchMustFitTheShareOfEachRank) {
+    Wish wish;
+    wish.train.batch_size = 40;
+    for (const std::string& text : on_ranks(2, [&](ProcessGroup& g) { (void)train(wish, &g); })) {
+        EXPECT_EQ(text,
+                  "error: batch_size is 40 on each of 2 ranks, and the training data has 64 "
+                  "samples\n"
+                  "  expected: 1 to 32\n"
+                  "  fix:      batch_size: 32");
+    }
+}
+
+TEST(TrainerRanksTest, ResumesWithAnyNumberOfRanks) {
+    for (int after : {1, 2, 4}) {
+        TemporaryFolder folder;
+        Wish wish;
+        wish.job.size = 64;
+        wish.train.batch_size = 4;  // 8 steps of an epoch on 2 ranks
+        wish.train.log_interval = 1;
+        wish.train.epochs = 4;
+        wish.stop_after = 10;
+        wish.places.checkpoints = folder.path() / "checkpoints";
+        auto first = train_ranks(2, wish);
+        EXPECT_EQ(first[0]->result.ended, "interrupted");
+        wish.stop_after = -1;
+        wish.resume = true;
+        std::vector<std::unique_ptr<RankRun>> rest;
+        if (after == 1)
+            rest.push_back(train(wish, nullptr));
+        else
+            rest = train_ranks(after, wish);
+        for (const auto& run : rest) EXPECT_EQ(run->result.ended, "done");
+        // 11 of 32 steps were done: 3 of the second epoch, which is 24 of its 64 samples.
+        std::int64_t per_step = 4 * after;
+        std::int64_t expected = (64 - 24 / per_step * per_step) / per_step + 2 * 64 / per_step;
+        EXPECT_EQ(static_cast<std::int64_t>(rest[0]->recorder.steps.size()), expected) << after;
+        if (after == 2) {
+            wish = {};
+            wish.job.size = 64;
+            wish.train.batch_size = 4;
+            wish.train.log_interval = 1;
+            wish.train.epochs = 4;
+            auto whole = train_ranks(2, wish);
+            EXPECT_EQ(rest[1]->weights, whole[0]->weights);  // as if nothing had happened
+        }
+    }
+}
+
+}  // namespace
+}  // namespace saturate
