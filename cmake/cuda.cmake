@@ -17,9 +17,17 @@ if(SATURATE_TORCH)
   add_library(saturate_cuda_kernels OBJECT ${cuda_sources})
   target_include_directories(saturate_cuda_kernels PRIVATE . src)
   # The trainer's device. Our own calls and LibTorch's share one CUDA runtime: the one beside LibTorch.
-  add_library(saturate_cuda SHARED cuda/backend.cpp src/engine/wrap_batch.cpp src/base/error.cpp src/base/fmt_library.cpp
+  add_library(saturate_cuda SHARED cuda/backend.cpp cuda/collectives.cpp src/engine/wrap_batch.cpp src/base/error.cpp src/base/fmt_library.cpp
     $<TARGET_OBJECTS:saturate_cuda_kernels>)
   target_include_directories(saturate_cuda SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS})
+  # ProcessGroupNCCL's header wants NCCL's; the library is the one that LibTorch's CUDA part loads.
+  find_path(nccl_include nccl.h HINTS ${torch_site}/nvidia/nccl/include ${CUDAToolkit_INCLUDE_DIRS})
+  if(NOT nccl_include)
+    message(FATAL_ERROR "SATURATE_CUDA needs nccl.h: pip install the wheel's nvidia-nccl-cu13 into ${torch_site}, or set "
+                        "-Dnccl_include=<folder>")
+  endif()
+  target_include_directories(saturate_cuda SYSTEM PRIVATE ${nccl_include})
+  set_source_files_properties(cuda/collectives.cpp PROPERTIES COMPILE_DEFINITIONS "USE_CUDA;USE_C10D_NCCL")
   foreach(name torch_cuda c10_cuda)
     add_library(${name}_so SHARED IMPORTED)
     set_target_properties(${name}_so PROPERTIES IMPORTED_LOCATION ${torch_site}/torch/lib/lib${name}.so)

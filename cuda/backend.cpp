@@ -14,6 +14,7 @@
 #include <array>
 #include <deque>
 
+#include "cuda/collectives.h"
 #include "engine/device_backend.h"
 
 namespace saturate {
@@ -225,8 +226,10 @@ std::unique_ptr<DeviceBackend> open(int index, const DeviceOptions& options) {
 }  // namespace
 
 extern "C" const CudaPlugin* saturate_cuda_plugin() {
-    static const CudaPlugin kPlugin{
-        .device_count = device_count, .open = open, .selftest = saturate_cuda_selftest};
+    static const CudaPlugin kPlugin{.device_count = device_count,
+                                    .open = open,
+                                    .collectives = open_nccl,
+                                    .selftest = saturate_cuda_selftest};
     return &kPlugin;
 }
 

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sums and broadcasts between GPUs over NCCL, on PyTorch's own process group. Part of
+// libsaturate_cuda.so. Nothing here waits for the device: a hung collective is noticed by the
+// ranks' agreement on the host, which goes over Gloo.
+#include "cuda/collectives.h"
+
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
+
+#include "engine/process_group.h"
+
+namespace saturate {
+
+namespace {
+
+class NcclCollective final : public Collective {
+  public:
+    explicit NcclCollective(c10::intrusive_ptr<c10d::Work> work) : work_(std::move(work)) {}
+    void wait() override { work_->wait(); }  // the current stream waits, the host does not
+    [[nodiscard]] std::int64_t done_ns() const override { return 0; }
+
+  private:
+    c10::intrusive_ptr<c10d::Work> work_;
+};
+
+class NcclCollectives final : public DeviceCollectives {
+  public:
+    NcclCollectives(c10d::Store& store, int rank, int count) {
+        auto shared = c10::intrusive_ptr<c10d::Store>::unsafe_reclaim_from_nonowning(&store);
+        auto options = c10d::ProcessGroupNCCL::Options::create();
+        options->is_high_priority_stream = true;
+        nccl_ = c10::make_intrusive<c10d::ProcessGroupNCCL>(
+            c10::make_intrusive<c10d::PrefixStore>("nccl", std::move(shared)), rank, count,
+            std::move(options));
+    }
+    std::unique_ptr<Collective> start_sum(torch::Tensor tensor) override {
+        std::vector<torch::Tensor> tensors{std::move(tensor)};
+        return std::make_unique<NcclCollective>(nccl_->allreduce(tensors));
+    }
+    std::unique_ptr<Collective> start_broadcast(torch::Tensor tensor) override {
+        std::vector<torch::Tensor> tensors{std::move(tensor)};
+        return std::make_unique<NcclCollective>(nccl_->broadcast(tensors));
+    }
+
+  private:
+    c10::intrusive_ptr<c10d::ProcessGroupNCCL> nccl_;
+};
+
+}  // namespace
+
+std::unique_ptr<DeviceCollectives> open_nccl(c10d::Store& store, int rank, int count) {
+    return std::make_unique<NcclCollectives>(store, rank, count);
+}
+
+}  // namespace saturate

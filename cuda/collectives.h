@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+// NCCL among the ranks that share a store: what CudaPlugin::collectives is.
+#pragma once
+
+#include "engine/process_group.h"
+
+namespace saturate {
+
+[[nodiscard]] std::unique_ptr<DeviceCollectives> open_nccl(c10d::Store& store, int rank, int count);
+
+}  // namespace saturate
