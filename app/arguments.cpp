@@ -47,6 +47,7 @@ std::optional<Problem> check_choice(const Option& option, const std::string& val
 
 Arguments Arguments::parse(const Verb& verb, const std::vector<std::string>& words) {
     Arguments out;
+    out.words = words;
     std::vector<Problem> problems;
     for (std::size_t i = 0; i < words.size(); ++i) {
         const std::string& word = words[i];

@@ -27,6 +27,7 @@ class Arguments {
                                                double most) const;
     [[nodiscard]] std::optional<long> whole(std::string_view name, long least, long most) const;
 
+    std::vector<std::string> words;  // as they were given
     std::vector<std::string> operands;
     std::vector<std::string> command;  // after "--"
     bool wants_help = false;

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -30,6 +31,10 @@ Child::Child(const std::vector<std::string>& command, const ChildSettings& setti
     if (pid_ == 0) {
         ::signal(SIGPIPE, SIG_DFL);
         if (settings.output_to_stderr) ::dup2(2, 1);
+        if (settings.output_fd >= 0) ::dup2(settings.output_fd, 1);
+        if (settings.error_fd >= 0) ::dup2(settings.error_fd, 2);
+        if (settings.own_group) ::setpgid(0, 0);
+        if (settings.ends_with_us) ::prctl(PR_SET_PDEATHSIG, SIGTERM);
         for (const auto& [name, value] : settings.environment)
             ::setenv(name.c_str(), value.c_str(), 1);
         if (settings.mask) ::sigprocmask(SIG_SETMASK, settings.mask, nullptr);

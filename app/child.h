@@ -18,7 +18,10 @@ namespace saturate {
 struct ChildSettings {
     bool output_to_stderr = false;  // its stdout goes to our stderr, to keep ours for results
     std::vector<std::pair<std::string, std::string>> environment;  // added to ours
-    const sigset_t* mask = nullptr;  // its signal mask, where ours is not what it should have
+    int output_fd = -1, error_fd = -1;  // where its stdout and stderr go; -1: where ours do
+    bool own_group = false;             // signals of the terminal do not reach it
+    bool ends_with_us = false;          // SIGTERM when we are gone
+    const sigset_t* mask = nullptr;     // its signal mask, where ours is not what it should have
 };
 
 class ChildNotStarted : public UserError {

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "exit_code.h"
+#include "launch.h"
 
 namespace saturate {
 
@@ -68,6 +69,8 @@ int run_verb(int argc, char** argv, Program self, std::span<const Handler> handl
         return kDone;
     }
     if (verb->planned) throw_planned(*verb);
+    // Starting several processes needs no LibTorch; each of them does.
+    if (verb->name == "train" && arguments.has("--nproc")) return launch_ranks(arguments);
     if (self == Program::saturate && verb->program == Program::engine) become_engine(argv);
     for (const Handler& handler : handlers) {
         if (handler.verb == verb->name) return handler.run(arguments);

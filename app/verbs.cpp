@@ -135,9 +135,9 @@ std::vector<Verb> make_verbs() {
          .details = "  Without a job: classifier. Status 1: nothing faster was found.\n"},
         {.name = "train",
          .summary = "train natively, with all of this built in",
-         .usage =
-             "train --config FILE [--device DEVICE] [--epochs N | --steps N | --seconds N] "
-             "[--resume [auto|PATH]] [--set KEY=VALUE]... [--grid KEY=A,B]... [-o RUN] [--json]",
+         .usage = "train --config FILE [--device DEVICE] [--epochs N | --steps N | --seconds N] "
+                  "[--resume [auto|PATH]] [--set KEY=VALUE]... [--grid KEY=A,B]... [--nproc N] [-o "
+                  "RUN] [--json]",
          .options = {{.name = "--config",
                       .value = "FILE",
                       .help = "the job and its settings (docs/settings.md)",
@@ -165,6 +165,14 @@ std::vector<Verb> make_verbs() {
                       .help = "folder of the run (default: runs/<config>-<time>)",
                       .short_name = "-o"},
                      kServe,
+                     {.name = "--nproc",
+                      .value = "N",
+                      .help = "so many processes on this host, one per device, gradients averaged "
+                              "(docs/parallel.md)"},
+                     {.name = "--max-restarts",
+                      .value = "N",
+                      .help = "with --nproc: begin again from the last checkpoint when a process "
+                              "dies, so often (default: 0)"},
                      {.name = "--one-batch",
                       .value = "",
                       .help = "the first batch again and again: what loading costs, by leaving it "

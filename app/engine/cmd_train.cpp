@@ -2,11 +2,16 @@
 // train: one run of a configuration, with a record, checkpoints and a summary.
 #include <fmt/format.h>
 
+#include <cstdio>
+#include <cstdlib>
+
 #include "arguments.h"
 #include "base/error.h"
 #include "commands.h"
 #include "exit_code.h"
 #include "grid.h"
+#include "rank_environment.h"
+#include "run_folder.h"
 #include "serve_child.h"
 #include "train_run.h"
 
@@ -45,8 +50,15 @@ TrainRequest request_of(const Arguments& arguments) {
 }  // namespace
 
 int train_with(const Arguments& arguments, const JobRegistry& jobs) {
+    if (arguments.has("--max-restarts")) {
+        throw UserError(Problem{.found = "--max-restarts without --nproc has no effect",
+                                .expected = "--nproc N, whose processes are restarted",
+                                .fix = "torchrun has --max-restarts of its own"});
+    }
     TrainRequest request = request_of(arguments);
-    if (auto address = arguments.text("--serve")) {
+    auto place = rank_place(own_environment());
+    bool serves = !place || place->rank == 0;
+    if (auto address = arguments.text("--serve"); address && serves) {
         // The folder must be known before the first run; a resumed one is found by its checkpoint.
         if (request.output.empty() && !request.resume) request.output = run_folder(request.config);
         fmt::print(stderr, "the live page is {}\n",
@@ -62,7 +74,13 @@ int train_with(const Arguments& arguments, const JobRegistry& jobs) {
     if (outcome.result.problem) fmt::print(stderr, "{}\n", outcome.result.problem->text());
     fmt::print("{}", arguments.has("--json") ? outcome_json(outcome).pretty() + "\n"
                                              : outcome_text(outcome));
-    return outcome_status(outcome);
+    int status = outcome_status(outcome);
+    // Threads that wait for a rank that is lost never end: nothing is left to do for this process.
+    if (outcome.lost_rank) {
+        std::fflush(stdout);
+        std::_Exit(status);
+    }
+    return status;
 }
 
 int cmd_train(const Arguments& arguments) { return train_with(arguments, reference_jobs()); }

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <ctime>
 #include <filesystem>
 
 #include "base/clock.h"
@@ -19,9 +18,11 @@
 #include "interrupt.h"
 #include "probe/git.h"
 #include "probe/machine.h"
+#include "run_folder.h"
 #include "telemetry/record_json.h"
 #include "telemetry/record_writer.h"
 #include "train_output.h"
+#include "train_ranks.h"
 #include "train_sampler.h"
 
 namespace saturate {
@@ -94,7 +95,8 @@ Places choose_places(const TrainRequest& request) {
 }
 
 RunInfo run_info(const TrainRequest& request, const Document& document,
-                 const TrainSettings& settings, DeviceBackend& backend, const Machine& machine) {
+                 const TrainSettings& settings, DeviceBackend& backend, const Machine& machine,
+                 const TrainRanks& ranks) {
     char host[256] = {};
     ::gethostname(host, sizeof host - 1);
     RunInfo info{.kind = "train", .command = request.command, .host = host, .pid = ::getpid()};
@@ -102,6 +104,8 @@ RunInfo run_info(const TrainRequest& request, const Document& document,
     info.started_wall_ns = wall_ns();
     info.simulated = backend.simulated() != nullptr;
     info.device = info.simulated ? backend.name() : backend.device().str();
+    info.rank = ranks.rank();
+    info.world_size = ranks.count();
     info.seed = static_cast<std::int64_t>(settings.seed);
     info.settings_text = document.text();
     info.settings_source = document.file();
@@ -127,39 +131,47 @@ void complete_summary(const TrainOutcome& outcome, const Settings& settings, Run
                       {"metric_last", result.metric},
                       {"metric_best", result.metric_best},
                       {"best_step", result.best_step},
+                      {"ranks", outcome.ranks},
+                      {"communication_percent", result.communication_percent},
                       {"problem", result.problem ? Json(result.problem->text()) : Json()}});
+}
+
+// Rank 0 looks for folders and checkpoints; the others, perhaps on other disks, follow it.
+Places share_places(TrainRanks& ranks, const TrainRequest& request) {
+    if (!ranks.group()) return choose_places(request);
+    Places out;
+    if (ranks.is_first()) out = choose_places(request);
+    std::string text =
+        ranks.group()->text_of_first(out.record.string() + "\n" + out.checkpoints.string());
+    std::vector<std::string_view> lines = split(text, '\n');
+    out.record = lines[0];
+    out.checkpoints = lines[1];
+    return out;
 }
 
 }  // namespace
 
-std::string run_folder(const std::string& config) {
-    std::time_t now = std::time(nullptr);
-    std::tm local{};
-    ::localtime_r(&now, &local);
-    char stamp[32] = {};
-    std::strftime(stamp, sizeof stamp, "%Y%m%d-%H%M%S", &local);
-    fs::path base = fs::path("runs") / fmt::format("{}-{}", stem_of(config), stamp);
-    fs::path path = base;
-    for (int n = 2; fs::exists(path); ++n) path = fmt::format("{}-{}", base.string(), n);
-    return path;
-}
-
 TrainOutcome run_training(const TrainRequest& request, const JobRegistry& jobs) {
+    TrainRanks ranks;
+    TrainLimits limits = request.limits;
+    limits.ranks = ranks.count();
     Document document = with_values(Document::read(request.config), request.values);
     Settings settings = Settings::read(document);
-    TrainSettings chosen = train_settings(settings, request.limits);
+    TrainSettings chosen = train_settings(settings, limits);
     chosen.one_batch = request.one_batch;
     Machine machine{.cpu = probe_cpu(), .memory = probe_memory()};
-    if (chosen.device.threads == 0) chosen.device.threads = machine.cpu.cores_usable;
+    ranks.divide_cores(machine.cpu.cores_usable, chosen);
     bool cpu_has_bf16 =
         machine.cpu.has("avx512_bf16") || machine.cpu.has("amx_bf16") || machine.cpu.has("bf16");
 
     Interrupts interrupts;
     TrainOutput output(interrupts, request.quiet);
-    OpenedDevice opened = open_device(request.device, chosen.device, cpu_has_bf16);
+    OpenedDevice opened =
+        open_device(request.device, chosen.device, cpu_has_bf16, ranks.local_rank());
     DeviceBackend& backend = *opened.backend;
     // A device that is not there learns nothing to evaluate or keep.
     bool bare = request.bare || backend.simulated();
+    if (backend.simulated()) ranks.refuse_simulated();
     if (bare) {
         chosen.eval_epochs = chosen.eval_steps = 0;
         chosen.checkpoint_epochs = chosen.checkpoint_steps = 0;
@@ -167,24 +179,36 @@ TrainOutcome run_training(const TrainRequest& request, const JobRegistry& jobs) 
     if (backend.simulated()) chosen.step.count_key = count_key(settings);
     output.say(fmt::format("device: {}{}", backend.name(),
                            opened.note.empty() ? "" : fmt::format(" ({})", opened.note)));
-    set_seed(chosen.seed);
-    std::unique_ptr<Job> job = jobs.make(settings.word(Setting::job), settings);
-    Places places = choose_places(request);
-    Trainer trainer(*job, chosen,
-                    {.checkpoints = bare ? fs::path() : places.checkpoints,
-                     .tensorboard = places.record / "tensorboard"},
-                    backend, output);
-    if (places.found) trainer.restore(*places.found);
+    ranks.join(chosen, backend);
+    return ranks.tell_failures([&] {
+        set_seed(chosen.seed);
+        // Rank 0 first: a job may make its data on the disk.
+        std::unique_ptr<Job> job = ranks.first_then_others(
+            [&] { return jobs.make(settings.word(Setting::job), settings); });
+        Places places = share_places(ranks, request);
+        fs::path own = ranks.record_of(places.record);
+        Trainer trainer(*job, chosen,
+                        {.checkpoints = bare ? fs::path() : places.checkpoints,
+                         .tensorboard = ranks.is_first() ? own / "tensorboard" : fs::path()},
+                        backend, output, ranks.group());
+        if (places.found) trainer.restore(*places.found);
 
-    RecordWriter recorder(places.record, run_info(request, document, chosen, backend, machine));
-    TrainOutcome outcome{.folder = places.record.string(), .metric = job->metric()};
-    {
-        TrainSampler sampler(recorder, backend.counters());
-        outcome.result = trainer.run(recorder);
-    }
-    complete_summary(outcome, settings, outcome.result.summary);
-    recorder.finish(outcome.result.summary);
-    return outcome;
+        // Rank 0 first: a record wants an empty folder, and the others' are inside it.
+        std::unique_ptr<RecordWriter> recorder = ranks.first_then_others([&] {
+            return std::make_unique<RecordWriter>(
+                own, run_info(request, document, chosen, backend, machine, ranks));
+        });
+        ranks.move_log(own);
+        TrainOutcome outcome{
+            .folder = own.string(), .metric = job->metric(), .ranks = ranks.count()};
+        {
+            TrainSampler sampler(*recorder, backend.counters());
+            outcome.result = trainer.run(*recorder);
+        }
+        complete_summary(outcome, settings, outcome.result.summary);
+        recorder->finish(outcome.result.summary);
+        return outcome;
+    });
 }
 
 std::string outcome_text(const TrainOutcome& outcome) {
@@ -218,6 +242,17 @@ std::string outcome_text(const TrainOutcome& outcome) {
             rate->median, rate->n, rate->low, rate->high, shown(summary.step_p50_ms, "{:.3g}"),
             shown(summary.step_p99_ms, "{:.3g}"), shown(summary.busy_percent, "{:.0f}"), wait,
             summary.memory_peak_bytes ? bytes_text(*summary.memory_peak_bytes) : "-");
+    }
+    if (outcome.ranks > 1 && summary.samples_per_second) {
+        double exposed = 0;
+        for (const auto& [name, percent] : summary.stall_percent) {
+            if (name == "communication") exposed = percent;
+        }
+        out += fmt::format(
+            "{} ranks: {:.4g} samples/s together, communication {} % of the time, "
+            "{:.1f} % not hidden\n",
+            outcome.ranks, summary.samples_per_second->median * outcome.ranks,
+            shown(result.communication_percent, "{:.1f}"), exposed);
     }
     out += fmt::format("run record: {}\n", outcome.folder);
     return out;

@@ -29,10 +29,9 @@ struct TrainOutcome {
     std::string folder;  // of the run record
     TrainResult result;
     Metric metric;
+    int ranks = 1;
+    bool lost_rank = false;  // the process must end without waiting for its threads
 };
-
-// A folder for a run of this configuration that is not there yet: runs/<name>-<time>.
-[[nodiscard]] std::string run_folder(const std::string& config);
 
 // Talk goes to stderr. Throws UserError and MachineError of what ends a run before its first step.
 [[nodiscard]] TrainOutcome run_training(const TrainRequest& request, const JobRegistry& jobs);

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train_ranks.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "base/error.h"
+
+namespace saturate {
+
+namespace {
+
+// More loader threads than this on one host only wait for each other's disk.
+constexpr int kWorkersMost = 32;
+
+}  // namespace
+
+TrainRanks::TrainRanks() : place_(rank_place(own_environment())) {}
+
+void TrainRanks::divide_cores(int cores, TrainSettings& settings) const {
+    int local = place_ ? place_->local_count : 1;
+    int own = std::max(1, cores / local);
+    if (settings.device.threads == 0) settings.device.threads = own;
+    if (!place_) return;
+    settings.cores = std::min(own, std::max(1, kWorkersMost / local));
+    if (settings.workers > 0 && settings.workers * local > kWorkersMost) {
+        int fewer = std::max(1, kWorkersMost / local);
+        settings.notes.push_back(
+            fmt::format("num_workers: {} instead of {}, because {} processes "
+                        "share this host",
+                        fewer, settings.workers, local));
+        settings.workers = fewer;
+    }
+}
+
+void TrainRanks::refuse_simulated() const {
+    if (!place_) return;
+    throw UserError({.found = fmt::format("a simulated device on {} ranks", count()),
+                     .expected = "one process: simulated devices do not talk to each other",
+                     .fix = "docs/scaling.md has a model of the step time of many GPUs"});
+}
+
+void TrainRanks::join(const TrainSettings& settings, const DeviceBackend& backend) {
+    if (!place_) return;
+    using std::chrono::milliseconds;
+    RankTimes times;
+    times.patience = milliseconds(static_cast<std::int64_t>(settings.rank_timeout * 1000));
+    times.lost = std::min(times.lost, times.patience);
+    times.stale = std::min(times.stale, times.lost);
+    times.beat = std::min(times.beat, times.stale / 4);
+    group_ =
+        std::make_unique<ProcessGroup>(GroupSettings{.rank = place_->rank,
+                                                     .count = place_->count,
+                                                     .address = place_->address,
+                                                     .port = place_->port,
+                                                     .store_is_served = place_->store_is_served,
+                                                     .prefix = place_->prefix,
+                                                     .times = times});
+    if (!backend.device().is_cpu()) use_device_collectives(*group_);
+}
+
+std::filesystem::path TrainRanks::record_of(const std::filesystem::path& run) const {
+    return is_first() ? run : run / fmt::format("rank{}", rank());
+}
+
+void TrainRanks::move_log(const std::filesystem::path& record) const {
+    if (!place_ || is_first() || place_->launcher != "saturate") return;
+    std::fflush(nullptr);
+    int log = ::open((record / "log.txt").c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    if (log < 0) return;  // it stays with the launcher
+    char bytes[4096];
+    ssize_t got = 0;
+    for (off_t at = 0; (got = ::pread(2, bytes, sizeof bytes, at)) > 0; at += got) {
+        if (::write(log, bytes, static_cast<std::size_t>(got)) != got) break;
+    }
+    [[maybe_unused]] int emptied = ::ftruncate(2, 0);  // the launcher shows what is left there
+    ::dup2(log, 1);
+    ::dup2(log, 2);
+    ::close(log);
+}
+
+}  // namespace saturate

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// The part that a data-parallel job plays in a run: who this process is, the group it joins, its
+// share of the cores, where its record and its log go. One process on its own is rank 0 of 1.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+
+#include "engine/process_group.h"
+#include "engine/train_settings.h"
+#include "rank_environment.h"
+
+namespace saturate {
+
+class TrainRanks {
+  public:
+    TrainRanks();  // from the environment; throws UserError
+    [[nodiscard]] int rank() const { return place_ ? place_->rank : 0; }
+    [[nodiscard]] int count() const { return place_ ? place_->count : 1; }
+    [[nodiscard]] int local_rank() const { return place_ ? place_->local_rank : 0; }
+    [[nodiscard]] bool is_first() const { return rank() == 0; }
+    [[nodiscard]] ProcessGroup* group() { return group_.get(); }
+
+    // Threads and loader workers of this process out of the host's cores.
+    void divide_cores(int cores, TrainSettings& settings) const;
+    void refuse_simulated() const;
+    void join(const TrainSettings& settings, const DeviceBackend& backend);
+
+    // RUN for rank 0, RUN/rank<k> for the others.
+    [[nodiscard]] std::filesystem::path record_of(const std::filesystem::path& run) const;
+    // Under our own launcher: what rank 1 and up say goes to log.txt in their record.
+    void move_log(const std::filesystem::path& record) const;
+
+    template <typename Work>
+    auto first_then_others(const Work& work) {
+        if (group_ && !is_first()) (void)group_->text_of_first("");
+        auto out = work();
+        if (group_ && is_first()) (void)group_->text_of_first("made");
+        return out;
+    }
+
+    // What ends this rank before its run begins is told to the others.
+    template <typename Work>
+    auto tell_failures(const Work& work) {
+        try {
+            auto outcome = work();
+            outcome.lost_rank = group_ && (group_->is_lost() || outcome.result.problem);
+            return outcome;
+        } catch (const Failure& failure) {
+            if (group_) group_->tell_failed(failure.problems().at(0).found);
+            throw;
+        }
+    }
+
+  private:
+    std::optional<RankPlace> place_;
+    std::unique_ptr<ProcessGroup> group_;
+};
+
+}  // namespace saturate
