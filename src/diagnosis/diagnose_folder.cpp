@@ -1,12 +1,64 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
 #include "base/error.h"
 #include "diagnosis/diagnosis.h"
 #include "diagnosis/trace_read.h"
 
 namespace saturate {
 
+namespace {
+
+namespace fs = std::filesystem;
+using RankRecords = std::vector<std::pair<std::string, RunRecord>>;
+
+RankRecords read_ranks(const fs::path& folder) {
+    RankRecords out;
+    for (int rank = 1;; ++rank) {
+        fs::path own = folder / fmt::format("rank{}", rank);
+        if (!is_run_record(own)) return out;
+        out.emplace_back(own.string(), read_run(own));
+    }
+}
+
+// The rank that the others wait for speaks for the job.
+Diagnosis diagnose_ranks(const RankRecords& records) {
+    RankComparison ranks = compare_ranks(records);
+    std::size_t which = 0;
+    for (std::size_t i = 0; i < records.size(); ++i) {
+        if (!ranks.late.empty() && ranks.ranks[i].rank == ranks.late[0]) which = i;
+    }
+    Diagnosis out = diagnose_run(records[which].second, records[which].first);
+    double wait_ms = static_cast<double>(ranks.wait_ns) / 1e6;
+    if (!ranks.late.empty() && wait_ms >= 0.05 * out.window_ms) {
+        Finding late = straggler(ranks, out, out.window_ms);
+        late.confidence = Confidence::medium;
+        late.sources = {"run record"};
+        out.verdict = fmt::format("rank {} holds the others up: they wait {:.0f} % of the time; {}",
+                                  ranks.late[0], late.share_percent, out.verdict);
+        out.findings.insert(out.findings.begin(), std::move(late));
+    } else {
+        ranks.late.clear();
+    }
+    out.inputs.clear();
+    for (const auto& [path, record] : records) out.inputs.push_back(path);
+    for (const std::string& warning : ranks.warnings) out.health.push_back({"ranks", warning, ""});
+    out.ranks = std::move(ranks);
+    return out;
+}
+
+Diagnosis diagnose_records(const fs::path& folder) {
+    RunRecord first = read_run(folder);
+    RankRecords records = read_ranks(folder);
+    if (records.empty()) return diagnose_run(first, folder.string());
+    records.insert(records.begin(), {folder.string(), std::move(first)});
+    return diagnose_ranks(records);
+}
+
+}  // namespace
+
 Diagnosis diagnose_run_folder(const std::filesystem::path& folder) {
-    Diagnosis of_run = diagnose_run(read_run(folder), folder.string());
+    Diagnosis of_run = diagnose_records(folder);
     std::filesystem::path file = folder / "trace.json.gz";
     if (!std::filesystem::exists(file)) return of_run;
     try {

@@ -117,6 +117,8 @@ Diagnosis diagnose_timeline(const Timeline& line) {
     return out;
 }
 
+}  // namespace
+
 Finding straggler(const RankComparison& ranks, const Diagnosis& late, double window_ms) {
     Finding finding{.id = "F17",
                     .count = static_cast<std::int64_t>(ranks.collectives),
@@ -137,8 +139,6 @@ Finding straggler(const RankComparison& ranks, const Diagnosis& late, double win
     finding.gain = {1.0 + 0.6 * (likely - 1.0), likely, bound};
     return finding;
 }
-
-}  // namespace
 
 std::vector<Finding> Diagnosis::shown(std::size_t most, bool everything) const {
     std::vector<Finding> out;

@@ -55,12 +55,16 @@ struct Diagnosis {
 [[nodiscard]] Diagnosis diagnose_trace(const Trace& trace);
 [[nodiscard]] Diagnosis diagnose_traces(const std::vector<Trace>& traces);
 [[nodiscard]] Diagnosis diagnose_run(const RunRecord& record, const std::string& folder);
-// A record's folder with the trace in it. A trace that shows no device leaves the word to the
-// record.
+// A record's folder with the trace in it, and with the records of further ranks (rank1/ ...). A
+// trace that shows no device leaves the word to the record.
 [[nodiscard]] Diagnosis diagnose_run_folder(const std::filesystem::path& folder);
 [[nodiscard]] Diagnosis diagnose_config(const Document& document, int cores);
 // One answer of several about the same job: findings are merged, the time is the trace's.
 [[nodiscard]] Diagnosis joined(Diagnosis trace, Diagnosis other);
+
+// F17: what the others wait for the late rank, whose own diagnosis bounds the gain.
+[[nodiscard]] Finding straggler(const RankComparison& ranks, const Diagnosis& late,
+                                double window_ms);
 
 // docs/json.md, section diagnose.
 [[nodiscard]] Json to_json(const Diagnosis& diagnosis, std::size_t most, bool everything);

@@ -12,19 +12,14 @@
 namespace saturate {
 namespace {
 
-struct Collective {
-    std::int64_t duration_ns;
-    std::string_view name;
-};
-
-std::vector<Collective> collectives_of(const Timeline& line) {
-    std::vector<Collective> out;
+std::vector<std::int64_t> collectives_of(const Timeline& line) {
+    std::vector<std::int64_t> out;
     const Trace& trace = *line.trace;
     KernelClasses classes(trace);
     for (std::uint32_t index : line.gpu) {
         const Event& event = trace.events[index];
         if (event.category == Category::kernel && classes.of(event) == KernelClass::communication)
-            out.push_back({event.duration_ns, trace.name(event)});
+            out.push_back(event.duration_ns);
     }
     return out;
 }
@@ -33,7 +28,7 @@ std::vector<Collective> collectives_of(const Timeline& line) {
 
 RankComparison compare_ranks(const std::vector<Timeline>& timelines) {
     RankComparison out;
-    std::vector<std::vector<Collective>> all;
+    std::vector<std::vector<std::int64_t>> all;
     std::set<int> seen;
     std::set<int> worlds;
     for (std::size_t i = 0; i < timelines.size(); ++i) {
@@ -56,6 +51,11 @@ RankComparison compare_ranks(const std::vector<Timeline>& timelines) {
     if (worlds.size() == 1 && static_cast<int>(timelines.size()) < *worlds.begin())
         out.warnings.push_back(
             fmt::format("{} of {} ranks are here", timelines.size(), *worlds.begin()));
+    compare_durations(all, out);
+    return out;
+}
+
+void compare_durations(const std::vector<std::vector<std::int64_t>>& all, RankComparison& out) {
     std::size_t least = all.empty() ? 0 : all[0].size(), most = least;
     for (const auto& list : all) {
         least = std::min(least, list.size());
@@ -65,19 +65,18 @@ RankComparison compare_ranks(const std::vector<Timeline>& timelines) {
         out.warnings.push_back(fmt::format(
             "the ranks have {} to {} collectives: those beyond the first {} are not compared",
             least, most, least));
-        if (least * 2 < most) return out;
+        if (least * 2 < most) return;
     }
     out.collectives = least;
     for (std::size_t k = 0; k < least; ++k) {
         std::size_t latest = 0;
         for (std::size_t r = 1; r < all.size(); ++r) {
-            if (all[r][k].duration_ns < all[latest][k].duration_ns) latest = r;
+            if (all[r][k] < all[latest][k]) latest = r;
         }
-        std::int64_t transfer = all[latest][k].duration_ns;
+        std::int64_t transfer = all[latest][k];
         out.transfer_ns += transfer;
         ++out.ranks[latest].latest;
-        for (std::size_t r = 0; r < all.size(); ++r)
-            out.ranks[r].wait_ns += all[r][k].duration_ns - transfer;
+        for (std::size_t r = 0; r < all.size(); ++r) out.ranks[r].wait_ns += all[r][k] - transfer;
     }
     std::int64_t sum = 0;
     for (const RankFacts& facts : out.ranks) sum += facts.wait_ns;
@@ -88,7 +87,6 @@ RankComparison compare_ranks(const std::vector<Timeline>& timelines) {
     for (const RankFacts& facts : by_latest) {
         if (facts.latest * out.ranks.size() > 3 * least / 2) out.late.push_back(facts.rank);
     }
-    return out;
 }
 
 }  // namespace saturate

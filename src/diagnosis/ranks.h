@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "diagnosis/timeline.h"
+#include "telemetry/record_reader.h"
 
 namespace saturate {
 
@@ -30,5 +31,13 @@ struct RankComparison {
 };
 
 [[nodiscard]] RankComparison compare_ranks(const std::vector<Timeline>& timelines);
+// The same from run records, the first rank's first, each with its folder: the collective of a step
+// is what the rank waited for after its backward pass. rank_records.cpp.
+[[nodiscard]] RankComparison compare_ranks(
+    const std::vector<std::pair<std::string, RunRecord>>& records);
+
+// Fills the counts of `out` from the time that rank r spent in the k-th collective.
+void compare_durations(const std::vector<std::vector<std::int64_t>>& durations,
+                       RankComparison& out);
 
 }  // namespace saturate
