@@ -60,6 +60,9 @@ constexpr Measure kMeasures[] = {
     {"input_wait_percent", "waiting for data", "等待数据",
      [](const RunView& r) { return share_of(r, "input_wait"); },
      [](const RunView& r) { return optional_text(share_of(r, "input_wait"), "{:.1f} %"); }},
+    {"communication_percent", "waiting for other ranks", "等待其他进程",
+     [](const RunView& r) { return share_of(r, "communication"); },
+     [](const RunView& r) { return optional_text(share_of(r, "communication"), "{:.1f} %"); }},
     {"memory_peak_bytes", "peak memory", "显存峰值",
      [](const RunView& r) { return r.memory_peak_bytes; },
      [](const RunView& r) {
@@ -87,6 +90,36 @@ void flatten(const Node& node, const std::string& path, std::map<std::string, st
     } else {
         out[path] = node.text;
     }
+}
+
+// Of jobs on several processes: what all of them do together, and how much of the rate of a process
+// is left beside the run with the fewest.
+void add_scaling(const ReportInput& input, std::vector<ReportRow>& rows) {
+    const RunView& most = *std::ranges::max_element(
+        input.runs, {}, [](const RunView& r) { return r.info.world_size; });
+    if (most.info.world_size < 2) return;
+    const RunView& fewest = *std::ranges::min_element(
+        input.runs, {}, [](const RunView& r) { return r.info.world_size; });
+    bool chinese = input.language == "zh";
+    ReportRow ranks{.key = "ranks", .name = chinese ? "进程数" : "ranks"};
+    ReportRow all{.key = "samples_per_second_all_ranks",
+                  .name = chinese ? "全部进程样本/秒" : "samples per second, all ranks"};
+    ReportRow kept{.key = "scaling_efficiency_percent",
+                   .name = chinese ? "扩展效率" : "scaling efficiency"};
+    for (const RunView& run : input.runs) {
+        ranks.cells.push_back(std::to_string(run.info.world_size));
+        bool known = run.samples_per_second && fewest.samples_per_second &&
+                     fewest.samples_per_second->median > 0;
+        all.cells.push_back(run.samples_per_second
+                                ? rate_text(run.samples_per_second->median * run.info.world_size)
+                                : "-");
+        kept.cells.push_back(known ? fmt::format("{:.0f} %", 100 * run.samples_per_second->median /
+                                                                 fewest.samples_per_second->median)
+                                   : "-");
+    }
+    rows.push_back(std::move(ranks));
+    rows.push_back(std::move(all));
+    if (fewest.info.world_size < most.info.world_size) rows.push_back(std::move(kept));
 }
 
 std::map<std::string, std::string> settings_of(const RunView& run) {
@@ -199,6 +232,7 @@ std::vector<ReportRow> report_rows(const ReportInput& input) {
             row.change = percent_text(100 * (*after / *before - 1));
         rows.push_back(std::move(row));
     }
+    add_scaling(input, rows);
     return rows;
 }
 
