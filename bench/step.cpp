@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// One training loop of the engine for bench/step: the counterpart of step_peer.py, same wish, same
-// answers. Ways: native, native_compiled (the compiled gradient graph).
+// One training loop of the engine for bench/step, bench/ddp and bench/scaling: the counterpart of
+// step_peer.py, same wish, same answers. Ways: native, native_compiled (the compiled gradient
+// graph). With "ranks" it is one rank of a group. "steps N" is answered by "N SECONDS EXPOSED TOTAL
+// FORWARD BACKWARD OPTIMIZER", in seconds, "sum BYTES" by what one sum over the ranks takes.
 #include "engine/step.h"
 
 #include <fmt/format.h>
@@ -65,8 +67,22 @@ int run(const Json& wish) {
                           .compile = way == "native_compiled",
                           .optimizer = {.kind = OptimizerKind::adamw, .weight_decay = 1e-2}};
     TrainingStep step(*job, settings, *backend);
+    std::unique_ptr<ProcessGroup> group;
+    std::optional<GradientReducer> reducer;
+    if (auto ranks = static_cast<int>(wish["ranks"].integer().value_or(1)); ranks > 1) {
+        group = std::make_unique<ProcessGroup>(
+            GroupSettings{.rank = static_cast<int>(wish["rank"].integer().value_or(0)),
+                          .count = ranks,
+                          .port = static_cast<int>(wish["port"].integer().value_or(29500))});
+        ReducerSettings how;
+        if (auto bytes = wish["bucket_bytes"].integer()) how.bucket_bytes = *bytes;
+        if (auto bytes = wish["first_bucket_bytes"].integer()) how.first_bucket_bytes = *bytes;
+        reducer.emplace(*group, step.parameters(), job->model().buffers(), how);
+        step.set_reducer(&*reducer);
+    }
     std::int64_t done = 0;
-    auto one = [&] { step.run({&batches[static_cast<std::size_t>(done++ % 8)], 1}, 1e-3); };
+    StepTimes times;
+    auto one = [&] { times = step.run({&batches[static_cast<std::size_t>(done++ % 8)], 1}, 1e-3); };
     for (int i = 0; i < 8; ++i) {
         one();
         std::string note = step.take_note();
@@ -79,8 +95,37 @@ int run(const Json& wish) {
     fmt::print("ready {:.6g}\n", step.loss().item<double>());
     std::fflush(stdout);
     for (std::string word; std::cin >> word;) {
-        double seconds = 0;
+        double seconds = 0;  // or steps
         std::cin >> seconds;
+        if (word == "sum" && group) {
+            torch::Tensor numbers = torch::ones({static_cast<std::int64_t>(seconds) / 4});
+            constexpr int kTimes = 20;
+            group->sum(numbers);
+            std::int64_t begin = now_ns();
+            for (int i = 0; i < kTimes; ++i) group->sum(numbers);
+            fmt::print("{}\n", static_cast<double>(now_ns() - begin) * 1e-9 / kTimes);
+            std::fflush(stdout);
+            continue;
+        }
+        if (word == "steps") {
+            StepTimes all;
+            std::int64_t begin = now_ns();
+            for (double i = 0; i < seconds; ++i) {
+                one();
+                all.communication_ns += times.communication_ns;
+                all.communication_total_ns += times.communication_total_ns;
+                all.forward_ns += times.forward_ns;
+                all.backward_ns += times.backward_ns;
+                all.optimizer_ns += times.optimizer_ns;
+            }
+            fmt::print("{} {}", seconds, static_cast<double>(now_ns() - begin) * 1e-9);
+            for (std::int64_t part : {all.communication_ns, all.communication_total_ns,
+                                      all.forward_ns, all.backward_ns, all.optimizer_ns})
+                fmt::print(" {}", static_cast<double>(part) * 1e-9);
+            fmt::print("\n");
+            std::fflush(stdout);
+            continue;
+        }
         std::int64_t begin = now_ns(), end = begin + static_cast<std::int64_t>(seconds * 1e9);
         std::int64_t steps = 0, now = begin;
         for (; now < end; now = now_ns(), ++steps) one();

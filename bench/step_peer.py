@@ -3,6 +3,7 @@
 
 Prints "ready" when warmed up. Each "go SECONDS" on stdin is answered by "STEPS SECONDS". Ways: eager (AdamW as it comes),
 fused (AdamW in one call), compile (torch.compile of forward and loss, fused AdamW), compile_all (the optimizer as well).
+With "ranks" it is one process of a DistributedDataParallel on Gloo, and "steps N" is answered by "N SECONDS".
 """
 import json
 import os
@@ -29,11 +30,16 @@ def field(spec):
     return torch.rand(spec["shape"]) * spec.get("scale", 1)
 
 
+if wish.get("ranks", 1) > 1:
+    import torch.distributed
+    torch.distributed.init_process_group("gloo", init_method=f"tcp://127.0.0.1:{wish['port']}", rank=wish["rank"], world_size=wish["ranks"])
 batches = [[field(spec) for spec in wish["fields"]] for _ in range(8)]
 if wish["layout"] == "channels_last":
     model = model.to(memory_format=torch.channels_last)
     last = lambda x: x.to(memory_format=torch.channels_last) if x.dim() == 4 else x
     batches = [[last(x) for x in batch] for batch in batches]
+if wish.get("ranks", 1) > 1:
+    model = torch.nn.parallel.DistributedDataParallel(model, gradient_as_bucket_view=wish["way"] == "fused")
 fused = wish["way"] != "eager"
 optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, weight_decay=1e-2, fused=fused or None)
 forward = lambda *batch: loss_of(model(batch[0]), batch)
@@ -62,6 +68,13 @@ done = 0
 for line in sys.stdin:
     seconds, steps = float(line.split()[1]), 0
     begin = time.perf_counter()
+    if line.startswith("steps"):
+        while steps < seconds:
+            step(done)
+            done += 1
+            steps += 1
+        print(steps, time.perf_counter() - begin, flush=True)
+        continue
     while (now := time.perf_counter() - begin) < seconds:
         step(done)
         done += 1

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Groups of training processes for bench/ddp and bench/scaling."""
+import json
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+
+JOBS = {
+    "sequence": ({"num_features": 16, "hidden_size": 128, "num_layers": 1}, [{"shape": [64, 60, 16]}, {"shape": [64, 1]}]),
+    "window_cnn": ({"window_size": 24, "num_features": 16, "base_channels": 16}, [{"shape": [64, 1, 24, 16]}, {"shape": [64, 1]}]),
+    "restoration": ({"base_channels": 32, "num_blocks": 4}, [{"shape": [4, 3, 48, 48]}, {"shape": [4, 3, 48, 48]}]),
+    "classifier": ({"base_channels": 64, "num_classes": 10}, [{"shape": [4, 1, 128, 128]}, {"shape": [4], "below": 10}]),
+}
+
+
+def free_port():
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
+
+
+class Group:
+    """The processes of one contender, warmed up."""
+
+    def __init__(self, name, command, wish, ranks):
+        self.name, self.ranks, self.batch = name, ranks, wish["fields"][0]["shape"][0]
+        self.rates, self.exposed, self.total = [], [], []
+        port = free_port()
+        self.log = tempfile.TemporaryFile("w+")
+        self.processes = [
+            subprocess.Popen(command + [json.dumps({**wish, "ranks": ranks, "rank": rank, "port": port})], stdin=subprocess.PIPE,
+                             stdout=subprocess.PIPE, stderr=self.log, text=True) for rank in range(ranks)]
+        for process in self.processes:
+            if not process.stdout.readline().startswith("ready"):
+                self.log.seek(0)
+                sys.exit(f"error: {name} does not start: {self.log.read()[-500:]}")
+
+    def run(self, steps):
+        for process in self.processes:
+            process.stdin.write(f"steps {steps}\n")
+            process.stdin.flush()
+        answers = [[float(word) for word in process.stdout.readline().split()] for process in self.processes]
+        took = max(answer[1] for answer in answers)
+        self.rates.append(steps * self.batch * self.ranks / took)
+        self.answer = answers[0]
+        if len(answers[0]) > 2:
+            self.exposed.append(100 * statistics.mean(answer[2] for answer in answers) / took)
+            self.total.append(100 * statistics.mean(answer[3] for answer in answers) / took)
+        return took
+
+    def sum_seconds(self, size):
+        for process in self.processes:
+            process.stdin.write(f"sum {size}\n")
+            process.stdin.flush()
+        return max(float(process.stdout.readline()) for process in self.processes)
+
+    def end(self):
+        for process in self.processes:
+            process.stdin.close()
+        for process in self.processes:
+            process.wait()
