@@ -188,8 +188,9 @@ class Launcher {
         std::string how = child.ended_by_signal() != 0
                               ? fmt::format("was ended by signal {}", child.ended_by_signal())
                               : fmt::format("ended with status {}", *child.status());
-        // Rank 0 said on the terminal why; of a mistake of the user's all ranks say the same.
-        if (rank > 0 || child.ended_by_signal() != 0)
+        // Rank 0 says on the terminal why; of a mistake of the user's all ranks say the same.
+        bool says_itself = rank == 0 || *child.status() == kUser;
+        if (!says_itself || child.ended_by_signal() != 0)
             fmt::print(stderr, "rank {} {} (process {})\n", rank, how, child.pid());
     }
 

@@ -166,6 +166,7 @@ struct ProcessGroup::Impl {
 
     [[noreturn]] void throw_lost(const Blame& blame) {
         lost = true;
+        lost_ranks = blame.ranks;
         watch->tell_lost(blame);
         throw RankLost(lost_problem(blame, settings.count), blame.ranks);
     }
@@ -200,6 +201,7 @@ struct ProcessGroup::Impl {
             if (settings.rank != 0 || settings.store_is_served) return;
             std::int64_t until = now_ns() + kLinger.count() * 1'000'000;
             for (int i = 1; i < settings.count; ++i) {
+                if (std::ranges::find(lost_ranks, i) != lost_ranks.end()) continue;
                 while (!store->check({key(i)})) {
                     if (now_ns() > until) return;
                     std::this_thread::sleep_for(kPoll);
@@ -215,6 +217,7 @@ struct ProcessGroup::Impl {
     c10::intrusive_ptr<c10d::ProcessGroupGloo> gloo;
     std::unique_ptr<DeviceCollectives> device;
     std::atomic<bool> lost{false}, failed{false};
+    std::vector<int> lost_ranks;
 };
 
 namespace {

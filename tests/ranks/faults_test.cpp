@@ -24,7 +24,8 @@ class RankFaultsTest : public testing::Test {
 #endif
         folder_.file("c.yaml",
                      "job: tiny_mlp\nbatch_size: 16\ndataset_size: 512\nepochs: 2\n"
-                     "num_workers: 0\nthreads: 1\nlog_interval: 4\ncheckpoint_interval: 0\n");
+                     "num_workers: 0\nthreads: 1\nlog_interval: 4\ncheckpoint_interval: 0\n"
+                     "eval_interval: 0\n");
     }
     // Starts a run with `words`, does `fault` (a line of bash with $rank1, the process of rank 1,
     // and $launcher) once rank 1 has written steps, and waits for the end.

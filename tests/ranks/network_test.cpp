@@ -18,7 +18,8 @@ TEST(NetworkTest, ACutCableIsNoticedNamedAndResumedFrom) {
     TemporaryFolder folder;
     folder.file("c.yaml",
                 "job: tiny_mlp\nbatch_size: 16\ndataset_size: 512\nepochs: 2\nnum_workers: 0\n"
-                "threads: 1\nlog_interval: 4\ncheckpoint_interval: 0\nrank_timeout: 6\n");
+                "threads: 1\nlog_interval: 4\ncheckpoint_interval: 0\neval_interval: 0\n"
+                "rank_timeout: 6\n");
     Ran ran = run({SATURATE_SOURCE_DIR "/tests/support/three_hosts", SATURATE_BINARY},
                   {.folder = folder.path()});
     if (ran.status == 77) GTEST_SKIP() << ran.err;
