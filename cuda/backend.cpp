@@ -223,13 +223,17 @@ std::unique_ptr<DeviceBackend> open(int index, const DeviceOptions& options) {
     return std::make_unique<CudaBackend>(index, options);
 }
 
+std::string selftest(std::vector<SelftestCheck>& checks) {
+    std::string failure = saturate_cuda_selftest(checks);
+    if (failure.empty()) checks.push_back(check_collectives());
+    return failure;
+}
+
 }  // namespace
 
 extern "C" const CudaPlugin* saturate_cuda_plugin() {
-    static const CudaPlugin kPlugin{.device_count = device_count,
-                                    .open = open,
-                                    .collectives = open_nccl,
-                                    .selftest = saturate_cuda_selftest};
+    static const CudaPlugin kPlugin{
+        .device_count = device_count, .open = open, .collectives = open_nccl, .selftest = selftest};
     return &kPlugin;
 }
 

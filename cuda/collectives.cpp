@@ -2,12 +2,17 @@
 // Sums and broadcasts between GPUs over NCCL, on PyTorch's own process group. Part of
 // libsaturate_cuda.so. Nothing here waits for the device: a hung collective is noticed by the
 // ranks' agreement on the host, which goes over Gloo.
+
 #include "cuda/collectives.h"
 
+#include <c10/cuda/CUDAFunctions.h>
+#include <c10/cuda/CUDAGuard.h>
+#include <fmt/format.h>
+
+#include <thread>
+#include <torch/csrc/distributed/c10d/HashStore.hpp>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
-
-#include "engine/process_group.h"
 
 namespace saturate {
 
@@ -47,6 +52,38 @@ class NcclCollectives final : public DeviceCollectives {
 };
 
 }  // namespace
+
+SelftestCheck check_collectives() {
+    int gpus = c10::cuda::device_count();
+    auto store = c10::make_intrusive<c10d::HashStore>();
+    std::vector<std::string> wrong(static_cast<std::size_t>(gpus));
+    std::vector<std::jthread> threads;
+    for (int rank = 0; rank < gpus; ++rank) {
+        threads.emplace_back([&, rank] {
+            try {
+                c10::cuda::CUDAGuard guard(static_cast<c10::DeviceIndex>(rank));
+                NcclCollectives nccl(*store, rank, gpus);
+                torch::Tensor sum =
+                    torch::full({1 << 20}, static_cast<double>(rank + 1), torch::kCUDA);
+                torch::Tensor first = sum.clone();
+                nccl.start_sum(sum)->wait();
+                nccl.start_broadcast(first)->wait();
+                auto expected = static_cast<double>(gpus) * (gpus + 1) / 2;
+                bool right =
+                    (sum == expected).all().item<bool>() && (first == 1).all().item<bool>();
+                if (!right) wrong[static_cast<std::size_t>(rank)] = "another sum";
+            } catch (const std::exception& error) {
+                wrong[static_cast<std::size_t>(rank)] = error.what();
+            }
+        });
+    }
+    threads.clear();  // joins
+    for (int rank = 0; rank < gpus; ++rank) {
+        const std::string& text = wrong[static_cast<std::size_t>(rank)];
+        if (!text.empty()) return {"NCCL", false, fmt::format("GPU {}: {}", rank, text)};
+    }
+    return {"NCCL", true, fmt::format("sum and broadcast of 4 MiB over {} GPUs are exact", gpus)};
+}
 
 std::unique_ptr<DeviceCollectives> open_nccl(c10d::Store& store, int rank, int count) {
     return std::make_unique<NcclCollectives>(store, rank, count);
