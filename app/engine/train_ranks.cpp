@@ -49,7 +49,8 @@ void TrainRanks::join(const TrainSettings& settings, const DeviceBackend& backen
     using std::chrono::milliseconds;
     RankTimes times;
     times.patience = milliseconds(static_cast<std::int64_t>(settings.rank_timeout * 1000));
-    times.lost = std::min(times.lost, times.patience);
+    // Silence is looked for first: a rank that is gone is not one that is slow.
+    times.lost = std::min(times.lost, times.patience / 2);
     times.stale = std::min(times.stale, times.lost);
     times.beat = std::min(times.beat, times.stale / 4);
     group_ =
