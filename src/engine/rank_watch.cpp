@@ -267,9 +267,8 @@ void RankWatch::tell_failed(const std::string& why) noexcept {
 }
 
 void RankWatch::tell_lost(const Blame& blame) noexcept {
-    std::string numbers;
-    for (int rank : blame.ranks) numbers += (numbers.empty() ? "" : ",") + std::to_string(rank);
-    if (!numbers.empty()) impl_->tell(std::string(kLost) + numbers + ":" + blame.why);
+    if (blame.ranks.empty()) return;
+    impl_->tell(fmt::format("{}{}:{}", kLost, fmt::join(blame.ranks, ","), blame.why));
 }
 
 std::optional<Blame> RankWatch::blame(std::int64_t since_ns, bool broken) {

@@ -137,18 +137,18 @@ void Trainer::share_state() {
 void Trainer::restore_random_of_ranks() {
     torch::Tensor own = random_state();
     torch::Tensor all = torch::zeros({ranks(), own.numel()}, torch::kByte);
-    std::string there = "0";
+    bool there = false;
     if (group_->is_first() && static_cast<int>(random_kept_.size()) == ranks() - 1) {
-        there = "1";
+        there = true;
         for (const auto& [name, state] : random_kept_) {
             auto rank = parse_integer(std::string_view(name).substr(name.rfind('k') + 1));
             if (!rank || *rank < 1 || *rank >= ranks() || state.numel() != own.numel())
-                there = "0";
+                there = false;
             else
                 all[*rank].copy_(state);
         }
     }
-    if (group_->text_of_first(there) == "1") {
+    if (group_->text_of_first(there ? "1" : "0") == "1") {
         group_->broadcast(all);
         if (!group_->is_first()) set_random_state(all[group_->rank()].clone());
     } else if (!group_->is_first()) {
