@@ -92,7 +92,8 @@ TEST(TorchScriptTest, AFileThatIsNoModelIsExplained) {
     folder.file("c.yaml",
                 "job: torchscript\nmodel_file: none.pt\ndata: data/sequence.csv\n"
                 "sequence_length: 12\nbatch_size: 32\nlearning_rate: 0.01\n");
-    Ran ran = run({SATURATE_BINARY, "train", "--config", "c.yaml", "--epochs", "1"}, in(folder));
+    Ran ran = run({SATURATE_BINARY, "train", "--config", "c.yaml", "--epochs", "1", "--quiet"},
+                  in(folder));
     EXPECT_EQ(ran.status, 2);
     EXPECT_EQ(ran.err,
               "error: none.pt: there is no such file\n"

@@ -78,9 +78,11 @@ TEST_P(CacheTest, PreparesOnceAndStaysRandom) {
     auto plain = std::make_shared<CountingSource>();
     auto inner = std::make_shared<CountingSource>();
     auto cached = std::make_shared<CachedSource>(inner, settings(1 << 20));
-    EXPECT_EQ(load(cached, 3), load(plain, 3)) << "the cache changes nothing";
-    // The next epochs were begun too, by prefetching.
+    EXPECT_EQ(load(cached, 3, nullptr, 0), load(plain, 3)) << "the cache changes nothing";
     EXPECT_EQ(inner->prepared_count, 64);
+    auto shared = std::make_shared<CachedSource>(std::make_shared<CountingSource>("with workers"),
+                                                 settings(1 << 20));
+    EXPECT_EQ(load(shared, 3), load(plain, 3)) << "also with several threads";
     std::string batches = load(plain, 2);
     EXPECT_NE(batches.substr(0, 512), batches.substr(512)) << "the epochs differ";
 }
