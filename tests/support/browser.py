@@ -19,7 +19,8 @@ class Browser:
     """One page in one window. Use as a context manager; everything it started is gone afterwards."""
 
     def __init__(self, width=1200, height=900):
-        self.folder = tempfile.TemporaryDirectory()
+        # The browser's helpers may still write while it ends.
+        self.folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
         to_read, self.to_write = (above_nine(end) for end in os.pipe())
         self.from_read, from_write = (above_nine(end) for end in os.pipe())
         # The browser reads its commands from descriptor 3 and answers on 4.
