@@ -27,16 +27,6 @@ namespace {
     throw UserError(problem);
 }
 
-[[noreturn]] void throw_planned(const Verb& planned) {
-    std::vector<std::string> names;
-    for (const Verb& verb : verbs()) {
-        if (!verb.planned) names.emplace_back(verb.name);
-    }
-    throw UserError(
-        {.found = fmt::format("{} is not part of saturate {} yet", planned.name, SATURATE_VERSION),
-         .expected = join(names, ", ")});
-}
-
 // Becomes the engine's program: same arguments, same process, so signals and exit codes need no
 // care.
 [[noreturn]] void become_engine(char** argv) {
@@ -68,7 +58,6 @@ int run_verb(int argc, char** argv, Program self, std::span<const Handler> handl
         fmt::print("{}", help_text(*verb));
         return kDone;
     }
-    if (verb->planned) throw_planned(*verb);
     // Starting several processes needs no LibTorch; each of them does.
     if (verb->name == "train" && arguments.has("--nproc")) return launch_ranks(arguments);
     if (self == Program::saturate && verb->program == Program::engine) become_engine(argv);

@@ -27,17 +27,7 @@ std::string help_text() {
     std::string out =
         "Your GPU is 20 % busy: saturate says why, fixes it, and proves it.\n\n"
         "Usage: saturate VERB [options]\n\n";
-    bool any_planned = false;
-    for (const Verb& verb : verbs()) {
-        any_planned = any_planned || verb.planned;
-        if (!verb.planned) out += fmt::format("  {:<11} {}\n", verb.name, verb.summary);
-    }
-    if (any_planned) {
-        out += "\nNot here yet:\n";
-        for (const Verb& verb : verbs()) {
-            if (verb.planned) out += fmt::format("  {:<11} {}\n", verb.name, verb.summary);
-        }
-    }
+    for (const Verb& verb : verbs()) out += fmt::format("  {:<11} {}\n", verb.name, verb.summary);
     out += "\nsaturate VERB --help explains a verb; saturate --version tells the version.\n";
     return out.append(kExitCodes);
 }
@@ -45,7 +35,6 @@ std::string help_text() {
 std::string help_text(const Verb& verb) {
     std::string out =
         fmt::format("saturate {}: {}\n\nUsage: saturate {}\n", verb.name, verb.summary, verb.usage);
-    if (verb.planned) out += "\nThis verb is not here yet.\n";
     std::size_t width = 10;
     for (const Option& option : verb.options) width = std::max(width, left_side(option).size());
     if (!verb.options.empty()) out += "\n";

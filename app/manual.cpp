@@ -60,7 +60,6 @@ std::string manual_page(std::string_view version) {
                       ".SH SYNOPSIS\n.B saturate\n.I VERB\n[options]\n.SH VERBS\n";
     std::string also;
     for (const Verb& verb : verbs()) {
-        if (verb.planned) continue;
         out += fmt::format(".TP\n.B {}\n{}\n", roff(verb.name), roff(verb.summary));
         also += fmt::format("{}.BR saturate\\-{} (1)", also.empty() ? "" : ",\n", verb.name);
     }

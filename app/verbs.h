@@ -33,7 +33,6 @@ struct Verb {
     std::string_view operands = {};  // "TRACE|RUN|CONFIG..."; empty: none are taken
     bool takes_command = false;      // "-- COMMAND..."
     Program program = Program::saturate;
-    bool planned = false;  // named, so that it can be suggested and said not to be there yet
     std::string_view details = {};  // further lines of --help
 };
 

@@ -23,7 +23,6 @@ int main(int argc, char** argv) {
         std::string_view version = saturate_version();
         write_file_whole(folder / "man1/saturate.1", manual_page(version));
         for (const Verb& verb : verbs()) {
-            if (verb.planned) continue;
             write_file_whole(folder / fmt::format("man1/saturate-{}.1", verb.name),
                              manual_page(verb, version));
         }

@@ -18,23 +18,16 @@ Ran saturate_with(std::vector<std::string> words, const RunWhere& where = {}) {
 }
 
 // As the help lists them: lines that are indented by two and go on with a word.
-std::vector<std::string> verbs_in(std::string_view help, bool planned) {
+std::vector<std::string> verbs_in(std::string_view help) {
     std::vector<std::string> names;
-    bool is_planned = false;
     for (std::string_view line : split(help, '\n')) {
-        if (line == "Not here yet:") is_planned = true;
         if (line.size() < 4 || !line.starts_with("  ") || line[2] == ' ') continue;
-        if (is_planned == planned) names.emplace_back(split(trim(line), ' ')[0]);
+        names.emplace_back(split(trim(line), ' ')[0]);
     }
     return names;
 }
 
-std::vector<std::string> all_verbs() {
-    std::string help = saturate_with({"--help"}).out;
-    std::vector<std::string> names = verbs_in(help, false);
-    for (const std::string& name : verbs_in(help, true)) names.push_back(name);
-    return names;
-}
+std::vector<std::string> all_verbs() { return verbs_in(saturate_with({"--help"}).out); }
 
 TEST(VerbsTest, AMistypedVerbIsSuggested) {
     Ran ran = saturate_with({"trian"});
@@ -73,7 +66,7 @@ TEST(VerbsTest, HelpListsTheVerbs) {
         Ran ran = saturate_with({word});
         EXPECT_EQ(ran.status, 0) << word;
         EXPECT_EQ(ran.err, "") << word;
-        EXPECT_THAT(verbs_in(ran.out, false), testing::Contains("doctor")) << word;
+        EXPECT_THAT(verbs_in(ran.out), testing::Contains("doctor")) << word;
     }
 }
 
@@ -103,21 +96,6 @@ TEST(VerbsTest, EveryVerbRefusesUnknownOptions) {
         EXPECT_EQ(ran.out, "") << name;
         EXPECT_THAT(ran.err, testing::StartsWith(fmt::format(
                                  "error: {} has no option \"--no-such-option\"\n", name)));
-    }
-}
-
-TEST(VerbsTest, PlannedVerbsSayThatTheyAreNotHere) {
-    std::string help = saturate_with({"--help"}).out;
-    std::string version(trim(saturate_with({"--version"}).out));
-    std::string here = join(verbs_in(help, false), ", ");
-    for (const std::string& name : verbs_in(help, true)) {
-        Ran ran = saturate_with({name});
-        EXPECT_EQ(ran.status, 2) << name;
-        EXPECT_EQ(ran.out, "") << name;
-        EXPECT_EQ(ran.err, fmt::format("error: {} is not part of {} yet\n  expected: {}\n", name,
-                                       version, here));
-        EXPECT_THAT(saturate_with({name, "--help"}).out,
-                    HasSubstr("\nThis verb is not here yet.\n"));
     }
 }
 
