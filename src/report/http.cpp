@@ -14,6 +14,7 @@
 
 #include "base/error.h"
 #include "report/http_address.h"
+#include "report/http_deadlines.h"
 
 namespace saturate {
 
@@ -35,6 +36,7 @@ struct Microhttpd {
     decltype(&MHD_get_connection_values_n) values = nullptr;
     decltype(&MHD_suspend_connection) suspend = nullptr;
     decltype(&MHD_resume_connection) resume = nullptr;
+    decltype(&MHD_get_connection_info) info = nullptr;
     bool is_whole = false;
 
     template <typename Function>
@@ -56,7 +58,8 @@ struct Microhttpd {
                    load(library, lookup, "MHD_lookup_connection_value") &&
                    load(library, values, "MHD_get_connection_values_n") &&
                    load(library, suspend, "MHD_suspend_connection") &&
-                   load(library, resume, "MHD_resume_connection");
+                   load(library, resume, "MHD_resume_connection") &&
+                   load(library, info, "MHD_get_connection_info");
     }
 };
 
@@ -132,6 +135,10 @@ class Stream {
     bool is_ended_ = false;
 };
 
+int socket_of(MHD_Connection* connection) {
+    return microhttpd().info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+}
+
 std::string header(MHD_Connection* connection, const char* name) {
     const char* value = microhttpd().lookup(connection, MHD_HEADER_KIND, name);
     return value ? value : "";
@@ -187,27 +194,6 @@ std::shared_ptr<const std::string> event_text(const std::string& data) {
 
 }  // namespace
 
-std::string HttpRequest::value(std::string_view name) const {
-    for (const auto& [key, value] : query) {
-        if (key == name) return value;
-    }
-    return "";
-}
-
-std::vector<std::string> HttpRequest::values(std::string_view name) const {
-    std::vector<std::string> out;
-    for (const auto& [key, value] : query) {
-        if (key == name) out.push_back(value);
-    }
-    return out;
-}
-
-HttpReply HttpReply::text(unsigned status, std::string text) {
-    HttpReply out{.status = status};
-    out.content = std::make_shared<std::string>(std::move(text));
-    return out;
-}
-
 struct HttpServer::Impl {
     HttpAddress address;
     HttpHandler handler;
@@ -216,15 +202,33 @@ struct HttpServer::Impl {
     std::map<std::string, HttpReply, std::less<>> pages;
     std::set<std::shared_ptr<Stream>> streams;
     bool is_ending = false;
+    HttpLimits limits;
+    HttpDeadlines deadlines;
+
+    // A new connection has to send its request, and a kept one its next.
+    static void notice(void* self, MHD_Connection* connection, void**,
+                       MHD_ConnectionNotificationCode code) {
+        auto& impl = *static_cast<Impl*>(self);
+        if (code == MHD_CONNECTION_NOTIFY_STARTED)
+            impl.deadlines.set(socket_of(connection), impl.limits.request_time);
+        else
+            impl.deadlines.clear(socket_of(connection));
+    }
+    static void finish(void* self, MHD_Connection* connection, void**, MHD_RequestTerminationCode) {
+        auto& impl = *static_cast<Impl*>(self);
+        impl.deadlines.set(socket_of(connection), impl.limits.request_time);
+    }
 
     // Called by a server's thread, twice per request: first with the headers, then to answer.
     static MHD_Result answer(void* self, MHD_Connection* connection, const char* url,
                              const char* method, const char*, const char*,
                              std::size_t* upload_bytes, void** state) {
         static char headers_seen;
+        auto& impl = *static_cast<Impl*>(self);
         if (std::strcmp(method, MHD_HTTP_METHOD_GET) != 0) {
             HttpReply reply = HttpReply::text(MHD_HTTP_METHOD_NOT_ALLOWED, "GET only\n");
             reply.headers.emplace_back(MHD_HTTP_HEADER_ALLOW, "GET");
+            impl.deadlines.set(socket_of(connection), impl.limits.answer_time);
             return send(connection, reply);
         }
         if (*upload_bytes > 0) return MHD_NO;  // a GET with a body: hung up on
@@ -232,7 +236,6 @@ struct HttpServer::Impl {
             *state = &headers_seen;
             return MHD_YES;
         }
-        auto& impl = *static_cast<Impl*>(self);
         HttpReply reply;
         try {
             reply = impl.reply_to(request_of(connection, url));
@@ -243,7 +246,12 @@ struct HttpServer::Impl {
             reply = HttpReply::text(MHD_HTTP_INTERNAL_SERVER_ERROR,
                                     fmt::format("this is a bug of saturate: {}\n", error.what()));
         }
-        return reply.channel.empty() ? send(connection, reply) : impl.stream(connection, reply);
+        if (!reply.channel.empty()) {
+            impl.deadlines.clear(socket_of(connection));
+            return impl.stream(connection, reply);
+        }
+        impl.deadlines.set(socket_of(connection), impl.limits.answer_time);
+        return send(connection, reply);
     }
 
     HttpReply reply_to(const HttpRequest& request) const {
@@ -313,6 +321,7 @@ HttpServer::HttpServer(const HttpAddress& address, std::string_view option, Http
     impl_->address = address;
     impl_->address.port = bound_port(fd);
     impl_->handler = std::move(handler);
+    impl_->limits = limits;
     // The library takes a pool of one for a mistake.
     unsigned threads = limits.threads > 1 ? limits.threads : 0;
     impl_->daemon = microhttpd().start_daemon(
@@ -320,7 +329,9 @@ HttpServer::HttpServer(const HttpAddress& address, std::string_view option, Http
         &Impl::answer, impl_.get(), MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT,
         limits.connections, MHD_OPTION_PER_IP_CONNECTION_LIMIT, limits.connections_per_client,
         MHD_OPTION_CONNECTION_TIMEOUT, limits.idle_seconds, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-        kRequestBytes, MHD_OPTION_THREAD_POOL_SIZE, threads, MHD_OPTION_END);
+        kRequestBytes, MHD_OPTION_THREAD_POOL_SIZE, threads, MHD_OPTION_NOTIFY_CONNECTION,
+        &Impl::notice, impl_.get(), MHD_OPTION_NOTIFY_COMPLETED, &Impl::finish, impl_.get(),
+        MHD_OPTION_END);
     if (!impl_->daemon) {
         ::close(fd);
         throw MachineError({.found = fmt::format("{}: the web server did not start", option)});

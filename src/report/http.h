@@ -6,6 +6,7 @@
 // may be called from any thread.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -51,6 +52,10 @@ struct HttpLimits {
     unsigned connections_per_client = 16;
     unsigned idle_seconds = 5;
     unsigned threads = 1;
+    // However busy it keeps itself: for a request to be whole, and for an answer to be taken. A
+    // stream may last.
+    std::chrono::milliseconds request_time{20'000};
+    std::chrono::milliseconds answer_time{300'000};
 };
 
 // Called by the server's threads, by several at once where there are several. Whatever it throws

@@ -79,7 +79,7 @@ TEST_F(ServeTest, AGrowingRunIsToldToThoseWhoListen) {
 TEST_F(ServeTest, ClientsThatDoNotReadHoldNobodyUp) {
     Serving server(SATURATE_BINARY, {root()});
     std::vector<RawClient> idle;
-    for (int i = 0; i < 40; ++i) {
+    for (int i = 0; i < 100; ++i) {
         idle.emplace_back(server.port());
         idle.back().send(i % 2 == 0 ? "GET /events?of=list HTTP/1.1\r\nHost: localhost\r\n\r\n"
                                     : "GET /run?id=after HTTP/1.1\r\nHost: localhost\r\nX: ");

@@ -5,8 +5,11 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+#include <cerrno>
 
 #include "base/error.h"
 #include "support/serving.h"
@@ -88,6 +91,92 @@ TEST_F(HttpServerTest, AnEndlessHeaderIsRefused) {
     EXPECT_EQ(answer.find("200 OK"), std::string::npos) << answer;
     server.publish("/metrics", "text/plain", "still here\n");
     EXPECT_EQ(body(get(server.address(), "/metrics")), "still here\n");
+}
+
+TEST_F(HttpServerTest, OldAndPipelinedRequestsAreAnswered) {
+    server.publish("/metrics", "text/plain", "m\n");
+    std::string old = ask(server.address(), "GET /metrics HTTP/1.0\r\n\r\n");
+    EXPECT_NE(old.find(" 200 OK"), std::string::npos) << old;
+    EXPECT_EQ(body(old), "m\n") << "and closed: this has ended";
+    const std::string one = "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n";
+    std::string answers =
+        ask(server.address(),
+            one + one + "GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    std::size_t count = 0;
+    for (std::size_t at = 0; (at = answers.find("\r\n\r\nm\n", at)) != answers.npos; ++at) ++count;
+    EXPECT_EQ(count, 3u) << answers;
+}
+
+// A server that would wait for ever for one who is not silent for as long, were it not for the
+// time that a whole request and a whole answer may take.
+class HttpTimeTest : public testing::Test {
+  protected:
+    static constexpr std::size_t kLarge = 64 << 20;
+    HttpServer server{{.host = "127.0.0.1", .port = 0},
+                      "--listen",
+                      [](const HttpRequest& request) {
+                          bool is_large = request.path == "/large";
+                          HttpReply reply =
+                              HttpReply::text(200, std::string(is_large ? kLarge : 1, 'x'));
+                          if (request.path == "/stream") reply.channel = request.path;
+                          return reply;
+                      },
+                      {.connections = 8,
+                       .connections_per_client = 8,
+                       .idle_seconds = 3600,
+                       .request_time = std::chrono::milliseconds(150),
+                       .answer_time = std::chrono::milliseconds(50)}};
+
+    // Sends one byte of a header after another; whether it was hung up on.
+    bool trickle(const std::string& start) {
+        RawClient client(server.address().port);
+        client.send(start);
+        for (int i = 0; i < 10'000; ++i) {
+            pollfd closed{client.fd(), POLLIN | POLLRDHUP, 0};
+            if (::poll(&closed, 1, 5) > 0) return true;
+            if (!client.send("a")) return true;
+        }
+        return false;
+    }
+};
+
+TEST_F(HttpTimeTest, ARequestThatTricklesIsCutOff) {
+    EXPECT_TRUE(trickle("GET / HTTP/1.1\r\nHost: x\r\nX-Slow: "));
+    EXPECT_TRUE(trickle("GE"));
+    EXPECT_TRUE(trickle("GET / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1;"));
+}
+
+TEST_F(HttpTimeTest, TheNextRequestOfAConnectionHasNoMoreTime) {
+    RawClient client(server.address().port);
+    client.send("GET / HTTP/1.1\r\nHost: x\r\n\r\nGET / HTTP/1.1\r\nHost: x\r\nX: ");
+    EXPECT_EQ(http_body(client.read_all(60'000)), "x");
+    char byte = 0;
+    ssize_t got = ::recv(client.fd(), &byte, 1, MSG_DONTWAIT);
+    EXPECT_TRUE(got == 0 || errno == ECONNRESET) << "closed, not only silent";
+}
+
+TEST_F(HttpTimeTest, AnAnswerThatIsNotTakenIsCutOffAndAStreamIsNot) {
+    RawClient listener(server.address().port), sleeper(server.address().port);
+    listener.send("GET /stream HTTP/1.1\r\nHost: x\r\n\r\n");
+    listener.read_until("data: x\n\n");
+    sleeper.send("GET /large HTTP/1.1\r\nHost: x\r\n\r\n");
+    sleeper.read_until("HTTP/1.1 200 OK");
+    ASSERT_TRUE(trickle("GE")) << "by now the others' time is over too";
+    EXPECT_LT(sleeper.read_all().size(), kLarge);
+    server.push("/stream", "second");
+    EXPECT_NE(listener.read_until("data: second\n\n").find("second"), std::string::npos);
+}
+
+TEST_F(HttpTimeTest, HalfOpenConnectionsTakeTheirPlacesForAWhileOnly) {
+    std::vector<RawClient> half;
+    for (int i = 0; i < 8; ++i) half.emplace_back(server.address().port).send("GET / HT");
+    std::string answer;
+    for (int tries = 0; tries < 10'000 && answer.empty(); ++tries) {
+        RawClient next(server.address().port);
+        next.send("GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+        answer = next.read_all();
+    }
+    EXPECT_EQ(http_status(answer), "200") << answer;
 }
 
 TEST_F(HttpServerTest, APortInUseIsTheUsersErrorWithAWayOut) {
