@@ -153,6 +153,29 @@ TEST_F(TuneTest, CtrlCBeforeAnythingIsMeasuredWritesNothing) {
     EXPECT_FALSE(fs::exists(folder_.path() / "c_gpu_optimized.yaml"));
 }
 
+// The page lists the trials while they are made, and is gone when the search is: run() returns when
+// nobody holds its stderr any more.
+TEST_F(TuneTest, ServesThePagesOfItsTrials) {
+    if (run({"sh", "-c", "command -v curl"}).status != 0) GTEST_SKIP() << "curl is not installed";
+    Ran ran = shell(
+        "set -m; bin/saturate tune --config c.yaml --device cpu --serve=127.0.0.1:0 2>err & "
+        "pid=$!; "
+        "until [ -e runs/*/slow ]; do kill -0 $pid || exit 99; sleep 0.02; done; "
+        "url=$(sed -n 's/^the live page is //p' err); "
+        "until list=$(curl -s ${url}runs) && [[ $list == *trial-5* ]]; do sleep 0.02; done; "
+        "echo \"$list\"; echo THE NEWEST; curl -s $url; kill -INT $pid; wait $pid; "
+        "until ! curl -s $url >/dev/null; do sleep 0.02; done; echo GONE",
+        {{"SLOW", "trial-5"}});
+    EXPECT_EQ(ran.status, 0) << ran.out << ran.err << content("err");
+    std::size_t newest = ran.out.find("THE NEWEST");
+    std::string list = ran.out.substr(0, newest);
+    for (int trial = 1; trial <= 5; ++trial)
+        EXPECT_THAT(list, HasSubstr(fmt::format("href=\"run?id=trial-{}\"", trial)));
+    EXPECT_THAT(list, HasSubstr(">running<"));
+    EXPECT_THAT(ran.out.substr(newest), HasSubstr("trial-5"));
+    EXPECT_THAT(ran.out, testing::EndsWith("GONE\n"));
+}
+
 TEST_F(TuneTest, ASecondSearchOnTheDeviceIsRefused) {
     Ran ran = shell(
         "mkdir cache; flock cache/tune-cpu.lock bin/saturate tune --config c.yaml --device cpu");
