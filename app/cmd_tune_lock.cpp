@@ -6,8 +6,8 @@
 
 #include <algorithm>
 #include <cctype>
-#include <cstdlib>
 
+#include "base/cache_folder.h"
 #include "base/error.h"
 #include "tune_lock.h"
 
@@ -15,17 +15,8 @@ namespace saturate {
 
 namespace fs = std::filesystem;
 
-fs::path tune_cache_folder() {
-    if (const char* own = std::getenv("SATURATE_CACHE"); own && *own) return own;
-    if (const char* xdg = std::getenv("XDG_CACHE_HOME"); xdg && *xdg)
-        return fs::path(xdg) / "saturate";
-    if (const char* home = std::getenv("HOME"); home && *home)
-        return fs::path(home) / ".cache/saturate";
-    return fs::temp_directory_path() / "saturate";
-}
-
 DeviceLock::DeviceLock(const std::string& device) {
-    fs::path folder = tune_cache_folder();
+    fs::path folder = user_cache_folder();
     std::error_code ignored;
     fs::create_directories(folder, ignored);
     // A simulated device works on the cores of this machine, as the CPU does.

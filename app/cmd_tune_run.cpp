@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/cache_folder.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
@@ -40,7 +41,7 @@ class Tuner {
     explicit Tuner(const TuneRequest& request)
         : request_(request),
           lock_(request.device),
-          cache_(request.fresh ? fs::path() : tune_cache_folder() / "trials") {
+          cache_(request.fresh ? fs::path() : user_cache_folder() / "trials") {
         start_ns_ = now_ns();
         std::string engine = (self().parent_path() / "saturate-engine").string();
         struct stat program = {};

@@ -2,13 +2,9 @@
 // Two searches on one device would measure each other: the second is refused.
 #pragma once
 
-#include <filesystem>
 #include <string>
 
 namespace saturate {
-
-// $SATURATE_CACHE, $XDG_CACHE_HOME/saturate or ~/.cache/saturate.
-[[nodiscard]] std::filesystem::path tune_cache_folder();
 
 class DeviceLock {
   public:

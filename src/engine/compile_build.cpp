@@ -11,7 +11,9 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "base/cache_folder.h"
 #include "base/file.h"
+#include "base/hash.h"
 #include "base/json.h"
 #include "base/text.h"
 
@@ -24,12 +26,6 @@ namespace fs = std::filesystem;
 std::string_view embedded_compile_graph();  // python/compile_graph.py
 
 namespace {
-
-// FNV-1a, 64 bits: a name for a graph, not a defence against anybody.
-std::uint64_t hash_of(std::string_view text, std::uint64_t hash = 0xcbf29ce484222325) {
-    for (char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-    return hash;
-}
 
 // Graphs are compiled for the instructions of this CPU.
 std::string cpu_of_this_machine() {
@@ -73,16 +69,9 @@ std::string last_line(const fs::path& log) {
 }  // namespace
 
 CompileSettings compile_settings() {
-    auto variable = [](const char* name) {
-        const char* value = std::getenv(name);
-        return std::string(value ? value : "");
-    };
-    fs::path cache = variable("SATURATE_CACHE");
-    if (cache.empty() && !variable("XDG_CACHE_HOME").empty())
-        cache = fs::path(variable("XDG_CACHE_HOME")) / "saturate";
-    if (cache.empty()) cache = fs::path(variable("HOME")) / ".cache" / "saturate";
+    fs::path cache = user_cache_folder();
     CompileSettings out{.cache = cache / "graphs", .python = {}};
-    if (std::string python = variable("SATURATE_PYTHON"); !python.empty()) {
+    if (const char* python = std::getenv("SATURATE_PYTHON"); python && *python) {
         out.python = {python};
     } else {
         fs::path ours = cache / ("python-torch" TORCH_VERSION) / "bin" / "python";
@@ -93,11 +82,11 @@ CompileSettings compile_settings() {
 }
 
 GraphFiles graph_files(const TracedLoss& traced, const CompileSettings& settings) {
-    std::uint64_t key = hash_of(traced.module);
+    std::uint64_t key = fnv1a(traced.module);
     for (const std::string& part :
          {traced.inputs, std::string(TORCH_VERSION), cpu_of_this_machine(),
           std::string(embedded_compile_graph()), std::to_string(settings.max_autotune)}) {
-        key = hash_of(part, key);
+        key = fnv1a(part, key);
     }
     fs::path stem = settings.cache / fmt::format("{:016x}", key);
     auto with = [&](const char* extension) { return fs::path(stem) += extension; };

@@ -6,10 +6,11 @@
 
 #include <filesystem>
 
+#include "base/cache_folder.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/hash.h"
 #include "base/json.h"
-#include "engine/compile_build.h"
 
 namespace saturate {
 
@@ -17,16 +18,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// FNV-1a, 64 bit: names files; the key itself is kept in the file and compared.
-std::uint64_t hash_of(std::string_view text) {
-    std::uint64_t value = 0xcbf29ce484222325;
-    for (unsigned char c : text) value = (value ^ c) * 0x100000001b3;
-    return value;
-}
-
+// The key itself is kept in the file and compared.
 fs::path file_of(const std::string& key) {
-    return compile_settings().cache.parent_path() / "counts" /
-           fmt::format("{:016x}.json", hash_of(key));
+    return user_cache_folder() / "counts" / fmt::format("{:016x}.json", fnv1a(key));
 }
 
 bool matters(const SettingInfo& info) {

@@ -18,6 +18,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/hash.h"
 #include "base/text.h"
 
 namespace saturate {
@@ -250,9 +251,8 @@ class Words {  // the NUL-ended words of a text
 }  // namespace
 
 std::filesystem::path FileLister::cache_path() const {
-    std::uint64_t hash = 0xCBF29CE484222325;  // FNV-1a of what the list depends on
-    for (char c : root_ + '\0' + join(settings_.endings, " "))
-        hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3;
+    // What the list depends on.
+    std::uint64_t hash = fnv1a(root_ + '\0' + join(settings_.endings, " "));
     return settings_.cache_folder / fmt::format("files-{:016x}", hash);
 }
 

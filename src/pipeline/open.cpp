@@ -5,9 +5,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <optional>
 
+#include "base/cache_folder.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "pipeline/array_source.h"
@@ -103,13 +103,6 @@ std::string name_of(FolderLayout layout) {
     throw Bug(__FILE__, __LINE__, "every layout has a name");
 }
 
-fs::path cache_folder(const char* part) {
-    if (const char* own = std::getenv("SATURATE_CACHE")) return fs::path(own) / part;
-    if (const char* user = std::getenv("XDG_CACHE_HOME")) return fs::path(user) / "saturate" / part;
-    const char* home = std::getenv("HOME");
-    return fs::path(home ? home : "/tmp") / ".cache/saturate" / part;
-}
-
 // What opening images needs besides their place.
 struct ImageWish {
     const Settings& settings;
@@ -129,7 +122,7 @@ OpenedImages open_images(const ImageWish& wish, const fs::path& root, FolderLayo
                             .layout = layout,
                             .transform = transform_for(wish.settings, layout, purpose),
                             .classes = std::move(classes),
-                            .listing = {.cache_folder = cache_folder("listings")}});
+                            .listing = {.cache_folder = user_cache_folder() / "listings"}});
     if (!wish.cache) return {folder, folder->classes()};
     CacheSettings cache = *wish.cache;
     // Validation is the smaller part: it has a tenth of the memory.
@@ -154,7 +147,7 @@ std::optional<CacheSettings> cache_of(const Settings& settings, const CacheLimit
                          .expected = "off, ram or disk",
                          .fix = ""});
     CacheSettings out{.place = CachePlace::disk, .limit_bytes = limits.disk_bytes};
-    out.folder = limits.folder.empty() ? cache_folder("samples") : limits.folder;
+    out.folder = limits.folder.empty() ? user_cache_folder() / "samples" : limits.folder;
     std::error_code ignored;
     fs::create_directories(out.folder, ignored);
     if (out.limit_bytes == 0) {

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/hash.h"
 #include "telemetry/record_json.h"
 
 namespace saturate {
@@ -47,9 +48,7 @@ FileState state_of(const fs::path& path) {
 
 // Short enough for a page and its address.
 std::string digest(std::string_view text) {
-    std::uint64_t hash = 1469598103934665603u;
-    for (char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
-    return fmt::format("{:016x}", hash);
+    return fmt::format("{:016x}", fnv1a(text));
 }
 
 }  // namespace

@@ -5,23 +5,14 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/hash.h"
 #include "base/json.h"
 
 namespace saturate {
 
-namespace {
-
-// FNV-1a, 64 bit: names files, guards nothing. The key itself is kept in the file and compared.
-std::uint64_t hash(std::string_view text) {
-    std::uint64_t value = 0xcbf29ce484222325;
-    for (unsigned char c : text) value = (value ^ c) * 0x100000001b3;
-    return value;
-}
-
-}  // namespace
-
+// The key itself is kept in the file and compared.
 std::filesystem::path TrialCache::file_of(const std::string& key) const {
-    return folder_ / fmt::format("{:016x}.json", hash(key));
+    return folder_ / fmt::format("{:016x}.json", fnv1a(key));
 }
 
 std::optional<TrialResult> TrialCache::find(const std::string& key) const {

@@ -5,18 +5,13 @@
 
 #include <cmath>
 
+#include "pipeline/random.h"
+
 namespace saturate {
 
 namespace {
 
 constexpr std::int64_t kInputs = 32;
-
-std::uint64_t mix(std::uint64_t x) {  // splitmix64
-    x += 0x9e3779b97f4a7c15ull;
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
-    return x ^ (x >> 31);
-}
 
 // Sample i is always the same: uniform inputs, and a target that needs the hidden layers.
 class Numbers final : public SampleSource {
