@@ -5,12 +5,10 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <map>
 
 #include "base/file.h"
 #include "base/json.h"
-#include "base/text.h"
-#include "support/run.h"
+#include "support/training.h"
 
 namespace saturate {
 namespace {
@@ -27,36 +25,14 @@ constexpr const char* kConfig =
     "threads: 1\n"
     "log_interval: 1\n";
 
-class TrainRanksTest : public testing::Test {
+class TrainRanksTest : public testing::Test, protected TrainingFolder {
   protected:
+    TrainRanksTest() : TrainingFolder(SATURATE_BINARY, kConfig) {}
     void SetUp() override {
 #ifndef SATURATE_HAS_ENGINE
         GTEST_SKIP() << "built without LibTorch";
 #endif
-        folder_.file("c.yaml", kConfig);
     }
-    [[nodiscard]] Ran train(std::vector<std::string> words,
-                            std::map<std::string, std::string> environment = {}) const {
-        std::vector<std::string> command{SATURATE_BINARY, "train",    "--config",
-                                         "c.yaml",        "--device", "cpu"};
-        command.insert(command.end(), words.begin(), words.end());
-        return run(command, {.folder = folder_.path(), .environment = std::move(environment)});
-    }
-    [[nodiscard]] Json json(const std::string& file) const {
-        return Json::parse(read_file(folder_.path() / file, 1 << 24, "a record"), file);
-    }
-    [[nodiscard]] std::map<std::int64_t, double> losses(const std::string& record) const {
-        std::map<std::int64_t, double> out;
-        std::string text = read_file(folder_.path() / record / "steps.jsonl", 1 << 26, "steps");
-        for (std::string_view line : split(text, '\n')) {
-            if (line.empty()) continue;
-            Json step = Json::parse(line, "steps.jsonl");
-            if (auto loss = step["loss"].number()) out[*step["loss_step"].integer()] = *loss;
-        }
-        return out;
-    }
-
-    TemporaryFolder folder_;
 };
 
 TEST_F(TrainRanksTest, TwoProcessesEqualOneWithTwiceTheBatch) {

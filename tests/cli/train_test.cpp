@@ -3,12 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <map>
 
 #include "base/file.h"
 #include "base/json.h"
-#include "base/text.h"
-#include "support/run.h"
+#include "support/training.h"
 
 namespace saturate {
 namespace {
@@ -25,19 +23,13 @@ constexpr const char* kConfig =
     "threads: 1\n"
     "log_interval: 4\n";
 
-class TrainTest : public testing::Test {
+class TrainTest : public testing::Test, protected TrainingFolder {
   protected:
+    TrainTest() : TrainingFolder(SATURATE_BINARY, kConfig) {}
     void SetUp() override {
 #ifndef SATURATE_HAS_ENGINE
         GTEST_SKIP() << "built without LibTorch";
 #endif
-        folder_.file("c.yaml", kConfig);
-    }
-    [[nodiscard]] Ran train(std::vector<std::string> words) const {
-        std::vector<std::string> command{SATURATE_BINARY, "train",    "--config",
-                                         "c.yaml",        "--device", "cpu"};
-        command.insert(command.end(), words.begin(), words.end());
-        return run(command, {.folder = folder_.path()});
     }
     // Starts a run, and sends it a signal once this checkpoint is there.
     [[nodiscard]] Ran train_until(const std::string& words, const std::string& checkpoint,
@@ -53,22 +45,6 @@ class TrainTest : public testing::Test {
                  SATURATE_BINARY, words, checkpoint, signal)},
             {.folder = folder_.path()});
     }
-    [[nodiscard]] Json json(const std::string& file) const {
-        return Json::parse(read_file(folder_.path() / file, 1 << 24, "a record"), file);
-    }
-    // Loss by step, as far as the record has it.
-    [[nodiscard]] std::map<std::int64_t, double> losses(const std::string& record) const {
-        std::map<std::int64_t, double> out;
-        std::string text = read_file(folder_.path() / record / "steps.jsonl", 1 << 26, "steps");
-        for (std::string_view line : split(text, '\n')) {
-            if (line.empty()) continue;
-            Json step = Json::parse(line, "steps.jsonl");
-            if (auto loss = step["loss"].number()) out[*step["loss_step"].integer()] = *loss;
-        }
-        return out;
-    }
-
-    TemporaryFolder folder_;
 };
 
 TEST_F(TrainTest, TrainsAndLeavesAWholeRecord) {
