@@ -16,6 +16,7 @@
 #include "arguments.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/host.h"
 #include "commands.h"
 #include "exit_code.h"
 #include "interrupt.h"
@@ -112,8 +113,7 @@ std::unique_ptr<HttpServer> listen(const Arguments& arguments, const HttpAddress
 std::string url_of(const HttpAddress& bound, const std::string& token) {
     HttpAddress shown = bound;
     if (bound.host == "0.0.0.0" || bound.host == "::") {
-        char name[256] = {};
-        if (::gethostname(name, sizeof name - 1) == 0) shown.host = name;
+        if (std::string name = host_name(); !name.empty()) shown.host = std::move(name);
     }
     return fmt::format("http://{}/{}{}", shown.text(), token.empty() ? "" : "?token=", token);
 }

@@ -9,8 +9,8 @@
 #include "base/file.h"
 #include "cuda/nvml.h"
 #include "dispatch.h"
-#include "probe/git.h"
 #include "telemetry/run_device.h"
+#include "telemetry/run_start.h"
 #include "telemetry/sysfs_device.h"
 #include "watch.h"
 
@@ -42,13 +42,9 @@ Devices open_devices(bool wake, NvmlRecorder* recorder,
 
 RunInfo run_info(const std::string& kind, const std::vector<std::string>& command,
                  const Devices& devices, std::int64_t start_ns) {
-    char host[256] = {};
-    ::gethostname(host, sizeof host - 1);
-    RunInfo info{.kind = kind, .command = command, .host = host, .pid = ::getpid()};
+    RunInfo info = started_run(kind, command, saturate_version());
+    info.started_wall_ns -= info.started_ns - start_ns;
     info.started_ns = start_ns;
-    info.started_wall_ns = wall_ns() - (now_ns() - start_ns);
-    info.version = saturate_version();
-    info.git_revision = git_revision(".");
     Json gpus = Json::array();
     if (devices.reader) {
         for (const GpuIdentity& gpu : devices.reader->driver().gpus) {

@@ -2,12 +2,10 @@
 #include "train_run.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
 
-#include "base/clock.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "config/set_values.h"
@@ -16,11 +14,11 @@
 #include "engine/sim_cache.h"
 #include "exit_code.h"
 #include "interrupt.h"
-#include "probe/git.h"
 #include "probe/machine.h"
 #include "run_folder.h"
 #include "telemetry/record_json.h"
 #include "telemetry/record_writer.h"
+#include "telemetry/run_start.h"
 #include "train_output.h"
 #include "train_ranks.h"
 #include "train_sampler.h"
@@ -97,11 +95,7 @@ Places choose_places(const TrainRequest& request) {
 RunInfo run_info(const TrainRequest& request, const Document& document,
                  const TrainSettings& settings, DeviceBackend& backend, const Machine& machine,
                  const TrainRanks& ranks) {
-    char host[256] = {};
-    ::gethostname(host, sizeof host - 1);
-    RunInfo info{.kind = "train", .command = request.command, .host = host, .pid = ::getpid()};
-    info.started_ns = now_ns();
-    info.started_wall_ns = wall_ns();
+    RunInfo info = started_run("train", request.command, saturate_version());
     info.simulated = backend.simulated() != nullptr;
     info.device = info.simulated ? backend.name() : backend.device().str();
     info.rank = ranks.rank();
@@ -109,8 +103,6 @@ RunInfo run_info(const TrainRequest& request, const Document& document,
     info.seed = static_cast<std::int64_t>(settings.seed);
     info.settings_text = document.text();
     info.settings_source = document.file();
-    info.version = saturate_version();
-    info.git_revision = git_revision(".");
     info.machine = Json::object({{"device", backend.name()},
                                  {"cpu", machine.cpu.model},
                                  {"cores_usable", machine.cpu.cores_usable},

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/crc32c.h"
 #include "base/error.h"
+#include "base/host.h"
 
 namespace saturate {
 
@@ -55,12 +56,10 @@ std::uint32_t masked(std::string_view data) {
 }  // namespace
 
 TensorBoardFile::TensorBoardFile(const std::filesystem::path& folder) {
-    char host[256] = {};
-    ::gethostname(host, sizeof host - 1);
     std::error_code error;
     std::filesystem::create_directories(folder, error);
-    path_ = folder / fmt::format("events.out.tfevents.{}.{}.{}", wall_ns() / 1'000'000'000, host,
-                                 ::getpid());
+    path_ = folder / fmt::format("events.out.tfevents.{}.{}.{}", wall_ns() / 1'000'000'000,
+                                 host_name(), ::getpid());
     fd_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
     if (fd_ < 0) {
         throw MachineError({.where = {path_.string()},

@@ -2,11 +2,11 @@
 #include "pipeline/loader.h"
 
 #include <fmt/format.h>
-#include <sched.h>
 
 #include <algorithm>
 
 #include "base/clock.h"
+#include "base/host.h"
 #include "base/text.h"
 #include "pipeline/loader_impl.h"
 
@@ -16,19 +16,13 @@ namespace {
 
 constexpr std::int64_t kDecideEveryNs = 200'000'000;
 
-int affinity_cores() {
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    return sched_getaffinity(0, sizeof set, &set) == 0 ? std::max(1, CPU_COUNT(&set)) : 1;
-}
-
 }  // namespace
 
 Loader::Impl::Impl(std::shared_ptr<const SampleSource> the_source, LoaderSettings the_settings,
                    Recorder& recorder, LoaderState start)
     : source(std::move(the_source)),
       settings(std::move(the_settings)),
-      cores(settings.cores > 0 ? settings.cores : affinity_cores()),
+      cores(settings.cores > 0 ? settings.cores : std::max(1, affinity_cores())),
       sample_order({.size = source->size(),
                     .neighbours = source->neighbours(),
                     .batch_size = settings.batch_size,

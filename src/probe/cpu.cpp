@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
-#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <memory>
 #include <set>
 
 #include "base/file.h"
+#include "base/host.h"
 #include "base/text.h"
 #include "probe/cgroup.h"
 #include "probe/machine.h"
@@ -55,17 +54,6 @@ int count_processors(std::string_view cpuinfo) {
         if (trim(line.substr(0, line.find(':'))) == "processor") ++count;
     }
     return count;
-}
-
-int asked_affinity() {
-    for (std::size_t cpus = 1024; cpus <= kMostCpus; cpus *= 2) {
-        auto free_set = [](cpu_set_t* set) { CPU_FREE(set); };
-        std::unique_ptr<cpu_set_t, decltype(free_set)> set(CPU_ALLOC(cpus), free_set);
-        std::size_t size = CPU_ALLOC_SIZE(cpus);
-        if (set && ::sched_getaffinity(0, size, set.get()) == 0)
-            return CPU_COUNT_S(size, set.get());
-    }
-    return 0;
 }
 
 std::string model_of(std::string_view cpuinfo) {
@@ -129,7 +117,7 @@ CpuFacts probe_cpu(const ProbeRoots& roots) {
     std::set<int> allowed = parse_cpu_list(field(status, "Cpus_allowed_list"));
     if (!online.empty()) std::erase_if(allowed, [&](int id) { return !online.contains(id); });
     cpu.cores_affinity = static_cast<int>(allowed.size());
-    if (cpu.cores_affinity == 0) cpu.cores_affinity = asked_affinity();
+    if (cpu.cores_affinity == 0) cpu.cores_affinity = affinity_cores();
     if (cpu.cores_affinity == 0) cpu.cores_affinity = cpu.cores_online;
 
     cpu.cores_quota = probe_quota(roots);

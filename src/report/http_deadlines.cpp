@@ -25,7 +25,7 @@ void HttpDeadlines::clear(int fd) {
     deadlines_.erase(fd);
 }
 
-HttpDeadlines::Clock::time_point HttpDeadlines::first() const {
+Clock::time_point HttpDeadlines::first() const {
     return std::ranges::min_element(deadlines_, {}, [](const auto& entry) { return entry.second; })
         ->second;
 }

@@ -10,6 +10,8 @@
 #include <mutex>
 #include <thread>
 
+#include "base/clock.h"
+
 namespace saturate {
 
 class HttpDeadlines {
@@ -23,7 +25,6 @@ class HttpDeadlines {
     void clear(int fd);
 
   private:
-    using Clock = std::chrono::steady_clock;
     void work(const std::stop_token& stop);
     [[nodiscard]] Clock::time_point first() const;
 

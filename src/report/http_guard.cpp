@@ -3,11 +3,11 @@
 
 #include <fmt/format.h>
 #include <sys/random.h>
-#include <unistd.h>
 
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/host.h"
 #include "base/text.h"
 
 namespace saturate {
@@ -57,8 +57,7 @@ HttpGuard HttpGuard::for_address(const HttpAddress& address, std::string token) 
     bool is_v6 = address.host.find(':') != std::string::npos;
     names.push_back(is_v6 ? fmt::format("[{}]", address.host) : address.host);
     if (!address.is_loopback()) {
-        char name[256] = {};
-        if (::gethostname(name, sizeof name - 1) == 0) names.emplace_back(name);
+        if (std::string name = host_name(); !name.empty()) names.push_back(std::move(name));
     }
     return HttpGuard(std::move(names), std::move(token));
 }
