@@ -12,45 +12,19 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
-#include <ctime>
-#include <fstream>
 #include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "base/clock.h"
 #include "base/error.h"
+#include "loader_rate.h"
 #include "pipeline/image_folder.h"
-#include "pipeline/loader.h"
 #include "pipeline/tar_shards.h"
 
 using namespace saturate;
 
 namespace {
-
-std::int64_t cpu_ns() {
-    timespec time{};
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-    return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
-}
-
-// Not ru_maxrss: that keeps the peak of the process that started this one.
-std::int64_t peak_bytes() {
-    std::ifstream file("/proc/self/status");
-    std::string word;
-    while (file >> word) {
-        std::int64_t kib = 0;
-        if (word == "VmHWM:" && file >> kib) return kib * 1024;
-    }
-    return 0;
-}
-
-struct Rate {
-    double per_second = 0;
-    double first_seconds = 0;
-    double cpu_us = 0;  // of all threads, per image
-};
 
 ImageTransform photos() {
     ImageTransform transform;
@@ -70,7 +44,6 @@ ImageTransform greys() {
     return transform;
 }
 
-// Batches for about so many seconds, the first fifth not counted.
 Rate run_loader(std::shared_ptr<const SampleSource> source, std::int64_t batch_size, int workers,
                 double seconds, std::int64_t begun_ns) {
     NullRecorder recorder;
@@ -78,30 +51,7 @@ Rate run_loader(std::shared_ptr<const SampleSource> source, std::int64_t batch_s
     settings.batch_size = batch_size;
     settings.workers = workers;
     Loader loader(std::move(source), settings, recorder);
-    volatile unsigned char sink = 0;
-    std::int64_t start_ns = now_ns(), counted_ns = 0, counted_cpu_ns = 0, samples = 0;
-    Rate rate;
-    while (true) {
-        std::optional<Batch> batch = loader.next();
-        if (!batch) continue;
-        sink = static_cast<unsigned char>(batch->fields[0].data[0]);
-        std::int64_t now = now_ns();
-        if (rate.first_seconds == 0) rate.first_seconds = static_cast<double>(now - begun_ns) / 1e9;
-        if (counted_ns > 0) samples += batch->size;
-        double passed = static_cast<double>(now - start_ns) / 1e9;
-        if (counted_ns == 0 && passed > seconds / 5) {
-            counted_ns = now;
-            counted_cpu_ns = cpu_ns();
-        }
-        if (passed > seconds && samples > 0) {
-            rate.per_second =
-                static_cast<double>(samples) * 1e9 / static_cast<double>(now - counted_ns);
-            rate.cpu_us = static_cast<double>(cpu_ns() - counted_cpu_ns) / 1000 /
-                          static_cast<double>(samples);
-            (void)sink;
-            return rate;
-        }
-    }
+    return measure(loader, seconds, begun_ns);
 }
 
 // The bound: threads that write random images into a ring of batches, with nobody to wait for.
@@ -166,10 +116,7 @@ int main(int count, char** arguments) {
         return 2;
     }
     try {
-        Rate rate = run(words);
-        fmt::print(
-            "{{\"rate\":{:.1f},\"first_seconds\":{:.4f},\"cpu_us\":{:.2f},\"memory_bytes\":{}}}\n",
-            rate.per_second, rate.first_seconds, rate.cpu_us, peak_bytes());
+        print(run(words));
         return 0;
     } catch (const std::exception& error) {
         fmt::print(stderr, "{}\n", error.what());

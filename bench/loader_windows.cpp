@@ -8,7 +8,6 @@
 //   bench_loader_windows epochs COUNT                     memory before and after so many epochs
 //   bench_loader_windows scaling WORKERS SECONDS          samples that cost 200 us of a core each
 #include <fmt/format.h>
-#include <sys/resource.h>
 
 #include <algorithm>
 #include <atomic>
@@ -21,9 +20,8 @@
 #include <thread>
 #include <vector>
 
-#include "base/clock.h"
 #include "base/error.h"
-#include "pipeline/loader.h"
+#include "loader_rate.h"
 #include "pipeline/synthetic.h"
 #include "pipeline/window.h"
 
@@ -38,55 +36,6 @@ std::int64_t resident_bytes() {
     std::int64_t whole = 0, resident = 0;
     file >> whole >> resident;
     return resident * 4096;
-}
-
-struct Rate {
-    double per_second = 0;
-    double first_seconds = 0;
-    double cpu_us = 0;  // of all threads, per sample: what a crowded machine does not change much
-};
-
-std::int64_t cpu_ns() {
-    timespec time{};
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-    return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
-}
-
-// Batches for about so many seconds, the first fifth not counted.
-Rate measure(Loader& loader, double seconds, std::int64_t begun_ns) {
-    volatile unsigned char sink = 0;
-    std::int64_t start_ns = now_ns(), counted_ns = 0, counted_cpu_ns = 0, samples = 0;
-    Rate rate;
-    while (true) {
-        std::optional<Batch> batch = loader.next();
-        if (!batch) continue;
-        sink = static_cast<unsigned char>(batch->fields[0].data[0]);
-        std::int64_t now = now_ns();
-        if (rate.first_seconds == 0) rate.first_seconds = static_cast<double>(now - begun_ns) / 1e9;
-        if (counted_ns > 0) samples += batch->size;
-        double passed = static_cast<double>(now - start_ns) / 1e9;
-        if (counted_ns == 0 && passed > seconds / 5) {
-            counted_ns = now;
-            counted_cpu_ns = cpu_ns();
-        }
-        if (passed > seconds && counted_ns > 0) {
-            rate.per_second = static_cast<double>(samples) * 1e9 /
-                              static_cast<double>(std::max<std::int64_t>(now - counted_ns, 1));
-            rate.cpu_us = static_cast<double>(cpu_ns() - counted_cpu_ns) / 1000 /
-                          static_cast<double>(std::max<std::int64_t>(samples, 1));
-            return rate;
-        }
-    }
-    (void)sink;
-}
-
-void print(const Rate& rate) {
-    rusage used{};
-    getrusage(RUSAGE_SELF, &used);
-    fmt::print(
-        "{{\"rate\":{:.1f},\"first_seconds\":{:.4f},\"cpu_us\":{:.3f},"
-        "\"memory_bytes\":{}}}\n",
-        rate.per_second, rate.first_seconds, rate.cpu_us, used.ru_maxrss * 1024);
 }
 
 Rate run_loader(std::shared_ptr<const SampleSource> source, LoaderSettings settings,
