@@ -8,19 +8,11 @@
 
 #include "config/document.h"
 #include "config/edit.h"
+#include "config/message_of.h"
 #include "support/run.h"
 
 namespace saturate {
 namespace {
-
-std::string message_of(const std::string& text, const std::string& file = "job.yaml") {
-    try {
-        (void)Document::parse(text, file);
-    } catch (const UserError& error) {
-        return error.what();
-    }
-    return "no error";
-}
 
 std::string message_of_file(const std::string& file) {
     try {

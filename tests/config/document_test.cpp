@@ -8,17 +8,10 @@
 #include <filesystem>
 #include <fstream>
 
+#include "config/message_of.h"
+
 namespace saturate {
 namespace {
-
-std::string message_of(const std::string& text, const std::string& file = "job.yaml") {
-    try {
-        (void)Document::parse(text, file);
-    } catch (const UserError& error) {
-        return error.what();
-    }
-    return "no error";
-}
 
 // "12:3 <raw> text" of the value at a path.
 std::string shown(const Document& document, const KeyPath& path) {
