@@ -41,7 +41,7 @@ while [ $# -gt 0 ]; do
 done
 if [ -n "$FAIL" ]; then echo "error: the disk is on fire" >&2; exit 2; fi
 mkdir -p "$run"
-echo '{"schema":1,"kind":"train"}' > "$run/run.json"
+echo '{"schema":1,"kind":"train","started_wall_ns":'${EPOCHREALTIME/[.,]/}000'}' > "$run/run.json"
 if [ "${run##*/}" = "$SLOW" ]; then touch "$run/../slow"; exec sleep 100; fi
 awk -v batch=$batch -v workers=$workers -v steps=$steps -v one=$one 'BEGIN {
     wait = workers == 0 && !one ? 2000000 : 0
