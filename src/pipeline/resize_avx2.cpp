@@ -5,6 +5,7 @@
 
 #if defined(__x86_64__)
 #include <immintrin.h>
+#include <sys/platform/x86.h>
 
 #define SATURATE_AVX2 __attribute__((target("avx2,fma")))
 
@@ -101,7 +102,7 @@ constexpr ResizeKernels kAvx2 = {mix_rows, across_rgb, across_grey, "AVX2"};
 }  // namespace
 
 const ResizeKernels* avx2_resize_kernels() {
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? &kAvx2 : nullptr;
+    return CPU_FEATURE_ACTIVE(AVX2) && CPU_FEATURE_ACTIVE(FMA) ? &kAvx2 : nullptr;
 }
 
 }  // namespace saturate
