@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/text.h"
 
 namespace saturate {
@@ -215,6 +217,25 @@ void host_rows(std::string& out, const Summary& summary, Language lang) {
     }
 }
 
+// Each GPU's mean, or of many the lowest and the highest.
+std::string means_text(const Summary& summary, Language language) {
+    constexpr Message kRange{"{:.1f} to {:.1f} % on {} GPUs, the lowest on GPU {}",
+                             "{:.1f} 到 {:.1f} %，共 {} 块GPU，最低为 GPU {}"};
+    constexpr std::size_t kListed = 4;
+    std::vector<std::pair<double, int>> means;
+    for (const GpuSummary& gpu : summary.gpus) {
+        if (gpu.utilisation_mean) means.emplace_back(*gpu.utilisation_mean, gpu.gpu.index);
+    }
+    if (means.size() > kListed) {
+        auto [low, high] = std::ranges::minmax_element(means);
+        return say(kRange, language, low->first, high->first, means.size(), low->second);
+    }
+    std::string listed;
+    for (const auto& [mean, gpu] : means)
+        listed += fmt::format("{}{:.1f} %", listed.empty() ? "" : ", ", mean);
+    return listed;
+}
+
 }  // namespace
 
 Language language_of(std::string_view option, std::string_view locale) {
@@ -223,12 +244,8 @@ Language language_of(std::string_view option, std::string_view locale) {
 }
 
 std::vector<std::string> verdict_lines(const Summary& summary, Language language) {
-    std::string means;
-    for (const GpuSummary& gpu : summary.gpus) {
-        if (!gpu.utilisation_mean) continue;
-        means += fmt::format("{}{:.1f} %", means.empty() ? "" : ", ", *gpu.utilisation_mean);
-    }
-    std::vector<std::string> lines{say(kLevels[static_cast<int>(summary.level)], language, means)};
+    std::vector<std::string> lines{
+        say(kLevels[static_cast<int>(summary.level)], language, means_text(summary, language))};
     for (VerdictReason reason : summary.reasons) {
         lines.push_back(
             say(reason_message(reason), language, reason_limit(reason, summary.thresholds)));

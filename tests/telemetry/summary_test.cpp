@@ -244,6 +244,15 @@ TEST(SummaryTextTest, SaysAllOfItInEnglish) {
         "machine)\n");
 }
 
+TEST(SummaryTextTest, OfManyGpusTheVerdictNamesTheLowest) {
+    Summary many{.level = VerdictLevel::good};
+    for (int i = 0; i < 8; ++i)
+        many.gpus.push_back({.gpu = {.index = i}, .utilisation_mean = i == 3 ? 86.0 : 97.0});
+    EXPECT_THAT(verdict_lines(many, Language::english),
+                ElementsAre("good: the GPU is kept busy (mean utilisation 86.0 to 97.0 % on 8 "
+                            "GPUs, the lowest on GPU 3)"));
+}
+
 TEST(SummaryTextTest, SaysAllOfItInChinese) {
     EXPECT_EQ(summary_text(low_summary(), Language::chinese, {}),
               "监控总结：10.0 秒，11 次采样\n"
