@@ -9,12 +9,12 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
-#include <set>
 
 #include "base/crc32c.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "engine/safetensors_header.h"
 
 static_assert(std::endian::native == std::endian::little, "the format is little-endian");
 
@@ -22,16 +22,23 @@ namespace saturate {
 
 namespace {
 
-struct Type {
-    const char* name;
-    torch::ScalarType type;
+// By the file's names, in their order.
+constexpr torch::ScalarType kTypes[] = {
+    torch::kFloat, torch::kHalf,  torch::kBFloat16, torch::kDouble, torch::kLong,
+    torch::kInt,   torch::kShort, torch::kChar,     torch::kByte,   torch::kBool,
 };
-constexpr Type kTypes[] = {
-    {"F32", torch::kFloat},  {"F16", torch::kHalf}, {"BF16", torch::kBFloat16},
-    {"F64", torch::kDouble}, {"I64", torch::kLong}, {"I32", torch::kInt},
-    {"I16", torch::kShort},  {"I8", torch::kChar},  {"U8", torch::kByte},
-    {"BOOL", torch::kBool},
-};
+static_assert(std::size(kTypes) == std::size(kStoredTypes));
+
+torch::ScalarType type_of(const StoredTensor& stored) {
+    auto known = std::ranges::find(kStoredTypes, stored.type, &StoredType::name);
+    return kTypes[known - std::begin(kStoredTypes)];
+}
+
+const char* name_of(torch::ScalarType type) {
+    auto known = std::ranges::find(kTypes, type);
+    SATURATE_CHECK(known != std::end(kTypes), "every type of a checkpoint has a name");
+    return kStoredTypes[known - std::begin(kTypes)].name;
+}
 
 constexpr std::uint64_t kLargestHeader = 100'000'000;  // as the format's own library has it
 
@@ -95,90 +102,19 @@ class File {
     int fd_;
 };
 
-[[noreturn]] void refuse(const std::filesystem::path& path, const std::string& found) {
-    throw UserError({.where = {path.string()},
-                     .found = found,
-                     .expected = "a safetensors file",
-                     .fix = "use another checkpoint, or make this one again"});
-}
-
-// One tensor of the header, checked against the length of the data.
-struct Entry {
-    std::string name;
-    torch::ScalarType type = torch::kFloat;
-    std::vector<std::int64_t> shape;
-    std::uint64_t begin = 0, end = 0;
-};
-
-Entry read_entry(const std::filesystem::path& path, const std::string& name, const Json& fields,
-                 std::uint64_t data_bytes) {
-    Entry entry{.name = name};
-    std::string shown = saturate::quoted(name);
-    std::string type = fields["dtype"].string().value_or("");
-    auto known = std::ranges::find_if(kTypes, [&](const Type& t) { return type == t.name; });
-    if (known == std::end(kTypes))
-        refuse(path, fmt::format("tensor {} is of type {}", shown, saturate::quoted(type)));
-    entry.type = known->type;
-    std::uint64_t bytes = c10::elementSize(entry.type);
-    if (!fields["shape"].is_array() || fields["shape"].items().size() > 64)
-        refuse(path, fmt::format("tensor {} has no shape", shown));
-    for (const Json& item : fields["shape"].items()) {
-        auto length = item.integer();
-        if (!length || *length < 0)
-            refuse(path, fmt::format("the shape of tensor {} is not of whole numbers", shown));
-        entry.shape.push_back(*length);
-        if (__builtin_mul_overflow(bytes, static_cast<std::uint64_t>(*length), &bytes))
-            refuse(path, fmt::format("the shape of tensor {} is too large for any file", shown));
-    }
-    const Json::Array& offsets = fields["data_offsets"].items();
-    auto begin = offsets.size() == 2 ? offsets[0].integer() : std::nullopt;
-    auto end = offsets.size() == 2 ? offsets[1].integer() : std::nullopt;
-    if (!begin || !end || *begin < 0 || *end < *begin ||
-        static_cast<std::uint64_t>(*end) > data_bytes) {
-        refuse(path, fmt::format("tensor {} lies outside the file", shown));
-    }
-    entry.begin = static_cast<std::uint64_t>(*begin);
-    entry.end = static_cast<std::uint64_t>(*end);
-    if (entry.end - entry.begin != bytes)
-        refuse(path, fmt::format("tensor {} has {} bytes for a shape of {}", shown,
-                                 entry.end - entry.begin, bytes));
-    return entry;
-}
-
-std::vector<Entry> read_header(const std::filesystem::path& path, const File& file,
-                               std::uint64_t& data_at) {
+std::vector<StoredTensor> read_header(const std::filesystem::path& path, const File& file,
+                                      std::uint64_t& data_at) {
     std::uint64_t size = file.size(), header_bytes = 0;
     if (size < 8 || !file.read(&header_bytes, 8, 0))
-        refuse(path, fmt::format("{} bytes are too few for a header", size));
+        refuse_safetensors(path, fmt::format("{} bytes are too few for a header", size));
     if (header_bytes > kLargestHeader || header_bytes > size - 8)
-        refuse(path, fmt::format("its header claims {} bytes of {}", header_bytes, size));
+        refuse_safetensors(path,
+                           fmt::format("its header claims {} bytes of {}", header_bytes, size));
     std::string text(header_bytes, '\0');
-    if (!file.read(text.data(), text.size(), 8)) refuse(path, "its header cannot be read");
+    if (!file.read(text.data(), text.size(), 8))
+        refuse_safetensors(path, "its header cannot be read");
     data_at = 8 + header_bytes;
-    Json header = Json::parse(text, path.string());
-    if (!header.is_object()) refuse(path, "its header is not an object");
-    std::vector<Entry> entries;
-    std::set<std::string> names;
-    for (const auto& [name, fields] : header.members()) {
-        if (name == "__metadata__") continue;
-        if (!names.insert(name).second)
-            refuse(path, fmt::format("tensor {} is there twice", saturate::quoted(name)));
-        entries.push_back(read_entry(path, name, fields, size - data_at));
-    }
-    // The tensors fill the file one after the other, as the format asks: nothing is shared or
-    // hidden.
-    std::vector<Entry> sorted = entries;
-    std::ranges::sort(sorted, {}, [](const Entry& e) { return std::pair(e.begin, e.end); });
-    std::uint64_t at = 0;
-    for (const Entry& entry : sorted) {
-        if (entry.begin != at)
-            refuse(path, fmt::format("tensor {} begins at {} and not at {}",
-                                     saturate::quoted(entry.name), entry.begin, at));
-        at = entry.end;
-    }
-    if (at != size - data_at)
-        refuse(path, fmt::format("{} bytes belong to no tensor", size - data_at - at));
-    return entries;
+    return read_safetensors_header(text, size - data_at, path);
 }
 
 }  // namespace
@@ -189,10 +125,8 @@ FileSeal write_safetensors(const std::filesystem::path& path, const NamedTensors
     std::uint64_t at = 0;
     for (const auto& [name, tensor] : tensors) {
         dense.push_back(tensor.detach().contiguous());
-        auto type = std::ranges::find(kTypes, tensor.scalar_type(), &Type::type);
-        SATURATE_CHECK(type != std::end(kTypes), "every type of a checkpoint has a name");
         std::uint64_t bytes = dense.back().nbytes();
-        header.set(name, Json::object({{"dtype", type->name},
+        header.set(name, Json::object({{"dtype", name_of(tensor.scalar_type())},
                                        {"shape", Json::array_of(tensor.sizes())},
                                        {"data_offsets", Json::array({at, at + bytes})}}));
         at += bytes;
@@ -213,15 +147,17 @@ FileSeal write_safetensors(const std::filesystem::path& path, const NamedTensors
 
 NamedTensors read_safetensors(const std::filesystem::path& path) {
     File file(path, O_RDONLY);
-    if (!file.is_open()) refuse(path, std::strerror(errno));
+    if (!file.is_open()) refuse_safetensors(path, std::strerror(errno));
     std::uint64_t data_at = 0;
-    std::vector<Entry> entries = read_header(path, file, data_at);
+    std::vector<StoredTensor> entries = read_header(path, file, data_at);
     NamedTensors out;
-    for (const Entry& entry : entries) {
-        torch::Tensor tensor = torch::empty(entry.shape, torch::TensorOptions().dtype(entry.type));
+    for (const StoredTensor& entry : entries) {
+        torch::Tensor tensor =
+            torch::empty(entry.shape, torch::TensorOptions().dtype(type_of(entry)));
         if (tensor.nbytes() > 0 &&
             !file.read(tensor.data_ptr(), tensor.nbytes(), data_at + entry.begin)) {
-            refuse(path, fmt::format("tensor {} cannot be read", saturate::quoted(entry.name)));
+            refuse_safetensors(
+                path, fmt::format("tensor {} cannot be read", saturate::quoted(entry.name)));
         }
         out.emplace_back(entry.name, std::move(tensor));
     }
@@ -230,13 +166,14 @@ NamedTensors read_safetensors(const std::filesystem::path& path) {
 
 FileSeal seal_of(const std::filesystem::path& path) {
     File file(path, O_RDONLY);
-    if (!file.is_open()) refuse(path, std::strerror(errno));
+    if (!file.is_open()) refuse_safetensors(path, std::strerror(errno));
     FileSeal seal;
     std::vector<char> part(std::size_t{1} << 20);
     std::uint64_t size = file.size();
     while (seal.bytes < size) {
         std::size_t bytes = std::min<std::uint64_t>(part.size(), size - seal.bytes);
-        if (!file.read(part.data(), bytes, seal.bytes)) refuse(path, "cannot be read to its end");
+        if (!file.read(part.data(), bytes, seal.bytes))
+            refuse_safetensors(path, "cannot be read to its end");
         seal.checksum = crc32c(part.data(), bytes, seal.checksum);
         seal.bytes += bytes;
     }
