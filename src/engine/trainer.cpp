@@ -14,12 +14,6 @@ namespace saturate {
 namespace {
 
 constexpr std::int64_t kRingMost = 4096;  // losses kept on the device
-// Under the scaler single steps may fail; so many in a row are no accident.
-constexpr std::int64_t kNonfiniteMost = 25;
-
-double seconds_since(std::int64_t begin_ns) {
-    return static_cast<double>(now_ns() - begin_ns) / 1e9;
-}
 
 }  // namespace
 
@@ -160,7 +154,7 @@ bool Trainer::is_over() {
 // Of several ranks each tells its wish with a step, and all follow after it.
 StopWish Trainer::stop_wish() {
     StopWish own;
-    own.timed_out = settings_.seconds && seconds_since(started_ns_) >= *settings_.seconds;
+    own.timed_out = settings_.seconds && seconds() >= *settings_.seconds;
     own.interrupted = !own.timed_out && observer_.stop_wanted();
     if (!is_together()) return own;
     step_run_->wish_to_stop(own);
@@ -276,83 +270,6 @@ StepTimes Trainer::run_within_memory(std::span<const TensorBatch> batches) {
     }
 }
 
-// A record waits until the device has told how long it was busy, which on a GPU is later.
-void Trainer::emit_records(bool all) {
-    while (!unsent_.empty()) {
-        StepRecord& record = unsent_.front();
-        record.device_busy_ns = backend_.busy_ns(record.step);
-        // The CPU's own count takes waiting for other ranks for work.
-        if (record.device_busy_ns && record.communication_ns && backend_.device().is_cpu())
-            *record.device_busy_ns -= *record.communication_ns;
-        constexpr std::size_t kMost = 256;
-        if (!record.device_busy_ns && !all && unsent_.size() < kMost) return;
-        totals_.add(record);
-        recorder_->step(record);
-        unsent_.pop_front();
-    }
-}
-
-void Trainer::log() {
-    if (auto losses = losses_->turn()) look_at(*losses);
-    TrainProgress line = progress(totals_.take_interval());
-    observer_.progress(line);
-    tell_saved();
-    if (!curves_) return;
-    if (read_step_ && read_loss_) curves_->scalar("loss", *read_step_, *read_loss_);
-    curves_->scalar("learning_rate", step_ - 1, line.learning_rate);
-    curves_->scalar("samples_per_second", step_ - 1, line.samples_per_second);
-    curves_->scalar("input_wait_percent", step_ - 1, line.input_wait_percent);
-    curves_->scalar("busy_percent", step_ - 1, line.busy_percent);
-    curves_->flush();
-}
-
-// Losses of an interval, read late. The first that is no number ends the run, unless the scaler has
-// skipped its step.
-void Trainer::look_at(ReadLosses losses) {
-    std::vector<float> own = losses.values;
-    if (is_together()) reduce_losses(losses);
-    double sum = 0;
-    std::int64_t finite = 0;
-    for (std::size_t i = 0; i < losses.values.size(); ++i) {
-        float loss = losses.values[i];
-        std::int64_t step = losses.first_step + static_cast<std::int64_t>(i);
-        Trained trained = std::move(trained_.front());
-        trained_.pop_front();
-        if (std::isfinite(loss)) {
-            nonfinite_row_ = 0;
-            sum += loss;
-            ++finite;
-            if (!loss_first_) loss_first_ = loss;
-            loss_last_ = loss;
-            continue;
-        }
-        ++nonfinite_row_;
-        bool skipped = step_run_->scaler() != nullptr && nonfinite_row_ < kNonfiniteMost;
-        note(EventKind::nonfinite_loss,
-             fmt::format("loss of step {} is {}{}", step, loss, skipped ? ": step skipped" : ""),
-             {},
-             Json::object({{"step", step}, {"epoch", trained.epoch}, {"batch", trained.batch}}));
-        if (skipped || problem_) continue;
-        stop_for(trained, loss);
-        if (is_together()) share_problem(!std::isfinite(own[i]));
-    }
-    read_step_ = losses.first_step + static_cast<std::int64_t>(losses.values.size()) - 1;
-    read_loss_ = finite > 0 ? std::optional(sum / static_cast<double>(finite)) : std::nullopt;
-    unsent_loss_ = losses.values.back();
-}
-
-void Trainer::stop_for(const Trained& trained, float loss) {
-    std::vector<std::string> names;
-    for (std::int64_t sample : trained.samples) names.push_back(data_->name_of(sample));
-    ended_ = "failed";
-    problem_ = Problem{
-        .found = fmt::format(
-            "the loss of step {} is {}: batch {} of epoch {}, which begins with {}", trained.step,
-            std::isnan(loss) ? "nan" : "infinite", trained.batch, trained.epoch, join(names, ", ")),
-        .expected = "a finite loss",
-        .fix = "look at these samples; else a lower learning_rate, warmup_steps or grad_clip"};
-}
-
 void Trainer::act_between_steps() {
     if (ended_ == "failed") return;
     bool evaluate_due = settings_.eval_steps > 0 && step_ % settings_.eval_steps == 0;
@@ -436,29 +353,6 @@ Evaluation Trainer::evaluate_mean() {
     return evaluate(job_, validation_, how, backend_, *recorder_);
 }
 
-TrainProgress Trainer::progress(const StepSums& interval) const {
-    TrainProgress out{.epoch = feed_->state().epoch,
-                      .epochs = settings_.epochs,
-                      .step = step_,
-                      .steps = total_steps(),
-                      .loss = read_loss_,
-                      .learning_rate = settings_.schedule.at(step_ - 1),
-                      .samples_per_second = interval.samples_per_second() * ranks(),
-                      .busy_percent = interval.share(interval.busy_ns),
-                      .input_wait_percent = interval.share(interval.input_wait_ns),
-                      .memory_bytes = backend_.memory().peak_bytes};
-    double seconds = seconds_since(started_ns_);
-    if (auto total = total_steps(); total && step_ > first_step_) {
-        double each = seconds / static_cast<double>(step_ - first_step_);
-        out.seconds_left = each * static_cast<double>(std::max<std::int64_t>(0, *total - step_));
-    }
-    if (settings_.seconds) {
-        double rest = std::max(0.0, *settings_.seconds - seconds);
-        out.seconds_left = std::min(out.seconds_left.value_or(rest), rest);
-    }
-    return out;
-}
-
 void Trainer::conclude() {
     for (const ReadLosses& losses : losses_->drain()) look_at(losses);
     if (ended_ == "failed" || step_ == first_step_) return;
@@ -496,16 +390,6 @@ TrainResult Trainer::finish() {
         observer_.say(fmt::format("curves are incomplete: {}", curves_->failure()));
     loader_.reset();
     return result;
-}
-
-void Trainer::note(EventKind kind, const std::string& text, std::optional<std::int64_t> duration_ns,
-                   Json values) {
-    recorder_->event({.kind = kind,
-                      .time_ns = now_ns(),
-                      .duration_ns = duration_ns,
-                      .step = step_,
-                      .text = text,
-                      .values = std::move(values)});
 }
 
 }  // namespace saturate

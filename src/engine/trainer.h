@@ -94,10 +94,6 @@ class Trainer {
     [[nodiscard]] std::vector<Upload> next_batches();
     void run_step(std::vector<Upload> batches);
     [[nodiscard]] StepTimes run_within_memory(std::span<const TensorBatch> batches);
-    void emit_records(bool all);
-    void log();
-    void look_at(ReadLosses losses);
-    void stop_for(const Trained& trained, float loss);
     void act_between_steps();
     void end_epoch();
     void evaluate_now();
@@ -105,13 +101,22 @@ class Trainer {
     void save_checkpoint(bool is_best);
     void tell_saved();
     [[nodiscard]] TrainResult finish();
-    [[nodiscard]] TrainProgress progress(const StepSums& interval) const;
     [[nodiscard]] std::optional<std::int64_t> total_steps() const;
     [[nodiscard]] NamedTensors model_tensors() const;
     [[nodiscard]] NamedTensors state_tensors();
     [[nodiscard]] Json facts() const;
     void apply_facts(std::int64_t step, const Json& facts);
     [[nodiscard]] int ranks() const { return group_ ? group_->count() : 1; }
+
+    // In trainer_log.cpp: what it tells.
+    void emit_records(bool all);
+    void log();
+    void look_at(ReadLosses losses);
+    void stop_for(const Trained& trained, float loss);
+    [[nodiscard]] double seconds() const;  // since run() began
+    [[nodiscard]] TrainProgress progress(const StepSums& interval) const;
+    void note(EventKind kind, const std::string& text, std::optional<std::int64_t> duration_ns = {},
+              Json values = {});
 
     // In trainer_ranks.cpp: what the ranks do together.
     [[nodiscard]] bool is_together() const { return group_ && !alone_; }
@@ -126,9 +131,6 @@ class Trainer {
     void restore_random_of_ranks();
     void convert_position(int ranks_before);
     void save_alone(const RankLost& lost);
-
-    void note(EventKind kind, const std::string& text, std::optional<std::int64_t> duration_ns = {},
-              Json values = {});
 
     Job& job_;
     TrainSettings settings_;
