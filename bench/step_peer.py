@@ -18,6 +18,7 @@ import torch_jobs
 
 wish = json.loads(sys.argv[1])
 torch.set_num_threads(wish["threads"])
+torch.set_flush_denormal(True)  # as the engine does
 torch.manual_seed(0)
 make, loss_of = torch_jobs.JOBS[wish["job"]]
 model = make(wish["settings"])

@@ -49,6 +49,14 @@ TEST(OptimizerTest, FollowsThePublishedFormulas) {
     }
 }
 
+// A mean of gradients that fades below 1e-38 would slow every later step.
+TEST(CpuBackendTest, NumbersTooSmallToBeFastAreZero) {
+    auto backend = make_cpu_backend({.threads = 1}, false);
+    torch::Tensor fading = torch::full({1 << 10}, 1e-37F);
+    EXPECT_EQ(torch::count_nonzero(fading * 0.01F).item<std::int64_t>(), 0);
+    EXPECT_EQ(torch::count_nonzero(fading * 0.5F).item<std::int64_t>(), 1 << 10);
+}
+
 TEST(OptimizerTest, SkippedStepChangesNothing) {
     torch::Tensor parameter = torch::ones({3}).requires_grad_(true);
     Optimizer optimizer({{"p", parameter}}, {});
