@@ -47,9 +47,7 @@ FileState state_of(const fs::path& path) {
 }
 
 // Short enough for a page and its address.
-std::string digest(std::string_view text) {
-    return fmt::format("{:016x}", fnv1a(text));
-}
+std::string digest(std::string_view text) { return fmt::format("{:016x}", fnv1a(text)); }
 
 }  // namespace
 

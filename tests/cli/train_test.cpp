@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-
 #include "base/file.h"
 #include "base/json.h"
 #include "base/text.h"
