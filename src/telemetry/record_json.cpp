@@ -3,9 +3,10 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <cmath>
 #include <limits>
+
+#include "telemetry/record_fields.h"
 
 namespace saturate {
 
@@ -55,10 +56,7 @@ class ObjectText {
 };
 
 template <typename Record, typename Value>
-struct Field {
-    std::string_view name;
-    std::optional<Value> Record::*member;
-};
+using Field = RecordField<Record, Value>;
 
 template <typename Record, typename Value, std::size_t N>
 void put_all(ObjectText& object, const Record& record, const Field<Record, Value> (&fields)[N]) {
@@ -83,28 +81,6 @@ template <typename Record, typename Value, std::size_t N>
 void take_all(const Json& line, Record& record, const Field<Record, Value> (&fields)[N]) {
     for (const auto& field : fields) take(line[field.name], record.*field.member);
 }
-
-constexpr Field<StepRecord, std::int64_t> kStepFields[] = {
-    {"samples", &StepRecord::samples},
-    {"input_wait_ns", &StepRecord::input_wait_ns},
-    {"copy_ns", &StepRecord::copy_ns},
-    {"forward_ns", &StepRecord::forward_ns},
-    {"backward_ns", &StepRecord::backward_ns},
-    {"optimizer_ns", &StepRecord::optimizer_ns},
-    {"communication_ns", &StepRecord::communication_ns},
-    {"synchronisation_ns", &StepRecord::synchronisation_ns},
-    {"log_ns", &StepRecord::log_ns},
-    {"device_busy_ns", &StepRecord::device_busy_ns},
-    {"loss_step", &StepRecord::loss_step},
-};
-
-constexpr Field<ThrottleTimes, std::uint64_t> kThrottleFields[] = {
-    {"power_cap_ns", &ThrottleTimes::power_cap_ns},
-    {"sync_boost_ns", &ThrottleTimes::sync_boost_ns},
-    {"software_thermal_ns", &ThrottleTimes::software_thermal_ns},
-    {"hardware_thermal_ns", &ThrottleTimes::hardware_thermal_ns},
-    {"power_brake_ns", &ThrottleTimes::power_brake_ns},
-};
 
 constexpr DeviceField kDeviceFields[] = {
     {"utilization_percent", &DeviceSample::utilization_percent},
@@ -191,55 +167,6 @@ std::optional<StepRecord> step_of(const Json& line, std::int64_t origin_ns) {
         // A loss that was read but is no number (NaN, infinity) stands as null.
         if (name == "loss") record.loss = value.number().value_or(std::nan(""));
     }
-    return record;
-}
-
-std::optional<StepRecord> plain_step(std::string_view line, std::int64_t origin_ns) {
-    StepRecord record;
-    bool has_step = false, has_start = false, has_duration = false;
-    const char* at = line.data();
-    const char* const end = at + line.size();
-    if (at == end || *at != '{') return std::nullopt;
-    while (true) {
-        ++at;  // over the brace or the comma
-        if (at == end || *at != '"') return std::nullopt;
-        const char* name_begin = ++at;
-        while (at != end && *at != '"' && *at != '\\') ++at;
-        std::string_view name(name_begin, static_cast<std::size_t>(at - name_begin));
-        if (end - at < 3 || at[0] != '"' || at[1] != ':') return std::nullopt;
-        at += 2;
-        if (name == "loss") {
-            double loss = 0;
-            auto [next, error] = std::from_chars(at, end, loss);
-            if (error != std::errc()) return std::nullopt;
-            record.loss = loss;
-            at = next;
-        } else {
-            std::int64_t value = 0;
-            auto [next, error] = std::from_chars(at, end, value);
-            if (error != std::errc()) return std::nullopt;
-            at = next;
-            if (name == "step") {
-                record.step = value;
-                has_step = true;
-            } else if (name == "t_ns") {
-                record.start_ns = value + origin_ns;
-                has_start = true;
-            } else if (name == "duration_ns") {
-                record.duration_ns = value;
-                has_duration = true;
-            } else {
-                for (const auto& field : kStepFields) {
-                    if (field.name == name) record.*field.member = value;
-                }
-            }
-        }
-        if (at == end) return std::nullopt;
-        if (*at == '}') break;
-        if (*at != ',')
-            return std::nullopt;  // a fraction where a whole number belongs, a space ...
-    }
-    if (at + 1 != end || !has_step || !has_start || !has_duration) return std::nullopt;
     return record;
 }
 

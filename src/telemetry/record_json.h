@@ -32,6 +32,9 @@ void append_host(std::string& out, const HostSample& sample, std::int64_t origin
 // records of a million steps. Nothing for any other text; step_of() has the last word then.
 [[nodiscard]] std::optional<StepRecord> plain_step(std::string_view line, std::int64_t origin_ns);
 [[nodiscard]] std::optional<EventRecord> event_of(const Json& line, std::int64_t origin_ns);
+// As plain_step(): lines without a fault and without processes.
+[[nodiscard]] std::optional<DeviceSample> plain_device(std::string_view line,
+                                                       std::int64_t origin_ns);
 [[nodiscard]] std::optional<DeviceSample> device_of(const Json& line, std::int64_t origin_ns);
 [[nodiscard]] std::optional<HostSample> host_of(const Json& line, std::int64_t origin_ns);
 

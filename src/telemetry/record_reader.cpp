@@ -229,9 +229,12 @@ RunRecord RunFollower::catch_up(bool is_end) {
                    if (visitor.step) visitor.step(*step);
                    return true;
                });
-    read_lines(folder, impl_->samples, is_end, run,
-               [&](const Json& json, std::int64_t line, Oddities& odd) {
-                   if (auto device = device_of(json, origin)) {
+    read_texts(folder, impl_->samples, is_end, run,
+               [&](std::string_view text, std::int64_t line, Oddities& odd) {
+                   auto device = plain_device(text, origin);
+                   Json json = device ? Json() : Json::parse(text, "samples.jsonl");
+                   if (!device) device = device_of(json, origin);
+                   if (device) {
                        odd.time(device->gpu, device->time_ns, line);
                        if (visitor.device) visitor.device(*device);
                        return true;

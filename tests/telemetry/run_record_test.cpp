@@ -191,8 +191,44 @@ TEST(RunRecordTest, TheQuickReaderLeavesEverythingElseToTheOther) {
           R"({"step":1,"t_ns":2,"duration_ns":3} )", R"({"step":1.5,"t_ns":2,"duration_ns":3})",
           R"({"step":1,"t_ns":2,"duration_ns":3,"loss":null})",
           R"({"step":1,"t_ns":2,"duration_ns":3,)", R"({"st\u0065p":1,"t_ns":2,"duration_ns":3})",
+          R"({"step":1,"t_ns":2,"duration_ns":3,"loss":nan})",
+          R"({"step":1,"t_ns":2,"duration_ns":3,"loss":-inf})",
           R"({"step":99999999999999999999,"t_ns":2,"duration_ns":3})"}) {
         EXPECT_FALSE(plain_step(text, 0)) << text;
+    }
+}
+
+TEST(RunRecordTest, TheQuickReaderOfDevicesAgreesWithTheOther) {
+    DeviceSample sample = whole_device();
+    sample.processes.reset();
+    std::string whole = device_text(sample);
+    EXPECT_EQ(device_text(plain_device(whole, 0).value()), whole);
+    for (const char* text :
+         {R"({"type":"gpu","gpu":1,"t_ns":-2})",
+          R"({"gpu":0,"t_ns":5,"power_watts":1e2,"took_ns":7,"utilization_percent":12.5,)"
+          R"("memory_used_bytes":9223372036854775807,"type":"gpu"})"}) {
+        auto quick = plain_device(text, 10), other = device_of(Json::parse(text, ""), 10);
+        ASSERT_TRUE(quick && other) << text;
+        EXPECT_EQ(quick->time_ns, other->time_ns);
+        EXPECT_EQ(device_text(*quick), device_text(*other));
+    }
+}
+
+TEST(RunRecordTest, TheQuickReaderOfDevicesLeavesEverythingElseToTheOther) {
+    EXPECT_FALSE(plain_device(device_text(whole_device()), 0)) << "processes";
+    EXPECT_FALSE(plain_device(host_text(whole_host()), 0));
+    for (const char* text :
+         {"", "{}", R"({"type":"gpu","gpu":1})", R"({"type":"host","gpu":1,"t_ns":2})",
+          R"({"type":"gpu","gpu":1,"t_ns":2,"fault":"GPU is lost"})",
+          R"({"type":"gpu","gpu":1,"t_ns":2,"power_watts":null})",
+          R"({"type":"gpu","gpu":1,"t_ns":2,"power_watts":inf})",
+          R"({"type":"gpu","gpu":1,"t_ns":2,"memory_used_bytes":1.5})",
+          R"({"type":"gpu","gpu":1,"t_ns":2,"memory_used_bytes":-1})",
+          R"({"type":"gpu","gpu":1,"t_ns":2,"throttle":{"other_ns":3}})",
+          R"({"type":"gpu","gpu":1,"t_ns":2,"utilization_ring":[[1]]})",
+          R"({"type":"gpu","gpu":1,"t_ns":2,"new":"x"})", R"({"type":"gpu","gpu":1,"t_ns":2} )",
+          R"({"type":"gpu","gpu":1,"t_ns":2)"}) {
+        EXPECT_FALSE(plain_device(text, 0)) << text;
     }
 }
 
