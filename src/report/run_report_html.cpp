@@ -3,6 +3,7 @@
 // report_script.js from the JSON that it carries.
 #include <fmt/format.h>
 
+#include "report/finding_words.h"
 #include "report/run_list_html.h"
 #include "report/run_report.h"
 #include "report/timeline_html.h"
@@ -78,13 +79,16 @@ std::string findings_html(const ReportInput& input, const Words& words) {
         std::vector<Finding> findings = run.diagnosis.shown(5, false);
         if (findings.empty()) out += fmt::format("<p>{}</p>\n", words.nothing);
         for (const Finding& finding : findings) {
-            out += fmt::format(
-                "<section class=\"finding\"><h4>{} {}</h4><p>{}.</p><p>{}</p></section>\n",
-                html_text(finding.id), html_text(finding.name()), html_text(finding.evidence),
-                html_text(finding.fix_text()));
+            FindingWords said = words_of(finding, input.language);
+            out += fmt::format("<section class=\"finding\"><h4>{} {}</h4>", html_text(finding.id),
+                               html_text(said.name));
+            if (!said.seen.empty()) out += fmt::format("<p>{}</p>", html_text(said.seen));
+            out += fmt::format("<p{}>{}.</p><p>{}</p></section>\n",
+                               said.seen.empty() ? "" : " class=\"quiet\" lang=\"en\"",
+                               html_text(said.evidence), html_text(said.fix));
         }
         for (const std::string& note : run.notes)
-            out += fmt::format("<p class=\"quiet\">{}</p>\n", html_text(note));
+            out += fmt::format("<p class=\"quiet\" lang=\"en\">{}</p>\n", html_text(note));
     }
     return out;
 }
