@@ -55,10 +55,13 @@ double product_flops(std::string_view name, const std::vector<at::Tensor>& in,
                      const std::vector<at::Tensor>& out) {
     auto has = [&](std::string_view part) { return name.find(part) != std::string_view::npos; };
     if (has("convolution_backward") && in.size() >= 3) {
-        // Gradients of input and weights: each as much as the forward pass.
+        // Gradients of input and weights: each as much as the forward pass. The first layer has
+        // none of its input; that of a bias is no product.
         double per_output =
             elements(in[2]) / std::max<double>(1, static_cast<double>(in[2].size(0)));
-        return 2 * 2 * elements(in[0]) * per_output;
+        auto gradients =
+            std::ranges::count_if(out, [](const at::Tensor& tensor) { return tensor.dim() >= 3; });
+        return 2 * static_cast<double>(gradients) * elements(in[0]) * per_output;
     }
     if (has("conv") && in.size() >= 2 && !out.empty() && in[1].dim() >= 3) {
         double per_output =
@@ -83,6 +86,9 @@ void measure(Counted& call, const std::vector<at::Tensor>& in, const at::RecordF
     for (const c10::IValue& value : function.outputs()) add_tensors(value, out);
     double written = 0;
     for (const at::Tensor& tensor : in) call.bytes += static_cast<double>(tensor.nbytes());
+    // What a copy overwrites is not read.
+    if (call.name == "aten::copy_" && !in.empty())
+        call.bytes -= static_cast<double>(in[0].nbytes());
     for (const at::Tensor& tensor : out) {
         call.bytes += static_cast<double>(tensor.nbytes());
         written += elements(tensor);

@@ -7,33 +7,39 @@ namespace saturate {
 
 namespace {
 
-// Share of the peak that a class of operator reaches when it is large.
+// Share of the peaks that a class of operator reaches when it is large, and its least time.
 struct ClassRates {
     double of_peak;       // of the arithmetic peak in its precision
     double of_bandwidth;  // of the memory's
+    double least_seconds;
 };
 
-// Sources: vendors' own tuning guides put large matrix products at 0.7 to 0.8 of the dense peak and
-// streaming kernels at 0.8 to 0.9 of the bandwidth; convolutions reach less, and in the layout that
-// tensor cores do not like they pay transposes on top (16 % of kernel time in a public ResNet18
-// trace). Recurrent layers work in small products, one after the other.
-constexpr ClassRates rates_of(OpClass kind) {
+// Sources: seven public profiler traces with shapes, on V100, A100, H100 and MI300X
+// (bench/sim_check; docs/tune.md has the errors). By the time of operators above 20 us there:
+// products 0.64 to 0.85 of the peak, but 0.27 to 0.36 of the bandwidth where they are thin, and no
+// product under 6 us; convolutions in fp32 0.74 of the peak (Winograd saves operations) and 0.39 to
+// 0.58 of the bandwidth; elementwise operators, norms and softmax, which read more than once, 0.26
+// to 0.69. For convolutions on tensor cores there is one trace, of an MI300X in the layout it does
+// not like, at 0.15 of the peak: 0.40 lies between that and products. Of recurrent layers, which
+// work in small products one after the other, and of fused optimizers there is none: those rows are
+// estimates.
+constexpr ClassRates rates_of(OpClass kind, bool tensor_cores) {
     switch (kind) {
         case OpClass::matrix:
-            return {0.70, 0.80};
+            return {0.70, 0.30, 6e-6};
         case OpClass::convolution:
-            return {0.50, 0.75};
+            return {tensor_cores ? 0.40 : 0.75, 0.50, 6e-6};
         case OpClass::recurrent:
-            return {0.15, 0.60};
+            return {0.15, 0.60, 6e-6};
         case OpClass::elementwise:
-            return {0.50, 0.80};
+            return {0.50, 0.60, 2e-6};
         case OpClass::optimizer:
-            return {0.50, 0.80};
+            return {0.50, 0.80, 2e-6};
     }
-    return {0.5, 0.8};
+    return {0.5, 0.6, 2e-6};
 }
-constexpr double kWrongLayout = 0.75;    // convolutions on tensor cores in NCHW
-constexpr double kKernelSeconds = 2e-6;  // least time of a kernel: public traces, 10th percentile
+constexpr double kWrongLayout = 0.75;  // convolutions on tensor cores in NCHW pay transposes: 16 %
+                                       // of kernel time in a public ResNet18 trace
 constexpr double kLaunchSeconds = 8e-6;  // host per operator in C++: below the quickest quarter of
                                          // Python's launches in public traces (20 us)
 constexpr double kGraphSeconds = 15e-6;  // host per captured step
@@ -69,7 +75,7 @@ SimStep simulate_step(const StepCost& cost, const GpuFacts& gpu, const SimSettin
     bool tensor_cores = reduced || settings.tf32;
     SimStep out;
     for (const OpCost& op : cost.ops) {
-        ClassRates rates = rates_of(op.kind);
+        ClassRates rates = rates_of(op.kind, tensor_cores);
         double layout = op.kind == OpClass::convolution && tensor_cores && !settings.channels_last
                             ? kWrongLayout
                             : 1;
@@ -80,7 +86,7 @@ SimStep simulate_step(const StepCost& cost, const GpuFacts& gpu, const SimSettin
         double bytes = width * (op.bytes_fixed + op.bytes_per_sample * batch);
         double compute = flops / (peak_flops(gpu, op.kind, settings) * rates.of_peak * layout);
         double memory = bytes / (gpu.bandwidth_gbs * 1e9 * rates.of_bandwidth);
-        out.device_seconds += std::max({compute, memory, kKernelSeconds});
+        out.device_seconds += std::max({compute, memory, rates.least_seconds});
         ++out.kernels;
     }
     out.host_seconds = settings.captured ? kGraphSeconds : kLaunchSeconds * out.kernels;

@@ -34,6 +34,16 @@ TEST(SimCountTest, CountsConvolutionsOfBothDirections) {
     EXPECT_EQ(norms, 2) << "forward and backward, once each";
 }
 
+TEST(SimCountTest, TheFirstLayerHasNoGradientOfItsInput) {
+    torch::nn::Conv2d conv(torch::nn::Conv2dOptions(8, 16, 3).padding(1));
+    StepCost cost = count_step(
+        [&](std::int64_t samples) {
+            conv(torch::rand({samples, 8, 20, 10})).sum().backward();
+        },
+        16);
+    EXPECT_NEAR(flops_of(cost, OpClass::convolution), 2.0 * 2 * 16 * 200 * 72, 1);
+}
+
 // 32 to 64: 2 x 32 x 64 operations forward, twice that backward.
 TEST(SimCountTest, CountsProductsOnce) {
     torch::nn::Linear linear(32, 64);
