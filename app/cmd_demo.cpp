@@ -96,7 +96,9 @@ int cmd_demo(const Arguments& arguments) {
                       .device = request.device,
                       .proof = answer.proof ? &*answer.proof : nullptr,
                       .before = &answer.before,
-                      .after = &answer.after};
+                      .after = &answer.after,
+                      .wait_share = answer.search.best_rate->input_wait_share,
+                      .cores = request.facts.cores};
     Diagnosis diagnosis = diagnose_run_folder(request.folder / "trial-1");
     if (json) {
         Json out = Json::object({{"schema", 1}, {"folder", folder.string()}});
@@ -109,6 +111,7 @@ int cmd_demo(const Arguments& arguments) {
         fmt::print("\nWhy it is slow\n{}", diagnosis_text(diagnosis, {.most = 2}));
         fmt::print("\nWhat helped\n{}", kept_text(answer.search, request.start));
         fmt::print("\n{}", demo_text(result));
+        if (answer.proof) fmt::print("\n{}\n", demo_verdict(result));
         fmt::print(
             "\nTheir figures are of their own data, code and machine; ours of this one ({} "
             "cores){}.\nRuns and proof: {}\n",

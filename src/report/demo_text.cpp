@@ -41,7 +41,9 @@ const std::vector<DemoJob>& demo_jobs() {
          .gpu = "RTX 4090",
          .fault = "no workers, a small batch, fp32, the loss read every step",
          .busy = "20 -> 85+ %",
-         .speed_up = "3-5 times (with a larger model)"},
+         .speed_up = "3-5 times (with a larger model)",
+         .busy_least = 85,
+         .speed_up_least = 3},
         {.name = "locator",
          .gpu = "RTX 5090",
          .fault = "mixed precision never in effect, 28 workers, the loss read every step",
@@ -49,6 +51,8 @@ const std::vector<DemoJob>& demo_jobs() {
          .rate = "about 100 -> 200-250",
          .power = "300 -> 450-500 W",
          .speed_up = "1.7-2.4 times",
+         .busy_least = 80,
+         .speed_up_least = 1.7,
          .as_run = "precision=none"},
         {.name = "classifier",
          .gpu = "RTX 3090",
@@ -56,18 +60,24 @@ const std::vector<DemoJob>& demo_jobs() {
          .busy = "65 +- 15 -> 92 +- 5 %",
          .rate = "45 -> 62 it/s",
          .wait = "120 -> 25 ms",
-         .speed_up = "1.38 times"},
+         .speed_up = "1.38 times",
+         .busy_least = 87,
+         .speed_up_least = 1.38},
         {.name = "sequence",
          .gpu = "RTX 3090",
          .fault = "many tiny kernels, a small batch, the loss read every step",
          .busy = "20-40 -> 70-90 %",
          .rate = "500-1000 -> 2000-4000",
-         .speed_up = "2-4 times (with a larger model)"},
+         .speed_up = "2-4 times (with a larger model)",
+         .busy_least = 70,
+         .speed_up_least = 2},
         {.name = "window_cnn",
          .gpu = "RTX 5090",
          .fault = "a batch of 32 on a card that holds hundreds, fp32 without TF32",
          .busy = "20-30 -> 80-95 %",
-         .speed_up = "3-6 times"},
+         .speed_up = "3-6 times",
+         .busy_least = 80,
+         .speed_up_least = 3},
     };
     return kJobs;
 }
@@ -102,6 +112,35 @@ std::string demo_text(const DemoResult& result) {
     return table.text();
 }
 
+std::string demo_verdict(const DemoResult& result) {
+    constexpr double kWaits = 0.1;  // share of waiting from which the loader is the brake
+    if (!result.proof) return "Nothing tried is faster than what is there.";
+    const DemoJob& job = *result.job;
+    const Proof& proof = *result.proof;
+    std::string out;
+    if (proof.verdict != Verdict::faster)
+        out = fmt::format("The proof sees no gain: {}.", verdict_name(proof.verdict));
+    else if (proof.interval_low >= job.speed_up_least)
+        out = fmt::format("The claimed speed-up is there: {:.2f} times at least, {} claimed.",
+                          proof.interval_low, job.speed_up);
+    else if (proof.interval_high >= job.speed_up_least)
+        out = fmt::format("Faster, about as much as claimed ({}).", job.speed_up);
+    else
+        out = fmt::format("Faster, but not as much as claimed ({}).", job.speed_up);
+    auto busy = result.after->busy_mean();
+    if (!busy) return out;
+    if (*busy >= job.busy_least)
+        return out + fmt::format(" The device is {:.0f} % busy, as claimed.", *busy);
+    out += fmt::format(" The claimed {:.0f} % of busy time are not reached here, but {:.0f} %: ",
+                       job.busy_least, *busy);
+    if (result.wait_share >= kWaits)
+        return out + fmt::format(
+                         "steps wait {:.0f} % of the time for their data, which {} core{} cannot "
+                         "load as fast as the device trains.",
+                         100 * result.wait_share, result.cores, result.cores == 1 ? "" : "s");
+    return out + "the device waits for the host, not for data.";
+}
+
 Json demo_json(const DemoResult& result) {
     const DemoJob& job = *result.job;
     auto claim = [](std::string_view text) { return text.empty() ? Json() : Json(text); };
@@ -119,6 +158,7 @@ Json demo_json(const DemoResult& result) {
         out.set("proof", to_json(*result.proof));
         out.set("before", to_json(*result.before));
         out.set("after", to_json(*result.after));
+        out.set("verdict", demo_verdict(result));
     }
     return out;
 }

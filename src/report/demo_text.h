@@ -18,6 +18,8 @@ struct DemoJob {
     std::string_view gpu;
     std::string_view fault;
     std::string_view busy, rate, wait, power, speed_up;
+    double busy_least = 0;         // the least of what it claims, in percent ...
+    double speed_up_least = 1;     // ... and in times
     std::string_view as_run = {};  // KEY=VALUE that the fault amounts to; empty: the file as it is
 };
 [[nodiscard]] const std::vector<DemoJob>& demo_jobs();
@@ -28,9 +30,13 @@ struct DemoResult {
     std::string device;
     const Proof* proof = nullptr;  // null: nothing faster was found
     const DeviceUse *before = nullptr, *after = nullptr;
+    double wait_share = 0;  // of the time, that steps wait for data afterwards
+    int cores = 1;          // that load the data
 };
 
 [[nodiscard]] std::string demo_text(const DemoResult& result);
+// Two sentences: is the speed-up there, is the device as busy as claimed, and if not, why not here.
+[[nodiscard]] std::string demo_verdict(const DemoResult& result);
 [[nodiscard]] Json demo_json(const DemoResult& result);
 
 }  // namespace saturate
