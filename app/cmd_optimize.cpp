@@ -241,8 +241,12 @@ std::string apply_changes(const Document& document, Advice& advice) {
 }
 
 // What the search measures, so that no estimate stands beside a measurement.
-bool is_measured(Setting setting) {
+bool is_measured(Setting setting, const SearchAnswer& search) {
     using enum Setting;
+    if (setting == eval_interval || setting == checkpoint_interval)
+        return std::ranges::any_of(search.trials, [](const Tried& tried) {
+            return tried.cause == "pauses" && tried.outcome == TrialOutcome::ok;
+        });
     constexpr Setting kMeasured[] = {batch_size,
                                      learning_rate,
                                      gradient_accumulation_steps,
@@ -269,7 +273,9 @@ std::vector<FoundValue> found_values(const SearchAnswer& search) {
         FoundValue found{.setting = info->id, .value = kept.value, .reason = kept.reason};
         if (kept.ratio) {
             found.reason += fmt::format(", measured {:+.0f} %", 100 * (*kept.ratio - 1));
-            found.effect = fmt::format("{} samples/s measured", rate_text(kept.rate));
+            found.effect = kept.rate > 0
+                               ? fmt::format("{} samples/s measured", rate_text(kept.rate))
+                               : fmt::format("over whole epochs, by the pauses measured");
         }
         out.push_back(found);
     }
@@ -284,7 +290,7 @@ Advice benchmarked(const Document& document, const Settings& settings, Advice es
     for (Change& change : estimate.changes) {
         bool is_default = change.before.empty() && settings.dialect().name == "saturate" &&
                           info_of(change.setting).default_text == change.after;
-        if (is_measured(change.setting) || is_default) continue;
+        if (is_measured(change.setting, answer.search) || is_default) continue;
         change.effect += change.effect.empty() ? "not measured" : "; not measured";
         out.changes.push_back(std::move(change));
     }

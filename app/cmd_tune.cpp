@@ -153,6 +153,7 @@ TuneRequest tune_request(const std::string& config, const std::string& device, L
     Settings settings = Settings::read(document);
     request.start = values_in_force(settings);
     request.facts = tuning_facts(settings, probe_cpu(), probe_memory(), gpu, level);
+    request.facts.busy_is_exact = device.starts_with("sim:");
     return request;
 }
 

@@ -19,6 +19,7 @@
 #include "tune_lock.h"
 #include "tune_progress.h"
 #include "tuning/command.h"
+#include "tuning/pauses.h"
 #include "tuning/trial_cache.h"
 
 namespace saturate {
@@ -28,6 +29,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr double kLeastBudgetSeconds = 20;
+constexpr std::int64_t kPauseSteps = 4;
 constexpr int kProofRuns = 10;         // five pairs
 constexpr double kGuardSteps = 8;      // of one run of the loss guard, at least
 constexpr double kStartSeconds = 2.5;  // of a process that was not seen yet
@@ -59,6 +61,10 @@ class Tuner {
         });
         if (answer.search.baseline) {
             follow_batch(answer.search);
+            if (std::ranges::any_of(answer.search.best,
+                                    [](const auto& entry) { return is_interval(entry.first); }))
+                answer.search.notes.emplace_back(
+                    "the proof is of the steps: what longer intervals save comes on top");
             if (!answer.search.best.empty() && !stopped()) guard(answer);
             if (!answer.search.best.empty() && !stopped()) prove_it(answer);
         } else if (!stopped()) {
@@ -82,6 +88,7 @@ class Tuner {
             settings.tunable = tunable_settings(request_.command, request_.facts.on_cpu);
             settings.can_leave_loader_out = false;
         }
+        settings.can_measure_pauses = !request_.config.empty() && !is_simulated();
         settings.trial_seconds = std::clamp(request_.budget_seconds / 60, 0.4, 10.0);
         settings.is_stopped = [this] { return stopped(); };
         settings.seconds_left = [this] { return request_.budget_seconds - reserve() - seconds(); };
@@ -126,6 +133,10 @@ class Tuner {
                          .fix = fmt::format("read {}", log)});
     }
 
+    [[nodiscard]] static std::int64_t steps_of(const TrialRequest& wanted) {
+        return wanted.with_pauses ? kPauseSteps : wanted.steps;
+    }
+
     [[nodiscard]] std::vector<std::string> command_of(const TrialRequest& wanted,
                                                       const fs::path& run) const {
         if (!request_.config.empty()) {
@@ -145,11 +156,17 @@ class Tuner {
                 out.emplace_back("--set");
                 out.emplace_back("schedule=constant");
             }
-            out.emplace_back("--bare");
+            if (wanted.with_pauses) {
+                // Twice each: the first of a process is slower than all others.
+                for (const char* word : {"--set", "eval_steps=2", "--set", "checkpoint_steps=2"})
+                    out.emplace_back(word);
+            } else {
+                out.emplace_back("--bare");
+            }
             if (wanted.without_loader) out.emplace_back("--one-batch");
-            if (wanted.steps > 0) {
+            if (steps_of(wanted) > 0) {
                 out.emplace_back("--steps");
-                out.push_back(std::to_string(wanted.steps));
+                out.push_back(std::to_string(steps_of(wanted)));
             } else {
                 // The watching ends it; this is for a search that was killed.
                 out.emplace_back("--seconds");
@@ -182,7 +199,7 @@ class Tuner {
                     .message = "only train can leave its loader out"};
         std::string key = key_of(command_of(wanted, ""));
         // What a command of the user's does may have changed without its words.
-        bool is_kept = stage == "search" && !request_.config.empty();
+        bool is_kept = stage == "search" && !request_.config.empty() && !wanted.with_pauses;
         bool may_use_cache = is_kept && !wanted.again;
         if (may_use_cache) {
             if (auto found = cache_.find(key)) {
@@ -197,10 +214,13 @@ class Tuner {
                              .log = request_.folder / (name + ".log"),
                              .seconds = wanted.seconds,
                              .seconds_max = wanted.seconds_max,
-                             .steps = wanted.steps};
+                             .hopeless_below = wanted.hopeless_below,
+                             .steps = steps_of(wanted)};
         process.is_stopped = [this] { return stopped(); };
         TrialResult result = run_trial_process(process);
         if (request_.facts.on_cpu) result.memory_limit_bytes = probe_memory().usable_bytes();
+        if (request_.facts.device_memory_bytes > 0)
+            result.memory_limit_bytes = request_.facts.device_memory_bytes;
         refuse_what_was_not_followed(result);
         see(result);
         if (!stopped() && is_kept) cache_.keep(key, result);
@@ -239,6 +259,7 @@ class Tuner {
 
     [[nodiscard]] static std::string what_of(const TrialRequest& wanted) {
         if (wanted.without_loader) return "without the loader";
+        if (wanted.with_pauses) return "evaluation and checkpoint";
         std::string out;
         for (const auto& [key, value] : wanted.settings)
             out += fmt::format("{}{}={}", out.empty() ? "" : " ", key, value);
@@ -261,11 +282,14 @@ class Tuner {
                         rule_name(rule), *old_rate, rate));
     }
 
+    // Intervals between pauses change no step.
+    [[nodiscard]] static bool leaves_losses(const std::string& key) {
+        const SettingInfo* info = find_setting(key);
+        return info && (info->level == Level::safe || is_interval(key));
+    }
     [[nodiscard]] static bool is_only_safe(const Assignment& change) {
-        return std::ranges::all_of(change, [](const auto& entry) {
-            const SettingInfo* info = find_setting(entry.first);
-            return info && info->level == Level::safe;
-        });
+        return std::ranges::all_of(change,
+                                   [](const auto& entry) { return leaves_losses(entry.first); });
     }
 
     // A simulated device learns nothing, and a command keeps its losses to itself.
@@ -299,7 +323,7 @@ class Tuner {
         Assignment kept;
         for (const auto& [key, value] : answer.search.best) {
             const SettingInfo* info = find_setting(key);
-            if (info && info->level <= Level::numerics) kept[key] = value;
+            if (info && (info->level <= Level::numerics || is_interval(key))) kept[key] = value;
         }
         answer.search.notes.push_back("the batch size is left as it was: " + answer.guard->text);
         answer.search.best = kept;
@@ -309,10 +333,8 @@ class Tuner {
             answer.guard->verdict == GuardVerdict::unknown)
             return;
         answer.search.notes.push_back("numerics are left as they were: " + answer.guard->text);
-        std::erase_if(answer.search.best, [](const auto& entry) {
-            const SettingInfo* info = find_setting(entry.first);
-            return !info || info->level != Level::safe;
-        });
+        std::erase_if(answer.search.best,
+                      [](const auto& entry) { return !leaves_losses(entry.first); });
     }
 
     void prove_it(TuneAnswer& answer) {

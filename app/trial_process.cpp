@@ -23,7 +23,8 @@ namespace {
 
 constexpr std::int64_t kPollNs = 50'000'000;
 constexpr double kGraceSeconds = 15;    // for the last checkpoint and the summary
-constexpr double kLeastMeasured = 1.5;  // seconds; a rate of less is chance
+constexpr double kLeastMeasured = 0.8;  // seconds; a rate of less is chance ...
+constexpr double kHopelessAfter = 0.4;  // ... but one that is far too low is known earlier
 constexpr std::size_t kLeastSteps = 3;  // one is warm-up; matters where a step takes seconds
 
 double seconds_since(std::int64_t start_ns) {
@@ -123,6 +124,8 @@ Ended watch(Group& group, const TrialProcess& trial, std::vector<StepRecord>& st
                 if (measured >= trial.seconds) return Ended::enough;
                 if (measured >= std::min(kLeastMeasured, trial.seconds) && is_known_well(*rate))
                     return Ended::enough;
+                if (measured >= kHopelessAfter && is_hopeless(*rate, trial.hopeless_below))
+                    return Ended::enough;
             }
         }
         sleep_ns(kPollNs);
@@ -179,6 +182,7 @@ TrialResult run_trial_process(const TrialProcess& trial) {
     if (is_run_record(trial.run_folder)) {
         result.record = read_run(trial.run_folder);
         if (ended == Ended::by_itself) steps = result.record.steps;
+        result.samples_per_epoch = result.record.info.extra["samples_per_epoch"].integer();
     }
     result.samples_per_second = steady_rate(steps);
     if (result.record.summary) result.memory_peak_bytes = result.record.summary->memory_peak_bytes;

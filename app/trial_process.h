@@ -21,6 +21,7 @@ struct TrialProcess {
     double seconds_max = 600;          // from start to end: what it knows by then counts
     double start_seconds_max = 300;    // until its first step (compiling takes its time)
     double silence_seconds_max = 120;  // without a step: it hangs
+    double hopeless_below = 0;         // samples/s: one that stays below is ended early
     std::int64_t steps = 0;            // the command ends by itself: wait for it; 0: by rate
     std::function<bool()> is_stopped;  // Ctrl-C of the search
 };

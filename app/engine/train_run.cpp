@@ -94,7 +94,7 @@ Places choose_places(const TrainRequest& request) {
 
 RunInfo run_info(const TrainRequest& request, const Document& document,
                  const TrainSettings& settings, DeviceBackend& backend, const Machine& machine,
-                 const TrainRanks& ranks) {
+                 const TrainRanks& ranks, std::int64_t samples_per_epoch) {
     RunInfo info = started_run("train", request.command, saturate_version());
     info.simulated = backend.simulated() != nullptr;
     info.device = info.simulated ? backend.name() : backend.device().str();
@@ -107,6 +107,7 @@ RunInfo run_info(const TrainRequest& request, const Document& document,
                                  {"cpu", machine.cpu.model},
                                  {"cores_usable", machine.cpu.cores_usable},
                                  {"memory_bytes", machine.memory.usable_bytes()}});
+    info.extra = Json::object({{"samples_per_epoch", samples_per_epoch}});
     return info;
 }
 
@@ -188,7 +189,8 @@ TrainOutcome run_training(const TrainRequest& request, const JobRegistry& jobs) 
         // Rank 0 first: a record wants an empty folder, and the others' are inside it.
         std::unique_ptr<RecordWriter> recorder = ranks.first_then_others([&] {
             return std::make_unique<RecordWriter>(
-                own, run_info(request, document, chosen, backend, machine, ranks));
+                own, run_info(request, document, chosen, backend, machine, ranks,
+                              job->training_data()->size()));
         });
         ranks.move_log(own);
         TrainOutcome outcome{

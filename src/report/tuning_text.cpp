@@ -28,6 +28,10 @@ std::string measured_text(const Rate& rate) {
 }
 
 std::string outcome_text(const Tried& tried) {
+    if (tried.outcome == TrialOutcome::ok && !tried.rate && tried.change.empty())
+        return tried.message;
+    if (tried.outcome == TrialOutcome::ok && !tried.rate)
+        return fmt::format("{} {}", percent_text(tried.ratio), tried.message);
     if (!tried.rate || tried.outcome != TrialOutcome::ok)
         return std::string(outcome_name(tried.outcome));
     return measured_text(*tried.rate);
@@ -110,7 +114,8 @@ std::string search_text(const SearchAnswer& answer) {
         if (tried.change.empty() || tried.cause == "batch size") continue;
         std::string what = change_text(tried.change);
         rejected.erase(what);
-        if (tried.kept) continue;
+        bool is_trade = tried.outcome == TrialOutcome::ok && !tried.rate;  // a note tells of it
+        if (tried.kept || is_trade) continue;
         rejected[what] = tried.outcome == TrialOutcome::ok
                              ? fmt::format("{}, {}", percent_text(tried.ratio),
                                            tried.ratio < 0.98 ? "slower" : "within the noise")

@@ -10,6 +10,8 @@ namespace saturate {
 
 namespace {
 
+constexpr double kNoisySpread = 0.05;  // of a rate, beyond which a fit through few is not believed
+
 class Finder {
   public:
     Finder(std::int64_t start, const BatchLimits& limits, const Assignment& base,
@@ -17,9 +19,11 @@ class Finder {
         : limits_(limits), base_(base), run_(run), start_(rounded(start)) {}
 
     BatchAnswer find() {
-        // Down from the user's own size, which is known to run: three probes for two lines.
-        for (std::int64_t part : {1, 2, 4})
-            probe(rounded(std::max<std::int64_t>(1, start_ / part)));
+        // Down from the user's own size, which is known to run: probes for two lines. Where there
+        // is room for four times the size, the third point is found above.
+        probe(start_);
+        if (!limits_.climb_only || !best()) probe(part_of_start(2));
+        if (!best() || (!limits_.climb_only && !has_room(4 * start_))) probe(part_of_start(4));
         while (!best() && can_probe() && smallest_tried() > limits_.min)
             probe(rounded(std::max(limits_.min, smallest_tried() / 4)));
         if (!best()) {
@@ -68,6 +72,17 @@ class Finder {
             if (p.rate && (!out || p.rate->median > out->rate->median)) out = &p;
         }
         return out;
+    }
+
+    [[nodiscard]] std::int64_t part_of_start(std::int64_t part) const {
+        return rounded(std::max<std::int64_t>(1, start_ / part));
+    }
+    // By the line of memory, half of the share that may be used is enough: a line through two
+    // points is trusted that far.
+    [[nodiscard]] bool has_room(std::int64_t size) const {
+        return answer_.memory && memory_limit_ && answer_.memory->per_unit > 0 &&
+               answer_.memory->at(static_cast<double>(size)) <=
+                   0.5 * limits_.memory_share * static_cast<double>(*memory_limit_);
     }
 
     void probe(std::int64_t size) {
@@ -128,6 +143,8 @@ class Finder {
             if (answer_.time && !limits_.target_busy_percent) {
                 double at = knee(*answer_.time, static_cast<double>(top), limits_.knee_share);
                 wish = std::min(top, rounded_up(at));
+                // A line through noise may say that nothing is gained: one look above then.
+                if (largest_good() <= start_ && is_noisy()) wish = top;
             }
             std::int64_t next = std::min(wish, rounded(4 * largest_good()));
             if (next <= largest_good() || was_tried(next)) break;
@@ -151,6 +168,12 @@ class Finder {
                 break;
             if (last.rate->median < best_before * (1 - limits_.knee_share)) break;
         }
+    }
+
+    [[nodiscard]] bool is_noisy() const {
+        return std::ranges::any_of(answer_.probes, [](const BatchProbe& p) {
+            return p.rate && p.rate->spread() > kNoisySpread;
+        });
     }
 
     [[nodiscard]] std::int64_t rounded_up(double size) const {

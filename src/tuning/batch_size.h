@@ -23,6 +23,7 @@ struct BatchLimits {
     std::optional<double> target_busy_percent;  // smallest size that keeps the device so busy
     std::optional<std::int64_t> effective_batch;  // kept, by accumulation
     int probes_max = 9;
+    bool climb_only = false;  // smaller sizes were probed before
 };
 
 struct BatchProbe {
@@ -44,8 +45,8 @@ struct BatchAnswer {
     std::string why;
 };
 
-// `start` is the user's own size; probes go down from it first. `base` are the settings that every
-// probe has.
+// `start` is the user's own size; one probe goes down from it, or two where memory is scarce.
+// `base` are the settings that every probe has.
 [[nodiscard]] BatchAnswer find_batch_size(std::int64_t start, const BatchLimits& limits,
                                           const Assignment& base, const RunTrial& run);
 

@@ -35,6 +35,7 @@ TuningFacts tuning_facts(const Settings& settings, const CpuFacts& cpu, const Me
         facts.has_bf16 = gpu->best_precision == Precision::bf16;
         facts.has_fp16 = gpu->best_precision == Precision::fp16;
         facts.has_tf32 = facts.has_bf16;  // both came with capability 8.0
+        facts.device_memory_bytes = gpu->memory_bytes;
     } else {
         facts.has_bf16 = cpu.has("avx512_bf16") || cpu.has("amx_bf16");
     }

@@ -18,6 +18,8 @@ bool is_on(const Assignment& settings, const std::string& key) {
 }
 
 constexpr double kSmallStepSeconds = 0.02;
+constexpr double kWaitingDevice = 0.25;  // idle share beyond which it is not the device that limits
+constexpr double kSerialLog = 0.03;      // share of readings from which host and device take turns
 
 int workers_of(const Assignment& settings) {
     return static_cast<int>(parse_integer(value_of(settings, "num_workers")).value_or(-1));
@@ -85,45 +87,64 @@ std::vector<Move> loader_moves(const TuningFacts& facts, const Assignment& now, 
 std::vector<Move> compute_moves(const TuningFacts& facts, const Assignment& now,
                                 double step_seconds) {
     std::vector<Move> moves;
+    auto add = [&](const char* cause, const char* key, const char* value, const char* reason,
+                   Relief relief = Relief::unknown) {
+        moves.push_back({cause, {{key, value}}, reason, relief});
+    };
     if (!facts.on_cpu) {
         if (!is_on(now, "pin_memory"))
-            moves.push_back({"copy", {{"pin_memory", "true"}}, "copies do not hold up the host"});
+            add("copy", "pin_memory", "true", "copies do not hold up the host", Relief::copy);
         if (parse_integer(value_of(now, "log_interval")).value_or(50) < 10)
-            moves.push_back({"synchronisation",
-                             {{"log_interval", "50"}},
-                             "reading the loss makes the host wait for the device"});
+            add("synchronisation", "log_interval", "50",
+                "reading the loss makes the host wait for the device", Relief::log);
     }
     if (facts.level < Level::numerics) return moves;
     std::string precision = value_of(now, "precision");
     bool reduced = precision == "bf16" || precision == "fp16" || precision == "true";
     if (facts.has_bf16 && !reduced)
-        moves.push_back(
-            {"precision", {{"precision", "bf16"}}, "the device multiplies bf16 faster"});
+        add("precision", "precision", "bf16", "the device multiplies bf16 faster", Relief::device);
     else if (facts.has_fp16 && !reduced)
-        moves.push_back(
-            {"precision", {{"precision", "fp16"}}, "the device multiplies fp16 faster"});
-    if (facts.has_tf32 && !is_on(now, "tf32"))
-        moves.push_back({"precision", {{"tf32", "true"}}, "fp32 products on tensor cores"});
+        add("precision", "precision", "fp16", "the device multiplies fp16 faster", Relief::device);
+    // In reduced precision hardly a product of fp32 is left.
+    if (facts.has_tf32 && !reduced && !is_on(now, "tf32"))
+        add("precision", "tf32", "true", "fp32 products on tensor cores", Relief::device);
     if (facts.has_images)
-        moves.push_back({"layout",
-                         {{"channels_last", is_on(now, "channels_last") ? "false" : "true"}},
-                         "the layout that convolutions like is found by trying"});
+        add("layout", "channels_last", is_on(now, "channels_last") ? "false" : "true",
+            "the layout that convolutions like is found by trying", Relief::device);
     if (!is_on(now, "fused_optimizer"))
-        moves.push_back(
-            {"optimizer", {{"fused_optimizer", "true"}}, "one call updates all parameters"});
+        add("optimizer", "fused_optimizer", "true", "one call updates all parameters");
     bool is_small = step_seconds > 0 && step_seconds < kSmallStepSeconds;
     if (facts.on_cpu && facts.cores > 1 && is_small && value_of(now, "threads") != "1")
-        moves.push_back({"threads",
-                         {{"threads", "1"}},
-                         "small steps lose more by sharing work than they gain"});
+        add("threads", "threads", "1", "small steps lose more by sharing work than they gain");
     if (auto move = compiler_move(facts, now); move && !facts.on_cpu) moves.push_back(*move);
     return moves;
+}
+
+double most_gain(Relief relief, const TuningFacts& facts, const Rate& rate) {
+    if (facts.on_cpu) return 1;
+    bool exact = facts.busy_is_exact && rate.device_busy_share.has_value();
+    double idle = exact ? 1 - *rate.device_busy_share : 1;
+    switch (relief) {
+        case Relief::copy:
+            return std::min(rate.copy_share, idle);
+        case Relief::log:
+            return std::min(rate.log_share, idle);
+        case Relief::host:
+            return idle;
+        case Relief::device:
+            // A device that waits for the host or the loader gains nothing by being faster, unless
+            // the host in turn waits for it at every reading of the loss.
+            return exact && idle > kWaitingDevice && rate.log_share < kSerialLog ? 0 : 1;
+        case Relief::unknown:
+            break;
+    }
+    return 1;
 }
 
 std::optional<Move> compiler_move(const TuningFacts& facts, const Assignment& now) {
     if (!facts.can_compile || facts.level < Level::numerics || is_on(now, "compile"))
         return std::nullopt;
-    return Move{"compile", {{"compile", "true"}}, "fewer and larger kernels"};
+    return Move{"compile", {{"compile", "true"}}, "fewer and larger kernels", Relief::host};
 }
 
 }  // namespace saturate

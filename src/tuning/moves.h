@@ -25,14 +25,24 @@ struct TuningFacts {
     bool in_memory = false;  // ... and its data set is rows of tensors in memory
     std::int64_t dataset_size = 0;  // 0: unknown
     std::uint64_t memory_available_bytes = 0;
+    std::uint64_t device_memory_bytes = 0;  // of a GPU; 0: unknown
+    bool busy_is_exact = false;  // the busy time of the device holds no gap (a simulated one)
     Level level = Level::training;
 };
+
+// The part of a step that a change makes shorter: it can gain no more than that.
+enum class Relief { unknown, copy, log, host, device };
 
 struct Move {
     std::string cause;   // "input", "precision", ...
     Assignment change;   // over the settings in force
     std::string reason;  // one line
+    Relief relief = Relief::unknown;
 };
+
+// The most that a change can take off the step, as a share of its time, by what was measured; 1
+// where that does not tell.
+[[nodiscard]] double most_gain(Relief relief, const TuningFacts& facts, const Rate& rate);
 
 // The value in force, or the default of the schema.
 [[nodiscard]] std::string value_of(const Assignment& settings, const std::string& key);

@@ -94,7 +94,8 @@ std::optional<Rate> steady_rate(std::span<const StepRecord> steps) {
     std::size_t count = seconds.size() - from;
     std::size_t windows = std::min<std::size_t>(kWindows, least == kLeastLong ? count : count / 2);
     std::vector<double> rates;
-    double waited = 0, total = 0;
+    double waited = 0, copied = 0, logged = 0, busy = 0, total = 0;
+    bool tells_busy = true;
     for (std::size_t w = 0; w < windows; ++w) {
         double time = 0, samples = 0;
         for (std::size_t i = from + w * count / windows; i < from + (w + 1) * count / windows;
@@ -102,6 +103,10 @@ std::optional<Rate> steady_rate(std::span<const StepRecord> steps) {
             time += seconds[i];
             samples += static_cast<double>(*used[i]->samples);
             waited += static_cast<double>(used[i]->input_wait_ns.value_or(0)) / 1e9;
+            copied += static_cast<double>(used[i]->copy_ns.value_or(0)) / 1e9;
+            logged += static_cast<double>(used[i]->log_ns.value_or(0)) / 1e9;
+            busy += static_cast<double>(used[i]->device_busy_ns.value_or(0)) / 1e9;
+            tells_busy &= used[i]->device_busy_ns.has_value();
         }
         total += time;
         rates.push_back(samples / time);
@@ -112,7 +117,12 @@ std::optional<Rate> steady_rate(std::span<const StepRecord> steps) {
     rate.median = median_of(rates);
     rate.step_seconds =
         median_of({seconds.begin() + static_cast<std::ptrdiff_t>(from), seconds.end()});
-    rate.input_wait_share = total > 0 ? waited / total : 0;
+    if (total > 0) {
+        rate.input_wait_share = waited / total;
+        rate.copy_share = copied / total;
+        rate.log_share = logged / total;
+        if (tells_busy) rate.device_busy_share = std::min(1.0, busy / total);
+    }
     std::size_t third = std::max<std::size_t>(1, windows / 3);
     double early = median_of({rates.begin(), rates.begin() + static_cast<std::ptrdiff_t>(third)});
     double late = median_of({rates.end() - static_cast<std::ptrdiff_t>(third), rates.end()});
@@ -121,5 +131,7 @@ std::optional<Rate> steady_rate(std::span<const StepRecord> steps) {
 }
 
 bool is_known_well(const Rate& rate) { return rate.n >= 6 && rate.spread() <= 0.03; }
+
+bool is_hopeless(const Rate& rate, double least) { return rate.n >= 4 && rate.high < least; }
 
 }  // namespace saturate

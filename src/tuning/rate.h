@@ -22,6 +22,9 @@ struct Rate {
     std::int64_t dropped = 0;     // steps of the warm-up
     double step_seconds = 0;      // median
     double input_wait_share = 0;  // of the steady time
+    double copy_share = 0;        // likewise: the host copying to the device
+    double log_share = 0;         // likewise: reading and logging the loss
+    std::optional<double> device_busy_share;
     double trend = 0;  // growth of the step time over the steady part: 0.2 is a fifth slower
 
     // Half the distance between low and high, as a share of the median.
@@ -38,5 +41,8 @@ struct Rate {
 
 // Enough is known: six windows that agree within 3 %.
 [[nodiscard]] bool is_known_well(const Rate& rate);
+
+// Four windows or more, and not one of them comes up to `least` samples/s.
+[[nodiscard]] bool is_hopeless(const Rate& rate, double least);
 
 }  // namespace saturate

@@ -4,10 +4,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <map>
+#include <ranges>
 #include <set>
 
 #include "base/text.h"
 #include "tuning/command.h"
+#include "tuning/pauses.h"
 
 namespace saturate {
 
@@ -15,6 +19,19 @@ namespace {
 
 // A gain below this is not worth another setting in the file.
 constexpr double kLeastGain = 0.02;
+// Two processes with the same settings differ by about this, however steady each is.
+constexpr double kLeastNoise = 0.01;
+// A candidate whose every window stays below this share of what is in force is given up.
+constexpr double kHopeless = 0.9;
+constexpr double kFarBelow =
+    0.3;                        // a loss that is more likely another time than another setting ...
+constexpr double kNoisy = 0.1;  // ... where rates vary so much within one run
+// A change that gained nothing is tried again when it could gain so much more of the step than
+// then, or with a batch so many times as large.
+constexpr double kMoreToGain = 0.05;
+constexpr double kOtherBatch = 4;
+// An epoch has at least so many steps, else the batch is all that training sees.
+constexpr double kLeastStepsPerEpoch = 8;
 // A smaller batch takes the optimisation another way: it must be worth that.
 constexpr double kLeastGainSmaller = 0.05;
 // Building the graph that `compile` runs takes about a minute on a CPU.
@@ -24,6 +41,14 @@ constexpr double kNoEnd = 1e9;
 struct How {
     bool without_loader = false;
     bool again = false;
+    bool may_be_hopeless = false;
+    bool with_pauses = false;
+};
+
+// Under which circumstances a change was tried.
+struct Circumstances {
+    double most_gain = 1;
+    double batch = 0;
 };
 
 class Search {
@@ -36,11 +61,12 @@ class Search {
         take_bound();
         // Loader, device, batch, and round again: each may move the cause to another.
         for (int round = 0; round < 3 && answer_.ended.empty(); ++round) {
-            bool changed = improve_input();
-            changed |= improve_compute();
-            if (round == 0) changed |= improve_batch();
-            if (!changed) break;
+            bool input = improve_input();
+            bool compute = improve_compute();
+            bool batch = (round == 0 || compute) && improve_batch(round == 0);
+            if (!input && !compute && !batch) break;
         }
+        improve_pauses();
         try_compiler();
         if (answer_.ended.empty()) answer_.ended = why_done();
         answer_.best_rate = now_;
@@ -69,7 +95,9 @@ class Search {
         TrialRequest request{.settings = answer_.best,
                              .without_loader = how.without_loader,
                              .seconds = settings_.trial_seconds,
-                             .again = how.again};
+                             .again = how.again,
+                             .with_pauses = how.with_pauses};
+        if (how.may_be_hopeless && now_) request.hopeless_below = kHopeless * now_->median;
         // One trial may not eat what is left for the others.
         request.seconds_max = std::clamp(0.6 * seconds_left(), 20.0, 300.0);
         for (const auto& [key, value] : change) request.settings[key] = value;
@@ -109,6 +137,7 @@ class Search {
         }
         now_ = answer_.baseline = *result.samples_per_second;
         in_force_ = result;
+        samples_per_epoch_ = result.samples_per_epoch.value_or(0);
         learn(result.record.python);
         if (now_->n >= 6 && now_->trend > 0.1)
             answer_.notes.push_back(fmt::format(
@@ -171,16 +200,21 @@ class Search {
                 return settings_.tunable.contains(entry.first);
             });
         if (!allowed || !seen_.insert(wish).second || !may_go_on()) return false;
-        TrialResult result = trial(move.change);
+        tried_[move.change] = circumstances(move);
+        TrialResult result = trial(move.change, {.may_be_hopeless = true});
         if (!may_go_on() && !result.ok()) return false;  // stopped in the middle of it
         Tried tried = note(move.cause, move.reason, move.change, result);
         if (result.ok()) {
             Rate rate = *result.samples_per_second;
             double gain = rate.median / now_->median - 1;
-            double noise = std::max({kLeastGain, now_->spread(), rate.spread()});
-            tried.kept = gain > noise;
-            if (gain > 0 && gain < 3 * noise && may_go_on())
-                tried.kept = holds_again(move, rate, tried);
+            double noise = std::max({kLeastNoise, now_->spread(), rate.spread()});
+            if (gain < -kFarBelow && noise > kNoisy && may_go_on()) {
+                gain = compared_anew(rate, tried);
+                noise = std::max({kLeastNoise, now_->spread(), rate.spread()});
+            }
+            tried.kept = gain > kLeastGain + noise;
+            bool is_close = gain > 0 && std::abs(gain - kLeastGain) <= noise;
+            if (is_close && may_go_on()) tried.kept = holds_again(move, rate, tried);
             if (tried.kept) {
                 for (const auto& [key, value] : move.change) answer_.best[key] = value;
                 now_ = rate;
@@ -190,6 +224,16 @@ class Search {
         answer_.trials.back() = tried;
         tell(tried);
         return tried.kept;
+    }
+
+    // On a machine that does other things, what is in force may have been measured at a better
+    // time: it is measured again before a candidate is called so much slower.
+    double compared_anew(const Rate& rate, Tried& tried) {
+        TrialResult old = trial({}, {.again = true});
+        tried.seconds += old.seconds;
+        if (old.ok()) now_ = *old.samples_per_second;
+        tried.ratio = rate.median / now_->median;
+        return tried.ratio - 1;
     }
 
     bool holds_again(const Move& move, Rate& rate, Tried& tried) {
@@ -223,17 +267,36 @@ class Search {
 
     bool improve_compute() {
         bool changed = false;
-        for (const Move& move : compute_moves(facts_, in_force(), now_->step_seconds)) {
-            // What was decided stays: a move back is no news.
-            bool decided = std::ranges::all_of(
-                move.change, [&](const auto& entry) { return answer_.best.contains(entry.first); });
-            if (!decided) changed |= attempt(move);
+        // Each change that is kept may leave others nothing to gain, or give them something.
+        for (bool again = true; again && answer_.ended.empty();) {
+            again = false;
+            for (const Move& move : compute_moves(facts_, in_force(), now_->step_seconds)) {
+                if (!is_worth_a_trial(move) || !attempt(move)) continue;
+                changed = again = true;
+                break;
+            }
         }
         if (changed && input_matters()) take_bound();
         return changed;
     }
 
-    bool improve_batch() {
+    [[nodiscard]] Circumstances circumstances(const Move& move) const {
+        return {.most_gain = most_gain(move.relief, facts_, *now_),
+                .batch = parse_number(value_of(in_force(), "batch_size")).value_or(0)};
+    }
+
+    [[nodiscard]] bool is_worth_a_trial(const Move& move) const {
+        // What was decided stays: a move back is no news.
+        bool decided = std::ranges::all_of(
+            move.change, [&](const auto& entry) { return answer_.best.contains(entry.first); });
+        Circumstances now = circumstances(move);
+        if (decided || now.most_gain < settings_.cause_least) return false;
+        auto then = tried_.find(move.change);
+        return then == tried_.end() || now.most_gain >= then->second.most_gain + kMoreToGain ||
+               now.batch >= kOtherBatch * then->second.batch;
+    }
+
+    bool improve_batch(bool is_first) {
         bool may_grow = settings_.facts.level >= Level::training || settings_.batch.effective_batch;
         bool allowed = settings_.tunable.empty() || settings_.tunable.contains("batch_size");
         if (!settings_.tune_batch || !allowed || !may_grow || !may_go_on()) return false;
@@ -244,20 +307,36 @@ class Search {
             if (wanted.settings.at("batch_size") == std::to_string(*start)) return in_force_;
             if (!may_go_on())
                 return TrialResult{.outcome = TrialOutcome::not_run, .message = answer_.ended};
-            TrialResult result = trial({{"batch_size", wanted.settings.at("batch_size")}});
             Assignment change{{"batch_size", wanted.settings.at("batch_size")}};
+            TrialResult result = trial(change, {.may_be_hopeless = true});
             tell(note("batch size", "a probe", change, result));
             return result;
         };
-        answer_.batch = find_batch_size(*start, settings_.batch, answer_.best, run);
-        std::int64_t size = answer_.batch->size;
-        if (size == 0 || size == *start) return false;
+        BatchLimits limits = settings_.batch;
+        limits.climb_only = !is_first;
+        if (samples_per_epoch_ > 0) {
+            auto most = static_cast<std::int64_t>(static_cast<double>(samples_per_epoch_) /
+                                                  kLeastStepsPerEpoch);
+            limits.max = std::max(*start, std::min(limits.max, most));
+        }
+        BatchAnswer found = find_batch_size(*start, limits, answer_.best, run);
+        std::int64_t size = found.size;
+        bool is_other = size != 0 && size != *start;
+        if (is_first || is_other) answer_.batch = std::move(found);
+        if (!is_other) return false;
         double least = size < *start ? kLeastGainSmaller : kLeastGain;
-        for (Tried& tried : answer_.trials) {
+        for (Tried& tried : std::views::reverse(answer_.trials)) {
             bool chosen = tried.cause == "batch size" && tried.rate &&
                           tried.change.at("batch_size") == std::to_string(size);
             if (!chosen) continue;
-            if (tried.rate->median < (1 + least) * now_->median) {
+            bool holds = tried.rate->median >= (1 + least) * now_->median;
+            if (holds && size < *start) {
+                Rate rate = *tried.rate;
+                holds =
+                    holds_again({.change = tried.change}, rate, tried) && tried.ratio >= 1 + least;
+                tried.rate = rate;
+            }
+            if (!holds) {
                 answer_.batch->why +=
                     fmt::format("; {} stays, as that gains under {:.0f} %", *start, 100 * least);
                 return false;
@@ -273,6 +352,38 @@ class Search {
             return true;
         }
         return false;
+    }
+
+    // Evaluations and checkpoints stand between the steps: their own trial, and arithmetic.
+    void improve_pauses() {
+        bool allowed = settings_.can_measure_pauses && facts_.level >= Level::training;
+        if (!allowed || samples_per_epoch_ == 0 || !may_go_on()) return;
+        TrialResult result = trial({}, {.again = true, .with_pauses = true});
+        Pauses pauses = pauses_of(result.record);
+        Tried& measured = note("pauses", "evaluation and checkpoint between steps", {}, result);
+        measured.rate.reset();  // of a few steps
+        if (result.outcome == TrialOutcome::ok) measured.message = pauses_text(pauses);
+        tell(measured);
+        for (const LongerInterval& longer :
+             longer_intervals(in_force(), pauses, now_->median,
+                              static_cast<double>(samples_per_epoch_), settings_.cause_least)) {
+            Tried tried{.cause = longer.cause,
+                        .reason = longer.reason,
+                        .change = {{longer.key, longer.value}},
+                        .message = "over whole epochs",
+                        .ratio = longer.ratio,
+                        .kept = longer.trade.empty()};
+            if (tried.kept) {
+                answer_.best[longer.key] = longer.value;
+            } else {
+                answer_.notes.push_back(fmt::format(
+                    "{}={} would give {:+.0f} % over whole epochs ({}); a trade that is yours: {}",
+                    longer.key, longer.value, 100 * (longer.ratio - 1), longer.reason,
+                    longer.trade));
+            }
+            answer_.trials.push_back(tried);
+            tell(answer_.trials.back());
+        }
     }
 
     // Last on a CPU: the graph is for one batch size and takes long to build.
@@ -304,73 +415,17 @@ class Search {
     Assignment start_;
     SearchAnswer answer_;
     std::optional<Rate> now_;
-    std::optional<double> bound_;  // of what is in force
-    TrialResult in_force_;         // measured with what is in force
+    std::optional<double> bound_;         // of what is in force
+    TrialResult in_force_;                // measured with what is in force
+    std::int64_t samples_per_epoch_ = 0;  // 0: unknown
     std::set<Assignment> seen_;
+    std::map<Assignment, Circumstances> tried_;  // by change, the last time
 };
 
 }  // namespace
 
-std::vector<KeptSetting> kept_settings(const SearchAnswer& answer) {
-    std::vector<KeptSetting> out;
-    for (const auto& [key, value] : answer.best) {
-        KeptSetting kept{.key = key, .value = value};
-        for (const Tried& tried : answer.trials) {
-            if (!tried.kept || !tried.change.contains(key)) continue;
-            const std::string& first = tried.change.begin()->first;
-            if (first == key)
-                kept.ratio = kept.ratio.value_or(1) * tried.ratio;
-            else
-                kept.with = first;
-            kept.reason = tried.reason;
-            kept.rate = tried.rate->median;
-        }
-        if (kept.reason.empty() && answer.best.contains("batch_size")) {
-            kept.with = "batch_size";
-            kept.reason = "follows the batch size";
-        }
-        out.push_back(std::move(kept));
-    }
-    return out;
-}
-
 SearchAnswer search(const SearchSettings& settings, const RunTrial& run) {
     return Search(settings, run).find();
-}
-
-Json to_json(const SearchAnswer& answer) {
-    auto rate = [](const std::optional<Rate>& r) {
-        if (!r) return Json();
-        return Json::object(
-            {{"median", r->median}, {"low", r->low}, {"high", r->high}, {"n", r->n}});
-    };
-    auto object = [](const Assignment& settings) {
-        Json out = Json::object();
-        for (const auto& [key, value] : settings) out.set(key, value);
-        return out;
-    };
-    Json trials = Json::array();
-    for (const Tried& tried : answer.trials) {
-        trials.add(Json::object({{"cause", tried.cause},
-                                 {"reason", tried.reason},
-                                 {"change", object(tried.change)},
-                                 {"outcome", std::string(outcome_name(tried.outcome))},
-                                 {"message", tried.message},
-                                 {"samples_per_second", rate(tried.rate)},
-                                 {"ratio", tried.ratio},
-                                 {"kept", tried.kept},
-                                 {"from_cache", tried.from_cache},
-                                 {"seconds", tried.seconds}}));
-    }
-    Json out = Json::object({{"baseline", rate(answer.baseline)},
-                             {"best", rate(answer.best_rate)},
-                             {"upper_bound", answer.upper_bound},
-                             {"settings", object(answer.best)},
-                             {"trials", trials},
-                             {"ended", answer.ended},
-                             {"notes", Json::array_of(answer.notes)}});
-    if (answer.batch) out.set("batch", to_json(*answer.batch));
-    return out;
 }
 
 }  // namespace saturate

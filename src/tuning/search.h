@@ -23,7 +23,7 @@ struct Tried {
     std::string reason;
     Assignment change;  // over what was in force then
     TrialOutcome outcome = TrialOutcome::ok;
-    std::string message;
+    std::string message;  // why it failed; of pauses, what was measured
     std::optional<Rate> rate;
     double ratio = 1;  // against what was in force
     bool kept = false;
@@ -37,6 +37,7 @@ struct SearchSettings {
     BatchLimits batch;
     bool tune_batch = true;
     bool can_leave_loader_out = true;  // else the bound is what the wait leaves
+    bool can_measure_pauses = false;   // evaluations and checkpoints, in a trial that has them
     std::set<std::string> tunable;     // settings that may change; empty: all of them
     double cause_least = 0.03;
     double trial_seconds = 8;

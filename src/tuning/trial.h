@@ -27,6 +27,8 @@ struct TrialRequest {
     double seconds_max = 600;     // from start to end, compiling included
     std::int64_t steps = 0;       // exactly so many instead, 0: by time
     bool again = false;           // measured anew, whatever is known from before
+    double hopeless_below = 0;    // samples/s: a rate that stays below needs no more measuring
+    bool with_pauses = false;     // a few steps with evaluations and checkpoints between them
     std::optional<std::uint64_t> seed;
 };
 
@@ -51,6 +53,7 @@ struct TrialResult {
     std::optional<std::uint64_t> memory_limit_bytes;  // of the device, where it is known
     double seconds = 0;                               // what the trial cost, start included
     bool from_cache = false;
+    std::optional<std::int64_t> samples_per_epoch;
     RunRecord record;
 
     [[nodiscard]] bool ok() const {

@@ -37,6 +37,9 @@ std::optional<TrialResult> TrialCache::find(const std::string& key) const {
                      .dropped = static_cast<std::int64_t>(number("dropped")),
                      .step_seconds = number("step_seconds"),
                      .input_wait_share = number("input_wait_share"),
+                     .copy_share = number("copy_share"),
+                     .log_share = number("log_share"),
+                     .device_busy_share = json["device_busy_share"].number(),
                      .trend = number("trend")};
             if (result.samples_per_second->median <= 0) return std::nullopt;
         }
@@ -46,6 +49,7 @@ std::optional<TrialResult> TrialCache::find(const std::string& key) const {
         };
         result.memory_peak_bytes = bytes("memory_peak_bytes");
         result.memory_limit_bytes = bytes("memory_limit_bytes");
+        result.samples_per_epoch = json["samples_per_epoch"].integer();
         if (auto busy = json["busy_percent"].number())
             result.record.summary = RunSummary{.busy_percent = busy};
         return result;
@@ -66,6 +70,7 @@ void TrialCache::keep(const std::string& key, const TrialResult& result) const {
                               {"message", result.message},
                               {"memory_peak_bytes", signed_bytes(result.memory_peak_bytes)},
                               {"memory_limit_bytes", signed_bytes(result.memory_limit_bytes)}});
+    json.set("samples_per_epoch", result.samples_per_epoch);
     if (result.record.summary) json.set("busy_percent", result.record.summary->busy_percent);
     if (const auto& rate = result.samples_per_second) {
         json.set("median", rate->median);
@@ -76,6 +81,9 @@ void TrialCache::keep(const std::string& key, const TrialResult& result) const {
         json.set("dropped", rate->dropped);
         json.set("step_seconds", rate->step_seconds);
         json.set("input_wait_share", rate->input_wait_share);
+        json.set("copy_share", rate->copy_share);
+        json.set("log_share", rate->log_share);
+        json.set("device_busy_share", rate->device_busy_share);
         json.set("trend", rate->trend);
     }
     // A cache that cannot be written costs time, nothing else.

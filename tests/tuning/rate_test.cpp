@@ -30,6 +30,30 @@ std::vector<double> noisy(int n, double mean, unsigned seed) {
     return out;
 }
 
+TEST(RateTest, TellsWhereTheTimeOfAStepGoes) {
+    std::vector<StepRecord> steps = steps_of(std::vector<double>(20, 0.1));
+    for (StepRecord& step : steps) {
+        step.copy_ns = 10'000'000;
+        step.log_ns = 5'000'000;
+        step.device_busy_ns = 80'000'000;
+    }
+    auto rate = steady_rate(steps);
+    ASSERT_TRUE(rate);
+    EXPECT_NEAR(rate->copy_share, 0.1, 1e-9);
+    EXPECT_NEAR(rate->log_share, 0.05, 1e-9);
+    EXPECT_NEAR(rate->device_busy_share.value_or(0), 0.8, 1e-9);
+    steps[7].device_busy_ns.reset();
+    EXPECT_FALSE(steady_rate(steps)->device_busy_share) << "unknown of one step is unknown";
+}
+
+TEST(RateTest, IsHopelessWhenNoWindowComesNear) {
+    Rate rate{.median = 80, .low = 70, .high = 89, .n = 4};
+    EXPECT_TRUE(is_hopeless(rate, 90));
+    EXPECT_FALSE(is_hopeless(rate, 85));
+    rate.n = 3;
+    EXPECT_FALSE(is_hopeless(rate, 90));
+}
+
 TEST(RateTest, DropsASlowStartWhateverItsLength) {
     for (int warm : {1, 3, 12, 30}) {
         std::vector<double> seconds(static_cast<std::size_t>(warm), 0.5);

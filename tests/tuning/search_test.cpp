@@ -173,6 +173,112 @@ TEST(SearchTest, ACloseCallIsMeasuredAnewAndNotRead) {
     EXPECT_GE(again, 2);
 }
 
+std::vector<std::string> causes_of(const SearchAnswer& answer) {
+    std::vector<std::string> out;
+    for (const Tried& tried : answer.trials) out.push_back(tried.cause);
+    return out;
+}
+
+// A simulated device tells exactly how busy it is.
+SearchAnswer searched_with_busy(double busy, double log_share = 0) {
+    ModelJob job{.fetch = 0, .bf16_factor = 1, .channels_last_factor = 1};
+    Assignment start = plain_start();
+    start["pin_memory"] = "false";
+    start["log_interval"] = "1";
+    SearchSettings settings{.start = start};
+    settings.facts = {
+        .cores = 8, .on_cpu = false, .has_bf16 = true, .has_images = true, .busy_is_exact = true};
+    settings.tune_batch = false;
+    return search(settings, [&](const TrialRequest& request) {
+        TrialResult result = job.run(request, start);
+        result.samples_per_second->device_busy_share = busy;
+        result.samples_per_second->log_share = log_share;
+        result.samples_per_second->copy_share = 0.1;
+        return result;
+    });
+}
+
+TEST(SearchTest, ABusyDeviceIsNotHelpedByAQuickerHost) {
+    std::vector<std::string> causes = causes_of(searched_with_busy(0.99));
+    EXPECT_THAT(causes, testing::Contains("precision"));
+    EXPECT_THAT(causes, testing::Not(testing::Contains("copy")));
+    EXPECT_THAT(causes, testing::Not(testing::Contains("compile")));
+}
+
+TEST(SearchTest, ADeviceThatWaitsIsNotMadeFaster) {
+    std::vector<std::string> causes = causes_of(searched_with_busy(0.3));
+    EXPECT_THAT(causes, testing::Contains("copy"));
+    EXPECT_THAT(causes, testing::Contains("compile"));
+    EXPECT_THAT(causes, testing::Not(testing::Contains("precision")));
+    EXPECT_THAT(causes, testing::Not(testing::Contains("synchronisation")))
+        << "readings that take no time are left alone";
+}
+
+TEST(SearchTest, HostAndDeviceThatTakeTurnsAreBothTried) {
+    std::vector<std::string> causes = causes_of(searched_with_busy(0.6, 0.3));
+    EXPECT_THAT(causes, testing::IsSupersetOf({"synchronisation", "precision", "layout"}));
+}
+
+TEST(SearchTest, ACandidateFarBelowIsAllowedToEndEarly) {
+    ModelJob job;
+    Assignment start = plain_start();
+    SearchSettings settings{.start = start};
+    settings.facts = {.cores = 8, .on_cpu = false, .has_bf16 = true, .can_compile = false};
+    settings.tune_batch = false;
+    std::vector<TrialRequest> requests;
+    SearchAnswer answer = search(settings, [&](const TrialRequest& request) {
+        requests.push_back(request);
+        return job.run(request, start);
+    });
+    ASSERT_GE(requests.size(), 3u);
+    EXPECT_EQ(requests[0].hopeless_below, 0);
+    EXPECT_EQ(requests[1].hopeless_below, 0) << "the bound is no candidate";
+    EXPECT_NEAR(requests[2].hopeless_below, 0.9 * answer.baseline->median, 1e-9);
+}
+
+// 32 of 1,000 samples: an epoch takes as long as its steps, and the evaluation as said.
+SearchAnswer searched_with_pauses(double evaluation_seconds, const std::string& early_stopping) {
+    ModelJob job{.fetch = 0, .bf16_factor = 1, .channels_last_factor = 1, .noise = 0};
+    Assignment start = plain_start();
+    start["epochs"] = "60";
+    start["early_stopping"] = early_stopping;
+    SearchSettings settings{.start = start, .tune_batch = false, .can_measure_pauses = true};
+    settings.facts = {.cores = 8, .on_cpu = false, .can_compile = false};
+    return search(settings, [&](const TrialRequest& request) {
+        TrialResult result = job.run(request, start);
+        result.samples_per_epoch = 1000;
+        if (!request.with_pauses) return result;
+        EXPECT_TRUE(request.again);
+        result.record.events = {
+            {.kind = EventKind::evaluation,
+             .duration_ns = static_cast<std::int64_t>(evaluation_seconds * 1e9)}};
+        return result;
+    });
+}
+
+TEST(SearchTest, AnEvaluationThatTakesLongIsMadeRarer) {
+    // An epoch of 1,000 samples at 32 / 10.4 ms takes 0.325 s.
+    SearchAnswer answer = searched_with_pauses(0.065, "0");
+    EXPECT_EQ(answer.best["eval_interval"], "10") << to_json(answer).pretty();
+    const Tried& last = answer.trials.back();
+    EXPECT_EQ(last.cause, "evaluation");
+    EXPECT_EQ(last.reason, "65 ms of evaluation after every 0.3 s of training: 17 % of the time");
+    EXPECT_NEAR(last.ratio, (0.325 + 0.065) / (0.325 + 0.0065), 1e-6);
+    EXPECT_EQ(answer.trials[answer.trials.size() - 2].message, "evaluation 65 ms");
+    EXPECT_THAT(searched_with_pauses(0.005, "0").best, testing::IsEmpty());
+}
+
+TEST(SearchTest, AnIntervalThatEarlyStoppingCountsIsShownAsATrade) {
+    SearchAnswer answer = searched_with_pauses(0.065, "5");
+    EXPECT_THAT(answer.best, testing::IsEmpty());
+    EXPECT_THAT(
+        answer.notes,
+        testing::ElementsAre(
+            "eval_interval=10 would give +18 % over whole epochs (65 ms of evaluation after every "
+            "0.3 s of training: 17 % of the time); a trade that is yours: early_stopping counts "
+            "evaluations"));
+}
+
 TEST(SearchTest, TheCompilerComesLastOnACpuAndOnlyWithTime) {
     ModelJob job;
     Assignment start = plain_start();

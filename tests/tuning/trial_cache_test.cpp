@@ -16,7 +16,11 @@ TrialResult good() {
                                      .n = 8,
                                      .steps = 90,
                                      .step_seconds = 0.07,
-                                     .input_wait_share = 0.4};
+                                     .input_wait_share = 0.4,
+                                     .copy_share = 0.1,
+                                     .log_share = 0.2,
+                                     .device_busy_share = 0.3};
+    result.samples_per_epoch = 1000;
     result.memory_peak_bytes = 5'000'000'000;
     return result;
 }
@@ -32,6 +36,10 @@ TEST(TrialCacheTest, GivesBackWhatItKept) {
     EXPECT_TRUE(found->from_cache);
     EXPECT_DOUBLE_EQ(found->samples_per_second->median, 412);
     EXPECT_DOUBLE_EQ(found->samples_per_second->input_wait_share, 0.4);
+    EXPECT_DOUBLE_EQ(found->samples_per_second->copy_share, 0.1);
+    EXPECT_DOUBLE_EQ(found->samples_per_second->log_share, 0.2);
+    EXPECT_EQ(found->samples_per_second->device_busy_share, 0.3);
+    EXPECT_EQ(found->samples_per_epoch, 1000);
     EXPECT_EQ(found->memory_peak_bytes, 5'000'000'000u);
     EXPECT_FALSE(cache.find("b"));
 }
