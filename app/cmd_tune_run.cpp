@@ -216,6 +216,8 @@ class Tuner {
                              .seconds_max = wanted.seconds_max,
                              .hopeless_below = wanted.hopeless_below,
                              .steps = steps_of(wanted)};
+        process.skip_first_epoch =
+            !wanted.without_loader && value_of(in_force(wanted.settings), "cache") != "off";
         process.is_stopped = [this] { return stopped(); };
         TrialResult result = run_trial_process(process);
         if (request_.facts.on_cpu) result.memory_limit_bytes = probe_memory().usable_bytes();

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "base/text.h"
 #include "telemetry/step_tail.h"
 
@@ -100,11 +101,39 @@ class Group {
     std::optional<int> status_;
 };
 
+// What is to be measured: all steps, or those after the first epoch where that fills a cache.
+class Measured {
+  public:
+    explicit Measured(const TrialProcess& trial) : trial_(trial) {}
+
+    [[nodiscard]] std::optional<Rate> rate(std::span<const StepRecord> steps) {
+        if (!trial_.skip_first_epoch || steps.empty()) return steady_rate(steps);
+        if (!epoch_samples_) epoch_samples_ = samples_per_epoch();
+        std::int64_t seen = 0;
+        std::size_t skipped = 0;
+        while (skipped < steps.size() && seen < *epoch_samples_)
+            seen += steps[skipped++].samples.value_or(0);
+        std::optional<Rate> rate = steady_rate(steps.subspan(skipped));
+        if (rate) rate->dropped += static_cast<std::int64_t>(skipped);
+        return rate;
+    }
+
+  private:
+    [[nodiscard]] std::int64_t samples_per_epoch() const {
+        std::string text = read_if_there(trial_.run_folder / "run.json");
+        if (text.empty()) return 0;
+        return Json::parse(text, "run.json")["extra"]["samples_per_epoch"].integer().value_or(0);
+    }
+    const TrialProcess& trial_;
+    std::optional<std::int64_t> epoch_samples_;
+};
+
 // Why the watching ended.
 enum class Ended { by_itself, enough, hang, stopped, time_up };
 
 Ended watch(Group& group, const TrialProcess& trial, std::vector<StepRecord>& steps) {
     StepTail tail(trial.run_folder);
+    Measured measured_part(trial);
     std::int64_t start = now_ns(), last_step = 0, looked = 0;
     while (true) {
         std::vector<StepRecord> more = tail.next();
@@ -119,7 +148,7 @@ Ended watch(Group& group, const TrialProcess& trial, std::vector<StepRecord>& st
         // A look at all steps grows with their number: five times a second is plenty.
         if (trial.steps == 0 && steps.size() >= kLeastSteps && seconds_since(looked) > 0.2) {
             looked = now_ns();
-            if (auto rate = steady_rate(steps)) {
+            if (auto rate = measured_part.rate(steps)) {
                 double measured = static_cast<double>(rate->steps) * rate->step_seconds;
                 if (measured >= trial.seconds) return Ended::enough;
                 if (measured >= std::min(kLeastMeasured, trial.seconds) && is_known_well(*rate))
@@ -184,7 +213,7 @@ TrialResult run_trial_process(const TrialProcess& trial) {
         if (ended == Ended::by_itself) steps = result.record.steps;
         result.samples_per_epoch = result.record.info.extra["samples_per_epoch"].integer();
     }
-    result.samples_per_second = steady_rate(steps);
+    result.samples_per_second = Measured(trial).rate(steps);
     if (result.record.summary) result.memory_peak_bytes = result.record.summary->memory_peak_bytes;
     std::string log = read_start_if_there(trial.log, 1 << 20);
     result.seconds = seconds_since(start);

@@ -23,6 +23,7 @@ struct TrialProcess {
     double silence_seconds_max = 120;  // without a step: it hangs
     double hopeless_below = 0;         // samples/s: one that stays below is ended early
     std::int64_t steps = 0;            // the command ends by itself: wait for it; 0: by rate
+    bool skip_first_epoch = false;     // it fills a cache: what is measured comes after it
     std::function<bool()> is_stopped;  // Ctrl-C of the search
 };
 

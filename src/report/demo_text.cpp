@@ -58,7 +58,7 @@ const std::vector<DemoJob>& demo_jobs() {
          .gpu = "RTX 3090",
          .fault = "no workers, pageable copies, a pause after every epoch",
          .busy = "65 +- 15 -> 92 +- 5 %",
-         .rate = "45 -> 62 it/s",
+         .steps = "45 -> 62",
          .wait = "120 -> 25 ms",
          .speed_up = "1.38 times",
          .busy_least = 87,
@@ -100,6 +100,11 @@ std::string demo_text(const DemoResult& result) {
                shown(job.busy)});
     table.add(
         {"samples/s" + mark, rates_text(proof.before), rates_text(proof.after), shown(job.rate)});
+    auto steps = [](const Measured& rate, double batch) {
+        return batch > 0 ? rate_text(rate.median / batch) : std::string("-");
+    };
+    table.add({"steps/s" + mark, steps(proof.before, result.batch_before),
+               steps(proof.after, result.batch_after), shown(job.steps)});
     table.add({"wait per batch", number_text(result.before->wait_mean_ms(), "ms"),
                number_text(result.after->wait_mean_ms(), "ms"), shown(job.wait)});
     if (result.before->power_mean_watts())
@@ -151,6 +156,7 @@ Json demo_json(const DemoResult& result) {
                              {"claims", Json::object({{"gpu", job.gpu},
                                                       {"busy", claim(job.busy)},
                                                       {"rate", claim(job.rate)},
+                                                      {"steps", claim(job.steps)},
                                                       {"wait", claim(job.wait)},
                                                       {"power", claim(job.power)},
                                                       {"speed_up", claim(job.speed_up)}})}});

@@ -17,7 +17,7 @@ struct DemoJob {
     std::string_view name;
     std::string_view gpu;
     std::string_view fault;
-    std::string_view busy, rate, wait, power, speed_up;
+    std::string_view busy, rate, steps, wait, power, speed_up;
     double busy_least = 0;         // the least of what it claims, in percent ...
     double speed_up_least = 1;     // ... and in times
     std::string_view as_run = {};  // KEY=VALUE that the fault amounts to; empty: the file as it is
@@ -30,8 +30,9 @@ struct DemoResult {
     std::string device;
     const Proof* proof = nullptr;  // null: nothing faster was found
     const DeviceUse *before = nullptr, *after = nullptr;
-    double wait_share = 0;  // of the time, that steps wait for data afterwards
-    int cores = 1;          // that load the data
+    double batch_before = 0, batch_after = 0;  // 0: unknown
+    double wait_share = 0;                     // of the time, that steps wait for data afterwards
+    int cores = 1;                             // that load the data
 };
 
 [[nodiscard]] std::string demo_text(const DemoResult& result);

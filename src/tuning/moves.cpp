@@ -68,7 +68,9 @@ std::vector<Move> loader_moves(const TuningFacts& facts, const Assignment& now, 
     add_workers((wanted + 1) / 2, "half as many: workers and model share the cores");
     if (workers > most) add_workers(most, "no more workers than cores can serve");
     if (value_of(now, "cache") == "off" && facts.memory_available_bytes > 0)
-        moves.push_back({"input", {{"cache", "ram"}}, "decoded samples kept in memory"});
+        moves.push_back({"input",
+                         {{"cache", "ram"}},
+                         "decoded samples kept in memory, from the second epoch on"});
     // The model leaves the loader its cores.
     int model_threads =
         static_cast<int>(parse_integer(value_of(now, "threads")).value_or(facts.cores));

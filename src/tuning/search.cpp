@@ -8,6 +8,7 @@
 #include <map>
 #include <ranges>
 #include <set>
+#include <utility>
 
 #include "base/text.h"
 #include "tuning/command.h"
@@ -36,6 +37,7 @@ constexpr double kLeastStepsPerEpoch = 8;
 constexpr double kLeastGainSmaller = 0.05;
 // Building the graph that `compile` runs takes about a minute on a CPU.
 constexpr double kCompileSeconds = 45;
+constexpr double kFillShare = 0.1;  // of the time left, that filling a cache may take
 constexpr double kNoEnd = 1e9;
 
 struct How {
@@ -257,12 +259,25 @@ class Search {
              again && answer_.ended.empty() && input_share() >= settings_.cause_least;) {
             again = false;
             for (const Move& move : loader_moves(facts_, in_force(), *now_, bound_.value_or(0))) {
-                if (!attempt(move)) continue;
+                if (!has_time_for(move) || !attempt(move)) continue;
                 changed = again = true;
                 break;
             }
         }
         return changed;
+    }
+
+    // Every run with a cache fills it first, which takes an epoch.
+    bool has_time_for(const Move& move) {
+        if (!move.change.contains("cache")) return true;
+        double fill = static_cast<double>(samples_per_epoch_) / now_->median;
+        if (fill <= kFillShare * seconds_left()) return true;
+        if (!std::exchange(told_of_cache_, true))
+            answer_.notes.push_back(
+                fmt::format("cache=ram was not tried: filling it takes an epoch, {:.0f} s in every "
+                            "trial; a longer --budget tries it",
+                            fill));
+        return false;
     }
 
     bool improve_compute() {
@@ -418,6 +433,7 @@ class Search {
     std::optional<double> bound_;         // of what is in force
     TrialResult in_force_;                // measured with what is in force
     std::int64_t samples_per_epoch_ = 0;  // 0: unknown
+    bool told_of_cache_ = false;
     std::set<Assignment> seen_;
     std::map<Assignment, Circumstances> tried_;  // by change, the last time
 };

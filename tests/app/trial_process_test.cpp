@@ -28,12 +28,14 @@ class TrialProcessTest : public testing::Test {
                            .seconds = seconds,
                            .seconds_max = seconds_max_,
                            .start_seconds_max = 0.5,
-                           .silence_seconds_max = 0.5};
+                           .silence_seconds_max = 0.5,
+                           .skip_first_epoch = skip_first_epoch_};
         trial.is_stopped = [this] { return stopped_; };
         return run_trial_process(trial);
     }
     TemporaryFolder folder_;
     bool stopped_ = false;
+    bool skip_first_epoch_ = false;
     double seconds_max_ = 60;
 };
 
@@ -42,6 +44,21 @@ TEST_F(TrialProcessTest, AJobThatEndsByItselfHasARate) {
     EXPECT_EQ(result.outcome, TrialOutcome::ok) << result.message;
     ASSERT_TRUE(result.ok());
     EXPECT_NEAR(result.samples_per_second->median, 3200, 1);
+}
+
+// Steps of 10 ms, then, once 320 samples were seen, of 1 ms.
+TEST_F(TrialProcessTest, TheEpochThatFillsACacheIsNotMeasured) {
+    std::string script =
+        "echo '{\"schema\":1,\"kind\":\"train\",\"extra\":{\"samples_per_epoch\":320}}' > "
+        "$RUN/run.json; steps 10; i=0; while [ $i -lt 10 ]; do echo \"{\\\"step\\\":$((10 + i)),"
+        "\\\"t_ns\\\":$((100000000 + i * 1000000)),\\\"duration_ns\\\":1000000,\\\"samples\\\":32}"
+        "\"; i=$((i + 1)); done >> $RUN/steps.jsonl";
+    skip_first_epoch_ = true;
+    TrialResult result = tried(script);
+    ASSERT_TRUE(result.ok()) << result.message;
+    EXPECT_NEAR(result.samples_per_second->median, 32000, 1);
+    EXPECT_EQ(result.samples_per_second->dropped, 10);
+    EXPECT_EQ(result.samples_per_epoch, 320);
 }
 
 TEST_F(TrialProcessTest, AJobWhoseRateIsKnownIsEnded) {
