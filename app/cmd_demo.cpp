@@ -30,7 +30,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr double kBudgetSeconds = 105;  // a demonstration ends within two minutes
+constexpr double kBudgetSeconds = 100;  // a demonstration ends within two minutes
 constexpr double kLeastBudgetSeconds = 60;
 
 const DemoJob& job_of(const Arguments& arguments) {
