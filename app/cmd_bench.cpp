@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "arguments.h"
 #include "base/error.h"
+#include "base/figures.h"
 #include "base/text.h"
 #include "commands.h"
 #include "config/settings.h"
@@ -25,8 +28,9 @@ std::string shape_text(const FieldSpec& field) {
                        shape.empty() ? "" : " ", shape);
 }
 
-std::string rate_text(const Spread& rate) {
-    return fmt::format("{:.0f} (n={}, {:.0f}..{:.0f})", rate.median, rate.n, rate.low, rate.high);
+std::string spread_text(const Spread& rate) {
+    return fmt::format("{} (n={}, {}..{})", rate_text(rate.median), rate.n, rate_text(rate.low),
+                       rate_text(rate.high));
 }
 
 std::string workers_text(int workers) { return workers < 0 ? "auto" : std::to_string(workers); }
@@ -75,21 +79,24 @@ void print_answer(const Answer& answer) {
         fields.push_back(shape_text(field));
     fmt::print("{}: {} samples for training, batches of {} ({})\n\n", answer.data.what,
                answer.data.training->size(), answer.settings.batch_size, join(fields, ", "));
-    fmt::print("{:>7}  {:<28}  {:>13}  {:>11}\n", "workers", "samples/s", "first batch s",
+    std::size_t wide = spread_text(answer.bench.limit).size();
+    for (const LoaderBenchPoint& point : answer.bench.points)
+        wide = std::max(wide, spread_text(point.samples_per_second).size());
+    fmt::print("{:>7}  {:<{}}  {:>13}  {:>11}\n", "workers", "samples/s", wide, "first batch s",
                "memory");
     for (const LoaderBenchPoint& point : answer.bench.points) {
-        fmt::print("{:>7}  {:<28}  {:>13.3f}  {:>11}\n", workers_text(point.workers),
-                   rate_text(point.samples_per_second), point.first_batch_seconds,
+        fmt::print("{:>7}  {:<{}}  {:>13.3f}  {:>11}\n", workers_text(point.workers),
+                   spread_text(point.samples_per_second), wide, point.first_batch_seconds,
                    bytes_text(point.stats.memory_bytes));
     }
     const LoaderBenchPoint& best = answer.bench.best();
     double feeds = best.samples_per_second.median;
-    fmt::print("{:>7}  {:<28}  the source alone on {} core{}, no loader around it\n\n", "limit",
-               rate_text(answer.bench.limit), answer.cores, answer.cores == 1 ? "" : "s");
+    fmt::print("{:>7}  {:<{}}  the source alone on {} core{}, no loader around it\n\n", "limit",
+               spread_text(answer.bench.limit), wide, answer.cores, answer.cores == 1 ? "" : "s");
     if (!best.why_slow.empty()) fmt::print("what takes the time: {}\n", best.why_slow);
     fmt::print(
-        "feeds a GPU that takes up to {:.0f} samples/s: steps of {:.3g} ms and more at batch {}\n",
-        feeds, static_cast<double>(answer.settings.batch_size) * 1000 / feeds,
+        "feeds a GPU that takes up to {} samples/s: steps of {:.3g} ms and more at batch {}\n",
+        rate_text(feeds), static_cast<double>(answer.settings.batch_size) * 1000 / feeds,
         answer.settings.batch_size);
 }
 

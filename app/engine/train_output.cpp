@@ -7,6 +7,7 @@
 #include <cstdio>
 
 #include "base/clock.h"
+#include "base/figures.h"
 #include "base/text.h"
 
 namespace saturate {
@@ -25,8 +26,8 @@ std::string progress_text(const TrainProgress& progress) {
     std::string out = fmt::format("epoch {}{}  step {}{}  loss ", progress.epoch + 1,
                                   of(progress.epochs), progress.step, of(progress.steps));
     out += progress.loss ? fmt::format("{:.4g}", *progress.loss) : "-";
-    out += fmt::format("  {:.4g} samples/s  busy {:.0f} %  input wait {:.0f} %  memory {}",
-                       progress.samples_per_second, progress.busy_percent,
+    out += fmt::format("  {} samples/s  busy {:.0f} %  input wait {:.0f} %  memory {}",
+                       rate_text(progress.samples_per_second), progress.busy_percent,
                        progress.input_wait_percent, bytes_text(progress.memory_bytes));
     if (progress.seconds_left)
         out += fmt::format("  {} left", duration_text(*progress.seconds_left));

@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "base/figures.h"
 #include "base/text.h"
 #include "config/set_values.h"
 #include "dispatch.h"
@@ -212,10 +213,11 @@ std::string outcome_text(const TrainOutcome& outcome) {
         return value ? fmt::format(fmt::runtime(format), *value) : std::string("-");
     };
     std::string out = fmt::format(
-        "{}: {} steps in {}, loss {} -> {}",
+        "{}: {} steps in {}",
         result.ended == "done" ? fmt::format("trained ({})", result.why) : result.ended,
-        summary.steps.value_or(0), duration_text(static_cast<double>(summary.duration_ns) / 1e9),
-        shown(summary.loss_first), shown(summary.loss_last));
+        summary.steps.value_or(0), duration_text(static_cast<double>(summary.duration_ns) / 1e9));
+    if (summary.loss_last)
+        out += fmt::format(", loss {} -> {}", shown(summary.loss_first), shown(summary.loss_last));
     if (result.metric) {
         out += fmt::format(", {} {} -> {}", outcome.metric.name, shown(result.metric_first),
                            shown(result.metric));
@@ -231,10 +233,11 @@ std::string outcome_text(const TrainOutcome& outcome) {
             if (name == "input_wait") wait = percent;
         }
         out += fmt::format(
-            "{:.4g} samples/s (n={}, {:.4g}..{:.4g}), step {} ms (p99 {}), busy {} %, input wait "
+            "{} samples/s (n={}, {}..{}), step {} ms (p99 {}), busy {} %, input wait "
             "{:.1f} %, memory {}\n",
-            rate->median, rate->n, rate->low, rate->high, shown(summary.step_p50_ms, "{:.3g}"),
-            shown(summary.step_p99_ms, "{:.3g}"), shown(summary.busy_percent, "{:.0f}"), wait,
+            rate_text(rate->median), rate->n, rate_text(rate->low), rate_text(rate->high),
+            shown(summary.step_p50_ms, "{:.3g}"), shown(summary.step_p99_ms, "{:.3g}"),
+            shown(summary.busy_percent, "{:.0f}"), wait,
             summary.memory_peak_bytes ? bytes_text(*summary.memory_peak_bytes) : "-");
     }
     if (outcome.ranks > 1 && summary.samples_per_second) {
@@ -243,9 +246,9 @@ std::string outcome_text(const TrainOutcome& outcome) {
             if (name == "communication") exposed = percent;
         }
         out += fmt::format(
-            "{} ranks: {:.4g} samples/s together, communication {} % of the time, "
+            "{} ranks: {} samples/s together, communication {} % of the time, "
             "{:.1f} % not hidden\n",
-            outcome.ranks, summary.samples_per_second->median * outcome.ranks,
+            outcome.ranks, rate_text(summary.samples_per_second->median * outcome.ranks),
             shown(result.communication_percent, "{:.1f}"), exposed);
     }
     out += fmt::format("run record: {}\n", outcome.folder);

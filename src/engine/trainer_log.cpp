@@ -51,6 +51,11 @@ void Trainer::log() {
 // Losses of an interval, read late. The first that is no number ends the run, unless the scaler has
 // skipped its step.
 void Trainer::look_at(ReadLosses losses) {
+    if (backend_.simulated()) {  // learns nothing: what stands there is no loss
+        trained_.erase(trained_.begin(),
+                       trained_.begin() + static_cast<std::ptrdiff_t>(losses.values.size()));
+        return;
+    }
     std::vector<float> own = losses.values;
     if (is_together()) reduce_losses(losses);
     double sum = 0;

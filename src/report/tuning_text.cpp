@@ -39,14 +39,6 @@ std::string outcome_text(const Tried& tried) {
 
 }  // namespace
 
-std::string rate_text(double value) {
-    if (value < 100) return fmt::format("{:.1f}", value);
-    std::string digits = fmt::format("{:.0f}", value);
-    for (int at = static_cast<int>(digits.size()) - 3; at > 0; at -= 3)
-        digits.insert(static_cast<std::size_t>(at), ",");
-    return digits;
-}
-
 std::string trial_line(int number, const Tried& tried) {
     bool is_change = !tried.change.empty();
     std::string what = is_change ? change_text(tried.change) : tried.cause;

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "base/figures.h"
 #include "tuning/proof.h"
 #include "tuning/search.h"
 
@@ -19,6 +20,5 @@ namespace saturate {
 [[nodiscard]] std::string search_text(const SearchAnswer& answer);
 // "412 samples/s (n=5, 404..419) -> 1,204 (n=5, 1,190..1,221): 2.92 times [2.85, 2.99], faster"
 [[nodiscard]] std::string proof_text(const Proof& proof);
-[[nodiscard]] std::string rate_text(double samples_per_second);
 
 }  // namespace saturate

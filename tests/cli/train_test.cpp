@@ -246,6 +246,10 @@ TEST_F(TrainTest, ASimulatedStepIsCapturedWithoutACompiler) {
         {.folder = folder_.path()});
     EXPECT_EQ(ran.status, 0) << ran.err;
     EXPECT_THAT(ran.err, testing::Not(HasSubstr("not compiled")));
+    // And what learns nothing has no loss.
+    EXPECT_THAT(ran.out, testing::ContainsRegex("^trained \\(20 steps\\): 20 steps in [0-9]+ s\n"));
+    EXPECT_FALSE(json("r/summary.json")["loss_last"].number());
+    EXPECT_TRUE(losses("r").empty());
 }
 
 }  // namespace

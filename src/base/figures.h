@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+// Figures as people read them.
+#pragma once
+
+#include <string>
+
+namespace saturate {
+
+// Samples per second: "61.4", "1,234", "2,064,935".
+[[nodiscard]] std::string rate_text(double samples_per_second);
+
+}  // namespace saturate
