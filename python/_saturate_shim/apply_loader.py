@@ -37,6 +37,33 @@ def _ms(ns):
     return "%.1f ms" % (ns / 1e6)
 
 
+class _Others:
+    """How many cores everybody else keeps busy, from when it was made."""
+
+    LEAST_NS = 200_000_000  # the kernel counts in hundredths of a second
+
+    def __init__(self):
+        self.began = self.used()
+
+    def used(self):
+        """Time, all cores' busy time and this process' share of it, in ns."""
+        with open("/proc/stat") as stat:
+            ticks = [int(word) for word in stat.readline().split()[1:9]]
+        busy = sum(ticks) - ticks[3] - ticks[4]  # all but idle and waiting for a disk
+        return clock(), busy * 1_000_000_000 // os.sysconf("SC_CLK_TCK"), process_time_ns()
+
+    def __call__(self):
+        passed, busy, own = (now - then for now, then in zip(self.used(), self.began))
+        return max(0.0, (busy - own) / passed) if passed > self.LEAST_NS else 0.0
+
+
+def usable(tasks, others):
+    """Cores that so many tasks of ours would get: what is free, or their fair share (src/diagnosis/core_use.h)."""
+    machine = os.cpu_count() or 1
+    fair = machine * tasks / max(machine, tasks + others)
+    return min(max(machine - others, fair, 1), cores())
+
+
 class _Rest:
     """What a sampler has left, as a sampler; remembers what it gave until the batch is there."""
 
@@ -67,6 +94,7 @@ class Pilot:
         self.workers = None  # None: not decided; 0: stays without
         self.walls, self.cpus, self.delays, self.computes, self.compute_cpus = [], [], [], [], []
         self.bytes = 0
+        self.others = None
         self.before_ns = self.predicted = 0
         self.draws = False
         self.is_persistent = False
@@ -79,7 +107,8 @@ class Pilot:
         return len(self.walls) >= SKIP + MEASURE and len(self.computes) >= SKIP + MEASURE - 1
 
     def decide(self, batches_left):
-        fetch, fetch_cpu = _median(self.walls[SKIP:]), _median(self.cpus[SKIP:]) + _median(self.delays[SKIP:])
+        fetch, fetch_cpu = _median(self.walls[SKIP:]), _median(self.cpus[SKIP:])
+        fetch_core = fetch_cpu + _median(self.delays[SKIP:])
         compute, compute_cpu = _median(self.computes[SKIP:]), _median(self.compute_cpus[SKIP:])
         step = fetch + compute
         self.before_ns = _mean(self.walls[SKIP:]) + _mean(self.computes[SKIP:])
@@ -89,15 +118,16 @@ class Pilot:
             return self.refuse("%s: handing it over from a worker would cost as much" % said)
         if not asked and fetch < 0.05 * step:
             return self.refuse("%s: only %.0f %% is waiting" % (said, 100 * fetch / step))
-        most = 4 * cores() if fetch_cpu < 0.5 * fetch else cores()  # waiting for a disk needs no core
+        most = 4 * cores() if fetch_core < 0.5 * fetch else cores()  # waiting for a disk needs no core
         workers = asked or max(1, min(most, ceil(1.2 * fetch / max(compute, 1))))
         room = self.room()
         while room is not None and workers > 1 and workers * 2 * self.bytes > room:
             workers -= 1
         if room is not None and workers * 2 * self.bytes > room:
             return self.refuse("/dev/shm has no room for its batches")
-        usable = cores() * ALL_BUSY if cores() > 1 else 1
-        after = max(compute, fetch / workers, (fetch_cpu + compute_cpu) / usable) + 300_000
+        share = usable(min(workers, cores()), self.others() if self.others else 0.0)
+        work = (fetch_cpu + compute_cpu) / (share * ALL_BUSY if cores() > 1 else 1)
+        after = max(compute, fetch / workers, work) + 300_000
         self.predicted = step / after
         if not asked and self.predicted < LEAST_GAIN:
             return self.refuse("%s: %d worker%s on %d cores would gain %.2fx" % (
@@ -154,6 +184,11 @@ class Flight:
         self.delay = Delay()
         self.plain = iterator._next_data
         iterator._next_data = self.next_data
+        if pilot.workers is None and pilot.others is None:
+            try:
+                pilot.others = _Others()
+            except (OSError, ValueError):
+                pass  # not told here
 
     def next_data(self):
         if self.inner is not None:

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "base/text.h"
+#include "diagnosis/core_use.h"
 #include "diagnosis/diagnosis.h"
 #include "diagnosis/patch.h"
 
@@ -61,24 +62,28 @@ Json training_loader(const Json& python) {
 struct Fetch {
     double wall = 0;
     double core = 0;  // of it on a core, or waiting for one
+    double cpu = 0;   // of it on a core
     std::int64_t batches = 0;
     [[nodiscard]] bool is_storage() const { return core < 0.5 * wall; }
 };
 
 Fetch fetch_of(const Json& python, std::int64_t loader) {
-    double wall = 0, measured_wall = 0, core = 0;
+    double wall = 0, measured_wall = 0, cpu = 0, delay = 0;
     std::int64_t batches = 0;
     for (const Json& one : python["fetches"].items()) {
         if (one["loader"].integer() != loader % 8) continue;
         batches += one["batches"].integer().value_or(0);
         wall += one["wall_ns"].number().value_or(0);
         measured_wall += one["measured_wall_ns"].number().value_or(0);
-        core += one["cpu_ns"].number().value_or(0) + one["delay_ns"].number().value_or(0);
+        cpu += one["cpu_ns"].number().value_or(0);
+        delay += one["delay_ns"].number().value_or(0);
     }
     if (batches == 0) return {};
     double mean = wall / static_cast<double>(batches);
-    double share = measured_wall > 0 ? std::min(1.0, core / measured_wall) : 1.0;
-    return {mean, mean * share, batches};
+    auto part = [&](double ns) {
+        return mean * (measured_wall > 0 ? std::min(1.0, ns / measured_wall) : 1.0);
+    };
+    return {mean, part(cpu + delay), part(cpu), batches};
 }
 
 struct Plan {
@@ -92,15 +97,20 @@ struct Plan {
 // process, not 2 times (bench/run).
 constexpr double kAllBusy = 0.75;
 
-// T' = max(T - W, D / w, work / cores): D the time of one batch, w workers.
-Plan plan_of(const StepTimes& times, const Fetch& fetch, double compute_cores, int cores) {
+// T' = max(T - W, D / w, work / cores): D the time of one batch, w workers. The work of a step is
+// what the job's processes used, else what its threads could at most.
+Plan plan_of(const StepTimes& times, const Fetch& fetch, double compute_cores, int cores,
+             const CoreUse& host) {
     double most = fetch.is_storage() ? 4.0 * cores : cores;
     double wanted = std::ceil(1.2 * fetch.wall / times.compute());
     Plan plan{.workers = static_cast<int>(std::clamp(wanted, 1.0, most))};
-    double work = (fetch.core + times.compute() * compute_cores) / cores;
-    plan.least_ns = std::max({times.compute(), fetch.wall / plan.workers, work});
+    double work = host.n > 0 ? std::max(host.own * times.step, fetch.cpu)
+                             : fetch.core + times.compute() * compute_cores;
+    plan.least_ns = std::max({times.compute(), fetch.wall / plan.workers, work / cores});
     constexpr double kHandingOver = 3e5;  // a batch through shared memory, ns
-    plan.step_ns = std::max(plan.least_ns, cores > 1 ? work / kAllBusy : work) + kHandingOver;
+    double share = host.usable({.tasks = std::min(plan.workers, cores), .cores = cores});
+    plan.step_ns =
+        std::max(plan.least_ns, cores > 1 ? work / share / kAllBusy : work) + kHandingOver;
     return plan;
 }
 
@@ -138,11 +148,12 @@ void in_memory(Finding& wait, const Json& loader, const StepTimes& times) {
 }
 
 void no_workers(std::vector<Finding>& findings, Finding& wait, const Json& python,
-                const Json& loader, const StepTimes& times, const Fetch& fetch) {
+                const Json& loader, const StepTimes& times, const Fetch& fetch,
+                const CoreUse& host) {
     int cores = static_cast<int>(python["flags"]["cores"].integer().value_or(1));
     double threads = python["flags"]["threads"].number().value_or(1);
     double compute_cores = is_on_gpu(python) ? 1.0 : std::min<double>(cores, threads);
-    Plan plan = plan_of(times, fetch, compute_cores, cores);
+    Plan plan = plan_of(times, fetch, compute_cores, cores, host);
     double bound = wait.gain.high, likely = times.step / plan.step_ns;
     std::string cause = fetch.is_storage() ? "waiting for storage" : "decoding";
     wait.evidence +=
@@ -193,10 +204,10 @@ void no_workers(std::vector<Finding>& findings, Finding& wait, const Json& pytho
 }
 
 void with_workers(Finding& wait, const Json& python, const Json& loader, const StepTimes& times,
-                  const Fetch& fetch) {
+                  const Fetch& fetch, const CoreUse& host) {
     int cores = static_cast<int>(python["flags"]["cores"].integer().value_or(1));
     std::int64_t workers = loader["num_workers"].integer().value_or(1);
-    Plan plan = plan_of(times, fetch, is_on_gpu(python) ? 1.0 : 0.5, cores);
+    Plan plan = plan_of(times, fetch, is_on_gpu(python) ? 1.0 : 0.5, cores, host);
     wait.evidence += fmt::format("; {} worker{} take {:.1f} ms for one batch, mostly {}", workers,
                                  workers == 1 ? "" : "s", fetch.wall / 1e6,
                                  fetch.is_storage() ? "waiting for storage" : "decoding");
@@ -217,7 +228,9 @@ void with_workers(Finding& wait, const Json& python, const Json& loader, const S
     }
 }
 
-void explain_wait(const Json& python, const StepTimes& times, std::vector<Finding>& findings) {
+void explain_wait(const RunRecord& record, const StepTimes& times, std::vector<Finding>& findings) {
+    const Json& python = record.python;
+    CoreUse host = core_use(record);
     Json loader = training_loader(python);
     Finding* wait = found(findings, "F01");
     if (!wait || !loader.is_object()) return;
@@ -228,9 +241,9 @@ void explain_wait(const Json& python, const StepTimes& times, std::vector<Findin
     if (loader["in_memory"].boolean().value_or(false) && !has_workers)
         in_memory(copy, loader, times);
     else if (fetch.batches > 0 && !has_workers)
-        no_workers(findings, copy, python, loader, times, fetch);
+        no_workers(findings, copy, python, loader, times, fetch, host);
     else if (fetch.batches > 0)
-        with_workers(copy, python, loader, times, fetch);
+        with_workers(copy, python, loader, times, fetch, host);
     *found(findings, "F01") = copy;
 }
 
@@ -417,7 +430,7 @@ void python_findings(const RunRecord& record, std::vector<Finding>& findings) {
     const Json& python = record.python;
     if (!python.is_object()) return;
     StepTimes times = times_of(record);
-    explain_wait(python, times, findings);
+    explain_wait(record, times, findings);
     restarts(record, times, findings);
     not_pinned(python, findings);
     reads(python, times, findings);

@@ -66,6 +66,23 @@ TEST(FindingsPythonTest, CoresThatAllWorkAreNotCountedInFull) {
     EXPECT_NEAR(wait->gain.high, 84 / 42.0, 0.01);  // 2 cores cannot give more than twice
 }
 
+TEST(FindingsPythonTest, CoresThatOthersKeepBusyAreNotPromised) {
+    // One of two cores is somebody else's: two workers get two thirds of both.
+    RunRecord record = record_of({.step_ms = 84, .wait_ms = 80, .on_core_ms = 80, .cores = 2});
+    for (int i = 1; i < 8; ++i) {
+        HostSample host{.time_ns = i * 1'000'000'000LL, .cpu_percent = 100, .cores = 2};
+        host.tree = TreeSample{.cpu_percent = 100};
+        record.hosts.push_back(host);
+    }
+    Diagnosis diagnosis = diagnose_run(record, "r");
+    const Finding* wait = find(diagnosis, "F01");
+    ASSERT_TRUE(wait);
+    EXPECT_THAT(wait->fix, HasSubstr("the 2 cores are full: workers would gain 1.00x"));
+    for (HostSample& host : record.hosts) host.cpu_percent = 60;
+    diagnosis = diagnose_run(record, "r");
+    EXPECT_NEAR(find(diagnosis, "F01")->gain.likely, 84 / (84 / (4 / 2.2) / 0.75 + 0.3), 0.01);
+}
+
 TEST(FindingsPythonTest, SlowStorageAsksForWorkersWithAnEdit) {
     Diagnosis diagnosis = diagnose_run(record_of({}), "r");
     const Finding* wait = find(diagnosis, "F01");

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "diagnosis/core_use.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace saturate {
+
+namespace {
+
+constexpr std::size_t kEnough = 3;
+constexpr std::int64_t kSecond = 1'000'000'000;
+
+double median_of(std::vector<double> values) {
+    auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+    std::ranges::nth_element(values, middle);
+    return *middle;
+}
+
+}  // namespace
+
+double CoreUse::usable(const Wish& wish) const {
+    auto cores = static_cast<double>(wish.cores);
+    if (n == 0) return cores;
+    double fair = machine * wish.tasks / std::max(machine, wish.tasks + others);
+    return std::clamp(std::max(machine - others, fair), 1.0, std::max(1.0, cores));
+}
+
+CoreUse core_use(const RunRecord& record) {
+    if (record.steps.empty()) return {};
+    std::int64_t first = record.steps.front().start_ns;
+    std::int64_t last = record.steps.back().start_ns + record.steps.back().duration_ns;
+    std::vector<double> own, others;
+    double machine = 0;
+    for (const HostSample& host : record.hosts) {
+        // A sample tells of the second before it.
+        if (host.time_ns < first + kSecond || host.time_ns > last) continue;
+        if (!host.cpu_percent || !host.cores || !host.tree || !host.tree->cpu_percent) continue;
+        machine = *host.cores;
+        own.push_back(*host.tree->cpu_percent / 100.0);
+        double watching = host.own_cpu_percent.value_or(0) / 100.0;
+        others.push_back(
+            std::max(0.0, *host.cpu_percent / 100.0 * machine - own.back() - watching));
+    }
+    if (own.size() < kEnough) return {};
+    double ranks = std::max(1.0, record.python["world_size"].number().value_or(1));
+    CoreUse out{.own = median_of(own) / ranks,
+                .others = median_of(others),
+                .machine = machine,
+                .n = own.size()};
+    out.others += out.own * (ranks - 1);
+    return out;
+}
+
+}  // namespace saturate
