@@ -7,7 +7,7 @@ import sys
 
 RUN_DIR = os.environ.get("SATURATE_RUN_DIR", "")
 
-_undo = []  # functions that put back what a hook replaced, newest last
+_hooks = []  # newest last
 _said = set()
 is_off = False
 
@@ -32,12 +32,38 @@ def replace(owner, name, make):
             setattr(new, part, old if part == "__wrapped__" else getattr(old, part))
         except Exception:
             pass
-    setattr(owner, name, new)
-    _undo.append(lambda: setattr(owner, name, old) if own else delattr(owner, name))
+    hook = Hook(
+        lambda: setattr(owner, name, old) if own else delattr(owner, name),
+        lambda: setattr(owner, name, new),
+        lambda: vars(owner).get(name) is new,
+    )
+    hook.put_in()
+    _hooks.append(hook)
+    return hook
 
 
-def on_disable(function):
-    _undo.append(function)
+class Hook:
+    def __init__(self, take_out, put_in, is_in=lambda: True):
+        self.take_out, self.put_in, self.is_in = take_out, put_in, is_in
+
+    def retire(self):
+        """Alone, once it has seen enough; not where somebody replaced it in turn."""
+        if self in _hooks and self.is_in():
+            _hooks.remove(self)
+            self.take_out()
+
+
+def on_disable(take_out, put_in=lambda: None):
+    _hooks.append(Hook(take_out, put_in))
+
+
+def switch(is_on):
+    """All hooks out, or in again: bench/run measures what they cost in turns."""
+    for hook in _hooks if is_on else reversed(_hooks):
+        if is_on:
+            hook.put_in()
+        else:
+            hook.take_out()
 
 
 def disable(where, error):
@@ -46,9 +72,9 @@ def disable(where, error):
     if is_off:
         return
     is_off = True
-    while _undo:
+    while _hooks:
         try:
-            _undo.pop()()
+            _hooks.pop().take_out()
         except Exception:
             pass
     say("not watching from inside any more (%s: %s: %s)" % (where, type(error).__name__, error))

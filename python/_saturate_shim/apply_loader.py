@@ -16,6 +16,7 @@ from .apply import applied, cores, refused, taken_back
 from .facts import facts
 from .hooks import Delay
 from .memory import tensors_of
+from .steps import steps
 
 NAMES = ("batched_fetch", "num_workers", "pin_memory", "persistent_workers", "prefetch_factor")
 SKIP, MEASURE = 2, 8  # batches: of the measurement, the first ones left out
@@ -255,6 +256,7 @@ class Flight:
             configure(loader, pilot.workers)
             loader.__dict__["persistent_workers"] = False  # of this epoch only
             self.inner = self.module._MultiProcessingDataLoaderIter(loader)
+            steps.set_in_process(pilot.entry["id"], False)
             pilot.tell()
         except Exception as error:
             self.take_back("workers cannot be started: %s" % str(error).split("\n")[0])
@@ -264,6 +266,7 @@ class Flight:
     def take_back(self, text):
         taken_back("num_workers", text, self.pilot.entry)
         self.pilot.workers = 0
+        steps.set_in_process(self.pilot.entry["id"], True)
         inner, self.inner = self.inner, None
         if self.rest is not None:  # what was handed out comes first
             self.iterator._sampler_iter = chain(list(self.rest.pending), self.rest.indices)

@@ -75,7 +75,7 @@ class Facts:
         entry = self.loaders[number]
         entry["starts"] += 1
         iterator.__dict__["_saturate_id"] = number
-        steps.set_loader(number, int(loader.batch_size or 0), _try(lambda: len(loader), 0))
+        steps.set_loader(number, int(loader.batch_size or 0), _try(lambda: len(loader), 0), loader.num_workers == 0)
         if entry["starts"] == 1 or entry.get("num_workers") != loader.num_workers:
             self.describe(entry, loader)
         return entry

@@ -30,6 +30,7 @@ def on_torch(torch):
         calls = {
             "optimizer": facts.optimizer_seen,
             "zero_grad": lambda: facts.zero_grad_to_zero(sys._getframe(1)),
+            "enough": _zero_grads_known,
             "fetch": _fetch_target,
             "read": lambda name, took: facts.read_done(name, took, sys._getframe(1)),
             "disable": disable,
@@ -45,11 +46,11 @@ def on_torch(torch):
     hook_save(torch)
     collected = _collected if steps.native is None else steps.native.collected
     gc.callbacks.append(collected)
-    on_disable(lambda: gc.callbacks.remove(collected))
+    on_disable(lambda: gc.callbacks.remove(collected), lambda: gc.callbacks.append(collected))
     import atexit
 
     atexit.register(facts.flush)
-    on_disable(lambda: atexit.unregister(facts.flush))
+    on_disable(lambda: atexit.unregister(facts.flush), lambda: atexit.register(facts.flush))
     if os.environ.get("SATURATE_APPLY"):
         from . import apply
 
@@ -64,17 +65,13 @@ def _in_child():
 def hot(owner, name, make, number=0):
     """A hook that runs in every step: the extension's, else make's."""
     native = steps.native
-    replace(owner, name, make if native is None else lambda old: native.hook(name, owner, old, number))
+    return replace(owner, name, make if native is None else lambda old: native.hook(name, owner, old, number))
 
 
 def _fetch_target():
-    """For the extension: the ring that this process' batches are counted in (None: its own), and worker + 1."""
+    """For the extension in a worker: the ring that its batches are counted in, and worker + 1. None: it is none."""
     worker = facts.torch.utils.data.get_worker_info()
-    if worker is not None:
-        return _parents_ring(), worker.id + 1
-    if not steps.is_open():
-        steps.open_ring()
-    return None, 0
+    return (None, 0) if worker is None else (_parents_ring(), worker.id + 1)
 
 
 def _parents_ring():
@@ -174,9 +171,27 @@ def hook_loader(torch):
     replace(module.DataLoader, "__iter__", make_iter)
     replace(module._BaseDataLoaderIter, "__init__", make_base_init)
     hot(module._BaseDataLoaderIter, "__next__", make_next)
+    if s.native is None:
+        hook_fetch()
+    else:  # in this process the extension's __next__ measures what the loader without workers makes
+        replace(import_module("torch.utils.data._utils.worker"), "_worker_loop", _make_worker_loop)
+
+
+def hook_fetch():
     fetch = import_module("torch.utils.data._utils.fetch")
     for number, kind in enumerate((fetch._MapDatasetFetcher, fetch._IterableDatasetFetcher)):
         hot(kind, "fetch", _fetch.make, number)
+
+
+def _make_worker_loop(old):
+    def _worker_loop(*args, **kwargs):
+        try:
+            hook_fetch()
+        except Exception as error:
+            disable("worker", error)
+        return old(*args, **kwargs)
+
+    return _worker_loop
 
 
 class Delay:
@@ -268,6 +283,13 @@ class _Fetch:
 
 _fetch = _Fetch()
 
+_retired = {}  # by name: hooks that are taken out once they have seen enough
+ENOUGH_ZERO_GRADS = 32  # calls: what a loop does it does from the start
+
+
+def _zero_grads_known():
+    _retired["zero_grad"].retire()
+
 
 def hook_optimizer(torch):
     module = import_module("torch.optim.optimizer")  # not an attribute of torch.optim in every version
@@ -290,19 +312,31 @@ def hook_optimizer(torch):
 
     if s.native is not None:
         before, after = s.native.before_step, s.native.after_step
-    handles = [module.register_optimizer_step_pre_hook(before), module.register_optimizer_step_post_hook(after)]
-    on_disable(lambda: [handle.remove() for handle in handles])
+    handles = []
+
+    def put_in():
+        handles.append(module.register_optimizer_step_pre_hook(before))
+        handles.append(module.register_optimizer_step_post_hook(after))
+
+    def take_out():
+        while handles:
+            handles.pop().remove()
+
+    put_in()
+    on_disable(take_out, put_in)
 
     def make_zero_grad(old):
         def zero_grad(self, set_to_none=True):
             if not set_to_none:
                 facts.zero_grad_to_zero(sys._getframe(1))
             s.zero_grads[bool(set_to_none)] += 1
+            if sum(s.zero_grads) == ENOUGH_ZERO_GRADS:
+                _zero_grads_known()
             return old(self, set_to_none)
 
         return zero_grad
 
-    hot(module.Optimizer, "zero_grad", make_zero_grad)
+    _retired["zero_grad"] = hot(module.Optimizer, "zero_grad", make_zero_grad)
 
     def make_optimizer_init(old):
         def __init__(self, params, defaults):

@@ -18,11 +18,11 @@ class NativeSteps:
 
     def reset(self):
         self.thread = threading.get_ident()
-        native.reset(self.thread)
+        native.reset()
 
     def prepare(self, torch, calls, reads_wait_always):
         """calls: of the names below, what the extension hands back to Python."""
-        names = ("optimizer", "zero_grad", "fetch", "read", "disable")
+        names = ("optimizer", "zero_grad", "enough", "fetch", "read", "disable")
         native.prepare(torch.Tensor, self.open_ring, self.after_step, *[calls[name] for name in names], reads_wait_always)
 
     def after_step(self, number, now):
@@ -52,6 +52,7 @@ class NativeSteps:
 
     set_rank = staticmethod(native.set_rank)
     set_loader = staticmethod(native.set_loader)
+    set_in_process = staticmethod(native.set_in_process)
     take_flag = staticmethod(native.take_flag)
     wake = staticmethod(native.wake)
     put_aside = staticmethod(native.put_aside)

@@ -94,9 +94,12 @@ class Steps:
         if self.ring is not None:
             struct.pack_into("<ii", self.ring, 40, rank, world)
 
-    def set_loader(self, loader, batch_size, batches):
+    def set_loader(self, loader, batch_size, batches, in_process):
         """It starts; batches of an epoch, 0: not known."""
         self.batch_sizes[loader] = batch_size
+
+    def set_in_process(self, loader, in_process):
+        """Of no interest here: what is fetched is seen where it is (hooks.py)."""
 
     def take_flag(self, offset):
         """What the reader of the ring asks for (FLUSH_AT, PROFILE_AT), once."""

@@ -5,7 +5,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "steps.h"
+#include "telemetry/step_ring_layout.h"
 
 namespace saturate {
 
@@ -43,20 +43,19 @@ std::int64_t Fetches::delay() const {
     return value;
 }
 
-Fetches::Began Fetches::begin() {
-    Began began;
+Fetches::Began Fetches::begin(std::int64_t now) {
+    Began began{.wall = now};
     if (--left_ <= 0) {
         began.is_close = true;
         began.cpu = thread_cpu_ns();
         began.delay = delay();
     }
-    began.wall = clock_ns();
     return began;
 }
 
-void Fetches::end(const Began& began) {
-    auto wall = static_cast<std::uint64_t>(clock_ns() - began.wall);
-    std::size_t slot = static_cast<std::size_t>(loader_ % 8) * ring::kWorkerSlots +
+void Fetches::end(const Began& began, std::int64_t now, std::int64_t loader) {
+    auto wall = static_cast<std::uint64_t>(now - began.wall);
+    std::size_t slot = static_cast<std::size_t>(loader % 8) * ring::kWorkerSlots +
                        static_cast<std::size_t>(worker_);
     auto* totals =
         reinterpret_cast<std::uint64_t*>(ring_ + ring::kFetchAt + slot * ring::kSlotBytes);

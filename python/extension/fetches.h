@@ -22,9 +22,10 @@ class Fetches {
     [[nodiscard]] bool is_open() const { return is_open_; }
     [[nodiscard]] bool is_off() const { return is_off_; }
     void set_loader(std::int64_t number) { loader_ = number; }
+    [[nodiscard]] std::int64_t loader() const { return loader_; }
 
-    [[nodiscard]] Began begin();
-    void end(const Began& began);
+    [[nodiscard]] Began begin(std::int64_t now);
+    void end(const Began& began, std::int64_t now, std::int64_t loader);
 
   private:
     [[nodiscard]] std::int64_t delay() const;

@@ -5,6 +5,7 @@ namespace saturate {
 
 Steps steps;
 Fetches fetches;
+TickClock tick_clock;
 Calls calls;
 HookState hook_state;
 
@@ -26,7 +27,8 @@ class KeepError {
     PyObject *type_, *value_, *trace_;
 };
 
-bool is_own_thread() { return steps.thread() == PyThread_get_thread_ident(); }
+std::int64_t clock_ns() { return tick_clock.now(); }
+bool is_own_thread() { return steps.is_own_thread(); }
 
 // An error of ours ends the watching, never the script.
 void disable(const char* where) {
@@ -91,7 +93,12 @@ PyObject* next(PyObject* self, PyObject*) {
     std::int64_t asked_at = clock_ns();
     std::int64_t owner = loader_of(self);
     steps.asked(owner, asked_at);
-    if (tell_if_due()) asked_at = clock_ns();  // our own time is nobody's step
+    bool in_process = owner >= 0 && owner < 256 && hook_state.loaders[owner].in_process;
+    if (in_process && !fetches.is_open()) fetches.open(steps.bytes(), 0);
+    Fetches::Began began;
+    if (in_process) began = fetches.begin(asked_at);
+    // Our own time is nobody's step.
+    if (tell_if_due() || began.is_close) began.wall = asked_at = clock_ns();
     PyObject* data = PyObject_CallFunctionObjArgs(old_next, self, nullptr);
     if (!data) {
         if (!PyErr_ExceptionMatches(PyExc_StopIteration)) return nullptr;
@@ -101,11 +108,13 @@ PyObject* next(PyObject* self, PyObject*) {
         return nullptr;
     }
     std::int64_t now = clock_ns();
+    // It may have got workers meanwhile.
+    if (in_process && hook_state.loaders[owner].in_process) fetches.end(began, now, owner);
     steps.got(owner, asked_at, now, samples_of(data, owner));
     return data;
 }
 
-// ---- the data set, also in workers
+// ---- the data set in workers
 
 constexpr int kFetchers = 2;
 PyObject* old_fetches[kFetchers];
@@ -116,7 +125,7 @@ bool open_fetches() {
     int worker = 0;
     bool is_told = target && PyArg_ParseTuple(target, "zi", &path, &worker);
     unsigned char* bytes = nullptr;
-    if (is_told) bytes = path ? map_ring(path, 0, false) : steps.bytes();
+    if (is_told && path) bytes = map_ring(path, 0, false);
     if (bytes) fetches.open(bytes, worker);
     Py_XDECREF(target);
     PyErr_Clear();
@@ -129,9 +138,9 @@ PyObject* fetch(PyObject* self, PyObject* indices) {
     // A worker without a ring is still a worker.
     if (!fetches.is_off() && !fetches.is_open() && !open_fetches()) fetches.turn_off();
     if (fetches.is_off()) return PyObject_CallFunctionObjArgs(old, self, indices, nullptr);
-    Fetches::Began began = fetches.begin();
+    Fetches::Began began = fetches.begin(clock_ns());
     PyObject* data = PyObject_CallFunctionObjArgs(old, self, indices, nullptr);
-    if (data) fetches.end(began);
+    if (data) fetches.end(began, clock_ns(), fetches.loader());
     return data;
 }
 
@@ -168,6 +177,7 @@ PyObject* forward(PyObject* old, PyObject* self, PyObject* args, PyObject* kwarg
 }
 
 PyObject* old_zero_grad = nullptr;
+constexpr long long kEnoughZeroGrads = 32;
 
 PyObject* zero_grad(PyObject* self, PyObject* args, PyObject* kwargs) {
     PyObject* given = PyTuple_Size(args) > 0 ? PyTuple_GetItem(args, 0)
@@ -181,6 +191,11 @@ PyObject* zero_grad(PyObject* self, PyObject* args, PyObject* kwargs) {
         Py_XDECREF(done);
     }
     ++hook_state.zero_grads[to_none];
+    if (hook_state.zero_grads[0] + hook_state.zero_grads[1] == kEnoughZeroGrads) {
+        PyObject* done = PyObject_CallFunctionObjArgs(calls.enough, nullptr);
+        if (!done) disable("zero_grad");
+        Py_XDECREF(done);
+    }
     return forward(old_zero_grad, self, args, kwargs);
 }
 
@@ -274,6 +289,7 @@ void make_names() {
     names.size = PyUnicode_InternFromString("size");
     names.is_cuda = PyUnicode_InternFromString("is_cuda");
     names.zero = PyLong_FromLong(0);
+    tick_clock.begin();
 }
 
 bool is_open() {

@@ -10,11 +10,13 @@
 
 #include "fetches.h"
 #include "steps.h"
+#include "tick_clock.h"
 
 namespace saturate {
 
 extern Steps steps;
 extern Fetches fetches;
+extern TickClock tick_clock;
 
 // Functions of the shim's Python.
 struct Calls {
@@ -22,6 +24,7 @@ struct Calls {
     PyObject* step = nullptr;       // (number, now) after a training step that is due
     PyObject* optimizer = nullptr;  // (optimizer) when it steps for the first time
     PyObject* zero_grad = nullptr;  // () when gradients are filled with zeros for the first time
+    PyObject* enough = nullptr;     // () when calls of zero_grad need not be counted any more
     PyObject* fetch = nullptr;      // () -> (path of the ring, worker + 1); no path: ours
     PyObject* read = nullptr;       // (name, ns) after a call that waited for the device
     PyObject* disable = nullptr;    // (where, error) takes all hooks out
@@ -34,16 +37,17 @@ struct LoaderFacts {
     std::int64_t batches = 0;      // of an epoch; 0: unknown
     std::int64_t given = 0;        // in this epoch
     std::uint32_t samples = 0;     // of the batch that was asked last
+    bool in_process = false;       // without workers: what is waited for is made meanwhile
 };
 
 struct HookState {
     PyTypeObject* tensor = nullptr;
     bool reads_wait_always = false;  // for tests without a GPU
     bool is_in_backward = false;
-    long long zero_grads[2] = {};  // calls to zero, to None
-    LoaderFacts loaders[256];
+    long long zero_grads[2] = {};      // calls to zero, to None
     PyObject* iterator = nullptr;      // the last one, only compared ...
     std::int64_t iterator_loader = 0;  // ... and its loader
+    LoaderFacts loaders[256];
 };
 extern HookState hook_state;
 

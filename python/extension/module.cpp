@@ -11,11 +11,12 @@ namespace {
 PyObject* prepare(PyObject*, PyObject* args) {
     int always = 0;
     PyObject* tensor;
-    if (!PyArg_ParseTuple(args, "OOOOOOOOp", &tensor, &calls.open, &calls.step, &calls.optimizer,
-                          &calls.zero_grad, &calls.fetch, &calls.read, &calls.disable, &always))
+    if (!PyArg_ParseTuple(args, "OOOOOOOOOp", &tensor, &calls.open, &calls.step, &calls.optimizer,
+                          &calls.zero_grad, &calls.enough, &calls.fetch, &calls.read,
+                          &calls.disable, &always))
         return nullptr;
     for (PyObject* call : {tensor, calls.open, calls.step, calls.optimizer, calls.zero_grad,
-                           calls.fetch, calls.read, calls.disable})
+                           calls.enough, calls.fetch, calls.read, calls.disable})
         Py_INCREF(call);
     hook_state.tensor = reinterpret_cast<PyTypeObject*>(tensor);
     hook_state.reads_wait_always = always != 0;
@@ -32,10 +33,8 @@ PyObject* open(PyObject*, PyObject* args) {
     Py_RETURN_NONE;
 }
 
-PyObject* reset(PyObject*, PyObject* args) {
-    unsigned long thread;
-    if (!PyArg_ParseTuple(args, "k", &thread)) return nullptr;
-    steps.reset(thread);
+PyObject* reset(PyObject*, PyObject*) {
+    steps.reset();
     fetches.forget();
     hook_state.is_in_backward = false;
     Py_RETURN_NONE;
@@ -56,15 +55,26 @@ PyObject* set_rank(PyObject*, PyObject* args) {
     Py_RETURN_NONE;
 }
 
-// A loader starts: its number, batch size and batches of an epoch, 0 where they are not known.
+// A loader starts: its number, batch size and batches of an epoch, 0 where they are not known,
+// and whether it makes its batches in this process.
 PyObject* set_loader(PyObject*, PyObject* args) {
     int number;
     unsigned int size;
     long long batches;
-    if (!PyArg_ParseTuple(args, "iIL", &number, &size, &batches)) return nullptr;
+    int in_process;
+    if (!PyArg_ParseTuple(args, "iILp", &number, &size, &batches, &in_process)) return nullptr;
     hook_state.iterator = nullptr;  // another may come to lie where it was
     if (number >= 0 && number < 256)
-        hook_state.loaders[number] = {.batch_size = size, .batches = batches};
+        hook_state.loaders[number] = {
+            .batch_size = size, .batches = batches, .in_process = in_process != 0};
+    Py_RETURN_NONE;
+}
+
+// In the middle of an epoch: its batches are made in this process, or come from workers.
+PyObject* set_in_process(PyObject*, PyObject* args) {
+    int number, in_process;
+    if (!PyArg_ParseTuple(args, "ip", &number, &in_process)) return nullptr;
+    if (number >= 0 && number < 256) hook_state.loaders[number].in_process = in_process != 0;
     Py_RETURN_NONE;
 }
 
@@ -144,10 +154,11 @@ PyMethodDef functions[] = {
     {"after_step", after_step, METH_VARARGS, nullptr},
     {"collected", collected, METH_VARARGS, nullptr},
     {"open", open, METH_VARARGS, nullptr},
-    {"reset", reset, METH_VARARGS, nullptr},
+    {"reset", reset, METH_NOARGS, nullptr},
     {"state", state, METH_NOARGS, nullptr},
     {"set_rank", set_rank, METH_VARARGS, nullptr},
     {"set_loader", set_loader, METH_VARARGS, nullptr},
+    {"set_in_process", set_in_process, METH_VARARGS, nullptr},
     {"set_fetch_loader", set_fetch_loader, METH_VARARGS, nullptr},
     {"set_has_optimizer", set_has_optimizer, METH_NOARGS, nullptr},
     {"wake", wake, METH_VARARGS, nullptr},

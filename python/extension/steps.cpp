@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -28,12 +27,6 @@ void put_at(unsigned char* bytes, std::size_t offset, T value) {
 
 }  // namespace
 
-std::int64_t clock_ns() {
-    timespec now;
-    ::clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec * 1'000'000'000LL + now.tv_nsec;
-}
-
 unsigned char* map_ring(const char* path, std::size_t size, bool create) {
     int fd = ::open(path, O_RDWR | O_CLOEXEC | (create ? O_CREAT : 0), 0600);
     if (fd < 0) return nullptr;
@@ -49,10 +42,10 @@ unsigned char* map_ring(const char* path, std::size_t size, bool create) {
     return bytes == MAP_FAILED ? nullptr : static_cast<unsigned char*>(bytes);
 }
 
-void Steps::reset(unsigned long thread) {
+void Steps::reset() {
     if (ring_) ::munmap(ring_, kRingBytes);
     *this = Steps();
-    thread_ = thread;
+    thread_ = this_thread();
 }
 
 void Steps::clear() {

@@ -5,17 +5,25 @@
 // called by module.cpp under the interpreter's lock. No exceptions, no allocation.
 #pragma once
 
+#include <pthread.h>
+
 #include <cstdint>
 
 #include "telemetry/step_ring_layout.h"
 
 namespace saturate {
 
-// The clock of time.perf_counter_ns.
-[[nodiscard]] std::int64_t clock_ns();
-
 // A ring's bytes; null: none, errno says why. `size` 0: that of the file.
 [[nodiscard]] unsigned char* map_ring(const char* path, std::size_t size, bool create);
+
+// Tells threads apart without a call where the compiler can.
+[[nodiscard]] inline const void* this_thread() {
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+    return __builtin_thread_pointer();
+#else
+    return reinterpret_cast<const void*>(::pthread_self());
+#endif
+}
 
 class Steps {
   public:
@@ -25,7 +33,7 @@ class Steps {
         std::int32_t rank, world, local_world;
     };
 
-    void reset(unsigned long thread);  // as new; also in a forked child
+    void reset();  // as new, of the thread that calls; also in a forked child
     [[nodiscard]] bool open(const char* path, const Place& place);
     void set_rank(std::int32_t rank, std::int32_t world);
 
@@ -52,7 +60,7 @@ class Steps {
     [[nodiscard]] std::int64_t training() const { return training_; }
     [[nodiscard]] std::int64_t ended_at() const { return ended_at_; }
     [[nodiscard]] Loop loop() const { return loop_; }
-    [[nodiscard]] unsigned long thread() const { return thread_; }
+    [[nodiscard]] bool is_own_thread() const { return thread_ == this_thread(); }
     // 64, 68: what the reader asks for; taken once.
     [[nodiscard]] unsigned char take_flag(std::size_t offset);
 
@@ -73,7 +81,7 @@ class Steps {
     std::int64_t owner_ = -1, pause_ns_ = 0, last_beat_ = 0;
     std::int64_t training_ = 0, ended_at_ = 0;
     const void* first_optimizer_ = nullptr;
-    unsigned long thread_ = 0;
+    const void* thread_ = nullptr;
     Loop loop_ = Loop::none;
     bool has_stepped_ = false, is_due_ = false;
 };

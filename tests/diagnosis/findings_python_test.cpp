@@ -152,5 +152,11 @@ TEST(FindingsPythonTest, ReadsAndCollectionsAreNamedFromFivePercentOn) {
     EXPECT_THAT(find(diagnosis, "F11")->evidence, HasSubstr("garbage collector takes 10.0 %"));
 }
 
+TEST(FindingsPythonTest, OneLongCollectionIsNoHabit) {
+    std::string once = R"(,"gc":{"ns":1.1e9,"longest_in_step_ns":1e9})";
+    Diagnosis diagnosis = diagnose_run(record_of({.wait_ms = 1, .workers = 4, .more = once}), "r");
+    EXPECT_FALSE(find(diagnosis, "F11"));
+}
+
 }  // namespace
 }  // namespace saturate

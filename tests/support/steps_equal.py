@@ -29,9 +29,9 @@ class Pair:
         self.told = [], []
         self.steps.on_training_step = lambda n, now: self.told[0].append((n, now))
         nothing = lambda *_: None  # noqa: E731
-        native.reset(self.steps.thread)
+        native.reset()
         native.prepare(int, self.open, lambda n, now: self.told[1].append((n, now)), nothing, nothing, nothing, nothing,
-                       nothing, False)
+                       nothing, nothing, False)
         self.steps.open_ring()
         self.open()
         self.optimizers = [object(), object(), object()]
