@@ -27,8 +27,11 @@ struct StepRecord {
     std::optional<std::int64_t> forward_ns;
     std::optional<std::int64_t> backward_ns;
     std::optional<std::int64_t> optimizer_ns;
-    std::optional<std::int64_t> communication_ns;    // exposed: not hidden behind backward
-    std::optional<std::int64_t> synchronisation_ns;  // the host waiting for the device
+    std::optional<std::int64_t> communication_ns;        // exposed: not hidden behind backward
+    std::optional<std::int64_t> communication_total_ns;  // ... and what was hidden
+    std::optional<std::int64_t> communication_bytes;     // sent by this rank ...
+    std::optional<std::int64_t> collectives;             // ... in so many sums and broadcasts
+    std::optional<std::int64_t> synchronisation_ns;      // the host waiting for the device
     std::optional<std::int64_t> log_ns;
     std::optional<std::int64_t> device_busy_ns;  // the device's own count (events, simulation)
     std::optional<double> loss;                  // only when it was read ...

@@ -20,7 +20,7 @@ TEST(RecordTest, EveryKindOfEventComesBackFromItsName) {
 
 TEST(RecordTest, AStepIsPlainBytes) {
     EXPECT_TRUE(std::is_trivially_copyable_v<StepRecord>);
-    EXPECT_LE(sizeof(StepRecord), 256u);
+    EXPECT_LE(sizeof(StepRecord), 320u);  // five lines of a cache
 }
 
 TEST(MemoryRecorderTest, KeepsWhatItIsGivenInOrder) {

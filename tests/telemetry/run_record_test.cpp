@@ -56,6 +56,9 @@ StepRecord whole_step() {
             .backward_ns = 4,
             .optimizer_ns = 5,
             .communication_ns = 6,
+            .communication_total_ns = 10,
+            .communication_bytes = 11,
+            .collectives = 12,
             .synchronisation_ns = 7,
             .log_ns = 8,
             .device_busy_ns = 9,
@@ -267,7 +270,8 @@ TEST(RunRecordTest, TimesInTheFilesCountFromTheStart) {
               "{\"step\":0,\"t_ns\":0,\"duration_ns\":10}\n"
               "{\"step\":3,\"t_ns\":1000,\"duration_ns\":900,\"samples\":64,\"input_wait_ns\":1,"
               "\"copy_ns\":2,\"forward_ns\":3,\"backward_ns\":4,\"optimizer_ns\":5,"
-              "\"communication_ns\":6,\"synchronisation_ns\":7,\"log_ns\":8,\"device_busy_ns\":9,"
+              "\"communication_ns\":6,\"communication_total_ns\":10,\"communication_bytes\":11,"
+              "\"collectives\":12,\"synchronisation_ns\":7,\"log_ns\":8,\"device_busy_ns\":9,"
               "\"loss_step\":1,\"loss\":0.125}\n");
 }
 
