@@ -17,6 +17,7 @@ Optimizer::Optimizer(const NamedTensors& parameters, const OptimizerSettings& se
     torch::TensorOptions options = torch::TensorOptions().dtype(torch::kFloat);
     if (!parameters_.empty()) options = options.device(parameters_[0].device());
     steps_ = torch::zeros({}, options);
+    one_ = torch::ones({}, options);
     learning_rate_there_ = torch::zeros({}, options);
 }
 
@@ -59,7 +60,7 @@ void Optimizer::step(const std::optional<torch::Tensor>& found_infinite) {
     gather();
     if (with_.empty()) return;
     at::AutoDispatchBelowADInplaceOrView below;  // nothing here is differentiated
-    steps_.add_(1);
+    steps_.add_(one_);
     if (settings_.fused) {
         update(with_, gradients_, with_first_, with_second_, found_infinite);
     } else {

@@ -29,8 +29,8 @@ class Optimizer {
 
     // Of the updates from now on. Apart from step(), because a captured step is recorded with it.
     void set_learning_rate(double learning_rate);
-    // One update. Parameters without a gradient stay as they are. `found_infinite` of the scaler
-    // skips the update on the device when it is 1.
+    // One update, which takes no memory. Parameters without a gradient stay as they are.
+    // `found_infinite` of the scaler skips the update on the device when it is 1.
     void step(const std::optional<torch::Tensor>& found_infinite);
     // Drops the gradients, or fills them with zeros.
     void clear_gradients(bool set_to_none);
@@ -50,6 +50,7 @@ class Optimizer {
     std::vector<std::string> names_;
     std::vector<torch::Tensor> parameters_, first_, second_;  // momenta; second_ only for Adam
     torch::Tensor steps_;                                     // shared by all parameters
+    torch::Tensor one_;                                       // a number would be made anew
     double learning_rate_ = 0;
     torch::Tensor learning_rate_there_;  // on a GPU: a captured step reads it anew
     bool is_first_ = true;               // sgd: the momentum begins as the gradient

@@ -36,10 +36,43 @@ torch::Tensor view_like(const torch::Tensor& flat, std::int64_t offset, const to
 struct BufferSet {
     std::vector<torch::Tensor> buffers;
     torch::Tensor flat;
+    std::vector<torch::Tensor> places;  // of the buffers in it
     std::unique_ptr<Collective> under_way;
+
+    void allocate() {
+        std::int64_t size = 0;
+        for (const torch::Tensor& buffer : buffers) size += buffer.numel();
+        flat = torch::zeros({size}, buffers[0].options().requires_grad(false));
+        std::int64_t offset = 0;
+        for (const torch::Tensor& buffer : buffers) {
+            places.push_back(flat.narrow(0, offset, buffer.numel()).view(buffer.sizes()));
+            offset += buffer.numel();
+        }
+    }
 };
 
 }  // namespace
+
+// The last parameters' gradients come first.
+std::vector<std::vector<std::size_t>> divide_into_buckets(const NamedTensors& parameters,
+                                                          const ReducerSettings& settings) {
+    std::vector<std::vector<std::size_t>> buckets;
+    std::int64_t bytes = 0, limit = settings.first_bucket_bytes;
+    for (std::size_t k = parameters.size(); k-- > 0;) {
+        const torch::Tensor& parameter = parameters[k].second;
+        auto own = static_cast<std::int64_t>(parameter.nbytes());
+        bool other_kind =
+            !buckets.empty() && parameters[buckets.back()[0]].second.dtype() != parameter.dtype();
+        if (buckets.empty() || other_kind || bytes + own > limit) {
+            if (!buckets.empty()) limit = settings.bucket_bytes;
+            buckets.emplace_back();
+            bytes = 0;
+        }
+        buckets.back().push_back(k);
+        bytes += own;
+    }
+    return buckets;
+}
 
 struct GradientReducer::Impl {
     struct Hook final : torch::autograd::PostAccumulateGradHook {
@@ -61,8 +94,12 @@ struct GradientReducer::Impl {
         views.resize(parameters.size());
         wire_views.resize(parameters.size());
         is_ready.resize(parameters.size());
-        divide();
-        for (Bucket& bucket : buckets) allocate(bucket);
+        for (std::vector<std::size_t>& members : divide_into_buckets(named, settings)) {
+            for (std::size_t k : members) bucket_of[k] = buckets.size();
+            buckets.emplace_back().members = std::move(members);
+            allocate(buckets.back());
+            bytes += static_cast<std::int64_t>(buckets.back().wire.nbytes());
+        }
         for (std::size_t i = 0; i < parameters.size(); ++i)
             torch::autograd::impl::set_post_acc_grad_hooks(parameters[i],
                                                            std::make_unique<Hook>(*this, i));
@@ -70,32 +107,22 @@ struct GradientReducer::Impl {
         for (torch::Tensor& buffer : buffers) {
             if (buffer.numel() > 0) by_type[buffer.scalar_type()].buffers.push_back(buffer);
         }
-        for (auto& [type, set] : by_type) buffer_sets.push_back(std::move(set));
+        for (auto& [type, set] : by_type) {
+            set.allocate();
+            bytes += static_cast<std::int64_t>(set.flat.nbytes());
+            buffer_sets.push_back(std::move(set));
+        }
+        // All that a step needs is there from the start: memory that ran out between two
+        // collectives would leave the other ranks waiting.
         flags = torch::zeros({4}, torch::kFloat);
+        failures = torch::zeros({1}, torch::kFloat);
+        used = torch::zeros({static_cast<std::int64_t>(parameters.size())}, torch::kFloat);
+        bytes += static_cast<std::int64_t>(flags.nbytes());
     }
 
     ~Impl() {
         for (torch::Tensor& parameter : parameters)
             torch::autograd::impl::set_post_acc_grad_hooks(parameter, nullptr);
-    }
-
-    // The last parameters' gradients come first.
-    void divide() {
-        std::int64_t bytes = 0, limit = settings.first_bucket_bytes;
-        for (std::size_t k = parameters.size(); k-- > 0;) {
-            auto own = static_cast<std::int64_t>(parameters[k].nbytes());
-            bool other_kind =
-                !buckets.empty() && parameters[buckets.back().members[0]].options().dtype() !=
-                                        parameters[k].options().dtype();
-            if (buckets.empty() || other_kind || bytes + own > limit) {
-                if (!buckets.empty()) limit = settings.bucket_bytes;
-                buckets.emplace_back();
-                bytes = 0;
-            }
-            buckets.back().members.push_back(k);
-            bucket_of[k] = buckets.size() - 1;
-            bytes += own;
-        }
     }
 
     void allocate(Bucket& bucket) {
@@ -145,9 +172,8 @@ struct GradientReducer::Impl {
 
     void start_buffers() {
         for (BufferSet& set : buffer_sets) {
-            std::vector<torch::Tensor> flat;
-            for (const torch::Tensor& buffer : set.buffers) flat.push_back(buffer.reshape({-1}));
-            set.flat = torch::cat(flat);
+            for (std::size_t i = 0; i < set.buffers.size(); ++i)
+                set.places[i].copy_(set.buffers[i]);
             set.under_way = group.start_broadcast(set.flat);
         }
     }
@@ -157,11 +183,8 @@ struct GradientReducer::Impl {
             set.under_way->wait();
             set.under_way.reset();
             if (group.is_first()) continue;
-            std::int64_t offset = 0;
-            for (torch::Tensor& buffer : set.buffers) {
-                buffer.copy_(set.flat.narrow(0, offset, buffer.numel()).view(buffer.sizes()));
-                offset += buffer.numel();
-            }
+            for (std::size_t i = 0; i < set.buffers.size(); ++i)
+                set.buffers[i].copy_(set.places[i]);
         }
     }
 
@@ -187,6 +210,8 @@ struct GradientReducer::Impl {
                              .stop = {.interrupted = words[1] > 0, .timed_out = words[2] > 0}};
         answer.exposed_ns = now_ns() - begin_ns;
         answer.total_ns = time_under_way(begin_ns, begin_ns + answer.exposed_ns);
+        answer.collectives = static_cast<std::int64_t>(buckets.size() + buffer_sets.size() + 1);
+        answer.bytes = bytes;
         for (Bucket& bucket : buckets) {
             bucket.sum.reset();
             if (settings.compress && bucket.wire.data_ptr() != bucket.flat.data_ptr())
@@ -222,12 +247,17 @@ struct GradientReducer::Impl {
         return unused;
     }
 
+    bool any_failed(bool failed) {
+        failures.mutable_data_ptr<float>()[0] = failed ? 1 : 0;
+        group.sum(failures);
+        return failures.const_data_ptr<float>()[0] > 0;
+    }
+
     // What no rank has a gradient of stays as it is, as in one process: no weight decay, no
     // momentum.
     void drop_unused(const std::vector<std::size_t>& unused) {
-        torch::Tensor used =
-            torch::ones({static_cast<std::int64_t>(parameters.size())}, torch::kFloat);
         float* counts = used.mutable_data_ptr<float>();
+        std::fill_n(counts, parameters.size(), 1.0F);
         for (std::size_t i : unused) counts[i] = 0;
         group.sum(used);
         std::vector<std::string> left_out;
@@ -267,7 +297,10 @@ struct GradientReducer::Impl {
     std::vector<bool> is_ready;
     std::vector<Bucket> buckets;
     std::vector<BufferSet> buffer_sets;
-    torch::Tensor flags;  // on the host: failed, interrupted, timed out, has unused ones
+    // On the host: failed, interrupted, timed out, has unused ones; then of any_failed(), and which
+    // parameters have a gradient.
+    torch::Tensor flags, failures, used;
+    std::int64_t bytes = 0;  // of all collectives of a step
     std::size_t next = 0;
     bool armed = false, noted = false;
     std::optional<std::size_t> twice;
@@ -285,6 +318,7 @@ void GradientReducer::begin() { impl_->begin(); }
 ReducerAnswer GradientReducer::finish(bool failed, const StopWish& wish) {
     return impl_->finish(failed, wish);
 }
+bool GradientReducer::any_failed(bool failed) { return impl_->any_failed(failed); }
 std::string GradientReducer::take_note() { return std::exchange(impl_->note, ""); }
 
 }  // namespace saturate

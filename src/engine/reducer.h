@@ -20,6 +20,10 @@ struct ReducerSettings {
     bool compress = false;                        // bf16 on the wire
 };
 
+// The numbers of the parameters that are sent together, in the order of sending.
+[[nodiscard]] std::vector<std::vector<std::size_t>> divide_into_buckets(
+    const NamedTensors& parameters, const ReducerSettings& settings);
+
 // Why a rank would end; all end together, for the first reason that any has.
 struct StopWish {
     bool interrupted = false;
@@ -31,6 +35,8 @@ struct ReducerAnswer {
     StopWish stop;                // of any rank
     std::int64_t exposed_ns = 0;  // waited after the backward pass
     std::int64_t total_ns = 0;    // something was under way, hidden or not; 0: unknown
+    std::int64_t collectives = 0;
+    std::int64_t bytes = 0;  // of this rank, in all of them
 };
 
 class GradientReducer {
@@ -48,6 +54,8 @@ class GradientReducer {
     // After it; gradients that no backward pass told about (compiled graphs) are sent now.
     // Parameters whose gradient no rank has keep none. Throws RankLost.
     [[nodiscard]] ReducerAnswer finish(bool failed, const StopWish& wish);
+    // Whether memory ran out on any rank in what follows finish(): before the weights change.
+    [[nodiscard]] bool any_failed(bool failed);
     // Once: parameters that got no gradient in the first step, by name; may be empty.
     [[nodiscard]] std::string take_note();
 

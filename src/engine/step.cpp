@@ -6,12 +6,19 @@
 #include <algorithm>
 
 #include "base/clock.h"
+#include "base/error.h"
 #include "engine/compiled_step.h"
 #include "engine/sim_backend.h"
 #include "engine/sim_cache.h"
 #include "engine/sim_count.h"
 
 namespace saturate {
+
+namespace {
+
+constexpr const char* kElsewhere = "on another rank, which its log names";
+
+}  // namespace
 
 torch::Tensor as_channels_last(const torch::Tensor& tensor) {
     if (tensor.dim() != 4) return tensor;
@@ -153,12 +160,44 @@ void TrainingStep::run_now(std::span<const TensorBatch> batches, StepTimes& time
     }
     std::int64_t begin = now_ns();
     torch::NoGradGuard no_gradients;
-    if (scaler_) scaler_->unscale(optimizer_->gradients());
-    if (settings_.grad_clip > 0 && !optimizer_->gradients().empty())
-        clip_gradients(optimizer_->gradients(), settings_.grad_clip);
-    optimizer_->step(scaler_ ? std::optional(scaler_->found_infinite) : std::nullopt);
-    if (scaler_) scaler_->update();
+    if (scaler_ || settings_.grad_clip > 0) prepare_gradients();
+    update_weights();
     times.optimizer_ns += now_ns() - begin;
+}
+
+// All that an update needs memory for. Ranks agree on it while no weight has changed: what only
+// some of them had changed could not be mended.
+void TrainingStep::prepare_gradients() {
+    bool failed = false;
+    std::string said;
+    try {
+        if (scaler_) scaler_->unscale(optimizer_->gradients());
+        if (settings_.grad_clip > 0 && !optimizer_->gradients().empty())
+            clip_gradients(optimizer_->gradients(), settings_.grad_clip);
+    } catch (const c10::OutOfMemoryError& error) {
+        if (!reducer_) throw;
+        failed = true;
+        said = error.what_without_backtrace();
+    }
+    if (!reducer_) return;
+    bool any = reducer_->any_failed(failed);
+    TORCH_CHECK_WITH(OutOfMemoryError, !any, failed ? said.c_str() : kElsewhere);
+}
+
+// In place, without memory of its own. Should a device want some, this rank is lost to the others,
+// which have gone on.
+void TrainingStep::update_weights() {
+    try {
+        optimizer_->step(scaler_ ? std::optional(scaler_->found_infinite) : std::nullopt);
+        if (scaler_) scaler_->update();
+    } catch (const c10::OutOfMemoryError& error) {
+        if (!reducer_) throw;
+        throw MachineError({.found = fmt::format("out of memory while the weights change: {}",
+                                                 error.what_without_backtrace()),
+                            .expected = "memory for the model, its gradients and one sample",
+                            .fix = "a smaller batch_size; --resume goes on from the checkpoint "
+                                   "that another rank keeps"});
+    }
 }
 
 void TrainingStep::add_all_gradients(std::span<const TensorBatch> batches, StepTimes& times) {
@@ -185,10 +224,11 @@ void TrainingStep::sum_over_ranks(bool failed, const std::string& said, StepTime
     ReducerAnswer answer = reducer_->finish(failed, own_wish_);
     times.communication_ns += answer.exposed_ns;
     times.communication_total_ns += answer.total_ns;
+    times.collectives += answer.collectives;
+    times.communication_bytes += answer.bytes;
     any_wish_ = answer.stop;
     if (std::string line = reducer_->take_note(); !line.empty()) note_ = line;
-    TORCH_CHECK_WITH(OutOfMemoryError, !answer.any_failed,
-                     failed ? said : "on another rank, which its log names");
+    TORCH_CHECK_WITH(OutOfMemoryError, !answer.any_failed, failed ? said.c_str() : kElsewhere);
 }
 
 void TrainingStep::add_gradients(const TensorBatch& batch, double weight, StepTimes& times) {

@@ -34,9 +34,11 @@ struct StepTimes {
     std::int64_t forward_ns = 0;
     std::int64_t backward_ns = 0;
     std::int64_t optimizer_ns = 0;
-    std::int64_t apart_ns = 0;  // counting for a simulated device: no part of the step
-    std::int64_t communication_ns = 0;        // waited for the other ranks' gradients
+    std::int64_t apart_ns = 0;          // counting for a simulated device: no part of the step
+    std::int64_t communication_ns = 0;  // waited for the other ranks' gradients
     std::int64_t communication_total_ns = 0;  // ... and what was hidden behind backward
+    std::int64_t collectives = 0;
+    std::int64_t communication_bytes = 0;  // in them
 };
 
 class CompiledStep;  // engine/compiled_step.h
@@ -54,7 +56,7 @@ class TrainingStep {
     [[nodiscard]] const torch::Tensor& loss() const { return loss_; }
 
     // Gradients are summed over the ranks from now on; outlives the step. Memory that runs out on
-    // one rank then throws on all of them.
+    // one rank then throws on all of them, as long as no weight has changed.
     void set_reducer(GradientReducer* reducer) { reducer_ = reducer; }
     // Told to the other ranks with the next run(), after which all know of anyone's.
     void wish_to_stop(const StopWish& wish) { own_wish_ = wish; }
@@ -78,6 +80,8 @@ class TrainingStep {
     void add_all_gradients(std::span<const TensorBatch> batches, StepTimes& times);
     void add_gradients(const TensorBatch& batch, double weight, StepTimes& times);
     void sum_over_ranks(bool failed, const std::string& said, StepTimes& times);
+    void prepare_gradients();
+    void update_weights();
     [[nodiscard]] double rank_share() const;  // of the gradients: 1 / ranks
     // In step_compiled.cpp. False when there is no graph for this batch.
     [[nodiscard]] bool add_compiled_gradients(const TensorBatch& batch, double weight,

@@ -214,7 +214,13 @@ void Trainer::run_step(std::vector<Upload> batches) {
     record.forward_ns = times.forward_ns;
     record.backward_ns = times.backward_ns;
     record.optimizer_ns = times.optimizer_ns;
-    if (group_) record.communication_ns = times.communication_ns;
+    if (group_) {
+        record.communication_ns = times.communication_ns;
+        if (times.communication_total_ns > 0)
+            record.communication_total_ns = times.communication_total_ns;
+        record.communication_bytes = times.communication_bytes;
+        record.collectives = times.collectives;
+    }
     communication_ns_ += times.communication_total_ns;
     std::int64_t done = now_ns();
     if (losses_->is_full()) {

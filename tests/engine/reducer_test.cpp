@@ -7,6 +7,7 @@
 
 #include "engine/step.h"
 #include "ranks.h"
+#include "refusing_memory.h"
 
 namespace saturate {
 namespace {
@@ -96,6 +97,13 @@ class ReducerTest : public testing::Test {
             ReducerAnswer answer = reducer.finish(false, {});
             EXPECT_FALSE(answer.any_failed);
             EXPECT_GT(answer.total_ns, 0);
+            EXPECT_GE(answer.total_ns, answer.exposed_ns);
+            std::size_t buckets = divide_into_buckets(named(*net), settings).size();
+            EXPECT_EQ(answer.collectives, static_cast<std::int64_t>(buckets) + 1);
+            std::int64_t bytes = 0;
+            for (const torch::Tensor& parameter : net->parameters())
+                bytes += parameter.numel() * (settings.compress ? 2 : 4);
+            EXPECT_EQ(answer.bytes, bytes + 4 * 4);  // and four flags
             expect_equal(net->parameters(), union_gradients(8), tolerance);
             EXPECT_EQ(reducer.take_note(), turn > 0 ? ""
                                                     : "no gradient for idle.weight, idle.bias: not "
@@ -144,6 +152,47 @@ TEST_F(ReducerTest, AllLearnThatOneRankHasNoMemoryAndGoOn) {
             if (turn == 2) expect_equal(net->parameters(), union_gradients(8), kTolerance);
         }
     });
+}
+
+TEST_F(ReducerTest, AllLearnThatOneRankHasNoMemoryForTheUpdate) {
+    expect_together(3, [](ProcessGroup& group) {
+        auto net = same_net();
+        GradientReducer reducer(group, named(*net), {}, {});
+        EXPECT_FALSE(reducer.any_failed(false));
+        EXPECT_TRUE(reducer.any_failed(group.rank() == 2));
+        EXPECT_FALSE(reducer.any_failed(false));
+    });
+}
+
+// What failed between two collectives would leave the others waiting in one that never comes.
+TEST_F(ReducerTest, FinishingAStepTakesNoMemory) {
+    RefusingAllocator::install();
+    expect_together(2, [](ProcessGroup& group) {
+        auto net = same_net();
+        torch::Tensor mean = torch::full({3}, static_cast<double>(group.rank()));
+        GradientReducer reducer(group, named(*net), {mean}, {.bucket_bytes = 1 << 12});
+        for (int turn = 0; turn < 3; ++turn) {
+            for (torch::Tensor& parameter : net->parameters()) parameter.mutable_grad().reset();
+            torch::Tensor loss = loss_of(*net, inputs(2)) / 2;
+            reducer.begin();
+            loss.backward();
+            NoMemory none;
+            EXPECT_FALSE(reducer.finish(false, {}).any_failed);
+            EXPECT_FALSE(reducer.any_failed(false));
+        }
+    });
+}
+
+TEST(BucketsTest, AreFilledFromTheLastParameterOn) {
+    NamedTensors parameters;
+    for (std::int64_t size : {100, 10, 60, 60, 2, 200})
+        parameters.emplace_back("", torch::zeros({size}));
+    parameters.emplace_back("", torch::zeros({4}, torch::kDouble));
+    using Buckets = std::vector<std::vector<std::size_t>>;
+    // A first bucket of its own limit; a parameter that is too large; no mix of types.
+    EXPECT_EQ(divide_into_buckets(parameters, {.bucket_bytes = 500, .first_bucket_bytes = 64}),
+              (Buckets{{6}, {5}, {4, 3, 2}, {1, 0}}));
+    EXPECT_TRUE(divide_into_buckets({}, {}).empty());
 }
 
 TEST_F(ReducerTest, AWishOfOneRankReachesAll) {

@@ -9,6 +9,8 @@
 #include "engine/recompute.h"
 #include "engine/schedule.h"
 #include "engine/seed.h"
+#include "engine/weight_mean.h"
+#include "refusing_memory.h"
 #include "small_job.h"
 
 namespace saturate {
@@ -65,6 +67,34 @@ TEST(OptimizerTest, SkippedStepChangesNothing) {
     optimizer.step(torch::ones({}));
     EXPECT_TRUE(torch::equal(parameter, torch::ones({3})));
     EXPECT_EQ(optimizer.state()[0].second.item<float>(), 0);
+}
+
+// Weights that a rank could not finish changing would differ from those of the others.
+TEST(OptimizerTest, AnUpdateTakesNoMemory) {
+    RefusingAllocator::install();
+    for (bool fused : {true, false}) {
+        for (OptimizerKind kind : {OptimizerKind::adamw, OptimizerKind::adam, OptimizerKind::sgd}) {
+            torch::Tensor first = torch::ones({30, 20}).requires_grad_(true);
+            torch::Tensor second = torch::ones({7}).requires_grad_(true);
+            NamedTensors parameters{{"first", first}, {"second", second}};
+            Optimizer optimizer(parameters, {.kind = kind, .weight_decay = 0.1, .fused = fused});
+            WeightMean mean(parameters, 0.9);
+            optimizer.set_learning_rate(0.1);
+            first.mutable_grad() = torch::ones({30, 20});
+            second.mutable_grad() = torch::ones({7});
+            torch::Tensor found_infinite = torch::zeros({});
+            for (int t = 0; t < 2; ++t) {
+                NoMemory none;
+                optimizer.step(std::nullopt);
+                optimizer.step(found_infinite);
+                mean.update();
+            }
+            EXPECT_EQ(optimizer.state()[0].second.item<float>(), 4);
+            EXPECT_LT(second[0].item<float>(), 1);
+        }
+    }
+    NoMemory none;
+    EXPECT_THROW((void)torch::ones({3}), c10::OutOfMemoryError);
 }
 
 TEST(ScheduleTest, WarmsUpAndFalls) {

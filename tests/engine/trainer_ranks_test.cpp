@@ -10,6 +10,7 @@
 #include "engine/seed.h"
 #include "engine/trainer.h"
 #include "ranks.h"
+#include "refusing_memory.h"
 #include "small_job.h"
 #include "support/run.h"
 
@@ -23,7 +24,11 @@ struct RankRun {
     MemoryRecorder recorder;
     ListeningObserver observer;
     std::vector<float> weights;
+    int refused = 0;  // blocks of memory
 
+    [[nodiscard]] std::int64_t count(EventKind kind) const {
+        return std::ranges::count(recorder.events, kind, &EventRecord::kind);
+    }
     [[nodiscard]] std::vector<double> losses() const {
         std::vector<double> out;
         for (const StepRecord& step : recorder.steps) {
@@ -42,6 +47,9 @@ struct Wish {
     int odd_rank = -1;             // one rank's own ...
     std::int64_t odd_size = 0;     // ... number of samples
     std::int64_t odd_heavy = 0;    // ... need of memory
+    std::int64_t refuse_at = -1;   // ... loss after which a block is refused, once, ...
+    std::size_t refuse_bytes = 0;  // ... of this size
+    std::vector<std::vector<double>> own_sums = {};  // per rank
 };
 
 // Models are made one after the other: the generator is the process's, not the rank's.
@@ -54,6 +62,13 @@ std::unique_ptr<RankRun> train(const Wish& wish, ProcessGroup* group) {
     SmallJobSettings settings = wish.job;
     if (rank == wish.odd_rank && wish.odd_size > 0) settings.size = wish.odd_size;
     if (rank == wish.odd_rank) settings.heavy = wish.odd_heavy;
+    if (rank == wish.odd_rank && wish.refuse_at >= 0) {
+        settings.at_loss = [&wish](std::int64_t losses) {
+            if (losses == wish.refuse_at) refusal().bytes = wish.refuse_bytes;
+        };
+    }
+    if (!wish.own_sums.empty())
+        settings.own_sums = wish.own_sums.at(static_cast<std::size_t>(rank));
     std::unique_ptr<SmallJob> job;
     {
         std::lock_guard lock(making);
@@ -67,6 +82,7 @@ std::unique_ptr<RankRun> train(const Wish& wish, ProcessGroup* group) {
         trainer.restore(*found);
     }
     run->result = trainer.run(run->recorder);
+    run->refused = refusal().count;
     for (const torch::Tensor& parameter : job->model().parameters()) {
         torch::Tensor flat = parameter.detach().flatten();
         const float* first = flat.const_data_ptr<float>();
@@ -119,7 +135,11 @@ TEST(TrainerRanksTest, TwoAndFourRanksEqualOneProcessOnTheUnionBatch) {
             ASSERT_EQ(run->weights.size(), one->weights.size());
             for (std::size_t i = 0; i < one->weights.size(); ++i)
                 EXPECT_NEAR(run->weights[i], one->weights[i], kTolerance);
-            EXPECT_TRUE(run->recorder.steps.back().communication_ns);
+            const StepRecord& last = run->recorder.steps.back();
+            ASSERT_TRUE(last.communication_ns && last.communication_total_ns);
+            EXPECT_GE(*last.communication_total_ns, *last.communication_ns);
+            EXPECT_EQ(last.collectives, 2);  // one bucket, and the flags
+            EXPECT_EQ(last.communication_bytes, 4 * (4 * 8 + 8 + 8 + 1) + 4 * 4);
         }
     }
 }
@@ -177,10 +197,76 @@ TEST(TrainerRanksTest, AllHalveTheMicroBatchTogether) {
     for (const auto& run : ranks) {
         EXPECT_EQ(run->result.ended, "done");
         EXPECT_EQ(run->weights, ranks[0]->weights);
-        auto events = [&](const EventRecord& e) { return e.kind == EventKind::out_of_memory; };
-        EXPECT_EQ(std::ranges::count_if(run->recorder.events, events),
-                  std::ranges::count_if(ranks[0]->recorder.events, events));
-        EXPECT_GE(std::ranges::count_if(run->recorder.events, events), 1);
+        EXPECT_EQ(run->count(EventKind::out_of_memory), ranks[0]->count(EventKind::out_of_memory));
+        EXPECT_GE(run->count(EventKind::out_of_memory), 1);
+    }
+}
+
+// The lengths of 4 gradients, 16 bytes, are what clipping joins, and no other part of the step has
+// a block of that size.
+TEST(TrainerRanksTest, AllRepeatAStepWhoseUpdateHadNoMemoryOnOne) {
+    RefusingAllocator::install();
+    Wish wish;
+    wish.odd_rank = 1;
+    wish.refuse_bytes = 16;
+    wish.train.eval_epochs = 0;
+    wish.train.log_interval = 7;  // losses of 28 bytes
+    for (double clip : {0.1, 0.0}) {
+        wish.train.step.grad_clip = clip;
+        wish.refuse_at = -1;
+        auto whole = train_ranks(2, wish);
+        wish.refuse_at = 5;
+        auto ranks = train_ranks(2, wish);
+        int expected = clip > 0 ? 1 : 0;  // without clipping an update takes no memory
+        EXPECT_EQ(ranks[0]->refused, 0);
+        EXPECT_EQ(ranks[1]->refused, expected);
+        for (const auto& run : ranks) {
+            EXPECT_EQ(run->result.ended, "done");
+            EXPECT_EQ(run->count(EventKind::out_of_memory), expected);
+            EXPECT_EQ(run->recorder.steps.size(), whole[0]->recorder.steps.size());
+            EXPECT_EQ(run->weights, ranks[0]->weights);
+            // Two micro-batches of 4 instead of one of 8, from step 5 on.
+            for (std::size_t i = 0; i < run->weights.size(); ++i)
+                EXPECT_NEAR(run->weights[i], whole[0]->weights[i], kTolerance);
+        }
+        if (expected == 0) continue;
+        auto said = [](const RankRun& run) {
+            return std::ranges::find(run.recorder.events, EventKind::out_of_memory,
+                                     &EventRecord::kind)
+                ->values["said"]
+                .string();
+        };
+        EXPECT_EQ(said(*ranks[0]), "on another rank, which its log names");
+        EXPECT_EQ(said(*ranks[1]), "refused by the test");
+    }
+}
+
+// Rank 0's own part gets worse from the start and rank 1's never does: only together they are
+// 12, 11, 10, 10, 10.
+TEST(TrainerRanksTest, EarlyStoppingGoesByTheMetricOfAllRanks) {
+    Wish wish;
+    wish.own_sums = {{4, 5, 6, 7, 8, 9}, {8, 6, 4, 3, 2, 1}};
+    wish.train.epochs = 50;
+    wish.train.early_stopping = 2;
+    for (const auto& run : train_ranks(2, wish)) {
+        EXPECT_EQ(run->result.ended, "done");
+        EXPECT_EQ(run->result.why, "no better error in 2 evaluations");
+        EXPECT_EQ(run->result.metric_best, 10);
+        EXPECT_EQ(run->result.best_step, 3 * 4);
+        EXPECT_EQ(run->recorder.steps.size(), 5u * 4);  // 64 samples, 8 on each of 2 ranks
+    }
+}
+
+TEST(TrainerRanksTest, ParametersWithoutAGradientAreNamedOnce) {
+    Wish wish;
+    wish.job.has_idle = true;
+    wish.train.epochs = 1;
+    for (const auto& run : train_ranks(2, wish)) {
+        const char* line =
+            "no gradient for idle.weight, idle.bias: not part of the loss, left as it is";
+        EXPECT_EQ(run->result.ended, "done");
+        EXPECT_EQ(std::ranges::count(run->observer.said, line), 1);
+        EXPECT_EQ(std::ranges::count(run->recorder.events, line, &EventRecord::text), 1);
     }
 }
 
