@@ -57,10 +57,10 @@ constexpr FindingRow kRows[] = {
      "gradient_as_bucket_view",
      "trace, run", "collectives run with no computation beside them"},
     {"F16", "many small collectives",
-     "bucket the gradients (DDP bucket_cap_mb=25, or coalesced all-reduce)", "trace",
+     "bucket the gradients (DDP bucket_cap_mb=25, or coalesced all-reduce)", "trace, run",
      "many short collectives in each step"},
     {"F17", "straggler rank", "fix the late rank's own cause; the others wait for it",
-     "traces of all ranks", "one rank is the last to arrive at most collectives"},
+     "traces or records of all ranks", "one rank is the last to arrive at most collectives"},
     {"F18", "FP32 on a GPU with tensor cores",
      "torch.set_float32_matmul_precision('high') for TF32, or torch.autocast('cuda', "
      "torch.bfloat16)",

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Findings from a run record: per-step waits, counters and events, without a trace. F01, F07, F15,
-// F23, F29, F30, F31. What Python told beside them is findings_python.cpp's.
+// F16, F23, F29, F30, F31. What Python told beside them is findings_python.cpp's.
 #include <fmt/format.h>
 
 #include <algorithm>
 
+#include "base/text.h"
 #include "diagnosis/diagnosis.h"
 
 namespace saturate {
@@ -14,6 +15,9 @@ struct Waits {
     double total_ns = 0, input_ns = 0, sync_ns = 0, communication_ns = 0, busy_ns = 0;
     std::int64_t input_steps = 0, sync_steps = 0, communication_steps = 0, busy_steps = 0;
     std::int64_t steps = 0;
+    // Of the collectives that a trainer counts itself.
+    double under_way_ns = 0, bytes = 0, collectives = 0;
+    std::int64_t under_way_steps = 0, bytes_steps = 0, collectives_steps = 0;
 };
 
 Waits sum_waits(const RunRecord& record) {
@@ -33,6 +37,9 @@ Waits sum_waits(const RunRecord& record) {
         add(step.synchronisation_ns, waits.sync_ns, waits.sync_steps);
         add(step.communication_ns, waits.communication_ns, waits.communication_steps);
         add(step.device_busy_ns, waits.busy_ns, waits.busy_steps);
+        add(step.communication_total_ns, waits.under_way_ns, waits.under_way_steps);
+        add(step.communication_bytes, waits.bytes, waits.bytes_steps);
+        add(step.collectives, waits.collectives, waits.collectives_steps);
     }
     // A device that works on while the host waits loses only what it idles.
     if (waits.steps > 0 && waits.busy_steps == waits.steps)
@@ -60,6 +67,45 @@ Finding wait_finding(std::string id, double ns, const Waits& waits, std::int64_t
     return finding;
 }
 
+Finding exposed_communication(const RunRecord& record, const Waits& waits) {
+    Finding finding = wait_finding("F15", waits.communication_ns, waits, waits.communication_steps,
+                                   "exposed communication");
+    if (waits.under_way_ns > 0) {
+        double hidden = std::max(0.0, 1.0 - waits.communication_ns / waits.under_way_ns);
+        finding.evidence += fmt::format(
+            "; gradients are under way {:.1f} % of it, {:.0f} % of that behind the backward pass",
+            100.0 * waits.under_way_ns / waits.total_ns, 100.0 * hidden);
+    }
+    // `train` overlaps already: what is left is to send less per sample.
+    if (record.info.kind == "train")
+        finding.fix =
+            "send less per sample: a larger batch_size or gradient_accumulation_steps, "
+            "gradient_compression: bf16; else a faster network";
+    return finding;
+}
+
+// From so many collectives in a step, of fewer bytes each, their latency is what they cost.
+constexpr double kManyCollectives = 50, kSmallBytes = 256 << 10;
+
+void small_collectives(const RunRecord& record, const Waits& waits, std::vector<Finding>& out) {
+    if (waits.collectives <= 0 || waits.bytes_steps == 0) return;
+    double each = waits.collectives / static_cast<double>(waits.collectives_steps);
+    double bytes = waits.bytes / waits.collectives;
+    if (each <= kManyCollectives || bytes >= kSmallBytes) return;
+    Finding finding = wait_finding("F16", waits.communication_ns, waits,
+                                   static_cast<std::int64_t>(waits.collectives),
+                                   "waiting for them after the backward pass");
+    finding.evidence = fmt::format("{:.0f} collectives per step, of {} each; {}", each,
+                                   bytes_text(static_cast<std::uint64_t>(bytes)), finding.evidence);
+    if (record.info.kind == "train") {
+        finding.fix = "bucket_size: 4 (MiB of gradients sent at once)";
+        finding.settings = {{"bucket_size", "4"}};
+    }
+    bool is_exposed = std::ranges::find(out, "F15", &Finding::id) != out.end();
+    if (is_exposed) finding.part_of = "F15";
+    out.push_back(finding);
+}
+
 void from_steps(const RunRecord& record, std::vector<Finding>& out) {
     Waits waits = sum_waits(record);
     if (waits.total_ns <= 0) return;
@@ -79,8 +125,8 @@ void from_steps(const RunRecord& record, std::vector<Finding>& out) {
         out.push_back(finding);
     }
     if (waits.communication_ns >= 0.10 * waits.total_ns)
-        out.push_back(wait_finding("F15", waits.communication_ns, waits, waits.communication_steps,
-                                   "exposed communication"));
+        out.push_back(exposed_communication(record, waits));
+    small_collectives(record, waits, out);
 }
 
 void from_events(const RunRecord& record, std::vector<Finding>& out) {

@@ -12,9 +12,10 @@ namespace {
 
 using testing::HasSubstr;
 
-// Steps of 10 ms; on each rank so many of them in exposed communication.
+// Steps of 10 ms; on each rank so many of them in exposed communication. `more`: further members of
+// each step, with a comma before them.
 void write_rank(const TemporaryFolder& folder, const std::string& name, int rank, double wait_ms,
-                double input_ms) {
+                double input_ms, const std::string& more = "") {
     std::filesystem::create_directories(folder.path() / name);
     folder.file(name + "/run.json",
                 fmt::format(R"({{"schema": 1, "kind": "train", "device": "cpu", "rank": {},
@@ -24,8 +25,8 @@ void write_rank(const TemporaryFolder& folder, const std::string& name, int rank
     for (int i = 0; i < 60; ++i) {
         steps += fmt::format(
             "{{\"step\": {}, \"t_ns\": {}, \"duration_ns\": 10000000, \"samples\": 8, "
-            "\"input_wait_ns\": {:.0f}, \"communication_ns\": {:.0f}}}\n",
-            i, i * 10'000'000, input_ms * 1e6, wait_ms * 1e6);
+            "\"input_wait_ns\": {:.0f}, \"communication_ns\": {:.0f}{}}}\n",
+            i, i * 10'000'000, input_ms * 1e6, wait_ms * 1e6, more);
     }
     folder.file(name + "/steps.jsonl", steps);
 }
@@ -61,6 +62,61 @@ TEST(RankRecordsTest, EvenRanksHaveNobodyToBlame) {
     EXPECT_TRUE(found.ranks->late.empty());
     ASSERT_FALSE(found.findings.empty());
     EXPECT_EQ(found.findings[0].id, "F15");  // exposed on all of them
+}
+
+const Finding* find(const Diagnosis& diagnosis, const std::string& id) {
+    for (const Finding& finding : diagnosis.findings) {
+        if (finding.id == id) return &finding;
+    }
+    return nullptr;
+}
+
+TEST(RankRecordsTest, SaysHowMuchOfTheCommunicationIsHidden) {
+    TemporaryFolder folder;
+    for (int rank = 0; rank < 3; ++rank)
+        write_rank(folder, rank == 0 ? "run" : fmt::format("run/rank{}", rank), rank, 2.0, 0,
+                   ", \"communication_total_ns\": 5000000");
+    Diagnosis found = diagnose_run_folder(folder.path() / "run");
+    const Finding* exposed = find(found, "F15");
+    ASSERT_NE(exposed, nullptr);
+    EXPECT_EQ(exposed->evidence,
+              "exposed communication takes 20.0 % of the step time (2.0 ms per step over 55 "
+              "steps); gradients are under way 50.0 % of it, 60 % of that behind the backward "
+              "pass");
+    EXPECT_EQ(exposed->fix_text(),
+              "send less per sample: a larger batch_size or gradient_accumulation_steps, "
+              "gradient_compression: bf16; else a faster network");
+    EXPECT_EQ(find(found, "F16"), nullptr);
+}
+
+// Whether 200 collectives of `bytes` in all are many small ones.
+std::optional<Finding> small_collectives(double wait_ms, std::int64_t count, std::int64_t bytes) {
+    TemporaryFolder folder;
+    for (int rank = 0; rank < 3; ++rank)
+        write_rank(folder, rank == 0 ? "run" : fmt::format("run/rank{}", rank), rank, wait_ms, 0,
+                   fmt::format(", \"collectives\": {}, \"communication_bytes\": {}", count, bytes));
+    Diagnosis found = diagnose_run_folder(folder.path() / "run");
+    const Finding* finding = find(found, "F16");
+    return finding ? std::optional(*finding) : std::nullopt;
+}
+
+TEST(RankRecordsTest, ManySmallCollectivesAreAFinding) {
+    auto finding = small_collectives(2.0, 200, 200 * 2048);
+    ASSERT_TRUE(finding);
+    EXPECT_EQ(finding->evidence,
+              "200 collectives per step, of 2.0 KiB each; waiting for them after the backward pass "
+              "takes 20.0 % of the step time (2.0 ms per step over 55 steps)");
+    EXPECT_EQ(finding->count, 55 * 200);
+    EXPECT_EQ(finding->part_of, "F15");
+    ASSERT_EQ(finding->settings.size(), 1u);
+    EXPECT_EQ(finding->settings[0].key, "bucket_size");
+    // Hidden well, they are still there, on their own and without a gain.
+    auto hidden = small_collectives(0.1, 200, 200 * 2048);
+    ASSERT_TRUE(hidden);
+    EXPECT_EQ(hidden->part_of, "");
+    EXPECT_LT(hidden->gain.likely, 1.03);
+    EXPECT_FALSE(small_collectives(2.0, 50, 50 * 2048));                 // few
+    EXPECT_FALSE(small_collectives(2.0, 200, std::int64_t{200} << 20));  // large
 }
 
 TEST(RankRecordsTest, SaysWhenARankIsMissing) {
