@@ -34,27 +34,39 @@ class Group:
                              stdout=subprocess.PIPE, stderr=self.log, text=True) for rank in range(ranks)]
         for process in self.processes:
             if not process.stdout.readline().startswith("ready"):
+                for other in self.processes:
+                    other.kill()
                 self.log.seek(0)
                 sys.exit(f"error: {name} does not start: {self.log.read()[-500:]}")
 
-    def run(self, steps):
+    def ask(self, words):
+        """-> the numbers that each process answers with"""
         for process in self.processes:
-            process.stdin.write(f"steps {steps}\n")
+            process.stdin.write(f"{words}\n")
             process.stdin.flush()
-        answers = [[float(word) for word in process.stdout.readline().split()] for process in self.processes]
+        return [[float(word) for word in process.stdout.readline().split()] for process in self.processes]
+
+    def run(self, steps):
+        answers = self.ask(f"steps {steps}")
         took = max(answer[1] for answer in answers)
         self.rates.append(steps * self.batch * self.ranks / took)
         self.answer = answers[0]
         if len(answers[0]) > 2:
-            self.exposed.append(100 * statistics.mean(answer[2] for answer in answers) / took)
-            self.total.append(100 * statistics.mean(answer[3] for answer in answers) / took)
+            self.note_communication(answers)
+        elif self.ranks > 1:  # DDP counts it on request: apart, so that counting costs no speed
+            self.note_communication(self.ask(f"comm {max(2, steps // 4)}"))
         return took
 
+    def note_communication(self, answers):
+        took = max(answer[1] for answer in answers)
+        self.exposed.append(100 * statistics.mean(answer[2] for answer in answers) / took)
+        self.total.append(100 * statistics.mean(answer[3] for answer in answers) / took)
+
     def sum_seconds(self, size):
-        for process in self.processes:
-            process.stdin.write(f"sum {size}\n")
-            process.stdin.flush()
-        return max(float(process.stdout.readline()) for process in self.processes)
+        return max(answer[0] for answer in self.ask(f"sum {size}"))
+
+    def bucket_sizes(self):
+        return self.ask("buckets 0")[0]
 
     def end(self):
         for process in self.processes:

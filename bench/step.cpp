@@ -2,7 +2,8 @@
 // One training loop of the engine for bench/step, bench/ddp and bench/scaling: the counterpart of
 // step_peer.py, same wish, same answers. Ways: native, native_compiled (the compiled gradient
 // graph). With "ranks" it is one rank of a group. "steps N" is answered by "N SECONDS EXPOSED TOTAL
-// FORWARD BACKWARD OPTIMIZER", in seconds, "sum BYTES" by what one sum over the ranks takes.
+// FORWARD BACKWARD OPTIMIZER", in seconds, "sum BYTES" by what one sum over the ranks takes, "buckets
+// 0" by the bytes of gradients in each of train's buckets.
 #include "engine/step.h"
 
 #include <fmt/format.h>
@@ -97,6 +98,17 @@ int run(const Json& wish) {
     for (std::string word; std::cin >> word;) {
         double seconds = 0;  // or steps
         std::cin >> seconds;
+        if (word == "buckets") {
+            for (const std::vector<std::size_t>& bucket :
+                 divide_into_buckets(step.parameters(), {})) {
+                std::size_t bytes = 0;
+                for (std::size_t k : bucket) bytes += step.parameters()[k].second.nbytes();
+                fmt::print("{} ", bytes);
+            }
+            fmt::print("\n");
+            std::fflush(stdout);
+            continue;
+        }
         if (word == "sum" && group) {
             torch::Tensor numbers = torch::ones({static_cast<std::int64_t>(seconds) / 4});
             constexpr int kTimes = 20;

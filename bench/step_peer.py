@@ -3,7 +3,8 @@
 
 Prints "ready" when warmed up. Each "go SECONDS" on stdin is answered by "STEPS SECONDS". Ways: eager (AdamW as it comes),
 fused (AdamW in one call), compile (torch.compile of forward and loss, fused AdamW), compile_all (the optimizer as well).
-With "ranks" it is one process of a DistributedDataParallel on Gloo, and "steps N" is answered by "N SECONDS".
+With "ranks" it is one process of a DistributedDataParallel on Gloo, and "steps N" is answered by "N SECONDS"; "comm N" by "N SECONDS
+EXPOSED TOTAL", the seconds that DDP itself counts (gradients under way; of those, after the backward pass) and its sending of buffers.
 """
 import json
 import os
@@ -59,6 +60,34 @@ def step(i):
     return loss
 
 
+def communicate(count):
+    """-> seconds of `count` steps, exposed and under way in them"""
+    global done
+    model._set_ddp_runtime_logging_sample_rate(1)
+    exposed, total, buffers, plain = 0, 0, [0.0], type(model)._sync_buffers
+
+    def send_buffers():
+        begin = time.perf_counter()
+        plain(model)
+        buffers[0] += time.perf_counter() - begin
+
+    model._sync_buffers = send_buffers
+    for i in range(count + 1):
+        if i == 1:
+            begin, buffers[0] = time.perf_counter(), 0.0
+        step(done)
+        done += 1
+        if i == 0:
+            continue
+        told = model._get_ddp_logging_data()  # of the step before, whose numbers this one's forward pass has set
+        total += told["backward_comm_time"]
+        exposed += told["backward_comm_time"] - told["backward_compute_comm_overlap_time"]
+    took = time.perf_counter() - begin
+    del model._sync_buffers
+    model._set_ddp_runtime_logging_sample_rate(100)
+    return took, exposed * 1e-9 + buffers[0], total * 1e-9 + buffers[0]
+
+
 begin = time.perf_counter()
 for i in range(8):
     loss = float(step(i).detach())
@@ -68,6 +97,9 @@ print("ready", f"{loss:.6g}", flush=True)
 done = 0
 for line in sys.stdin:
     seconds, steps = float(line.split()[1]), 0
+    if line.startswith("comm"):
+        print(int(seconds), *communicate(int(seconds)), flush=True)
+        continue
     begin = time.perf_counter()
     if line.startswith("steps"):
         while steps < seconds:
