@@ -54,20 +54,21 @@ std::optional<StepCost> find_count(const std::string& key) {
     if (text.empty()) return std::nullopt;
     try {
         Json json = Json::parse(text, "");
-        if (json["schema"].integer() != 1 || json["key"].string() != key) return std::nullopt;
+        if (json["schema"].integer() != 2 || json["key"].string() != key) return std::nullopt;
         auto number = [](const Json& value) { return value.number().value_or(0); };
         StepCost cost{.model_bytes = number(json["model_bytes"]),
                       .activation_bytes_fixed = number(json["activation_bytes_fixed"]),
                       .activation_bytes_per_sample = number(json["activation_bytes_per_sample"])};
         for (const Json& op : json["ops"].items()) {
             const std::vector<Json>& parts = op.items();
-            if (parts.size() != 6) return std::nullopt;
+            if (parts.size() != 7) return std::nullopt;
             cost.ops.push_back({.name = parts[0].string().value_or(""),
                                 .kind = static_cast<OpClass>(parts[1].integer().value_or(0)),
                                 .flops_fixed = number(parts[2]),
                                 .flops_per_sample = number(parts[3]),
                                 .bytes_fixed = number(parts[4]),
-                                .bytes_per_sample = number(parts[5])});
+                                .bytes_per_sample = number(parts[5]),
+                                .in_turn = number(parts[6])});
         }
         return cost;
     } catch (const UserError&) {
@@ -78,10 +79,11 @@ std::optional<StepCost> find_count(const std::string& key) {
 void keep_count(const std::string& key, const StepCost& cost) {
     Json ops = Json::array();
     for (const OpCost& op : cost.ops) {
-        ops.add(Json::array({op.name, static_cast<int>(op.kind), op.flops_fixed,
-                             op.flops_per_sample, op.bytes_fixed, op.bytes_per_sample}));
+        ops.add(
+            Json::array({op.name, static_cast<int>(op.kind), op.flops_fixed, op.flops_per_sample,
+                         op.bytes_fixed, op.bytes_per_sample, op.in_turn}));
     }
-    Json json = Json::object({{"schema", 1},
+    Json json = Json::object({{"schema", 2},
                               {"key", key},
                               {"model_bytes", cost.model_bytes},
                               {"activation_bytes_fixed", cost.activation_bytes_fixed},

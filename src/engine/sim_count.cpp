@@ -19,6 +19,7 @@ struct Counted {
     std::string name;
     double flops = 0;
     double bytes = 0;
+    double in_turn = 1;
     bool is_leaf = true;
 };
 
@@ -94,6 +95,10 @@ void measure(Counted& call, const std::vector<at::Tensor>& in, const at::RecordF
         written += elements(tensor);
     }
     call.flops = product_flops(call.name, in, out);
+    // A recurrent layer goes through its sequence step by step; backward has two products in each.
+    if (call.name.find("rnn_layer") != std::string::npos && !in.empty() && in[0].dim() == 3)
+        call.in_turn = static_cast<double>(in[0].size(0)) *
+                       (call.name.find("backward") != std::string::npos ? 2 : 1);
     if (call.flops == 0) call.flops = written;
 }
 
@@ -217,7 +222,7 @@ StepCost count_step(const std::function<void(std::int64_t)>& run, std::int64_t s
     // The same program runs the same calls; where it does not, the larger run stands alone.
     bool same = a.size() == b.size() && large > small;
     for (std::size_t i = 0; i < b.size(); ++i) {
-        OpCost op{.name = b[i].name, .kind = class_of(b[i].name)};
+        OpCost op{.name = b[i].name, .kind = class_of(b[i].name), .in_turn = b[i].in_turn};
         double flops =
             same ? (b[i].flops - a[i].flops) / step : b[i].flops / static_cast<double>(large);
         double bytes =

@@ -21,8 +21,8 @@ struct ClassRates {
 // 0.58 of the bandwidth; elementwise operators, norms and softmax, which read more than once, 0.26
 // to 0.69. For convolutions on tensor cores there is one trace, of an MI300X in the layout it does
 // not like, at 0.15 of the peak: 0.40 lies between that and products. Of recurrent layers, which
-// work in small products one after the other, and of fused optimizers there is none: those rows are
-// estimates.
+// work in small products one after the other, each with the least time of a product, and of fused
+// optimizers there is none: those rows are estimates.
 constexpr ClassRates rates_of(OpClass kind, bool tensor_cores) {
     switch (kind) {
         case OpClass::matrix:
@@ -86,7 +86,7 @@ SimStep simulate_step(const StepCost& cost, const GpuFacts& gpu, const SimSettin
         double bytes = width * (op.bytes_fixed + op.bytes_per_sample * batch);
         double compute = flops / (peak_flops(gpu, op.kind, settings) * rates.of_peak * layout);
         double memory = bytes / (gpu.bandwidth_gbs * 1e9 * rates.of_bandwidth);
-        out.device_seconds += std::max({compute, memory, rates.least_seconds});
+        out.device_seconds += std::max({compute, memory, op.in_turn * rates.least_seconds});
         ++out.kernels;
     }
     out.host_seconds = settings.captured ? kGraphSeconds : kLaunchSeconds * out.kernels;

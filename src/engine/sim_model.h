@@ -20,6 +20,7 @@ struct OpCost {
     OpClass kind = OpClass::elementwise;
     double flops_fixed = 0, flops_per_sample = 0;
     double bytes_fixed = 0, bytes_per_sample = 0;
+    double in_turn = 1;  // kernels of which each waits for the one before: steps of a sequence
 };
 
 struct StepCost {

@@ -41,6 +41,8 @@ TuningFacts tuning_facts(const Settings& settings, const CpuFacts& cpu, const Me
     }
     std::string job = settings.word(Setting::job);
     facts.has_images = job != "sequence";
+    const Value* data = settings.get(Setting::data);
+    facts.can_cache = !data || !data->text.ends_with(".csv");
     facts.memory_available_bytes = memory.available_bytes.value_or(0);
     if (auto size = settings.number(Setting::dataset_size))
         facts.dataset_size = static_cast<std::int64_t>(*size);

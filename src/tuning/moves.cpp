@@ -67,7 +67,7 @@ std::vector<Move> loader_moves(const TuningFacts& facts, const Assignment& now, 
                             compute > 0 ? fetch / compute : 0.0, wanted, wanted == 1 ? "" : "s"));
     add_workers((wanted + 1) / 2, "half as many: workers and model share the cores");
     if (workers > most) add_workers(most, "no more workers than cores can serve");
-    if (value_of(now, "cache") == "off" && facts.memory_available_bytes > 0)
+    if (facts.can_cache && value_of(now, "cache") == "off" && facts.memory_available_bytes > 0)
         moves.push_back({"input",
                          {{"cache", "ram"}},
                          "decoded samples kept in memory, from the second epoch on"});

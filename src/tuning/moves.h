@@ -21,6 +21,7 @@ struct TuningFacts {
     bool has_tf32 = false;
     bool has_images = false;  // convolutions: layout matters
     bool can_compile = true;
+    bool can_cache = true;   // images in files; rows of a table are in memory already
     bool is_python = false;  // a script under `run`: what has no flag goes through its shim ...
     bool in_memory = false;  // ... and its data set is rows of tensors in memory
     std::int64_t dataset_size = 0;  // 0: unknown

@@ -5,6 +5,7 @@
 #include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/modules/conv.h>
 #include <torch/nn/modules/linear.h>
+#include <torch/nn/modules/rnn.h>
 
 namespace saturate {
 namespace {
@@ -42,6 +43,25 @@ TEST(SimCountTest, TheFirstLayerHasNoGradientOfItsInput) {
         },
         16);
     EXPECT_NEAR(flops_of(cost, OpClass::convolution), 2.0 * 2 * 16 * 200 * 72, 1);
+}
+
+// A sequence of 20: each step waits for the one before, whatever the batch.
+TEST(SimCountTest, ASequenceTakesItsStepsInTurn) {
+    torch::nn::LSTM lstm(torch::nn::LSTMOptions(4, 8).batch_first(true));
+    StepCost cost = count_step(
+        [&](std::int64_t samples) {
+            std::get<0>(lstm(torch::rand({samples, 20, 4}))).sum().backward();
+        },
+        16);
+    double in_turn = 0;
+    for (const OpCost& op : cost.ops) {
+        if (op.kind == OpClass::recurrent) in_turn += op.in_turn;
+    }
+    EXPECT_EQ(in_turn, 20 + 2 * 20);
+    GpuFacts gpu = match_gpu("RTX 3090", std::nullopt, std::nullopt)->facts;
+    double small = simulate_step(cost, gpu, {}, 16).device_seconds;
+    double large = simulate_step(cost, gpu, {}, 64).device_seconds;
+    EXPECT_NEAR(large / small, 1, 0.01) << "four times the samples in the same time";
 }
 
 // 32 to 64: 2 x 32 x 64 operations forward, twice that backward.
