@@ -23,6 +23,7 @@ SKIP, MEASURE = 2, 8  # batches: of the measurement, the first ones left out
 FILL, JUDGE = 4, 16  # batches until workers are in step, and to judge them by
 LEAST_FETCH_NS = 1_000_000
 LEAST_GAIN = 1.05
+UNDISTURBED = 0.95
 ALL_BUSY = 0.75  # speed of a core while all of them work (src/diagnosis/findings_python.cpp)
 
 
@@ -58,11 +59,13 @@ class _Others:
         return max(0.0, (busy - own) / passed) if passed > self.LEAST_NS else 0.0
 
 
-def usable(tasks, others):
-    """Cores that so many tasks of ours would get: what is free, or their fair share (src/diagnosis/core_use.h)."""
+def usable(tasks, others, got):
+    """Cores that so many tasks of ours would get: what is free, or their fair share; got: the share of the time that we
+    wanted a core in which we had one (src/diagnosis/core_use.h)."""
     machine = os.cpu_count() or 1
-    fair = machine * tasks / max(machine, tasks + others)
-    return min(max(machine - others, fair, 1), cores())
+    rivals = max(others, machine / got - 1) if got < UNDISTURBED else others
+    fair = machine * tasks / max(machine, tasks + rivals)
+    return min(max(machine - others, fair, 0.1), cores())
 
 
 class _Rest:
@@ -126,7 +129,7 @@ class Pilot:
             workers -= 1
         if room is not None and workers * 2 * self.bytes > room:
             return self.refuse("/dev/shm has no room for its batches")
-        share = usable(min(workers, cores()), self.others() if self.others else 0.0)
+        share = usable(min(workers, cores()), self.others() if self.others else 0.0, fetch_cpu / max(fetch_core, 1))
         work = (fetch_cpu + compute_cpu) / (share * ALL_BUSY if cores() > 1 else 1)
         after = max(compute, fetch / workers, work) + 300_000
         self.predicted = step / after

@@ -9,6 +9,7 @@ namespace saturate {
 namespace {
 
 constexpr std::size_t kEnough = 3;
+constexpr double kUndisturbed = 0.95;  // of the time that we wanted a core we had one
 constexpr std::int64_t kSecond = 1'000'000'000;
 
 double median_of(std::vector<double> values) {
@@ -22,15 +23,17 @@ double median_of(std::vector<double> values) {
 double CoreUse::usable(const Wish& wish) const {
     auto cores = static_cast<double>(wish.cores);
     if (n == 0) return cores;
-    double fair = machine * wish.tasks / std::max(machine, wish.tasks + others);
-    return std::clamp(std::max(machine - others, fair), 1.0, std::max(1.0, cores));
+    double got = own + queued > 0 ? own / (own + queued) : 1.0;
+    double rivals = got < kUndisturbed ? std::max(others, machine / got - 1) : others;
+    double fair = machine * wish.tasks / std::max(machine, wish.tasks + rivals);
+    return std::clamp(std::max(machine - others, fair), 0.1, std::max(1.0, cores));
 }
 
 CoreUse core_use(const RunRecord& record) {
     if (record.steps.empty()) return {};
     std::int64_t first = record.steps.front().start_ns;
     std::int64_t last = record.steps.back().start_ns + record.steps.back().duration_ns;
-    std::vector<double> own, others;
+    std::vector<double> own, queued, others;
     double machine = 0;
     for (const HostSample& host : record.hosts) {
         // A sample tells of the second before it.
@@ -38,6 +41,7 @@ CoreUse core_use(const RunRecord& record) {
         if (!host.cpu_percent || !host.cores || !host.tree || !host.tree->cpu_percent) continue;
         machine = *host.cores;
         own.push_back(*host.tree->cpu_percent / 100.0);
+        queued.push_back(host.tree->run_queue_percent.value_or(0) / 100.0);
         double watching = host.own_cpu_percent.value_or(0) / 100.0;
         others.push_back(
             std::max(0.0, *host.cpu_percent / 100.0 * machine - own.back() - watching));
@@ -45,6 +49,7 @@ CoreUse core_use(const RunRecord& record) {
     if (own.size() < kEnough) return {};
     double ranks = std::max(1.0, record.python["world_size"].number().value_or(1));
     CoreUse out{.own = median_of(own) / ranks,
+                .queued = median_of(queued) / ranks,
                 .others = median_of(others),
                 .machine = machine,
                 .n = own.size()};

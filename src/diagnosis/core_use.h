@@ -16,11 +16,13 @@ struct CoreUse {
     };
 
     double own = 0;      // cores that one process of the job used
+    double queued = 0;   // ... and would have used, had one been free
     double others = 0;   // ... and everybody else, other ranks too
     double machine = 0;  // that there are
     std::size_t n = 0;   // samples; 0: nobody looked long enough, nothing is known
 
-    // What our tasks would get: what is free, or their fair share of the machine.
+    // What our tasks would get: what is free, or their fair share of the machine. Where we had to
+    // queue, how long tells how many others wanted the cores; what they used would not.
     [[nodiscard]] double usable(const Wish& wish) const;
 };
 

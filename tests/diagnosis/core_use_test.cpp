@@ -51,6 +51,10 @@ TEST(CoreUseTest, TasksGetWhatIsFreeOrTheirFairShare) {
     CoreUse shared{.own = 1, .others = 3, .machine = 4, .n = 9};
     EXPECT_EQ(shared.usable({.tasks = 1, .cores = 4}), 1);
     EXPECT_EQ(shared.usable({.tasks = 3, .cores = 4}), 2);
+    // Half the time in the queue: seven others want the four cores.
+    CoreUse crowded{.own = 0.5, .queued = 0.5, .others = 3.5, .machine = 4, .n = 9};
+    EXPECT_EQ(crowded.usable({.tasks = 1, .cores = 4}), 0.5);
+    EXPECT_EQ(crowded.usable({.tasks = 3, .cores = 4}), 1.2);
 }
 
 }  // namespace
