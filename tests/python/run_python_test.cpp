@@ -448,5 +448,44 @@ TEST_F(RunPythonTest, AcceleratesLoaderStaysTheUsers) {
     EXPECT_EQ(run.python["loaders"].items()[0]["site"]["line"].integer(), 13);
 }
 
+TEST_F(RunPythonTest, AcceleratesLauncherHasARecordPerRank) {
+    need("python_frameworks");
+    if (IsSkipped()) return;
+    environment_["ACCELERATE_USE_CPU"] = "1";  // --multi_gpu alone starts several processes
+    environment_["OMP_NUM_THREADS"] = "1";
+    std::vector<std::string> command = {
+        python_,
+        "-m",
+        "accelerate.commands.accelerate_cli",
+        "launch",
+        "--multi_gpu",
+        "--num_processes",
+        "2",
+        "--num_machines",
+        "1",
+        "--mixed_precision",
+        "no",
+        "--dynamo_backend",
+        "no",
+        "--main_process_port",
+        "0",
+        std::string(kSource) + "/tests/python/scripts/accelerate_loop.py"};
+    Ran alone = plain(command), ran = watched(command, {"--profile", "off"});
+    EXPECT_EQ(ran.status, 0) << ran.err;
+    auto lines = [](const std::string& text) {  // either rank may come first
+        std::vector<std::string> out;
+        for (std::string_view line : split(text, '\n')) out.emplace_back(line);
+        std::ranges::sort(out);
+        return out;
+    };
+    EXPECT_EQ(lines(ran.out), lines(alone.out));
+    for (const char* name : {"r", "r/rank1"}) {
+        RunRecord run = record(name);
+        EXPECT_NEAR(static_cast<double>(run.steps.size()), 20, 2) << name;
+        EXPECT_EQ(run.info.world_size, 2);
+        EXPECT_EQ(run.info.rank, std::string(name) == "r" ? 0 : 1);
+    }
+}
+
 }  // namespace
 }  // namespace saturate
