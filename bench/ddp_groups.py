@@ -22,15 +22,15 @@ def free_port():
 
 
 class Group:
-    """The processes of one contender, warmed up."""
+    """The processes of one contender, warmed up. Not together: so many processes side by side that do not talk."""
 
-    def __init__(self, name, command, wish, ranks):
+    def __init__(self, name, command, wish, ranks, together=True):
         self.name, self.ranks, self.batch = name, ranks, wish["fields"][0]["shape"][0]
         self.rates, self.exposed, self.total = [], [], []
         port = free_port()
         self.log = tempfile.TemporaryFile("w+")
         self.processes = [
-            subprocess.Popen(command + [json.dumps({**wish, "ranks": ranks, "rank": rank, "port": port})], stdin=subprocess.PIPE,
+            subprocess.Popen(command + [json.dumps({**wish, "ranks": ranks if together else 1, "rank": rank, "port": port})], stdin=subprocess.PIPE,
                              stdout=subprocess.PIPE, stderr=self.log, text=True) for rank in range(ranks)]
         for process in self.processes:
             if not process.stdout.readline().startswith("ready"):
@@ -39,12 +39,13 @@ class Group:
                 self.log.seek(0)
                 sys.exit(f"error: {name} does not start: {self.log.read()[-500:]}")
 
-    def ask(self, words):
-        """-> the numbers that each process answers with"""
-        for process in self.processes:
+    def ask(self, words, first=None):
+        """-> the numbers that each process, or each of the first few, answers with"""
+        asked = self.processes[:first]
+        for process in asked:
             process.stdin.write(f"{words}\n")
             process.stdin.flush()
-        return [[float(word) for word in process.stdout.readline().split()] for process in self.processes]
+        return [[float(word) for word in process.stdout.readline().split()] for process in asked]
 
     def run(self, steps):
         answers = self.ask(f"steps {steps}")
@@ -61,6 +62,12 @@ class Group:
         took = max(answer[1] for answer in answers)
         self.exposed.append(100 * statistics.mean(answer[2] for answer in answers) / took)
         self.total.append(100 * statistics.mean(answer[3] for answer in answers) / took)
+
+    def parts(self, steps, first):
+        """-> seconds of a whole step, and of its forward, backward and optimizer, means over the first few processes at work at once"""
+        columns = zip(*self.ask(f"steps {steps}", first))
+        whole, _, _, *parts = [statistics.mean(column) / steps for column in columns][1:]
+        return whole, parts
 
     def sum_seconds(self, size):
         return max(answer[0] for answer in self.ask(f"sum {size}"))
