@@ -51,6 +51,11 @@ void add_tensors(const c10::IValue& value, std::vector<at::Tensor>& out) {
 
 double elements(const at::Tensor& tensor) { return static_cast<double>(tensor.numel()); }
 
+// As if all numbers were fp32: the model itself knows what reduced precision saves.
+double bytes_of(const at::Tensor& tensor) {
+    return tensor.is_floating_point() ? 4 * elements(tensor) : static_cast<double>(tensor.nbytes());
+}
+
 // Operations of the products; everything else is one per element, written by the caller.
 double product_flops(std::string_view name, const std::vector<at::Tensor>& in,
                      const std::vector<at::Tensor>& out) {
@@ -86,12 +91,11 @@ void measure(Counted& call, const std::vector<at::Tensor>& in, const at::RecordF
     std::vector<at::Tensor> out;
     for (const c10::IValue& value : function.outputs()) add_tensors(value, out);
     double written = 0;
-    for (const at::Tensor& tensor : in) call.bytes += static_cast<double>(tensor.nbytes());
+    for (const at::Tensor& tensor : in) call.bytes += bytes_of(tensor);
     // What a copy overwrites is not read.
-    if (call.name == "aten::copy_" && !in.empty())
-        call.bytes -= static_cast<double>(in[0].nbytes());
+    if (call.name == "aten::copy_" && !in.empty()) call.bytes -= bytes_of(in[0]);
     for (const at::Tensor& tensor : out) {
-        call.bytes += static_cast<double>(tensor.nbytes());
+        call.bytes += bytes_of(tensor);
         written += elements(tensor);
     }
     call.flops = product_flops(call.name, in, out);

@@ -45,6 +45,23 @@ TEST(SimCountTest, TheFirstLayerHasNoGradientOfItsInput) {
     EXPECT_NEAR(flops_of(cost, OpClass::convolution), 2.0 * 2 * 16 * 200 * 72, 1);
 }
 
+TEST(SimCountTest, CountsBytesAsFp32WhateverTheTypeIs) {
+    auto bytes_of = [](at::ScalarType type) {
+        StepCost cost = count_step(
+            [&](std::int64_t samples) {
+                torch::Tensor x = torch::ones({samples, 100}, type);
+                (void)x.mul(x);
+            },
+            16);
+        for (const OpCost& op : cost.ops) {
+            if (op.name == "aten::mul") return op.bytes_per_sample;
+        }
+        return 0.0;
+    };
+    EXPECT_EQ(bytes_of(torch::kFloat), 3 * 400);
+    EXPECT_EQ(bytes_of(torch::kBFloat16), 3 * 400);
+}
+
 // A sequence of 20: each step waits for the one before, whatever the batch.
 TEST(SimCountTest, ASequenceTakesItsStepsInTurn) {
     torch::nn::LSTM lstm(torch::nn::LSTMOptions(4, 8).batch_first(true));
