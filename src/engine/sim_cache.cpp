@@ -26,9 +26,9 @@ fs::path file_of(const std::string& key) {
 bool matters(const SettingInfo& info) {
     using enum Setting;
     if (info.id == optimizer || info.id == grad_clip) return true;
-    // The layout changes what the model of the device makes of the count, not the count.
+    // Layout and precision change what the model of the device makes of the count, not the count.
     if (info.id == threads || info.id == compile || info.id == compile_mode || info.id == tf32 ||
-        info.id == channels_last || info.id == gradient_accumulation_steps)
+        info.id == channels_last || info.id == precision || info.id == gradient_accumulation_steps)
         return false;
     return info.level == Level::model || info.level == Level::numerics;
 }

@@ -117,6 +117,8 @@ void TrainingStep::run_simulated(SimulatedStep& device, std::span<const TensorBa
         std::string key = settings_.count_key.empty() || size < 4 ? "" : settings_.count_key;
         std::optional<StepCost> cost = key.empty() ? std::nullopt : find_count(key);
         if (!cost) {
+            // In fp32, as the model takes it: it knows itself what reduced precision saves.
+            Precision chosen = std::exchange(settings_.precision, Precision::fp32);
             cost = count_step(
                 [&](std::int64_t samples) {
                     StepTimes unused;
@@ -124,6 +126,7 @@ void TrainingStep::run_simulated(SimulatedStep& device, std::span<const TensorBa
                     run_now(std::span<const TensorBatch>(&few, 1), unused);
                 },
                 size);
+            settings_.precision = chosen;
             if (!key.empty()) keep_count(key, *cost);
         }
         times.apart_ns = now_ns() - begin;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "report/table.h"
 #include "report/tuning_text.h"
@@ -134,7 +135,7 @@ std::string demo_verdict(const DemoResult& result) {
         out = fmt::format("Faster, but not as much as claimed ({}).", job.speed_up);
     auto busy = result.after->busy_mean();
     if (!busy) return out;
-    if (*busy >= job.busy_least)
+    if (std::round(*busy) >= job.busy_least)
         return out + fmt::format(" The device is {:.0f} % busy, as claimed.", *busy);
     out += fmt::format(" The claimed {:.0f} % of busy time are not reached here, but {:.0f} %: ",
                        job.busy_least, *busy);
