@@ -49,12 +49,20 @@ def on_torch(torch):
     on_disable(lambda: gc.callbacks.remove(collected), lambda: gc.callbacks.append(collected))
     import atexit
 
-    atexit.register(facts.flush)
-    on_disable(lambda: atexit.unregister(facts.flush), lambda: atexit.register(facts.flush))
+    atexit.register(_at_exit)
+    on_disable(lambda: atexit.unregister(_at_exit), lambda: atexit.register(_at_exit))
     if os.environ.get("SATURATE_APPLY"):
         from . import apply
 
         apply.install(torch)
+
+
+def _at_exit():
+    try:
+        steps.finish()
+    except Exception as error:
+        disable("end", error)
+    facts.flush()
 
 
 def _in_child():

@@ -56,3 +56,4 @@ class NativeSteps:
     take_flag = staticmethod(native.take_flag)
     wake = staticmethod(native.wake)
     put_aside = staticmethod(native.put_aside)
+    finish = staticmethod(native.finish)

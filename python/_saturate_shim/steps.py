@@ -44,6 +44,7 @@ class Steps:
         "ring", "written", "thread", "start", "wait", "samples", "owner", "syncs", "sync", "gc", "backward", "optimizer",
         "backwards", "optimizer_steps", "pause", "has_stepped", "first_optimizer", "last_beat", "training", "loop",
         "on_training_step", "backward_depth", "has_optimizer", "ranks", "wake_ns", "every_step", "batch_sizes", "zero_grads",
+        "optimizer_at", "optimizer_pause",
     )
 
     def __init__(self):
@@ -57,7 +58,7 @@ class Steps:
         """As new; also in a forked child, which trains on its own account if it does."""
         self.thread = threading.get_ident()
         self.ring = None
-        self.written = self.training = self.last_beat = self.wake_ns = 0
+        self.written = self.training = self.last_beat = self.wake_ns = self.optimizer_at = self.optimizer_pause = 0
         self.every_step = False
         self.has_stepped = self.has_optimizer = False
         self.first_optimizer = None
@@ -182,11 +183,18 @@ class Steps:
         if now - asked_at > 1000000:
             self.put_aside(LOADER, owner, asked_at, now - asked_at)
 
+    def finish(self):
+        """The process ends: a step that break left open ended with its optimizer."""
+        if self.start and self.optimizer_steps:
+            self.pause = self.optimizer_pause
+            self.put_training(self.optimizer_at)
+
     # ---- from the optimizer and from backward
 
     def optimizer_stepped(self, optimizer, took, now):
         self.optimizer += took
         self.optimizer_steps += 1
+        self.optimizer_at, self.optimizer_pause = now, self.pause
         self.has_stepped = True
         if self.start and self.loop == "loader":
             if self.optimizer_steps < MANY_STEPS:

@@ -167,9 +167,17 @@ void Steps::ended(std::int64_t owner, std::int64_t asked_at, std::int64_t now) {
     if (now - asked_at > kLongEnd) put_aside(RingKind::loader, owner, asked_at, now - asked_at);
 }
 
+void Steps::finish() {
+    if (!now_.start_ns || !now_.optimizer_steps) return;
+    pause_ns_ = optimizer_pause_ns_;
+    put_training(optimizer_at_);
+}
+
 void Steps::optimizer_stepped(const void* optimizer, std::int64_t took, std::int64_t now) {
     now_.optimizer_ns += took;
     ++now_.optimizer_steps;
+    optimizer_at_ = now;
+    optimizer_pause_ns_ = pause_ns_;
     has_stepped_ = true;
     if (now_.start_ns && loop_ == Loop::loader) {
         if (now_.optimizer_steps < kManySteps) return;

@@ -44,6 +44,8 @@ class Steps {
     // From the optimizer and from backward.
     void optimizer_stepped(const void* optimizer, std::int64_t took, std::int64_t now);
     void backward_done(std::int64_t took, std::int64_t now);
+    // The process ends: a step that break left open ended with its optimizer.
+    void finish();
     // A pause: not part of the step around it.
     void put_aside(RingKind kind, std::int64_t owner, std::int64_t start, std::int64_t duration);
     void collected(std::int64_t ns) { now_.gc_ns += ns; }
@@ -80,6 +82,7 @@ class Steps {
     RingRecord now_;  // the open step; start_ns 0: none is open
     std::int64_t owner_ = -1, pause_ns_ = 0, last_beat_ = 0;
     std::int64_t training_ = 0, ended_at_ = 0;
+    std::int64_t optimizer_at_ = 0, optimizer_pause_ns_ = 0;  // when it stepped last
     const void* first_optimizer_ = nullptr;
     const void* thread_ = nullptr;
     Loop loop_ = Loop::none;

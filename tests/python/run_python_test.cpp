@@ -168,6 +168,23 @@ TEST_P(RunPythonHooksTest, TheLastBatchOfAnEpochMayBeSmaller) {
         EXPECT_EQ(run.steps[i].samples, i % 21 == 20 ? 3 : 4) << i;
 }
 
+TEST_P(RunPythonHooksTest, AStepThatBreakLeavesOpenEndsWithItsOptimizer) {
+    folder_.file("dry_run.py",
+                 "import torch\n"
+                 "data = torch.utils.data.TensorDataset(torch.ones(80, 4))\n"
+                 "model = torch.nn.Linear(4, 1)\n"
+                 "opt = torch.optim.SGD(model.parameters(), lr=1e-3)\n"
+                 "for batch, in torch.utils.data.DataLoader(data, batch_size=8):\n"
+                 "    model(batch).mean().backward(); opt.step(); opt.zero_grad()\n"
+                 "    break\n"
+                 "torch.save(model.state_dict(), 'weights.pt')\n");
+    expect_same({python_, "dry_run.py"});
+    RunRecord run = record();
+    ASSERT_EQ(run.steps.size(), 1u);
+    EXPECT_EQ(run.steps[0].samples, 8);
+    EXPECT_GE(run.steps[0].duration_ns, *run.steps[0].optimizer_ns);
+}
+
 TEST_P(RunPythonHooksTest, AnErrorInAHookTakesThemOutAndTheScriptGoesOn) {
     folder_.file(
         "breaks.py",

@@ -95,6 +95,8 @@ def run(number):
             at, every = now + draw.randrange(0, 10_000_000), draw.random() < 0.2
             pair.steps.wake(at, every)
             native.wake(at, every)
+    pair.steps.finish()
+    native.finish()
     mine, other = pair.records()
     assert mine == other, "other records after draw %d" % number
     assert pair.told[0] == pair.told[1], "Python is woken after other steps in draw %d" % number
