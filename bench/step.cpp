@@ -2,8 +2,8 @@
 // One training loop of the engine for bench/step, bench/ddp and bench/scaling: the counterpart of
 // step_peer.py, same wish, same answers. Ways: native, native_compiled (the compiled gradient
 // graph). With "ranks" it is one rank of a group. "steps N" is answered by "N SECONDS EXPOSED TOTAL
-// FORWARD BACKWARD OPTIMIZER", in seconds, "sum BYTES" by what one sum over the ranks takes, "buckets
-// 0" by the bytes of gradients in each of train's buckets.
+// FORWARD BACKWARD OPTIMIZER", in seconds, "sum BYTES" by what one sum over the ranks takes,
+// "buckets 0" by the bytes of gradients in each of train's buckets.
 #include "engine/step.h"
 
 #include <fmt/format.h>

@@ -5,8 +5,9 @@
 #include <cstring>
 #if defined(__x86_64__)
 #include <nmmintrin.h>
-#include <sys/platform/x86.h>
 #endif
+
+#include "base/cpu_features.h"
 
 namespace saturate {
 
@@ -47,7 +48,7 @@ __attribute__((target("sse4.2"))) std::uint32_t by_instruction(const unsigned ch
 std::uint32_t crc32c(const void* data, std::size_t bytes, std::uint32_t before) {
     const auto* from = static_cast<const unsigned char*>(data);
 #if defined(__x86_64__)
-    if (CPU_FEATURE_ACTIVE(SSE4_2)) return ~by_instruction(from, bytes, ~before);
+    if (has_sse42()) return ~by_instruction(from, bytes, ~before);
 #endif
     return ~by_table(from, bytes, ~before);
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The kernels for AVX2 with FMA. Only the functions marked kAvx2 hold such instructions, so that
 // nothing the linker shares with other files does.
+#include "base/cpu_features.h"
 #include "pipeline/resize_kernels.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
-#include <sys/platform/x86.h>
 
 #define SATURATE_AVX2 __attribute__((target("avx2,fma")))
 
@@ -101,9 +101,7 @@ constexpr ResizeKernels kAvx2 = {mix_rows, across_rgb, across_grey, "AVX2"};
 
 }  // namespace
 
-const ResizeKernels* avx2_resize_kernels() {
-    return CPU_FEATURE_ACTIVE(AVX2) && CPU_FEATURE_ACTIVE(FMA) ? &kAvx2 : nullptr;
-}
+const ResizeKernels* avx2_resize_kernels() { return has_avx2_and_fma() ? &kAvx2 : nullptr; }
 
 }  // namespace saturate
 
