@@ -53,6 +53,8 @@ class Group {
         pid_ = ::fork();
         if (pid_ == 0) {
             ::setpgid(0, 0);
+            // A script's background job ignores it, and so would the trial that is asked to end.
+            ::signal(SIGINT, SIG_DFL);
             int in = ::open("/dev/null", O_RDONLY);
             ::dup2(in, 0);
             ::dup2(out, 1);
