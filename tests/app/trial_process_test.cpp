@@ -67,6 +67,16 @@ TEST_F(TrialProcessTest, AJobWhoseRateIsKnownIsEnded) {
     EXPECT_LT(result.seconds, 30);
 }
 
+// A script's background job ignores the signal, and what it starts inherits that.
+TEST_F(TrialProcessTest, AJobListensAlsoWhereItsParentDoesNot) {
+    auto before = std::signal(SIGINT, SIG_IGN);
+    TrialResult result = tried(
+        "trap 'echo heard > $RUN/end; exit 0' INT; steps 200; while :; do sleep 0.05; done", 1);
+    std::signal(SIGINT, before);
+    EXPECT_TRUE(result.ok()) << result.message;
+    EXPECT_TRUE(std::filesystem::exists(folder_.path() / "run" / "end"));
+}
+
 TEST_F(TrialProcessTest, AJobThatDoesNotListenIsKilledWithItsChildren) {
     TrialResult result = tried("steps 1; trap '' INT; sleep 60 & sleep 60");
     EXPECT_EQ(result.outcome, TrialOutcome::hang);
