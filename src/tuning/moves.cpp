@@ -58,8 +58,7 @@ std::vector<Move> loader_moves(const TuningFacts& facts, const Assignment& now, 
         Move move{"input", {{"num_workers", std::to_string(count)}}, std::move(reason)};
         if (workers == 0 && value_of(now, "prefetch_factor").empty())
             move.change["prefetch_factor"] = "2";
-        if (facts.is_python && !is_on(now, "persistent_workers"))
-            move.change["persistent_workers"] = "true";
+        if (!is_on(now, "persistent_workers")) move.change["persistent_workers"] = "true";
         moves.push_back(move);
     };
     add_workers(wanted,
@@ -67,6 +66,10 @@ std::vector<Move> loader_moves(const TuningFacts& facts, const Assignment& now, 
                             compute > 0 ? fetch / compute : 0.0, wanted, wanted == 1 ? "" : "s"));
     add_workers((wanted + 1) / 2, "half as many: workers and model share the cores");
     if (workers > most) add_workers(most, "no more workers than cores can serve");
+    if (workers > 0 && !is_on(now, "persistent_workers"))
+        moves.push_back({"input",
+                         {{"persistent_workers", "true"}},
+                         "workers outlive the epoch that began them"});
     if (facts.can_cache && value_of(now, "cache") == "off" && facts.memory_available_bytes > 0)
         moves.push_back({"input",
                          {{"cache", "ram"}},
@@ -94,12 +97,16 @@ std::vector<Move> compute_moves(const TuningFacts& facts, const Assignment& now,
         moves.push_back({cause, {{key, value}}, reason, relief});
     };
     if (!facts.on_cpu) {
-        if (!is_on(now, "pin_memory"))
-            add("copy", "pin_memory", "true", "copies do not hold up the host", Relief::copy);
+        Move move{"copy", {}, "copies do not hold up the host", Relief::copy};
+        for (const char* key : {"pin_memory", "non_blocking"})
+            if (!is_on(now, key)) move.change[key] = "true";
+        if (!move.change.empty()) moves.push_back(move);
         if (parse_integer(value_of(now, "log_interval")).value_or(50) < 10)
             add("synchronisation", "log_interval", "50",
                 "reading the loss makes the host wait for the device", Relief::log);
     }
+    if (!is_on(now, "set_to_none"))
+        add("optimizer", "set_to_none", "true", "gradients are dropped, not filled with zeros");
     if (facts.level < Level::numerics) return moves;
     std::string precision = value_of(now, "precision");
     bool reduced = precision == "bf16" || precision == "fp16" || precision == "true";
@@ -113,6 +120,13 @@ std::vector<Move> compute_moves(const TuningFacts& facts, const Assignment& now,
     if (facts.has_images)
         add("layout", "channels_last", is_on(now, "channels_last") ? "false" : "true",
             "the layout that convolutions like is found by trying", Relief::device);
+    if (!facts.on_cpu && facts.has_images && !is_on(now, "cudnn_benchmark") &&
+        !is_on(now, "deterministic"))
+        add("algorithm", "cudnn_benchmark", "true", "convolutions choose their algorithm by timing",
+            Relief::device);
+    if (is_on(now, "gradient_checkpointing"))
+        add("recomputation", "gradient_checkpointing", "false",
+            "activations are kept, where they fit, and not computed again", Relief::device);
     if (!is_on(now, "fused_optimizer"))
         add("optimizer", "fused_optimizer", "true", "one call updates all parameters");
     bool is_small = step_seconds > 0 && step_seconds < kSmallStepSeconds;

@@ -88,11 +88,55 @@ TEST(SearchTest, LeavesAWellFedJobAlone) {
     EXPECT_EQ(answer.ended, "no cause above 3 % is left");
 }
 
+// Settings without any effect, on a machine whose runs differ by a twentieth.
+TEST(SearchTest, NoiseIsHardlyEverKept) {
+    int kept = 0, tried = 0;
+    for (unsigned seed = 0; seed < 200; ++seed) {
+        ModelJob job{.fetch = 0, .bf16_factor = 1, .channels_last_factor = 1, .noise = 0.05};
+        job.random.seed(seed);
+        SearchAnswer answer = searched(job, plain_start(), Level::numerics);
+        for (const Tried& t : answer.trials) {
+            if (t.change.empty()) continue;
+            ++tried;
+            kept += t.kept;
+        }
+    }
+    EXPECT_GT(tried, 400);
+    EXPECT_LT(kept, tried / 20) << kept << " of " << tried;
+}
+
 TEST(SearchTest, StaysWithinItsLevel) {
     SearchAnswer answer = searched(ModelJob{}, plain_start(), Level::safe);
     for (const auto& [key, value] : answer.best)
         EXPECT_EQ(find_setting(key)->level, Level::safe) << key;
     EXPECT_FALSE(answer.batch.has_value());
+}
+
+TEST(SearchTest, WhatTheConfigurationTurnedOffIsTried) {
+    Assignment start = plain_start();
+    for (const char* key : {"pin_memory", "non_blocking", "set_to_none", "cudnn_benchmark",
+                            "fused_optimizer", "persistent_workers"})
+        start[key] = "false";
+    start["gradient_checkpointing"] = "true";
+    std::set<std::string> tried;
+    SearchAnswer answer = searched(ModelJob{}, start);
+    for (const Tried& t : answer.trials)
+        for (const auto& [key, value] : t.change) tried.insert(key + "=" + value);
+    EXPECT_THAT(tried,
+                testing::IsSupersetOf({"pin_memory=true", "non_blocking=true", "set_to_none=true",
+                                       "cudnn_benchmark=true", "fused_optimizer=true",
+                                       "persistent_workers=true", "gradient_checkpointing=false"}));
+}
+
+TEST(SearchTest, ALargerMicroBatchKeepsTheEffectiveBatch) {
+    Assignment start = plain_start();
+    start["gradient_accumulation_steps"] = "8";  // of 32
+    SearchAnswer answer = searched(ModelJob{}, start, Level::numerics);
+    ASSERT_TRUE(answer.best.contains("batch_size")) << to_json(answer).pretty();
+    auto size = *parse_integer(answer.best["batch_size"]);
+    auto steps = *parse_integer(answer.best["gradient_accumulation_steps"]);
+    EXPECT_GT(size, 32);
+    EXPECT_EQ(size * steps, 256);
 }
 
 TEST(SearchTest, FewerWorkersWhereThereAreTooMany) {

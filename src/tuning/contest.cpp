@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tuning/contest.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace saturate {
+
+namespace {
+
+// A gain below this is not worth another setting in the file.
+constexpr double kLeastGain = 0.02;
+// Two processes with the same settings differ by about this, however steady each is.
+constexpr double kLeastNoise = 0.01;
+// A candidate whose every window stays below this share of what is in force is given up.
+constexpr double kHopeless = 0.9;
+// A loss that is more likely another time than another setting, where rates vary so much within
+// one run.
+constexpr double kFarBelow = 0.3;
+constexpr double kNoisy = 0.1;
+constexpr double kNoEnd = 1e9;
+
+}  // namespace
+
+void Contest::begin(const TrialResult& baseline) {
+    rate_ = answer_.baseline = *baseline.samples_per_second;
+    result_ = baseline;
+}
+
+Assignment Contest::settings() const {
+    Assignment out = start_;
+    for (const auto& [key, value] : answer_.best) out[key] = value;
+    return out;
+}
+
+bool Contest::may_go_on() {
+    if (!answer_.ended.empty()) return false;
+    if (settings_.is_stopped && settings_.is_stopped()) answer_.ended = "stopped: the best so far";
+    if (seconds_left() <= 0) answer_.ended = "the budget is spent";
+    return answer_.ended.empty();
+}
+
+double Contest::seconds_left() const {
+    return settings_.seconds_left ? settings_.seconds_left() : kNoEnd;
+}
+
+TrialResult Contest::trial(const Assignment& change, How how) {
+    TrialRequest request{.settings = answer_.best,
+                         .without_loader = how.without_loader,
+                         .seconds = settings_.trial_seconds,
+                         .again = how.again,
+                         .with_pauses = how.with_pauses};
+    if (how.may_be_hopeless && rate_) request.hopeless_below = kHopeless * rate_->median;
+    // One trial may not eat what is left for the others.
+    request.seconds_max = std::clamp(0.6 * seconds_left(), 20.0, 300.0);
+    for (const auto& [key, value] : change) request.settings[key] = value;
+    return run_(request);
+}
+
+Tried& Contest::note(std::string cause, std::string reason, const Assignment& change,
+                     const TrialResult& result) {
+    Tried tried{.cause = std::move(cause),
+                .reason = std::move(reason),
+                .change = change,
+                .outcome = result.outcome,
+                .message = result.message,
+                .rate = result.samples_per_second,
+                .from_cache = result.from_cache,
+                .seconds = result.seconds};
+    if (tried.rate && rate_) tried.ratio = tried.rate->median / rate_->median;
+    answer_.trials.push_back(std::move(tried));
+    return answer_.trials.back();
+}
+
+void Contest::tell(const Tried& tried) const {
+    if (settings_.on_trial) settings_.on_trial(tried);
+}
+
+bool Contest::attempt(const Move& move) {
+    TrialResult result = trial(move.change, {.may_be_hopeless = true});
+    if (!may_go_on() && !result.ok()) return false;  // stopped in the middle of it
+    Tried& tried = note(move.cause, move.reason, move.change, result);
+    if (result.ok() && is_better(tried, kLeastGain)) put_in_force(tried, result);
+    tell(tried);
+    return tried.kept;
+}
+
+bool Contest::is_better(Tried& tried, double least) {
+    least = std::max(least, kLeastGain);
+    double noisy = noise(*tried.rate);
+    if (tried.ratio < 1 - kFarBelow && noisy > kNoisy && may_go_on()) {
+        compare_anew(tried);
+        noisy = noise(*tried.rate);
+    }
+    double gain = tried.ratio - 1;
+    if (gain > least + noisy) return true;
+    bool is_close = gain > 0 && gain >= least - noisy;
+    return is_close && may_go_on() && holds_again(tried, least);
+}
+
+void Contest::put_in_force(Tried& tried, const TrialResult& result) {
+    tried.kept = true;
+    for (const auto& [key, value] : tried.change) answer_.best[key] = value;
+    rate_ = *tried.rate;
+    result_ = result;
+}
+
+double Contest::noise(const Rate& candidate) const {
+    return std::max({kLeastNoise, rate_->spread(), candidate.spread()});
+}
+
+// On a machine that does other things, what is in force may have been measured at a better time:
+// it is measured again before a candidate is called so much slower.
+void Contest::compare_anew(Tried& tried) {
+    TrialResult old = trial({}, {.again = true});
+    tried.seconds += old.seconds;
+    if (old.ok()) rate_ = *old.samples_per_second;
+    tried.ratio = tried.rate->median / rate_->median;
+}
+
+// Two runs of each by now: the worse of the new must beat the better of the old, since their
+// distance is the noise that can be seen.
+bool Contest::holds_again(Tried& tried, double least) {
+    TrialResult old = trial({}, {.again = true});
+    TrialResult candidate = trial(tried.change, {.again = true});
+    tried.seconds += old.seconds + candidate.seconds;
+    if (!old.ok() || !candidate.ok()) return false;
+    auto [old_low, old_high] = std::minmax(rate_->median, old.samples_per_second->median);
+    auto [new_low, new_high] =
+        std::minmax(tried.rate->median, candidate.samples_per_second->median);
+    bool is_apart = new_low > old_high;
+    double before = (old_low + old_high) / 2;
+    double after = (new_low + new_high) / 2;
+    rate_->median = before;
+    tried.rate->median = after;
+    tried.ratio = after / before;
+    return is_apart && tried.ratio > 1 + least;
+}
+
+}  // namespace saturate

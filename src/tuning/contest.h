@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is in force in a search, and whether a candidate beats it beyond the noise.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "tuning/search.h"
+
+namespace saturate {
+
+struct How {
+    bool without_loader = false;
+    bool again = false;
+    bool may_be_hopeless = false;
+    bool with_pauses = false;
+};
+
+class Contest {
+  public:
+    Contest(const SearchSettings& settings, const RunTrial& run, SearchAnswer& answer)
+        : settings_(settings), run_(run), answer_(answer), start_(settings.start) {}
+
+    // The first that runs is in force.
+    void begin(const TrialResult& baseline);
+    // A value that the job itself told.
+    void learn(const std::string& key, const std::string& value) { start_.emplace(key, value); }
+
+    [[nodiscard]] Assignment settings() const;
+    [[nodiscard]] const Rate& rate() const { return *rate_; }
+    [[nodiscard]] const TrialResult& result() const { return result_; }
+
+    // False, with the reason in the answer, when the search is over.
+    bool may_go_on();
+    [[nodiscard]] double seconds_left() const;
+
+    TrialResult trial(const Assignment& change, How how = {});
+    Tried& note(std::string cause, std::string reason, const Assignment& change,
+                const TrialResult& result);
+    void tell(const Tried& tried) const;
+
+    // Tries the move; true when it is better and now in force.
+    bool attempt(const Move& move);
+    // Whether the change, measured as `tried`, gains more than `least` and the noise. A close call
+    // is decided by running both once more.
+    bool is_better(Tried& tried, double least);
+    void put_in_force(Tried& tried, const TrialResult& result);
+
+  private:
+    [[nodiscard]] double noise(const Rate& candidate) const;
+    void compare_anew(Tried& tried);
+    bool holds_again(Tried& tried, double least);
+
+    const SearchSettings& settings_;
+    const RunTrial& run_;
+    SearchAnswer& answer_;
+    Assignment start_;
+    std::optional<Rate> rate_;
+    TrialResult result_;
+};
+
+}  // namespace saturate
