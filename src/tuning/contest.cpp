@@ -2,8 +2,9 @@
 #include "tuning/contest.h"
 
 #include <algorithm>
-#include <cmath>
+#include <numeric>
 #include <utility>
+#include <vector>
 
 namespace saturate {
 
@@ -13,6 +14,9 @@ namespace {
 constexpr double kLeastGain = 0.02;
 // Two processes with the same settings differ by about this, however steady each is.
 constexpr double kLeastNoise = 0.01;
+// A gain beyond so many times the noise needs no second look.
+constexpr double kSure = 3;
+constexpr std::size_t kMostRuns = 3;  // of each, in a close call
 // A candidate whose every window stays below this share of what is in force is given up.
 constexpr double kHopeless = 0.9;
 // A loss that is more likely another time than another setting, where rates vary so much within
@@ -20,6 +24,10 @@ constexpr double kHopeless = 0.9;
 constexpr double kFarBelow = 0.3;
 constexpr double kNoisy = 0.1;
 constexpr double kNoEnd = 1e9;
+
+double mean(const std::vector<double>& values) {
+    return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
 
 }  // namespace
 
@@ -94,7 +102,7 @@ bool Contest::is_better(Tried& tried, double least) {
         noisy = noise(*tried.rate);
     }
     double gain = tried.ratio - 1;
-    if (gain > least + noisy) return true;
+    if (gain > least + kSure * noisy) return true;
     bool is_close = gain > 0 && gain >= least - noisy;
     return is_close && may_go_on() && holds_again(tried, least);
 }
@@ -119,23 +127,27 @@ void Contest::compare_anew(Tried& tried) {
     tried.ratio = tried.rate->median / rate_->median;
 }
 
-// Two runs of each by now: the worse of the new must beat the better of the old, since their
-// distance is the noise that can be seen.
+// Both again, in turns, up to three runs of each: every run of the new must beat every run of the
+// old. Two of each are enough where they lie further apart than runs of one kind differ.
 bool Contest::holds_again(Tried& tried, double least) {
-    TrialResult old = trial({}, {.again = true});
-    TrialResult candidate = trial(tried.change, {.again = true});
-    tried.seconds += old.seconds + candidate.seconds;
-    if (!old.ok() || !candidate.ok()) return false;
-    auto [old_low, old_high] = std::minmax(rate_->median, old.samples_per_second->median);
-    auto [new_low, new_high] =
-        std::minmax(tried.rate->median, candidate.samples_per_second->median);
-    bool is_apart = new_low > old_high;
-    double before = (old_low + old_high) / 2;
-    double after = (new_low + new_high) / 2;
-    rate_->median = before;
-    tried.rate->median = after;
-    tried.ratio = after / before;
-    return is_apart && tried.ratio > 1 + least;
+    std::vector<double> before{rate_->median}, after{tried.rate->median};
+    bool is_apart = true, is_clear = false;
+    while (is_apart && !is_clear && before.size() < kMostRuns && may_go_on()) {
+        TrialResult old = trial({}, {.again = true});
+        TrialResult candidate = trial(tried.change, {.again = true});
+        tried.seconds += old.seconds + candidate.seconds;
+        if (!old.ok() || !candidate.ok()) return false;
+        before.push_back(old.samples_per_second->median);
+        after.push_back(candidate.samples_per_second->median);
+        auto [old_low, old_high] = std::ranges::minmax(before);
+        auto [new_low, new_high] = std::ranges::minmax(after);
+        is_apart = new_low > old_high;
+        is_clear = new_low - old_high > std::max(old_high - old_low, new_high - new_low);
+    }
+    rate_->median = mean(before);
+    tried.rate->median = mean(after);
+    tried.ratio = tried.rate->median / rate_->median;
+    return is_apart && before.size() > 1 && tried.ratio > 1 + least;
 }
 
 }  // namespace saturate

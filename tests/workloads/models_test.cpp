@@ -106,10 +106,14 @@ TEST(ModelsTest, LocatorLearnsABatchAndFindsItsPoints) {
             picture[n][k].slice(0, y - 2, y + 2).slice(1, x - 2, x + 2).fill_(1);
         }
     }
+    auto largest_error = [&] {
+        auto found = locate(static_cast<LocatorNet&>(job->model()).forward(picture));
+        return (found - points).abs().max().item<float>();
+    };
     EXPECT_EQ(evaluate_one(*job, {picture, points}), 0);
+    EXPECT_GT(largest_error(), 15);
     expect_learns(*job, {picture, points}, 0.05, 150);
-    auto found = locate(static_cast<LocatorNet&>(job->model()).forward(picture));
-    EXPECT_LT((found - points).abs().max().item<float>(), 5);
+    EXPECT_LT(largest_error(), 10);  // cells of 4 pixels; rounding differs between processors
 }
 
 TEST(ModelsTest, LocatorPointsComeBackFromPerfectMaps) {
