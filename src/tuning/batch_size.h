@@ -19,7 +19,7 @@ struct BatchLimits {
     std::int64_t max = 1 << 20;
     std::int64_t step = 8;                      // sizes are multiples of it
     double memory_share = 0.9;                  // of the device's memory
-    double knee_share = 0.03;                   // smallest size within this of the best throughput
+    double knee_share = 0.02;                   // smallest size within this of the best throughput
     std::optional<double> target_busy_percent;  // smallest size that keeps the device so busy
     std::optional<std::int64_t> effective_batch;  // kept, by accumulation
     int probes_max = 9;
