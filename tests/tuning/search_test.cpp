@@ -59,14 +59,14 @@ double rate_found(const ModelJob& job, const SearchAnswer& answer, Assignment st
 
 class SearchGridTest : public testing::TestWithParam<ModelJob> {};
 
-// The knee asks for the smallest batch within 5 % of the best, so 6 % of the grid's best is the
+// The knee asks for the smallest batch within 2 % of the best, so 3 % of the grid's best is the
 // most that the answer may lose by design.
 TEST_P(SearchGridTest, ComesCloseToTheBestOfTheGridForAFractionOfItsCost) {
     const ModelJob& job = GetParam();
     int grid = 0;
     double best = best_of_grid(job, plain_start(), grid);
     SearchAnswer answer = searched(job, plain_start());
-    EXPECT_GE(rate_found(job, answer, plain_start()), 0.94 * best) << to_json(answer).pretty();
+    EXPECT_GE(rate_found(job, answer, plain_start()), 0.97 * best) << to_json(answer).pretty();
     EXPECT_LE(job.trials, grid / 5);
 }
 
