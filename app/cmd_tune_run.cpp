@@ -327,16 +327,32 @@ class Tuner {
             const SettingInfo* info = find_setting(key);
             if (info && (info->level <= Level::numerics || is_interval(key))) kept[key] = value;
         }
-        answer.search.notes.push_back("the batch size is left as it was: " + answer.guard->text);
-        answer.search.best = kept;
-        if (is_only_safe(kept)) return;
-        answer.guard = guard_loss(baselines, curve(kept, 1));
-        if (answer.guard->verdict == GuardVerdict::holds ||
-            answer.guard->verdict == GuardVerdict::unknown)
-            return;
+        if (kept.size() < answer.search.best.size()) {
+            answer.search.notes.push_back(
+                fmt::format("{}: {}", what_is_left_out(answer.search, kept), answer.guard->text));
+            answer.search.best = kept;
+            if (is_only_safe(kept)) return;
+            answer.guard = guard_loss(baselines, curve(kept, 1));
+            if (answer.guard->verdict == GuardVerdict::holds ||
+                answer.guard->verdict == GuardVerdict::unknown)
+                return;
+        }
         answer.search.notes.push_back("numerics are left as they were: " + answer.guard->text);
         std::erase_if(answer.search.best,
                       [](const auto& entry) { return !leaves_losses(entry.first); });
+    }
+
+    // "batch_size=512 is left out, though 1.66 times as fast"
+    [[nodiscard]] static std::string what_is_left_out(const SearchAnswer& found,
+                                                      const Assignment& kept) {
+        std::string out;
+        double ratio = 1;
+        for (const KeptSetting& setting : kept_settings(found)) {
+            if (kept.contains(setting.key)) continue;
+            out += fmt::format("{}{}={}", out.empty() ? "" : ", ", setting.key, setting.value);
+            ratio *= setting.ratio.value_or(1);
+        }
+        return fmt::format("{} is left out, though {:.2f} times as fast", out, ratio);
     }
 
     void prove_it(TuneAnswer& answer) {

@@ -26,6 +26,7 @@ constexpr std::int64_t kPollNs = 50'000'000;
 constexpr double kGraceSeconds = 15;    // for the last checkpoint and the summary
 constexpr double kLeastMeasured = 0.8;  // seconds; a rate of less is chance ...
 constexpr double kHopelessAfter = 0.4;  // ... but one that is far too low is known earlier
+constexpr double kNoisy = 0.1;          // a spread beyond which more is measured
 constexpr std::size_t kLeastSteps = 3;  // one is warm-up; matters where a step takes seconds
 
 double seconds_since(std::int64_t start_ns) {
@@ -152,7 +153,8 @@ Ended watch(Group& group, const TrialProcess& trial, std::vector<StepRecord>& st
             looked = now_ns();
             if (auto rate = measured_part.rate(steps)) {
                 double measured = static_cast<double>(rate->steps) * rate->step_seconds;
-                if (measured >= trial.seconds) return Ended::enough;
+                bool is_noisy = rate->spread() > kNoisy;
+                if (measured >= (is_noisy ? 2 : 1) * trial.seconds) return Ended::enough;
                 if (measured >= std::min(kLeastMeasured, trial.seconds) && is_known_well(*rate))
                     return Ended::enough;
                 if (measured >= kHopelessAfter && is_hopeless(*rate, trial.hopeless_below))

@@ -37,8 +37,9 @@ double StepSums::samples_per_second() const {
 }
 
 double StepSums::share(std::int64_t part_ns) const {
-    return duration_ns > 0 ? 100.0 * static_cast<double>(part_ns) / static_cast<double>(duration_ns)
-                           : 0;
+    if (duration_ns <= 0) return 0;
+    // The host runs ahead: what it gave the device in one interval may run in the next.
+    return std::min(100.0, 100.0 * static_cast<double>(part_ns) / static_cast<double>(duration_ns));
 }
 
 void StepTotals::add(const StepRecord& record) {

@@ -10,7 +10,7 @@ namespace saturate {
 
 namespace {
 
-constexpr double kNoisySpread = 0.05;  // of a rate, beyond which a fit through few is not believed
+constexpr double kStillGains = 0.01;  // of the best rate, by a look above that is worth another
 
 class Finder {
   public:
@@ -135,16 +135,16 @@ class Finder {
     }
 
     // Up by no more than four times what was measured: the lines are straight near the probes
-    // only. Each new probe mends the fit, and a rate that falls ends the climb.
+    // only. One look above in any case, and on while a look gained; each new probe mends the fit,
+    // and a rate that falls ends the climb.
     void climb() {
+        std::int64_t look = 4 * start_;
         while (can_probe()) {
             std::int64_t top = rounded(most());
             std::int64_t wish = top;
             if (answer_.time && !limits_.target_busy_percent) {
                 double at = knee(*answer_.time, static_cast<double>(top), limits_.knee_share);
-                wish = std::min(top, rounded_up(at));
-                // A line through noise may say that nothing is gained: one look above then.
-                if (largest_good() <= start_ && is_noisy()) wish = top;
+                wish = std::min(top, std::max(rounded_up(at), rounded(look)));
             }
             std::int64_t next = std::min(wish, rounded(4 * largest_good()));
             if (next <= largest_good() || was_tried(next)) break;
@@ -167,13 +167,9 @@ class Finder {
                 last.busy_percent.value_or(0) >= *limits_.target_busy_percent)
                 break;
             if (last.rate->median < best_before * (1 - limits_.knee_share)) break;
+            bool gained = last.rate->median > best_before * (1 + kStillGains);
+            look = gained ? 2 * last.size : 0;
         }
-    }
-
-    [[nodiscard]] bool is_noisy() const {
-        return std::ranges::any_of(answer_.probes, [](const BatchProbe& p) {
-            return p.rate && p.rate->spread() > kNoisySpread;
-        });
     }
 
     [[nodiscard]] std::int64_t rounded_up(double size) const {

@@ -60,8 +60,8 @@ TrialResult Contest::trial(const Assignment& change, How how) {
                          .again = how.again,
                          .with_pauses = how.with_pauses};
     if (how.may_be_hopeless && rate_) request.hopeless_below = kHopeless * rate_->median;
-    // One trial may not eat what is left for the others.
-    request.seconds_max = std::clamp(0.6 * seconds_left(), 20.0, 300.0);
+    // One trial may not eat what is left for the others, which are none without a baseline.
+    request.seconds_max = std::clamp((rate_ ? 0.6 : 0.9) * seconds_left(), 20.0, 300.0);
     for (const auto& [key, value] : change) request.settings[key] = value;
     return run_(request);
 }

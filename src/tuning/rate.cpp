@@ -3,17 +3,19 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 namespace saturate {
 
 namespace {
 
-constexpr double kWarmUpIsSlower = 1.1;  // a start less than a tenth slower is no warm-up
+constexpr double kWarmUpDiffers = 1.1;   // a start that differs by less than a tenth is none
+constexpr double kFastStart = 0.25;      // of the steps: a start that is faster ends by then
 constexpr double kExplained = 0.5;       // share of the variation that the split must explain
 constexpr std::size_t kLeastSteady = 4;  // steps
 constexpr std::size_t kLeastLong = 2;    // of so many seconds each: chance evens out within one
 constexpr double kLongSeconds = 0.5;
-constexpr int kWindows = 8;
+constexpr std::size_t kBlocks = 16;
 
 double median_of(std::vector<double> values) {
     if (values.empty()) return 0;
@@ -61,7 +63,11 @@ std::size_t steady_from(std::span<const double> seconds) {
         if (best == start || whole <= 0 || least > (1 - kExplained) * whole) break;
         double before = (sum[best] - sum[start]) / static_cast<double>(best - start);
         double after = (sum[n] - sum[best]) / static_cast<double>(n - best);
-        if (before - after < std::log(kWarmUpIsSlower)) break;
+        if (std::abs(before - after) < std::log(kWarmUpDiffers)) break;
+        // Steps that only fill the device's queue, or take batches that wait already, are fast; one
+        // that goes on for long is a job that gets slower.
+        auto most = static_cast<std::size_t>(kFastStart * static_cast<double>(n - start));
+        if (before < after && best - start > most) break;
         start = best;
     }
     return start;
@@ -92,25 +98,33 @@ std::optional<Rate> steady_rate(std::span<const StepRecord> steps) {
     rate.steps = static_cast<std::int64_t>(seconds.size() - from);
 
     std::size_t count = seconds.size() - from;
-    std::size_t windows = std::min<std::size_t>(kWindows, least == kLeastLong ? count : count / 2);
-    std::vector<double> rates;
-    double waited = 0, copied = 0, logged = 0, busy = 0, total = 0;
+    std::size_t blocks = std::min(kBlocks, least == kLeastLong ? count : count / 2);
+    std::vector<double> times(blocks), samples(blocks), rates;
+    double waited = 0, copied = 0, logged = 0, busy = 0;
     bool tells_busy = true;
-    for (std::size_t w = 0; w < windows; ++w) {
-        double time = 0, samples = 0;
-        for (std::size_t i = from + w * count / windows; i < from + (w + 1) * count / windows;
-             ++i) {
-            time += seconds[i];
-            samples += static_cast<double>(*used[i]->samples);
+    for (std::size_t b = 0; b < blocks; ++b) {
+        for (std::size_t i = from + b * count / blocks; i < from + (b + 1) * count / blocks; ++i) {
+            times[b] += seconds[i];
+            samples[b] += static_cast<double>(*used[i]->samples);
             waited += static_cast<double>(used[i]->input_wait_ns.value_or(0)) / 1e9;
             copied += static_cast<double>(used[i]->copy_ns.value_or(0)) / 1e9;
             logged += static_cast<double>(used[i]->log_ns.value_or(0)) / 1e9;
             busy += static_cast<double>(used[i]->device_busy_ns.value_or(0)) / 1e9;
             tells_busy &= used[i]->device_busy_ns.has_value();
         }
-        total += time;
-        rates.push_back(samples / time);
     }
+    double total = std::accumulate(times.begin(), times.end(), 0.0);
+    auto rate_of = [&](std::size_t begin, std::size_t end) {
+        auto sum = [&](const std::vector<double>& of) {
+            return std::accumulate(of.begin() + static_cast<std::ptrdiff_t>(begin),
+                                   of.begin() + static_cast<std::ptrdiff_t>(end), 0.0);
+        };
+        return sum(samples) / sum(times);
+    };
+    // Each window is half of the steps: the host runs ahead of a device and waits for it in turns,
+    // and only over many steps is that even.
+    std::size_t half = std::max<std::size_t>(1, blocks / 2);
+    for (std::size_t b = 0; b + half <= blocks; ++b) rates.push_back(rate_of(b, b + half));
     rate.n = static_cast<int>(rates.size());
     rate.low = *std::ranges::min_element(rates);
     rate.high = *std::ranges::max_element(rates);
@@ -123,10 +137,8 @@ std::optional<Rate> steady_rate(std::span<const StepRecord> steps) {
         rate.log_share = logged / total;
         if (tells_busy) rate.device_busy_share = std::min(1.0, busy / total);
     }
-    std::size_t third = std::max<std::size_t>(1, windows / 3);
-    double early = median_of({rates.begin(), rates.begin() + static_cast<std::ptrdiff_t>(third)});
-    double late = median_of({rates.end() - static_cast<std::ptrdiff_t>(third), rates.end()});
-    rate.trend = late > 0 ? early / late - 1 : 0;
+    std::size_t third = std::max<std::size_t>(1, blocks / 3);
+    rate.trend = rate_of(0, third) / rate_of(blocks - third, blocks) - 1;
     return rate;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The steady rate of a run: warm-up (compiling, first pages, starting workers) is found as a change
-// in the step times, not as a fixed count.
+// The steady rate of a run: warm-up (compiling, first pages, starting workers; filling a queue,
+// which is fast) is found as a change in the step times, not as a fixed count.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@
 namespace saturate {
 
 struct Rate {
-    double median = 0;  // of windows of steps ...
+    double median = 0;  // of windows, each half of the steps and a little later than the last ...
     double low = 0;     // ... the least and the most of them
     double high = 0;
     int n = 0;                    // windows
@@ -31,8 +31,8 @@ struct Rate {
     [[nodiscard]] double spread() const { return median > 0 ? (high - low) / (2 * median) : 0; }
 };
 
-// Where the steady part begins: the split of the times into a slow start and the rest that explains
-// them best, taken only where it explains much.
+// Where the steady part begins: the split of the times into a start and the rest that explains them
+// best, taken only where it explains much.
 [[nodiscard]] std::size_t steady_from(std::span<const double> seconds);
 
 // Nothing with fewer than four steady steps (two, where each takes half a second or more) or

@@ -74,6 +74,28 @@ TEST(RateTest, DropsTwoStagesOfWarmUp) {
     EXPECT_EQ(rate->dropped, 12);
 }
 
+TEST(RateTest, DropsAFastStartThatOnlyFillsTheQueue) {
+    std::vector<double> seconds{0.9, 0.07, 0.07, 0.07, 0.07, 0.07, 0.07};
+    for (double s : noisy(60, 0.1, 3)) seconds.push_back(s);
+    auto rate = steady_rate(steps_of(seconds));
+    ASSERT_TRUE(rate);
+    EXPECT_EQ(rate->dropped, 7);
+    EXPECT_NEAR(rate->median, 320, 5);
+}
+
+// The end of an epoch holds the host up, and it makes up for that while the device works on.
+TEST(RateTest, StepsThatMakeUpForALongOneAreNotTheRate) {
+    std::vector<double> seconds;
+    for (int epoch = 0; epoch < 4; ++epoch) {
+        seconds.push_back(0.3);
+        for (int i = 0; i < 11; ++i) seconds.push_back(0.09);
+    }
+    auto rate = steady_rate(steps_of(seconds));
+    ASSERT_TRUE(rate);
+    EXPECT_NEAR(rate->median, 32 * 12 / (0.3 + 11 * 0.09), 12);
+    EXPECT_LT(rate->spread(), 0.06);
+}
+
 TEST(RateTest, KeepsASteadyRunWhole) {
     auto rate = steady_rate(steps_of(noisy(64, 0.1, 5)));
     ASSERT_TRUE(rate);
