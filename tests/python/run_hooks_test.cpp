@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the hooks see of a loop, once with the extension, once with the hooks in Python. Needs
+// PyTorch (tests/support/python_torch --make).
+#include "python/run_python.h"
+
+namespace saturate {
+namespace {
+
+using testing::HasSubstr;
+
+// Once with the extension, once with the hooks in Python.
+class RunPythonHooksTest : public RunPythonTest, public testing::WithParamInterface<const char*> {
+  protected:
+    void SetUp() override {
+        need("python_torch");
+        environment_["SATURATE_SHIM"] = GetParam();
+        bool is_native = std::string(GetParam()) == "native";
+        if (is_native && std::string(SATURATE_EXTENSION).empty())
+            GTEST_SKIP() << "this build is without the extension";
+    }
+};
+INSTANTIATE_TEST_SUITE_P(Both, RunPythonHooksTest, testing::Values("native", "python"),
+                         [](const auto& given) { return std::string(given.param); });
+
+TEST_P(RunPythonHooksTest, ALoopByHandIsRecordedStepByStep) {
+    expect_same(script("plain_loop.py", {"weights.pt"}));
+    RunRecord run = record();
+    EXPECT_EQ(run.steps.size(), 96u);
+    EXPECT_EQ(run.steps[0].samples, 16);
+    EXPECT_TRUE(run.steps[0].input_wait_ns && run.steps[0].backward_ns &&
+                run.steps[0].optimizer_ns);
+    EXPECT_EQ(events(run, EventKind::evaluation), 3);
+    EXPECT_EQ(events(run, EventKind::checkpoint), 3);
+    EXPECT_EQ(run.info.device, "cpu");
+    const Json& loader = run.python["loaders"].items()[0];
+    EXPECT_EQ(loader["batch_size"].integer(), 16);
+    EXPECT_EQ(loader["num_workers"].integer(), 0);
+    EXPECT_EQ(loader["in_memory"].boolean(), true);
+    EXPECT_EQ(loader["dataset_size"].integer(), 512);
+    EXPECT_EQ(loader["site"]["line"].integer(), 14);
+    EXPECT_EQ(run.python["zero_grad"]["to_zero"].integer(), 32);  // the rest is not counted
+    EXPECT_EQ(run.python["zero_grad"]["site"]["line"].integer(), 22);
+    EXPECT_EQ(run.python["optimizers"].items()[0]["type"].string(), "Adam");
+    EXPECT_EQ(run.python["hooks"].string(), GetParam());
+    const Json& fetch = run.python["fetches"].items()[0];
+    EXPECT_EQ(fetch["batches"].integer(), 96);
+    EXPECT_GT(fetch["measured"].integer(), 0);
+}
+
+TEST_P(RunPythonHooksTest, ReadsThatWaitAreCountedByLine) {
+    environment_["SATURATE_READS"] = "all";  // here every tensor is on the CPU
+    expect_same(script("plain_loop.py", {"weights.pt"}));
+    std::map<std::pair<std::string, std::int64_t>, std::int64_t> counts;
+    RunRecord run = record();
+    for (const Json& read : run.python["reads"].items())
+        counts[{*read["call"].string(), *read["site"]["line"].integer()}] +=
+            *read["count"].integer();
+    EXPECT_EQ((counts[{"item", 29}]), 6);
+    EXPECT_EQ((counts[{"item", 30}]), 3);
+}
+
+TEST_P(RunPythonHooksTest, WorkersCountTheirBatches) {
+    folder_.file("workers.py",
+                 "import torch\n"
+                 "torch.manual_seed(1)\n"
+                 "data = torch.utils.data.TensorDataset(torch.randn(160, 4))\n"
+                 "model = torch.nn.Linear(4, 1)\n"
+                 "opt = torch.optim.SGD(model.parameters(), lr=1e-3)\n"
+                 "for batch, in torch.utils.data.DataLoader(data, batch_size=8, num_workers=2):\n"
+                 "    model(batch).mean().backward(); opt.step(); opt.zero_grad()\n"
+                 "print(model.weight.sum().item())\n");
+    expect_same({python_, "workers.py"});
+    std::map<std::int64_t, std::int64_t> batches;
+    RunRecord run = record();
+    for (const Json& fetch : run.python["fetches"].items())
+        batches[*fetch["worker"].integer()] = *fetch["batches"].integer();
+    EXPECT_EQ(batches, (std::map<std::int64_t, std::int64_t>{{0, 10}, {1, 10}}));
+}
+
+TEST_P(RunPythonHooksTest, TheLastBatchOfAnEpochMayBeSmaller) {
+    folder_.file("rest.py",
+                 "import torch\n"
+                 "data = torch.utils.data.TensorDataset(torch.ones(83, 4))\n"
+                 "model = torch.nn.Linear(4, 1)\n"
+                 "opt = torch.optim.SGD(model.parameters(), lr=1e-3)\n"
+                 "for epoch in range(2):\n"
+                 "    for batch, in torch.utils.data.DataLoader(data, batch_size=4):\n"
+                 "        model(batch).mean().backward(); opt.step(); opt.zero_grad()\n");
+    expect_same({python_, "rest.py"});
+    RunRecord run = record();
+    ASSERT_EQ(run.steps.size(), 42u);
+    for (std::size_t i = 0; i < run.steps.size(); ++i)
+        EXPECT_EQ(run.steps[i].samples, i % 21 == 20 ? 3 : 4) << i;
+}
+
+TEST_P(RunPythonHooksTest, AStepThatBreakLeavesOpenEndsWithItsOptimizer) {
+    folder_.file("dry_run.py",
+                 "import torch\n"
+                 "data = torch.utils.data.TensorDataset(torch.ones(80, 4))\n"
+                 "model = torch.nn.Linear(4, 1)\n"
+                 "opt = torch.optim.SGD(model.parameters(), lr=1e-3)\n"
+                 "for batch, in torch.utils.data.DataLoader(data, batch_size=8):\n"
+                 "    model(batch).mean().backward(); opt.step(); opt.zero_grad()\n"
+                 "    break\n"
+                 "torch.save(model.state_dict(), 'weights.pt')\n");
+    expect_same({python_, "dry_run.py"});
+    RunRecord run = record();
+    ASSERT_EQ(run.steps.size(), 1u);
+    EXPECT_EQ(run.steps[0].samples, 8);
+    EXPECT_GE(run.steps[0].duration_ns, *run.steps[0].optimizer_ns);
+}
+
+TEST_P(RunPythonHooksTest, AnErrorInAHookTakesThemOutAndTheScriptGoesOn) {
+    folder_.file(
+        "breaks.py",
+        "import os, shutil, torch\n"
+        "shutil.rmtree(os.environ.get('SATURATE_RUN_DIR', 'none'), True)\n"
+        "model = torch.nn.Linear(4, 1)\n"
+        "opt = torch.optim.SGD(model.parameters(), lr=1e-3)\n"
+        "for i in range(5):\n"
+        "    model(torch.ones(2, 4)).mean().backward(); opt.step(); opt.zero_grad()\n"
+        "print('done', type(opt.zero_grad).__name__, torch.autograd.backward.__module__)\n");
+    Ran ran = watched({python_, "breaks.py"}, {"--profile", "off"});
+    EXPECT_EQ(ran.status, 0) << ran.err;
+    EXPECT_EQ(ran.out, "done method torch.autograd\n");
+    EXPECT_THAT(ran.err, HasSubstr("saturate: not watching from inside any more ("));
+    EXPECT_THAT(ran.err, testing::Not(HasSubstr("Traceback")));
+}
+
+TEST_P(RunPythonHooksTest, WithoutALoaderTheOptimizerBeatsTime) {
+    expect_same(script("accumulate.py"));
+    RunRecord run = record();
+    EXPECT_EQ(run.steps.size(), 39u);  // from the first optimizer step on
+    EXPECT_FALSE(run.steps[0].input_wait_ns);
+}
+
+}  // namespace
+}  // namespace saturate
