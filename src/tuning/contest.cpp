@@ -15,7 +15,7 @@ constexpr double kLeastGain = 0.02;
 // Two processes with the same settings differ by about this, however steady each is.
 constexpr double kLeastNoise = 0.01;
 // A gain beyond so many times the noise needs no second look.
-constexpr double kSure = 3;
+constexpr double kSure = 2;
 constexpr std::size_t kMostRuns = 3;  // of each, in a close call
 // A candidate whose every window stays below this share of what is in force is given up.
 constexpr double kHopeless = 0.9;
