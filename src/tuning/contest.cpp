@@ -25,8 +25,13 @@ constexpr double kFarBelow = 0.3;
 constexpr double kNoisy = 0.1;
 constexpr double kNoEnd = 1e9;
 
-double mean(const std::vector<double>& values) {
-    return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+// The rate of several runs: their mean and range.
+void take_all(Rate& rate, const std::vector<double>& runs) {
+    if (runs.size() < 2) return;
+    rate.median = std::accumulate(runs.begin(), runs.end(), 0.0) / static_cast<double>(runs.size());
+    rate.low = std::ranges::min(runs);
+    rate.high = std::ranges::max(runs);
+    rate.n = static_cast<int>(runs.size());
 }
 
 }  // namespace
@@ -144,8 +149,8 @@ bool Contest::holds_again(Tried& tried, double least) {
         is_apart = new_low > old_high;
         is_clear = new_low - old_high > std::max(old_high - old_low, new_high - new_low);
     }
-    rate_->median = mean(before);
-    tried.rate->median = mean(after);
+    take_all(*rate_, before);
+    take_all(*tried.rate, after);
     tried.ratio = tried.rate->median / rate_->median;
     return is_apart && before.size() > 1 && tried.ratio > 1 + least;
 }
