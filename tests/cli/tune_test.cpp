@@ -148,7 +148,7 @@ TEST_F(TuneTest, ARepeatedSearchReadsWhatWasMeasured) {
     Ran again = shell(command + "b");
     EXPECT_EQ(again.status, 0);
     EXPECT_THAT(again.err, HasSubstr("  1  baseline                            2,597 samples/s "
-                                     "(n=8, 2,597..2,597) (measured before)\n"));
+                                     "(n=9, 2,597..2,597) (measured before)\n"));
     Ran fresh = shell(command + "c --fresh");
     EXPECT_THAT(fresh.err, testing::Not(HasSubstr("measured before")));
 }
