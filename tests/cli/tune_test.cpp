@@ -100,7 +100,7 @@ TEST_F(TuneTest, OptimizeWithBenchmarkWritesWhatItProved) {
     EXPECT_THAT(
         written,
         testing::StartsWith("job: tiny_mlp  # one's own words\n"
-                            "batch_size: 64  # saturate: was 8; 64 is the smallest size within 3 % "
+                            "batch_size: 64  # saturate: was 8; 64 is the smallest size within 2 % "
                             "of the best rate measured (39024 of 39024 samples/s), measured +427 "
                             "%\n"
                             "epochs: 3\n"
