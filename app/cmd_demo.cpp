@@ -20,7 +20,6 @@
 #include "report/demo_text.h"
 #include "report/diagnosis_text.h"
 #include "report/tuning_text.h"
-#include "trial_process.h"
 #include "tune.h"
 
 namespace saturate {
@@ -67,19 +66,6 @@ double batch_of(const Assignment& start, const Assignment& best) {
     return parse_number(value_of(settings, "batch_size")).value_or(0);
 }
 
-// A model is counted once, on the CPU: before the search, without the workers that would be in its
-// way. What goes wrong here goes wrong in the first trial, which says so.
-void count_model(const std::string& config, const std::string& device, const fs::path& folder) {
-    TrialProcess once{
-        .command = {fs::read_symlink("/proc/self/exe").string(), "train", "--config", config,
-                    "--device", device, "--bare", "--one-batch", "--quiet", "--set",
-                    "num_workers=0", "--steps", "1", "-o", (folder / "count").string()},
-        .run_folder = folder / "count",
-        .log = folder / "count.log",
-        .steps = 1};
-    (void)run_trial_process(once);
-}
-
 std::string heading(const DemoJob& job, const std::string& device) {
     std::string out = fmt::format("{} on {}", job.name, device);
     if (device.starts_with("sim:"))
@@ -108,11 +94,9 @@ int cmd_demo(const Arguments& arguments) {
     std::string config = write_config(job, folder);
     if (!json) fmt::print("{}", heading(job, device));
     std::fflush(stdout);
-    // Making data and counting the model is part of it, so that a first demonstration ends in time
-    // too.
+    // Making data is part of it, so that a first demonstration ends in time too.
     std::int64_t begin = now_ns();
     make_missing_data(config, quiet);
-    if (device.starts_with("sim:")) count_model(config, device, folder);
     double spent = static_cast<double>(now_ns() - begin) / 1e9;
     TuneRequest request = tune_request(config, device, Level::training);
     request.folder = folder / "tune";

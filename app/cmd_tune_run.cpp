@@ -14,6 +14,7 @@
 #include "probe/machine.h"
 #include "report/tuning_text.h"
 #include "serve_child.h"
+#include "trial_command.h"
 #include "trial_process.h"
 #include "tune.h"
 #include "tune_lock.h"
@@ -29,14 +30,12 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr double kLeastBudgetSeconds = 20;
-constexpr std::int64_t kPauseSteps = 4;
 constexpr int kProofRuns = 10;         // five pairs
 constexpr double kGuardSteps = 8;      // of one run of the loss guard, at least
 constexpr double kStartSeconds = 2.5;  // of a process that was not seen yet
 constexpr double kReserveMost = 0.45;  // share of the budget that guard and proof may claim
-constexpr double kOverrun = 1.1;       // of the budget: then the proof ends with what it has
-
-fs::path self() { return fs::read_symlink("/proc/self/exe"); }
+constexpr double kOverrun = 0.1;       // share of the budget, ...
+constexpr double kOverrunLeast = 30;   // ... or seconds: then the proof ends with what it has
 
 class Tuner {
   public:
@@ -45,9 +44,10 @@ class Tuner {
           lock_(request.device),
           cache_(request.fresh ? fs::path() : user_cache_folder() / "trials") {
         start_ns_ = now_ns();
-        std::string engine = (self().parent_path() / "saturate-engine").string();
+        fs::path self = fs::read_symlink("/proc/self/exe");
+        fs::path engine = self.parent_path() / "saturate-engine";
         struct stat program = {};
-        if (::stat(engine.c_str(), &program) != 0) ::stat(self().c_str(), &program);
+        if (::stat(engine.c_str(), &program) != 0) ::stat(self.c_str(), &program);
         identity_ = fmt::format("{} {} | {} x {} | {}", program.st_size, program.st_mtime,
                                 probe_cpu().model, probe_cpu().cores_usable, request.device);
         if (!request.config.empty())
@@ -133,59 +133,6 @@ class Tuner {
                          .fix = fmt::format("read {}", log)});
     }
 
-    [[nodiscard]] static std::int64_t steps_of(const TrialRequest& wanted) {
-        return wanted.with_pauses ? kPauseSteps : wanted.steps;
-    }
-
-    [[nodiscard]] std::vector<std::string> command_of(const TrialRequest& wanted,
-                                                      const fs::path& run) const {
-        if (!request_.config.empty()) {
-            std::vector<std::string> out{self().string(), "train",    "--config",
-                                         request_.config, "--device", request_.device,
-                                         "--quiet",       "-o",       run.string()};
-            for (const auto& [key, value] : wanted.settings) {
-                out.emplace_back("--set");
-                out.push_back(key + "=" + value);
-            }
-            if (wanted.seed) {
-                out.emplace_back("--set");
-                out.push_back(fmt::format("seed={}", *wanted.seed));
-            }
-            // The course of the learning rate needs an end to be known, and costs no time.
-            if (request_.start.contains("schedule")) {
-                out.emplace_back("--set");
-                out.emplace_back("schedule=constant");
-            }
-            if (wanted.with_pauses) {
-                // Twice each: the first of a process is slower than all others.
-                for (const char* word : {"--set", "eval_steps=2", "--set", "checkpoint_steps=2"})
-                    out.emplace_back(word);
-            } else {
-                out.emplace_back("--bare");
-            }
-            if (wanted.without_loader) out.emplace_back("--one-batch");
-            if (steps_of(wanted) > 0) {
-                out.emplace_back("--steps");
-                out.push_back(std::to_string(steps_of(wanted)));
-            } else {
-                // The watching ends it; this is for a search that was killed.
-                out.emplace_back("--seconds");
-                out.push_back(fmt::format("{:.0f}", wanted.seconds_max + 60));
-            }
-            return out;
-        }
-        CommandWords words = command_words(request_.command, request_.start, wanted.settings);
-        std::vector<std::string> out{self().string(), "run", "--profile",
-                                     "off",           "-o",  run.string()};
-        if (!words.apply.empty()) {
-            out.emplace_back("--apply");
-            out.push_back(words.apply);
-        }
-        out.emplace_back("--");
-        out.insert(out.end(), words.words.begin(), words.words.end());
-        return out;
-    }
-
     [[nodiscard]] Assignment in_force(const Assignment& over) const {
         Assignment out = request_.start;
         for (const auto& [key, value] : over) out[key] = value;
@@ -197,7 +144,7 @@ class Tuner {
         if (wanted.without_loader && request_.config.empty())
             return {.outcome = TrialOutcome::failed,
                     .message = "only train can leave its loader out"};
-        std::string key = key_of(command_of(wanted, ""));
+        std::string key = key_of(trial_command(request_, wanted, ""));
         // What a command of the user's does may have changed without its words.
         bool is_kept = stage == "search" && !request_.config.empty() && !wanted.with_pauses;
         bool may_use_cache = is_kept && !wanted.again;
@@ -207,18 +154,11 @@ class Tuner {
                 return *found;
             }
         }
-        std::string name = fmt::format("trial-{}", ++trials_);
-        progress_.working(fmt::format("{}: {}", stage, what_of(wanted)), seconds());
-        TrialProcess process{.command = command_of(wanted, request_.folder / name),
-                             .run_folder = request_.folder / name,
-                             .log = request_.folder / (name + ".log"),
-                             .seconds = wanted.seconds,
-                             .seconds_max = wanted.seconds_max,
-                             .hopeless_below = wanted.hopeless_below,
-                             .steps = steps_of(wanted)};
+        if (trials_ == 0) count_model();
+        progress_.working(fmt::format("{}: {}", stage, trial_name(wanted)), seconds());
+        TrialProcess process = process_of(wanted, fmt::format("trial-{}", ++trials_));
         process.skip_first_epoch =
             !wanted.without_loader && value_of(in_force(wanted.settings), "cache") != "off";
-        process.is_stopped = [this] { return stopped(); };
         TrialResult result = run_trial_process(process);
         if (request_.facts.on_cpu) result.memory_limit_bytes = probe_memory().usable_bytes();
         if (request_.facts.device_memory_bytes > 0)
@@ -227,6 +167,29 @@ class Tuner {
         see(result);
         if (!stopped() && is_kept) cache_.keep(key, result);
         return result;
+    }
+
+    [[nodiscard]] TrialProcess process_of(const TrialRequest& wanted, const std::string& name) {
+        fs::path run = request_.folder / name;
+        return {.command = trial_command(request_, wanted, run),
+                .run_folder = run,
+                .log = request_.folder / (name + ".log"),
+                .seconds = wanted.seconds,
+                .seconds_max = wanted.seconds_max,
+                .hopeless_below = wanted.hopeless_below,
+                .steps = trial_steps(wanted),
+                .is_stopped = [this] { return stopped(); }};
+    }
+
+    // For a simulated device a model is counted once, on the CPU: apart from the first trial, and
+    // without the workers that would be in its way. What goes wrong here goes wrong there, and is
+    // said there.
+    void count_model() {
+        if (!is_simulated() || request_.config.empty()) return;
+        progress_.working("counting the model", seconds());
+        TrialRequest once{.settings = {{"num_workers", "0"}}, .without_loader = true, .steps = 1};
+        once.seconds_max = 0.5 * request_.budget_seconds;
+        (void)run_trial_process(process_of(once, "count"));
     }
 
     // How long a trial may take is no part of what it measures.
@@ -257,15 +220,6 @@ class Tuner {
             result.outcome = TrialOutcome::failed;
             result.message = event.text.substr(kRefused.size());
         }
-    }
-
-    [[nodiscard]] static std::string what_of(const TrialRequest& wanted) {
-        if (wanted.without_loader) return "without the loader";
-        if (wanted.with_pauses) return "evaluation and checkpoint";
-        std::string out;
-        for (const auto& [key, value] : wanted.settings)
-            out += fmt::format("{}{}={}", out.empty() ? "" : " ", key, value);
-        return out.empty() ? "as it stands" : out;
     }
 
     // Where the batch grew, the learning rate follows by the optimizer's rule.
@@ -365,12 +319,14 @@ class Tuner {
             add_use(use, result.record, result.samples_per_second->dropped);
             return result.samples_per_second->median;
         };
+        double end =
+            request_.budget_seconds + std::max(kOverrun * request_.budget_seconds, kOverrunLeast);
         ProofSettings settings{.pairs_max = request_.proof_pairs_max};
         settings.is_time_up = [this] { return seconds() > 0.97 * request_.budget_seconds; };
         answer.proof = prove(
             settings, [&] { return measure({}, answer.before); },
             [&] { return measure(answer.search.best, answer.after); },
-            [this] { return stopped() || seconds() > kOverrun * request_.budget_seconds; });
+            [&] { return stopped() || seconds() > end; });
         if (answer.guard) answer.proof->loss_guard = answer.guard->text;
         if (is_simulated())
             answer.proof->loss_guard = "not compared: a simulated device learns nothing";

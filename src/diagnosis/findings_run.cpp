@@ -129,23 +129,31 @@ void from_steps(const RunRecord& record, std::vector<Finding>& out) {
     small_collectives(record, waits, out);
 }
 
+// "1 evaluation", "3 evaluations"; nothing of none.
+std::string counted(std::int64_t count, std::string_view what) {
+    if (count == 0) return "";
+    return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
+
 void from_events(const RunRecord& record, std::vector<Finding>& out) {
     double pause = 0, total = 0;
-    std::int64_t count = 0;
+    std::int64_t evaluations = 0, checkpoints = 0;
     for (const EventRecord& event : record.events) {
         if (event.kind != EventKind::evaluation && event.kind != EventKind::checkpoint) continue;
         pause += static_cast<double>(event.duration_ns.value_or(0));
-        ++count;
+        ++(event.kind == EventKind::evaluation ? evaluations : checkpoints);
     }
+    std::int64_t count = evaluations + checkpoints;
     for (const StepRecord& step : record.steps) total += static_cast<double>(step.duration_ns);
     if (count == 0 || total <= 0 || pause < 0.03 * (total + pause)) return;
     Finding finding{
         .id = "F23", .count = count, .confidence = Confidence::high, .sources = {"run record"}};
     finding.share_percent = 100.0 * pause / (total + pause);
     finding.ms_per_step = pause / 1e6 / static_cast<double>(record.steps.size());
-    finding.evidence =
-        fmt::format("{} evaluations and checkpoints take {:.1f} s, {:.1f} % of the run", count,
-                    pause / 1e9, finding.share_percent);
+    finding.evidence = fmt::format(
+        "{}{}{} {} {:.1f} s, {:.1f} % of the run", counted(evaluations, "evaluation"),
+        evaluations > 0 && checkpoints > 0 ? " and " : "", counted(checkpoints, "checkpoint"),
+        count == 1 ? "takes" : "take", pause / 1e9, finding.share_percent);
     finding.gain = subtraction(finding.share_percent);
     out.push_back(finding);
 }

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trial_command.h"
+
+#include <fmt/format.h>
+
+#include "tuning/command.h"
+
+namespace saturate {
+
+namespace {
+
+namespace fs = std::filesystem;
+using Words = std::vector<std::string>;
+
+constexpr std::int64_t kPauseSteps = 4;
+
+std::string self() { return fs::read_symlink("/proc/self/exe").string(); }
+
+Words train_command(const TuneRequest& request, const TrialRequest& wanted, const fs::path& run) {
+    Words out{self(),         "train",   "--config", request.config, "--device",
+              request.device, "--quiet", "-o",       run.string()};
+    auto set = [&out](const std::string& entry) {
+        out.emplace_back("--set");
+        out.push_back(entry);
+    };
+    for (const auto& [key, value] : wanted.settings) set(key + "=" + value);
+    if (wanted.seed) set(fmt::format("seed={}", *wanted.seed));
+    // The course of the learning rate needs an end to be known, and costs no time.
+    if (request.start.contains("schedule")) set("schedule=constant");
+    if (wanted.with_pauses) {
+        // Twice each: the first of a process is slower than all others.
+        set("eval_steps=2");
+        set("checkpoint_steps=2");
+    } else {
+        out.emplace_back("--bare");
+    }
+    if (wanted.without_loader) out.emplace_back("--one-batch");
+    if (std::int64_t steps = trial_steps(wanted); steps > 0) {
+        out.emplace_back("--steps");
+        out.push_back(std::to_string(steps));
+    } else {
+        // The watching ends it; this is for a search that was killed.
+        out.emplace_back("--seconds");
+        out.push_back(fmt::format("{:.0f}", wanted.seconds_max + 60));
+    }
+    return out;
+}
+
+Words run_command(const TuneRequest& request, const TrialRequest& wanted, const fs::path& run) {
+    CommandWords words = command_words(request.command, request.start, wanted.settings);
+    Words out{self(), "run", "--profile", "off", "-o", run.string()};
+    if (!words.apply.empty()) {
+        out.emplace_back("--apply");
+        out.push_back(words.apply);
+    }
+    out.emplace_back("--");
+    out.insert(out.end(), words.words.begin(), words.words.end());
+    return out;
+}
+
+}  // namespace
+
+std::vector<std::string> trial_command(const TuneRequest& request, const TrialRequest& wanted,
+                                       const fs::path& run) {
+    return request.config.empty() ? run_command(request, wanted, run)
+                                  : train_command(request, wanted, run);
+}
+
+std::int64_t trial_steps(const TrialRequest& wanted) {
+    return wanted.with_pauses ? kPauseSteps : wanted.steps;
+}
+
+std::string trial_name(const TrialRequest& wanted) {
+    if (wanted.without_loader) return "without the loader";
+    if (wanted.with_pauses) return "evaluation and checkpoint";
+    std::string out;
+    for (const auto& [key, value] : wanted.settings)
+        out += fmt::format("{}{}={}", out.empty() ? "" : " ", key, value);
+    return out.empty() ? "as it stands" : out;
+}
+
+}  // namespace saturate

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// The command line that tries out settings: `train` with a configuration, or the user's own command
+// under `run`.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "tune.h"
+
+namespace saturate {
+
+[[nodiscard]] std::vector<std::string> trial_command(const TuneRequest& request,
+                                                     const TrialRequest& wanted,
+                                                     const std::filesystem::path& run);
+
+// How many steps it makes; 0: until it is ended.
+[[nodiscard]] std::int64_t trial_steps(const TrialRequest& wanted);
+
+[[nodiscard]] std::string trial_name(const TrialRequest& wanted);  // "batch_size=64 precision=bf16"
+
+}  // namespace saturate
