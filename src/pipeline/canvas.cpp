@@ -39,10 +39,14 @@ double Dice::normal() {  // Box and Muller
     return radius * std::cos(2 * kPi * unit());
 }
 
-double Shape::distance(double px, double py) const {
-    double c = std::cos(turn), s = std::sin(turn);
-    double dx = c * (px - x) + s * (py - y), dy = c * (py - y) - s * (px - x);
-    switch (outline) {
+Distance::Distance(const Shape& shape)
+    : shape_(shape), cos_(std::cos(shape.turn)), sin_(std::sin(shape.turn)) {}
+
+double Distance::operator()(double x, double y) const {
+    double radius = shape_.radius;
+    double dx = cos_ * (x - shape_.x) + sin_ * (y - shape_.y);
+    double dy = cos_ * (y - shape_.y) - sin_ * (x - shape_.x);
+    switch (shape_.outline) {
         case Outline::disc:
             return std::hypot(dx, dy) - radius;
         case Outline::ring:
@@ -116,6 +120,7 @@ void Canvas::noise(double deviation, Dice& dice) {
 }
 
 void Canvas::fill(const Shape& shape, const Colour& colour, double opacity) {
+    Distance distance(shape);
     int reach = static_cast<int>(shape.radius * 1.5) + 2;
     int left = std::max(0, static_cast<int>(shape.x) - reach);
     int right = std::min(width_, static_cast<int>(shape.x) + reach + 1);
@@ -123,7 +128,7 @@ void Canvas::fill(const Shape& shape, const Colour& colour, double opacity) {
     int bottom = std::min(height_, static_cast<int>(shape.y) + reach + 1);
     for (int y = top; y < bottom; ++y) {
         for (int x = left; x < right; ++x) {
-            double cover = std::clamp(0.5 - shape.distance(x + 0.5, y + 0.5), 0.0, 1.0) * opacity;
+            double cover = std::clamp(0.5 - distance(x + 0.5, y + 0.5), 0.0, 1.0) * opacity;
             for (int k = 0; k < channels_; ++k) {
                 float& pixel = at(x, y, k);
                 double wanted = colour[static_cast<std::size_t>(k)];
@@ -134,12 +139,13 @@ void Canvas::fill(const Shape& shape, const Colour& colour, double opacity) {
 }
 
 void Canvas::outline(const Shape& shape, const Colour& colour, double thickness, double opacity) {
+    Distance distance(shape);
     int reach = static_cast<int>(shape.radius * 1.5 + thickness) + 2;
     for (int y = std::max(0, static_cast<int>(shape.y) - reach);
          y < std::min(height_, static_cast<int>(shape.y) + reach + 1); ++y) {
         for (int x = std::max(0, static_cast<int>(shape.x) - reach);
              x < std::min(width_, static_cast<int>(shape.x) + reach + 1); ++x) {
-            double away = std::abs(shape.distance(x + 0.5, y + 0.5)) - thickness / 2;
+            double away = std::abs(distance(x + 0.5, y + 0.5)) - thickness / 2;
             double cover = std::clamp(0.5 - away, 0.0, 1.0) * opacity;
             for (int k = 0; k < channels_; ++k) {
                 float& pixel = at(x, y, k);

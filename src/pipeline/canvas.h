@@ -27,14 +27,23 @@ class Dice {
 
 using Colour = std::array<double, 3>;
 
-// Negative inside, positive outside, in pixels.
 enum class Outline { disc, ring, square, triangle, cross, star, jigsaw };
 struct Shape {
     Outline outline = Outline::disc;
     double x = 0, y = 0;
     double radius = 10;
     double turn = 0;  // radians
-    [[nodiscard]] double distance(double px, double py) const;
+};
+
+// How far a point is from the shape's edge: negative inside, positive outside, in pixels.
+class Distance {
+  public:
+    explicit Distance(const Shape& shape);
+    [[nodiscard]] double operator()(double x, double y) const;
+
+  private:
+    const Shape& shape_;
+    double cos_, sin_;
 };
 
 class Canvas {

@@ -3,10 +3,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cmath>
+#include <exception>
 #include <fstream>
-#include <iterator>
+#include <map>
+#include <mutex>
 #include <numbers>
+#include <thread>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -24,6 +29,10 @@ namespace {
 using Progress = std::function<void(std::int64_t made, std::int64_t samples)>;
 constexpr double kPi = std::numbers::pi;
 constexpr std::int64_t kValidationEvery = 10;  // one picture of ten is kept for validation
+
+bool is_for_validation(std::int64_t index) {
+    return index % kValidationEvery == kValidationEvery - 1;
+}
 
 struct Kind {
     const char* job;
@@ -75,101 +84,79 @@ void make_folder(const fs::path& path) {
                      .fix = "-o ANOTHER"});
 }
 
-// Writes pictures one after the other and keeps count.
+// Makes and writes pictures, each by its number alone. One thread each.
 class Writer {
   public:
-    Writer(const MakeDataSettings& settings, const Progress& progress)
-        : settings_(settings), progress_(progress) {}
+    explicit Writer(const MakeDataSettings& settings) : settings_(settings) {}
 
+    void make(std::int64_t index) {
+        index_ = index;
+        is_validation_ = is_for_validation(index);
+        name_ = fmt::format("{:06}", index);
+        dice_ = Dice(mix(settings_.seed, static_cast<std::uint64_t>(index)));
+        if (settings_.job == "restoration") restoration();
+        if (settings_.job == "locator") locator();
+        if (settings_.job == "classifier") classifier();
+    }
+
+    std::uint64_t bytes = 0;
+    std::map<std::int64_t, std::string> labels;  // lines of labels.csv, by picture
+
+  private:
     void restoration() {
-        for (; next();) {
-            Canvas canvas(256, 192, 3);
-            canvas.scene(dice_);
-            Picture target{canvas.bytes(), {256, 192}};
-            Picture input{halve_and_enlarge(target.pixels, target.size, 3), target.size};
-            put("target", ".png", target);
-            put("input", ".png", input);
-        }
+        Canvas canvas(256, 192, 3);
+        canvas.scene(dice_);
+        Picture target{canvas.bytes(), {256, 192}};
+        Picture input{halve_and_enlarge(target.pixels, target.size, 3), target.size};
+        put("target", ".png", target);
+        put("input", ".png", input);
     }
 
     void locator() {
-        std::string tables[2];
-        for (std::string& table : tables) table = "file,hole_x,hole_y,piece_x,piece_y\n";
-        for (; next();) {
-            Canvas canvas(320, 160, 3);
-            canvas.scene(dice_);
-            double radius = dice_.between(14, 22), margin = radius * 1.3;
-            Outline outline =
-                dice_.unit() < 0.6 ? Outline::jigsaw : static_cast<Outline>(dice_.below(3) * 2);
-            Shape hole{.outline = outline,
-                       .x = dice_.between(160 + margin, 320 - margin),
-                       .y = dice_.between(margin, 160 - margin),
-                       .radius = radius};
-            Shape piece = hole;
-            piece.x = dice_.between(margin, 160 - margin);
-            piece.y = dice_.between(margin, 160 - margin);
-            draw_hole_and_piece(canvas, hole, piece);
-            canvas.noise(0.01, dice_);
-            put("", ".jpg", {canvas.bytes(), {320, 160}});
-            fmt::format_to(std::back_inserter(tables[is_validation_ ? 1 : 0]),
-                           "{}.jpg,{:.2f},{:.2f},{:.2f},{:.2f}\n", name_, hole.x, hole.y, piece.x,
-                           piece.y);
-        }
-        for (int i = 0; i < 2; ++i) {
-            if (i == 1 && validation_ == 0) continue;
-            fs::path path = settings_.out / (i == 1 ? "val" : "train") / "labels.csv";
-            write_file_whole(path, tables[i]);
-            bytes_ += tables[i].size();
-        }
+        Canvas canvas(320, 160, 3);
+        canvas.scene(dice_);
+        double radius = dice_.between(14, 22), margin = radius * 1.3;
+        Outline outline =
+            dice_.unit() < 0.6 ? Outline::jigsaw : static_cast<Outline>(dice_.below(3) * 2);
+        Shape hole{.outline = outline,
+                   .x = dice_.between(160 + margin, 320 - margin),
+                   .y = dice_.between(margin, 160 - margin),
+                   .radius = radius};
+        Shape piece = hole;
+        piece.x = dice_.between(margin, 160 - margin);
+        piece.y = dice_.between(margin, 160 - margin);
+        draw_hole_and_piece(canvas, hole, piece);
+        canvas.noise(0.01, dice_);
+        put("", ".jpg", {canvas.bytes(), {320, 160}});
+        labels[index_] = fmt::format("{}.jpg,{:.2f},{:.2f},{:.2f},{:.2f}\n", name_, hole.x, hole.y,
+                                     piece.x, piece.y);
     }
 
     void classifier() {
         static constexpr const char* kClasses[] = {"blobs",  "checks",  "cross", "disc",
                                                    "ring",   "square",  "star",  "stripes",
                                                    "target", "triangle"};
-        for (; next();) {
-            // Validation pictures come every tenth, so the class must not.
-            int label = static_cast<int>((index_ + index_ / kValidationEvery) % 10);
-            Canvas canvas(128, 128, 1);
-            draw_class(canvas, kClasses[label]);
-            put(kClasses[label], ".png", {canvas.bytes(), {128, 128}, 1});
-        }
-    }
-
-    [[nodiscard]] MadeData made() const {
-        return {.path = settings_.out,
-                .training = index_ + 1 - validation_,
-                .validation = validation_,
-                .bytes = bytes_,
-                .layout = {}};
-    }
-
-  private:
-    bool next() {
-        if (index_ + 1 == settings_.samples) return false;
-        ++index_;
-        is_validation_ = index_ % kValidationEvery == kValidationEvery - 1;
-        validation_ += is_validation_ ? 1 : 0;
-        name_ = fmt::format("{:06}", index_);
-        dice_ = Dice(mix(settings_.seed, static_cast<std::uint64_t>(index_)));
-        if (index_ % 50 == 0) progress_(index_, settings_.samples);
-        return true;
+        // Validation pictures come every tenth, so the class must not.
+        int label = static_cast<int>((index_ + index_ / kValidationEvery) % 10);
+        Canvas canvas(128, 128, 1);
+        draw_class(canvas, kClasses[label]);
+        put(kClasses[label], ".png", {canvas.bytes(), {128, 128}, 1});
     }
 
     void put(const std::string& folder, const std::string& ending, const Picture& picture) {
         fs::path path = settings_.out / (is_validation_ ? "val" : "train") / folder;
         make_folder(path);
         path /= name_ + ending;
-        std::string bytes =
+        std::string encoded =
             ending == ".png" ? encode_png(picture.view()) : encode_jpeg(picture.view());
         // Not synced one by one: thousands of pictures that can be made again.
         std::ofstream file(path, std::ios::binary);
-        if (!file.write(bytes.data(), static_cast<std::streamsize>(bytes.size())).flush()) {
+        if (!file.write(encoded.data(), static_cast<std::streamsize>(encoded.size())).flush()) {
             throw MachineError({.where = {path.string()},
                                 .found = "the picture cannot be written",
                                 .expected = "room on the disk, a folder that you may write to"});
         }
-        bytes_ += bytes.size();
+        bytes += encoded.size();
     }
 
     void draw_hole_and_piece(Canvas& canvas, const Shape& hole, const Shape& piece) {
@@ -177,6 +164,7 @@ class Writer {
         Canvas ground = canvas;
         canvas.fill(hole, {0.05, 0.05, 0.08}, dice_.between(0.5, 0.75));
         canvas.outline(hole, {0.9, 0.9, 0.9}, 1.2, 0.5);
+        Distance from_piece(piece);
         int dx = static_cast<int>(std::lround(hole.x - piece.x));
         int dy = static_cast<int>(std::lround(hole.y - piece.y));
         for (int y = 0; y < canvas.height(); ++y) {
@@ -184,7 +172,7 @@ class Writer {
                 int from_x = x + dx, from_y = y + dy;
                 bool is_there = from_x >= 0 && from_x < canvas.width() && from_y >= 0 &&
                                 from_y < canvas.height();
-                if (!is_there || piece.distance(x + 0.5, y + 0.5) > 0) continue;
+                if (!is_there || from_piece(x + 0.5, y + 0.5) > 0) continue;
                 for (int k = 0; k < 3; ++k) canvas.at(x, y, k) = ground.at(from_x, from_y, k);
             }
         }
@@ -227,13 +215,64 @@ class Writer {
     }
 
     const MakeDataSettings& settings_;
-    const Progress& progress_;
-    std::int64_t index_ = -1, validation_ = 0;
-    std::uint64_t bytes_ = 0;
+    std::int64_t index_ = 0;
     bool is_validation_ = false;
     std::string name_;
     Dice dice_{0};
 };
+
+// The labels of the training pictures in one table, those for validation in another.
+std::uint64_t write_labels(const fs::path& folder,
+                           const std::map<std::int64_t, std::string>& labels) {
+    std::string tables[2];
+    for (const auto& [index, line] : labels) {
+        std::string& table = tables[is_for_validation(index) ? 1 : 0];
+        if (table.empty()) table = "file,hole_x,hole_y,piece_x,piece_y\n";
+        table += line;
+    }
+    for (int i = 0; i < 2; ++i) {
+        if (!tables[i].empty())
+            write_file_whole(folder / (i == 1 ? "val" : "train") / "labels.csv", tables[i]);
+    }
+    return tables[0].size() + tables[1].size();
+}
+
+// All cores take the next picture in turn; the calling thread tells how far they are.
+MadeData make_pictures(const MakeDataSettings& settings, const Progress& progress) {
+    std::atomic<std::int64_t> next{0};
+    std::exception_ptr failed;
+    std::mutex mutex;  // of `failed`
+    auto work = [&](Writer& writer, bool tells) {
+        try {
+            for (std::int64_t i = next++; i < settings.samples; i = next++) {
+                if (tells) progress(i, settings.samples);
+                writer.make(i);
+            }
+        } catch (...) {
+            std::lock_guard lock(mutex);
+            failed = std::current_exception();
+            next = settings.samples;
+        }
+    };
+    std::vector<Writer> writers(std::max(1u, std::thread::hardware_concurrency()),
+                                Writer(settings));
+    {
+        std::vector<std::jthread> threads;
+        for (std::size_t i = 1; i < writers.size(); ++i)
+            threads.emplace_back([&, i] { work(writers[i], false); });
+        work(writers[0], true);
+    }
+    if (failed) std::rethrow_exception(failed);
+    MadeData out{.path = settings.out, .validation = settings.samples / kValidationEvery};
+    out.training = settings.samples - out.validation;
+    std::map<std::int64_t, std::string> labels;
+    for (Writer& writer : writers) {
+        out.bytes += writer.bytes;
+        labels.merge(writer.labels);
+    }
+    out.bytes += write_labels(settings.out, labels);
+    return out;
+}
 
 void refuse_what_is_there(const fs::path& path) {
     bool is_file = fs::is_regular_file(path);
@@ -277,11 +316,7 @@ MadeData make_data(const MakeDataSettings& wish, const Progress& progress) {
     if (settings.job == "sequence" || settings.job == "window_cnn") {
         out = make_table(settings);
     } else {
-        Writer writer(settings, progress);
-        if (settings.job == "restoration") writer.restoration();
-        if (settings.job == "locator") writer.locator();
-        if (settings.job == "classifier") writer.classifier();
-        out = writer.made();
+        out = make_pictures(settings, progress);
     }
     out.layout = kind.layout;
     return out;
