@@ -133,20 +133,21 @@ void Contest::compare_anew(Tried& tried) {
 }
 
 // Both again, in turns, up to three runs of each: every run of the new must beat every run of the
-// old. Two of each are enough where they lie further apart than runs of one kind differ.
+// old, and the first that does not ends it. Two of each are enough where they lie further apart
+// than runs of one kind differ.
 bool Contest::holds_again(Tried& tried, double least) {
     std::vector<double> before{rate_->median}, after{tried.rate->median};
+    auto once_more = [&](const Assignment& change, std::vector<double>& runs) {
+        TrialResult result = trial(change, {.again = true});
+        tried.seconds += result.seconds;
+        if (result.ok()) runs.push_back(result.samples_per_second->median);
+        return result.ok() && std::ranges::min(after) > std::ranges::max(before);
+    };
     bool is_apart = true, is_clear = false;
     while (is_apart && !is_clear && before.size() < kMostRuns && may_go_on()) {
-        TrialResult old = trial({}, {.again = true});
-        TrialResult candidate = trial(tried.change, {.again = true});
-        tried.seconds += old.seconds + candidate.seconds;
-        if (!old.ok() || !candidate.ok()) return false;
-        before.push_back(old.samples_per_second->median);
-        after.push_back(candidate.samples_per_second->median);
+        is_apart = once_more(tried.change, after) && once_more({}, before);
         auto [old_low, old_high] = std::ranges::minmax(before);
         auto [new_low, new_high] = std::ranges::minmax(after);
-        is_apart = new_low > old_high;
         is_clear = new_low - old_high > std::max(old_high - old_low, new_high - new_low);
     }
     take_all(*rate_, before);
