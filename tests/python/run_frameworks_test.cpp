@@ -39,7 +39,7 @@ TEST_F(RunFrameworksTest, AcceleratesLoaderStaysTheUsers) {
     RunRecord run = record();
     EXPECT_NEAR(static_cast<double>(run.steps.size()), 40, 2);
     ASSERT_EQ(run.python["loaders"].items().size(), 1u);
-    EXPECT_EQ(run.python["loaders"].items()[0]["site"]["line"].integer(), 13);
+    EXPECT_EQ(run.python["loaders"].items()[0]["site"]["line"].integer(), 15);
 }
 
 TEST_F(RunFrameworksTest, AcceleratesLauncherHasARecordPerRank) {
