@@ -2,7 +2,6 @@
 # `saturate run --apply`: settings changed while the script runs. Every change has a level, a gate and a way back; one
 # that fails is taken back and said. What was done is in facts (python.json, "changes") with the reason.
 import os
-import threading
 
 from . import disable, replace, say
 from .facts import facts

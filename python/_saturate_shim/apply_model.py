@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 # --apply for the model: channels_last, autocast and compile, at the outermost module that is called while training.
-import os
 
 from . import replace
 from .apply import applied, refused, taken_back

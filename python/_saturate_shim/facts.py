@@ -5,7 +5,6 @@
 import json
 import os
 import sys
-import threading
 import weakref
 from time import perf_counter_ns as clock
 

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// The words, cells and tones that the live view of monitor is made of.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "screen_frame.h"
+
+namespace saturate {
+
+struct Labels {
+    const char *gpu, *name, *util, *sm, *memory, *power, *temperature, *clock, *note;
+    const char *pid, *user, *command, *cpu, *processes, *host, *io_wait, *job, *workers;
+    const char *all, *paused, *lost, *driver, *keys, *units, *small, *mean, *no_gpu, *more;
+};
+
+[[nodiscard]] const Labels& labels(Language language);
+
+// Cut to a width that a terminal uses, never inside a character; the other two fill it up too.
+[[nodiscard]] std::string cut(std::string_view text, std::size_t width);
+[[nodiscard]] std::string left(std::string_view text, std::size_t width);
+[[nodiscard]] std::string right(std::string_view text, std::size_t width);
+
+// "-" where nothing was told.
+[[nodiscard]] std::string whole(const std::optional<double>& value, const char* unit);
+[[nodiscard]] std::string memory_text(const DeviceSample& sample, MemoryUnit unit);
+[[nodiscard]] std::string bytes_in(const std::optional<std::uint64_t>& bytes, MemoryUnit unit);
+[[nodiscard]] std::string power_text(const DeviceSample& sample);
+[[nodiscard]] std::string held_down_by(const DeviceSample& sample, Language language);
+[[nodiscard]] std::string_view short_name(std::string_view name);  // without its maker
+
+[[nodiscard]] Tone utilization_tone(const std::optional<double>& percent,
+                                    const Thresholds& thresholds);
+[[nodiscard]] Tone temperature_tone(const std::optional<double>& celsius,
+                                    const Thresholds& thresholds);
+[[nodiscard]] Tone memory_tone(const DeviceSample& sample);
+
+}  // namespace saturate

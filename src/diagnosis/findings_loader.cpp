@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+// Findings about the loaders of a Python process (python.json): which waits and why, its line and
+// the edit that mends it. F01, F02, F03, F05.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/text.h"
+#include "diagnosis/core_use.h"
+#include "diagnosis/patch.h"
+#include "diagnosis/python_job.h"
+
+namespace saturate {
+namespace {
+
+// The loader of the training steps.
+Json training_loader(const Json& python) {
+    std::int64_t most = 0, number = -1;
+    for (const Json& one : python["steps_by_loader"].items()) {
+        if (auto steps = one["steps"].integer(); steps && *steps > most) {
+            most = *steps;
+            number = one["loader"].integer().value_or(-1);
+        }
+    }
+    for (const Json& loader : python["loaders"].items()) {
+        if (loader["id"].integer() == number) return loader;
+    }
+    return {};
+}
+
+// One batch in the data set, in ns.
+struct Fetch {
+    double wall = 0;
+    double core = 0;  // of it on a core, or waiting for one
+    double cpu = 0;   // of it on a core
+    std::int64_t batches = 0;
+    [[nodiscard]] bool is_storage() const { return core < 0.5 * wall; }
+};
+
+Fetch fetch_of(const Json& python, std::int64_t loader) {
+    double wall = 0, measured_wall = 0, cpu = 0, delay = 0;
+    std::int64_t batches = 0;
+    for (const Json& one : python["fetches"].items()) {
+        if (one["loader"].integer() != loader % 8) continue;
+        batches += one["batches"].integer().value_or(0);
+        wall += one["wall_ns"].number().value_or(0);
+        measured_wall += one["measured_wall_ns"].number().value_or(0);
+        cpu += one["cpu_ns"].number().value_or(0);
+        delay += one["delay_ns"].number().value_or(0);
+    }
+    if (batches == 0) return {};
+    double mean = wall / static_cast<double>(batches);
+    auto part = [&](double ns) {
+        return mean * (measured_wall > 0 ? std::min(1.0, ns / measured_wall) : 1.0);
+    };
+    return {mean, part(cpu + delay), part(cpu), batches};
+}
+
+struct Plan {
+    int workers = 0;
+    double step_ns = 0;   // with them
+    double least_ns = 0;  // ... if they cost nothing and no core slowed another
+};
+
+// Cores that all work at once are slower than one of them alone: they share caches and memory, and
+// on virtual machines often two are one. 2 workers on 2 cores decoded JPEG 1.5 times as fast as one
+// process, not 2 times (bench/run).
+constexpr double kAllBusy = 0.75;
+
+// T' = max(T - W, D / w, work / cores): D the time of one batch, w workers. The work of a step is
+// what the job's processes used, else what its threads could at most.
+Plan plan_of(const StepTimes& times, const Fetch& fetch, double compute_cores, int cores,
+             const CoreUse& host) {
+    double most = fetch.is_storage() ? 4.0 * cores : cores;
+    double wanted = std::ceil(1.2 * fetch.wall / times.compute());
+    Plan plan{.workers = static_cast<int>(std::clamp(wanted, 1.0, most))};
+    double work = host.n > 0 ? std::max(host.own * times.step, fetch.cpu)
+                             : fetch.core + times.compute() * compute_cores;
+    plan.least_ns = std::max({times.compute(), fetch.wall / plan.workers, work / cores});
+    constexpr double kHandingOver = 3e5;  // a batch through shared memory, ns
+    double share = host.usable({.tasks = std::min(plan.workers, cores), .cores = cores});
+    plan.step_ns =
+        std::max(plan.least_ns, cores > 1 ? work / share / kAllBusy : work) + kHandingOver;
+    return plan;
+}
+
+// No setting mends it, and what work on the data would gain is not known.
+Gain unsure(double bound) { return {1.0, 1.0 + std::min(1.0, 0.3 * (bound - 1.0)), bound}; }
+
+void in_memory(Finding& wait, const Json& loader, const StepTimes& times) {
+    wait.fix =
+        "the data set is tensors in memory: cut whole batches out of them, "
+        "for rows in torch.randperm(n).split(batch_size): x[rows], y[rows] "
+        "(saturate run --apply batched_fetch); workers would be slower";
+    wait.settings = {};
+    // Cutting out at once was 5.4 times as fast as row by row.
+    wait.gain = gain_of(times.step / (times.step - 0.8 * times.wait), wait.gain.high);
+    wait.evidence += fmt::format("; {} holds its {} samples in memory and gives them one by one",
+                                 loader["type"].string().value_or("the data set"),
+                                 loader["dataset_size"].integer().value_or(0));
+}
+
+void no_workers(std::vector<Finding>& findings, Finding& wait, const Json& python,
+                const Json& loader, const StepTimes& times, const Fetch& fetch,
+                const CoreUse& host) {
+    int cores = static_cast<int>(python["flags"]["cores"].integer().value_or(1));
+    double threads = python["flags"]["threads"].number().value_or(1);
+    double compute_cores = is_on_gpu(python) ? 1.0 : std::min<double>(cores, threads);
+    Plan plan = plan_of(times, fetch, compute_cores, cores, host);
+    double bound = wait.gain.high, likely = times.step / plan.step_ns;
+    std::string cause = fetch.is_storage() ? "waiting for storage" : "decoding";
+    wait.evidence +=
+        fmt::format("; one batch takes {:.1f} ms, mostly {}, a step without it {:.1f} ms",
+                    fetch.wall / 1e6, cause, times.compute() / 1e6);
+    Finding part{
+        .id = "F02", .count = fetch.batches, .confidence = Confidence::high, .part_of = "F01"};
+    part.where = wait.where;
+    part.sources = {"run record"};
+    part.share_percent = wait.share_percent;
+    part.ms_per_step = wait.ms_per_step;
+    part.evidence =
+        "num_workers is 0: every batch is made between two steps, by the thread that trains";
+    constexpr double kWorthHandingOver = 1e6;
+    if (fetch.wall < kWorthHandingOver) {
+        wait.fix =
+            "the batches are small: handing them over from a worker would cost as much; "
+            "make several samples at once (__getitems__, whole-batch transforms)";
+        wait.gain = unsure(bound);
+        wait.confidence = Confidence::medium;
+        wait.settings = {};
+        return;
+    }
+    if (likely < 1.05) {
+        wait.fix = fmt::format(
+            "the {} core{} {} full: workers would gain {:.2f}x; store the samples smaller or "
+            "decoded, "
+            "or give the job more cores",
+            cores, cores == 1 ? "" : "s", cores == 1 ? "is" : "are", likely);
+        wait.gain = unsure(bound);
+        wait.confidence = Confidence::medium;
+        wait.settings = {};
+        part.fix = "workers alone do not help here";
+        part.optional = true;
+        part.gain = {1.0, std::max(1.0, likely), std::max(1.0, likely)};
+    } else {
+        std::string count = std::to_string(plan.workers);
+        wait.settings = {{"num_workers", count}, {"persistent_workers", "true"}};
+        wait.fix = fmt::format("num_workers={}, persistent_workers=True", count);
+        wait.gain = gain_of(likely, std::min(bound, times.step / plan.least_ns));
+        part.settings = wait.settings;
+        part.fix = wait.fix;
+        part.gain = wait.gain;
+        part.patch = keyword_patch(loader["site"], loader["call"],
+                                   {{"num_workers", count}, {"persistent_workers", "True"}});
+    }
+    findings.push_back(part);
+}
+
+void with_workers(Finding& wait, const Json& python, const Json& loader, const StepTimes& times,
+                  const Fetch& fetch, const CoreUse& host) {
+    int cores = static_cast<int>(python["flags"]["cores"].integer().value_or(1));
+    std::int64_t workers = loader["num_workers"].integer().value_or(1);
+    Plan plan = plan_of(times, fetch, is_on_gpu(python) ? 1.0 : 0.5, cores, host);
+    wait.evidence += fmt::format("; {} worker{} take {:.1f} ms for one batch, mostly {}", workers,
+                                 workers == 1 ? "" : "s", fetch.wall / 1e6,
+                                 fetch.is_storage() ? "waiting for storage" : "decoding");
+    double bound = wait.gain.high;
+    if (plan.workers > workers) {
+        std::string count = std::to_string(plan.workers);
+        wait.settings = {{"num_workers", count}};
+        wait.fix = fmt::format("num_workers={}", count);
+        wait.gain = gain_of(times.step / plan.step_ns, bound);
+        wait.patch = keyword_patch(loader["site"], loader["call"], {{"num_workers", count}});
+    } else {
+        wait.settings = {};
+        wait.fix =
+            "more workers find no free core: store the samples smaller or decoded, or give the job "
+            "more cores";
+        wait.gain = unsure(bound);
+        wait.confidence = Confidence::medium;
+    }
+}
+
+void explain_wait(const RunRecord& record, const StepTimes& times, std::vector<Finding>& findings) {
+    const Json& python = record.python;
+    CoreUse host = core_use(record);
+    Json loader = training_loader(python);
+    Finding* wait = found(findings, "F01");
+    if (!wait || !loader.is_object()) return;
+    wait->where = where_of(loader["site"]);
+    Fetch fetch = fetch_of(python, loader["id"].integer().value_or(0));
+    bool has_workers = loader["num_workers"].integer().value_or(0) > 0;
+    Finding copy = *wait;  // findings may grow below
+    if (loader["in_memory"].boolean().value_or(false) && !has_workers)
+        in_memory(copy, loader, times);
+    else if (fetch.batches > 0 && !has_workers)
+        no_workers(findings, copy, python, loader, times, fetch, host);
+    else if (fetch.batches > 0)
+        with_workers(copy, python, loader, times, fetch, host);
+    *found(findings, "F01") = copy;
+}
+
+// Starting the workers anew at every epoch.
+void restarts(const RunRecord& record, const StepTimes& times, std::vector<Finding>& findings) {
+    Json loader = training_loader(record.python);
+    if (loader["num_workers"].integer().value_or(0) == 0 ||
+        loader["persistent_workers"].boolean().value_or(true))
+        return;
+    double lost = 0;
+    std::int64_t count = 0;
+    for (const EventRecord& event : record.events) {
+        if (event.kind != EventKind::epoch || count++ == 0) continue;  // the first start is needed
+        lost += static_cast<double>(event.duration_ns.value_or(0));
+    }
+    double total = times.step * static_cast<double>(times.n);
+    if (count < 2 || total <= 0 || lost < 0.03 * (total + lost)) return;
+    Finding finding{
+        .id = "F05", .count = count - 1, .confidence = Confidence::high, .sources = {"run record"}};
+    finding.share_percent = 100.0 * lost / (total + lost);
+    finding.ms_per_step = lost / 1e6 / static_cast<double>(times.n);
+    finding.where = where_of(loader["site"]);
+    finding.evidence =
+        fmt::format("the workers are started anew {} times and take {:.1f} s, {:.1f} % of the run",
+                    count - 1, lost / 1e9, finding.share_percent);
+    finding.fix = "persistent_workers=True";
+    finding.settings = {{"persistent_workers", "true"}};
+    finding.gain = gain_of((total + lost) / (total + 0.1 * lost), (total + lost) / total);
+    finding.patch = keyword_patch(loader["site"], loader["call"], {{"persistent_workers", "True"}});
+    findings.push_back(finding);
+}
+
+void not_pinned(const Json& python, std::vector<Finding>& findings) {
+    Json loader = training_loader(python);
+    if (!is_on_gpu(python) || !loader.is_object() || loader["pin_memory"].boolean().value_or(true))
+        return;
+    Finding finding{.id = "F03",
+                    .count = 1,
+                    .confidence = Confidence::low,
+                    .optional = true,
+                    .sources = {"run record"}};
+    finding.where = where_of(loader["site"]);
+    finding.evidence = "pin_memory is False: copies to the GPU hold up the host";
+    finding.surer = "a trace shows what the copies cost";
+    finding.settings = {{"pin_memory", "true"}};
+    finding.patch = keyword_patch(loader["site"], loader["call"], {{"pin_memory", "True"}});
+    findings.push_back(finding);
+}
+
+}  // namespace
+
+void loader_findings(const RunRecord& record, const StepTimes& times,
+                     std::vector<Finding>& findings) {
+    explain_wait(record, times, findings);
+    restarts(record, times, findings);
+    not_pinned(record.python, findings);
+}
+
+}  // namespace saturate
