@@ -47,7 +47,8 @@ std::string trial_line(int number, const Tried& tried) {
     if (tried.outcome != TrialOutcome::ok && !tried.message.empty()) line += ": " + tried.message;
     if (is_change && tried.rate && tried.outcome == TrialOutcome::ok)
         line += fmt::format("  {}", percent_text(tried.ratio));
-    if (is_change && tried.cause != "batch size") line += tried.kept ? ", kept" : ", not kept";
+    if (is_change && tried.cause != "batch size")
+        line += tried.kept ? ", kept" : tried.open ? ", close: seen again later" : ", not kept";
     if (tried.from_cache) line += " (measured before)";
     return line;
 }

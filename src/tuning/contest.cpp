@@ -2,6 +2,7 @@
 #include "tuning/contest.h"
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
 #include <utility>
 #include <vector>
@@ -94,12 +95,52 @@ bool Contest::attempt(const Move& move) {
     TrialResult result = trial(move.change, {.may_be_hopeless = true});
     if (!may_go_on() && !result.ok()) return false;  // stopped in the middle of it
     Tried& tried = note(move.cause, move.reason, move.change, result);
+    Verdict verdict = result.ok() ? judge(tried, kLeastGain) : Verdict::no_better;
+    if (verdict == Verdict::better) put_in_force(tried, result);
+    if (verdict == Verdict::close) {
+        tried.open = true;
+        close_.push_back({move, answer_.trials.size() - 1, result, answer_.best});
+    }
+    tell(tried);
+    return tried.kept;
+}
+
+bool Contest::settle() {
+    auto looked = [this](const CloseCall& call) { return answer_.trials[call.trial].ratio; };
+    std::ranges::stable_sort(close_, std::greater<>(), looked);
+    bool changed = false;
+    for (const CloseCall& call : std::exchange(close_, {})) changed = settle(call) || changed;
+    return changed;
+}
+
+bool Contest::settle(const CloseCall& call) {
+    // Another value of the setting may have been kept since.
+    bool decided = std::ranges::any_of(
+        call.move.change, [&](const auto& entry) { return answer_.best.contains(entry.first); });
+    if (decided || !may_go_on()) return false;
+    TrialResult result = call.result;
+    if (call.best == answer_.best) {
+        answer_.trials.push_back(answer_.trials[call.trial]);
+        answer_.trials.back().seconds = 0;
+    } else {
+        result = trial(call.move.change, {.may_be_hopeless = true});
+        if (!may_go_on() && !result.ok()) return false;
+        note(call.move.cause, call.move.reason, call.move.change, result);
+    }
+    Tried& tried = answer_.trials.back();
+    tried.open = false;
     if (result.ok() && is_better(tried, kLeastGain)) put_in_force(tried, result);
     tell(tried);
     return tried.kept;
 }
 
 bool Contest::is_better(Tried& tried, double least) {
+    Verdict verdict = judge(tried, least);
+    return verdict == Verdict::better ||
+           (verdict == Verdict::close && may_go_on() && holds_again(tried, least));
+}
+
+Contest::Verdict Contest::judge(Tried& tried, double least) {
     least = std::max(least, kLeastGain);
     double noisy = noise(*tried.rate);
     if (tried.ratio < 1 - kFarBelow && noisy > kNoisy && may_go_on()) {
@@ -107,9 +148,8 @@ bool Contest::is_better(Tried& tried, double least) {
         noisy = noise(*tried.rate);
     }
     double gain = tried.ratio - 1;
-    if (gain > least + kSure * noisy) return true;
-    bool is_close = gain > 0 && gain >= least - noisy;
-    return is_close && may_go_on() && holds_again(tried, least);
+    if (gain > least + kSure * noisy) return Verdict::better;
+    return gain > 0 && gain >= least - noisy ? Verdict::close : Verdict::no_better;
 }
 
 void Contest::put_in_force(Tried& tried, const TrialResult& result) {
@@ -136,6 +176,7 @@ void Contest::compare_anew(Tried& tried) {
 // old, and the first that does not ends it. Two of each are enough where they lie further apart
 // than runs of one kind differ.
 bool Contest::holds_again(Tried& tried, double least) {
+    least = std::max(least, kLeastGain);
     std::vector<double> before{rate_->median}, after{tried.rate->median};
     auto once_more = [&](const Assignment& change, std::vector<double>& runs) {
         TrialResult result = trial(change, {.again = true});

@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "tuning/search.h"
 
@@ -39,14 +40,25 @@ class Contest {
                 const TrialResult& result);
     void tell(const Tried& tried) const;
 
-    // Tries the move; true when it is better and now in force.
+    // Tries the move; true when it is better and now in force. A close call is left open.
     bool attempt(const Move& move);
+    // Decides the calls that were left open, what looked best first; true when one is in force now.
+    bool settle();
     // Whether the change, measured as `tried`, gains more than `least` and the noise. A close call
-    // is decided by running both once more.
+    // is decided by running both again.
     bool is_better(Tried& tried, double least);
     void put_in_force(Tried& tried, const TrialResult& result);
 
   private:
+    enum class Verdict { better, close, no_better };
+    struct CloseCall {
+        Move move;
+        std::size_t trial = 0;  // of the answer's
+        TrialResult result;
+        Assignment best;  // in force then
+    };
+    Verdict judge(Tried& tried, double least);
+    bool settle(const CloseCall& call);
     [[nodiscard]] double noise(const Rate& candidate) const;
     void compare_anew(Tried& tried);
     bool holds_again(Tried& tried, double least);
@@ -57,6 +69,7 @@ class Contest {
     Assignment start_;
     std::optional<Rate> rate_;
     TrialResult result_;
+    std::vector<CloseCall> close_;
 };
 
 }  // namespace saturate

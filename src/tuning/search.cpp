@@ -47,12 +47,13 @@ class Search {
     SearchAnswer find() {
         if (!take_baseline()) return std::move(answer_);
         take_bound();
-        // Loader, device, batch, and round again: each may move the cause to another.
-        for (int round = 0; round < 3 && answer_.ended.empty(); ++round) {
+        // Loader, device, batch, and round again: each may move the cause to another. What only
+        // repetition can tell comes after what is plain.
+        for (int round = 0; round < 4 && answer_.ended.empty(); ++round) {
             bool input = improve_input();
             bool compute = improve_compute();
             bool batch = (round == 0 || compute) && improve_batch(round == 0);
-            if (!input && !compute && !batch) break;
+            if (!input && !compute && !batch && !contest_.settle()) break;
         }
         improve_pauses();
         try_compiler();

@@ -27,6 +27,7 @@ struct Tried {
     std::optional<Rate> rate;
     double ratio = 1;  // against what was in force
     bool kept = false;
+    bool open = false;  // a close call, to be decided later
     bool from_cache = false;
     double seconds = 0;
 };

@@ -216,6 +216,17 @@ TEST(SearchTest, ACloseCallIsMeasuredAnewAndNotRead) {
     EXPECT_GE(again, 2);
 }
 
+// What repetition alone can tell waits until what is plain is in force.
+TEST(SearchTest, ACloseCallIsDecidedAfterWhatIsPlain) {
+    ModelJob job{.fetch = 0, .bf16_factor = 0.95, .channels_last_factor = 0.7, .noise = 0.001};
+    std::vector<std::string> seen;
+    for (const Tried& tried : searched(job, plain_start()).trials) {
+        if (tried.cause != "precision" && tried.cause != "layout") continue;
+        seen.push_back(tried.cause + (tried.kept ? " kept" : tried.open ? " open" : " refused"));
+    }
+    EXPECT_THAT(seen, testing::ElementsAre("precision open", "layout kept", "precision kept"));
+}
+
 std::vector<std::string> causes_of(const SearchAnswer& answer) {
     std::vector<std::string> out;
     for (const Tried& tried : answer.trials) out.push_back(tried.cause);
