@@ -212,6 +212,9 @@ std::string outcome_text(const TrainOutcome& outcome) {
     auto shown = [](const std::optional<double>& value, const char* format = "{:.4g}") {
         return value ? fmt::format(fmt::runtime(format), *value) : std::string("-");
     };
+    auto milliseconds = [&](const std::optional<double>& value) {
+        return shown(value, value.value_or(0) < 999.5 ? "{:.3g}" : "{:.0f}");
+    };
     std::string out = fmt::format(
         "{}: {} steps in {}",
         result.ended == "done" ? fmt::format("trained ({})", result.why) : result.ended,
@@ -236,7 +239,7 @@ std::string outcome_text(const TrainOutcome& outcome) {
             "{} samples/s (n={}, {}..{}), step {} ms (p99 {}), busy {} %, input wait "
             "{:.1f} %, memory {}\n",
             rate_text(rate->median), rate->n, rate_text(rate->low), rate_text(rate->high),
-            shown(summary.step_p50_ms, "{:.3g}"), shown(summary.step_p99_ms, "{:.3g}"),
+            milliseconds(summary.step_p50_ms), milliseconds(summary.step_p99_ms),
             shown(summary.busy_percent, "{:.0f}"), wait,
             summary.memory_peak_bytes ? bytes_text(*summary.memory_peak_bytes) : "-");
     }

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
 
 namespace saturate {
 
@@ -14,15 +13,32 @@ namespace {
 // Two equal baselines have no spread; below this share of the loss a difference is rounding.
 constexpr double kLeastDeviation = 0.01;
 
-std::optional<double> mean_between(const LossCurve& curve, double from, double to) {
-    double sum = 0;
+struct Mean {
+    double value = 0;
     int n = 0;
+};
+
+Mean mean_between(const LossCurve& curve, double from, double to) {
+    Mean out;
     for (const LossPoint& point : curve) {
         if (point.samples < from || point.samples > to) continue;
-        sum += point.loss;
-        ++n;
+        out.value += point.loss;
+        ++out.n;
     }
-    return n > 0 ? std::optional(sum / n) : std::nullopt;
+    if (out.n > 0) out.value /= out.n;
+    return out;
+}
+
+// How far the losses of single steps lie from their course, by their differences from one to the
+// next: two runs may agree by chance where each of them leaps.
+double step_noise(std::span<const LossCurve> curves, double to) {
+    double squares = 0;
+    int n = 0;
+    for (const LossCurve& curve : curves) {
+        for (std::size_t i = 1; i < curve.size() && curve[i].samples <= to; ++i, ++n)
+            squares += std::pow(curve[i].loss - curve[i - 1].loss, 2);
+    }
+    return n > 0 ? std::sqrt(squares / n / 2) : 0;
 }
 
 }  // namespace
@@ -64,19 +80,24 @@ LossGuard guard_loss(std::span<const LossCurve> baselines, const LossCurve& cand
     }
     double from = 0.75 * out.samples;
     std::vector<double> means;
+    int losses = 0;  // in each mean
     for (const LossCurve& curve : baselines) {
-        auto mean = mean_between(curve, from, out.samples);
-        if (!mean || !std::isfinite(*mean)) return unknown("a baseline has no loss there");
-        means.push_back(*mean);
+        Mean mean = mean_between(curve, from, out.samples);
+        if (mean.n == 0 || !std::isfinite(mean.value))
+            return unknown("a baseline has no loss there");
+        means.push_back(mean.value);
+        losses = losses == 0 ? mean.n : std::min(losses, mean.n);
     }
-    auto after = mean_between(candidate, from, out.samples);
-    if (!after) return unknown("the candidate read no loss at the same samples");
+    Mean after = mean_between(candidate, from, out.samples);
+    if (after.n == 0) return unknown("the candidate read no loss at the same samples");
     double n = static_cast<double>(means.size());
     double squares = 0;
     for (double mean : means) out.before += mean / n;
     for (double mean : means) squares += (mean - out.before) * (mean - out.before);
-    out.deviation = std::max(std::sqrt(squares / (n - 1)), kLeastDeviation * std::abs(out.before));
-    out.after = *after;
+    out.deviation = std::max({std::sqrt(squares / (n - 1)),
+                              step_noise(baselines, out.samples) / std::sqrt(losses),
+                              kLeastDeviation * std::abs(out.before)});
+    out.after = after.value;
     out.verdict =
         out.after <= out.before + 2 * out.deviation ? GuardVerdict::holds : GuardVerdict::differs;
     out.text =

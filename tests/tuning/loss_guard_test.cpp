@@ -28,6 +28,24 @@ TEST(LossGuardTest, DiffersBeyondIt) {
     EXPECT_EQ(guard.samples, 4096);
 }
 
+// Losses of the first steps of a real job: two seeds, and the first again with another layout.
+TEST(LossGuardTest, TwoShortRunsThatAgreeByChanceProveNothing) {
+    auto curve = [](std::initializer_list<double> losses) {
+        LossCurve out;
+        for (double loss : losses)
+            out.push_back({64.0 * static_cast<double>(out.size() + 1), loss});
+        return out;
+    };
+    std::vector<LossCurve> baselines{
+        curve({2.4661, 2.8306, 2.7883, 2.3911, 2.962, 2.3183, 2.8689}),
+        curve({2.3314, 2.4623, 2.2427, 2.3306, 2.2321, 2.0371, 2.9271})};
+    LossCurve candidate = curve({2.4661, 2.8309, 2.818, 2.4472, 3.028, 2.5468, 3.2189});
+    LossGuard guard = guard_loss(baselines, candidate);
+    EXPECT_EQ(guard.verdict, GuardVerdict::holds) << guard.text;
+    for (LossPoint& point : candidate) point.loss += 1;
+    EXPECT_EQ(guard_loss(baselines, candidate).verdict, GuardVerdict::differs);
+}
+
 TEST(LossGuardTest, ComparesAtEqualSamplesNotAtEqualSteps) {
     std::vector<LossCurve> baselines{falling(2048), falling(2048, 0.01)};
     // Twice the batch: it saw twice as many samples and has a lower loss at its end, but is behind
