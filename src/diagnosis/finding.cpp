@@ -40,7 +40,8 @@ constexpr FindingRow kRows[] = {
      "leave the caching allocator on (no empty_cache(), no PYTORCH_NO_CUDA_MEMORY_CACHING); "
      "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True; fixed shapes",
      "trace", "cudaMalloc and cudaFree inside the steps, with the device idle behind them"},
-    {"F10", "launch bound", "model = torch.compile(model); CUDA graphs; a larger batch", "trace",
+    {"F10", "launch bound", "model = torch.compile(model); CUDA graphs; a larger batch",
+     "trace, run",
      "the device idles while the host is inside operators: launching takes longer than computing"},
     {"F11", "python between operators",
      "move python work out of the loop; gc.freeze() and gc.disable() while training", "trace, run",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Findings from a run record: per-step waits, counters and events, without a trace. F01, F07, F15,
-// F16, F23, F29, F30, F31. What Python told beside them is findings_python.cpp's.
+// Findings from a run record: per-step waits, counters and events, without a trace. F01, F07, F10,
+// F15, F16, F23, F29, F30, F31. What Python told beside them is findings_python.cpp's.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -106,6 +106,21 @@ void small_collectives(const RunRecord& record, const Waits& waits, std::vector<
     out.push_back(finding);
 }
 
+// A device that idles while the host waits for nothing waits for the host. Only where the device
+// itself told how long it worked in every step.
+void launch_bound(const RunRecord& record, const Waits& waits, std::vector<Finding>& out) {
+    if (waits.steps == 0 || waits.busy_steps < waits.steps) return;
+    double idle =
+        waits.total_ns - waits.busy_ns - waits.input_ns - waits.sync_ns - waits.communication_ns;
+    if (idle < 0.2 * waits.total_ns) return;
+    Finding finding = wait_finding("F10", idle, waits, waits.busy_steps,
+                                   "the device idling while the host waits for nothing");
+    finding.confidence = Confidence::medium;
+    finding.surer = "a trace names the operators";
+    if (record.info.kind == "train") finding.fix = "a larger batch_size; compile: true";
+    out.push_back(finding);
+}
+
 void from_steps(const RunRecord& record, std::vector<Finding>& out) {
     Waits waits = sum_waits(record);
     if (waits.total_ns <= 0) return;
@@ -127,6 +142,7 @@ void from_steps(const RunRecord& record, std::vector<Finding>& out) {
     if (waits.communication_ns >= 0.10 * waits.total_ns)
         out.push_back(exposed_communication(record, waits));
     small_collectives(record, waits, out);
+    launch_bound(record, waits, out);
 }
 
 // "1 evaluation", "3 evaluations"; nothing of none.

@@ -328,6 +328,23 @@ TEST(ConfigFindingsTest, SeesWorkersThatAreNotThere) {
     ASSERT_NE(find(diagnosis, "F03"), nullptr);
 }
 
+TEST(RunFindingsTest, ADeviceThatIdlesWhileTheHostWaitsForNothingIsLaunchBound) {
+    RunRecord record;
+    for (int i = 0; i < 50; ++i)
+        record.steps.push_back({.step = i,
+                                .duration_ns = 1'000'000,
+                                .input_wait_ns = 20'000,
+                                .device_busy_ns = 350'000});
+    Diagnosis diagnosis = diagnose_run(record, "run");
+    ASSERT_NE(find(diagnosis, "F10"), nullptr);
+    EXPECT_DOUBLE_EQ(find(diagnosis, "F10")->share_percent, 63);
+    for (StepRecord& step : record.steps) step.input_wait_ns = 600'000;
+    EXPECT_EQ(find(diagnose_run(record, "run"), "F10"), nullptr) << "it waits for data";
+    for (StepRecord& step : record.steps) step.input_wait_ns = 20'000;
+    record.steps.back().device_busy_ns.reset();
+    EXPECT_EQ(find(diagnose_run(record, "run"), "F10"), nullptr) << "not known";
+}
+
 TEST(DiagnosisTest, AWaitThatABusyDeviceHidesIsNoLoss) {
     RunRecord record;
     for (int i = 0; i < 30; ++i) {
