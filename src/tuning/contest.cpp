@@ -153,12 +153,14 @@ bool Contest::is_better(Tried& tried, double least) {
 Contest::Verdict Contest::judge(Tried& tried, double least) {
     least = std::max(least, kLeastGain);
     double noisy = noise(*tried.rate);
-    if (tried.ratio < 1 - kFarBelow && noisy > kNoisy && may_go_on()) {
+    bool is_far_below = tried.ratio < 1 - kFarBelow;
+    bool is_doubtful = is_far_below ? noisy > kNoisy : settings_.facts.on_cpu && tried.ratio < 1;
+    if (is_doubtful && may_go_on()) {
         compare_anew(tried);
         noisy = noise(*tried.rate);
     }
     double gain = tried.ratio - 1;
-    if (gain > least + kSure * noisy) return Verdict::better;
+    if (gain > least + kSure * noisy && !is_doubtful) return Verdict::better;
     return gain > 0 && gain >= least - noisy ? Verdict::close : Verdict::no_better;
 }
 
@@ -174,11 +176,14 @@ double Contest::noise(const Rate& candidate) const {
 }
 
 // On a machine that does other things, what is in force may have been measured at a better time:
-// it is measured again before a candidate is called so much slower.
+// it is measured again before a candidate is called slower. On a CPU that is soon the case.
 void Contest::compare_anew(Tried& tried) {
     TrialResult old = trial({}, {.again = true});
     tried.seconds += old.seconds;
-    if (old.ok()) rate_ = *old.samples_per_second;
+    if (old.ok()) {
+        rate_ = *old.samples_per_second;
+        result_ = old;
+    }
     tried.ratio = tried.rate->median / rate_->median;
 }
 
