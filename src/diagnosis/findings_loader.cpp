@@ -14,21 +14,6 @@
 namespace saturate {
 namespace {
 
-// The loader of the training steps.
-Json training_loader(const Json& python) {
-    std::int64_t most = 0, number = -1;
-    for (const Json& one : python["steps_by_loader"].items()) {
-        if (auto steps = one["steps"].integer(); steps && *steps > most) {
-            most = *steps;
-            number = one["loader"].integer().value_or(-1);
-        }
-    }
-    for (const Json& loader : python["loaders"].items()) {
-        if (loader["id"].integer() == number) return loader;
-    }
-    return {};
-}
-
 // One batch in the data set, in ns.
 struct Fetch {
     double wall = 0;

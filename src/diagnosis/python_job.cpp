@@ -27,6 +27,20 @@ std::string where_of(const Json& site) {
                        site["function"].string().value_or("?"));
 }
 
+Json training_loader(const Json& python) {
+    std::int64_t most = 0, number = -1;
+    for (const Json& one : python["steps_by_loader"].items()) {
+        if (auto steps = one["steps"].integer(); steps && *steps > most) {
+            most = *steps;
+            number = one["loader"].integer().value_or(-1);
+        }
+    }
+    for (const Json& loader : python["loaders"].items()) {
+        if (loader["id"].integer() == number) return loader;
+    }
+    return {};
+}
+
 bool is_on_gpu(const Json& python) {
     std::string device = python["device"].string().value_or("");
     return !device.empty() && device != "cpu";

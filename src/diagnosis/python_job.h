@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What findings_python.cpp and findings_loader.cpp read out of python.json alike.
+// What the findings and the search read out of python.json alike.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,8 @@ struct StepTimes {
 
 [[nodiscard]] StepTimes times_of(const RunRecord& record);
 
-[[nodiscard]] std::string where_of(const Json& site);  // "train.py:12 (main)"
+[[nodiscard]] std::string where_of(const Json& site);    // "train.py:12 (main)"
+[[nodiscard]] Json training_loader(const Json& python);  // that of the training steps; else null
 [[nodiscard]] bool is_on_gpu(const Json& python);
 
 [[nodiscard]] Finding* found(std::vector<Finding>& findings,

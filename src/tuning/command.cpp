@@ -3,6 +3,7 @@
 
 #include "base/text.h"
 #include "config/schema.h"
+#include "diagnosis/python_job.h"
 
 namespace saturate {
 
@@ -87,24 +88,16 @@ CommandWords command_words(const std::vector<std::string>& command, const Assign
 }
 
 ScriptFacts script_facts(const Json& python) {
-    std::int64_t most = 0, number = -1;
-    for (const Json& one : python["steps_by_loader"].items()) {
-        if (auto steps = one["steps"].integer(); steps && *steps > most) {
-            most = *steps;
-            number = one["loader"].integer().value_or(-1);
-        }
-    }
     ScriptFacts out;
-    for (const Json& loader : python["loaders"].items()) {
-        if (loader["id"].integer() != number) continue;
-        for (const char* name : {"num_workers", "prefetch_factor", "batch_size"}) {
-            if (auto value = loader[name].integer()) out.values[name] = std::to_string(*value);
-        }
-        for (const char* name : {"persistent_workers", "pin_memory"}) {
-            if (auto value = loader[name].boolean()) out.values[name] = *value ? "true" : "false";
-        }
-        out.in_memory = loader["in_memory"].boolean().value_or(false);
+    Json loader = training_loader(python);
+    if (!loader.is_object()) return out;
+    for (const char* name : {"num_workers", "prefetch_factor", "batch_size"}) {
+        if (auto value = loader[name].integer()) out.values[name] = std::to_string(*value);
     }
+    for (const char* name : {"persistent_workers", "pin_memory"}) {
+        if (auto value = loader[name].boolean()) out.values[name] = *value ? "true" : "false";
+    }
+    out.in_memory = loader["in_memory"].boolean().value_or(false);
     return out;
 }
 
