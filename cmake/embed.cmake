@@ -16,21 +16,23 @@ std::string_view embedded_@stem@() {
 endfunction()
 
 # embed_tree(folder root files...): the files, given below root, as `std::span<const EmbeddedFile>
-# embedded_<root>()`.
+# embedded_<root>()`, by the last part of root's path.
 function(embed_tree folder root)
+  get_filename_component(name ${root} NAME)
+  string(REGEX REPLACE "^_" "" name ${name})
   set(rows)
   foreach(file IN LISTS ARGN)
     set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${root}/${file})
     file(READ ${root}/${file} text)
     string(APPEND rows "    {\"${file}\", R\"embedded(${text})embedded\"},\n")
   endforeach()
-  set(out ${CMAKE_BINARY_DIR}/embedded/${root}.cpp)
+  set(out ${CMAKE_BINARY_DIR}/embedded/${name}.cpp)
   file(CONFIGURE OUTPUT ${out} @ONLY CONTENT [=[#include <span>
 #include "base/embedded.h"
 namespace saturate {
 static constexpr EmbeddedFile kFiles[] = {
 @rows@};
-std::span<const EmbeddedFile> embedded_@root@() { return kFiles; }
+std::span<const EmbeddedFile> embedded_@name@() { return kFiles; }
 }  // namespace saturate
 ]=])
   set(embedded_${folder} ${embedded_${folder}} ${out} PARENT_SCOPE)

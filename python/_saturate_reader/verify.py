@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: Apache-2.0
+# Proves that an edited source means what its edits name and nothing else. The edits were made on the text, byte by byte
+# (src/project/source_edit.cpp); here they are made on the syntax tree of the source as it was, and the two must agree.
+# Reads one JSON object on stdin: {"checks": [{"before": path, "after": path, "edits": [...]}]}, prints {"checks": [why or
+# null]}. Runs in the command's own interpreter, standard library alone, Python 3.9 or newer; imports nothing of the user's.
+import ast
+import io
+import json
+import sys
+import tokenize
+import warnings
+
+LARGEST = 16 << 20
+
+
+class Refused(Exception):
+    pass
+
+
+class Source:
+    """A parsed file in which each node knows its bytes on disk."""
+
+    def __init__(self, path):
+        with open(path, "rb") as file:
+            data = file.read(LARGEST + 1)
+        if len(data) > LARGEST:
+            raise Refused("larger than %d MiB" % (LARGEST >> 20))
+        self.tree = ast.parse(data)
+        self.encoding = tokenize.detect_encoding(io.BytesIO(data).readline)[0]
+        self.is_utf8 = self.encoding in ("utf-8", "utf-8-sig", "ascii")
+        self.bom = 3 if data.startswith(b"\xef\xbb\xbf") else 0
+        # The parser ends a line at \n, \r\n and \r, and at nothing else.
+        self.starts = [0]
+        lines, at = [], 0
+        for line in data.replace(b"\r\n", b"\0\n").replace(b"\r", b"\n").split(b"\n"):
+            lines.append(line.replace(b"\0", b""))
+            at += len(line) + 1
+            self.starts.append(at)
+        self.lines = lines
+
+    def _at(self, line, column):
+        text = self.lines[line - 1]
+        if line == 1 and self.bom:
+            return self.bom + column
+        if not self.is_utf8:  # the parser counts bytes of UTF-8
+            text = text.decode(self.encoding).encode("utf-8")[:column].decode("utf-8")
+            column = len(text.encode(self.encoding))
+        return self.starts[line - 1] + column
+
+    def span(self, node):
+        begin = self._at(node.lineno, node.col_offset)
+        if getattr(node, "decorator_list", None):
+            first = node.decorator_list[0]
+            begin = min(begin, self._at(first.lineno, first.col_offset) - 1)
+        return begin, self._at(node.end_lineno, node.end_col_offset)
+
+
+def fields(tree):
+    """Every place in the tree where a node or a list of nodes stands: (owner, field, value)."""
+    todo = [tree]
+    while todo:
+        node = todo.pop()
+        for name, value in ast.iter_fields(node):
+            if isinstance(value, ast.AST):
+                yield node, name, value
+                todo.append(value)
+            elif isinstance(value, list):
+                yield node, name, value
+                todo.extend(item for item in value if isinstance(item, ast.AST))
+
+
+def expression(text):
+    return ast.parse("(" + text + "\n)", mode="eval").body
+
+
+def statements(text):
+    return ast.parse(text.replace("\t", "    ")).body
+
+
+class Tree:
+    def __init__(self, source):
+        self.source = source
+        self.expressions, self.calls, self.bodies = {}, {}, []
+        for owner, name, value in fields(source.tree):
+            if isinstance(value, list):
+                if value and all(isinstance(item, ast.stmt) for item in value):
+                    self.bodies.append((value, [source.span(item) for item in value]))
+                for index, item in enumerate(value):
+                    self._note(item, value, index)
+            else:
+                self._note(value, owner, name)
+
+    def _note(self, node, holder, key):
+        if isinstance(node, ast.expr) and hasattr(node, "lineno"):
+            span = self.source.span(node)
+            self.expressions.setdefault(span, (node, holder, key))  # the outermost of that place
+            if isinstance(node, ast.Call):
+                self.calls[span] = node
+
+    def body(self, span, what):
+        """The list and the range of it that these bytes cover."""
+        for body, spans in self.bodies:
+            begins = [index for index, one in enumerate(spans) if one[0] == span[0]]
+            ends = [index for index, one in enumerate(spans) if one[1] == span[1]]
+            if begins and ends:
+                return body, spans, begins[0], ends[-1] + 1
+        raise Refused("no statement has the place of the edit (%s)" % what)
+
+    def apply(self, edits):
+        inserted, wrapped = [], []
+        for edit in edits:
+            span, kind = tuple(edit["bytes"]), edit["kind"]
+            if kind == "keyword":
+                self.keyword(span, edit["name"], edit["text"])
+            elif kind == "expression":
+                if span not in self.expressions:
+                    raise Refused("no expression has the place of the edit")
+                node, holder, key = self.expressions[span]
+                new = expression(edit["text"])
+                if isinstance(holder, list):
+                    holder[key] = new
+                else:
+                    setattr(holder, key, new)
+            elif kind == "wrap":
+                wrapped.append((edit, self.body(span, kind)))
+            else:
+                inserted.append((edit, self.body(span, kind)))
+        marks = {}  # what stands before and behind each statement, and blocks around
+        for edit, (body, _, begin, end) in inserted:
+            node = body[begin] if edit["kind"] == "before" else body[end - 1]
+            marks.setdefault((id(node), edit["kind"]), []).extend(statements(edit["text"]))
+        blocks = {}
+        for edit, (body, _, begin, end) in wrapped:
+            blocks[id(body[begin])] = (edit["text"], body[end - 1])
+        for body, _ in self.bodies:
+            new, index = [], 0
+            while index < len(body):
+                node = body[index]
+                new += marks.get((id(node), "before"), [])
+                if id(node) in blocks:
+                    header, last = blocks[id(node)]
+                    block = statements(header + "\n    pass")[0]
+                    inner = [node]
+                    while body[index] is not last:
+                        inner += marks.get((id(body[index]), "after"), [])
+                        index += 1
+                        inner += marks.get((id(body[index]), "before"), [])
+                        inner.append(body[index])
+                    block.body = inner
+                    new.append(block)
+                else:
+                    new.append(node)
+                new += marks.get((id(body[index]), "after"), [])
+                index += 1
+            body[:] = new
+
+    def keyword(self, span, name, text):
+        call = self.calls.get(span)
+        if call is None:
+            raise Refused("no call has the place of the edit")
+        for keyword in call.keywords:
+            if keyword.arg == name:
+                keyword.value = expression(text)
+                return
+        call.keywords.append(ast.keyword(arg=name, value=expression(text)))
+
+
+def check(before, after, edits):
+    """Why the file `after` is not `before` with these edits; None when it is."""
+    try:
+        source = Source(before)
+        Tree(source).apply(edits)
+        with open(after, "rb") as file:
+            data = file.read()
+        try:
+            edited = ast.parse(data)
+            compile(data, after, "exec", dont_inherit=True)
+        except (SyntaxError, ValueError) as error:
+            return "the edited file would not parse: %s" % error
+        if ast.dump(source.tree) != ast.dump(edited):
+            return "the edited file would change more than the edit names"
+    except Refused as error:
+        return str(error)
+    except (SyntaxError, ValueError) as error:
+        return "it does not parse: %s" % error
+    except RecursionError:
+        return "it is nested too deeply"
+    except OSError as error:
+        return "it cannot be read: %s" % error
+    return None
+
+
+def main():
+    warnings.simplefilter("ignore")
+    wanted = json.loads(sys.stdin.buffer.read())
+    out = [check(one["before"], one["after"], one["edits"]) for one in wanted["checks"]]
+    sys.stdout.write(json.dumps({"checks": out}))
+
+
+if __name__ == "__main__":
+    main()

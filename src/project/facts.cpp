@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "project/facts.h"
+
+#include <algorithm>
+
+namespace saturate {
+
+namespace {
+
+std::string text(const Json& value) { return value.string().value_or(""); }
+int whole(const Json& value, int otherwise = -1) {
+    return static_cast<int>(value.integer().value_or(otherwise));
+}
+std::optional<int> maybe_whole(const Json& value) {
+    auto number = value.integer();
+    return number ? std::optional<int>(static_cast<int>(*number)) : std::nullopt;
+}
+
+std::optional<Span> maybe_span(const Json& value) {
+    const Json::Array& ends = value.items();
+    if (ends.size() != 2) return std::nullopt;
+    auto begin = ends[0].integer(), end = ends[1].integer();
+    if (!begin || !end || *begin < 0 || *end < *begin) return std::nullopt;
+    return Span{static_cast<std::size_t>(*begin), static_cast<std::size_t>(*end)};
+}
+Span span(const Json& value) { return maybe_span(value).value_or(Span{}); }
+
+Certainty certainty(const Json& value) {
+    std::string word = text(value);
+    return word == "certain"  ? Certainty::certain
+           : word == "likely" ? Certainty::likely
+                              : Certainty::unknown;
+}
+
+void set_place(SourcePlace& out, const Json& json) {
+    out.file = text(json["file"]);
+    out.line = whole(json["line"], 0);
+    out.span = span(json["bytes"]);
+}
+
+std::optional<SourcePlace> maybe_place(const Json& json) {
+    if (!json.is_object()) return std::nullopt;
+    SourcePlace out;
+    set_place(out, json);
+    return out;
+}
+
+std::vector<SourcePlace> places(const Json& json) {
+    std::vector<SourcePlace> out;
+    for (const Json& item : json.items())
+        if (auto place = maybe_place(item)) out.push_back(*place);
+    return out;
+}
+
+template <typename T>
+std::vector<T> each(const Json& json, T (*one)(const Json&)) {
+    std::vector<T> out;
+    for (const Json& item : json.items()) out.push_back(one(item));
+    return out;
+}
+
+SourceFile source_file(const Json& json) {
+    return {.file = text(json["file"]),
+            .role = text(json["role"]),
+            .newline = text(json["newline"]),
+            .sha256 = text(json["sha256"]),
+            .torch = text(json["torch"]),
+            .after_imports = maybe_span(json["after_imports"]),
+            .problem = text(json["problem"]["text"]),
+            .problem_line = whole(json["problem"]["line"], 0)};
+}
+
+ConfigFile config_file(const Json& json) {
+    return {.file = text(json["file"]),
+            .format = text(json["format"]),
+            .how = text(json["how"]),
+            .sha256 = text(json["sha256"]),
+            .certainty = certainty(json["certainty"]),
+            .problem = text(json["problem"]["text"])};
+}
+
+void set_value(ValueText& out, const Json& json) {
+    out.span = span(json["bytes"]);
+    out.line = whole(json["line"], 0);
+    out.text = text(json["text"]);
+    out.type = text(json["type"]);
+    out.literal = json["literal"];
+}
+
+FlowSource flow_source(const Json& json) {
+    return {whole(json["declaration"]), certainty(json["certainty"])};
+}
+
+Declaration declaration_of(const Json& json) {
+    Declaration out;
+    set_place(out, json);
+    out.id = whole(json["id"]);
+    out.kind = text(json["kind"]);
+    out.setting = text(json["setting"]);
+    out.key = text(json["key"]);
+    if (json["value"].is_object()) set_value(out.value.emplace(), json["value"]);
+    if (json["given"].is_object()) out.given = text(json["given"]["text"]);
+    out.reads = json["reads"].items().size();
+    out.writes = places(json["writes"]);
+    out.escapes = text(json["escapes"]);
+    return out;
+}
+
+FactArgument argument_of(const Json& json) {
+    FactArgument out;
+    set_value(out, json);
+    out.name = text(json["name"]);
+    out.position = maybe_whole(json["position"]);
+    out.sources = each(json["sources"], flow_source);
+    return out;
+}
+
+FactSpread spread_of(const Json& json) {
+    FactSpread out{.text = text(json["text"]), .is_open = json["open"].boolean().value_or(true)};
+    for (const Json& key : json["keys"].items()) {
+        std::string name = key.is_object() ? text(key["name"]) : text(key);
+        if (name.empty()) name = text(key["key"]);
+        out.keys.emplace_back(name, whole(key["declaration"]));
+    }
+    return out;
+}
+
+FactCall call_of(const Json& json) {
+    FactCall out;
+    set_place(out, json);
+    out.id = whole(json["id"]);
+    out.kind = text(json["kind"]);
+    out.callee = text(json["callee"]);
+    out.certainty = certainty(json["certainty"]);
+    out.arguments = each(json["arguments"], argument_of);
+    out.spreads = each(json["spreads"], spread_of);
+    out.may_insert = json["insert"].is_object();
+    out.scope = text(json["scope"]);
+    out.statement = maybe_span(json["statement"]);
+    out.in_step = maybe_whole(json["in_step"]);
+    out.in_epoch = json["in_epoch"].boolean().value_or(false);
+    out.when = text(json["when"]);
+    out.role = text(json["role"]);
+    const Json& dataset = json["dataset"];
+    out.dataset = {.name = text(dataset["class"]),
+                   .holds_gpu = dataset["holds_gpu"].boolean(),
+                   .handle_in_init = dataset["handle_in_init"].boolean(),
+                   .iterable = dataset["iterable"].boolean(),
+                   .ready_batches = dataset["ready_batches"].boolean(),
+                   .numpy_batches = dataset["numpy_batches"].boolean(),
+                   .changed_by = places(dataset["changed_by"])};
+    out.has_sampler = !json["sampler"].is_null() || !json["batch_sampler"].is_null();
+    out.chosen = text(json["chosen"]);
+    out.groups = text(json["groups"]);
+    out.fused_known = json["fused_known"].boolean();
+    out.of = text(json["of"]);
+    out.from_loader = json["from_loader"].boolean().value_or(false);
+    out.made_here = json["made_here"].boolean().value_or(false);
+    out.flag = text(json["name"]);
+    out.flag_value = text(json["value"]);
+    if (auto flag = json["value"].boolean()) out.flag_value = *flag ? "True" : "False";
+    if (json["value"].is_object()) out.flag_value = text(json["value"]["text"]);
+    out.target = text(json["target"]);
+    out.complete = json["complete"].boolean().value_or(false);
+    out.every = text(json["every"]);
+    out.interval = text(json["interval"]["text"]);
+    out.interval_sources = each(json["interval"]["sources"], flow_source);
+    return out;
+}
+
+FactLoop loop_of(const Json& json) {
+    FactLoop out;
+    set_place(out, json);
+    out.id = whole(json["id"]);
+    out.kind = text(json["kind"]);
+    out.function = text(json["function"]);
+    out.epochs = places(json["epochs"]);
+    out.loader = maybe_whole(json["loader"]);
+    out.forward = maybe_whole(json["forward"]);
+    out.backward = maybe_whole(json["backward"]);
+    out.step = maybe_whole(json["step"]);
+    out.zero_grad = maybe_whole(json["zero_grad"]);
+    out.optimizer = maybe_whole(json["optimizer"]);
+    out.swallows = maybe_place(json["swallows"]);
+    out.counter = text(json["counter"]);
+    out.compute = maybe_span(json["compute"]);
+    out.loss = text(json["loss"]);
+    return out;
+}
+
+NameUse use_of(const Json& json) {
+    NameUse out;
+    set_place(out, json);
+    out.when = text(json["when"]);
+    out.form = text(json["form"]);
+    return out;
+}
+
+FactWait wait_of(const Json& json) {
+    FactWait out;
+    set_place(out, json);
+    out.statement = maybe_span(json["statement"]);
+    out.statement_kind = text(json["statement_kind"]);
+    out.what = text(json["what"]);
+    out.kind = text(json["class"]);
+    out.when = text(json["when"]);
+    out.interval = text(json["interval"]);
+    out.use = text(json["use"]);
+    out.value = span(json["value"]["bytes"]);
+    out.value_text = text(json["value"]["text"]);
+    out.loop = whole(json["loop"]);
+    out.path = places(json["path"]);
+    out.certainty = certainty(json["certainty"]);
+    out.into = text(json["into"]["name"]);
+    out.uses = each(json["into"]["uses"], use_of);
+    return out;
+}
+
+FactWithoutEffect without_effect_of(const Json& json) {
+    FactWithoutEffect out;
+    set_place(out, json);
+    out.declaration = whole(json["declaration"]);
+    out.setting = text(json["setting"]);
+    out.kind = text(json["kind"]);
+    out.why = text(json["why"]);
+    out.instead = text(json["instead"]);
+    out.at = maybe_place(json["at"]);
+    out.certainty = certainty(json["certainty"]);
+    return out;
+}
+
+FactTrap trap_of(const Json& json) {
+    FactTrap out;
+    set_place(out, json);
+    out.kind = text(json["kind"]);
+    out.why = text(json["why"]);
+    for (const Json& item : json["forbids"].items()) out.forbids.push_back(text(item));
+    for (const Json& item : json["calls"].items()) out.calls.push_back(whole(item));
+    return out;
+}
+
+template <typename T>
+const T* find_id(const std::vector<T>& all, int id) {
+    auto found = std::ranges::find(all, id, &T::id);
+    return found == all.end() ? nullptr : &*found;
+}
+
+}  // namespace
+
+const FactArgument* FactCall::argument(std::string_view name) const {
+    for (const FactArgument& argument : arguments)
+        if (argument.name == name) return &argument;
+    return nullptr;
+}
+
+bool FactCall::may_hold(std::string_view name) const {
+    return std::ranges::any_of(spreads, [&](const FactSpread& spread) {
+        return spread.is_open ||
+               std::ranges::any_of(spread.keys, [&](const auto& key) { return key.first == name; });
+    });
+}
+
+std::string_view FactCall::short_callee() const {
+    std::string_view all = callee;
+    return all.substr(all.rfind('.') == std::string_view::npos ? 0 : all.rfind('.') + 1);
+}
+
+bool FactWait::is_said() const {
+    return (when == "step" || when == "branch") && certainty != Certainty::unknown;
+}
+
+const Declaration* ProjectFacts::declaration(int id) const { return find_id(declarations, id); }
+const FactCall* ProjectFacts::call(int id) const { return find_id(calls, id); }
+const FactLoop* ProjectFacts::loop(int id) const { return find_id(loops, id); }
+
+const SourceFile* ProjectFacts::file(std::string_view name) const {
+    auto found = std::ranges::find(files, name, &SourceFile::file);
+    return found == files.end() ? nullptr : &*found;
+}
+
+bool ProjectFacts::uses(std::string_view framework) const {
+    return std::ranges::find(frameworks, framework) != frameworks.end();
+}
+
+const FactTrap* ProjectFacts::trap(std::string_view setting, int call) const {
+    for (const FactTrap& trap : traps) {
+        bool is_about = trap.calls.empty() || call < 0 ||
+                        std::ranges::find(trap.calls, call) != trap.calls.end();
+        if (is_about && std::ranges::find(trap.forbids, setting) != trap.forbids.end())
+            return &trap;
+    }
+    return nullptr;
+}
+
+ProjectFacts parse_facts(const Json& answer) {
+    SATURATE_CHECK(answer["schema"].integer() == 1, "the reader speaks the schema we know");
+    const Json& command = answer["command"];
+    ProjectFacts out{.python = text(answer["python"]),
+                     .command_kind = text(command["kind"]),
+                     .script = text(command["script"]),
+                     .module_name = text(command["module"]),
+                     .shell = text(command["shell"]),
+                     .command_problem = text(command["problem"]),
+                     .files = each(answer["files"], source_file),
+                     .configs = each(answer["configs"], config_file),
+                     .declarations = each(answer["declarations"], declaration_of),
+                     .calls = each(answer["calls"], call_of),
+                     .loops = each(answer["loops"], loop_of),
+                     .waits = each(answer["waits"], wait_of),
+                     .without_effect = each(answer["without_effect"], without_effect_of),
+                     .traps = each(answer["traps"], trap_of)};
+    for (const Json& item : answer["frameworks"].items())
+        out.frameworks.push_back(text(item["name"]));
+    for (const Json& item : answer["limits"].items()) out.limits.push_back(text(item["text"]));
+    return out;
+}
+
+}  // namespace saturate

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the reader found in the user's project (docs/project-facts.md), as plain values. Unknown is
+// nullopt, never false.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "project/python_text.h"
+
+namespace saturate {
+
+struct SourcePlace {
+    std::string file;  // relative to the folder the command runs in
+    int line = 0;
+    Span span;
+    [[nodiscard]] Place place() const { return {file, line}; }
+};
+
+enum class Certainty { unknown, likely, certain };
+
+struct SourceFile {
+    std::string file;
+    std::string role;
+    std::string newline;
+    std::string sha256;
+    std::string torch;                  // the name torch has in it; empty: none
+    std::optional<Span> after_imports;  // the last of the leading imports
+    std::string problem;                // empty: read
+    int problem_line = 0;
+};
+
+struct ConfigFile {
+    std::string file;
+    std::string format;
+    std::string how;
+    std::string sha256;
+    Certainty certainty = Certainty::unknown;
+    std::string problem;
+};
+
+struct ValueText {
+    Span span;
+    int line = 0;
+    std::string text;
+    std::string type;  // int, float, bool, str, none, list, dict, expression
+    Json literal;      // null: not one
+};
+
+struct Declaration : SourcePlace {
+    int id = -1;
+    std::string kind;
+    std::string setting;
+    std::string key;
+    std::optional<ValueText> value;
+    std::optional<std::string> given;  // what the command says instead of the default
+    std::size_t reads = 0;
+    std::vector<SourcePlace> writes;
+    std::string escapes;
+};
+
+struct FlowSource {
+    int declaration = -1;
+    Certainty certainty = Certainty::unknown;
+};
+
+struct FactArgument : ValueText {
+    std::string name;
+    std::optional<int> position;
+    std::vector<FlowSource> sources;
+};
+
+struct FactSpread {
+    std::string text;
+    std::vector<std::pair<std::string, int>> keys;  // with the declaration, -1: unknown
+    bool is_open = true;
+};
+
+struct DatasetFacts {
+    std::string name;
+    std::optional<bool> holds_gpu, handle_in_init, iterable, ready_batches, numpy_batches;
+    std::vector<SourcePlace> changed_by;
+};
+
+struct FactCall : SourcePlace {
+    int id = -1;
+    std::string kind;
+    std::string callee;
+    Certainty certainty = Certainty::unknown;
+    std::vector<FactArgument> arguments;
+    std::vector<FactSpread> spreads;
+    bool may_insert = false;
+    std::string scope;
+    std::optional<Span> statement;
+    std::optional<int> in_step;
+    bool in_epoch = false;
+    std::string when;
+    // of a loader
+    std::string role;
+    DatasetFacts dataset;
+    bool has_sampler = false;
+    // of an optimizer
+    std::string chosen, groups;
+    std::optional<bool> fused_known;
+    // of a copy
+    std::string of;
+    bool from_loader = false, made_here = false;
+    // of a flag
+    std::string flag, flag_value;
+    // of a model
+    std::string target;
+    bool complete = false;
+    // of an evaluation or a checkpoint
+    std::string every;
+    std::string interval;
+    std::vector<FlowSource> interval_sources;
+
+    [[nodiscard]] const FactArgument* argument(std::string_view name) const;
+    // The keyword may come in through ** or *.
+    [[nodiscard]] bool may_hold(std::string_view name) const;
+    [[nodiscard]] std::string_view short_callee() const;  // "DataLoader"
+};
+
+struct FactLoop : SourcePlace {
+    int id = -1;
+    std::string kind;
+    std::string function;
+    std::vector<SourcePlace> epochs;
+    std::optional<int> loader, forward, backward, step, zero_grad, optimizer;
+    std::optional<SourcePlace> swallows;
+    std::string counter;
+    std::optional<Span> compute;  // statements from the forward pass to the loss
+    std::string loss;
+};
+
+struct NameUse : SourcePlace {
+    std::string when, form;
+};
+
+struct FactWait : SourcePlace {
+    std::optional<Span> statement;
+    std::string statement_kind;
+    std::string what, kind, when, interval, use;
+    std::string value_text;
+    Span value;
+    int loop = -1;
+    std::vector<SourcePlace> path;
+    Certainty certainty = Certainty::unknown;
+    std::string into;  // the name that `total += loss.item()` adds to; empty: none
+    std::vector<NameUse> uses;
+    [[nodiscard]] bool is_said() const;  // in every step, as far as reading can tell
+};
+
+struct FactWithoutEffect : SourcePlace {
+    int declaration = -1;
+    std::string setting, kind, why, instead;
+    std::optional<SourcePlace> at;
+    Certainty certainty = Certainty::unknown;
+};
+
+struct FactTrap : SourcePlace {
+    std::string kind, why;
+    std::vector<std::string> forbids;
+    std::vector<int> calls;
+};
+
+struct ProjectFacts {
+    std::string python;  // version of the interpreter
+    std::string command_kind, script, module_name, shell, command_problem;
+    std::vector<SourceFile> files;
+    std::vector<ConfigFile> configs;
+    std::vector<Declaration> declarations;
+    std::vector<FactCall> calls;
+    std::vector<FactLoop> loops;
+    std::vector<FactWait> waits;
+    std::vector<FactWithoutEffect> without_effect;
+    std::vector<FactTrap> traps;
+    std::vector<std::string> frameworks;
+    std::vector<std::string> limits;
+
+    [[nodiscard]] const Declaration* declaration(int id) const;
+    [[nodiscard]] const FactCall* call(int id) const;
+    [[nodiscard]] const FactLoop* loop(int id) const;
+    [[nodiscard]] const SourceFile* file(std::string_view name) const;
+    [[nodiscard]] bool uses(std::string_view framework) const;
+    // The trap that forbids this setting for this call (-1: anywhere); null: none.
+    [[nodiscard]] const FactTrap* trap(std::string_view setting, int call) const;
+};
+
+// The reader's answer. Throws Bug when it is not of the schema we know.
+[[nodiscard]] ProjectFacts parse_facts(const Json& answer);
+
+}  // namespace saturate

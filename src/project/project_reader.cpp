@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "project/project_reader.h"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+
+#include "base/cache_folder.h"
+#include "base/embedded.h"
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/text.h"
+#include "project/captured.h"
+#include "project/interpreter.h"
+
+namespace saturate {
+
+std::span<const EmbeddedFile> embedded_saturate_reader();
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr CapturedLimits kLimits{.time = std::chrono::seconds(60)};
+
+fs::path make_scratch() {
+    std::error_code error;
+    fs::path parent = fs::temp_directory_path(error);
+    if (error) parent = "/tmp";
+    std::string pattern = (parent / "saturate-fix-XXXXXX").string();
+    if (!::mkdtemp(pattern.data())) {
+        throw MachineError(
+            {.where = {parent.string()},
+             .found = fmt::format("no folder can be made here: {}", std::strerror(errno)),
+             .expected = "a folder for temporary files",
+             .fix = "set TMPDIR"});
+    }
+    return pattern;
+}
+
+void lay_out(const fs::path& folder) {
+    fs::create_directories(folder);
+    for (const EmbeddedFile& file : embedded_saturate_reader())
+        std::ofstream(folder / file.name, std::ios::binary) << file.text;
+}
+
+bool is_whole(const fs::path& folder) {
+    for (const EmbeddedFile& file : embedded_saturate_reader())
+        if (read_if_there(folder / file.name) != file.text) return false;
+    return true;
+}
+
+// In the cache, so that Python keeps its compiled form; else beside the scratch files.
+fs::path place_programs(const fs::path& scratch) {
+    std::uint64_t hash = fnv1a("");
+    for (const EmbeddedFile& file : embedded_saturate_reader())
+        hash = fnv1a(file.text, fnv1a(file.name, hash));
+    fs::path kept = user_cache_folder() / fmt::format("reader-{:016x}", hash) / "_saturate_reader";
+    if (is_whole(kept)) return kept;
+    std::error_code error;
+    fs::path fresh = kept.parent_path();
+    fresh += fmt::format(".{}", scratch.filename().string());
+    fs::create_directories(fresh, error);
+    if (!error) {
+        lay_out(fresh / "_saturate_reader");
+        // Of two that come at once, one wins and the other finds it there.
+        fs::rename(fresh, kept.parent_path(), error);
+        if (error) fs::remove_all(fresh, error);
+        if (is_whole(kept)) return kept;
+    }
+    lay_out(scratch / "_saturate_reader");
+    return scratch / "_saturate_reader";
+}
+
+std::string last_line(const std::string& text) {
+    std::string_view all = trim(text);
+    return quoted(all.substr(all.rfind('\n') == std::string_view::npos ? 0 : all.rfind('\n') + 1),
+                  200);
+}
+
+}  // namespace
+
+ProjectReader::ProjectReader(ProjectQuestion question) : question_(std::move(question)) {
+    interpreter_ = find_interpreter(question_.command);
+    if (interpreter_.empty()) {
+        throw MachineError({.found = "no Python is found to read your sources with",
+                            .expected = "the Python that runs your training, 3.9 or newer",
+                            .fix = "name it in the command: saturate fix -- /path/to/python ..."});
+    }
+    scratch_ = make_scratch();
+    programs_ = place_programs(scratch_);
+}
+
+ProjectReader::~ProjectReader() {
+    std::error_code ignored;
+    fs::remove_all(scratch_, ignored);
+}
+
+Json ProjectReader::ask(const std::vector<std::string>& words, const std::string& input,
+                        const char* what) {
+    // Isolated and without site: nothing of the user's environment or packages runs.
+    std::vector<std::string> command = {interpreter_, "-I", "-S"};
+    command.insert(command.end(), words.begin(), words.end());
+    Captured done = run_captured(command, input, kLimits);
+    if (done.end == Captured::End::not_started) {
+        throw MachineError({.found = fmt::format("{} cannot be started: {}", interpreter_,
+                                                 std::strerror(done.status)),
+                            .expected = "the Python that runs your training, 3.9 or newer"});
+    }
+    if (done.end == Captured::End::out_of_time) {
+        throw MachineError(
+            {.found = fmt::format("{} took more than {} s", what, kLimits.time.count()),
+             .expected = "a project of some thousand files",
+             .fix = "run it in the folder of the project, or name the script's own folder"});
+    }
+    if (done.end != Captured::End::exited || done.status != 0) {
+        throw MachineError({.found = fmt::format("{} failed with {} (status {}): {}", what,
+                                                 interpreter_, done.status, last_line(done.err)),
+                            .expected = "Python 3.9 or newer, and memory for your sources"});
+    }
+    return Json::parse(done.out, what);
+}
+
+ProjectFacts ProjectReader::read() {
+    std::vector<std::string> words = {programs_.string(), "--folder",
+                                      fs::absolute(question_.folder).string()};
+    for (const std::string& config : question_.configs) {
+        words.push_back("--config");
+        words.push_back(config);
+    }
+    words.push_back("--");
+    words.insert(words.end(), question_.command.begin(), question_.command.end());
+    return parse_facts(ask(words, "", "reading your sources"));
+}
+
+std::vector<std::string> ProjectReader::verify(std::span<const Check> checks) {
+    if (checks.empty()) return {};
+    Json wanted = Json::array();
+    int number = 0;
+    for (const Check& check : checks) {
+        fs::path after = scratch_ / fmt::format("edited-{}.py", ++number);
+        std::ofstream(after, std::ios::binary) << check.edited;
+        Json edits = Json::array();
+        for (const SourceEdit& edit : check.edits) edits.add(to_json(edit));
+        fs::path before = fs::absolute(question_.folder) / check.file;
+        wanted.add(Json::object(
+            {{"before", before.string()}, {"after", after.string()}, {"edits", edits}}));
+    }
+    Json answer = ask({(programs_ / "verify.py").string()},
+                      Json::object({{"checks", wanted}}).line(), "checking the edits");
+    std::vector<std::string> out;
+    for (const Json& item : answer["checks"].items()) out.push_back(item.string().value_or(""));
+    SATURATE_CHECK(out.size() == checks.size(), "each edited file is checked");
+    return out;
+}
+
+}  // namespace saturate

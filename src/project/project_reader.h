@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads the user's project with the command's own Python: nothing of it is imported or run. The
+// reader's files (python/_saturate_reader) are part of the binary and laid into the user's cache.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "project/facts.h"
+#include "project/source_edit.h"
+
+namespace saturate {
+
+struct ProjectQuestion {
+    std::vector<std::string> command;
+    std::vector<std::string> configs;
+    std::filesystem::path folder = ".";  // that the command runs in
+};
+
+class ProjectReader {
+  public:
+    // Finds the interpreter and lays out the reader. Throws MachineError where there is no Python.
+    explicit ProjectReader(ProjectQuestion question);
+    ~ProjectReader();
+    ProjectReader(const ProjectReader&) = delete;
+    ProjectReader& operator=(const ProjectReader&) = delete;
+
+    // Throws UserError (the command names no program) or MachineError (the reader did not end).
+    [[nodiscard]] ProjectFacts read();
+    [[nodiscard]] const std::string& interpreter() const { return interpreter_; }
+
+    struct Check {
+        std::string file;  // relative to the folder
+        std::span<const SourceEdit> edits;
+        std::string edited;  // the whole file with the edits done
+    };
+    // For each: why the edited file is not the file with exactly these edits; empty: it is.
+    [[nodiscard]] std::vector<std::string> verify(std::span<const Check> checks);
+
+  private:
+    [[nodiscard]] Json ask(const std::vector<std::string>& words, const std::string& input,
+                           const char* what);
+    ProjectQuestion question_;
+    std::string interpreter_;
+    std::filesystem::path scratch_;   // removed in the end
+    std::filesystem::path programs_;  // the reader's files
+};
+
+}  // namespace saturate
