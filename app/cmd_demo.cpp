@@ -20,7 +20,7 @@
 #include "report/demo_text.h"
 #include "report/diagnosis_text.h"
 #include "report/tuning_text.h"
-#include "tune.h"
+#include "tune_show.h"
 
 namespace saturate {
 
@@ -102,8 +102,7 @@ int cmd_demo(const Arguments& arguments) {
     request.folder = folder / "tune";
     request.fresh = true;  // what is shown is measured now
     request.budget_seconds = std::max(kLeastBudgetSeconds, kBudgetSeconds - spent);
-    request.quiet = quiet;
-    TuneAnswer answer = tune(request);
+    TuneAnswer answer = tune_and_show(request, quiet);
     if (!answer.search.baseline) return kInterrupted;
 
     DemoResult result{.job = &job,

@@ -13,19 +13,19 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/text.h"
-#include "child.h"
 #include "commands.h"
 #include "cuda/nvml.h"
 #include "dispatch.h"
 #include "exit_code.h"
-#include "interrupt.h"
 #include "monitor_output.h"
+#include "process/child.h"
+#include "process/interrupt.h"
+#include "process/page_server.h"
+#include "process/watch.h"
 #include "report/http.h"
 #include "report/prometheus.h"
-#include "serve_child.h"
 #include "telemetry/record_writer.h"
 #include "telemetry/sampler.h"
-#include "watch.h"
 
 namespace saturate {
 

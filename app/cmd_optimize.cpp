@@ -17,7 +17,7 @@
 #include "probe/machine.h"
 #include "report/table.h"
 #include "report/tuning_text.h"
-#include "tune.h"
+#include "tune_show.h"
 
 namespace saturate {
 
@@ -327,7 +327,7 @@ int cmd_optimize(const Arguments& arguments) {
     if (arguments.has("--benchmark")) {
         TuneRequest request = tune_request(arguments);
         request.folder = tune_folder("tune");
-        measured = tune(request);
+        measured = tune_and_show(request, arguments.has("--quiet"));
         if (measured->interrupted && !measured->search.baseline) {
             fmt::print(stderr, "interrupted before anything was measured; nothing written\n");
             return kInterrupted;

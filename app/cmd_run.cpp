@@ -13,14 +13,14 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/text.h"
-#include "child.h"
 #include "commands.h"
 #include "diagnosis/diagnosis.h"
 #include "exit_code.h"
+#include "process/child.h"
+#include "process/page_server.h"
+#include "process/run_job.h"
+#include "process/watch.h"
 #include "report/run_text.h"
-#include "run_job.h"
-#include "serve_child.h"
-#include "watch.h"
 
 namespace saturate {
 

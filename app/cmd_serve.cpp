@@ -19,7 +19,7 @@
 #include "base/host.h"
 #include "commands.h"
 #include "exit_code.h"
-#include "interrupt.h"
+#include "process/interrupt.h"
 #include "report/http.h"
 #include "report/http_guard.h"
 #include "report/run_site.h"

@@ -14,7 +14,7 @@
 #include "exit_code.h"
 #include "probe/machine.h"
 #include "report/tuning_text.h"
-#include "tune.h"
+#include "tune_show.h"
 #include "tuning/command.h"
 #include "tuning/facts.h"
 
@@ -123,8 +123,9 @@ std::string as_text(const TuneRequest& request, const TuneAnswer& answer) {
         for (const auto& [key, value] : answer.search.best)
             out += fmt::format(" --set {}={}", key, value);
         out += "\n";
-        if (!request.command.empty()) {
-            CommandWords words = command_words(request.command, request.start, answer.search.best);
+        if (!request.job.command.empty()) {
+            CommandWords words =
+                command_words(request.job.command, request.start, answer.search.best);
             out += fmt::format("To run it so: saturate run{}{} -- {}\n",
                                words.apply.empty() ? "" : " --apply ", words.apply,
                                join(words.words, " "));
@@ -146,7 +147,7 @@ std::filesystem::path tune_folder(const std::string& name) {
 }
 
 TuneRequest tune_request(const std::string& config, const std::string& device, Level level) {
-    TuneRequest request{.config = config, .device = device};
+    TuneRequest request{.job = {.config = config}, .device = device};
     std::optional<GpuFacts> gpu = gpu_of(device);
     if (device == "auto") request.device = gpu ? "cuda" : "cpu";
     Document document = Document::read(config);
@@ -170,9 +171,9 @@ TuneRequest tune_request(const Arguments& arguments) {
     if (config) {
         request = tune_request(*config, device, level);
     } else {
-        request.command = arguments.command;
+        request.job.command = arguments.command;
         request.start = start_values(arguments);
-        check_placeholders(request.command, request.start);
+        check_placeholders(request.job.command, request.start);
         std::optional<GpuFacts> gpu = gpu_of(device);
         request.device = device != "auto" ? device : gpu ? "cuda" : "cpu";
         request.facts = {.cores = probe_cpu().cores_usable,
@@ -183,15 +184,13 @@ TuneRequest tune_request(const Arguments& arguments) {
     request.budget_seconds = seconds_of(arguments.text("--budget").value_or("5m"));
     request.batch = batch_limits(arguments);
     request.fresh = arguments.has("--fresh");
-    request.quiet = arguments.has("--quiet");
-    request.serve = arguments.text("--serve");
     return request;
 }
 
 int cmd_tune(const Arguments& arguments) {
     TuneRequest request = tune_request(arguments);
     request.folder = arguments.text("--output").value_or(tune_folder("tune").string());
-    TuneAnswer answer = tune(request);
+    TuneAnswer answer = tune_and_show(request, arguments.has("--quiet"), arguments.text("--serve"));
     if (arguments.has("--json")) {
         Json out = Json::object(
             {{"schema", 1}, {"folder", request.folder.string()}, {"device", request.device}});

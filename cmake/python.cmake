@@ -22,4 +22,4 @@ set(out ${CMAKE_BINARY_DIR}/embedded/extension.cpp)
 add_custom_command(OUTPUT ${out}
   COMMAND ${Python3_EXECUTABLE} -B ${PROJECT_SOURCE_DIR}/cmake/embed_binary.py embedded_extension ${out} ${extension}
   DEPENDS cmake/embed_binary.py ${extension})
-list(APPEND embedded_app ${out})
+list(APPEND embedded_process ${out})

@@ -10,9 +10,9 @@
 #include "commands.h"
 #include "exit_code.h"
 #include "grid.h"
-#include "rank_environment.h"
-#include "run_folder.h"
-#include "serve_child.h"
+#include "process/page_server.h"
+#include "process/rank_environment.h"
+#include "process/run_folder.h"
 #include "train_run.h"
 
 namespace saturate {

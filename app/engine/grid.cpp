@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "exit_code.h"
-#include "run_folder.h"
+#include "process/run_folder.h"
 
 namespace saturate {
 

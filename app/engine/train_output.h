@@ -6,7 +6,7 @@
 #include <string>
 
 #include "engine/trainer.h"
-#include "interrupt.h"
+#include "process/interrupt.h"
 
 namespace saturate {
 

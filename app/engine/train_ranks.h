@@ -9,7 +9,7 @@
 
 #include "engine/process_group.h"
 #include "engine/train_settings.h"
-#include "rank_environment.h"
+#include "process/rank_environment.h"
 
 namespace saturate {
 

@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "dispatch.h"
+#include "base/version.h"
 #include "exit_code.h"
 #include "verbs.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One measurement: settings in, an outcome out. The search asks for trials through a function;
-// app/ passes one that starts a child process, so that a trial that runs out of memory or crashes
+// process/ passes one that starts a child process, so that a trial that runs out of memory or crashes
 // cannot poison the next, and tests pass a model.
 #pragma once
 
@@ -60,6 +60,9 @@ struct TrialResult {
         return outcome == TrialOutcome::ok && samples_per_second.has_value();
     }
 };
+
+// A job that fell back to what it did before did not try the setting: its trial failed.
+void refuse_what_was_not_followed(TrialResult& result);
 
 using RunTrial = std::function<TrialResult(const TrialRequest&)>;
 

@@ -6,8 +6,8 @@
 
 #include <cstdio>
 
+#include "process/trial_process.h"
 #include "support/run.h"
-#include "trial_process.h"
 #include "tuning/proof.h"
 
 namespace saturate {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "run_folder.h"
+#include "process/run_folder.h"
 
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "signal_relay.h"
+#include "process/signal_relay.h"
 
 #include <fcntl.h>
 #include <poll.h>

@@ -14,9 +14,6 @@ struct Handler {
     int (*run)(const Arguments&);
 };
 
-// "0.1.0"
-[[nodiscard]] std::string_view saturate_version();
-
 int dispatch(int argc, char** argv, Program self, std::span<const Handler> handlers);
 
 }  // namespace saturate

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "tune.h"
+#include "tuning/conductor.h"
 
 namespace saturate {
 

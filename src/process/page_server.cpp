@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "serve_child.h"
+#include "process/page_server.h"
 
 #include <fcntl.h>
 #include <sys/wait.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Trials of shell scripts that write run records as a job would: what becomes of each end.
-#include "trial_process.h"
+#include "process/trial_process.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

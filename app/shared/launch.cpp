@@ -16,11 +16,11 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/text.h"
-#include "child.h"
 #include "exit_code.h"
-#include "interrupt.h"
-#include "rank_environment.h"
-#include "run_folder.h"
+#include "process/child.h"
+#include "process/interrupt.h"
+#include "process/rank_environment.h"
+#include "process/run_folder.h"
 
 namespace saturate {
 

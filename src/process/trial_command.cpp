@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trial_command.h"
+#include "process/trial_command.h"
 
 #include <fmt/format.h>
 
@@ -17,7 +17,7 @@ constexpr std::int64_t kPauseSteps = 4;
 std::string self() { return fs::read_symlink("/proc/self/exe").string(); }
 
 Words train_command(const TuneRequest& request, const TrialRequest& wanted, const fs::path& run) {
-    Words out{self(),         "train",   "--config", request.config, "--device",
+    Words out{self(),         "train",   "--config", request.job.config, "--device",
               request.device, "--quiet", "-o",       run.string()};
     auto set = [&out](const std::string& entry) {
         out.emplace_back("--set");
@@ -47,7 +47,7 @@ Words train_command(const TuneRequest& request, const TrialRequest& wanted, cons
 }
 
 Words run_command(const TuneRequest& request, const TrialRequest& wanted, const fs::path& run) {
-    CommandWords words = command_words(request.command, request.start, wanted.settings);
+    CommandWords words = command_words(request.job.command, request.start, wanted.settings);
     Words out{self(), "run", "--profile", "off", "-o", run.string()};
     if (!words.apply.empty()) {
         out.emplace_back("--apply");
@@ -62,8 +62,8 @@ Words run_command(const TuneRequest& request, const TrialRequest& wanted, const 
 
 std::vector<std::string> trial_command(const TuneRequest& request, const TrialRequest& wanted,
                                        const fs::path& run) {
-    return request.config.empty() ? run_command(request, wanted, run)
-                                  : train_command(request, wanted, run);
+    return request.job.is_ours() ? train_command(request, wanted, run)
+                                 : run_command(request, wanted, run);
 }
 
 std::int64_t trial_steps(const TrialRequest& wanted) {

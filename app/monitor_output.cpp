@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "monitor_output.h"
+
 #include <fmt/format.h>
 
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
 
-#include "monitor_output.h"
 #include "screen.h"
 #include "telemetry/record_json.h"
 

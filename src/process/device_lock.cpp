@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "process/device_lock.h"
+
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
@@ -9,7 +11,6 @@
 
 #include "base/cache_folder.h"
 #include "base/error.h"
-#include "tune_lock.h"
 
 namespace saturate {
 

@@ -1,33 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "tuning/conductor.h"
+
 #include <fmt/format.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <cmath>
 
-#include "base/cache_folder.h"
-#include "base/clock.h"
 #include "base/error.h"
-#include "base/file.h"
 #include "base/text.h"
-#include "interrupt.h"
-#include "probe/machine.h"
-#include "report/tuning_text.h"
-#include "serve_child.h"
-#include "trial_command.h"
-#include "trial_process.h"
-#include "tune.h"
-#include "tune_lock.h"
-#include "tune_progress.h"
 #include "tuning/command.h"
 #include "tuning/pauses.h"
-#include "tuning/trial_cache.h"
 
 namespace saturate {
 
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr double kLeastBudgetSeconds = 20;
 constexpr int kProofRuns = 10;         // five pairs
@@ -37,22 +23,10 @@ constexpr double kReserveMost = 0.45;  // share of the budget that guard and pro
 constexpr double kOverrun = 0.1;       // share of the budget, ...
 constexpr double kOverrunLeast = 30;   // ... or seconds: then the proof ends with what it has
 
-class Tuner {
+class Conductor {
   public:
-    explicit Tuner(const TuneRequest& request)
-        : request_(request),
-          lock_(request.device),
-          cache_(request.fresh ? fs::path() : user_cache_folder() / "trials") {
-        start_ns_ = now_ns();
-        fs::path self = fs::read_symlink("/proc/self/exe");
-        fs::path engine = self.parent_path() / "saturate-engine";
-        struct stat program = {};
-        if (::stat(engine.c_str(), &program) != 0) ::stat(self.c_str(), &program);
-        identity_ = fmt::format("{} {} | {} x {} | {}", program.st_size, program.st_mtime,
-                                probe_cpu().model, probe_cpu().cores_usable, request.device);
-        if (!request.config.empty())
-            identity_ += " | " + read_file(request.config, 16u << 20, "a configuration");
-    }
+    Conductor(const TuneRequest& request, const TuneWorld& world)
+        : request_(request), world_(world) {}
 
     TuneAnswer run() {
         TuneAnswer answer;
@@ -72,29 +46,26 @@ class Tuner {
         }
         answer.interrupted = stopped();
         answer.seconds = seconds();
-        write_file_whole(request_.folder / "tune.json", to_json(answer).pretty() + "\n");
         return answer;
     }
 
   private:
-    [[nodiscard]] double seconds() const { return static_cast<double>(now_ns() - start_ns_) / 1e9; }
-    [[nodiscard]] bool stopped() const { return interrupts_.stop_signal() != 0; }
-    [[nodiscard]] bool is_simulated() const { return request_.device.starts_with("sim:"); }
+    [[nodiscard]] double seconds() const { return world_.seconds(); }
+    [[nodiscard]] bool stopped() const { return world_.is_stopped(); }
+    [[nodiscard]] bool is_simulated() const { return request_.is_simulated(); }
 
     [[nodiscard]] SearchSettings search_settings() {
         SearchSettings settings{
             .facts = request_.facts, .start = request_.start, .batch = request_.batch};
-        if (request_.config.empty()) {
-            settings.tunable = tunable_settings(request_.command, request_.facts.on_cpu);
+        if (!request_.job.is_ours()) {
+            settings.tunable = tunable_settings(request_.job.command, request_.facts.on_cpu);
             settings.can_leave_loader_out = false;
         }
-        settings.can_measure_pauses = !request_.config.empty() && !is_simulated();
+        settings.can_measure_pauses = request_.job.is_ours() && !is_simulated();
         settings.trial_seconds = std::clamp(request_.budget_seconds / 60, 0.4, 10.0);
         settings.is_stopped = [this] { return stopped(); };
         settings.seconds_left = [this] { return request_.budget_seconds - reserve() - seconds(); };
-        settings.on_trial = [this](const Tried& tried) {
-            progress_.line(trial_line(++shown_, tried));
-        };
+        settings.on_trial = [this](const Tried& tried) { world_.on_trial(++shown_, tried); };
         return settings;
     }
 
@@ -121,13 +92,13 @@ class Tuner {
         std::string log = (request_.folder / "trial-1.log").string();
         if (!found.trials.empty() && found.trials[0].outcome == TrialOutcome::too_slow) {
             throw UserError(
-                {.where = {request_.config},
+                {.where = {request_.job.config},
                  .found = fmt::format("--budget is {:.0f} s, and the first trial made {}",
                                       request_.budget_seconds, found.trials[0].message),
                  .expected = "time for at least five steps in each of a dozen trials",
                  .fix = "--budget 30m, or a smaller batch_size"});
         }
-        throw UserError({.where = {request_.config},
+        throw UserError({.where = {request_.job.config},
                          .found = found.ended,
                          .expected = "a job that runs as it stands",
                          .fix = fmt::format("read {}", log)});
@@ -139,67 +110,10 @@ class Tuner {
         return out;
     }
 
-    // `stage` says what it is for; only the search may use what was measured before.
     TrialResult trial(const TrialRequest& wanted, std::string_view stage) {
-        if (wanted.without_loader && request_.config.empty())
-            return {.outcome = TrialOutcome::failed,
-                    .message = "only train can leave its loader out"};
-        std::string key = key_of(trial_command(request_, wanted, ""));
-        // What a command of the user's does may have changed without its words.
-        bool is_kept = stage == "search" && !request_.config.empty() && !wanted.with_pauses;
-        bool may_use_cache = is_kept && !wanted.again;
-        if (may_use_cache) {
-            if (auto found = cache_.find(key)) {
-                see(*found);
-                return *found;
-            }
-        }
-        if (trials_ == 0) count_model();
-        progress_.working(fmt::format("{}: {}", stage, trial_name(wanted)), seconds());
-        TrialProcess process = process_of(wanted, fmt::format("trial-{}", ++trials_));
-        process.skip_first_epoch =
-            !wanted.without_loader && value_of(in_force(wanted.settings), "cache") != "off";
-        TrialResult result = run_trial_process(process);
-        if (request_.facts.on_cpu) result.memory_limit_bytes = probe_memory().usable_bytes();
-        if (request_.facts.device_memory_bytes > 0)
-            result.memory_limit_bytes = request_.facts.device_memory_bytes;
-        refuse_what_was_not_followed(result);
+        TrialResult result = world_.run(wanted, stage);
         see(result);
-        if (!stopped() && is_kept) cache_.keep(key, result);
         return result;
-    }
-
-    [[nodiscard]] TrialProcess process_of(const TrialRequest& wanted, const std::string& name) {
-        fs::path run = request_.folder / name;
-        return {.command = trial_command(request_, wanted, run),
-                .run_folder = run,
-                .log = request_.folder / (name + ".log"),
-                .seconds = wanted.seconds,
-                .seconds_max = wanted.seconds_max,
-                .hopeless_below = wanted.hopeless_below,
-                .steps = trial_steps(wanted),
-                .is_stopped = [this] { return stopped(); }};
-    }
-
-    // For a simulated device a model is counted once, on the CPU: apart from the first trial, and
-    // without the workers that would be in its way. What goes wrong here goes wrong there, and is
-    // said there.
-    void count_model() {
-        if (!is_simulated() || request_.config.empty()) return;
-        progress_.working("counting the model", seconds());
-        TrialRequest once{.settings = {{"num_workers", "0"}}, .without_loader = true, .steps = 1};
-        once.seconds_max = 0.5 * request_.budget_seconds;
-        (void)run_trial_process(process_of(once, "count"));
-    }
-
-    // How long a trial may take is no part of what it measures.
-    [[nodiscard]] std::string key_of(const std::vector<std::string>& command) const {
-        std::string key = identity_;
-        for (std::size_t i = 0; i < command.size(); ++i) {
-            bool is_limit = !request_.config.empty() && i > 0 && command[i - 1] == "--seconds";
-            if (!is_limit) key += "\n" + command[i];
-        }
-        return key;
     }
 
     // How long a start and a step take: for the reserve.
@@ -210,16 +124,6 @@ class Tuner {
         if (result.from_cache) return;
         double steps = static_cast<double>(rate.steps + rate.dropped) * rate.step_seconds;
         start_seconds_ = std::clamp(result.seconds - steps, 0.5, 20.0);
-    }
-
-    // A job that fell back to what it did before did not try the setting.
-    static void refuse_what_was_not_followed(TrialResult& result) {
-        constexpr std::string_view kRefused = "compile: not compiled: ";
-        for (const EventRecord& event : result.record.events) {
-            if (event.kind != EventKind::note || !event.text.starts_with(kRefused)) continue;
-            result.outcome = TrialOutcome::failed;
-            result.message = event.text.substr(kRefused.size());
-        }
     }
 
     // Where the batch grew, the learning rate follows by the optimizer's rule.
@@ -250,7 +154,7 @@ class Tuner {
 
     // A simulated device learns nothing, and a command keeps its losses to itself.
     [[nodiscard]] bool guards() const {
-        return !request_.config.empty() && !is_simulated() && request_.facts.level > Level::safe;
+        return request_.job.is_ours() && !is_simulated() && request_.facts.level > Level::safe;
     }
 
     // Over the same number of samples: twice as it was, once as it would be.
@@ -269,7 +173,7 @@ class Tuner {
             wanted.seconds_max = 0.15 * request_.budget_seconds;
             return loss_curve(trial(wanted, "loss").record.steps);
         };
-        progress_.line(fmt::format("comparing losses over {:.0f} samples, three runs", samples));
+        world_.on_line(fmt::format("comparing losses over {:.0f} samples, three runs", samples));
         std::vector<LossCurve> baselines{curve({}, 1), curve({}, 2)};
         answer.guard = guard_loss(baselines, curve(answer.search.best, 1));
         if (answer.guard->verdict != GuardVerdict::differs &&
@@ -310,7 +214,7 @@ class Tuner {
     }
 
     void prove_it(TuneAnswer& answer) {
-        progress_.line("proving: before and after in turns, five pairs at least");
+        world_.on_line("proving: before and after in turns, five pairs at least");
         auto measure = [this](const Assignment& settings, DeviceUse& use) -> std::optional<double> {
             TrialRequest wanted{.settings = settings, .seconds = proof_seconds()};
             wanted.seconds_max = 0.25 * request_.budget_seconds;
@@ -330,43 +234,27 @@ class Tuner {
         if (answer.guard) answer.proof->loss_guard = answer.guard->text;
         if (is_simulated())
             answer.proof->loss_guard = "not compared: a simulated device learns nothing";
-        write_file_whole(request_.folder / "proof.json", to_json(*answer.proof).pretty() + "\n");
     }
 
     const TuneRequest& request_;
-    DeviceLock lock_;
-    TrialCache cache_;
-    Interrupts interrupts_;
-    TuneProgress progress_{request_.quiet, request_.budget_seconds};
-    std::string identity_;
-    std::int64_t start_ns_ = 0;
-    int trials_ = 0;  // processes started
-    int shown_ = 0;   // lines of the search
+    const TuneWorld& world_;
+    int shown_ = 0;  // lines of the search
     double step_seconds_ = 0, start_seconds_ = kStartSeconds;
 };
 
 }  // namespace
 
-TuneAnswer tune(const TuneRequest& request) {
-    if (request.budget_seconds < kLeastBudgetSeconds) {
-        throw UserError({.found = fmt::format("--budget is {:.0f} s", request.budget_seconds),
-                         .expected = fmt::format("{:.0f} s or more: a trial takes seconds",
-                                                 kLeastBudgetSeconds),
-                         .fix = "--budget 5m"});
-    }
-    std::error_code error;
-    fs::create_directories(request.folder, error);
-    if (error || !fs::is_empty(request.folder, error)) {
-        throw UserError({.where = {request.folder.string()},
-                         .found = error ? error.message() : "the folder is not empty",
-                         .expected = "a new folder for the trials",
-                         .fix = "-o names another"});
-    }
-    if (!request.config.empty()) make_missing_data(request.config, request.quiet);
-    if (request.serve)
-        fmt::print(stderr, "the live page is {}\n",
-                   start_page_server(request.folder, *request.serve));
-    return Tuner(request).run();
+void check_budget(double seconds) {
+    if (seconds >= kLeastBudgetSeconds) return;
+    throw UserError(
+        {.found = fmt::format("--budget is {:.0f} s", seconds),
+         .expected = fmt::format("{:.0f} s or more: a trial takes seconds", kLeastBudgetSeconds),
+         .fix = "--budget 5m"});
+}
+
+TuneAnswer conduct(const TuneRequest& request, const TuneWorld& world) {
+    check_budget(request.budget_seconds);
+    return Conductor(request, world).run();
 }
 
 Json to_json(const TuneAnswer& answer) {

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "process/shim_folder.h"
+
 #include <fmt/format.h>
 
 #include <cerrno>
@@ -9,7 +11,6 @@
 #include "base/embedded.h"
 #include "base/error.h"
 #include "base/file.h"
-#include "run_shim.h"
 
 namespace saturate {
 

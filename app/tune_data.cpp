@@ -7,7 +7,7 @@
 #include "base/text.h"
 #include "config/settings.h"
 #include "pipeline/make_data.h"
-#include "tune.h"
+#include "tune_show.h"
 
 namespace saturate {
 

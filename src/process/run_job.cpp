@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "process/run_job.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,16 +9,15 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
-#include "child.h"
-#include "run_job.h"
-#include "run_shim.h"
-#include "run_trace.h"
-#include "signal_relay.h"
+#include "process/child.h"
+#include "process/shim_folder.h"
+#include "process/signal_relay.h"
+#include "process/trace_window.h"
+#include "process/watch.h"
 #include "telemetry/python_job.h"
 #include "telemetry/record_json.h"
 #include "telemetry/record_writer.h"
 #include "telemetry/sampler.h"
-#include "watch.h"
 
 namespace saturate {
 

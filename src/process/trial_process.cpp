@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trial_process.h"
+#include "process/trial_process.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rank_environment.h"
+#include "process/rank_environment.h"
 
 #include <gtest/gtest.h>
 

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "base/version.h"
 #include "exit_code.h"
 #include "launch.h"
 
@@ -48,7 +49,7 @@ int run_verb(int argc, char** argv, Program self, std::span<const Handler> handl
         return argc > 1 ? kDone : kUser;
     }
     if (word == "--version") {
-        fmt::print("saturate {}\n", SATURATE_VERSION);
+        fmt::print("saturate {}\n", saturate_version());
         return kDone;
     }
     const Verb* verb = find_verb(word);
@@ -68,8 +69,6 @@ int run_verb(int argc, char** argv, Program self, std::span<const Handler> handl
 }
 
 }  // namespace
-
-std::string_view saturate_version() { return SATURATE_VERSION; }
 
 int dispatch(int argc, char** argv, Program self, std::span<const Handler> handlers) {
     try {

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "process/watch.h"
+
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -7,12 +9,11 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/version.h"
 #include "cuda/nvml.h"
-#include "dispatch.h"
 #include "telemetry/run_device.h"
 #include "telemetry/run_start.h"
 #include "telemetry/sysfs_device.h"
-#include "watch.h"
 
 namespace saturate {
 

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "process/trace_window.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,7 +12,6 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/text.h"
-#include "run_trace.h"
 
 namespace saturate {
 
@@ -103,8 +104,8 @@ void TraceWindow::poll(PythonProcess* process, Recorder& recorder) {
     bool is_steady =
         steps >= kSteadySteps ? running > kSecond : steps >= 8 && running > 10 * kSecond;
     // A process tells by itself that it can be asked, every few seconds.
-    bool can_answer = server_->has_asked(process->pid) || is_too_old_to_ask(*process) ||
-                      running > 15 * kSecond;
+    bool can_answer =
+        server_->has_asked(process->pid) || is_too_old_to_ask(*process) || running > 15 * kSecond;
     if (is_steady && can_answer) ask(*process);
 }
 

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tune_show.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "process/page_server.h"
+#include "report/tuning_text.h"
+
+namespace saturate {
+
+namespace {
+
+// What a search says while it works, on stderr: a line per trial, and on a terminal what is being
+// measured now with the time that is gone.
+class TuneProgress {
+  public:
+    TuneProgress(bool quiet, double budget_seconds);
+    void line(const std::string& text);
+    // Replaced by whatever comes next.
+    void working(const std::string& what, double seconds);
+
+  private:
+    bool quiet_, on_terminal_;
+    double budget_seconds_;
+};
+
+std::string clock_text(double seconds) {
+    auto whole = static_cast<long>(seconds);
+    return fmt::format("{}:{:02}", whole / 60, whole % 60);
+}
+
+TuneProgress::TuneProgress(bool quiet, double budget_seconds)
+    : quiet_(quiet), on_terminal_(::isatty(STDERR_FILENO) != 0), budget_seconds_(budget_seconds) {}
+
+void TuneProgress::line(const std::string& text) {
+    if (quiet_) return;
+    fmt::print(stderr, "{}{}\n", on_terminal_ ? "\r\x1b[K" : "", text);
+    std::fflush(stderr);
+}
+
+void TuneProgress::working(const std::string& what, double seconds) {
+    if (quiet_ || !on_terminal_) return;
+    fmt::print(stderr, "\r\x1b[K{} of at most {}  {} ...", clock_text(seconds),
+               clock_text(budget_seconds_), what);
+    std::fflush(stderr);
+}
+
+}  // namespace
+
+TuneAnswer tune_and_show(const TuneRequest& request, bool quiet,
+                         const std::optional<std::string>& serve) {
+    check_budget(request.budget_seconds);
+    make_tune_folder(request);
+    if (request.job.is_ours()) make_missing_data(request.job.config, quiet);
+    if (serve)
+        fmt::print(stderr, "the live page is {}\n", start_page_server(request.folder, *serve));
+    TuneProgress progress(quiet, request.budget_seconds);
+    return tune(request,
+                {.on_trial = [&](int number,
+                                 const Tried& tried) { progress.line(trial_line(number, tried)); },
+                 .on_line = [&](const std::string& text) { progress.line(text); },
+                 .on_working = [&](const std::string& what,
+                                   double seconds) { progress.working(what, seconds); }});
+}
+
+}  // namespace saturate

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "process/tune.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include "base/cache_folder.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "probe/machine.h"
+#include "process/device_lock.h"
+#include "process/interrupt.h"
+#include "process/trial_command.h"
+#include "process/trial_process.h"
+#include "tuning/trial_cache.h"
+
+namespace saturate {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+// Trials as processes, one after another, and what is known of them from before.
+class TrialMaker {
+  public:
+    TrialMaker(const TuneRequest& request, const TuneListener& listener)
+        : request_(request),
+          listener_(listener),
+          lock_(request.device),
+          cache_(request.fresh ? fs::path() : user_cache_folder() / "trials") {
+        fs::path self = fs::read_symlink("/proc/self/exe");
+        fs::path engine = self.parent_path() / "saturate-engine";
+        struct stat program = {};
+        if (::stat(engine.c_str(), &program) != 0) ::stat(self.c_str(), &program);
+        CpuFacts cpu = probe_cpu();
+        identity_ = fmt::format("{} {} | {} x {} | {}", program.st_size, program.st_mtime,
+                                cpu.model, cpu.cores_usable, request.device);
+        if (request.job.is_ours())
+            identity_ += " | " + read_file(request.job.config, 16u << 20, "a configuration");
+    }
+
+    [[nodiscard]] double seconds() const { return static_cast<double>(now_ns() - start_ns_) / 1e9; }
+    [[nodiscard]] bool stopped() const { return interrupts_.stop_signal() != 0; }
+
+    // Only the search may use what was measured before.
+    TrialResult run(const TrialRequest& wanted, std::string_view stage) {
+        if (wanted.without_loader && !request_.job.is_ours())
+            return {.outcome = TrialOutcome::failed,
+                    .message = "only train can leave its loader out"};
+        std::string key = key_of(trial_command(request_, wanted, ""));
+        // What a command of the user's does may have changed without its words.
+        bool is_kept = stage == "search" && request_.job.is_ours() && !wanted.with_pauses;
+        bool may_use_cache = is_kept && !wanted.again;
+        if (may_use_cache) {
+            if (auto found = cache_.find(key)) return *found;
+        }
+        if (trials_ == 0) count_model();
+        working(fmt::format("{}: {}", stage, trial_name(wanted)));
+        TrialProcess process = process_of(wanted, fmt::format("trial-{}", ++trials_));
+        Assignment in_force = request_.start;
+        for (const auto& [name, value] : wanted.settings) in_force[name] = value;
+        process.skip_first_epoch = !wanted.without_loader && value_of(in_force, "cache") != "off";
+        TrialResult result = run_trial_process(process);
+        if (request_.facts.on_cpu) result.memory_limit_bytes = probe_memory().usable_bytes();
+        if (request_.facts.device_memory_bytes > 0)
+            result.memory_limit_bytes = request_.facts.device_memory_bytes;
+        refuse_what_was_not_followed(result);
+        if (!stopped() && is_kept) cache_.keep(key, result);
+        return result;
+    }
+
+  private:
+    void working(const std::string& what) const {
+        if (listener_.on_working) listener_.on_working(what, seconds());
+    }
+
+    [[nodiscard]] TrialProcess process_of(const TrialRequest& wanted, const std::string& name) {
+        fs::path run = request_.folder / name;
+        return {.command = trial_command(request_, wanted, run),
+                .run_folder = run,
+                .log = request_.folder / (name + ".log"),
+                .seconds = wanted.seconds,
+                .seconds_max = wanted.seconds_max,
+                .hopeless_below = wanted.hopeless_below,
+                .steps = trial_steps(wanted),
+                .is_stopped = [this] { return stopped(); }};
+    }
+
+    // For a simulated device a model is counted once, on the CPU: apart from the first trial, and
+    // without the workers that would be in its way. What goes wrong here goes wrong there, and is
+    // said there.
+    void count_model() {
+        if (!request_.is_simulated() || !request_.job.is_ours()) return;
+        working("counting the model");
+        TrialRequest once{.settings = {{"num_workers", "0"}}, .without_loader = true, .steps = 1};
+        once.seconds_max = 0.5 * request_.budget_seconds;
+        (void)run_trial_process(process_of(once, "count"));
+    }
+
+    // How long a trial may take is no part of what it measures.
+    [[nodiscard]] std::string key_of(const std::vector<std::string>& command) const {
+        std::string key = identity_;
+        for (std::size_t i = 0; i < command.size(); ++i) {
+            bool is_limit = request_.job.is_ours() && i > 0 && command[i - 1] == "--seconds";
+            if (!is_limit) key += "\n" + command[i];
+        }
+        return key;
+    }
+
+    const TuneRequest& request_;
+    const TuneListener& listener_;
+    DeviceLock lock_;
+    TrialCache cache_;
+    Interrupts interrupts_;
+    std::string identity_;
+    std::int64_t start_ns_ = now_ns();
+    int trials_ = 0;  // processes started
+};
+
+}  // namespace
+
+void make_tune_folder(const TuneRequest& request) {
+    std::error_code error;
+    fs::create_directories(request.folder, error);
+    if (!error && fs::is_empty(request.folder, error) && !error) return;
+    throw UserError({.where = {request.folder.string()},
+                     .found = error ? error.message() : "the folder is not empty",
+                     .expected = "a new folder for the trials",
+                     .fix = "-o names another"});
+}
+
+TuneAnswer tune(const TuneRequest& request, const TuneListener& listener) {
+    check_budget(request.budget_seconds);
+    TrialMaker maker(request, listener);
+    TuneWorld world{.run = [&](const TrialRequest& wanted,
+                               std::string_view stage) { return maker.run(wanted, stage); },
+                    .seconds = [&] { return maker.seconds(); },
+                    .is_stopped = [&] { return maker.stopped(); },
+                    .on_trial =
+                        [&](int number, const Tried& tried) {
+                            if (listener.on_trial) listener.on_trial(number, tried);
+                        },
+                    .on_line =
+                        [&](const std::string& text) {
+                            if (listener.on_line) listener.on_line(text);
+                        }};
+    TuneAnswer answer = conduct(request, world);
+    if (answer.proof)
+        write_file_whole(request.folder / "proof.json", to_json(*answer.proof).pretty() + "\n");
+    write_file_whole(request.folder / "tune.json", to_json(answer).pretty() + "\n");
+    return answer;
+}
+
+}  // namespace saturate
