@@ -1,0 +1,13 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`python -I -S -B .../_saturate_reader --folder CWD -- COMMAND...`: facts as one JSON object on stdout."""
+import os
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+# The interpreter put this folder itself on the path: its files must not shadow modules of the standard library.
+sys.path[:] = [os.path.dirname(HERE)] + [p for p in sys.path if os.path.abspath(p) != HERE]
+
+from _saturate_reader.main import main  # noqa: E402
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From a loaded project to facts."""
+from . import names
+from .calls import Calls
+from .flow import Flow
+from .loops import Loops
+from .reach import Reach
+from .scopes import statement_of
+from .tensors import Tensors
+from .waits import Waits
+
+
+def analyse(facts, project, values, settings, configs):
+    values.connect()
+    settings.read_python()
+    values.memo.clear()
+    values.truths.clear()
+    reach = Reach(project, values)
+    loops = Loops(project, values, reach)
+    found = loops.find()
+    tensors = Tensors(values)
+    waits = Waits(values, tensors, reach, loops).find(found)
+    facts["waits"] = [_wait(w) for w in waits]
+    calls = Calls(project, values, settings, Flow(values, settings), reach, loops, tensors)
+    facts["calls"] = calls.find()
+    facts["frameworks"] = _frameworks(project)
+    facts["loops"] = [_loop(l, loops, calls) for l in found]
+
+
+def _frameworks(project):
+    seen = {}
+    for source in project.order:
+        if source.index is None:
+            continue
+        for module, _, level, node in source.index.imports:
+            name = names.FRAMEWORKS.get(module.split(".")[0]) if not level else None
+            if name and name not in seen and project.find(source, module.split(".")[0], 0) is None:
+                seen[name] = dict(name=name, **source.place(node))
+    return list(seen.values())
+
+
+def _wait(wait):
+    node = wait.node
+    source = node.src
+    entry = source.place(node)
+    statement = statement_of(node)
+    entry.update({"statement": source.span(statement), "what": wait.what, "class": wait.kind, "when": wait.when, "use": wait.use,
+                  "interval": source.text(wait.interval) if wait.interval is not None and wait.interval.src is source else None,
+                  "value": {"bytes": source.span(wait.value), "text": source.text(wait.value)} if wait.value is not None else None,
+                  "loop": wait.loop.id, "path": [c.src.place(c) for c in wait.path], "certainty": wait.certainty,
+                  "said": wait.when in ("step", "branch") and wait.certainty != "unknown" and wait.kind != "sync_implicit"})
+    return entry
+
+
+def _loop(loop, loops, calls):
+    source = loop.node.src
+    entry = source.place(loop.node)
+    body = loop.body
+    entry.update({"id": loop.id, "kind": loop.kind, "function": loop.scope.qualified(), "certainty": loop.certainty,
+                  "body": [source.span(body[0])[0], source.span(body[-1])[1]],
+                  "epochs": [n.src.place(n) for n in loops.epochs(loop)],
+                  "loader": calls.by_node[loop.loader]["id"] if loop.loader in calls.by_node else None,
+                  "functions": [dict(name=s.qualified(), **s.source.place(s.node)) for s in loop.functions], "role": "train"})
+    return entry

@@ -1,0 +1,532 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calls that matter to speed, with the bytes of each argument and the place where one may be added."""
+import ast
+import re
+
+from . import names
+from .loops import is_optimizer
+from .scopes import LOOPS, ancestors, block_of, dotted, function_of, statement_of
+from .settings import type_name
+from .values import argument_of, literal
+
+
+class Calls:
+    def __init__(self, project, values, settings, flow, reach, loops, tensors):
+        self.project = project
+        self.values = values
+        self.settings = settings
+        self.flow = flow
+        self.reach = reach
+        self.loops = loops
+        self.tensors = tensors
+        self.entries = []
+        self.by_node = {}
+        self.training = self._training_loaders()
+        self.step_scopes = {}
+        for loop in loops.found:
+            for scope in loop.functions:
+                self.step_scopes.setdefault(scope, loop)
+
+    def find(self):
+        for source in self.project.order:
+            if source.index is None:
+                continue
+            for call in source.index.calls:
+                certainty = self.reach.runs(function_of(call))
+                if certainty is None or self.reach.off(call):
+                    continue
+                kind = self._kind(call)
+                if kind:
+                    self._add(call, kind, certainty)
+            self._flags(source)
+        self._targets()
+        self.entries.sort(key=lambda e: (e["file"], e["line"], e["bytes"][0]))
+        for number, entry in enumerate(self.entries):
+            entry["id"] = number
+        return self.entries
+
+    # Which calls
+
+    def _kind(self, call):
+        func = call.func
+        last = getattr(func, "attr", getattr(func, "id", ""))
+        for value in self.values.of(func):
+            name = value[1] if value[0] == "ext" else None
+            if name is None:
+                if value[0] == "partial" and value[1][0] == "ext" and value[1][1] in names.LOADERS:
+                    return None  # the partial itself is the place
+                if value[0] == "partial" and value[1][0] == "ext" and is_optimizer(value[1][1]):
+                    return None
+                if value[0] == "cls" and any(is_optimizer(b) or b.endswith("optim.Optimizer") or b.endswith("optimizer.Optimizer")
+                                             for b in self.values.lineage(value[1])[1]):
+                    return ("optimizer", value[1].name, "likely")
+                continue
+            if name in names.LOADERS:
+                return ("loader", name, "certain")
+            if is_optimizer(name):
+                return ("optimizer", name, "certain")
+            found = self._library(name, last, call)
+            if found:
+                return found
+        if last == "partial" and call.args:
+            for value in self.values.of(call.args[0]):
+                if value[0] == "ext" and value[1] in names.LOADERS:
+                    return ("loader", value[1], "certain")
+                if value[0] == "ext" and is_optimizer(value[1]):
+                    return ("optimizer", value[1], "certain")
+        if last == "__init__" and isinstance(func, ast.Attribute):
+            owner = call.scope.owner if call.scope.is_function else None
+            if owner is not None and call.scope.name == "__init__":
+                for base in self.values.lineage(owner)[1]:
+                    if base in names.LOADERS:
+                        return ("loader", base, "certain")
+        return self._method(call, last)
+
+    def _library(self, name, last, call):
+        if name in ("torch.autocast", "torch.cuda.amp.autocast", "torch.amp.autocast", "torch.cuda.amp.autocast_mode.autocast"):
+            return ("autocast", name, "certain")
+        if name in ("torch.cuda.amp.GradScaler", "torch.amp.GradScaler", "torch.cuda.amp.grad_scaler.GradScaler"):
+            return ("scaler", name, "certain")
+        if name == "torch.compile":
+            return ("compile", name, "certain")
+        if name in ("torch.set_float32_matmul_precision", "torch.use_deterministic_algorithms", "torch.autograd.set_detect_anomaly",
+                    "torch.autograd.detect_anomaly", "torch.set_deterministic"):
+            return ("flag", name, "certain")
+        if name in ("torch.nn.DataParallel", "torch.nn.parallel.DataParallel", "torch.nn.parallel.DistributedDataParallel",
+                    "torch.nn.parallel.distributed.DistributedDataParallel"):
+            return ("parallel", name, "certain")
+        if name == "torch.cuda.empty_cache":
+            return ("empty_cache", name, "certain")
+        if name == "torch.save":
+            return ("checkpoint", name, "certain")
+        if name == "torch.load":
+            return ("resume", name, "likely")
+        if name.startswith("torch.optim.lr_scheduler.") and last[:1].isupper():
+            return ("scheduler", name, "certain")
+        if name.startswith("transformers.") and last.startswith("get_") and last.endswith(("_schedule", "_warmup")):
+            return ("scheduler", name, "certain")
+        if name in names.TRACKERS:
+            return ("tracker", name, "certain")
+        if name.startswith("torch.nn.") and last.endswith("Loss") and last[:1].isupper() or name in (
+                "torch.nn.functional.binary_cross_entropy",):
+            return ("criterion", name, "certain")
+        if name.endswith(".Trainer") and name.split(".")[0] in ("pytorch_lightning", "lightning", "transformers"):
+            return ("trainer", name, "certain")
+        if name.startswith("transformers.") and last.endswith("TrainingArguments"):
+            return ("arguments", name, "certain")
+        if name.startswith("accelerate") and last == "Accelerator":
+            return ("accelerator", name, "certain")
+        if name.startswith("ignite.engine") and last in ("Engine", "create_supervised_trainer"):
+            return ("engine", name, "certain")
+        if name.startswith("trl.") and last.endswith(("Trainer", "Config")):
+            return ("trainer" if last.endswith("Trainer") else "arguments", name, "certain")
+        return None
+
+    def _method(self, call, last):
+        if not isinstance(call.func, ast.Attribute):
+            return None
+        if last == "zero_grad":
+            return ("zero_grad", dotted(call.func), "certain")
+        if self.loops.is_backward(call):
+            return ("backward", dotted(call.func), "certain")
+        if self.loops.is_step(call):
+            return ("step", dotted(call.func), "certain")
+        if last in ("cuda", "to") and self._step_of(call) is not None:
+            if last == "to" and self.tensors.kind(call) != "gpu":
+                return None
+            if any(v[0] in ("mod", "ext") for v in self.values.of(call.func.value)):
+                return None
+            if any(self.tensors.is_module(v) for v in self.values.of(call.func.value)):
+                return None
+            return ("copy", dotted(call.func), "certain")
+        return None
+
+    # Where
+
+    def _step_of(self, call):
+        """The step loop that a call belongs to."""
+        for loop in self.loops.found:
+            if call.src is loop.node.src and any(up is loop.node for up in ancestors(call)):
+                if isinstance(loop.node, (ast.For, ast.AsyncFor)) and _below(call, loop.node.iter):
+                    continue
+                return loop
+        return self.step_scopes.get(function_of(call))
+
+    def _in_epoch(self, call):
+        """Made anew in each epoch: it stands in a loop around a step loop, or in a function that is called there."""
+        loops = {id(n) for loop in self.loops.found for n in self.loops.epochs(loop)}
+        seen = set()
+
+        def up(node, depth):
+            for one in ancestors(node):
+                if id(one) in loops:
+                    return True
+                inner = getattr(one, "inner", None)
+                if inner is not None and inner.is_function:
+                    if inner in seen or depth > 3:
+                        return False
+                    seen.add(inner)
+                    callers = self.values.callers.get(inner, ())
+                    return bool(callers) and any(up(c, depth + 1) for c, _ in callers[:6])
+            return False
+        return up(call, 0)
+
+    def _add(self, call, kind, certainty):
+        kind, callee, sure = kind
+        source = call.src
+        loop = self._step_of(call)
+        in_epoch = self._in_epoch(call)
+        entry = {"id": None, "kind": kind, "callee": callee, "certainty": "certain" if sure == certainty == "certain" else "likely"}
+        entry.update(source.place(call))
+        entry.update({"arguments": self.arguments(call, kind, callee), "spreads": self.spreads(call), "insert": insert_place(source, call),
+                      "scope": call.scope.qualified(), "statement": source.span(statement_of(call)),
+                      "in_step": loop.id if loop is not None else None, "in_epoch": in_epoch,
+                      "when": self._when(call, loop, in_epoch)})
+        more = getattr(self, "_" + kind, None)
+        if more:
+            more(call, callee, entry)
+        self.entries.append(entry)
+        self.by_node[call] = entry
+
+    def _when(self, call, loop, in_epoch):
+        from .waits import _is_interval
+        interval = any(isinstance(up, ast.If) and _is_interval(up.test) for up in ancestors(call) if not isinstance(up, ast.Module))
+        if loop is not None:
+            return "interval" if interval else "step"
+        if in_epoch:
+            return "interval" if interval else "epoch"
+        return "once"
+
+    # Arguments
+
+    def arguments(self, call, kind, callee):
+        out = []
+        source = call.src
+        last = (callee or "").rsplit(".", 1)[-1]
+        known = {"loader": names.LOADER_POSITIONS, "optimizer": names.OPTIMIZER_POSITIONS.get(last, ["params"])}.get(kind, [])
+        given = list(call.args)
+        shift = 1 if (dotted(call.func) or "").rsplit(".", 1)[-1] == "partial" else 0
+        for position, node in enumerate(given):
+            if isinstance(node, ast.Starred):
+                break
+            if position < shift:
+                continue
+            index = position - shift
+            out.append(self._argument(source, node, known[index] if index < len(known) else None, index))
+        for keyword in call.keywords:
+            if keyword.arg is not None:
+                out.append(self._argument(source, keyword.value, keyword.arg, None))
+        return out
+
+    def _argument(self, source, node, name, position):
+        is_literal, value = literal(node)
+        entry = {"name": name, "position": position, "bytes": source.span(node), "line": node.lineno, "text": source.text(node),
+                 "type": type_name(value) if is_literal else "expression", "sources": [] if is_literal else self.flow.sources(node)}
+        if is_literal and isinstance(value, (bool, int, float, str, type(None))):
+            entry["literal"] = value
+        elif not is_literal:
+            known, value = self.values.constant(node)
+            if known and isinstance(value, (bool, int, float, str, type(None))):
+                entry["in_force"] = value
+        return entry
+
+    def spreads(self, call):
+        out = []
+        for keyword in call.keywords:
+            if keyword.arg is None:
+                out.append(self._spread(call.src, keyword.value, 2))
+        for argument in call.args:
+            if isinstance(argument, ast.Starred):
+                out.append(self._spread(call.src, argument.value, 1))
+        return out
+
+    def _spread(self, source, node, stars):
+        keys, is_open = [], True
+        for value in self.values.of(node):
+            if value[0] == "box" and isinstance(value[1], ast.Dict):
+                is_open = any(k is None for k in value[1].keys)
+                for name, item in zip(value[1].keys, value[1].values):
+                    known, key = literal(name) if name is not None else (False, None)
+                    if known and isinstance(key, str):
+                        keys.append({"key": key, "declaration": None, "bytes": item.src.span(item), "file": item.src.file, "line": item.lineno})
+            elif value[0] == "cfg":
+                is_open = False
+                for declaration in self.settings.all:
+                    if declaration.root == value[1] and len(declaration.path) == len(value[2]) + 1 and declaration.path[:-1] == value[2]:
+                        keys.append({"key": declaration.key, "declaration": declaration.id})
+        return {"bytes": source.span(node), "text": source.text(node), "stars": stars, "keys": keys, "open": is_open}
+
+    # What each kind knows besides
+
+    def _training_loaders(self):
+        found = set()
+        for loop in self.loops.found:
+            nodes = []
+            if isinstance(loop.node, (ast.For, ast.AsyncFor)):
+                nodes.append(loop.node.iter)
+            for call in loop.node.scope.calls:
+                if dotted(call.func) == "next" and call.args:
+                    nodes.append(call.args[0])
+            for node in nodes:
+                for loader in self._loaders_of(node, 0):
+                    found.add(loader)
+                    loop.loader = loop.loader or loader
+        return found
+
+    def _loaders_of(self, node, depth):
+        if depth > 5 or node is None:
+            return
+        if isinstance(node, ast.Call):
+            last = (dotted(node.func) or getattr(node.func, "attr", "")).rsplit(".", 1)[-1]
+            if last in names.LOOKAHEAD | {"enumerate", "zip", "next", "log_every", "tqdm", "skip_first_batches", "infinite", "cycle", "sample_data",
+                                          "get_data_iterator", "infinite_iter", "inf_loop", "inf_train_gen"}:
+                for argument in node.args:
+                    yield from self._loaders_of(argument, depth + 1)
+                return
+        for value in self.values.of(node):
+            if value[0] == "made" and value[1] in names.LOADERS:
+                yield value[2]
+            elif value[0] == "made" and value[1].startswith("builtins.") and value[2].args:
+                yield from self._loaders_of(value[2].args[0], depth + 1)
+            elif value[0] == "batch":
+                yield value[1]
+            elif value[0] == "inst":
+                init = self.values.find_method(value[1], "__init__")
+                for base in self.values.lineage(value[1])[1]:
+                    if base in names.LOADERS and init is not None:
+                        for call in init.calls:
+                            if getattr(call.func, "attr", "") == "__init__":
+                                yield call
+                        return
+                if init is not None:  # a wrapper around a loader
+                    for binding in [b for bs in init.names.values() for b in bs if b.kind == "param"]:
+                        for inner in self.values.binding(binding):
+                            if inner[0] == "made" and inner[1] in names.LOADERS:
+                                yield inner[2]
+
+    def _loader(self, call, callee, entry):
+        entry["role"] = self._role(call)
+        for name, position in (("sampler", 3), ("batch_sampler", 4), ("collate_fn", 6), ("worker_init_fn", 10)):
+            node = argument_of(call, name, position)
+            short = {"collate_fn": "collate", "worker_init_fn": "worker_init"}.get(name, name)
+            entry[short] = None if node is None or literal(node) == (True, None) else {"text": call.src.text(node), "bytes": call.src.span(node)}
+
+    def _role(self, call):
+        if call in self.training:
+            return "train"
+        words = []
+        statement = statement_of(call)
+        if isinstance(statement, (ast.Assign, ast.AnnAssign)):
+            targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+            words += [call.src.text(t) for t in targets]
+            for up in ancestors(call):  # {'train': DataLoader(...), 'val': ...}
+                if isinstance(up, ast.Dict):
+                    for key, value in zip(up.keys, up.values):
+                        if key is not None and _below(call, value):
+                            words.insert(0, call.src.text(key))
+        scope = function_of(call)
+        words += [scope.name] if scope is not None and scope.is_function else []
+        dataset = argument_of(call, "dataset", 0)
+        if dataset is not None:
+            words.append(call.src.text(dataset))
+        for text in words:
+            low = text.lower()
+            evaluation = re.search(r"val|test|eval|dev|query|gallery|predict|infer", low)
+            training = re.search(r"train|trn|_tr\b", low)
+            if evaluation and not training:
+                return "evaluation"
+            if training and not evaluation:
+                return "train" if not self.training else "unknown"
+        shuffle = argument_of(call, "shuffle", 2)
+        if shuffle is not None and literal(shuffle) == (True, True):
+            return "train" if not self.training else "unknown"
+        return "unknown"
+
+    def _optimizer(self, call, callee, entry):
+        last = (callee or "").rsplit(".", 1)[-1]
+        entry["fused_known"] = last in names.FUSED and (callee or "").startswith("torch.optim")
+        entry["chosen"] = _chosen(call, callee)
+        entry["groups"] = self._groups(call)
+
+    def _groups(self, call):
+        node = argument_of(call, "params", 0)
+        if node is None:
+            return "unknown"
+        for one in ast.walk(node):
+            if isinstance(one, ast.Attribute) and one.attr == "parameters":
+                return "one"
+        if isinstance(node, ast.Name):
+            appended = [c for c in call.scope.calls if getattr(c.func, "attr", "") in ("append",) and dotted(c.func.value) == node.id]
+            appended_in = [c for c in appended if any(isinstance(up, LOOPS) for up in ancestors(c)) and c.args and isinstance(c.args[0], ast.Dict)]
+            if any(_single_params(c.args[0]) for c in appended_in):
+                return "per_parameter"
+            for binding in call.scope.names.get(node.id, ()):
+                if binding.kind == "aug" and isinstance(binding.expr, ast.List) and binding.expr.elts and isinstance(binding.expr.elts[0], ast.Dict):
+                    if any(isinstance(up, LOOPS) for up in ancestors(binding.expr)) and _single_params(binding.expr.elts[0]):
+                        return "per_parameter"
+        for value in self.values.of(node):
+            if value[0] == "box" and isinstance(value[1], (ast.List, ast.Tuple)):
+                if any(isinstance(e, ast.Dict) for e in value[1].elts):
+                    return "several"
+            if value[0] == "made" and value[1].endswith(".parameters"):
+                return "one"
+        return "unknown"
+
+    def _copy(self, call, callee, entry):
+        receiver = call.func.value
+        entry["of"] = call.src.text(receiver)
+        entry["from_loader"] = self.tensors.kind(receiver) == "cpu" and any(v[0] == "batch" for v in self.values.of(_root(receiver)))
+        root = _root(receiver)
+        made = False
+        if isinstance(root, ast.Call):
+            made = any(v[0] == "ext" and v[1] in names.MADE_ON_CPU for v in self.values.of(root.func))
+        elif isinstance(root, ast.Name):
+            for value in self.values.of(root):
+                made |= value[0] == "made" and value[1] in names.MADE_ON_CPU
+        entry["made_here"] = made and not entry["from_loader"]
+
+    def _scheduler(self, call, callee, entry):
+        per = set()
+        for source in self.project.order:
+            for other in (source.index.calls if source.index is not None else ()):
+                if getattr(other.func, "attr", "") != "step" or not self.reach.runs(function_of(other)):
+                    continue
+                if any(v[0] == "made" and v[2] is call for v in self.values.of(other.func.value)):
+                    loop = self._step_of(other)
+                    per.add("step" if loop is not None and loop.kind in ("for", "while", "engine", "function") else "epoch")
+        entry["per"] = per.pop() if len(per) == 1 else "unknown"
+
+    def _checkpoint(self, call, callee, entry):
+        entry["interval"] = self._interval(call)
+        entry["every"] = "interval" if entry["interval"] else entry["when"]
+
+    def _interval(self, call):
+        for up in ancestors(call):
+            if isinstance(up, ast.If):
+                for node in ast.walk(up.test):
+                    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod) and not isinstance(node.left, ast.Constant):
+                        known, value = literal(node.right)
+                        return {"text": call.src.text(node.right), "bytes": call.src.span(node.right), "line": node.right.lineno, "file": call.src.file,
+                                "literal": value if known else None, "sources": self.flow.sources(node.right), "test": call.src.text(up.test)}
+            if isinstance(up, ast.FunctionDef):
+                return None
+        return None
+
+    # What is no call in Python
+
+    def _flags(self, source):
+        """torch.backends.cudnn.benchmark = True"""
+        for target, expr, statement in source.index.stores:
+            if not isinstance(target, ast.Attribute) or self.reach.off(statement) or self.reach.runs(function_of(target)) is None:
+                continue
+            for value in self.values.of(target.value):
+                if value[0] == "ext" and value[1].startswith("torch.backends"):
+                    name = value[1][len("torch.backends."):] + "." + target.attr
+                    entry = {"id": None, "kind": "flag", "callee": "torch.backends." + name, "certainty": "certain"}
+                    entry.update(source.place(statement))
+                    known, flag = self.values.constant(expr) if expr is not None else (False, None)
+                    entry.update({"arguments": [self._argument(source, expr, "value", 0)] if expr is not None else [], "spreads": [], "insert": None,
+                                  "scope": target.scope.qualified(), "statement": source.span(statement), "in_step": None, "in_epoch": False,
+                                  "when": "once", "name": name, "value": flag if known else None})
+                    self.entries.append(entry)
+
+    def _targets(self):
+        """hydra: `_target_: torch.optim.Adam` in a configuration."""
+        for declaration in list(self.settings.all):
+            if declaration.key not in ("_target_", "class_path") or not declaration.value:
+                continue
+            name = declaration.value.get("literal")
+            if not isinstance(name, str):
+                continue
+            kind = "loader" if name in names.LOADERS else "optimizer" if is_optimizer(name) else None
+            if kind is None and name.endswith(".Trainer") and name.split(".")[0] in ("pytorch_lightning", "lightning"):
+                kind = "trainer"
+            if kind is None:
+                continue
+            arguments = []
+            for other in self.settings.all:
+                if other.file == declaration.file and other.path[:-1] == declaration.path[:-1] and other.value and not other.key.startswith("_"):
+                    arguments.append({"name": other.key, "position": None, "bytes": other.value.get("bytes"), "line": other.line, "text": other.value.get("text"),
+                                      "type": other.value.get("type"), "sources": [{"declaration": other.id, "certainty": "certain", "derived": False}],
+                                      **({"literal": other.value["literal"]} if "literal" in other.value else {})})
+            entry = {"id": None, "kind": kind, "callee": name, "certainty": "certain", "file": declaration.file, "line": declaration.line,
+                     "bytes": declaration.span, "arguments": arguments, "spreads": [], "insert": None, "scope": ".".join(declaration.path[:-1]),
+                     "statement": declaration.span, "in_step": None, "in_epoch": False, "when": "once", "config": list(declaration.path[:-1])}
+            if kind == "loader":
+                entry.update({"role": "unknown", "sampler": None, "batch_sampler": None, "collate": None, "worker_init": None})
+            elif kind == "optimizer":
+                entry.update({"fused_known": name.rsplit(".", 1)[-1] in names.FUSED, "chosen": "registry", "groups": "unknown"})
+            self.entries.append(entry)
+
+
+def _chosen(call, callee):
+    if callee and callee.endswith(".*"):
+        return "getattr"
+    for up in ancestors(call):
+        if isinstance(up, ast.Dict):
+            return "dict"
+        if isinstance(up, ast.If):
+            return "branch"
+        if isinstance(up, ast.FunctionDef):
+            break
+    if isinstance(call.func, ast.Subscript):
+        return "dict"
+    return "direct"
+
+
+def _single_params(node):
+    """{'params': [p]}: a group of one parameter."""
+    for key, value in zip(node.keys, node.values):
+        if key is not None and literal(key) == (True, "params"):
+            return isinstance(value, (ast.List, ast.Tuple)) and len(value.elts) == 1 and isinstance(value.elts[0], ast.Name) or isinstance(value, ast.Name)
+    return False
+
+
+def _below(node, top):
+    while node is not None:
+        if node is top:
+            return True
+        node = node.up
+    return False
+
+
+def _root(node):
+    """What a chain of methods, attributes and indices starts with."""
+    while True:
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and not (
+                isinstance(node.func.value, ast.Name) and node.func.value.id in ("torch", "np", "F")):
+            node = node.func.value
+        elif isinstance(node, (ast.Attribute, ast.Subscript)):
+            node = node.value
+        else:
+            return node
+
+
+def insert_place(source, call):
+    """Where a keyword can be added: behind the last argument, never inside a comment."""
+    end = source.span(call)[1]
+    if source.data[end - 1:end] != b")":
+        return None
+    parts = list(call.args) + [k.value for k in call.keywords]
+    if not parts:
+        at = source.span(call.func)[1]
+        opened = source.data.find(b"(", at, end)
+        return {"at": opened + 1, "before": ""} if opened >= 0 else None
+    if len(parts) == 1 and isinstance(parts[0], ast.GeneratorExp):
+        return None
+    at = max(source.span(p)[1] for p in parts)
+    place, comma, i = at, False, at
+    while i < end - 1:
+        c = source.data[i:i + 1]
+        if c == b"#":
+            while i < end - 1 and source.data[i:i + 1] not in (b"\n", b"\r"):
+                i += 1
+            continue
+        if c == b")":
+            place = i + 1
+        elif c == b",":
+            comma, place = True, i + 1
+        elif c not in b" \t\r\n\\\f":
+            return None
+        i += 1
+    return {"at": place, "before": " " if comma else ", "}

@@ -1,0 +1,328 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which program a command runs: `python x.py`, `python -m pkg`, torchrun, accelerate, env, a shell script that ends in one."""
+import os
+import re
+import shlex
+
+PYTHON = re.compile(r"^(python|pypy)[0-9.]*(\.exe)?$")
+VARIABLE = re.compile(r"^[A-Za-z_][A-Za-z0-9_]*=")
+# Options of launchers that take a value of their own; others either have none or are written with =.
+TORCHRUN_VALUES = {
+    "--nnodes", "--nproc_per_node", "--nproc-per-node", "--rdzv_backend", "--rdzv-backend", "--rdzv_endpoint", "--rdzv-endpoint",
+    "--rdzv_id", "--rdzv-id", "--rdzv_conf", "--rdzv-conf", "--max_restarts", "--max-restarts", "--monitor_interval",
+    "--monitor-interval", "--start_method", "--start-method", "--role", "--log_dir", "--log-dir", "-r", "--redirects",
+    "-t", "--tee", "--node_rank", "--node-rank", "--master_addr", "--master-addr", "--master_port", "--master-port",
+    "--local_addr", "--local-addr", "--local-ranks-filter", "--nproc"}
+ACCELERATE_FLAGS = {
+    "--cpu", "--multi_gpu", "--tpu", "--ipex", "--use_deepspeed", "--use_fsdp", "--use_megatron_lm", "--quiet", "-q", "--debug", "--no_python",
+    "--use_xpu", "--same_network", "--enable_cpu_affinity", "-m", "--module", "--main_training_function", "--dynamo_use_fullgraph",
+    "--dynamo_use_dynamic", "--fsdp_offload_params", "--multi-gpu", "--use-deepspeed", "--use-fsdp"}
+DEEPSPEED_VALUES = {"--num_gpus", "--num_nodes", "--include", "--exclude", "-i", "-e", "--hostfile", "-H", "--master_port",
+                    "--master_addr", "--launcher", "--launcher_args", "--autotuning"}
+WRAPPERS = {"exec", "nohup", "time", "command", "env", "nice", "ionice", "taskset", "stdbuf", "srun", "xvfb-run", "sudo",
+            "poetry", "uv", "pipenv", "conda", "numactl", "timeout", "setsid", "wandb"}
+SHELLS = {"sh", "bash", "zsh", "dash", "ksh"}
+WRAPPER_VALUES = {"-n", "-c", "-u", "-i", "-o", "-e", "-N", "-m", "-p", "-S", "-s", "--signal", "-k"}
+
+
+class Command:
+    def __init__(self, argv):
+        self.argv = list(argv)
+        self.kind = "unknown"
+        self.script = None
+        self.module = None
+        self.arguments = []
+        self.shell = None
+        self.problem = None
+
+    def json(self):
+        return {"kind": self.kind, "script": self.script, "module": self.module, "arguments": self.arguments,
+                "shell": self.shell, "problem": self.problem}
+
+
+def read_command(argv, folder):
+    command = Command(argv)
+    _read(command, list(argv), folder, 0)
+    if command.kind == "unknown" and not command.problem:
+        command.problem = "no Python program was found in the command"
+    return command
+
+
+def _read(command, argv, folder, depth):
+    while argv:
+        word = argv[0]
+        name = os.path.basename(word)
+        if VARIABLE.match(word):
+            argv = argv[1:]
+        elif PYTHON.match(name):
+            return _python(command, argv[1:])
+        elif name in ("torchrun", "torchrun-script"):
+            return _torchrun(command, argv[1:])
+        elif name == "accelerate":
+            return _accelerate(command, argv[2:] if argv[1:2] == ["launch"] else argv[1:])
+        elif name == "deepspeed":
+            return _launched(command, argv[1:], DEEPSPEED_VALUES, "torchrun")
+        elif name in SHELLS:
+            return _shell(command, argv[1:], folder, depth)
+        elif name in WRAPPERS:
+            argv = _unwrap(name, argv[1:])
+        elif word.endswith(".py"):
+            return _script(command, word, argv[1:], "script")
+        elif os.path.isfile(os.path.join(folder, word)) and _looks_like_shell(os.path.join(folder, word)):
+            return _shell(command, argv, folder, depth)
+        elif os.path.isfile(os.path.join(folder, word)) and _starts_python(os.path.join(folder, word)):
+            return _script(command, word, argv[1:], "script")
+        else:
+            return
+
+
+def _unwrap(name, argv):
+    while argv and (argv[0].startswith("-") or VARIABLE.match(argv[0])):
+        takes = argv[0] in WRAPPER_VALUES and name not in ("exec", "time", "nohup", "setsid")
+        if name == "env" and argv[0] in ("-i", "-0"):
+            takes = False
+        argv = argv[2:] if takes else argv[1:]
+    if name in ("poetry", "uv", "pipenv", "conda") and argv[:1] == ["run"]:
+        argv = argv[1:]
+        while argv and argv[0].startswith("-"):
+            argv = argv[2:] if argv[0] in ("-n", "-p", "--name", "--prefix", "--with") else argv[1:]
+    if name in ("timeout", "taskset") and argv:
+        argv = argv[1:]
+    return argv
+
+
+def _script(command, script, arguments, kind):
+    command.kind, command.script, command.arguments = kind, script, list(arguments)
+
+
+def _module(command, module, arguments, kind):
+    if module in ("torch.distributed.run", "torch.distributed.launch"):
+        return _torchrun(command, arguments)
+    if module == "accelerate.commands.launch":
+        return _accelerate(command, arguments)
+    command.kind, command.module, command.arguments = kind, module, list(arguments)
+
+
+def _python(command, argv):
+    while argv:
+        word = argv[0]
+        if word == "-m":
+            if len(argv) > 1:
+                _module(command, argv[1], argv[2:], "module")
+            return
+        if word == "-c":
+            command.problem = "the program is given with -c: there is no file to read"
+            return
+        if word in ("-W", "-X", "--check-hash-based-pycs"):
+            argv = argv[2:]
+        elif word.startswith("-") and word != "-":
+            if not word.startswith("--") and word.endswith("m") and len(word) > 2 and len(argv) > 1:
+                return _module(command, argv[1], argv[2:], "module")  # -um
+            argv = argv[1:]
+        elif word == "-":
+            command.problem = "the program comes from standard input: there is no file to read"
+            return
+        else:
+            return _script(command, word, argv[1:], "script")
+    command.problem = "python without a program"
+
+
+def _launched(command, argv, values, kind):
+    module = False
+    while argv and argv[0].startswith("-"):
+        if argv[0] in ("-m", "--module"):
+            module = True
+            argv = argv[1:]
+        elif argv[0] in values and len(argv) > 1:
+            argv = argv[2:]
+        else:
+            argv = argv[1:]
+    if not argv:
+        command.problem = "the launcher is given no program"
+    elif module:
+        command.kind, command.module, command.arguments = kind, argv[0], argv[1:]
+    else:
+        _script(command, argv[0], argv[1:], kind)
+
+
+def _torchrun(command, argv):
+    _launched(command, argv, TORCHRUN_VALUES, "torchrun")
+
+
+def _accelerate(command, argv):
+    values = {word for word in argv if word.startswith("-") and word not in ACCELERATE_FLAGS and "=" not in word}
+    _launched(command, argv, values, "accelerate")
+
+
+def _first_line(path):
+    try:
+        with open(path, "rb") as file:
+            return file.readline(200)
+    except OSError:
+        return b""
+
+
+def _looks_like_shell(path):
+    first = _first_line(path)
+    return path.endswith((".sh", ".bash")) or (first.startswith(b"#!") and re.search(rb"\b(ba|da|z|k)?sh\b", first))
+
+
+def _starts_python(path):
+    first = _first_line(path)
+    return first.startswith(b"#!") and b"python" in first
+
+
+def _shell(command, argv, folder, depth):
+    while argv and argv[0].startswith("-"):
+        if argv[0] in ("-c", "-lc", "-ec", "-cx"):
+            if len(argv) > 1:
+                return _shell_text(command, argv[1], argv[2:], folder, depth)
+            return
+        argv = argv[1:]
+    if not argv:
+        return
+    path = os.path.join(folder, argv[0])
+    try:
+        with open(path, "rb") as file:
+            data = file.read(1 << 20)
+    except OSError as error:
+        command.problem = "%s: cannot be read: %s" % (argv[0], error.strerror)
+        return
+    if b"\0" in data:
+        command.problem = "%s: a binary, not a shell script" % argv[0]
+        return
+    command.shell = argv[0]
+    _shell_text(command, data.decode("utf-8", "replace"), argv[1:], folder, depth, argv[0])
+
+
+ASSIGNMENT = re.compile(r"^(?:export\s+|local\s+|declare\s+(?:-\w+\s+)?)?([A-Za-z_][A-Za-z0-9_]*)=(.*)$")
+
+
+def _shell_text(command, text, arguments, folder, depth, name="sh"):
+    """The last command that starts a Python program; variables, continuations and positional parameters are filled in."""
+    if depth > 3:
+        command.problem = "shell scripts call each other"
+        return
+    variables = {str(i + 1): a for i, a in enumerate(arguments)}
+    variables["0"] = name
+    variables["@"] = variables["*"] = " ".join(shlex.quote(a) for a in arguments)
+    variables["#"] = str(len(arguments))
+    found = None
+    for line in re.sub(r"\\\r?\n", " ", text).splitlines():
+        line = line.strip()
+        if not line or line.startswith("#"):
+            continue
+        for part in _parts(line):
+            match = ASSIGNMENT.match(part)
+            if match and not _has_command(match.group(2)):
+                variables[match.group(1)] = _unquote(_expand(match.group(2), variables))
+                continue
+            try:
+                words = shlex.split(_expand(part, variables), comments=True)
+            except ValueError:
+                continue
+            words = [w for w in words if w not in ("then", "do", "else", "{", "}", "!", "(", ")")]
+            words = _without_redirects(words)
+            if not words:
+                continue
+            trial = Command(words)
+            _read(trial, words, folder, depth + 1)
+            if trial.kind != "unknown":
+                found = trial
+    if found is None:
+        if not command.problem:
+            command.problem = "%s: no line of it starts a Python program that could be read" % name
+        return
+    for field in ("kind", "script", "module", "arguments", "problem"):
+        setattr(command, field, getattr(found, field))
+    command.shell = command.shell or found.shell
+
+
+def _parts(line):
+    """Commands of a line: split at ; && || | & outside quotes."""
+    parts, part, quote, i = [], [], None, 0
+    while i < len(line):
+        c = line[i]
+        if quote:
+            if c == quote:
+                quote = None
+            elif c == "\\" and quote == '"':
+                part.append(c)
+                i += 1
+                c = line[i:i + 1]
+        elif c in "'\"":
+            quote = c
+        elif c == "\\":
+            part.append(c)
+            i += 1
+            c = line[i:i + 1]
+        elif c in ";|" or (c == "&" and line[i - 1:i] != ">" and line[i + 1:i + 2] != ">"):
+            parts.append("".join(part))
+            part = []
+            i += 1
+            continue
+        part.append(c)
+        i += 1
+    parts.append("".join(part))
+    return [p.strip() for p in parts if p.strip()]
+
+
+def _has_command(value):
+    """`A=b python x.py`: something stands behind the value."""
+    try:
+        return len(shlex.split(value, comments=True)) > 1
+    except ValueError:
+        return False
+
+
+def _unquote(value):
+    try:
+        words = shlex.split(value, comments=True)
+    except ValueError:
+        return value
+    return words[0] if len(words) == 1 else " ".join(words)
+
+
+def _expand(text, variables):
+    def value(match):
+        if match.group(1) is not None:
+            inner = match.group(1)
+            name = re.match(r"[A-Za-z0-9_@*#]+", inner)
+            if not name:
+                return ""
+            default = re.match(r"[A-Za-z0-9_@*#]+:?[-=](.*)$", inner)
+            known = variables.get(name.group(0))
+            return known if known else (default.group(1) if default else known or "")
+        return variables.get(match.group(2), "")
+    quoted = re.sub(r'"\$(@|\{@\})"', "$@", text)
+    out, quote, i = [], False, 0
+    while i < len(quoted):  # nothing is filled in between single quotes
+        c = quoted[i]
+        if c == "'":
+            end = quoted.find("'", i + 1)
+            end = len(quoted) if end < 0 else end + 1
+            out.append(quoted[i:end])
+            i = end
+            continue
+        match = re.match(r"\$(?:\{([^}]*)\}|([A-Za-z_][A-Za-z0-9_]*|[0-9@*#]))", quoted[i:])
+        if match:
+            out.append(value(match))
+            i += match.end()
+            continue
+        out.append(c)
+        i += 1
+    return "".join(out)
+
+
+def _without_redirects(words):
+    out, skip = [], False
+    for word in words:
+        if skip:
+            skip = False
+        elif re.match(r"^[0-9&]?>{1,2}$|^<$", word):
+            skip = True
+        elif re.match(r"^[0-9&]?>{1,2}\S", word):
+            pass
+        else:
+            out.append(word)
+    return out

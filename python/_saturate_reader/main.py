@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arguments in, JSON out."""
+import json
+import os
+import sys
+
+from .read import read_project
+
+USAGE = "usage: python _saturate_reader --folder FOLDER [--config FILE]... -- COMMAND..."
+
+
+def main(argv):
+    folder, configs, command = None, [], None
+    index = 0
+    while index < len(argv):
+        word = argv[index]
+        if word == "--":
+            command = argv[index + 1:]
+            break
+        if word in ("--folder", "--config") and index + 1 < len(argv):
+            if word == "--folder":
+                folder = argv[index + 1]
+            else:
+                configs.append(argv[index + 1])
+            index += 2
+            continue
+        sys.stderr.write("%s: not known; %s\n" % (word, USAGE))
+        return 2
+    if folder is None or not command or not os.path.isdir(folder):
+        sys.stderr.write(USAGE + "\n")
+        return 2
+    sys.setrecursionlimit(6000)
+    facts = read_project(folder, command, configs)
+    # Names that are not UTF-8 stay readable as text; the file system's own bytes come back with surrogateescape.
+    text = json.dumps(facts, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    sys.stdout.write(text + "\n")
+    return 0

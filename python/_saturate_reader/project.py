@@ -1,0 +1,306 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The sources of a project: the program and what it imports below the project's folder. site-packages are never read."""
+import ast
+import os
+import re
+
+from .scopes import Index, dotted
+from .source import Problem, Source, Text
+
+SKIPPED = {"site-packages", "dist-packages", "node_modules", "__pycache__", ".git", ".hg", ".svn", "venv", ".venv", ".tox", ".eggs",
+           ".mypy_cache", ".ipynb_checkpoints", "wandb", "mlruns"}
+PARSED_MOST = 6 << 20   # bytes of Python that are parsed; what is beyond is named in `limits`
+LISTED_MOST = 20000     # files of a project that are looked at by name
+SCANNED_MOST = 64 << 20  # bytes that are searched for a word
+
+
+class Project:
+    def __init__(self, folder, command):
+        self.folder = os.path.realpath(folder)
+        self.command = command
+        self.sources = {}  # real path -> Source
+        self.order = []
+        self.limits = []
+        self.roots = []
+        self.entry = None
+        self.parsed = 0
+        self.modules = {}  # (directory of the importer, level, name) -> Source or None
+        self._dirs = {}
+        self._others = None
+        self.computed = []  # (call, prefix) of imports by a computed name
+
+    # Paths
+
+    def relative(self, path):
+        path = os.path.abspath(path)
+        below = os.path.relpath(path, self.folder)
+        return path if below.startswith("..") else below.replace(os.sep, "/")
+
+    def _inside(self, path):
+        real = os.path.realpath(path)
+        if any(part in SKIPPED for part in real.split(os.sep)):
+            return False
+        return any(real == top or real.startswith(top + os.sep) for top in self.tops)
+
+    def _listing(self, folder):
+        names = self._dirs.get(folder)
+        if names is None:
+            try:
+                names = set(os.listdir(folder))
+            except OSError:
+                names = set()
+            self._dirs[folder] = names
+        return names
+
+    # Loading
+
+    def load_program(self):
+        command = self.command
+        self.tops = [self.folder]
+        if command.script:
+            path = os.path.join(self.folder, command.script)
+            if os.path.isdir(path):
+                path = os.path.join(path, "__main__.py")
+            if not os.path.isfile(path):
+                command.problem = "%s: no such file" % command.script
+                return
+            here = os.path.dirname(os.path.realpath(path))
+            self.roots = [here]
+            if not (here + os.sep).startswith(self.folder + os.sep):
+                self.tops.append(here)
+        elif command.module:
+            self.roots = [self.folder]
+            path = self._find_module(self.folder, command.module.split("."))
+            if path and os.path.isdir(path):
+                path = os.path.join(path, "__main__.py")
+            elif path and path.endswith("__init__.py"):
+                path = os.path.join(os.path.dirname(path), "__main__.py")
+            if not path or not os.path.isfile(path):
+                command.problem = "%s: no such module below this folder" % command.module
+                return
+            command.script = self.relative(path)
+        else:
+            return
+        # Programs below the folder are also started with PYTHONPATH=. or from an installed package.
+        parent = self.roots[0]
+        while parent.startswith(self.folder + os.sep):
+            parent = os.path.dirname(parent)
+            self.roots.append(parent)
+        for name in ("src", "lib", "code"):
+            path_of = os.path.join(self.folder, name)
+            if os.path.isdir(path_of) and path_of not in self.roots:
+                self.roots.append(path_of)
+        command.script = self.relative(os.path.join(self.folder, command.script))
+        self.entry = self.load(path, "script")
+        if self.entry.problem:
+            command.problem = "%s: %s" % (self.entry.file, self.entry.problem.text)
+        self._follow()
+
+    def load(self, path, role="imported", parse=True):
+        real = os.path.realpath(path)
+        source = self.sources.get(real)
+        if source is not None:
+            return source
+        if self.parsed > PARSED_MOST and role != "script":
+            source = Text(path, self.relative(path))
+            source.tree, source.index, source.role = None, None, role
+            source.problem = source.problem or Problem("not read: the project is larger than what is parsed")
+            if not any("larger" in text for text in self.limits):
+                self.limits.append("the project is larger than the %d MiB of Python that are parsed" % (PARSED_MOST >> 20))
+        else:
+            source = Source(path, self.relative(path))
+            source.role = role
+            self.parsed += len(source.data)
+            if source.tree is not None:
+                try:
+                    source.index = Index(source)
+                except (RecursionError, MemoryError):
+                    source.tree = None
+                    source.problem = Problem("cannot be read: nested too deeply")
+        self.sources[real] = source
+        self.order.append(source)
+        return source
+
+    def _follow(self):
+        done = 0
+        while done < len(self.order):
+            source = self.order[done]
+            done += 1
+            if source.index is None:
+                continue
+            self._paths(source)
+            for module, attr, level, _ in source.index.imports:
+                found = self.find(source, module, level)
+                if attr and attr != "*" and (found is None or os.path.basename(found.path) == "__init__.py"):
+                    self.find(source, (module + "." if module else "") + attr, level)
+            for call in source.index.calls:
+                name = dotted(call.func)
+                if name and name.rsplit(".", 1)[-1] in ("import_module", "__import__") and call.args:
+                    self._by_name(source, call)
+
+    def _paths(self, source):
+        """sys.path.append('lib') and insert(0, ...) of a folder of the project."""
+        for call in source.index.calls:
+            if dotted(call.func) not in ("sys.path.append", "sys.path.insert") or not call.args:
+                continue
+            argument = call.args[-1]
+            here = os.path.dirname(source.path)
+            candidates = []
+            if isinstance(argument, ast.Constant) and isinstance(argument.value, str):
+                candidates = [os.path.join(self.folder, argument.value), os.path.join(here, argument.value)]
+            else:
+                words = [n.value for n in ast.walk(argument) if isinstance(n, ast.Constant) and isinstance(n.value, str)]
+                ups = sum(1 for n in ast.walk(argument)
+                          if (isinstance(n, ast.Attribute) and n.attr in ("dirname", "parent")))
+                base = here if ups <= 1 else os.path.normpath(os.path.join(here, *[".."] * (ups - 1)))
+                candidates = [os.path.join(base, *words)]
+            for path in candidates:
+                path = os.path.realpath(path)
+                if os.path.isdir(path) and self._inside(path) and path not in self.roots:
+                    self.roots.append(path)
+                    self.modules.clear()
+
+    def _by_name(self, source, call):
+        argument = call.args[0]
+        if isinstance(argument, ast.Constant) and isinstance(argument.value, str):
+            level = len(argument.value) - len(argument.value.lstrip("."))
+            self.find(source, argument.value.lstrip("."), level)
+            return
+        prefix = _prefix(argument)
+        self.computed.append((call, prefix))
+        package = self.find(source, prefix.rstrip("."), 0) if prefix.endswith(".") else None
+        folder = None
+        if package is not None:
+            folder = os.path.dirname(package.path)
+        elif prefix.endswith("."):
+            for root in self.roots:
+                path = os.path.join(root, *prefix.rstrip(".").split("."))
+                if os.path.isdir(path):
+                    folder = path
+                    break
+        if folder is None:
+            self.limits.append("%s:%d: imports a module by a computed name" % (source.file, call.lineno))
+            return
+        names = sorted(n for n in self._listing(folder) if n.endswith(".py") and n != "__init__.py")
+        for name in names[:80]:
+            self.load(os.path.join(folder, name))
+
+    # Modules
+
+    def _find_module(self, root, parts):
+        """The file of a module, its package's __init__.py, or the folder of a package without one."""
+        folder = root
+        for number, part in enumerate(parts):
+            names = self._listing(folder)
+            last = number == len(parts) - 1
+            if part in names and os.path.isdir(os.path.join(folder, part)):
+                folder = os.path.join(folder, part)
+                if last:
+                    init = os.path.join(folder, "__init__.py")
+                    return init if "__init__.py" in self._listing(folder) else folder
+                continue
+            if last and part + ".py" in names:
+                return os.path.join(folder, part + ".py")
+            return None
+        return None
+
+    def find(self, importer, name, level):
+        """The project's Source of a module, or None (not of this project, or a package without __init__)."""
+        here = os.path.dirname(os.path.abspath(importer.path))
+        key = (here if level else None, level, name)
+        if key in self.modules:
+            return self.modules[key]
+        found = None
+        if level:
+            base = here
+            for _ in range(level - 1):
+                base = os.path.dirname(base)
+            roots = [base]
+        else:
+            roots = self.roots + ([here] if here not in self.roots else [])
+        parts = [p for p in name.split(".") if p]
+        for root in roots:
+            if not self._inside(root):
+                continue
+            path = self._find_module(root, parts) if parts else (
+                os.path.join(root, "__init__.py") if "__init__.py" in self._listing(root) else None)
+            if path is None:
+                continue
+            if os.path.isfile(path) and self._inside(path):
+                folder = root
+                for part in parts[:-1]:  # packages on the way run first
+                    folder = os.path.join(folder, part)
+                    if "__init__.py" in self._listing(folder):
+                        self.load(os.path.join(folder, "__init__.py"))
+                found = self.load(path)
+                break
+            if os.path.isdir(path):
+                break
+        self.modules[key] = found
+        return found
+
+    # The project's other files
+
+    def others(self):
+        """Python files of the project that the program does not import."""
+        if self._others is None:
+            self._others = []
+            seen = 0
+            known = set()
+            for top in self.tops:
+                for folder, folders, names in os.walk(top, followlinks=False):
+                    folders[:] = sorted(f for f in folders if f not in SKIPPED and not f.startswith("."))
+                    for name in sorted(names):
+                        seen += 1
+                        if name.endswith((".py", ".ipynb", ".sh")):
+                            path = os.path.join(folder, name)
+                            real = os.path.realpath(path)
+                            if real not in self.sources and real not in known:
+                                known.add(real)
+                                self._others.append(path)
+                    if seen > LISTED_MOST:
+                        self.limits.append("the project has more than %d files: not all were looked at" % LISTED_MOST)
+                        return self._others
+        return self._others
+
+    def scan_others(self, words):
+        """Which of these words stand as an identifier or in a string in a file that was not parsed: word -> [path]."""
+        found = {}
+        if not words:
+            return found
+        pattern = re.compile(rb"(?<![A-Za-z0-9_])(" + b"|".join(
+            re.escape(w.encode()) for w in sorted(words, key=len, reverse=True)) + rb")(?![A-Za-z0-9_])")
+        read = 0
+        for path in self.others():
+            try:
+                if os.path.getsize(path) > 4 << 20:
+                    continue
+                with open(path, "rb") as file:
+                    data = file.read()
+            except OSError:
+                continue
+            read += len(data)
+            if read > SCANNED_MOST:
+                self.limits.append("not all files of the project were searched")
+                break
+            for word in set(pattern.findall(data)):
+                found.setdefault(word.decode(), []).append(path)
+        return found
+
+
+def _prefix(node):
+    """The constant text that a computed string starts with."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return node.value
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        left = node
+        while isinstance(left, ast.BinOp) and isinstance(left.op, ast.Add):
+            left = left.left
+        return _prefix(left)
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod):
+        return _prefix(node.left).split("%")[0]
+    if isinstance(node, ast.JoinedStr) and node.values and isinstance(node.values[0], ast.Constant):
+        return str(node.values[0].value)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "format":
+        return _prefix(node.func.value).split("{")[0]
+    return ""

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which code of the project this command can run: from the program's own lines through calls, minus what its settings switch off."""
+import ast
+
+from .scopes import FUNCTIONS, dotted
+
+HOOKS = {"training_step", "validation_step", "test_step", "configure_optimizers", "train_dataloader", "val_dataloader", "setup", "forward",
+         "on_train_batch_end", "on_train_epoch_end", "on_validation_epoch_end", "on_validation_end", "training_epoch_end", "compute_loss",
+         "on_train_epoch_start", "on_train_start", "on_fit_start", "optimizer_step", "__call__", "__getitem__", "__len__", "__iter__", "prepare_data",
+         "validation_epoch_end", "on_before_optimizer_step", "training_step_end", "on_train_batch_start"}
+
+
+class Reach:
+    def __init__(self, project, values):
+        self.project = project
+        self.values = values
+        self.sure = set()   # scopes that are entered for certain or by a branch that settings leave open
+        self.maybe = set()  # entered only if an unknown object's method is this one
+        self.classes = set()  # classes that are made
+        self._off = {}
+        self._methods = {}
+        self._run()
+
+    def off(self, node):
+        """The declared settings keep this node from being run."""
+        chain = []
+        while node is not None:
+            if node in self._off:
+                found = self._off[node]
+                break
+            chain.append(node)
+            node = node.up
+        else:
+            found = False
+        for child in reversed(chain):
+            up = child.up
+            if not found and isinstance(up, (ast.If, ast.IfExp)) and child is not up.test:
+                truth = self._decided(up)
+                if truth is not None:
+                    inside = child in up.body if isinstance(up.body, list) else child is up.body
+                    found = inside != truth
+            if isinstance(child, FUNCTIONS):
+                found = False
+            self._off[child] = found
+        return found
+
+    def _decided(self, node):
+        test = node.test
+        if (isinstance(test, ast.Compare) and isinstance(test.left, ast.Name) and test.left.id == "__name__"):
+            return node.src is self.project.entry
+        return self.values.truth(test)
+
+    def _run(self):
+        for source in self.project.order:
+            if source.index is None:
+                continue
+            for scope in source.index.scopes:
+                if scope.is_function:
+                    self._methods.setdefault(scope.name, []).append(scope)
+        start = [s.index.top for s in self.project.order if s.index is not None]
+        self._spread(start, self.sure, True)
+        weak = []
+        for scope in list(self.sure):
+            weak.extend(self._unknown(scope))
+        self._spread([s for s in weak if s not in self.sure], self.maybe, False)
+        self.maybe -= self.sure
+
+    def _spread(self, queue, into, sure):
+        queue = list(queue)
+        while queue:
+            scope = queue.pop()
+            if scope in into or (not sure and scope in self.sure):
+                continue
+            into.add(scope)
+            for child in scope.children:
+                if child.is_class:
+                    queue.append(child)
+            for call in scope.calls:
+                if self.off(call):
+                    continue
+                for target, _ in self.values.callees.get(call, ()):
+                    queue.append(target)
+                for value in self.values.of(call.func):
+                    if value[0] == "cls":
+                        queue.extend(self._made(value[1]))
+                if (dotted(call.func) or "").rsplit(".", 1)[-1] == "instantiate":
+                    for value in self.values.of(call):
+                        if value[0] == "inst":
+                            queue.extend(self._made(value[1]))
+                for argument in list(call.args) + [k.value for k in call.keywords]:
+                    if isinstance(argument, (ast.Name, ast.Attribute, ast.Lambda)):
+                        for value in self.values.of(argument):
+                            if value[0] in ("fn", "bound"):
+                                queue.append(value[1])
+                            elif value[0] == "cls" and not scope.is_class:
+                                queue.extend(self._made(value[1]))
+                if not sure:
+                    queue.extend(self._unknown_call(call))
+
+    def _made(self, scope):
+        if scope in self.classes:
+            return
+        self.classes.add(scope)
+        for one in self.values.lineage(scope)[0]:
+            for method in one.children:
+                if method.is_function and method.name in HOOKS:
+                    yield method
+
+    def _unknown(self, scope):
+        for call in scope.calls:
+            if not self.off(call):
+                yield from self._unknown_call(call)
+
+    def _unknown_call(self, call):
+        """Methods of this name, when nothing is known about the object they are called on."""
+        if isinstance(call.func, ast.Attribute) and call not in self.values.callees and not self.values.of(call.func):
+            for scope in self._methods.get(call.func.attr, ())[:6]:
+                if scope.owner is not None:
+                    yield scope
+
+    def runs(self, scope):
+        """certain, likely or None."""
+        while scope is not None and scope.is_class:
+            scope = scope.parent
+        if scope in self.sure:
+            return "certain"
+        return "likely" if scope in self.maybe else None

@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The whole reading, in order: command, sources, settings, flow, loops, waits, calls, what has no effect, traps."""
+import platform
+
+from .command import read_command
+from .configs import Configs
+from .project import Project
+from .settings import Settings
+from .values import Values
+
+
+def read_project(folder, argv, configs):
+    command = read_command(argv, folder)
+    project = Project(folder, command)
+    facts = {"schema": 1, "python": platform.python_version(), "command": None, "files": [], "configs": [], "declarations": [], "calls": [],
+             "loops": [], "waits": [], "without_effect": [], "traps": [], "frameworks": [], "limits": []}
+    project.load_program()
+    values = Values(project)
+    settings = Settings(project, values)
+    found = Configs(project, values, settings)
+    if project.entry is not None:
+        settings.read_options()
+        found.discover(configs)
+        from .analysis import analyse
+        analyse(facts, project, values, settings, found)
+    facts["command"] = command.json()
+    facts["files"] = [source.describe(role=source.role) for source in project.order]
+    facts["configs"] = found.json()
+    facts["declarations"] = [declaration.json() for declaration in settings.all]
+    facts["limits"] = [{"text": text} for text in project.limits]
+    return facts

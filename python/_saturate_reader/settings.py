@@ -1,0 +1,378 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Declared settings: command-line options, keys of configuration files, yacs defaults, dataclass fields, constants."""
+import ast
+
+from . import names
+from .scopes import dotted
+from .tree import leaves
+from .values import literal
+
+SELF_MADE = ("config", "cfg", "conf", "opt", "option", "options", "args", "arguments", "hparam", "hparams", "hyperparameters", "params",
+             "parameters", "setting", "settings", "hp")
+
+
+def type_name(value):
+    for kind, name in ((bool, "bool"), (int, "int"), (float, "float"), (str, "str"), (dict, "dict")):
+        if isinstance(value, kind):
+            return name
+    return "none" if value is None else "list"
+
+
+def value_of(source, node):
+    """The `value` of a declaration whose value is an expression of Python."""
+    if node is None:
+        return None
+    known, value = literal(node)
+    entry = {"bytes": source.span(node), "line": node.lineno, "text": source.text(node),
+             "type": type_name(value) if known else "expression"}
+    if known and _plain(value):
+        entry["literal"] = list(value) if isinstance(value, (tuple, set)) else value
+    return entry
+
+
+def _plain(value, depth=0):
+    if value is None or isinstance(value, (bool, int, str)):
+        return True
+    if isinstance(value, float):
+        return value == value and value not in (float("inf"), float("-inf"))
+    if isinstance(value, (list, tuple, set)):
+        return depth < 20 and len(value) < 100 and all(_plain(v, depth + 1) for v in value)
+    return isinstance(value, dict) and depth < 20 and len(value) < 100 and all(
+        isinstance(k, str) and _plain(v, depth + 1) for k, v in value.items())
+
+
+class Declaration:
+    def __init__(self, kind, setting, key, root, path, file, line, span, value):
+        self.id = None
+        self.kind = kind
+        self.setting = setting
+        self.key = key
+        self.root = root  # "args", "file" or None
+        self.path = path
+        self.file = file
+        self.line = line
+        self.span = span
+        self.value = value
+        self.more = {}
+        self.reads = []
+        self.writes = []
+        self.escapes = None
+        self.node = None      # the ast node of a declaration in Python
+        self.scope = None     # class of a field or attribute
+        self.leaf = True
+
+    def json(self):
+        entry = {"id": self.id, "kind": self.kind, "setting": self.setting, "key": self.key, "file": self.file, "line": self.line,
+                 "bytes": self.span, "value": self.value, "reads": self.reads, "writes": self.writes, "escapes": self.escapes}
+        entry.update(self.more)
+        return entry
+
+    def place(self):
+        return {"file": self.file, "line": self.line, "bytes": self.span}
+
+
+class Settings:
+    def __init__(self, project, values):
+        self.project = project
+        self.values = values
+        values.settings = self
+        self.all = []
+        self.by_path = {}   # (root, last key) -> [Declaration]
+        self.by_node = {}   # ast node of a binding or parameter -> Declaration
+        self.written = {"args": set(), "file": set()}
+
+    def add(self, declaration):
+        declaration.id = len(self.all)
+        self.all.append(declaration)
+        if declaration.root:
+            self.by_path.setdefault((declaration.root, declaration.key), []).append(declaration)
+        return declaration
+
+    # Options
+
+    def read_options(self):
+        for source in self.project.order:
+            if source.index is None:
+                continue
+            for call in source.index.calls:
+                name = getattr(call.func, "attr", getattr(call.func, "id", ""))
+                if name == "add_argument":
+                    self._option(source, call)
+                elif name.startswith("DEFINE_") and len(call.args) > 1:
+                    self._flag(source, call, name)
+                elif name == "option" and (dotted(call.func) or "").startswith("click."):
+                    self._option(source, call, click=True)
+                elif name == "set_defaults":
+                    for keyword in call.keywords:
+                        if keyword.arg:
+                            self.written["args"].add(keyword.arg)
+
+    def _option(self, source, call, click=False):
+        given = [a.value for a in call.args if isinstance(a, ast.Constant) and isinstance(a.value, str)]
+        if not given:
+            return
+        keywords = {k.arg: k.value for k in call.keywords if k.arg}
+        dest = keywords.get("dest")
+        flags = [n for n in given if n.startswith("-")]
+        if isinstance(dest, ast.Constant) and isinstance(dest.value, str):
+            key = dest.value
+        elif not flags:
+            key = given[0]
+        else:
+            long = [n for n in flags if n.startswith("--")] or flags
+            key = long[0].split("/")[0].lstrip("-").replace("-", "_")
+        action = keywords.get("action")
+        action = action.value if isinstance(action, ast.Constant) else (dotted(action) or "").rsplit(".", 1)[-1] or None
+        long = [n for n in given if n.startswith("--")] or given
+        declaration = Declaration("option", long[0], key, "args", (key,), source.file, call.lineno, source.span(call),
+                                  value_of(source, keywords.get("default")))
+        declaration.node = call
+        option_type = keywords.get("type")
+        choices = keywords.get("choices")
+        known, listed = literal(choices) if choices is not None else (False, None)
+        declaration.more = {"names": given, "option_type": source.text(option_type) if option_type is not None else None,
+                            "action": action, "choices": list(listed) if known and isinstance(listed, (list, tuple)) and _plain(listed) else None,
+                            "given": self._given(flags, action, click), "required": isinstance(keywords.get("required"), ast.Constant)
+                            and keywords["required"].value is True or not flags}
+        self.add(declaration)
+
+    def _flag(self, source, call, name):
+        known, key = literal(call.args[0])
+        if not known or not isinstance(key, str):
+            return
+        declaration = Declaration("option", "--" + key, key, "args", (key,), source.file, call.lineno, source.span(call),
+                                  value_of(source, call.args[1]))
+        declaration.node = call
+        declaration.more = {"names": ["--" + key], "option_type": name[7:], "action": None, "choices": None,
+                            "given": self._given(["--" + key], None, False), "required": False}
+        self.add(declaration)
+
+    def _given(self, flags, action, click):
+        arguments = self.project.command.arguments
+        found = None
+        for index, word in enumerate(arguments):
+            for flag in flags:
+                if word == flag:
+                    takes = action in (None, "store", "append", "extend") and index + 1 < len(arguments)
+                    found = {"index": index + 1 if takes else index, "text": arguments[index + 1] if takes else ""}
+                elif flag.startswith("--") and word.startswith(flag + "="):
+                    found = {"index": index, "text": word[len(flag) + 1:]}
+        return found
+
+    # Configuration files
+
+    def add_tree(self, text, format, documents, prefix=()):
+        anchors = {}
+        for document in documents:
+            for path, line, begin, node in leaves(document):
+                where = prefix + path
+                keys = [p for p in where if not p.startswith("[")]
+                if where[-1].startswith("["):
+                    continue
+                span = [begin if begin is not None else node.begin, node.end if node.end is not None else begin]
+                value = None
+                if node.kind == "scalar" and node.begin is not None:
+                    value = {"bytes": [node.begin, node.end], "line": text.line_of(node.begin),
+                             "text": text.data[node.begin:node.end].decode("utf-8", "replace")[:400], "type": type_name(node.value)}
+                    if _plain(node.value):
+                        value["literal"] = node.value
+                elif node.kind in ("map", "list"):
+                    value = {"bytes": [node.begin, node.end] if node.end is not None else None, "line": node.line, "text": "",
+                             "type": "dict" if node.kind == "map" else "list"}
+                declaration = Declaration(format, ".".join(where), where[-1], "file", tuple(keys), text.file, line, span, value)
+                declaration.leaf = node.kind != "map" or not node.members
+                if node.anchor:
+                    anchors[node.anchor] = declaration
+                    declaration.more["anchor"] = node.anchor
+                if node.kind == "alias":
+                    declaration.more["alias"] = node.value
+                self.add(declaration)
+
+    # What Python declares
+
+    def read_python(self):
+        for source in self.project.order:
+            if source.index is None:
+                continue
+            for scope in source.index.scopes:
+                if scope.is_class:
+                    self._class(source, scope)
+            self._constants(source, source.index.top)
+            for target, expr, node in source.index.stores:
+                if isinstance(node, ast.Assign) and isinstance(target, ast.Attribute):
+                    self._node_default(source, target, expr, node)
+
+    def _class(self, source, scope):
+        decorators = [(dotted(d.func if isinstance(d, ast.Call) else d) or "").rsplit(".", 1)[-1] for d in scope.node.decorator_list]
+        is_data = "dataclass" in decorators or "configclass" in decorators or any(
+            (dotted(b) or "").rsplit(".", 1)[-1] in ("BaseModel", "NamedTuple", "BaseSettings", "TrainingArguments", "Tap") for b in scope.bases)
+        if is_data:
+            for statement in scope.node.body:
+                if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
+                    default = statement.value
+                    if isinstance(default, ast.Call) and (dotted(default.func) or "").rsplit(".", 1)[-1] in ("field", "Field"):
+                        default = next((k.value for k in default.keywords if k.arg == "default"), None)
+                    self._field("dataclass", source, scope, statement, statement.target.id, default)
+            return
+        if config_class(scope):
+            for name, bindings in scope.names.items():
+                for binding in bindings:
+                    if binding.kind == "value" and not binding.path and isinstance(binding.node, (ast.Assign, ast.AnnAssign)):
+                        self._field("attribute", source, scope, binding.node, name, binding.expr)
+            for name, bindings in scope.attributes.items():
+                for binding in bindings:
+                    if binding.kind == "value" and not binding.path and binding.scope.name == "__init__":
+                        self._field("attribute", source, scope, binding.node, name, binding.expr)
+
+    def _field(self, kind, source, scope, node, name, expr):
+        declaration = Declaration(kind, scope.name + "." + name, name, None, (name,), source.file, node.lineno, source.span(node),
+                                  value_of(source, expr))
+        declaration.node, declaration.scope = node, scope
+        self.by_node[node] = self.add(declaration)
+
+    def _constants(self, source, top):
+        for name, bindings in top.names.items():
+            for binding in bindings:
+                if binding.kind == "value" and not binding.path and isinstance(binding.node, (ast.Assign, ast.AnnAssign)) and literal(
+                        binding.expr)[0] and not name.startswith("__"):
+                    self.of_binding(binding)
+
+    def of_binding(self, binding):
+        """The declaration of `NAME = literal`, made when somebody asks."""
+        found = self.by_node.get(binding.node)
+        if found is not None:
+            return found
+        source = binding.scope.source
+        node = binding.node
+        if binding.kind == "param":
+            if binding.expr is None:
+                return None
+            span = [source.offset(node.lineno, node.col_offset), source.span(binding.expr)[1]]
+            declaration = Declaration("parameter", "%s(%s)" % (binding.scope.name, binding.name), binding.name, None, (binding.name,),
+                                      source.file, node.lineno, span, value_of(source, binding.expr))
+        elif isinstance(node, (ast.Assign, ast.AnnAssign)):
+            top = binding.scope.parent is None
+            kind = "constant" if top and node.up is source.tree else "variable"
+            declaration = Declaration(kind, binding.name, binding.name, None, (binding.name,), source.file, node.lineno,
+                                      source.span(node), value_of(source, binding.expr))
+        else:
+            return None
+        declaration.node = node
+        declaration.scope = binding.scope
+        self.by_node[node] = self.add(declaration)
+        return declaration
+
+    def _node_default(self, source, target, expr, node):
+        """`_C.SOLVER.LR = 0.1` of a yacs or ml_collections node."""
+        path = []
+        base = target
+        while isinstance(base, ast.Attribute):
+            path.append(base.attr)
+            base = base.value
+        if not isinstance(base, ast.Name) or base.id == "self":
+            return
+        values = self.values.of(base)
+        if not any(v[0] == "cfg" and v[1] == "file" for v in values):
+            return
+        if not any(self._is_node(base)):
+            return
+        path = tuple(reversed(path))
+        made = isinstance(expr, ast.Call)
+        declaration = Declaration("yacs", ".".join(path), path[-1], "file", path, source.file, node.lineno, source.span(node),
+                                  None if made else value_of(source, expr))
+        declaration.node = node
+        declaration.leaf = not made
+        self.by_node[node] = self.add(declaration)
+
+    def _is_node(self, base):
+        for binding in self.values.lookup(base) or ():
+            call = binding.expr if binding.kind == "value" else None
+            if isinstance(call, ast.Call):
+                for value in self.values.of(call.func):
+                    if value[0] == "ext" and value[1] in names.CONFIG_NODES:
+                        yield True
+            elif binding.kind == "import" or binding.kind == "param":
+                yield True
+
+    # Answers
+
+    def find(self, root, path):
+        """Declarations that a read of this path may mean. Sections may have been flattened: a tail suffices."""
+        if not path:
+            return []
+        out = []
+        for declaration in self.by_path.get((root, path[-1]), ()):
+            if matches(declaration.path, path):
+                out.append(declaration)
+        exact = [d for d in out if d.path == path]
+        return exact or out
+
+    def constant(self, root, path):
+        """(True, value) where the value in force is known: given in the command, else declared, and never written."""
+        if not path or "?" in path or path[-1] in self.written[root]:
+            return False, None
+        found = self.find(root, path)
+        files = [d for d in found if d.kind in ("yaml", "json", "toml")]
+        found = files or found
+        answers = []
+        for declaration in found:
+            known, value = self._value(declaration)
+            if not known:
+                return False, None
+            answers.append(value)
+        if not answers:
+            return False, None
+        first = answers[0]
+        return (True, first) if all(type(a) is type(first) and a == first for a in answers) else (False, None)
+
+    @staticmethod
+    def _value(declaration):
+        value = declaration.value
+        if declaration.kind == "option":
+            given = declaration.more.get("given")
+            action = declaration.more.get("action")
+            if given is not None:
+                if action == "store_true":
+                    return True, True
+                if action == "store_false":
+                    return True, False
+                kind = declaration.more.get("option_type")
+                try:
+                    if kind == "int":
+                        return True, int(given["text"])
+                    if kind == "float":
+                        return True, float(given["text"])
+                except ValueError:
+                    return False, None
+                return (True, given["text"]) if kind in (None, "str") else (False, None)
+            if value is None:
+                if action == "store_true":
+                    return True, False
+                if action == "store_false":
+                    return True, True
+                return (False, None) if declaration.more.get("required") else (True, None)
+        if value is None or "literal" not in value:
+            return False, None
+        if isinstance(value["literal"], str) and "${" in value["literal"]:
+            return False, None
+        return True, value["literal"]
+
+
+def matches(declared, read):
+    """A read path means a declared one when the shorter is the tail of the longer; '?' is any key."""
+    for one, other in zip(reversed(declared), reversed(read)):
+        if one != other and other != "?":
+            return False
+    return True
+
+
+def config_class(scope):
+    """A class that holds settings: named like one, and mostly assignments."""
+    low = scope.name.lower()
+    if not low.endswith(SELF_MADE) and not low.startswith(("config", "cfg", "hparam", "option", "setting")):
+        return False
+    init = scope.method("__init__")
+    own = [s for s in scope.node.body if isinstance(s, (ast.Assign, ast.AnnAssign))]
+    if init is not None:
+        own += [s for s in init.node.body if isinstance(s, (ast.Assign, ast.AnnAssign))]
+    return len(own) >= 3

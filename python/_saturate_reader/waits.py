@@ -1,0 +1,492 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Places in a training step, or in functions called from it, where the host waits for the device."""
+import ast
+import re
+
+from . import names
+from .scopes import FUNCTIONS, LOOPS, ancestors, dotted, function_of, statement_of
+
+DEEPEST = 7
+READS = {"item", "tolist", "cpu", "numpy"}
+SEVERITY = {"step": 3, "branch": 2, "interval": 1, "rare": 1, "evaluation": 0}
+INTERVAL = re.compile(r"(freq|interval|every|_per_|period|should_|do_log|do_eval|do_save|log_step|print_step|_now$|is_log|time_to|eval_step|save_step|log_this)", re.I)
+RANKS = re.compile(r"(rank|main_process|is_main|is_master|master_process|local_rank|is_local)", re.I)
+LOGGERS = {"info", "debug", "warning", "error", "log", "print", "write", "add_scalar", "add_scalars", "set_postfix", "set_description", "set_postfix_str",
+           "set_description_str", "update", "append", "add", "log_metrics", "log_scalar", "report_scalar", "track", "log_dict", "log_metric", "format", "extend",
+           "add_loss", "record", "write_log", "progress_bar", "put", "insert", "add_value", "join", "report", "scalar", "logkv", "logkv_mean", "update_state"}
+
+
+class Wait:
+    def __init__(self, node, what, kind, when, value, loop, path, certainty, interval=None):
+        self.node = node
+        self.what = what
+        self.kind = kind
+        self.when = when
+        self.value = value
+        self.loop = loop
+        self.path = path
+        self.certainty = certainty
+        self.interval = interval
+        self.use = "unknown"
+
+
+class Context:
+    __slots__ = ("when", "path", "interval", "depth")
+
+    def __init__(self, when="step", path=(), interval=None, depth=0):
+        self.when = when
+        self.path = path
+        self.interval = interval
+        self.depth = depth
+
+    def but(self, when, interval=None):
+        if SEVERITY[when] >= SEVERITY[self.when]:
+            return self
+        return Context(when, self.path, interval or self.interval, self.depth)
+
+
+class Waits:
+    def __init__(self, values, tensors, reach, loops):
+        self.values = values
+        self.tensors = tensors
+        self.reach = reach
+        self.loops = loops
+        self.found = {}
+        self.visited = {}
+        self.loop = None
+
+    def find(self, all_loops):
+        for loop in all_loops:
+            self.loop = loop
+            self.visited = {}
+            if loop.kind in ("training_step",):
+                for name, _, _ in loop.scope.params[1:2]:
+                    self.tensors.on_device.add((loop.scope, name))
+                self.tensors.memo.clear()
+            if isinstance(loop.node, ast.While):
+                self._expression(loop.node.test, Context())
+            self._block(loop.body, Context())
+        for wait in self.found.values():
+            self._classify(wait)
+        return sorted(self.found.values(), key=lambda w: (w.node.src.file, w.node.lineno, w.node.col_offset))
+
+    # Statements
+
+    def _block(self, statements, context):
+        for statement in statements:
+            if isinstance(statement, ast.If) and self._leaves_rest(statement):
+                self._statement(statement, context)
+                # `if step % 10: continue`: what follows runs at an interval.
+                if _is_interval(statement.test):
+                    context = context.but("interval", statement.test)
+                continue
+            self._statement(statement, context)
+
+    @staticmethod
+    def _leaves_rest(statement):
+        return bool(statement.body) and isinstance(statement.body[-1], ast.Continue) and not statement.orelse
+
+    def _statement(self, node, context):
+        if isinstance(node, ast.If):
+            self._if(node, context)
+        elif isinstance(node, LOOPS):
+            if isinstance(node, ast.While):
+                self._expression(node.test, context)
+            else:
+                self._expression(node.iter, context)
+            self._block(node.body, context.but("evaluation") if self._evaluates(node) else context)
+            self._block(node.orelse, context)
+        elif isinstance(node, (ast.With, ast.AsyncWith)):
+            for item in node.items:
+                self._expression(item.context_expr, context)
+            self._block(node.body, context)
+        elif isinstance(node, ast.Try) or type(node).__name__ == "TryStar":
+            self._block(node.body, context)
+            for handler in node.handlers:
+                self._block(handler.body, context.but("rare"))
+            self._block(node.orelse, context)
+            self._block(node.finalbody, context)
+        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)):
+            return
+        elif type(node).__name__ == "Match":
+            self._expression(node.subject, context)
+            for case in node.cases:
+                self._block(case.body, context.but("branch"))
+        else:
+            if isinstance(node, ast.Assert):
+                self._condition(node.test, context)
+            if isinstance(node, ast.Raise):
+                context = context.but("rare")
+            self._expression(node, context)
+
+    def _if(self, node, context):
+        self._condition(node.test, context)
+        self._expression(node.test, context)
+        truth = self.values.truth(node.test)
+        if truth is not False:
+            self._block(node.body, self._inside(node.test, node.body, context, truth))
+        if truth is not True:
+            other = context
+            if node.orelse and not _is_interval(node.test):
+                other = context.but("branch") if truth is None else context
+            self._block(node.orelse, other)
+
+    def _inside(self, test, body, context, truth):
+        if _is_interval(test):
+            return context.but("interval", test)
+        if _ends(body):
+            return context.but("rare")
+        if any(isinstance(c, ast.Call) and getattr(c.func, "attr", "") == "eval" and not c.args for s in body for c in ast.walk(s)):
+            return context.but("evaluation")
+        if truth is True or _is_rank(test) or _is_device(test):
+            return context
+        return context.but("branch")
+
+    def _evaluates(self, loop):
+        """A loop over another loader inside the step: evaluation in the middle of an epoch."""
+        if not isinstance(loop, (ast.For, ast.AsyncFor)):
+            return False
+        text = ast.dump(loop.iter)
+        return bool(re.search(r"id='[^']*(val|test|eval|dev)[^']*'|attr='[^']*(val_|test|eval|valid|dev_)[^']*'", text)) and not isinstance(
+            loop.iter, ast.Call) or bool(re.search(r"'[^']*(val|test|eval|dev)_?(loader|iter|dataloader|data)[^']*'", text, re.I))
+
+    # Expressions
+
+    def _condition(self, test, context):
+        """A condition that turns a tensor into a truth value."""
+        for node in _conditions(test):
+            if isinstance(node, ast.Call):
+                continue
+            if self.tensors.kind(node) == "gpu" and not isinstance(node, (ast.Name, ast.Attribute)):
+                self._add(node, "if", "sync_implicit", context, node, "likely")
+
+    def _expression(self, top, context):
+        stack = [top]
+        while stack:
+            node = stack.pop()
+            if isinstance(node, FUNCTIONS):
+                continue
+            if isinstance(node, ast.IfExp):
+                truth = self.values.truth(node.test)
+                stack.append(node.test)
+                if truth is not False:
+                    stack.append(node.body)
+                if truth is not True:
+                    stack.append(node.orelse)
+                continue
+            if isinstance(node, ast.Call):
+                self._call(node, context)
+            elif isinstance(node, ast.FormattedValue):
+                if self.tensors.kind(node.value) == "gpu":
+                    self._add(node.value, "format", "sync_implicit", context, node.value, "likely")
+            stack.extend(ast.iter_child_nodes(node))
+
+    def _call(self, node, context):
+        func = node.func
+        last = getattr(func, "attr", getattr(func, "id", ""))
+        if isinstance(func, ast.Attribute) and last in READS and not (node.args and last in ("item", "tolist")):
+            self._read(node, last, func.value, context)
+            return
+        name = dotted(func) or ""
+        if name in ("float", "int", "bool") and len(node.args) == 1:
+            if self.tensors.kind(node.args[0]) == "gpu":
+                self._add(node, name, "sync", context, node.args[0], "certain")
+            return
+        if name.endswith("cuda.synchronize"):
+            self._add(node, "synchronize", "sync", context, None, "certain")
+            return
+        if last in ("isnan", "isinf", "isfinite") and node.args and self.tensors.kind(node.args[0]) == "gpu":
+            if name.startswith(("math.", "np.", "numpy.")) or _in_condition(node):
+                self._add(node, "bool", "sync_control", context, node.args[0], "certain")
+                return
+        if last in ("print", "add_scalar", "info", "debug", "warning", "set_postfix", "log_metrics", "add_scalars", "write", "log_scalar"):
+            if not self._lightning_log(node):
+                for argument in list(node.args) + [k.value for k in node.keywords]:
+                    if not isinstance(argument, (ast.JoinedStr, ast.Constant)) and self.tensors.kind(argument) == "gpu" and not _reads(argument):
+                        self._add(argument, "print" if last == "print" else "bar" if last.startswith("set_") else "logger", "sync_implicit", context,
+                                  argument, "likely")
+        if name.startswith(("np.", "numpy.")) and last in ("array", "asarray") and node.args and self.tensors.kind(node.args[0]) == "gpu":
+            self._add(node, "numpy", "sync", context, node.args[0], "likely")
+        self._follow(node, context)
+
+    @staticmethod
+    def _lightning_log(node):
+        return (dotted(node.func) or "") in ("self.log", "self.log_dict")
+
+    def _read(self, node, last, receiver, context):
+        kind = self.tensors.kind(receiver)
+        inner = receiver
+        # x.cpu().numpy(): one wait, at the innermost read.
+        while isinstance(inner, ast.Attribute) or isinstance(inner, ast.Call) and isinstance(inner.func, ast.Attribute):
+            if isinstance(inner, ast.Call):
+                if inner.func.attr in READS and not inner.args:
+                    self._follow_receiver(inner, context)
+                    return
+                inner = inner.func.value
+            else:
+                inner = inner.value
+        if kind in ("cpu", "host"):
+            return
+        if kind is None:
+            if last in ("numpy", "tolist") or _tensor_guard(node):
+                return
+            certainty = "likely"
+        else:
+            certainty = "certain"
+        self._add(node, last, "sync", context, receiver, certainty)
+
+    def _follow_receiver(self, call, context):
+        return None
+
+    def _follow(self, node, context):
+        """Into the project's functions that this call enters."""
+        if context.depth >= DEEPEST:
+            return
+        for scope, _ in self.values.callees.get(node, ()):
+            if isinstance(scope.node, ast.Lambda):
+                continue
+            inner = context
+            if _name_evaluates(scope) and self._is_evaluation(scope):
+                inner = context.but("evaluation")
+            if scope.name == "__init__" and context.when == "step" and not self._made_each_step(node):
+                continue
+            seen = self.visited.get(scope)
+            if seen is not None and SEVERITY[seen] >= SEVERITY[inner.when]:
+                continue
+            self.visited[scope] = inner.when
+            self.loop.functions.setdefault(scope, node)
+            deeper = Context(inner.when, inner.path + (node,), inner.interval, context.depth + 1)
+            self._block(scope.node.body, deeper)
+        for argument in node.args[:1]:
+            if getattr(node.func, "attr", "") == "step":
+                for value in self.values.of(argument):
+                    if value[0] == "fn" and not isinstance(value[1].node, ast.Lambda) and value[1] not in self.visited:
+                        self.visited[value[1]] = context.when
+                        self._block(value[1].node.body, Context(context.when, context.path + (node,), context.interval, context.depth + 1))
+
+    @staticmethod
+    def _made_each_step(node):
+        return True
+
+    def _is_evaluation(self, scope):
+        text = [getattr(c.func, "attr", getattr(c.func, "id", "")) for c in scope.calls]
+        if "eval" in text:
+            return True
+        if any("no_grad" in (dotted(d.func if isinstance(d, ast.Call) else d) or "") or "inference_mode" in (
+                dotted(d.func if isinstance(d, ast.Call) else d) or "") for d in scope.node.decorator_list):
+            return bool(scope.loops)
+        return "no_grad" in text and bool(scope.loops) or "inference_mode" in text
+
+    def _add(self, node, what, kind, context, value, certainty):
+        key = (node, kind == "sync_implicit")
+        old = self.found.get(key)
+        if old is not None and SEVERITY[old.when] >= SEVERITY[context.when]:
+            return
+        self.found[key] = Wait(node, what, kind, context.when, value, self.loop, context.path, certainty, context.interval)
+
+    # What the value is for
+
+    def _classify(self, wait):
+        if wait.kind in ("sync_implicit", "sync_control"):
+            wait.use = "control" if wait.what in ("if", "bool") else "log"
+            return
+        wait.use = self._use(wait.node, 0, set())
+        in_metric = wait.what in ("cpu", "numpy", "tolist") and wait.use != "control" and wait.path
+        if wait.use == "control":
+            wait.kind = "sync_control"
+        elif wait.use == "nobody":
+            wait.kind = "sync_dead"
+        elif in_metric:
+            wait.kind = "metric_cpu"
+        else:
+            wait.kind = "sync_log"
+
+    def _use(self, node, depth, seen):
+        """log, control, nobody or unknown: where a value that was read goes."""
+        if depth > 4 or node in seen:
+            return "unknown"
+        seen.add(node)
+        child = node
+        for up in ancestors(node):
+            if isinstance(up, (ast.If, ast.While, ast.IfExp)) and child is up.test or isinstance(up, ast.Assert):
+                return "control"
+            if isinstance(up, ast.Call) and child is not up.func:
+                last = getattr(up.func, "attr", getattr(up.func, "id", ""))
+                if last == "append" and isinstance(up.func, ast.Attribute):
+                    return self._list_use(up, depth, seen)
+                if last in LOGGERS or last in ("isnan", "isfinite", "isinf"):
+                    if last.startswith("is"):
+                        child = up
+                        continue
+                    return "log"
+                if last in ("float", "int", "round", "max", "min", "sum", "abs", "str", "mean", "sqrt", "exp", "log10", "array", "reshape", "any", "all", "bool"):
+                    child = up
+                    continue
+                return "log" if _log_name(last) else "unknown"
+            if isinstance(up, (ast.Assign, ast.AnnAssign, ast.AugAssign)):
+                return self._assigned(up, depth, seen)
+            if isinstance(up, ast.Return):
+                return self._returned(up, depth, seen)
+            if isinstance(up, ast.Expr):
+                return "nobody"
+            if isinstance(up, ast.stmt):
+                return "unknown"
+            child = up
+        return "unknown"
+
+    def _assigned(self, statement, depth, seen):
+        targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+        uses = set()
+        for target in targets:
+            for one in ast.walk(target):
+                if isinstance(one, ast.Name):
+                    uses |= self._name_uses(one, statement, depth, seen)
+                elif isinstance(one, (ast.Attribute, ast.Subscript)) and one is target:
+                    uses.add("log")
+        if "control" in uses:
+            return "control"
+        if uses and uses <= {"nobody"}:
+            return "nobody"
+        return "log" if "log" in uses or not uses else "unknown"
+
+    def _name_uses(self, target, statement, depth, seen):
+        scope = target.scope
+        if target.id in scope.outer:
+            return {"log"}
+        uses = set()
+        for load in scope.source.index.loads:
+            if load.id != target.id or load.scope is not scope and not _nested(load.scope, scope):
+                continue
+            inside = statement_of(load)
+            if inside is statement:
+                continue
+            bindings = self.values.lookup(load) or ()
+            if not any(b.node is statement for b in bindings):
+                continue
+            uses.add(self._use(load, depth + 1, seen))
+        return uses or {"nobody"}
+
+    def _list_use(self, call, depth, seen):
+        """values.append(x.item()): nobody reads it when the list is only ever appended to."""
+        base = call.func.value
+        if not isinstance(base, ast.Name):
+            return "log"
+        scope = base.scope
+        for load in scope.source.index.loads:
+            if load.id == base.id and (load.scope is scope or _nested(load.scope, scope)):
+                up = load.up
+                if not (isinstance(up, ast.Attribute) and up.attr == "append"):
+                    return "log"
+        found = scope.names.get(base.id, ())
+        if not found or any(b.kind == "param" for b in found) or scope.parent is None:
+            return "log"
+        return "nobody"
+
+    def _returned(self, statement, depth, seen):
+        scope = function_of(statement)
+        if scope is None or not scope.is_function:
+            return "unknown"
+        uses = set()
+        for call, _ in self.values.callers.get(scope, ())[:8]:
+            uses.add(self._use(call, depth + 1, seen))
+        if "control" in uses:
+            return "control"
+        if uses == {"nobody"}:
+            return "nobody"
+        return "log" if "log" in uses or not uses else "unknown"
+
+
+def _nested(scope, outer):
+    while scope is not None:
+        if scope is outer:
+            return True
+        scope = scope.parent
+    return False
+
+
+def _conditions(test):
+    if isinstance(test, ast.BoolOp):
+        for value in test.values:
+            yield from _conditions(value)
+    elif isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        yield from _conditions(test.operand)
+    else:
+        yield test
+
+
+def _is_interval(test):
+    """step % 10 == 0, step == 1, should_log, ...: not in every step."""
+    for node in ast.walk(test):
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod) and not isinstance(node.left, (ast.Constant, ast.JoinedStr)):
+            return True
+        if isinstance(node, (ast.Name, ast.Attribute)):
+            text = node.id if isinstance(node, ast.Name) else node.attr
+            if INTERVAL.search(text) and not isinstance(node.up, ast.Compare):
+                return True
+        if isinstance(node, ast.Compare) and len(node.ops) == 1 and isinstance(node.ops[0], (ast.Eq, ast.In)):
+            text = (dotted(node.left) or "").rsplit(".", 1)[-1].lower()
+            if text in ("i", "step", "idx", "batch_idx", "iteration", "it", "global_step", "iter", "batch_i", "batch", "n_iter", "itr", "batch_id",
+                        "iter_num", "steps", "count", "counter", "bi", "nb", "train_step", "current_iter", "total_steps") or (
+                            isinstance(node.ops[0], ast.Eq) and isinstance(node.comparators[0], ast.BinOp) and _has_len(node.comparators[0])):
+                return True
+    return False
+
+
+def _has_len(node):
+    return any(isinstance(n, ast.Call) and dotted(n.func) == "len" for n in ast.walk(node))
+
+
+def _ends(body):
+    last = body[-1] if body else None
+    if isinstance(last, (ast.Raise, ast.Return, ast.Break)):
+        return True
+    if isinstance(last, ast.Continue):
+        return True
+    return isinstance(last, ast.Expr) and isinstance(last.value, ast.Call) and (dotted(last.value.func) or "") in ("sys.exit", "exit", "quit", "os._exit")
+
+
+def _is_rank(test):
+    return any(RANKS.search(n.id if isinstance(n, ast.Name) else n.attr) for n in ast.walk(test) if isinstance(n, (ast.Name, ast.Attribute)))
+
+
+def _is_device(test):
+    return any((n.attr if isinstance(n, ast.Attribute) else n.id) in ("is_available", "device_count", "use_cuda", "use_gpu", "cuda", "gpu")
+               for n in ast.walk(test) if isinstance(n, (ast.Name, ast.Attribute)))
+
+
+def _in_condition(node):
+    child = node
+    for up in ancestors(node):
+        if isinstance(up, (ast.If, ast.While, ast.IfExp)):
+            return child is up.test
+        if isinstance(up, ast.Assert):
+            return True
+        if isinstance(up, ast.stmt):
+            return False
+        child = up
+    return False
+
+
+def _reads(node):
+    return any(isinstance(n, ast.Call) and getattr(n.func, "attr", getattr(n.func, "id", "")) in READS | {"float", "int"} for n in ast.walk(node))
+
+
+def _tensor_guard(node):
+    """Below `if isinstance(v, torch.Tensor)`: the code expects both."""
+    for up in ancestors(node):
+        if isinstance(up, (ast.If, ast.IfExp)):
+            for call in ast.walk(up.test):
+                if isinstance(call, ast.Call) and dotted(call.func) in ("isinstance", "hasattr", "torch.is_tensor", "is_tensor"):
+                    return True
+        if isinstance(up, FUNCTIONS):
+            return False
+    return False
+
+
+def _name_evaluates(scope):
+    low = scope.name.lower()
+    return any(word in low for word in names.EVALUATES)
+
+
+def _log_name(last):
+    return bool(re.search(r"log|print|write|meter|record|report|track|update|add_|progress|plot|display|show|metric", last, re.I))
