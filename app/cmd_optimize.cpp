@@ -11,7 +11,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "commands.h"
-#include "config/advise.h"
+#include "remedies/advise.h"
 #include "cuda/nvml.h"
 #include "exit_code.h"
 #include "probe/machine.h"

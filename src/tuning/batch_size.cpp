@@ -237,29 +237,6 @@ BatchAnswer find_batch_size(std::int64_t start, const BatchLimits& limits, const
     return Finder(start, limits, base, run).find();
 }
 
-LearningRateRule rule_for(const std::string& optimizer) {
-    if (optimizer.starts_with("sgd")) return LearningRateRule::linear;
-    if (optimizer.find("adam") != std::string::npos) return LearningRateRule::square_root;
-    return LearningRateRule::none;
-}
-
-double scaled_learning_rate(double rate, double batch_ratio, LearningRateRule rule) {
-    switch (rule) {
-        case LearningRateRule::linear:
-            return rate * batch_ratio;
-        case LearningRateRule::square_root:
-            return rate * std::sqrt(batch_ratio);
-        case LearningRateRule::none:
-            break;
-    }
-    return rate;
-}
-
-std::string_view rule_name(LearningRateRule rule) {
-    constexpr std::string_view kNames[] = {"none", "square root", "linear"};
-    return kNames[static_cast<int>(rule)];
-}
-
 Json to_json(const BatchAnswer& answer) {
     auto line = [](const std::optional<StraightLine>& fit) {
         if (!fit) return Json();

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/json.h"
+#include "remedies/learning_rate.h"
 #include "tuning/fit.h"
 #include "tuning/trial.h"
 
@@ -49,13 +50,6 @@ struct BatchAnswer {
 // `base` are the settings that every probe has.
 [[nodiscard]] BatchAnswer find_batch_size(std::int64_t start, const BatchLimits& limits,
                                           const Assignment& base, const RunTrial& run);
-
-// How the learning rate follows the batch: linear for SGD, by the square root for Adam and its
-// kin, as their update does not grow with the gradient.
-enum class LearningRateRule { none, square_root, linear };
-[[nodiscard]] LearningRateRule rule_for(const std::string& optimizer);
-[[nodiscard]] double scaled_learning_rate(double rate, double batch_ratio, LearningRateRule rule);
-[[nodiscard]] std::string_view rule_name(LearningRateRule rule);
 
 [[nodiscard]] Json to_json(const BatchAnswer& answer);
 

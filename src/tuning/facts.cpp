@@ -1,32 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tuning/facts.h"
 
-#include <fmt/format.h>
-
 namespace saturate {
-
-Assignment values_in_force(const Settings& settings) {
-    Assignment out;
-    for (const SettingInfo& info : schema()) {
-        const Value* value = settings.get(info.id);
-        if (!value || value->left_alone) continue;
-        std::string name(info.name);
-        if (info.id == Setting::precision) {
-            auto wish = settings.precision();
-            if (!wish) continue;
-            out[name] = !wish->on    ? "none"
-                        : wish->type ? std::string(precision_name(*wish->type))
-                                     : "true";
-        } else if (value->flag) {
-            out[name] = *value->flag ? "true" : "false";
-        } else if (!value->numbers.empty()) {
-            out[name] = fmt::format("{}", value->numbers[0]);
-        } else {
-            out[name] = value->text;
-        }
-    }
-    return out;
-}
 
 TuningFacts tuning_facts(const Settings& settings, const CpuFacts& cpu, const MemoryFacts& memory,
                          const std::optional<GpuFacts>& gpu, Level level) {

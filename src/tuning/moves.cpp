@@ -27,12 +27,6 @@ int workers_of(const Assignment& settings) {
 
 }  // namespace
 
-std::string value_of(const Assignment& settings, const std::string& key) {
-    if (auto found = settings.find(key); found != settings.end()) return found->second;
-    const SettingInfo* info = find_setting(key);
-    return info ? std::string(info->default_text) : "";
-}
-
 std::vector<Move> loader_moves(const TuningFacts& facts, const Assignment& now, const Rate& rate,
                                double bound) {
     std::vector<Move> moves;
@@ -151,6 +145,8 @@ double most_gain(Relief relief, const TuningFacts& facts, const Rate& rate) {
             // A device that waits for the host or the loader gains nothing by being faster, unless
             // the host in turn waits for it at every reading of the loss.
             return exact && idle > kWaitingDevice && rate.log_share < kSerialLog ? 0 : 1;
+        case Relief::input:
+        case Relief::pause:
         case Relief::unknown:
             break;
     }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "config/schema.h"
+#include "remedies/catalogue.h"
 #include "tuning/trial.h"
 
 namespace saturate {
@@ -31,9 +32,6 @@ struct TuningFacts {
     Level level = Level::training;
 };
 
-// The part of a step that a change makes shorter: it can gain no more than that.
-enum class Relief { unknown, copy, log, host, device };
-
 struct Move {
     std::string cause;   // "input", "precision", ...
     Assignment change;   // over the settings in force
@@ -44,9 +42,6 @@ struct Move {
 // The most that a change can take off the step, as a share of its time, by what was measured; 1
 // where that does not tell.
 [[nodiscard]] double most_gain(Relief relief, const TuningFacts& facts, const Rate& rate);
-
-// The value in force, or the default of the schema.
-[[nodiscard]] std::string value_of(const Assignment& settings, const std::string& key);
 
 // The loader is the brake: workers from the measured wait, then prefetch and cache. `rate` is the
 // measured one, `bound` the rate without the loader.

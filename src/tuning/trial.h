@@ -6,19 +6,15 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
 
+#include "config/assignment.h"
 #include "telemetry/record_reader.h"
 #include "tuning/rate.h"
 
 namespace saturate {
-
-// Canonical name of a setting -> value as it stands in a file; what is absent keeps the value of
-// the configuration.
-using Assignment = std::map<std::string, std::string>;
 
 struct TrialRequest {
     Assignment settings;

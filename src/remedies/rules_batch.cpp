@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "base/text.h"
-#include "config/rules.h"
+#include "remedies/rules.h"
 
 namespace saturate {
 

@@ -20,6 +20,8 @@ struct ModelShape {
     bool use_perceptual = false;
 
     [[nodiscard]] bool is_convolutional() const { return kind != "sequence"; }
+    // The largest batch in use for such a model: what an estimate alone does not go beyond.
+    [[nodiscard]] double usual_batch_max() const;
 };
 
 // By the job's name in our files, by the keys that only one kind has in others'; nothing when

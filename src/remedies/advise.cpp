@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "config/advise.h"
+#include "remedies/advise.h"
 
 #include <fmt/format.h>
 
 #include "base/text.h"
-#include "config/rules.h"
+#include "remedies/rules.h"
 
 namespace saturate {
 

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "config/rules.h"
+#include "remedies/rules.h"
 
 namespace saturate {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "config/advisor.h"
+#include "remedies/advisor.h"
 
 #include <fmt/format.h>
 

@@ -2,7 +2,7 @@
 // The rules of `optimize`, called by advise.cpp in this order: each builds on those before it.
 #pragma once
 
-#include "config/advisor.h"
+#include "remedies/advisor.h"
 
 namespace saturate {
 

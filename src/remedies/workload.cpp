@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "config/workload.h"
+#include "remedies/workload.h"
 
 #include <algorithm>
 
@@ -25,7 +25,12 @@ double number_or(const Settings& settings, Setting setting, double otherwise) {
 }
 
 std::string kind_of(const Settings& settings) {
-    if (settings.dialect().is_ours()) return settings.word(Setting::job);
+    if (settings.dialect().is_ours()) {
+        static const char* kKnown[] = {"restoration", "locator", "classifier", "sequence",
+                                       "window_cnn"};
+        std::string job = settings.word(Setting::job);
+        return std::ranges::find(kKnown, job) == std::end(kKnown) ? "" : job;
+    }
     if (settings.dialect().name != "plain") return "";
     auto has = [&](Setting setting) { return settings.number(setting).has_value(); };
     if (has(Setting::patch_size) && has(Setting::base_channels)) return "restoration";
@@ -38,6 +43,13 @@ std::string kind_of(const Settings& settings) {
 }
 
 }  // namespace
+
+double ModelShape::usual_batch_max() const {
+    if (kind == "restoration") return 64;
+    if (kind == "locator") return 128;
+    if (kind == "classifier") return 256;
+    return 512;
+}
 
 std::optional<ModelShape> shape_of(const Settings& settings) {
     ModelShape shape;

@@ -7,8 +7,8 @@
 #include <optional>
 #include <string>
 
-#include "config/advise.h"
-#include "config/workload.h"
+#include "remedies/advise.h"
+#include "remedies/workload.h"
 
 namespace saturate {
 

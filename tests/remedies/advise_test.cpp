@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "config/advise.h"
+#include "remedies/advise.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

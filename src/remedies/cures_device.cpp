@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "remedies/cures.h"
+
+namespace saturate {
+
+namespace {
+
+constexpr double kSmallStepSeconds = 0.02;
+
+std::string precision_expect(const Facts& facts, Precision precision) {
+    if (!facts.gpu) return "less memory traffic";
+    auto rate = precision == Precision::bf16 ? facts.gpu->bf16_tflops : facts.gpu->fp16_tflops;
+    if (!rate) return "";
+    return fmt::format(
+        "matrix work up to {:.1f} times ({:g} against {:g} TFLOPS), activations half the memory",
+        *rate / facts.gpu->fp32_tflops, *rate, facts.gpu->fp32_tflops);
+}
+
+}  // namespace
+
+Proposal cure_precision(const Facts& facts) {
+    Precision best = facts.best_precision();
+    std::string now = facts.value("precision");
+    bool is_on = now == "bf16" || now == "fp16" || now == "true";
+    if (best == Precision::fp32) {
+        if (!is_on) return {.reason = facts.device() + " has no hardware for half precision"};
+        return {.value = "none",
+                .reason = facts.device() + " computes half precision slower than fp32",
+                .expect = facts.on_cpu
+                              ? "bf16 without hardware was 4 to 10 times slower where measured"
+                              : "",
+                .wrong_now = facts.device() + " has no hardware for it: slower than fp32"};
+    }
+    if (now == "true") return {.reason = "mixed precision is on, its type left to the program"};
+    std::string name(precision_name(best));
+    if (now == name) return {.reason = name + " it is already"};
+    if (now == "fp16")
+        return {.reason = fmt::format("fp16 stays: bf16 is as fast on {} and needs no gradient "
+                                      "scaler",
+                                      facts.device())};
+    Proposal out{.value = name,
+                 .reason = fmt::format("{} has fast {}{}", facts.device(), name,
+                                       best == Precision::fp16 ? "; needs a gradient scaler" : ""),
+                 .expect = precision_expect(facts, best)};
+    if (now == "bf16") out.wrong_now = fmt::format("bf16 is emulated on {}", facts.device());
+    return out;
+}
+
+Proposal cure_tf32(const Facts& facts) {
+    if (!facts.has_tf32) {
+        Proposal out{.reason =
+                         facts.on_cpu ? "the CPU has no TF32" : facts.device() + " has no TF32"};
+        if (facts.is_on("tf32"))
+            out.wrong_now = fmt::format("has no effect: {} has no TF32",
+                                        facts.on_cpu ? "the CPU" : facts.device());
+        return out;
+    }
+    if (facts.is_on("tf32")) return {.reason = "TF32 is on already"};
+    std::string precision = facts.value("precision");
+    if (facts.is_measuring && (precision == "bf16" || precision == "fp16" || precision == "true"))
+        return {.reason = "in mixed precision hardly a product of fp32 is left"};
+    Proposal out{.value = "true", .reason = "what stays fp32 may use the tensor cores"};
+    if (facts.gpu) {
+        double ratio =
+            facts.gpu->tf32_tflops.value_or(facts.gpu->fp32_tflops) / facts.gpu->fp32_tflops;
+        out.expect = ratio > 1.05 ? fmt::format("fp32 matrix work up to {:.1f} times", ratio)
+                                  : "fp32 matrix work on tensor cores, no faster by the data sheet";
+    }
+    return out;
+}
+
+Proposal cure_channels_last(const Facts& facts) {
+    if (!facts.has_images) return {.reason = "no convolutions are known of"};
+    bool is_on = facts.is_on("channels_last");
+    if (facts.is_measuring)
+        return {.value = is_on ? "false" : "true",
+                .reason = "which layout convolutions prefer is found by trying"};
+    if (facts.on_cpu) return {.reason = "on a CPU only a measurement tells"};
+    if (facts.best_precision() == Precision::fp32)
+        return {.reason = facts.device() + " has no tensor cores that would prefer it"};
+    if (is_on) return {.reason = "it is on already"};
+    return {.value = "true",
+            .reason = "tensor cores read convolutions pixel by pixel; kept on trial"};
+}
+
+Proposal cure_cudnn_benchmark(const Facts& facts) {
+    if (facts.on_cpu) return {.reason = "cuDNN is of GPUs"};
+    if (facts.is_on("cudnn_benchmark")) return {.reason = "it is on already"};
+    if (facts.is_on("deterministic")) return {.reason = "deterministic algorithms are asked for"};
+    if (!facts.has_images) return {.reason = "no convolutions are known of"};
+    if (!facts.is_measuring)
+        return {.reason = "pays with constant shapes only: a measurement tells"};
+    return {.value = "true", .reason = "convolutions choose their algorithm by timing"};
+}
+
+Proposal cure_compile(const Facts& facts) {
+    bool is_on = facts.is_on("compile");
+    if (!facts.can_compile && !facts.on_cpu && is_on)
+        return {.value = "false",
+                .reason = facts.device() + " is too old for torch.compile",
+                .expect = "no failed compilation at the start",
+                .wrong_now =
+                    fmt::format("torch.compile needs capability 7.0, {} has less", facts.device())};
+    if (!facts.can_compile) return {.reason = "torch.compile does not work here"};
+    if (is_on) return {.reason = "it is on already"};
+    if (facts.on_cpu && !facts.is_measuring) return {.reason = "on a CPU only a measurement tells"};
+    return {.value = "true", .reason = "fewer and larger kernels, less waiting for the host"};
+}
+
+Proposal cure_fused_optimizer(const Facts& facts) {
+    if (facts.is_on("fused_optimizer")) return {.reason = "it is on already"};
+    return {.value = "true", .reason = "one kernel updates all parameters"};
+}
+
+Proposal cure_foreach(const Facts& facts) {
+    if (facts.on_cpu) return {.reason = "it groups kernels of a GPU"};
+    return {.value = "true", .reason = "a few kernels update all parameters"};
+}
+
+Proposal cure_set_to_none(const Facts& facts) {
+    if (facts.is_on("set_to_none")) return {.reason = "it is on already"};
+    return {.value = "true", .reason = "no kernels that only write zeros"};
+}
+
+Proposal cure_gradient_checkpointing(const Facts& facts) {
+    if (!facts.is_on("gradient_checkpointing")) return {.reason = "activations are kept already"};
+    if (!facts.is_measuring)
+        return {.reason = "whether activations fit into memory only a measurement tells"};
+    return {.value = "false",
+            .reason = "activations are kept, where they fit, and not computed again"};
+}
+
+Proposal cure_threads(const Facts& facts) {
+    if (!facts.on_cpu) return {.reason = "the model computes on the GPU"};
+    if (!facts.is_measuring || facts.cores < 2)
+        return {.reason = "only a measurement tells how many threads pay"};
+    double threads = facts.number("threads").value_or(facts.cores);
+    double workers = facts.number("num_workers").value_or(0);
+    // The model leaves the loader its cores.
+    if (facts.loader) {
+        if (workers > 0 && workers + threads > facts.cores && facts.cores > workers)
+            return {.value = fmt::format("{:.0f}", facts.cores - workers),
+                    .reason = "workers and model share the cores"};
+        return {.reason = "workers and model have a core each"};
+    }
+    if (facts.step_seconds > 0 && facts.step_seconds < kSmallStepSeconds && threads != 1)
+        return {.value = "1", .reason = "small steps lose more by sharing work than they gain"};
+    return {.reason = "steps are long enough to share their work"};
+}
+
+Proposal cure_attention(const Facts&) {
+    return {.value = "sdpa", .reason = "one kernel instead of softmax between two products"};
+}
+
+Proposal cure_expandable_segments(const Facts& facts) {
+    if (facts.on_cpu) return {.reason = "it is of the GPU's allocator"};
+    return {.value = "true", .reason = "memory grows in place instead of being asked for anew"};
+}
+
+Proposal cure_bucket_size(const Facts& facts) {
+    std::string usual(info_of(Setting::bucket_size).default_text);
+    if (facts.number("bucket_size").value_or(0) >= parse_number(usual).value_or(0))
+        return {.reason = "buckets are large enough"};
+    return {.value = usual, .reason = "fewer, larger messages between ranks"};
+}
+
+Proposal cure_gradient_compression(const Facts& facts) {
+    if (facts.value("gradient_compression") == "bf16") return {.reason = "it is on already"};
+    if (!facts.is_measuring)
+        return {.reason = "rounds the gradients: only a measurement tells whether it pays"};
+    return {.value = "bf16", .reason = "half the bytes between ranks"};
+}
+
+}  // namespace saturate

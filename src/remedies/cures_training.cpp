@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/text.h"
+#include "remedies/cures.h"
+#include "remedies/learning_rate.h"
+
+namespace saturate {
+
+namespace {
+
+double power_of_two_up_to(double value) {
+    return std::exp2(std::floor(std::log2(std::max(1.0, value))));
+}
+double power_of_two_from(double value) {
+    return std::exp2(std::ceil(std::log2(std::max(1.0, value))));
+}
+
+double effective_batch(const Assignment& values) {
+    auto number = [&](const char* name) {
+        auto found = values.find(name);
+        return found == values.end() ? std::nullopt : parse_number(found->second);
+    };
+    return number("batch_size").value_or(0) * number("gradient_accumulation_steps").value_or(1);
+}
+
+std::string whole(double value) { return fmt::format("{:.0f}", value); }
+
+// By what the facts estimate alone, so that the answer does not depend on the batch that is there:
+// asked again, it is the same.
+struct BatchAim {
+    double size = 0;       // that fills the card, within memory, data and what is usual
+    double fills = 0;      // the size from which the card is filled
+    double too_large = 0;  // does not fit even if the estimate is four times too high
+};
+
+// The estimate of memory was seen to be four times too high.
+constexpr double kMemoryDoubt = 4;
+constexpr double kLeastStepsPerEpoch = 50;
+
+BatchAim batch_aim(const Facts& facts) {
+    BatchEstimate estimate = estimate_batch(saturate::estimate(*facts.shape), *facts.gpu,
+                                            facts.best_precision(), facts.is_on("compile"));
+    double most = std::min(power_of_two_up_to(estimate.fits), facts.shape->usual_batch_max());
+    if (facts.dataset_size > 0)
+        most = std::min(most, power_of_two_up_to(static_cast<double>(facts.dataset_size) /
+                                                 kLeastStepsPerEpoch));
+    return {.size = std::max(1.0, std::min(power_of_two_from(estimate.fills), most)),
+            .fills = estimate.fills,
+            .too_large = kMemoryDoubt * std::max(1.0, estimate.fits)};
+}
+
+Proposal grow(const Facts& facts, const char* name, const char* kind, double wanted) {
+    if (facts.level < Level::model || facts.on_cpu || !facts.gpu || !facts.shape ||
+        facts.shape->kind != kind)
+        return {.reason = "a larger model is another model"};
+    auto now = facts.number(name);
+    if (!now) return {.reason = "the file does not tell its size"};
+    if (*now >= wanted) return {.reason = "it is as large as the card invites to"};
+    return {
+        .value = whole(wanted),
+        .reason = fmt::format("the {} has room and arithmetic for it; this is another model",
+                              facts.device()),
+        .expect = fmt::format("{:.1f} times as large; compare quality, not speed", wanted / *now)};
+}
+
+double gigabytes(const Facts& facts) {
+    return facts.gpu ? static_cast<double>(facts.gpu->memory_bytes) / 1e9 : 0;
+}
+
+// 8 GB: 2, 12 to 16 GB: 3, 24 GB and more: 4
+double memory_steps(const Facts& facts) {
+    return std::clamp(std::round(gigabytes(facts) / 8) + 1, 2.0, 4.0);
+}
+
+Proposal rarer(const Facts& facts, const char* name, std::string reason, std::string expect) {
+    constexpr double kEpochs = 5;
+    if (facts.number(name) != 1) return {.reason = "not at every epoch already, or not known"};
+    auto total = facts.number("epochs");
+    if (total && *total < 2 * kEpochs) return {.reason = "the training is short"};
+    return {.value = whole(kEpochs), .reason = std::move(reason), .expect = std::move(expect)};
+}
+
+}  // namespace
+
+Proposal cure_batch_size(const Facts& facts) {
+    auto now = facts.number("batch_size");
+    if (!now) return {.reason = "the batch size is not known"};
+    if (facts.on_cpu || !facts.gpu) return {.reason = "on a CPU only a measurement tells"};
+    if (!facts.shape)
+        return {.reason =
+                    "what fits depends on the model, which the file does not show; only a "
+                    "measurement tells"};
+    BatchAim aim = batch_aim(facts);
+    double accumulation = facts.number("gradient_accumulation_steps").value_or(1);
+    const std::string card = facts.device();
+    if (*now > aim.too_large) {
+        double fits = power_of_two_up_to(aim.too_large / kMemoryDoubt);
+        double factor = std::ceil(*now / fits);
+        Proposal out{
+            .value = whole(fits),
+            .reason = fmt::format("by estimate {} samples do not fit into the {} of the {}",
+                                  whole(*now), bytes_text(facts.gpu->memory_bytes), card),
+            .expect = "no out of memory, by an estimate that may be off several times",
+            .with = {{"gradient_accumulation_steps", whole(accumulation * factor)}},
+            .level = Level::numerics};
+        // Of a model that was just made larger nothing was wrong before.
+        if (facts.level < Level::model)
+            out.wrong_now = fmt::format("by estimate more than fits into the {} of the {}",
+                                        bytes_text(facts.gpu->memory_bytes), card);
+        return out;
+    }
+    std::string filled =
+        fmt::format("by estimate the {} is filled from about {:.0f}", card, std::ceil(aim.fills));
+    if (aim.size <= *now)
+        return {.reason = aim.fills <= *now ? filled
+                                            : "for more than that only a measurement speaks: "
+                                              "--benchmark"};
+    double factor = aim.size / *now;
+    bool folds = accumulation >= factor && std::fmod(accumulation, factor) == 0;
+    Proposal out{.value = whole(aim.size),
+                 .reason = filled,
+                 .expect = "fewer, larger steps; how much memory it takes only a run tells"};
+    if (aim.fills > aim.size) out.reason += "; more wants a measurement";
+    if (folds) {
+        out.with = {{"gradient_accumulation_steps", whole(accumulation / factor)}};
+        out.level = Level::numerics;
+    }
+    return out;
+}
+
+Proposal cure_accumulation(const Facts&) { return {.reason = "follows the batch size"}; }
+
+Proposal cure_learning_rate(const Facts& facts) {
+    auto rate = facts.number("learning_rate");
+    double before = effective_batch(facts.start), after = effective_batch(facts.now);
+    if (!rate || before <= 0 || after <= 0 || before == after)
+        return {.reason = "the effective batch stays"};
+    std::string optimizer = lower(value_of(facts.now, "optimizer"));
+    LearningRateRule rule = rule_for(optimizer);
+    if (rule == LearningRateRule::none)
+        return {.reason = fmt::format("no rule is known for {}", optimizer)};
+    return {.value = fmt::format("{:.3g}", scaled_learning_rate(*rate, after / before, rule)),
+            .reason = fmt::format("{} rule for {} with {:g} times the batch", rule_name(rule),
+                                  optimizer, after / before),
+            .expect = "same progress per sample; warm up longer"};
+}
+
+Proposal cure_grad_clip(const Facts& facts) {
+    auto number = [](const Assignment& values) {
+        auto found = values.find("learning_rate");
+        return found == values.end() ? 0 : parse_number(found->second).value_or(0);
+    };
+    if (facts.number("grad_clip")) return {.reason = "gradients are clipped already"};
+    if (number(facts.now) <= number(facts.start)) return {.reason = "the learning rate stays"};
+    return {.value = "1.0",
+            .reason = "a higher learning rate: one bad batch must not ruin the run",
+            .expect = "none while gradients are short"};
+}
+
+Proposal cure_log_interval(const Facts& facts) {
+    constexpr double kLog = 50, kOften = 10;
+    auto now = facts.number("log_interval");
+    if (facts.is_measuring && facts.on_cpu)
+        return {.reason = "on a CPU there is nothing to wait for"};
+    if (now && *now >= kOften) return {.reason = "the loss is read rarely enough"};
+    return {.value = whole(kLog),
+            .reason = "reading the loss makes the host wait for the device",
+            .expect = now && *now > 0 ? fmt::format("{:.0f} times fewer waits", kLog / *now)
+                                      : "no wait between logs"};
+}
+
+Proposal cure_eval_interval(const Facts& facts) {
+    return rarer(facts, "eval_interval", "training stands still while it evaluates",
+                 "a fifth of the pauses; early stopping reacts later");
+}
+
+Proposal cure_checkpoint_interval(const Facts& facts) {
+    return rarer(facts, "checkpoint_interval", "training stands still while it saves",
+                 "a fifth of the pauses; up to five epochs lost in a crash");
+}
+
+Proposal grow_base_channels(const Facts& facts) {
+    return grow(facts, "base_channels", "restoration", 32 * memory_steps(facts));
+}
+Proposal grow_num_blocks(const Facts& facts) {
+    double steps = memory_steps(facts);
+    return grow(facts, "num_blocks", "restoration", steps == 2 ? 6 : steps == 3 ? 8 : 12);
+}
+Proposal grow_patch_size(const Facts& facts) {
+    return grow(facts, "patch_size", "restoration", 64 * memory_steps(facts));
+}
+Proposal grow_hidden_size(const Facts& facts) {
+    return grow(facts, "hidden_size", "sequence", gigabytes(facts) >= 40 ? 256 : 128);
+}
+Proposal grow_use_perceptual(const Facts& facts) {
+    bool may = facts.level >= Level::model && facts.shape && facts.shape->kind == "restoration";
+    if (!may || memory_steps(facts) < 3 || !facts.is_off("use_perceptual"))
+        return {.reason = "another training goal is another model"};
+    return {.value = "true",
+            .reason =
+                "the card has time for a second network that judges the picture; this is "
+                "another training goal",
+            .expect = "sharper pictures in most write-ups; compare quality, not speed"};
+}
+
+}  // namespace saturate
