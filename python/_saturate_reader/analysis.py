@@ -2,9 +2,11 @@
 """From a loaded project to facts."""
 from . import names
 from .calls import Calls
+from .effect import Effect
 from .flow import Flow
 from .loops import Loops
 from .reach import Reach
+from .reads import Reads
 from .scopes import statement_of
 from .tensors import Tensors
 from .waits import Waits
@@ -23,6 +25,11 @@ def analyse(facts, project, values, settings, configs):
     facts["waits"] = [_wait(w) for w in waits]
     calls = Calls(project, values, settings, Flow(values, settings), reach, loops, tensors)
     facts["calls"] = calls.find()
+    reads = Reads(project, values, settings, reach)
+    reads.collect()
+    effect = Effect(project, values, settings, reads, reach, calls)
+    effect.configs = configs
+    facts["without_effect"] = effect.find()
     facts["frameworks"] = _frameworks(project)
     facts["loops"] = [_loop(l, loops, calls) for l in found]
 

@@ -1,0 +1,481 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Settings that are declared and do nothing. Said only where the source shows no way to an effect; silence is not proof of one."""
+import ast
+import re
+
+from .reads import LOOSE
+from .scopes import FUNCTIONS, ancestors, dotted, function_of
+from .source import Source
+from .values import literal
+
+BAD_TYPES = {"bool": 'any text but an empty one is true, "False" too', "list": "splits the text into letters",
+             "tuple": "splits the text into letters", "dict": "cannot be made from a text", "set": "splits the text into letters"}
+HYDRA_OWN = {"_target_", "_partial_", "_recursive_", "_convert_", "defaults", "hydra", "class_path", "init_args", "_self_", "_args_", "_name_", "_group_"}
+SEEDS = {"seed", "manual_seed", "manual_seed_all", "seed_everything", "set_seed", "set_float32_matmul_precision"}
+
+
+class Effect:
+    def __init__(self, project, values, settings, reads, reach, calls):
+        self.project = project
+        self.values = values
+        self.settings = settings
+        self.reads = reads
+        self.reach = reach
+        self.calls = calls
+        self.found = []
+
+    def find(self):
+        self._wrong_types()
+        self._compared_words()
+        self._never_read()
+        self._overwritten()
+        self._branches()
+        self._wrong_words()
+        self._text_only()
+        self._never_called()
+        seen, out = set(), []
+        for entry in self.found:
+            key = (entry["file"], entry["line"], entry["setting"])
+            if key not in seen:
+                seen.add(key)
+                out.append(entry)
+        return sorted(out, key=lambda e: (e["file"], e["line"]))
+
+    def _say(self, declaration, kind, why, instead=None, at=None, certainty="certain", setting=None):
+        entry = declaration.place()
+        entry.update({"declaration": declaration.id, "setting": setting or declaration.setting, "kind": kind, "why": why, "instead": instead, "at": at,
+                      "certainty": certainty})
+        self.found.append(entry)
+
+    # Types
+
+    def _wrong_types(self):
+        for declaration in self.settings.all:
+            if declaration.kind == "option" and declaration.more.get("action") in (None, "store"):
+                kind = declaration.more.get("option_type")
+                if kind in BAD_TYPES:
+                    self._say(declaration, "wrong type", "type=%s %s" % (kind, BAD_TYPES[kind]))
+
+    def _compared_words(self):
+        """`word.lower() in ['true', 1]`: a text never equals a number."""
+        for source in self.project.order:
+            for node in source.index.compares if source.index is not None else ():
+                if len(node.ops) != 1 or not self._is_text(node.left):
+                    continue
+                right = node.comparators[0]
+                if isinstance(node.ops[0], (ast.In, ast.NotIn)) and isinstance(right, (ast.List, ast.Tuple, ast.Set)):
+                    odd = [e for e in right.elts if isinstance(e, ast.Constant) and isinstance(e.value, (int, float)) and not isinstance(e.value, str)]
+                    words = [e for e in right.elts if isinstance(e, ast.Constant) and isinstance(e.value, str)]
+                    if odd and words and not self._same_chain(node):
+                        entry = source.place(node)
+                        entry.update({"declaration": None, "setting": source.text(node, 60), "kind": "wrong type", "certainty": "certain", "at": None, "instead": None,
+                                      "why": "compares a text with the number %s, which it never equals" % source.text(odd[0])})
+                        self.found.append(entry)
+
+    def _same_chain(self, node):
+        """The elif of a comparison that was said already."""
+        up = node.up
+        return isinstance(up, ast.If) and isinstance(up.up, ast.If) and up in up.up.orelse and any(
+            e["file"] == node.src.file and e["line"] == up.up.test.lineno for e in self.found)
+
+    @staticmethod
+    def _is_text(node):
+        return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("lower", "upper", "strip", "casefold")
+
+    # Never read
+
+    def _candidates(self):
+        for declaration in self.settings.all:
+            if declaration.reads or not declaration.leaf or declaration.key in HYDRA_OWN or declaration.key.startswith("_") or any(
+                    p in HYDRA_OWN for p in declaration.path[:-1]):
+                continue
+            if declaration.kind == "option":
+                if not self.reads.loads["args"]:
+                    continue
+            elif declaration.kind in ("yaml", "json", "toml"):
+                if not self.reads.loads["file"] or self._under_target(declaration) or declaration.more.get("anchor"):
+                    continue
+                if self._how(declaration) == "opened" and declaration.kind == "json":
+                    continue
+                if not declaration.path or any(p.startswith("[") for p in declaration.setting.split(".")):
+                    continue
+            elif declaration.kind == "dataclass":
+                if any("TrainingArguments" in b for b in self.values.lineage(declaration.scope)[1]) or declaration.scope not in self.reach.classes:
+                    continue
+                if self._spread_class(declaration.scope):
+                    continue
+            else:
+                continue  # constants and attributes are too often read by other means
+            yield declaration
+
+    def _how(self, declaration):
+        for entry in self.configs.found.values():
+            if entry["text"].file == declaration.file:
+                return entry["how"]
+        return None
+
+    def _under_target(self, declaration):
+        """Below a `_target_`: the object that is made takes it."""
+        for other in self.settings.all:
+            if other.key in ("_target_", "class_path", "target", "type", "name") and other.file == declaration.file:
+                if other.path[:-1] == declaration.path[:len(other.path) - 1] and other.key in ("_target_", "class_path"):
+                    return True
+                if other.key == "target" and isinstance((other.value or {}).get("literal"), str) and "." in other.value["literal"] and other.path[:-1] == declaration.path[
+                        :len(other.path) - 1]:
+                    return True
+        return False
+
+    def _spread_class(self, scope):
+        """asdict(), fields() or vars() of the class go over all its fields."""
+        for source in self.project.order:
+            for call in source.index.calls if source.index is not None else ():
+                name = (dotted(call.func) or "").rsplit(".", 1)[-1]
+                if name in ("asdict", "fields", "vars", "astuple", "replace", "HfArgumentParser", "parse_args_into_dataclasses", "cli"):
+                    return True
+        return False
+
+    def _never_read(self):
+        candidates = []
+        for declaration in self._candidates():
+            why = self.reads.escape_of(declaration)
+            unknown = self.reads.unknown_reads(declaration)
+            if why:
+                declaration.escapes = why
+            elif unknown:
+                declaration.escapes = "may be read at %s:%d" % (unknown[0].src.file, unknown[0].lineno)
+            elif self._mentioned(declaration):
+                declaration.escapes = "its name stands as a text at %s:%d" % (self._mentioned(declaration).src.file, self._mentioned(declaration).lineno)
+            elif self.project.limits and any("larger" in t or "more than" in t for t in self.project.limits):
+                declaration.escapes = "not all of the project was read"
+            else:
+                candidates.append(declaration)
+        elsewhere = self.project.scan_others({d.key for d in candidates})
+        for declaration in candidates:
+            other = self._read_elsewhere(declaration, elsewhere.get(declaration.key, ()))
+            if other:
+                declaration.escapes = "another program of the project reads it: %s" % other
+                continue
+            self._say_never(declaration)
+
+    def _say_never(self, declaration):
+        if declaration.writes:
+            return self._say(declaration, "never read", "it is set again and never read", at=declaration.writes[0])
+        nested = self._same_key(declaration)
+        if nested is not None:
+            return self._say(declaration, "wrong place" if nested[1] is None else "never read",
+                             "nothing reads %s; %s reads %s" % (declaration.setting, "%s:%d" % nested[2:], nested[0]),
+                             at=None, instead="%s is in force" % nested[0] if nested[1] is not None else None)
+        return self._say(declaration, "never read", "nothing in this project reads it")
+
+    def _same_key(self, declaration):
+        """Another key of the same name that is read: (its path, Declaration or None, file, line)."""
+        for other in self.settings.all:
+            if other is not declaration and other.key == declaration.key and other.root == declaration.root and other.reads and other.file == declaration.file:
+                return other.setting, other, other.reads[0]["file"], other.reads[0]["line"]
+        return None
+
+    def _mentioned(self, declaration):
+        node = self.reads.mentions.get(declaration.key)
+        if node is None or declaration.node is not None and node.src.file == declaration.file and any(
+                up is declaration.node for up in ancestors(node)):
+            return None
+        # A word among the choices of an option is not a name of a setting.
+        for up in ancestors(node):
+            if isinstance(up, ast.keyword) and up.arg in ("choices", "default", "help"):
+                return None
+            if isinstance(up, ast.stmt):
+                break
+        return node
+
+    def _read_elsewhere(self, declaration, paths):
+        for path in paths[:40]:
+            if not path.endswith(".py"):
+                return self.project.relative(path)
+            source = self._other(path)
+            if source is None:
+                return self.project.relative(path)
+            own = False
+            for node in ast.walk(source.tree):
+                if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "add_argument" and node.args and isinstance(
+                        node.args[0], ast.Constant) and str(node.args[0].value).lstrip("-").replace("-", "_") == declaration.key:
+                    own = True
+            if own and declaration.root == "args":
+                continue
+            for node in ast.walk(source.tree):
+                key, base = _key_of(node)
+                if key != declaration.key:
+                    continue
+                tail = base.attr if isinstance(base, ast.Attribute) else base.id if isinstance(base, ast.Name) else (
+                    literal(base.slice)[1] if isinstance(base, ast.Subscript) else None)
+                if tail in ("self", "cls", "nn", "torch", "np", "F"):
+                    continue
+                if len(declaration.path) > 1 and tail is not None and tail != declaration.path[-2] and tail not in LOOSE and not isinstance(base, ast.Name):
+                    continue
+                if declaration.root == "args" and isinstance(base, ast.Attribute) and tail not in LOOSE:
+                    continue
+                return "%s:%d" % (source.file, node.lineno)
+        return None
+
+    def _other(self, path):
+        if not hasattr(self, "_others"):
+            self._others = {}
+        if path not in self._others:
+            source = Source(path, self.project.relative(path))
+            self._others[path] = source if source.tree is not None else None
+        return self._others[path]
+
+    # Overwritten
+
+    def _overwritten(self):
+        for declaration in self.settings.all:
+            stores = self.reads.nodes.get((declaration, "writes"), ())
+            if declaration.kind not in ("option", "yaml", "json", "toml") or not stores or not declaration.reads:
+                continue
+            for target, expr, statement in stores:
+                if expr is None or not self._always(statement) or self._reads_itself(declaration, statement):
+                    continue
+                if self._read_before(declaration, statement):
+                    continue
+                self._say(declaration, "overwritten", "%s:%d sets it before anything reads it" % (statement.src.file, statement.lineno),
+                          instead=statement.src.text(expr, 100), at=statement.src.place(statement))
+                break
+
+    def _always(self, statement):
+        """In the lines of the program that run once, under no condition."""
+        for up in ancestors(statement):
+            if isinstance(up, ast.If):
+                test = up.test
+                if isinstance(test, ast.Compare) and isinstance(test.left, ast.Name) and test.left.id == "__name__":
+                    continue
+                return False
+            if isinstance(up, FUNCTIONS):
+                return self._parses(up.inner)
+            if not isinstance(up, (ast.Module, ast.With)):
+                return False
+        return statement.src is self.project.entry
+
+    def _parses(self, scope):
+        return any(getattr(c.func, "attr", "") in ("parse_args", "parse_known_args") for c in scope.calls) or scope in self.values.hydra
+
+    def _reads_itself(self, declaration, statement):
+        return any(any(up is statement for up in ancestors(n)) for n in self.reads.nodes.get(declaration, ()))
+
+    def _read_before(self, declaration, statement):
+        scope = function_of(statement)
+        earlier = set()
+        for node in self.reads.nodes.get(declaration, ()):
+            if function_of(node) is scope:
+                if node.lineno <= statement.lineno:
+                    return True
+            else:
+                earlier.add(function_of(node))
+        if not earlier:
+            return False
+        queue = [c for c in scope.calls if c.lineno < statement.lineno]
+        seen = set()
+        while queue:
+            call = queue.pop()
+            for other, _ in self.values.callees.get(call, ()):
+                if other in earlier:
+                    return True
+                if other not in seen:
+                    seen.add(other)
+                    queue.extend(other.calls)
+        return False
+
+    # Words
+
+    def _branches(self):
+        """A scheduler that is made for one word and stepped for others only."""
+        for source in self.project.order:
+            for call in source.index.calls if source.index is not None else ():
+                if not any(v[0] == "ext" and v[1].startswith("torch.optim.lr_scheduler.") for v in self.values.of(call.func)):
+                    continue
+                branch = _word_branch(call)
+                if branch is None:
+                    continue
+                test, word, block = branch
+                declared = self._declared(test.left)
+                steps = self._steps_of(call)
+                if not declared or not steps:
+                    continue
+                words = [self._step_word(step, test.left) for step in steps]
+                if None in words or word in words:
+                    continue
+                at = source.place(call)
+                for declaration in declared:
+                    self._say(declaration, "without effect", "the scheduler made for %r at %s:%d is never stepped" % (word, source.file, call.lineno),
+                              at=at, setting="%s %s" % (declaration.setting, word))
+                inside = {id(n) for statement in block for n in ast.walk(statement)}
+                for declaration in self.settings.all:
+                    nodes = self.reads.nodes.get(declaration, ())
+                    if declaration.root and nodes and all(id(n) in inside for n in nodes):
+                        self._say(declaration, "without effect", "read only for %r, whose scheduler is never stepped" % word, at=at)
+
+    def _declared(self, node):
+        out = []
+        for value in self.values.of(node):
+            if value[0] == "cfg":
+                out += self.settings.find(value[1], value[2])
+        return out
+
+    def _steps_of(self, call):
+        out = []
+        for source in self.project.order:
+            for other in source.index.calls if source.index is not None else ():
+                if getattr(other.func, "attr", "") == "step" and any(v[0] == "made" and v[2] is call for v in self.values.of(other.func.value)):
+                    out.append(other)
+        return out
+
+    def _step_word(self, step, left):
+        branch = _word_branch(step)
+        if branch is None:
+            return None
+        mine, other = self._declared(left), self._declared(branch[0].left)
+        return branch[1] if mine and other and mine[0] is other[0] else None
+
+    def _wrong_words(self):
+        """amp: true, and the code asks for == 'bf16'."""
+        for declaration in self.settings.all:
+            value = declaration.value or {}
+            nodes = self.reads.nodes.get(declaration, ())
+            if declaration.root != "file" or declaration.kind not in ("yaml", "json", "toml") or "literal" not in value or not nodes or len(nodes) < len(declaration.reads):
+                continue
+            declared = value["literal"]
+            words = []
+            for node in nodes:
+                up = node.up
+                if isinstance(up, ast.Compare) and len(up.ops) == 1 and isinstance(up.ops[0], (ast.Eq, ast.In)):
+                    other = up.comparators[0] if up.left is node else up.left
+                    known, word = literal(other)
+                    words.append(word if known else None)
+                else:
+                    words = [None]
+                    break
+            flat = []
+            for word in words:
+                flat.extend(word if isinstance(word, (list, tuple, set)) else [word])
+            if not flat or None in flat:
+                continue
+            if isinstance(declared, bool) and all(isinstance(w, str) for w in flat) and declared:
+                node = nodes[0]
+                self._say(declaration, "wrong word", "%s:%d compares it with %s; a boolean never equals that" % (
+                    node.src.file, node.lineno, ", ".join(repr(w) for w in flat[:3])), at=node.src.place(node))
+            elif isinstance(declared, str) and all(isinstance(w, (bool, int)) and not isinstance(w, str) for w in flat):
+                node = nodes[0]
+                self._say(declaration, "wrong type", "%s:%d compares the text with %s" % (node.src.file, node.lineno, flat[0]), at=node.src.place(node))
+
+    def _text_only(self):
+        """A number that only goes into a text, while a variable of the same name is computed from other settings."""
+        for declaration in self.settings.all:
+            nodes = self.reads.nodes.get(declaration, ())
+            if declaration.kind != "option" or declaration.more.get("option_type") not in ("int", "float") or not nodes or self.reads.escape_of(declaration):
+                continue
+            if self.reads.unknown_reads(declaration) or not all(_in_text(n) for n in nodes):
+                continue
+            for source in self.project.order:
+                for scope in source.index.scopes if source.index is not None else ():
+                    for binding in scope.names.get(declaration.key, ()):
+                        if binding.kind == "value" and not binding.path and not literal(binding.expr)[0] and self.reach.runs(scope) and self._computed(binding):
+                            self._say(declaration, "without effect", "it only goes into a text (%s:%d); %s:%d computes its own %s" % (
+                                nodes[0].src.file, nodes[0].lineno, source.file, binding.node.lineno, declaration.key),
+                                instead=source.text(binding.expr, 100), at=source.place(binding.node))
+                            return
+
+    def _computed(self, binding):
+        return any(v for n in ast.walk(binding.expr) if isinstance(n, (ast.Attribute, ast.Subscript)) for v in self.values.of(n) if v[0] == "cfg")
+
+    # Never called
+
+    def _never_called(self):
+        found = []
+        words = set()
+        for source in self.project.order:
+            if source.index is None:
+                continue
+            for load in source.index.loads:
+                words.add(load.id)
+            for node in source.index.attributes:
+                words.add(node.attr)
+            words |= source.index.strings
+            for module, attr, _, _ in source.index.imports:
+                if attr and source.index.top.names.get(attr) is None:
+                    words.add(attr)
+        for source in self.project.order:
+            for scope in source.index.scopes if source.index is not None else ():
+                if scope.is_function and not isinstance(scope.node, ast.Lambda) and scope.name not in words and not scope.node.decorator_list:
+                    if self._applies(scope) and (scope.owner is None or not self.values.lineage(scope.owner)[1]):
+                        found.append(scope)
+        elsewhere = self.project.scan_others({s.name for s in found})
+        for scope in found:
+            if scope.name in elsewhere or scope.name.startswith("__") or scope.name in ("main", "setUp"):
+                continue
+            source = scope.source
+            entry = source.place(scope.node)
+            entry["bytes"] = source.span(scope.node)
+            entry.update({"declaration": None, "setting": scope.name, "kind": "never called", "certainty": "certain", "at": None, "instead": None,
+                          "why": "%s() applies settings (%s) and nothing calls it" % (scope.name, self._applies(scope))})
+            self.found.append(entry)
+
+    def _applies(self, scope):
+        """What of PyTorch's settings a function sets; empty when none."""
+        for target, expr, statement in scope.source.index.stores:
+            if target.scope is scope and isinstance(target, ast.Attribute):
+                name = dotted(target) or ""
+                if re.search(r"(backends\.)?(cudnn|cuda\.matmul)\.(benchmark|deterministic|allow_tf32|enabled)$", name):
+                    return name
+        for call in scope.calls:
+            last = getattr(call.func, "attr", getattr(call.func, "id", ""))
+            if last in SEEDS:
+                return dotted(call.func) or last
+        return ""
+
+
+def _key_of(node):
+    if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
+        return node.attr, node.value
+    if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load):
+        known, key = literal(node.slice)
+        return (key, node.value) if known and isinstance(key, str) else (None, None)
+    if isinstance(node, ast.Call) and node.args:
+        last = getattr(node.func, "attr", getattr(node.func, "id", ""))
+        if last in ("get", "pop") and isinstance(node.func, ast.Attribute):
+            known, key = literal(node.args[0])
+            return (key, node.func.value) if known and isinstance(key, str) else (None, None)
+        if last in ("getattr", "hasattr") and len(node.args) > 1:
+            known, key = literal(node.args[1])
+            return (key, node.args[0]) if known and isinstance(key, str) else (None, None)
+    return None, None
+
+
+def _word_branch(node):
+    """The nearest `if x == 'word'` that this node stands in: (comparison, word, its block)."""
+    child = node
+    for up in ancestors(node):
+        if isinstance(up, ast.If) and child in up.body:
+            test = up.test
+            if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], ast.Eq):
+                known, word = literal(test.comparators[0])
+                if known and isinstance(word, str):
+                    return test, word, up.body
+        if isinstance(up, FUNCTIONS):
+            return None
+        child = up
+    return None
+
+
+def _in_text(node):
+    child = node
+    for up in ancestors(node):
+        if isinstance(up, ast.Call) and child is not up.func:
+            return getattr(up.func, "attr", getattr(up.func, "id", "")) in ("str", "format", "print", "info", "join", "write", "debug")
+        if isinstance(up, (ast.JoinedStr, ast.FormattedValue)):
+            return True
+        if isinstance(up, ast.BinOp) and isinstance(up.op, ast.Mod) and isinstance(up.left, ast.Constant) and isinstance(up.left.value, str):
+            return True
+        if isinstance(up, ast.IfExp) and child is up.test:
+            return any(isinstance(n, ast.Constant) and isinstance(n.value, str) for n in ast.walk(up.body))
+        if isinstance(up, (ast.stmt, ast.If)):
+            return False
+        child = up
+    return False
