@@ -8,7 +8,7 @@ import sys
 import weakref
 from time import perf_counter_ns as clock
 
-from . import RUN_DIR, disable
+from . import RUN_DIR, disable, profiler
 from .sites import call_at, is_library, site_of, user_frame
 from .steps import FIRST_STEPS, FLUSH_AT, PROFILE_AT, steps
 
@@ -161,8 +161,6 @@ class Facts:
         steps.wake(self.next_flush, self.profiler is not None)
 
     def profile(self, wanted):
-        from . import profiler
-
         if self.profiler is None:
             self.profiler = profiler.Window(self.torch, wanted)
         if self.profiler.after_step():
@@ -230,6 +228,8 @@ class Facts:
             "memory": _try(self.memory_facts),
             "saves": [{"count": count, "ns": ns, "site": site} for count, ns, site in list(self.saves.values())[:20]],
             "changes": self.changes,
+            "own_profiler": profiler.own.was_seen,
+            "foreign_steps": steps.foreign_steps,
             "flush_ns": self.flushed_ns,
         }
 

@@ -9,7 +9,7 @@ import threading
 from importlib import import_module
 from time import perf_counter_ns as clock
 
-from . import RUN_DIR, disable, on_disable, replace
+from . import RUN_DIR, disable, on_disable, profiler, replace
 from .facts import facts
 from .hooks_loader import fetch_target, hook_loader
 from .steps import CHECKPOINT, hot, steps
@@ -25,6 +25,7 @@ def on_torch(torch):
     facts.torch = torch
     steps.on_training_step = facts.after_step
     steps.ranks = facts.ranks
+    steps.on_open = profiler.ring_opened
     if steps.native is not None:
         calls = {
             "optimizer": facts.optimizer_seen,
@@ -43,11 +44,13 @@ def on_torch(torch):
     hook_precision(torch)
     hook_models(torch)
     hook_save(torch)
+    profiler.hook_profiler(torch)
     collected = _collected if steps.native is None else steps.native.collected
     gc.callbacks.append(collected)
     on_disable(lambda: gc.callbacks.remove(collected), lambda: gc.callbacks.append(collected))
     import atexit
 
+    atexit.register(profiler.at_exit)
     atexit.register(_at_exit)
     on_disable(lambda: atexit.unregister(_at_exit), lambda: atexit.register(_at_exit))
     if os.environ.get("SATURATE_APPLY"):
@@ -59,6 +62,8 @@ def on_torch(torch):
 def _at_exit():
     try:
         steps.finish()
+        if facts.profiler is not None:
+            facts.profiler.stop()
     except Exception as error:
         disable("end", error)
     facts.flush()
@@ -94,7 +99,9 @@ def hook_optimizer(torch):
     began = [0]
 
     def before(optimizer, args, kwargs):
-        began[0] = clock()
+        now = clock()
+        if s.thread == threading.get_ident() or s.adopt_thread(now):
+            began[0] = now
 
     def after(optimizer, args, kwargs):
         if s.thread != threading.get_ident():
@@ -153,7 +160,10 @@ def hook_backward(torch):
 
     def make(old):
         def backward(*args, **kwargs):
-            if s.backward_depth or s.thread != threading.get_ident():
+            if s.backward_depth:
+                return old(*args, **kwargs)
+            # Without an optimizer of torch's a backward is what tells that a thread trains.
+            if s.thread != threading.get_ident() and (s.has_optimizer or not s.adopt_thread(clock())):
                 return old(*args, **kwargs)
             s.backward_depth = 1
             began = clock()

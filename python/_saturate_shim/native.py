@@ -14,6 +14,7 @@ class NativeSteps:
     def __init__(self):
         self.on_training_step = None
         self.ranks = lambda: (-1, 1)
+        self.on_open = lambda: None
         self.reset()
 
     def reset(self):
@@ -34,6 +35,7 @@ class NativeSteps:
 
     def open_ring(self):
         native.open(ring_path(os.getpid()), os.getpid(), *place(self.ranks))
+        self.on_open()
 
     def optimizer_made(self):
         native.set_has_optimizer()
@@ -50,10 +52,16 @@ class NativeSteps:
     def zero_grads(self):
         return native.state()[3:5]
 
+    @property
+    def foreign_steps(self):
+        return native.state()[5]
+
     set_rank = staticmethod(native.set_rank)
     set_loader = staticmethod(native.set_loader)
     set_in_process = staticmethod(native.set_in_process)
     take_flag = staticmethod(native.take_flag)
+    set_flag = staticmethod(native.set_flag)
+    window_until = staticmethod(native.window_until)
     wake = staticmethod(native.wake)
     put_aside = staticmethod(native.put_aside)
     finish = staticmethod(native.finish)

@@ -18,9 +18,10 @@ TRAINING, EVALUATION, LOADER, CHECKPOINT = 1, 2, 3, 4
 CAPACITY = 1 << 16
 SLOTS, SLOT_BYTES, WORKER_SLOTS = 256, 64, 32
 FETCH_AT, RECORDS_AT = 4096, 4096 + SLOTS * SLOT_BYTES
-COUNT_AT, FLUSH_AT, PROFILE_AT = 24, 64, 68
+COUNT_AT, FLUSH_AT, PROFILE_AT, OWN_PROFILER_AT, ENDED_AT, WINDOW_AT = 24, 64, 68, 72, 76, 80
 MANY_STEPS = 64  # optimizer steps on one batch from which the loader is no longer what beats time
 FIRST_STEPS = 3  # after which on_training_step is always called
+IDLE_NS = 10_000_000_000  # after which another thread's steps are told
 
 _RECORD = struct.Struct("<IIIIqqqqqqqII")
 _COUNT = struct.Struct("<Q")
@@ -43,12 +44,13 @@ class Steps:
         "ring", "written", "thread", "start", "wait", "samples", "owner", "syncs", "sync", "gc", "backward", "optimizer",
         "backwards", "optimizer_steps", "pause", "has_stepped", "first_optimizer", "last_beat", "training", "loop",
         "on_training_step", "backward_depth", "has_optimizer", "ranks", "wake_ns", "every_step", "batch_sizes", "zero_grads",
-        "optimizer_at", "optimizer_pause",
+        "optimizer_at", "optimizer_pause", "foreign_steps", "on_open",
     )
 
     def __init__(self):
         self.on_training_step = None  # called with number and time after a training step that is due
         self.ranks = lambda: (-1, 1)
+        self.on_open = lambda: None
         self.batch_sizes = {}  # of a loader, where a batch does not tell
         self.zero_grads = [0, 0]  # calls that fill with zeros, calls that set to None
         self.reset()
@@ -58,6 +60,7 @@ class Steps:
         self.thread = threading.get_ident()
         self.ring = None
         self.written = self.training = self.last_beat = self.wake_ns = self.optimizer_at = self.optimizer_pause = 0
+        self.foreign_steps = 0  # of optimizers in other threads
         self.every_step = False
         self.has_stepped = self.has_optimizer = False
         self.first_optimizer = None
@@ -77,15 +80,26 @@ class Steps:
     def open_ring(self):
         rank, world, local_world = place(self.ranks)
         size = RECORDS_AT + CAPACITY * _RECORD.size
-        fd = os.open(ring_path(os.getpid()), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        path = ring_path(os.getpid())
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            os.ftruncate(fd, size)
+            # With all its room: a write into a mapped file that the disk has no room for ends the process.
+            os.posix_fallocate(fd, 0, size)
             ring = mmap.mmap(fd, size)
+        except OSError:
+            os.unlink(path)
+            raise
         finally:
             os.close(fd)
-        _HEAD.pack_into(ring, 0, b"\0" * 8, 1, _RECORD.size, CAPACITY, 0, os.getpid(), rank, world, local_world, 0)
+        magic, _, _, capacity, written, pid, *_ = _HEAD.unpack_from(ring, 0)
+        if magic == b"SATRING1" and (capacity, pid) == (CAPACITY, os.getpid()):
+            self.written = written  # this process before exec: its steps go on
+        _HEAD.pack_into(ring, 0, b"\0" * 8, 1, _RECORD.size, CAPACITY, self.written, os.getpid(), rank, world, local_world, 0)
+        ring[OWN_PROFILER_AT] = ring[ENDED_AT] = 0
+        struct.pack_into("<q", ring, WINDOW_AT, 0)
         ring[0:8] = b"SATRING1"  # last: from here on it may be read
         self.ring = ring
+        self.on_open()
 
     def optimizer_made(self):
         self.has_optimizer = True
@@ -108,6 +122,26 @@ class Steps:
         value = self.ring[offset]
         self.ring[offset] = 0
         return value
+
+    def set_flag(self, offset, is_set):
+        """What the reader must know before it opens a window of the profiler (OWN_PROFILER_AT, ENDED_AT)."""
+        if self.ring is not None:
+            self.ring[offset] = int(is_set)
+
+    def window_until(self):
+        """Until when a window of the profiler may be open, that `saturate run` asked for; 0: none is."""
+        return 0 if self.ring is None else struct.unpack_from("<q", self.ring, WINDOW_AT)[0]
+
+    def adopt_thread(self, now):
+        """Steps are those of one thread: of the one that imported torch, until another trains while it does not."""
+        if self.has_stepped and now - self.optimizer_at <= IDLE_NS:
+            self.foreign_steps += 1
+            return False
+        self.clear()
+        self.thread = threading.get_ident()
+        self.last_beat = 0
+        self.first_optimizer = None
+        return True
 
     def wake(self, at, every_step):
         """When on_training_step is called next, besides when the reader asks."""

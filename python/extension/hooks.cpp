@@ -125,7 +125,7 @@ bool open_fetches() {
     int worker = 0;
     bool is_told = target && PyArg_ParseTuple(target, "zi", &path, &worker);
     unsigned char* bytes = nullptr;
-    if (is_told && path) bytes = map_ring(path, 0, false);
+    if (is_told && path) bytes = map_ring(path);
     if (bytes) fetches.open(bytes, worker);
     Py_XDECREF(target);
     PyErr_Clear();
@@ -204,7 +204,11 @@ PyObject* zero_grad(PyObject* self, PyObject* args, PyObject* kwargs) {
 PyObject* old_backward = nullptr;
 
 PyObject* backward(PyObject*, PyObject* args, PyObject* kwargs) {
-    if (hook_state.is_in_backward || !is_own_thread() || !is_open())
+    // Without an optimizer of torch's a backward is what tells that a thread trains.
+    bool is_ours = is_own_thread() ||
+                   (!steps.has_optimizer && !hook_state.is_in_backward &&
+                    steps.adopt_thread(clock_ns()));
+    if (hook_state.is_in_backward || !is_ours || !is_open())
         return PyObject_Call(old_backward, args, kwargs);
     hook_state.is_in_backward = true;
     std::int64_t began = clock_ns();
@@ -311,7 +315,8 @@ bool tell_if_due() {
 }
 
 PyObject* before_step(PyObject*, PyObject*) {
-    step_began = clock_ns();
+    std::int64_t now = clock_ns();
+    if (is_own_thread() || steps.adopt_thread(now)) step_began = now;
     Py_RETURN_NONE;
 }
 

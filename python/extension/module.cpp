@@ -1,12 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 // _saturate_step: the hot path of `saturate run` inside a Python process, one file for every Python
 // from 3.9 on. What _saturate_shim/native.py calls; the hooks themselves are in hooks.cpp.
+#include <stdlib.h>
+#include <time.h>
+
 #include <initializer_list>
 
 #include "hooks.h"
 
 namespace saturate {
 namespace {
+
+// The process ends without Python's own exit handlers, by exit() in some library: as at_exit in
+// _saturate_shim/profiler.py, which comes first where Python itself ends.
+void wait_for_window() {
+    steps.set_flag(ring::kEndedAt, true);
+    timespec moment{0, 10'000'000};
+    while (tick_clock.now() < steps.window_until()) ::nanosleep(&moment, nullptr);
+}
 
 PyObject* prepare(PyObject*, PyObject* args) {
     int always = 0;
@@ -20,6 +31,8 @@ PyObject* prepare(PyObject*, PyObject* args) {
         Py_INCREF(call);
     hook_state.tensor = reinterpret_cast<PyTypeObject*>(tensor);
     hook_state.reads_wait_always = always != 0;
+    static bool is_registered = false;
+    if (!is_registered) is_registered = ::atexit(wait_for_window) == 0;
     Py_RETURN_NONE;
 }
 
@@ -40,12 +53,14 @@ PyObject* reset(PyObject*, PyObject*) {
     Py_RETURN_NONE;
 }
 
-// (training steps, what beats them, whether the ring is open, calls of zero_grad to zero, to None)
+// (training steps, what beats them, whether the ring is open, calls of zero_grad to zero, to None,
+// optimizer steps in other threads)
 PyObject* state(PyObject*, PyObject*) {
     constexpr const char* kLoops[] = {"", "loader", "optimizer", "backward"};
-    return Py_BuildValue("LsiLL", static_cast<long long>(steps.training()),
+    return Py_BuildValue("LsiLLL", static_cast<long long>(steps.training()),
                          kLoops[static_cast<int>(steps.loop())], steps.bytes() ? 1 : 0,
-                         hook_state.zero_grads[0], hook_state.zero_grads[1]);
+                         hook_state.zero_grads[0], hook_state.zero_grads[1],
+                         static_cast<long long>(steps.foreign_steps()));
 }
 
 PyObject* set_rank(PyObject*, PyObject* args) {
@@ -103,6 +118,17 @@ PyObject* take_flag(PyObject*, PyObject* args) {
     int offset;
     if (!PyArg_ParseTuple(args, "i", &offset)) return nullptr;
     return PyLong_FromLong(steps.take_flag(static_cast<std::size_t>(offset)));
+}
+
+PyObject* set_flag(PyObject*, PyObject* args) {
+    int offset, is_set;
+    if (!PyArg_ParseTuple(args, "ip", &offset, &is_set)) return nullptr;
+    steps.set_flag(static_cast<std::size_t>(offset), is_set != 0);
+    Py_RETURN_NONE;
+}
+
+PyObject* window_until(PyObject*, PyObject*) {
+    return PyLong_FromLongLong(static_cast<long long>(steps.window_until()));
 }
 
 PyObject* put_aside(PyObject*, PyObject* args) {
@@ -169,6 +195,8 @@ PyMethodDef functions[] = {
     {"set_has_optimizer", set_has_optimizer, METH_NOARGS, nullptr},
     {"wake", wake, METH_VARARGS, nullptr},
     {"take_flag", take_flag, METH_VARARGS, nullptr},
+    {"set_flag", set_flag, METH_VARARGS, nullptr},
+    {"window_until", window_until, METH_NOARGS, nullptr},
     {"put_aside", put_aside, METH_VARARGS, nullptr},
     {"finish", finish, METH_NOARGS, nullptr},
     {"tell", tell, METH_VARARGS, nullptr},

@@ -19,27 +19,51 @@ constexpr std::size_t kRingBytes = ring::kRecordsAt + kCapacity * sizeof(RingRec
 constexpr std::uint32_t kManySteps = 64;
 constexpr std::int64_t kFirstSteps = 3;  // after which Python always looks
 constexpr std::int64_t kLongEnd = 1'000'000;
+constexpr std::int64_t kIdleNs = 10'000'000'000;  // after which another thread's steps are told
 
 template <typename T>
 void put_at(unsigned char* bytes, std::size_t offset, T value) {
     std::memcpy(bytes + offset, &value, sizeof value);
 }
 
-}  // namespace
+template <typename T>
+T value_at(const unsigned char* bytes, std::size_t offset) {
+    T value;
+    std::memcpy(&value, bytes + offset, sizeof value);
+    return value;
+}
 
-unsigned char* map_ring(const char* path, std::size_t size, bool create) {
-    int fd = ::open(path, O_RDWR | O_CLOEXEC | (create ? O_CREAT : 0), 0600);
-    if (fd < 0) return nullptr;
-    struct stat info = {};
-    bool is_sized = create ? ::ftruncate(fd, static_cast<off_t>(size)) == 0
-                           : ::fstat(fd, &info) == 0 && info.st_size >= 20480;
-    if (!create) size = static_cast<std::size_t>(info.st_size);
+// Closes fd; errno says why there are no bytes.
+unsigned char* mapped(int fd, std::size_t size) {
     void* bytes =
-        is_sized ? ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : MAP_FAILED;
+        size > 0 ? ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : MAP_FAILED;
     int error = errno;
     ::close(fd);
     errno = error;
     return bytes == MAP_FAILED ? nullptr : static_cast<unsigned char*>(bytes);
+}
+
+// With all its room: a write into a mapped file that the disk has no room for ends the process.
+unsigned char* make_ring(const char* path) {
+    int fd = ::open(path, O_RDWR | O_CLOEXEC | O_CREAT, 0600);
+    if (fd < 0) return nullptr;
+    int error = ::posix_fallocate(fd, 0, static_cast<off_t>(kRingBytes));
+    if (error == 0) return mapped(fd, kRingBytes);
+    ::close(fd);
+    ::unlink(path);
+    errno = error;
+    return nullptr;
+}
+
+}  // namespace
+
+unsigned char* map_ring(const char* path) {
+    int fd = ::open(path, O_RDWR | O_CLOEXEC);
+    if (fd < 0) return nullptr;
+    struct stat info = {};
+    bool is_whole =
+        ::fstat(fd, &info) == 0 && info.st_size >= static_cast<off_t>(ring::kRecordsAt);
+    return mapped(fd, is_whole ? static_cast<std::size_t>(info.st_size) : 0);
 }
 
 void Steps::reset() {
@@ -56,15 +80,22 @@ void Steps::clear() {
 
 bool Steps::open(const char* path, const Place& place) {
     if (ring_) return true;
-    unsigned char* bytes = map_ring(path, kRingBytes, true);
+    unsigned char* bytes = make_ring(path);
     if (!bytes) return false;
+    auto pid = static_cast<std::uint64_t>(place.pid);
+    bool goes_on = std::memcmp(bytes, ring::kMagic, 8) == 0 &&
+                   value_at<std::uint64_t>(bytes, ring::kPidAt) == pid &&
+                   value_at<std::uint64_t>(bytes, ring::kCapacityAt) == kCapacity;
+    written_ = goes_on ? value_at<std::uint64_t>(bytes, ring::kCountAt) : 0;
     put_at(bytes, ring::kVersionAt, ring::kVersion);
     put_at(bytes, ring::kRecordBytesAt, static_cast<std::uint32_t>(sizeof(RingRecord)));
     put_at(bytes, ring::kCapacityAt, kCapacity);
-    put_at(bytes, ring::kPidAt, static_cast<std::uint64_t>(place.pid));
+    put_at(bytes, ring::kPidAt, pid);
     put_at(bytes, ring::kRankAt, place.rank);
     put_at(bytes, ring::kWorldAt, place.world);
     put_at(bytes, ring::kLocalWorldAt, place.local_world);
+    put_at(bytes, ring::kWindowUntilAt, std::int64_t{0});
+    bytes[ring::kOwnProfilerAt] = bytes[ring::kEndedAt] = 0;
     __atomic_thread_fence(__ATOMIC_RELEASE);
     std::memcpy(bytes, ring::kMagic, 8);  // last: from here on it may be read
     ring_ = bytes;
@@ -82,6 +113,33 @@ unsigned char Steps::take_flag(std::size_t offset) {
     unsigned char value = *const_cast<volatile unsigned char*>(ring_ + offset);
     if (value != 0) ring_[offset] = 0;
     return value;
+}
+
+void Steps::set_flag(std::size_t offset, bool is_set) {
+    if (!ring_) return;
+    ring_[offset] = is_set ? 1 : 0;
+    // `run` writes until when a window is open and then looks at this: one of the two sees the
+    // other.
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+
+std::int64_t Steps::window_until() const {
+    if (!ring_) return 0;
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    return value_at<std::int64_t>(ring_, ring::kWindowUntilAt);
+}
+
+bool Steps::adopt_thread(std::int64_t now) {
+    bool is_idle = !has_stepped_ || now - optimizer_at_ > kIdleNs;
+    if (!is_idle) {
+        ++foreign_steps_;
+        return false;
+    }
+    clear();
+    thread_ = this_thread();
+    last_beat_ = 0;
+    first_optimizer_ = nullptr;
+    return true;
 }
 
 bool Steps::take_due() {

@@ -13,8 +13,8 @@
 
 namespace saturate {
 
-// A ring's bytes; null: none, errno says why. `size` 0: that of the file.
-[[nodiscard]] unsigned char* map_ring(const char* path, std::size_t size, bool create);
+// The bytes of a ring that is there; null: none, errno says why.
+[[nodiscard]] unsigned char* map_ring(const char* path);
 
 // Tells threads apart without a call where the compiler can.
 [[nodiscard]] inline const void* this_thread() {
@@ -34,6 +34,7 @@ class Steps {
     };
 
     void reset();  // as new, of the thread that calls; also in a forked child
+    // Makes the ring with all its room, or goes on with one that this process left before exec.
     [[nodiscard]] bool open(const char* path, const Place& place);
     void set_rank(std::int32_t rank, std::int32_t world);
 
@@ -63,8 +64,15 @@ class Steps {
     [[nodiscard]] std::int64_t ended_at() const { return ended_at_; }
     [[nodiscard]] Loop loop() const { return loop_; }
     [[nodiscard]] bool is_own_thread() const { return thread_ == this_thread(); }
+    // Steps are those of one thread: of the one that imported torch, until another trains while it
+    // does not. True: from now on of the thread that calls.
+    [[nodiscard]] bool adopt_thread(std::int64_t now);
+    [[nodiscard]] std::int64_t foreign_steps() const { return foreign_steps_; }
     // 64, 68: what the reader asks for; taken once.
     [[nodiscard]] unsigned char take_flag(std::size_t offset);
+    // 72, 76: what the reader must know before it opens a window of the profiler.
+    void set_flag(std::size_t offset, bool is_set);
+    [[nodiscard]] std::int64_t window_until() const;  // 0: none is open
 
     bool has_optimizer = false;  // one of torch's was made
     bool every_step = false;
@@ -85,6 +93,7 @@ class Steps {
     std::int64_t optimizer_at_ = 0, optimizer_pause_ns_ = 0;  // when it stepped last
     const void* first_optimizer_ = nullptr;
     const void* thread_ = nullptr;
+    std::int64_t foreign_steps_ = 0;  // of optimizers in other threads
     Loop loop_ = Loop::none;
     bool has_stepped_ = false, is_due_ = false;
 };

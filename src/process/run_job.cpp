@@ -151,7 +151,7 @@ void RunJob::loop() {
             deadline =
                 std::min(deadline, start_ns_ + static_cast<std::int64_t>(settings_.seconds * 1e9));
         relay_.wait_until(deadline, trace_.fd());
-        trace_.answer();
+        trace_.answer(job_);
         if (child_->status()) break;
         std::int64_t now = now_ns();
         if (now >= next_poll) {

@@ -20,6 +20,8 @@ namespace {
 constexpr std::int64_t kSteadySteps = 30;
 constexpr std::int64_t kSecond = 1'000'000'000;
 constexpr std::uint64_t kLargestTrace = 1u << 30;
+constexpr std::int64_t kToWriteNs = 5 * kSecond;  // what a window may take beyond its length ...
+constexpr std::int64_t kLongestWriteNs = 60 * kSecond;  // ... while we see that it is not whole
 
 // The profiler writes in place: whole is what ends with a brace and no longer grows.
 bool ends_whole(const std::filesystem::path& file) {
@@ -46,11 +48,38 @@ bool is_too_old_to_ask(const PythonProcess& process) {
 
 TraceWindow::TraceWindow(const std::filesystem::path& folder, bool is_wanted, int steps)
     : folder_(folder), state_(is_wanted ? State::waiting : State::off), steps_(steps) {
-    if (is_wanted) server_.emplace(folder);
+    if (!is_wanted) return;
+    try {
+        server_.emplace(folder);
+    } catch (const MachineError& error) {  // the job is watched all the same
+        state_ = State::off;
+        no_server_ = error.problems().front().found;
+    }
 }
 
-void TraceWindow::answer() {
-    if (server_) server_->answer();
+void TraceWindow::answer(PythonJob& job) {
+    if (server_) server_->answer([&](std::int64_t pid) { return may_begin(job, pid); });
+}
+
+// A script that ends while its profiler records dies in the profiler's own exit handlers, and two
+// profilers at once break each other: it is told of the window, and waits for its end first.
+bool TraceWindow::may_begin(PythonJob& job, std::int64_t pid) {
+    PythonProcess* process = job.process(pid);
+    std::int64_t now = now_ns();
+    if (!process || !process->ring.open_window(now + length_ns_ + kToWriteNs)) return false;
+    begun_ns_ = now;
+    return true;
+}
+
+// While it is open: until when the script would wait for it.
+void TraceWindow::watch_open(PythonProcess& process) {
+    std::int64_t now = now_ns();
+    if (state_ == State::written || now - begun_ns_ > length_ns_ + kLongestWriteNs) {
+        process.ring.close_window();
+        begun_ns_ = 0;
+    } else {
+        process.ring.extend_window(std::max(now, begun_ns_ + length_ns_) + kToWriteNs);
+    }
 }
 
 std::filesystem::path TraceWindow::file_of(const PythonProcess& process) const {
@@ -64,9 +93,9 @@ void TraceWindow::ask(PythonProcess& process) {
     state_ = State::asked;
     if (server_->has_asked(process.pid)) {
         double length = steps_ > 0 ? steps_ * step_ms : std::clamp(6 * step_ms, 500.0, 5000.0);
-        server_->request(
-            process.pid,
-            KinetoServer::window(folder_ / "trace.json", static_cast<int>(std::max(length, 20.0))));
+        int milliseconds = static_cast<int>(std::max(length, 20.0));
+        length_ns_ = KinetoServer::kWarmUpNs + milliseconds * 1'000'000LL;
+        server_->request(process.pid, KinetoServer::window(folder_ / "trace.json", milliseconds));
     } else {  // an older torch: from inside, at the price of a pause
         double count = steps_ > 0 ? steps_ : 500.0 / std::max(step_ms, 0.1);
         process.tally.set_disturbed(true);
@@ -97,6 +126,7 @@ void TraceWindow::poll(PythonProcess* process, Recorder& recorder) {
     if (state_ == State::asked) {
         if (server_->is_delivered(process->pid)) process->tally.set_disturbed(true);
         (void)is_whole(*process, recorder);
+        if (begun_ns_ != 0) watch_open(*process);
     }
     if (state_ != State::waiting) return;
     std::int64_t running = process->last_step_ns - process->first_step_ns;
@@ -111,12 +141,16 @@ void TraceWindow::poll(PythonProcess* process, Recorder& recorder) {
 
 void TraceWindow::finish(PythonProcess* process, const std::filesystem::path& record,
                          Recorder& recorder, std::vector<std::string>& notes) {
+    if (!no_server_.empty()) notes.push_back("no window of the profiler: " + no_server_);
     if (!process || (state_ != State::asked && state_ != State::written)) return;
     if (state_ == State::asked) {
         std::error_code error;
         size_ = std::filesystem::file_size(file_of(*process), error);  // nobody writes any more
         if (error || !is_whole(*process, recorder)) {
-            notes.emplace_back("the command ended before the window of the profiler was written");
+            notes.emplace_back(
+                process->facts["own_profiler"].boolean().value_or(false)
+                    ? "no window of the profiler: the script runs a profiler of its own"
+                    : "the command ended before the window of the profiler was written");
             return;
         }
     }

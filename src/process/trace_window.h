@@ -19,7 +19,7 @@ class TraceWindow {
 
     [[nodiscard]] bool is_served() const { return server_.has_value(); }
     [[nodiscard]] int fd() const { return server_ ? server_->fd() : -1; }
-    void answer();
+    void answer(PythonJob& job);
     // `process` is the one to look into; null: none trains yet.
     void poll(PythonProcess* process, Recorder& recorder);
     // The job is over: a whole trace goes to `record`/trace.json.gz; says what is missing.
@@ -29,6 +29,8 @@ class TraceWindow {
   private:
     enum class State { off, waiting, asked, written };
     [[nodiscard]] std::filesystem::path file_of(const PythonProcess& process) const;
+    [[nodiscard]] bool may_begin(PythonJob& job, std::int64_t pid);
+    void watch_open(PythonProcess& process);
     void ask(PythonProcess& process);
     bool is_whole(PythonProcess& process, Recorder& recorder);
 
@@ -36,7 +38,9 @@ class TraceWindow {
     std::optional<KinetoServer> server_;
     State state_;
     int steps_;
-    std::int64_t asked_ns_ = 0;
+    std::int64_t asked_ns_ = 0, length_ns_ = 0;
+    std::int64_t begun_ns_ = 0;  // when the process was told to record; 0: not yet
+    std::string no_server_;      // why there is no socket; empty: there is one
     std::uintmax_t size_ = 0;  // of the trace when we looked last: it grows while it is written
 };
 

@@ -63,7 +63,7 @@ KinetoServer::~KinetoServer() {
     ::unlink(path_.c_str());
 }
 
-void KinetoServer::answer() {
+void KinetoServer::answer(const std::function<bool(std::int64_t pid)>& may_begin) {
     char message[8192];
     while (true) {
         sockaddr_un from{};
@@ -86,7 +86,7 @@ void KinetoServer::answer() {
             asked_.insert(pid);
             std::string configuration;
             auto wanted = wanted_.find(pid);
-            if ((what & kActivities) != 0 && wanted != wanted_.end()) {
+            if ((what & kActivities) != 0 && wanted != wanted_.end() && may_begin(pid)) {
                 configuration = std::move(wanted->second);
                 wanted_.erase(wanted);
                 delivered_.insert(pid);
@@ -98,9 +98,9 @@ void KinetoServer::answer() {
 
 std::string KinetoServer::window(const std::filesystem::path& file, int milliseconds) {
     return fmt::format(
-        "ACTIVITIES_LOG_FILE={}\nACTIVITIES_WARMUP_PERIOD_SECS=1\nACTIVITIES_DURATION_MSECS={}\n"
+        "ACTIVITIES_LOG_FILE={}\nACTIVITIES_WARMUP_PERIOD_SECS={}\nACTIVITIES_DURATION_MSECS={}\n"
         "PROFILE_REPORT_INPUT_SHAPES=true\nPROFILE_WITH_STACK=false\n",
-        file.string(), milliseconds);
+        file.string(), kWarmUpNs / 1'000'000'000, milliseconds);
 }
 
 }  // namespace saturate

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -22,7 +23,9 @@ class KinetoServer {
     KinetoServer& operator=(const KinetoServer&) = delete;
 
     [[nodiscard]] int fd() const { return fd_; }
-    void answer();  // everything that waits
+    // Everything that waits. `may_begin` is asked before a process is told to record; where it says
+    // no, the process is asked again when it asks next.
+    void answer(const std::function<bool(std::int64_t pid)>& may_begin);
 
     [[nodiscard]] bool has_asked(std::int64_t pid) const { return asked_.contains(pid); }
     // The process' next question is answered with this.
@@ -31,6 +34,7 @@ class KinetoServer {
     }
     [[nodiscard]] bool is_delivered(std::int64_t pid) const { return delivered_.contains(pid); }
 
+    static constexpr std::int64_t kWarmUpNs = 1'000'000'000;  // that a window takes before it records
     // `milliseconds` of everything, into `file`.
     [[nodiscard]] static std::string window(const std::filesystem::path& file, int milliseconds);
 

@@ -175,6 +175,11 @@ void PythonJob::ask_facts() {
     for (auto& process : processes_) process->ring.ask_facts();
 }
 
+PythonProcess* PythonJob::process(std::int64_t pid) {
+    auto found = std::ranges::find_if(processes_, [&](const auto& one) { return one->pid == pid; });
+    return found == processes_.end() ? nullptr : found->get();
+}
+
 PythonProcess* PythonJob::first() {
     PythonProcess* out = nullptr;
     for (auto& process : processes_) {

@@ -53,6 +53,7 @@ class PythonJob {
     void poll(bool is_last);
     void ask_facts();
     [[nodiscard]] std::vector<std::unique_ptr<PythonProcess>>& processes() { return processes_; }
+    [[nodiscard]] PythonProcess* process(std::int64_t pid);  // null: none of ours
     [[nodiscard]] PythonProcess* first();      // the lowest rank that trains; null: none does
     [[nodiscard]] std::int64_t steps() const;  // of the process that is furthest
 

@@ -24,19 +24,22 @@ T StepRing::at(std::size_t offset) const {
 std::optional<StepRing> StepRing::open(const std::filesystem::path& path) {
     int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
     if (fd < 0) return std::nullopt;
+    // Looked at before it is mapped: a file without its room would end us with a bus error.
+    unsigned char head[kWindowUntilAt];
     struct stat info {};
-    bool is_whole = ::fstat(fd, &info) == 0 && info.st_size > static_cast<off_t>(kRecordsAt);
+    bool is_ours = ::fstat(fd, &info) == 0 && info.st_size > static_cast<off_t>(kRecordsAt) &&
+                   ::pread(fd, head, sizeof head, 0) == static_cast<ssize_t>(sizeof head) &&
+                   std::memcmp(head, kMagic, 8) == 0;
     auto size = static_cast<std::size_t>(info.st_size);
     void* bytes =
-        is_whole ? ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : MAP_FAILED;
+        is_ours ? ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : MAP_FAILED;
     ::close(fd);
     if (bytes == MAP_FAILED) return std::nullopt;
     StepRing ring(static_cast<unsigned char*>(bytes), size);
-    bool is_ours = std::memcmp(bytes, kMagic, 8) == 0 &&
-                   ring.at<std::uint32_t>(kVersionAt) == kVersion &&
-                   ring.at<std::uint32_t>(kRecordBytesAt) == sizeof(RingRecord);
     std::uint64_t capacity = ring.at<std::uint64_t>(kCapacityAt);
-    if (!is_ours || capacity == 0 || capacity > (size - kRecordsAt) / sizeof(RingRecord))
+    if (ring.at<std::uint32_t>(kVersionAt) != kVersion ||
+        ring.at<std::uint32_t>(kRecordBytesAt) != sizeof(RingRecord) || capacity == 0 ||
+        capacity > (size - kRecordsAt) / sizeof(RingRecord))
         return std::nullopt;
     return ring;
 }
@@ -93,5 +96,20 @@ std::vector<FetchTotals> StepRing::fetches() const {
 
 void StepRing::ask_facts() { bytes_[kFactsAt] = 1; }
 void StepRing::ask_profile(int steps) { bytes_[kProfileAt] = static_cast<unsigned char>(steps); }
+
+bool StepRing::open_window(std::int64_t until_ns) {
+    extend_window(until_ns);
+    // The script writes its mark first and then looks for ours: one of the two sees the other.
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    if (at<std::uint8_t>(kOwnProfilerAt) == 0 && at<std::uint8_t>(kEndedAt) == 0) return true;
+    close_window();
+    return false;
+}
+
+void StepRing::extend_window(std::int64_t until_ns) {
+    std::memcpy(bytes_ + kWindowUntilAt, &until_ns, sizeof until_ns);
+}
+
+void StepRing::close_window() { extend_window(0); }
 
 }  // namespace saturate

@@ -42,6 +42,12 @@ class StepRing {
     void ask_facts();
     void ask_profile(int steps);  // 1 to 255
 
+    // A window of the profiler begins and lasts until then: the script waits for it before it ends
+    // or starts a profiler of its own. False: it has done so already, there must be no window.
+    [[nodiscard]] bool open_window(std::int64_t until_ns);
+    void extend_window(std::int64_t until_ns);
+    void close_window();
+
   private:
     StepRing(unsigned char* bytes, std::size_t size) : bytes_(bytes), size_(size) {}
     template <typename T>

@@ -8,6 +8,9 @@
 //      24  u64 records written, u64 pid
 //      40  i32 rank (-1: none), i32 world size, i32 local world size
 //      64  u8: asks for the facts; 68 u8: asks for a window of the profiler, in steps
+//      72  u8: a profiler of the script's own is at work; 76 u8: the script has come to its end
+//      80  i64: a window of the profiler that `run` opened from outside may last until then, on the
+//          steady clock; 0: none is open
 //    4096  slots of 64 bytes, 8 loaders x 32 (0: in the process, else worker + 1):
 //          u64 batches, wall ns, longest ns, then of the batches that were measured closely
 //          their number, wall ns, CPU ns, ns without a core
@@ -46,6 +49,7 @@ inline constexpr std::uint32_t kNoLoader = 0xFFFFFFFF;
 inline constexpr std::size_t kVersionAt = 8, kRecordBytesAt = 12, kCapacityAt = 16, kCountAt = 24;
 inline constexpr std::size_t kPidAt = 32, kRankAt = 40, kWorldAt = 44, kLocalWorldAt = 48;
 inline constexpr std::size_t kFactsAt = 64, kProfileAt = 68;
+inline constexpr std::size_t kOwnProfilerAt = 72, kEndedAt = 76, kWindowUntilAt = 80;
 inline constexpr std::size_t kFetchAt = 4096, kSlots = 256, kSlotBytes = 64, kWorkerSlots = 32;
 inline constexpr std::size_t kRecordsAt = kFetchAt + kSlots * kSlotBytes;
 

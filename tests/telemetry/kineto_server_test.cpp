@@ -59,12 +59,14 @@ std::vector<std::int32_t> question(std::int32_t what, std::int32_t pid) {
     return {what, 1, 0, 0, pid};
 }
 
+const auto always = [](std::int64_t) { return true; };
+
 TEST(KinetoServerTest, GivesTheConfigurationOnceToTheProcessThatIsMeant) {
     TemporaryFolder folder;
     KinetoServer server(folder.path());
     Client client(folder.path());
     client.send("ctxt", {0, 77, 0, 0});
-    server.answer();
+    server.answer(always);
     EXPECT_EQ(client.answer(), std::string("\1\0\0\0", 4));
     EXPECT_TRUE(server.has_asked(77));
     EXPECT_FALSE(server.has_asked(78));
@@ -74,13 +76,27 @@ TEST(KinetoServerTest, GivesTheConfigurationOnceToTheProcessThatIsMeant) {
     client.send("req", question(1, 77));  // asks for events, not for traces
     client.send("req", question(3, 77));
     client.send("req", question(3, 77));
-    server.answer();
+    server.answer(always);
     EXPECT_EQ(client.answer(), "");
     EXPECT_EQ(client.answer(), "");
     EXPECT_EQ(client.answer(), "A=1\n");
     EXPECT_EQ(client.answer(), "");
     EXPECT_TRUE(server.is_delivered(77));
     EXPECT_FALSE(server.is_delivered(78));
+}
+
+TEST(KinetoServerTest, AWindowThatMayNotBeginWaitsForTheNextQuestion) {
+    TemporaryFolder folder;
+    KinetoServer server(folder.path());
+    Client client(folder.path());
+    server.request(77, "A=1\n");
+    client.send("req", question(3, 77));
+    server.answer([](std::int64_t) { return false; });
+    EXPECT_EQ(client.answer(), "");
+    EXPECT_FALSE(server.is_delivered(77));
+    client.send("req", question(3, 77));
+    server.answer(always);
+    EXPECT_EQ(client.answer(), "A=1\n");
 }
 
 TEST(KinetoServerTest, IgnoresWhatItDoesNotKnow) {
@@ -90,7 +106,7 @@ TEST(KinetoServerTest, IgnoresWhatItDoesNotKnow) {
     client.raw("short");
     client.send("odd", {1, 2, 3, 4, 5});
     client.send("req", {1});
-    server.answer();
+    server.answer(always);
     EXPECT_EQ(client.answer(), "none");
 }
 

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
+
 #include "support/ring_file.h"
 #include "support/run.h"
 
@@ -44,6 +46,38 @@ TEST(StepRingTest, CountsWhatWasOverwritten) {
     ASSERT_TRUE(ring);
     EXPECT_EQ(starts(*ring, true), (std::vector<std::int64_t>{14, 15, 16, 17, 18, 19}));
     EXPECT_EQ(ring->lost(), 14u);
+}
+
+// What is at `offset` of a file that another process may have mapped.
+template <typename T>
+T value_in(const std::filesystem::path& path, std::streamoff offset) {
+    T value{};
+    std::ifstream file(path, std::ios::binary);
+    file.seekg(offset).read(reinterpret_cast<char*>(&value), sizeof value);
+    return value;
+}
+
+TEST(StepRingTest, AWindowIsOpenUntilItIsClosed) {
+    TemporaryFolder folder;
+    RingFile(8).save(folder.path() / "ring.1");
+    auto ring = StepRing::open(folder.path() / "ring.1");
+    EXPECT_TRUE(ring->open_window(1234));
+    EXPECT_EQ(value_in<std::int64_t>(folder.path() / "ring.1", 80), 1234);
+    ring->close_window();
+    EXPECT_EQ(value_in<std::int64_t>(folder.path() / "ring.1", 80), 0);
+}
+
+TEST(StepRingTest, NoWindowOpensBesideTheScriptsProfilerOrAfterItsEnd) {
+    TemporaryFolder folder;
+    for (std::size_t mark : {72, 76}) {
+        RingFile file(8);
+        file.put<std::uint8_t>(mark, 1);
+        file.save(folder.path() / "ring.1");
+        auto ring = StepRing::open(folder.path() / "ring.1");
+        EXPECT_FALSE(ring->open_window(1234)) << mark;
+        EXPECT_EQ(value_in<std::int64_t>(folder.path() / "ring.1", 80), 0) << mark;
+        std::filesystem::remove(folder.path() / "ring.1");
+    }
 }
 
 TEST(StepRingTest, RefusesWhatIsNoRing) {
