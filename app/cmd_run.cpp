@@ -110,6 +110,17 @@ RunJobResult run_or_leave_nothing(const RunJobSettings& settings) {
     }
 }
 
+// A record that could not be written, or was taken away meanwhile, is no reason to lose the
+// command's status.
+Diagnosis diagnosis_of(const fs::path& folder, std::vector<std::string>& notes) {
+    try {
+        return diagnose_run_folder(folder);
+    } catch (const Failure& error) {
+        notes.push_back("no diagnosis: " + error.problems().front().found);
+        return {};
+    }
+}
+
 int run(const Arguments& arguments) {
     RunJobSettings settings = settings_of(arguments);
     if (auto address = arguments.text("--serve"))
@@ -117,16 +128,18 @@ int run(const Arguments& arguments) {
                    start_page_server(settings.folder, *address));
     RunJobResult result = run_or_leave_nothing(settings);
     ::signal(SIGPIPE, SIG_IGN);
-    Diagnosis diagnosis = diagnose_run_folder(settings.folder);
+    Diagnosis diagnosis = diagnosis_of(settings.folder, result.notes);
     RunAnswer view{.result = result.run,
                    .summary = result.summary,
                    .diagnosis = diagnosis,
                    .changes = result.python["changes"],
                    .permanent = permanent_edits(result.python),
+                   .torch = result.torch,
                    .notes = result.notes};
     for (const fs::path& record : result.records) {
         view.records.push_back(record.string());
-        if (result.records.size() > 1) view.ranks.push_back(read_run(record));
+        if (result.records.size() > 1 && is_run_record(record))
+            view.ranks.push_back(visit_run(record, {}));
     }
     if (arguments.has("--json"))
         fmt::print("{}\n", run_json(view).pretty());

@@ -53,6 +53,14 @@ class Facts:
 
     # ---- told by hooks
 
+    def torch_imported(self):
+        """So that a script that ends before its first step is not taken for one without torch."""
+        try:
+            with open(os.path.join(RUN_DIR, "torch.%d" % self.pid), "w", encoding="utf-8") as out:
+                out.write(str(self.torch.__version__))
+        except OSError:
+            pass
+
     def loader_made(self, loader, frame):
         dataset = loader.dataset
         known = self.by_dataset.get(id(dataset))

@@ -23,6 +23,7 @@ def on_torch(torch):
     if not os.path.isdir(RUN_DIR):
         return  # the run that we belonged to is over
     facts.torch = torch
+    facts.torch_imported()
     steps.on_training_step = facts.after_step
     steps.ranks = facts.ranks
     steps.on_open = profiler.ring_opened

@@ -47,9 +47,9 @@ def hook_loader(torch):
             began = clock()
             iterator = old(self)
             try:
+                took = clock() - began
+                entry = facts.loader_started(self, iterator)
                 if s.thread == thread_id():
-                    took = clock() - began
-                    entry = facts.loader_started(self, iterator)
                     if not s.is_open():
                         s.open_ring()
                     s.put_aside(LOADER, entry["id"], began, took)
@@ -62,7 +62,7 @@ def hook_loader(torch):
     def make_base_init(old):
         def __init__(self, loader):
             try:  # before workers are forked: they look for the ring and for their loader's number
-                if s.thread == thread_id() and not s.is_open():
+                if not s.is_open():
                     s.open_ring()
                 _fetch.loader = self._saturate_id = loader.__dict__.get("_saturate_id", 0)
                 if s.native is not None:

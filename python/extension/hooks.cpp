@@ -205,9 +205,8 @@ PyObject* old_backward = nullptr;
 
 PyObject* backward(PyObject*, PyObject* args, PyObject* kwargs) {
     // Without an optimizer of torch's a backward is what tells that a thread trains.
-    bool is_ours = is_own_thread() ||
-                   (!steps.has_optimizer && !hook_state.is_in_backward &&
-                    steps.adopt_thread(clock_ns()));
+    bool is_ours = is_own_thread() || (!steps.has_optimizer && !hook_state.is_in_backward &&
+                                       steps.adopt_thread(clock_ns()));
     if (hook_state.is_in_backward || !is_ours || !is_open())
         return PyObject_Call(old_backward, args, kwargs);
     hook_state.is_in_backward = true;

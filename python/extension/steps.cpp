@@ -61,8 +61,7 @@ unsigned char* map_ring(const char* path) {
     int fd = ::open(path, O_RDWR | O_CLOEXEC);
     if (fd < 0) return nullptr;
     struct stat info = {};
-    bool is_whole =
-        ::fstat(fd, &info) == 0 && info.st_size >= static_cast<off_t>(ring::kRecordsAt);
+    bool is_whole = ::fstat(fd, &info) == 0 && info.st_size >= static_cast<off_t>(ring::kRecordsAt);
     return mapped(fd, is_whole ? static_cast<std::size_t>(info.st_size) : 0);
 }
 

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "process/child.h"
+#include "process/process_tree.h"
 #include "process/shim_folder.h"
 #include "process/signal_relay.h"
 #include "process/trace_window.h"
@@ -27,6 +28,8 @@ constexpr std::int64_t kPollNs = 200'000'000;
 constexpr std::int64_t kFactsNs =
     1'500'000'000;  // for the shim to write them before we end its process
 constexpr std::int64_t kPatienceNs = 10'000'000'000;  // between SIGTERM and SIGKILL
+constexpr std::int64_t kKilledNs = 5'000'000'000;  // what is not gone by then hangs in the kernel
+constexpr std::int64_t kEndingNs = 50'000'000;     // between two looks while we end the command
 
 class RunJob {
   public:
@@ -39,6 +42,11 @@ class RunJob {
     void tick(bool is_last);
     void poll(bool is_last);
     void limit();
+    void end_tree();
+    [[nodiscard]] bool is_over();
+    // The record is ours, the command is not: what cannot be written is said and changes nothing.
+    template <typename Write>
+    void keep(Write write);
     Recorder* recorder_for(const PythonProcess& process);
     void write_head(const PythonProcess& process, const std::filesystem::path& folder);
     RunJobResult finish();
@@ -51,6 +59,8 @@ class RunJob {
     TraceWindow trace_;
     RunInfo info_;
     RecordWriter writer_;
+    NullRecorder nowhere_;
+    ProcessTree tree_;
     std::optional<Child> child_;
     std::optional<HostSampler> host_;
     std::optional<Sampler> sampler_;
@@ -65,17 +75,39 @@ class RunJob {
     const PythonProcess* first_ = nullptr;  // whose steps go into `folder` itself
     std::vector<Rank> others_;
     std::vector<std::string> notes_;
-    std::int64_t limited_ns_ = 0, terminated_ns_ = 0;  // when we began to end the command
-    bool is_killed_ = false;
+    // When the limit was reached, when we began to end the command, and to kill it.
+    std::int64_t limited_ns_ = 0, terminated_ns_ = 0, killed_ns_ = 0;
+    bool is_tree_ended_ = false;
 };
 
 RunJob::RunJob(const RunJobSettings& settings)
     : settings_(settings),
       devices_(open_devices(true, nullptr)),
-      trace_(shim_.path(), settings.with_profile, settings.profile_steps),
+      trace_(shim_.path(), settings.with_profile && shim_.missing_because().empty(),
+             settings.profile_steps),
       info_(run_info("run", settings.command, devices_, start_ns_)),
       writer_(settings.folder, info_),
-      job_(shim_.path(), [this](const PythonProcess& process) { return recorder_for(process); }) {}
+      job_(shim_.path(), [this](const PythonProcess& process) { return recorder_for(process); }) {
+    if (!shim_.missing_because().empty())
+        notes_.push_back("watched from outside only: " + shim_.missing_because());
+}
+
+template <typename Write>
+void RunJob::keep(Write write) {
+    std::string reason;
+    try {
+        write();
+        return;
+    } catch (const Failure& error) {
+        const Problem& problem = error.problems().front();
+        std::string place = problem.where.text();
+        reason = place.empty() ? problem.found : fmt::format("{}: {}", place, problem.found);
+    } catch (const std::filesystem::filesystem_error& error) {
+        reason = error.what();
+    }
+    std::string note = "the record is not whole: " + reason;
+    if (std::ranges::find(notes_, note) == notes_.end()) notes_.push_back(note);
+}
 
 void RunJob::start() {
     child_.emplace(settings_.command, ChildSettings{.output_to_stderr = settings_.output_to_stderr,
@@ -102,7 +134,10 @@ Recorder* RunJob::recorder_for(const PythonProcess& process) {
     info.pid = process.pid;
     info.rank = process.rank;
     info.world_size = process.world_size;
-    others_.push_back({folder, std::make_unique<RecordWriter>(folder, info), &process});
+    std::unique_ptr<RecordWriter> writer;
+    keep([&] { writer = std::make_unique<RecordWriter>(folder, info); });
+    if (!writer) return &nowhere_;
+    others_.push_back({folder, std::move(writer), &process});
     return others_.back().writer.get();
 }
 
@@ -115,6 +150,30 @@ void RunJob::tick(bool is_last) {
 void RunJob::poll(bool is_last) {
     job_.poll(is_last);
     trace_.poll(job_.first(), writer_);
+}
+
+bool RunJob::is_over() { return child_->status() && (limited_ns_ == 0 || is_tree_ended_); }
+
+// First the command itself is asked to end, then what it leaves behind: a script in a shell script
+// is not reached by the shell's end. What stays longer than our patience is killed.
+void RunJob::end_tree() {
+    std::int64_t now = now_ns();
+    tree_.reap_orphans(child_->pid());
+    if (child_->status() && tree_.living().empty()) {
+        is_tree_ended_ = true;
+        return;
+    }
+    if (terminated_ns_ == 0) terminated_ns_ = now;
+    if (now - terminated_ns_ < kPatienceNs) {
+        tree_.ask_to_end();
+        return;
+    }
+    if (killed_ns_ == 0) killed_ns_ = now;
+    tree_.kill();
+    if (now - killed_ns_ > kKilledNs) {
+        notes_.emplace_back("processes of the command do not end, even when killed");
+        is_tree_ended_ = true;
+    }
 }
 
 // As timeout does it, but what the shim knows is asked for first.
@@ -130,29 +189,23 @@ void RunJob::limit() {
     if (limited_ns_ == 0) return;
     PythonProcess* first = job_.first();
     bool is_told = !first || now - limited_ns_ > kFactsNs || first->facts_stamp != 0;
-    if (terminated_ns_ == 0 && now - limited_ns_ > 2 * kPollNs && is_told) {
-        terminated_ns_ = now;
-        child_->signal(SIGTERM);
-        child_->signal(SIGCONT);
-    }
-    if (terminated_ns_ != 0 && !is_killed_ && now - terminated_ns_ > kPatienceNs) {
-        is_killed_ = true;
-        child_->signal(SIGKILL);
-    }
+    bool is_time = now - limited_ns_ > 2 * kPollNs && is_told;
+    if (is_time || terminated_ns_ != 0 || child_->status()) end_tree();
 }
 
 void RunJob::loop() {
     Deadlines deadlines(now_ns(), settings_.interval_seconds);
     tick(false);
     std::int64_t next_tick = deadlines.next(now_ns()), next_poll = now_ns() + kPollNs;
-    while (!child_->status()) {
+    while (!is_over()) {
         std::int64_t deadline = std::min(next_tick, next_poll);
+        if (terminated_ns_ != 0) deadline = std::min(deadline, now_ns() + kEndingNs);
         if (settings_.seconds > 0 && limited_ns_ == 0)
             deadline =
                 std::min(deadline, start_ns_ + static_cast<std::int64_t>(settings_.seconds * 1e9));
         relay_.wait_until(deadline, trace_.fd());
         trace_.answer(job_);
-        if (child_->status()) break;
+        if (is_over()) break;
         std::int64_t now = now_ns();
         if (now >= next_poll) {
             poll(false);
@@ -162,6 +215,7 @@ void RunJob::loop() {
             tick(false);
             next_tick = deadlines.next(now_ns());
             sampler_->note_late(deadlines.lost());
+            tree_.reap_orphans(child_->pid());
         }
         limit();
     }
@@ -183,7 +237,7 @@ RunJobResult RunJob::finish() {
     RunJobResult result{.status = child_->wait(), .signal = child_->ended_by_signal()};
     tick(true);
     poll(true);
-    trace_.finish(job_.first(), settings_.folder, writer_, notes_);
+    keep([&] { trace_.finish(job_.first(), settings_.folder, writer_, notes_); });
     result.is_limited = terminated_ns_ != 0;
     bool is_interrupted = relay_.stop_signal() != 0 || result.is_limited;
     std::string ended = is_interrupted ? "interrupted" : result.status != 0 ? "failed" : "done";
@@ -194,7 +248,7 @@ RunJobResult RunJob::finish() {
             notes_.push_back(fmt::format("only {} made steps", rank.folder.string()));
     } else {
         first_->tally.fill(result.run);
-        write_head(*first_, settings_.folder);
+        keep([&] { write_head(*first_, settings_.folder); });
         result.python = first_->facts;
     }
     result.records.push_back(settings_.folder);
@@ -202,11 +256,12 @@ RunJobResult RunJob::finish() {
         RunSummary summary{
             .duration_ns = result.run.duration_ns, .ended = ended, .exit_status = result.status};
         rank.process->tally.fill(summary);
-        write_head(*rank.process, rank.folder);
-        rank.writer->finish(summary);
+        keep([&] { write_head(*rank.process, rank.folder); });
+        keep([&] { rank.writer->finish(summary); });
         result.records.push_back(rank.folder);
     }
-    writer_.finish(result.run);
+    keep([&] { writer_.finish(result.run); });
+    result.torch = job_.torch_version();
     result.notes = notes_;
     return result;
 }

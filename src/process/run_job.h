@@ -35,6 +35,7 @@ struct RunJobResult {
     RunSummary run;  // as in the record of the first rank; its rate is what a trial compares
     std::vector<std::filesystem::path> records;  // one per rank, `folder` first
     Json python;  // what the shim told of the first rank (python.json); null: no Python that trains
+    std::string torch;  // its version, once a process imported it; empty: none did
     std::vector<std::string> notes;
 };
 

@@ -30,13 +30,21 @@ ShimFolder::ShimFolder() {
     if (error || parent.string().size() > kLongestFolder) parent = "/tmp";
     std::string pattern = (parent / "saturate-run-XXXXXX").string();
     if (!::mkdtemp(pattern.data())) {
-        throw MachineError(
-            {.where = {parent.string()},
-             .found = fmt::format("no folder can be made here: {}", std::strerror(errno)),
-             .expected = "a folder for temporary files",
-             .fix = "set TMPDIR"});
+        missing_because_ =
+            fmt::format("no folder can be made in {}: {}", parent.string(), std::strerror(errno));
+        return;
     }
     path_ = pattern;
+    try {
+        write();
+    } catch (const Failure& failure) {
+        missing_because_ = fmt::format("{}: {}", parent.string(), failure.problems().front().found);
+    } catch (const std::filesystem::filesystem_error& failure) {
+        missing_because_ = fmt::format("{}: {}", parent.string(), failure.code().message());
+    }
+}
+
+void ShimFolder::write() {
     for (const EmbeddedFile& file : embedded_python()) {
         std::filesystem::path path = path_ / "python" / file.name;
         std::filesystem::create_directories(path.parent_path());
@@ -47,12 +55,14 @@ ShimFolder::ShimFolder() {
 }
 
 ShimFolder::~ShimFolder() {
+    if (path_.empty()) return;
     std::error_code ignored;
     std::filesystem::remove_all(path_, ignored);
 }
 
 std::vector<std::pair<std::string, std::string>> ShimFolder::environment(const std::string& apply,
                                                                          bool with_traces) const {
+    if (!missing_because_.empty()) return {};
     std::string path = (path_ / "python").string();
     if (const char* old = std::getenv("PYTHONPATH"); old && *old) path += fmt::format(":{}", old);
     std::vector<std::pair<std::string, std::string>> out = {{"PYTHONPATH", path},

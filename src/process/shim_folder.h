@@ -12,18 +12,23 @@ namespace saturate {
 
 class ShimFolder {
   public:
-    ShimFolder();   // makes it and writes the shim; throws MachineError
+    ShimFolder();   // makes it and writes the shim
     ~ShimFolder();  // removes it with all that is in it
     ShimFolder(const ShimFolder&) = delete;
     ShimFolder& operator=(const ShimFolder&) = delete;
 
+    // Why there is none: a full disk, a folder that nobody may write to. The command runs all the
+    // same, watched from outside only. Empty: there is one.
+    [[nodiscard]] const std::string& missing_because() const { return missing_because_; }
     [[nodiscard]] const std::filesystem::path& path() const { return path_; }
     // What the command gets added to its environment. `apply` as the shim takes it; empty: nothing.
     [[nodiscard]] std::vector<std::pair<std::string, std::string>> environment(
         const std::string& apply, bool with_traces) const;
 
   private:
+    void write();
     std::filesystem::path path_;
+    std::string missing_because_;
 };
 
 }  // namespace saturate

@@ -41,7 +41,7 @@ class TraceWindow {
     std::int64_t asked_ns_ = 0, length_ns_ = 0;
     std::int64_t begun_ns_ = 0;  // when the process was told to record; 0: not yet
     std::string no_server_;      // why there is no socket; empty: there is one
-    std::uintmax_t size_ = 0;  // of the trace when we looked last: it grows while it is written
+    std::uintmax_t size_ = 0;    // of the trace when we looked last: it grows while it is written
 };
 
 }  // namespace saturate

@@ -94,12 +94,16 @@ std::string run_text(const RunAnswer& view) {
     if (has_steps) {
         out += steps_text(view.result);
     } else {
-        out += fmt::format(
-            "{:.1f} s, status {}; no training step seen from inside: not Python with PyTorch 2.0 "
-            "or newer, no "
-            "optimizer or loader of torch's, or python -I, -E or -S\n",
-            static_cast<double>(view.result.duration_ns) / 1e9,
-            view.result.exit_status.value_or(0));
+        std::string why =
+            view.torch.empty()
+                ? "not Python with PyTorch 2.0 or newer, or python -I, -E or -S"
+                : fmt::format(
+                      "PyTorch {} was imported, but the command ended before an optimizer "
+                      "of torch's made a step",
+                      view.torch);
+        out += fmt::format("{:.1f} s, status {}; no training step seen from inside: {}\n",
+                           static_cast<double>(view.result.duration_ns) / 1e9,
+                           view.result.exit_status.value_or(0), why);
     }
     out += ranks_text(view.ranks);
     if (view.changes.is_array() && !view.changes.items().empty())

@@ -34,7 +34,8 @@ class KinetoServer {
     }
     [[nodiscard]] bool is_delivered(std::int64_t pid) const { return delivered_.contains(pid); }
 
-    static constexpr std::int64_t kWarmUpNs = 1'000'000'000;  // that a window takes before it records
+    static constexpr std::int64_t kWarmUpNs =
+        1'000'000'000;  // that a window takes before it records
     // `milliseconds` of everything, into `file`.
     [[nodiscard]] static std::string window(const std::filesystem::path& file, int milliseconds);
 

@@ -188,6 +188,17 @@ PythonProcess* PythonJob::first() {
     return out;
 }
 
+std::string PythonJob::torch_version() const {
+    std::error_code error;
+    for (const auto& entry : std::filesystem::directory_iterator(folder_, error)) {
+        std::string name = entry.path().filename();
+        if (!name.starts_with("torch.")) continue;
+        constexpr std::size_t kLongestVersion = 100;
+        return std::string(trim(read_start_if_there(entry.path(), kLongestVersion)));
+    }
+    return "";
+}
+
 std::int64_t PythonJob::steps() const {
     std::int64_t most = 0;
     for (const auto& process : processes_) most = std::max(most, process->tally.steps());

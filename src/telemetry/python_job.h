@@ -56,6 +56,8 @@ class PythonJob {
     [[nodiscard]] PythonProcess* process(std::int64_t pid);  // null: none of ours
     [[nodiscard]] PythonProcess* first();      // the lowest rank that trains; null: none does
     [[nodiscard]] std::int64_t steps() const;  // of the process that is furthest
+    // The version of torch that a process imported, whether it trained or not; empty: none did.
+    [[nodiscard]] std::string torch_version() const;
 
   private:
     void find_rings();

@@ -95,6 +95,63 @@ TEST_F(RunTest, ALimitEndsTheCommandWith124) {
     EXPECT_EQ(read_json("r/summary.json")["ended"].string(), "interrupted");
 }
 
+// Whether a process runs whose number a command left in a file.
+bool runs(const std::filesystem::path& file) {
+    pid_t pid = std::stoi(read_file(file, 100, "a number"));
+    return ::kill(pid, 0) == 0;
+}
+
+TEST_F(RunTest, ALimitEndsAllThatAWrapperScriptStarted) {
+    folder_.file("train.sh", "echo $$ > $1\nwhile :; do sleep 0.1; done\n");
+    folder_.file("wrapper.sh",
+                 "(sh train.sh orphan &)\n"  // its parent is gone before the limit
+                 "sh train.sh behind &\n"
+                 "sh train.sh inner\n"
+                 "echo never\n");
+    Ran ran = watched({"sh", "wrapper.sh"}, {"--seconds", "1", "-o", "r"});
+    EXPECT_EQ(ran.status, 124);
+    EXPECT_EQ(ran.out, "");
+    for (const char* name : {"orphan", "behind", "inner"})
+        EXPECT_FALSE(runs(folder_.path() / name)) << name;
+}
+
+TEST_F(RunTest, WhatTheCommandLeavesBehindByItselfIsLeftAlone) {
+    Ran ran = watched({"sh", "-c", "sleep 60 >&- 2>&- & echo $! > pid"}, {"-o", "r"});
+    EXPECT_EQ(ran.status, 0);
+    ASSERT_TRUE(runs(folder_.path() / "pid"));
+    ::kill(std::stoi(read_file(folder_.path() / "pid", 100, "a number")), SIGKILL);
+}
+
+TEST_F(RunTest, ARecordThatIsTakenAwayLeavesTheStatusAlone) {
+    Ran ran = watched({"sh", "-c", "rm -r r; exit 3"}, {"-o", "r"});
+    EXPECT_EQ(ran.status, 3);
+    EXPECT_THAT(ran.err, HasSubstr("saturate: note: the record is not whole: "));
+    EXPECT_THAT(ran.err, HasSubstr("saturate: note: no diagnosis: no run record"));
+}
+
+TEST_F(RunTest, AFullDiskOfTheRecordLeavesTheStatusAlone) {
+    if (run({"unshare", "-rm", "true"}).status != 0)
+        GTEST_SKIP() << "no mount of our own can be made here (unshare -rm)";
+    folder_.file("full.sh",
+                 "mount -t tmpfs -o size=256k none small || exit 99\n"
+                 "exec \"$@\"\n");
+    std::filesystem::create_directory(folder_.path() / "small");
+    Ran ran = run({"unshare", "-rm", "sh", "full.sh", SATURATE_BINARY, "run", "-o", "small/r", "--",
+                   "sh", "-c", "cat /dev/zero > small/fill; exit 5"},
+                  {.folder = folder_.path()});
+    EXPECT_EQ(ran.status, 5) << ran.err;
+    EXPECT_THAT(ran.err, HasSubstr("the record is not whole: "));
+}
+
+TEST_F(RunTest, WithoutRoomForTheShimTheCommandIsWatchedFromOutside) {
+    Ran ran = watched({"sh", "-c", "echo hello; exit 4"}, {"-o", "r"}, "", {{"TMPDIR", "/proc"}});
+    EXPECT_EQ(ran.status, 4);
+    EXPECT_EQ(ran.out, "hello\n");
+    EXPECT_THAT(ran.err, HasSubstr("note: watched from outside only: no folder can be made in "
+                                   "/proc: "));
+    EXPECT_TRUE(std::filesystem::exists(folder_.path() / "r/summary.json"));
+}
+
 TEST_F(RunTest, AJsonAnswerHasStdoutForItself) {
     Ran ran = watched({"echo", "hello"}, {"--json", "-o", "r"});
     EXPECT_EQ(ran.status, 0);

@@ -32,9 +32,22 @@ class Pair:
         native.reset()
         native.prepare(int, self.open, lambda n, now: self.told[1].append((n, now)), nothing, nothing, nothing, nothing,
                        nothing, nothing, False)
+        self.open_both()
+        self.optimizers = [object(), object(), object()]
+
+    def open_both(self):
+        own = plain.ring_path(os.getpid())
+        if os.path.exists(own):
+            os.unlink(own)
         self.steps.open_ring()
         self.open()
-        self.optimizers = [object(), object(), object()]
+
+    def exec(self):
+        """As a process that exec made new: the same ring, everything else forgotten."""
+        self.steps.reset()
+        native.reset()
+        self.steps.open_ring()
+        self.open()
 
     def open(self):
         native.open(self.path, os.getpid(), -1, 1, 1)
@@ -97,9 +110,15 @@ def run(number):
             native.wake(at, every)
     pair.steps.finish()
     native.finish()
+    before = pair.steps.written
+    pair.exec()
+    pair.tell("optimizer", 1, 5, now)
+    pair.tell("optimizer", 1, 5, now + 10)
+    assert pair.steps.written == before + 1, "the steps before exec are forgotten"
     mine, other = pair.records()
     assert mine == other, "other records after draw %d" % number
     assert pair.told[0] == pair.told[1], "Python is woken after other steps in draw %d" % number
+    assert int.from_bytes(mine[24:32], "little") == pair.steps.written, "the ring counts other records than it holds"
     training, loop = native.state()[:2]
     assert (training, loop) == (pair.steps.training, pair.steps.loop), "other state after draw %d" % number
     return pair.steps.written
