@@ -25,7 +25,7 @@ def analyse(facts, project, values, settings, configs):
     facts["waits"] = [_wait(w) for w in waits]
     calls = Calls(project, values, settings, Flow(values, settings), reach, loops, tensors)
     facts["calls"] = calls.find()
-    reads = Reads(project, values, settings, reach)
+    reads = Reads(project, values, settings, reach, tensors)
     reads.collect()
     effect = Effect(project, values, settings, reads, reach, calls)
     effect.configs = configs

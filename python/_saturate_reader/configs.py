@@ -37,6 +37,15 @@ class Configs:
             if source.index is not None:
                 self._opened(source)
                 self._hydra(source)
+        self._targets()
+
+    def _targets(self):
+        """Classes that a configuration names as text: `_target_: src.model.Net`."""
+        for declaration in list(self.settings.all):
+            text = (declaration.value or {}).get("literal")
+            if declaration.key in ("_target_", "class_path", "target") and isinstance(text, str) and "." in text:
+                self.project.find(self.project.entry, text.rsplit(".", 1)[0], 0)
+        self.project.follow()
 
     def _from_command(self):
         for word in self.project.command.arguments:

@@ -3,7 +3,7 @@
 import ast
 import re
 
-from .reads import LOOSE
+from .reads import LOOSE, TENSOR_ATTRIBUTES
 from .scopes import FUNCTIONS, ancestors, dotted, function_of
 from .source import Source
 from .values import literal
@@ -207,7 +207,7 @@ class Effect:
                     continue
                 tail = base.attr if isinstance(base, ast.Attribute) else base.id if isinstance(base, ast.Name) else (
                     literal(base.slice)[1] if isinstance(base, ast.Subscript) else None)
-                if tail in ("self", "cls", "nn", "torch", "np", "F"):
+                if tail in ("self", "cls", "nn", "torch", "np", "F") or key in TENSOR_ATTRIBUTES and tail not in LOOSE:
                     continue
                 if len(declaration.path) > 1 and tail is not None and tail != declaration.path[-2] and tail not in LOOSE and not isinstance(base, ast.Name):
                     continue

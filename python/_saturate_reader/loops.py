@@ -4,6 +4,7 @@ import ast
 import re
 
 from . import names
+from .reach import HOOKS
 from .scopes import FUNCTIONS, LOOPS, ancestors, dotted, function_of
 
 NOT_OPTIMIZERS = re.compile(r"sched|lr_|_lr|warm|ema|prof|env|timer|meter|loss|policy_step|swa|agent|sim|game|bar|clock|criterion", re.I)
@@ -128,9 +129,12 @@ class Loops:
                 yield call
 
     def _loop(self, node):
-        certainty = self.reach.runs(function_of(node))
-        if certainty is None or self.reach.off(node) or isinstance(node.up, FUNCTIONS) and False:
+        scope = function_of(node)
+        certainty = self.reach.runs(scope)
+        if certainty is None or self.reach.off(node):
             return
+        if scope.is_function and scope not in self.values.callers and scope.name in HOOKS:
+            certainty = "likely"  # only known to run because its class is made
         direct, inner = set(), set()
         for call in self._calls_in(node):
             if self.reach.off(call):

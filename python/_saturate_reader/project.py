@@ -20,6 +20,7 @@ class Project:
         self.command = command
         self.sources = {}  # real path -> Source
         self.order = []
+        self._followed = 0
         self.limits = []
         self.roots = []
         self.entry = None
@@ -27,7 +28,7 @@ class Project:
         self.modules = {}  # (directory of the importer, level, name) -> Source or None
         self._dirs = {}
         self._others = None
-        self.computed = []  # (call, prefix) of imports by a computed name
+        self.computed = {}  # import by a computed name -> the Sources it may mean
 
     # Paths
 
@@ -94,7 +95,7 @@ class Project:
         self.entry = self.load(path, "script")
         if self.entry.problem:
             command.problem = "%s: %s" % (self.entry.file, self.entry.problem.text)
-        self._follow()
+        self.follow()
 
     def load(self, path, role="imported", parse=True):
         real = os.path.realpath(path)
@@ -121,11 +122,11 @@ class Project:
         self.order.append(source)
         return source
 
-    def _follow(self):
-        done = 0
-        while done < len(self.order):
-            source = self.order[done]
-            done += 1
+    def follow(self):
+        """Loads what the sources import that were not looked at yet."""
+        while self._followed < len(self.order):
+            source = self.order[self._followed]
+            self._followed += 1
             if source.index is None:
                 continue
             self._paths(source)
@@ -167,7 +168,6 @@ class Project:
             self.find(source, argument.value.lstrip("."), level)
             return
         prefix = _prefix(argument)
-        self.computed.append((call, prefix))
         package = self.find(source, prefix.rstrip("."), 0) if prefix.endswith(".") else None
         folder = None
         if package is not None:
@@ -182,8 +182,7 @@ class Project:
             self.limits.append("%s:%d: imports a module by a computed name" % (source.file, call.lineno))
             return
         names = sorted(n for n in self._listing(folder) if n.endswith(".py") and n != "__init__.py")
-        for name in names[:80]:
-            self.load(os.path.join(folder, name))
+        self.computed[call] = [self.load(os.path.join(folder, name)) for name in names[:80]]
 
     # Modules
 

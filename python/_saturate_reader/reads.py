@@ -14,8 +14,12 @@ NOT_SETTINGS = ("torch", "numpy", "tqdm", "cv2", "PIL", "os", "sys", "logging", 
                 "skimage", "imageio", "librosa", "soundfile", "nltk", "platform", "inspect", "traceback", "uuid", "hashlib", "csv", "h5py", "lmdb", "yaml", "albumentations")
 
 
+TENSOR_ATTRIBUTES = {"device", "dtype", "shape", "ndim", "grad", "is_cuda", "requires_grad"}
+
+
 class Reads:
-    def __init__(self, project, values, settings, reach):
+    def __init__(self, project, values, settings, reach, tensors):
+        self.tensors = tensors
         self.project = project
         self.values = values
         self.settings = settings
@@ -73,6 +77,8 @@ class Reads:
                     owner = owner.parent
                 if owner is not None:
                     return
+            if key in TENSOR_ATTRIBUTES and (dotted(base) or "").rsplit(".", 1)[-1] not in LOOSE or self.tensors.kind(base) in ("gpu", "cpu"):
+                return
             self.unknown.setdefault(key, []).append((_tail(base), node))
             return
         for value in values:
@@ -208,8 +214,8 @@ class Reads:
         if last in names.SHOWS or last in ("getattr", "setattr", "hasattr", "delattr", "is_config", "update", "append", "extend", "merge_from_file"):
             return None
         values = self.values.of(call.func)
-        if any(v[0] in ("cls", "fn", "bound") for v in values):
-            return None  # a class without __init__ of its own
+        if any(v[0] in ("cls", "fn", "bound", "mods") for v in values):
+            return None  # a class without __init__ of its own; a module of the project that a computed name picks
         for value in values:
             if value[0] == "ext":
                 if value[1] in names.SAME or value[1] in names.READS_CONFIG or value[1].endswith(("OmegaConf.merge", ".instantiate")):
@@ -413,7 +419,7 @@ def _shows_only(loop):
         for node in ast.walk(statement):
             if isinstance(node, ast.Call):
                 last = getattr(node.func, "attr", getattr(node.func, "id", ""))
-                if last not in names.SHOWS | {"setattr", "getattr", "items", "keys", "get", "lower", "upper", "strip", "ljust", "rjust", "get_default",
+                if last not in names.SHOWS | {"vars", "setattr", "getattr", "items", "keys", "get", "lower", "upper", "strip", "ljust", "rjust", "get_default",
                                               "isinstance", "startswith", "endswith", "replace", "center", "add_row", "update", "split", "float", "int", "eval",
                                               "literal_eval", "dict2namespace", "callable", "is_tensor", "warn", "sorted", "add"}:
                     return False

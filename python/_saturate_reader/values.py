@@ -3,7 +3,7 @@
 
 Values are tuples: ("mod", Source), ("ext", "torch.optim.Adam"), ("cls", Scope), ("fn", Scope), ("bound", Scope, class Scope),
 ("inst", class Scope), ("made", "torch.optim.Adam", call), ("lit", node), ("box", node), ("cfg", root, path), ("partial", value, call),
-("batch", loop or call). `cfg` is a configuration, or a part of it at `path`; root is "args" for parsed options, else "file".
+("batch", loader), ("mods", call): one of the modules that a computed import may mean. `cfg` is a configuration, or a part of it at `path`; root is "args" for parsed options, else "file".
 An empty answer means: not known. Answers are not complete, so they prove what is there and never what is not.
 """
 import ast
@@ -12,7 +12,7 @@ import builtins
 from . import names
 from .scopes import COMPREHENSIONS, block_of, dotted, statement_of
 
-MOST = 12     # values of one expression
+MOST = 24     # values of one expression
 DEEPEST = 40  # expressions followed inside each other
 BUILTINS = set(dir(builtins))
 
@@ -331,6 +331,11 @@ class Values:
             return (("ext", value[1] + "." + attr),)
         if kind == "mod":
             return self.module_attribute(value[1], attr)
+        if kind == "mods":
+            out = ()
+            for source in self.project.computed[value[1]]:
+                out += tuple(self.module_attribute(source, attr))
+            return out or (value,)
         if kind == "inst":
             return self.instance_attribute(value[1], attr, set())
         if kind == "cls":
@@ -599,7 +604,7 @@ class Values:
             known, attr = self.constant(node.args[1])
             if known:
                 return self.attribute(node.args[0], str(attr), node)
-            return tuple(("ext", value[1] + ".*") for value in self.of(node.args[0]) if value[0] == "ext")
+            return tuple(("ext", value[1] + ".*") if value[0] == "ext" else value for value in self.of(node.args[0]) if value[0] in ("ext", "mods"))
         if last == "super" and not node.args or name == "super":
             owner = node.scope.owner if node.scope.is_function else None
             if owner is not None:
@@ -611,7 +616,7 @@ class Values:
             if known and isinstance(module, str):
                 found = self.project.find(node.src, module.lstrip("."), 0)
                 return (("mod", found),) if found is not None else (("ext", module),)
-            return ()
+            return (("mods", node),) if node in self.project.computed else ()
         if isinstance(func, ast.Attribute):
             special = self._method(node, func, last)
             if special is not None:
