@@ -15,8 +15,7 @@ from .waits import Waits
 def analyse(facts, project, values, settings, configs):
     values.connect()
     settings.read_python()
-    values.memo.clear()
-    values.truths.clear()
+    values.forget()
     reach = Reach(project, values)
     loops = Loops(project, values, reach)
     found = loops.find()

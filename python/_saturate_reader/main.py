@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Arguments in, JSON out."""
+import gc
 import json
 import os
 import sys
@@ -30,6 +31,7 @@ def main(argv):
         sys.stderr.write(USAGE + "\n")
         return 2
     sys.setrecursionlimit(6000)
+    gc.disable()  # trees of nodes, all of them kept to the end
     facts = read_project(folder, command, configs)
     # Names that are not UTF-8 stay readable as text; the file system's own bytes come back with surrogateescape.
     text = json.dumps(facts, ensure_ascii=True, allow_nan=False, separators=(",", ":"))

@@ -50,11 +50,8 @@ class Reads:
                 self._constant(node)
             for node in source.index.compares:
                 self._compare(node)
-            for node in ast.walk(source.tree):
-                if isinstance(node, (ast.List, ast.Tuple, ast.Set)):
-                    for element in node.elts:
-                        if isinstance(element, ast.Constant) and isinstance(element.value, str):
-                            self.mentions.setdefault(element.value, element)
+            for element in source.index.listed:
+                self.mentions.setdefault(element.value, element)
             for target, expr, statement in source.index.stores:
                 self._store(target, expr, statement)
         self._interpolations()

@@ -97,8 +97,8 @@ class Index:
         self.compares = []
         self.imports = []
         self.strings = set()
+        self.listed = []  # texts in a list, tuple or set
         self.stars = set()  # scopes' modules that are imported with *
-        self.words = set()  # every name, attribute and keyword
         self._walk()
 
     def _walk(self):
@@ -279,6 +279,11 @@ class Index:
     def _compare(self, node, scope):
         self.compares.append(node)
 
+    def _list(self, node, scope):
+        for element in node.elts:
+            if type(element) is ast.Constant and type(element.value) is str:
+                self.listed.append(element)
+
     def _handler(self, node, scope):
         if node.name:
             scope.bind(Binding("other", node, node.name, scope))
@@ -293,7 +298,7 @@ HANDLERS = {
     ast.AsyncWith: Index._with, ast.Import: Index._import, ast.ImportFrom: Index._from, ast.Call: Index._call,
     ast.Attribute: Index._attribute, ast.Subscript: Index._subscript, ast.Return: Index._return,
     ast.Yield: Index._yield, ast.YieldFrom: Index._yield, ast.Compare: Index._compare,
-    ast.ExceptHandler: Index._handler,
+    ast.ExceptHandler: Index._handler, ast.List: Index._list, ast.Tuple: Index._list, ast.Set: Index._list,
 }
 
 
@@ -341,11 +346,14 @@ def block_of(statement):
 
 def dotted(node):
     """`a.b.c` as text, or None."""
-    parts = []
-    while isinstance(node, ast.Attribute):
-        parts.append(node.attr)
-        node = node.value
-    if not isinstance(node, ast.Name):
+    kind = type(node)
+    if kind is ast.Name:
+        return node.id
+    if kind is not ast.Attribute:
         return None
-    parts.append(node.id)
-    return ".".join(reversed(parts))
+    try:
+        return node.text
+    except AttributeError:
+        base = dotted(node.value)
+        node.text = base + "." + node.attr if base is not None else None
+        return node.text

@@ -31,6 +31,9 @@ class Values:
         self.memo = {}
         self.active = set()
         self.depth = 0
+        self.cuts = 0         # how often an answer was cut short: such an answer is not kept
+        self._lineage = {}
+        self._dynamic = {}
         self.callers = {}     # function Scope -> [(call, shift)]
         self.callees = {}     # call -> [(function Scope, shift)]
         self.settings = None  # Settings: declared values of options and configuration keys
@@ -110,15 +113,17 @@ class Values:
         if found is not None:
             return found
         if node in self.active or self.depth > DEEPEST:
+            self.cuts += 1
             return ()
         self.active.add(node)
         self.depth += 1
+        cuts = self.cuts
         try:
             found = tuple(dict.fromkeys(self._of(node)))[:MOST]
         finally:
             self.depth -= 1
             self.active.discard(node)
-        if self.depth == 0 or found:
+        if self.depth == 0 or found or self.cuts == cuts:
             self.memo[node] = found
         return found
 
@@ -389,6 +394,15 @@ class Values:
 
     def lineage(self, scope):
         """Every base class of a class, itself first: (scopes, dotted names)."""
+        found = self._lineage.get(scope)
+        if found is None:
+            cuts = self.cuts
+            found = self._find_lineage(scope)
+            if cuts == self.cuts:
+                self._lineage[scope] = found
+        return found
+
+    def _find_lineage(self, scope):
         scopes, outside, queue = [], [], [scope]
         while queue and len(scopes) < 20:
             one = queue.pop(0)
@@ -450,6 +464,12 @@ class Values:
 
     def dynamic(self, scope):
         """A class whose attributes come from somewhere else: a dict's keys, setattr, __getattr__."""
+        found = self._dynamic.get(scope)
+        if found is None:
+            found = self._dynamic[scope] = self._is_dynamic(scope)
+        return found
+
+    def _is_dynamic(self, scope):
         scopes, outside = self.lineage(scope)
         if any(base in ("builtins.dict", "dict", "collections.OrderedDict", "argparse.Namespace", "types.SimpleNamespace", "easydict.EasyDict")
                or base in names.CONFIG_NODES for base in outside):
@@ -864,8 +884,7 @@ class Values:
         """Fills callers and callees; a second round sees through the parameters that the first one bound."""
         for _ in range(3):
             callers, callees = {}, {}
-            self.memo.clear()
-            self.truths.clear()
+            self.forget()
             for source in self.project.order:
                 if source.index is None:
                     continue
@@ -877,8 +896,14 @@ class Values:
             self.callers, self.callees = callers, callees
             if same:
                 break
+        self.forget()
+
+    def forget(self):
+        """Answers that more knowledge would change."""
         self.memo.clear()
         self.truths.clear()
+        self._lineage.clear()
+        self._dynamic.clear()
 
     def targets(self, call):
         """Functions of the project that a call enters: (Scope, how many parameters come from elsewhere)."""
