@@ -2,6 +2,7 @@
 """From a loaded project to facts."""
 from . import names
 from .calls import Calls
+from .datasets import Datasets
 from .effect import Effect
 from .flow import Flow
 from .loops import Loops
@@ -9,6 +10,7 @@ from .reach import Reach
 from .reads import Reads
 from .scopes import statement_of
 from .tensors import Tensors
+from .traps import Traps
 from .waits import Waits
 
 
@@ -24,6 +26,11 @@ def analyse(facts, project, values, settings, configs):
     facts["waits"] = [_wait(w) for w in waits]
     calls = Calls(project, values, settings, Flow(values, settings), reach, loops, tensors)
     facts["calls"] = calls.find()
+    datasets = Datasets(values, tensors, reach, loops)
+    for node, entry in calls.by_node.items():
+        if entry["kind"] == "loader":
+            entry["dataset"] = datasets.of_loader(node)
+    facts["traps"] = Traps(project, values, reach, loops, calls, datasets, waits, tensors).find()
     reads = Reads(project, values, settings, reach, tensors)
     reads.collect()
     effect = Effect(project, values, settings, reads, reach, calls)
@@ -65,6 +72,6 @@ def _loop(loop, loops, calls):
     entry.update({"id": loop.id, "kind": loop.kind, "function": loop.scope.qualified(), "certainty": loop.certainty,
                   "body": [source.span(body[0])[0], source.span(body[-1])[1]],
                   "epochs": [n.src.place(n) for n in loops.epochs(loop)],
-                  "loader": calls.by_node[loop.loader]["id"] if loop.loader in calls.by_node else None,
+                  "swallows": loop.swallows, "loader": calls.by_node[loop.loader]["id"] if loop.loader in calls.by_node else None,
                   "functions": [dict(name=s.qualified(), **s.source.place(s.node)) for s in loop.functions], "role": "train"})
     return entry

@@ -35,6 +35,8 @@ class Calls:
                 certainty = self.reach.runs(function_of(call))
                 if certainty is None or self.reach.off(call):
                     continue
+                if self._step_of(call) is not None and not_training(call):
+                    continue
                 kind = self._kind(call)
                 if kind:
                     self._add(call, kind, certainty)
@@ -64,7 +66,7 @@ class Calls:
             if name in names.LOADERS:
                 return ("loader", name, "certain")
             if is_optimizer(name):
-                return ("optimizer", name, "certain")
+                return ("optimizer", name, "certain") if not self._not_picked(call) else None
             found = self._library(name, last, call)
             if found:
                 return found
@@ -81,6 +83,17 @@ class Calls:
                     if base in names.LOADERS:
                         return ("loader", base, "certain")
         return self._method(call, last)
+
+    def _not_picked(self, call):
+        """{'adam': Adam(...), 'sgd': SGD(...)}[kind]: made, and not the one that is used."""
+        for up in ancestors(call):
+            if isinstance(up, ast.Dict) and isinstance(up.up, ast.Subscript) and up.up.value is up:
+                known, key = self.values.constant(up.up.slice)
+                return known and any(name is not None and _below(call, item) and literal(name)[0] and literal(name)[1] != key
+                                     for name, item in zip(up.keys, up.values))
+            if isinstance(up, ast.stmt):
+                return False
+        return False
 
     def _library(self, name, last, call):
         if name in ("torch.autocast", "torch.cuda.amp.autocast", "torch.amp.autocast", "torch.cuda.amp.autocast_mode.autocast"):
@@ -154,7 +167,7 @@ class Calls:
 
     def _in_epoch(self, call):
         """Made anew in each epoch: it stands in a loop around a step loop, or in a function that is called there."""
-        loops = {id(n) for loop in self.loops.found for n in self.loops.epochs(loop)}
+        loops = {id(n) for loop in self.loops.found for n in self.loops.epochs(loop)[:1]}
         seen = set()
 
         def up(node, depth):
@@ -313,7 +326,7 @@ class Calls:
 
     def _role(self, call):
         if call in self.training:
-            return "train"
+            return self._branch_role(call) or "train"
         words = []
         statement = statement_of(call)
         if isinstance(statement, (ast.Assign, ast.AnnAssign)):
@@ -342,9 +355,32 @@ class Calls:
             return "train" if not self.training else "unknown"
         return "unknown"
 
+    def _branch_role(self, call):
+        """One function makes loaders for both: `if train: ... else: ...`."""
+        if sum(1 for other in self.training if other.scope is call.scope) < 2:
+            return None
+        child = call
+        for up in ancestors(call):
+            if isinstance(up, ast.If):
+                text = call.src.text(up.test).lower()
+                inside = child in up.body
+                if re.search(r"train", text) and not re.search(r"not |!=|is false", text):
+                    return "train" if inside else "evaluation"
+                if re.search(r"val|test|eval", text) and inside:
+                    return "evaluation"
+            if isinstance(up, ast.FunctionDef):
+                return None
+            child = up
+        return None
+
     def _optimizer(self, call, callee, entry):
         last = (callee or "").rsplit(".", 1)[-1]
         entry["fused_known"] = last in names.FUSED and (callee or "").startswith("torch.optim")
+        for value in self.values.of(call.func):
+            if value[0] == "cls":  # a class of the project on top of one of PyTorch's
+                bases = [b.rsplit(".", 1)[-1] for b in self.values.lineage(value[1])[1] if is_optimizer(b)]
+                if bases:
+                    entry["fused_known"] = None if len(set(bases)) > 1 else bases[0] in names.FUSED
         entry["chosen"] = _chosen(call, callee)
         entry["groups"] = self._groups(call)
 
@@ -457,6 +493,26 @@ class Calls:
             elif kind == "optimizer":
                 entry.update({"fused_known": name.rsplit(".", 1)[-1] in names.FUSED, "chosen": "registry", "groups": "unknown"})
             self.entries.append(entry)
+
+
+def not_training(node):
+    """Below `if not self.training`, or the other way of `if self.training`."""
+    child = node
+    for up in ancestors(node):
+        if isinstance(up, ast.If):
+            truth = training_truth(up.test)
+            if truth is not None and child is not up.test and (child in up.body) != truth:
+                return True
+        child = up
+    return False
+
+
+def training_truth(test):
+    """A module's own `self.training`: true in a training step."""
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        inner = training_truth(test.operand)
+        return None if inner is None else not inner
+    return True if isinstance(test, ast.Attribute) and test.attr == "training" and isinstance(test.value, ast.Name) and test.value.id == "self" else None
 
 
 def _chosen(call, callee):

@@ -3,8 +3,9 @@
 import ast
 import re
 
-from .reads import LOOSE, TENSOR_ATTRIBUTES
-from .scopes import FUNCTIONS, ancestors, dotted, function_of
+from .reads import TENSOR_ATTRIBUTES
+from .scopes import FUNCTIONS, ancestors, dotted, function_of, statement_of
+from .settings import LOOSE
 from .source import Source
 from .values import literal
 
@@ -319,12 +320,17 @@ class Effect:
                 out += self.settings.find(value[1], value[2])
         return out
 
-    def _steps_of(self, call):
+    @staticmethod
+    def _steps_of(call):
+        """Calls of step() on what this one is assigned to."""
+        statement = statement_of(call)
+        if not isinstance(statement, ast.Assign) or statement.value is not call:
+            return []
+        name = dotted(statement.targets[0])
         out = []
-        for source in self.project.order:
-            for other in source.index.calls if source.index is not None else ():
-                if getattr(other.func, "attr", "") == "step" and any(v[0] == "made" and v[2] is call for v in self.values.of(other.func.value)):
-                    out.append(other)
+        for scope in call.src.index.scopes:
+            if scope is call.scope or name and name.startswith("self.") and scope.owner is not None and scope.owner is call.scope.owner:
+                out += [c for c in scope.calls if getattr(c.func, "attr", "") == "step" and name and dotted(c.func.value) == name]
         return out
 
     def _step_word(self, step, left):

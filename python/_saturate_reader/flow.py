@@ -98,11 +98,10 @@ class Flow:
         """f(**cfg['data']): the key of that name."""
         done = False
         for call, _ in self.values.callers.get(binding.scope, ())[:12]:
-            for keyword in call.keywords:
-                if keyword.arg is None:
-                    for value in self.values.of(keyword.value):
-                        if value[0] == "cfg":
-                            done |= self._config((("cfg", value[1], value[2] + (binding.name,)),), derived, found)
+            for node in self.values.spreads(call):
+                for value in self.values.of(node):
+                    if value[0] == "cfg":
+                        done |= self._config((("cfg", value[1], value[2] + (binding.name,)),), derived, found)
         return done
 
     def _config(self, values, derived, found):

@@ -221,6 +221,9 @@ class Loops:
                 for inner in self.values.of(call.args[0]):
                     if inner[0] in ("fn", "bound") and {"backward", "step"} <= self.effects(inner[1]):
                         self.found.append(Loop(inner[1].node, "engine", inner[1], "certain"))
+                        for name, _, _ in inner[1].params[1:2]:
+                            self.values.batches[(inner[1], name)] = None
+                            self.values.memo.clear()
 
     def _functions(self):
         """No loop was found: functions that do a whole step, called from somewhere that could not be followed."""

@@ -113,7 +113,8 @@ class Reach:
 
     def _unknown_call(self, call):
         """Methods of this name, when nothing is known about the object they are called on."""
-        if isinstance(call.func, ast.Attribute) and call not in self.values.callees and not self.values.of(call.func):
+        if isinstance(call.func, ast.Attribute) and call not in self.values.callees and not [
+                v for v in self.values.of(call.func) if v[0] != "opaque"]:
             for scope in self._methods.get(call.func.attr, ())[:6]:
                 if scope.owner is not None:
                     yield scope

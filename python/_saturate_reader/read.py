@@ -20,6 +20,7 @@ def read_project(folder, argv, configs):
     found = Configs(project, values, settings)
     if project.entry is not None:
         settings.read_options()
+        settings.read_writes()
         found.discover(configs)
         from .analysis import analyse
         analyse(facts, project, values, settings, found)

@@ -5,6 +5,7 @@ import re
 
 from . import names
 from .scopes import COMPREHENSIONS, ancestors, dotted
+from .settings import LOOSE
 from .values import literal
 
 # Objects of these libraries never hold the user's settings.
@@ -66,7 +67,7 @@ class Reads:
             self.nodes.setdefault(declaration, []).append(node)
 
     def _access(self, node, base, key):
-        values = self.values.of(base)
+        values = tuple(v for v in self.values.of(base) if v[0] != "opaque")
         if not values:
             if isinstance(base, ast.Name) and base.id in ("self", "cls"):
                 owner = node.scope
@@ -350,6 +351,8 @@ class Reads:
             text = (declaration.value or {}).get("text") or ""
             for reference in re.findall(r"\$\{([^}:$]+)\}", text):
                 for other in self.settings.find("file", tuple(reference.strip().split("."))):
+                    if not other.leaf:
+                        self.escaped.setdefault(("file", other.path), ("%s stands for all of it" % declaration.setting, None))
                     other.reads.append({"file": declaration.file, "line": declaration.line, "bytes": declaration.span, "certainty": "certain"})
             alias = declaration.more.get("alias")
             if alias in anchors:
@@ -380,10 +383,6 @@ class Reads:
                 continue
             out.append(node)
         return out
-
-
-LOOSE = {"args", "opt", "opts", "cfg", "config", "conf", "hparams", "params", "hp", "options", "self", "settings", "flags", "FLAGS", "hyp", "configs", "param",
-         "kwargs", "hyper_parameters", "ckpt", "checkpoint", "state", "model_args", "train_args", "hyperparams"}
 
 
 def _may_hold(path, declared):

@@ -1,12 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Declared settings: command-line options, keys of configuration files, yacs defaults, dataclass fields, constants."""
 import ast
+import re
 
 from . import names
 from .scopes import dotted
 from .tree import leaves
 from .values import literal
 
+# What objects that hold settings are called, where nothing else is known of them.
+LOOSE = {"args", "opt", "opts", "cfg", "config", "conf", "hparams", "params", "hp", "options", "self", "settings", "flags", "FLAGS", "hyp", "configs", "param",
+         "kwargs", "hyper_parameters", "ckpt", "checkpoint", "state", "model_args", "train_args", "hyperparams", "arguments", "_C", "C", "h", "hps", "data_args",
+         "training_args", "model_config", "train_config", "train_cfg", "model_cfg", "parser", "option", "cmd_args", "argv"}
 SELF_MADE = ("config", "cfg", "conf", "opt", "option", "options", "args", "arguments", "hparam", "hparams", "hyperparameters", "params",
              "parameters", "setting", "settings", "hp")
 
@@ -80,6 +85,7 @@ class Settings:
         self.by_path = {}   # (root, last key) -> [Declaration]
         self.by_node = {}   # ast node of a binding or parameter -> Declaration
         self.written = {"args": set(), "file": set()}
+        self.merged = False  # options and configuration keys end up in one object
 
     def add(self, declaration):
         declaration.id = len(self.all)
@@ -158,6 +164,48 @@ class Settings:
                 elif flag.startswith("--") and word.startswith(flag + "="):
                     found = {"index": index, "text": word[len(flag) + 1:]}
         return found
+
+    def read_writes(self):
+        """Keys that the program sets itself, and whether it puts options and configuration together."""
+        for source in self.project.order:
+            if source.index is None:
+                continue
+            for target, _, _ in source.index.stores:
+                base = dotted(target.value) or ""
+                if base == "self" or base.rsplit(".", 1)[-1] not in LOOSE:
+                    continue
+                if isinstance(target, ast.Attribute):
+                    self._wrote(target.attr)
+                else:
+                    known, key = literal(target.slice)
+                    if known and isinstance(key, str):
+                        self._wrote(key)
+            for call in source.index.calls:
+                self._merges(call)
+
+    def _wrote(self, key):
+        self.written["args"].add(key)
+        self.written["file"].add(key)
+
+    def _merges(self, call):
+        name = dotted(call.func) or ""
+        last = name.rsplit(".", 1)[-1] or getattr(call.func, "attr", "")
+        if name == "setattr" and len(call.args) > 1:
+            known, key = literal(call.args[1])
+            if known:
+                self._wrote(str(key))
+            elif (dotted(call.args[0]) or "").rsplit(".", 1)[-1] in LOOSE:
+                self.merged = True
+        elif last == "set_defaults" and any(k.arg is None for k in call.keywords):
+            self.merged = True
+        elif last in ("update", "merge_with", "merge", "merge_from_dict", "update_config") and isinstance(call.func, ast.Attribute):
+            text = ast.dump(call)
+            if re.search(r"id='vars'|attr='__dict__'|id='(args|opt|opts)'|cfg_options", text):
+                self.merged = True
+        elif last in ("Namespace", "SimpleNamespace", "dict", "EasyDict") and len([k for k in call.keywords if k.arg is None]) > 1:
+            self.merged = True
+        elif last == "parse_args" and any(k.arg == "namespace" for k in call.keywords):
+            self.merged = True
 
     # Configuration files
 
@@ -304,10 +352,14 @@ class Settings:
         for declaration in self.by_path.get((root, path[-1]), ()):
             if matches(declaration.path, path):
                 out.append(declaration)
+        if self.merged:
+            for declaration in self.by_path.get(("file" if root == "args" else "args", path[-1]), ()):
+                if matches(declaration.path, path):
+                    out.append(declaration)
         exact = [d for d in out if d.path == path]
         return exact or out
 
-    def constant(self, root, path):
+    def constant(self, root, path, depth=0):
         """(True, value) where the value in force is known: given in the command, else declared, and never written."""
         if not path or "?" in path or path[-1] in self.written[root]:
             return False, None
@@ -317,6 +369,8 @@ class Settings:
         answers = []
         for declaration in found:
             known, value = self._value(declaration)
+            if known and isinstance(value, str) and value.startswith("${") and value.endswith("}") and depth < 5:
+                known, value = self.constant("file", tuple(value[2:-1].split(".")), depth + 1)
             if not known:
                 return False, None
             answers.append(value)
@@ -353,7 +407,8 @@ class Settings:
                 return (False, None) if declaration.more.get("required") else (True, None)
         if value is None or "literal" not in value:
             return False, None
-        if isinstance(value["literal"], str) and "${" in value["literal"]:
+        text = value["literal"]
+        if isinstance(text, str) and "${" in text and not (text.startswith("${") and text.count("${") == 1 and ":" not in text and text.endswith("}")):
             return False, None
         return True, value["literal"]
 

@@ -130,6 +130,8 @@ class Tensors:
         scope = binding.scope
         if (scope, binding.name) in self.on_device:
             return "gpu"
+        if (scope, binding.name) in self.values.batches:
+            return "cpu"
         position = binding.path[0]
         if scope.owner is not None and position == 0:
             return None
@@ -139,11 +141,7 @@ class Tensors:
                 kinds.extend(self.kind(k.value) for k in call.keywords if k.arg not in _named(scope))
             return self._most(kinds)
         if position == "*":
-            kinds = []
-            plain = sum(1 for _, _, how in scope.params if how == "position")
-            for call, shift in self.values.callers.get(scope, ())[:24]:
-                kinds.extend(self.kind(a) for a in call.args[max(0, plain - shift):])
-            return self._most(kinds)
+            return self._most(self.kind(a) for a in self.values.extra(scope))
         kinds = [self.kind(a) for a in self.values.arguments(scope, binding.name, position)]
         if binding.expr is not None:
             kinds.append(self.kind(binding.expr))
@@ -277,6 +275,10 @@ class Tensors:
         target = node.args[0] if node.args else next((k.value for k in node.keywords if k.arg == "device"), None)
         if target is None:
             return inside
+        if isinstance(target, ast.Attribute) and target.attr == "device" and not (isinstance(target.value, ast.Name) and target.value.id == "self"):
+            values = self.values.of(target)
+            if not any(v[0] == "cfg" for v in values):  # x.to(other.device)
+                return self.kind(target.value) if self.kind(target.value) in ("gpu", "cpu") else inside
         known, value = self.values.constant(target)
         if known and isinstance(value, str):
             return "cpu" if value.startswith("cpu") else "gpu"

@@ -10,7 +10,7 @@ import ast
 import builtins
 
 from . import names
-from .scopes import COMPREHENSIONS, block_of, dotted, statement_of
+from .scopes import COMPREHENSIONS, FUNCTIONS, block_of, dotted, statement_of
 
 MOST = 24     # values of one expression
 DEEPEST = 40  # expressions followed inside each other
@@ -37,6 +37,7 @@ class Values:
         self.callers = {}     # function Scope -> [(call, shift)]
         self.callees = {}     # call -> [(function Scope, shift)]
         self.settings = None  # Settings: declared values of options and configuration keys
+        self.batches = {}     # (function Scope, parameter) -> loader: a batch that a framework hands over
         self.hydra = set()    # functions whose first parameter is hydra's configuration
         self.truths = {}
 
@@ -50,6 +51,8 @@ class Values:
         while scope is not None:
             found = scope.names.get(name)
             if found and (first or not scope.is_class):
+                if len(found) > 1:
+                    found = [b for b in found if not self.switched_off(b.node)] or found
                 if first and len(found) > 1:
                     return self.reaching(found, node)
                 return found
@@ -91,6 +94,18 @@ class Values:
         if not found:  # only set further down: from the turn of a loop before, or a name that a branch sets
             found = [b for b in bindings if not isinstance(b.node, COMPREHENSIONS)] or list(bindings)
         return found
+
+    def switched_off(self, node):
+        """Below a condition of its function that the declared settings make false."""
+        child = node
+        while child is not None and not isinstance(child, FUNCTIONS):
+            up = child.up
+            if isinstance(up, ast.If) and child is not up.test:
+                truth = self.truth(up.test)
+                if truth is not None and (child in up.body) != truth:
+                    return True
+            child = up
+        return False
 
     @staticmethod
     def _dominates(holder, chain):
@@ -257,15 +272,54 @@ class Values:
             return (("inst", scope.owner),) if not self._class_method(scope) else (("cls", scope.owner),)
         if scope in self.hydra and position == 0:
             return (("cfg", "file", ()),)
+        if (scope, name) in self.batches:
+            return (("batch", self.batches[(scope, name)]),)
         out = ()
-        for argument in self.arguments(scope, name, position):
-            out += self.of(argument)
+        callers = self.callers.get(scope, ())
+        default = not callers
+        for call, shift in callers[:24]:
+            given = self.argument(call, shift, name, position)
+            if given is not None:
+                out += self.of(given)
+                continue
+            spread = self._spread_value(call, name)
+            out += spread
+            default = default or not spread
             if len(out) > MOST:
                 break
-        if binding.expr is not None:
+        if default and binding.expr is not None:
             out += self.of(binding.expr)
+            if not callers:
+                out += (("opaque", binding.node),)  # nobody is seen to call it: another value may come
         if not out:
             out = self._annotated(binding.node)
+        return out
+
+    @staticmethod
+    def spreads(call):
+        """Expressions whose keys a call takes as keywords: **x, and what hydra instantiates."""
+        found = [k.value for k in call.keywords if k.arg is None]
+        if (dotted(call.func) or "").rsplit(".", 1)[-1] == "instantiate" and call.args:
+            found.append(call.args[0])
+        return found
+
+    def _spread_value(self, call, name):
+        """What `**x` gives for a parameter; empty when it cannot hold it."""
+        out = ()
+        for node in self.spreads(call):
+            values = self.of(node)
+            if not values:
+                out += (("opaque", node),)
+            for value in values:
+                if value[0] == "cfg":
+                    if self.settings is None or self.settings.find(value[1], value[2] + (name,)):
+                        out += (("cfg", value[1], value[2] + (name,)),)
+                elif value[0] == "box" and isinstance(value[1], ast.Dict):
+                    for key, item in zip(value[1].keys, value[1].values):
+                        if key is not None and literal(key) == (True, name):
+                            out += self.of(item)
+                else:
+                    out += (("opaque", node),)
         return out
 
     def _annotated(self, node):
@@ -293,17 +347,28 @@ class Values:
         """The expressions that callers give for a parameter."""
         out = []
         for call, shift in self.callers.get(scope, ())[:24]:
-            for keyword in call.keywords:
-                if keyword.arg == name:
-                    out.append(keyword.value)
-                    break
-            else:
-                if isinstance(position, int):
-                    index = position - shift
-                    given = self._positional(call)
-                    if 0 <= index < len(given) and not any(isinstance(a, ast.Starred) for a in given[:index + 1]):
-                        out.append(given[index])
+            given = self.argument(call, shift, name, position)
+            if given is not None:
+                out.append(given)
         return out
+
+    def argument(self, call, shift, name, position):
+        """The expression that one call gives for a parameter, None when it leaves it out."""
+        for keyword in call.keywords:
+            if keyword.arg == name:
+                return keyword.value
+        if isinstance(position, int):
+            index = position - shift
+            given = self._positional(call)
+            if 0 <= index < len(given) and not any(isinstance(a, ast.Starred) for a in given[:index + 1]):
+                return given[index]
+        return None
+
+    def extra(self, scope):
+        """Expressions that callers give for *args."""
+        plain = sum(1 for _, _, how in scope.params if how == "position")
+        for call, shift in self.callers.get(scope, ())[:24]:
+            yield from call.args[max(0, plain - shift):]
 
     @staticmethod
     def _positional(call):
@@ -589,10 +654,17 @@ class Values:
                     elif value[0] == "box" and isinstance(value[1], ast.Dict):
                         for item in value[1].values[:MOST]:
                             out += self.part(self.of(item), rest)
+                    elif value[0] == "batch":
+                        out += (value,)
                 return out
             if last == "log_every":  # MetricLogger of the DETR family
                 return self.element(expr.args[0], path) if expr.args else ()
         out = ()
+        if isinstance(expr, ast.Name):
+            for binding in self.lookup(expr) or ():
+                if binding.kind == "param" and binding.path[0] == "*":
+                    for argument in self.extra(binding.scope):
+                        out += self.part(self.of(argument), path)
         for value in self.of(expr):
             kind = value[0]
             if kind == "box" and isinstance(value[1], (ast.List, ast.Tuple, ast.Set)):
@@ -604,6 +676,8 @@ class Values:
                 out += (("batch", value[2]),)
             elif kind == "cfg":
                 out += (("cfg", value[1], value[2] + ("?",)),)
+            elif kind == "batch":
+                out += (value,)
             elif kind == "inst":
                 method = self.find_method(value[1], "__iter__")
                 if method is not None:
@@ -747,7 +821,8 @@ class Values:
             out += self.of(value)
         if isinstance(scope.node, ast.Lambda):
             out += self.of(scope.node.body)
-        return tuple(out) + self._copied(scope, out)
+        copied = self._copied(scope, out)
+        return copied or tuple(out)
 
     def _copied(self, scope, out):
         """A function that copies a configuration key by key gives that configuration back."""
@@ -769,7 +844,8 @@ class Values:
         if not kept:  # the file is read inside
             for call in scope.calls:
                 kept += tuple(v for v in self.of(call) if v[0] == "cfg" and v[2] == ())
-        return kept
+        whole = tuple(v for v in kept if "?" not in v[2])  # the function calls itself for what is nested
+        return whole or kept
 
     # Constants and conditions
 

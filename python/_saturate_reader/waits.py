@@ -4,6 +4,7 @@ import ast
 import re
 
 from . import names
+from .calls import training_truth
 from .scopes import FUNCTIONS, LOOPS, ancestors, dotted, function_of, statement_of
 
 DEEPEST = 7
@@ -122,7 +123,9 @@ class Waits:
     def _if(self, node, context):
         self._condition(node.test, context)
         self._expression(node.test, context)
-        truth = self.values.truth(node.test)
+        truth = training_truth(node.test)
+        if truth is None:
+            truth = self.values.truth(node.test)
         if truth is not False:
             self._block(node.body, self._inside(node.test, node.body, context, truth))
         if truth is not True:

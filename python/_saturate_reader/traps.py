@@ -1,0 +1,305 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What makes a change wrong or useless in this project, each with its place and what it forbids."""
+import ast
+import re
+
+from . import names
+from .scopes import FUNCTIONS, LOOPS, ancestors, dotted, function_of
+from .values import argument_of, literal
+
+SEEDS = {"seed", "manual_seed", "manual_seed_all", "set_seed", "seed_everything"}
+
+
+class Traps:
+    def __init__(self, project, values, reach, loops, calls, datasets, waits, tensors):
+        self.project = project
+        self.values = values
+        self.reach = reach
+        self.loops = loops
+        self.calls = calls
+        self.datasets = datasets
+        self.waits = waits
+        self.tensors = tensors
+        self.found = []
+
+    def _add(self, kind, source, node, why, forbids, ids=()):
+        self._at(kind, source.place(node), why, forbids, ids)
+
+    def _at(self, kind, place, why, forbids, ids=()):
+        entry = {"kind": kind, "file": place["file"], "line": place["line"], "bytes": place["bytes"], "why": why, "forbids": list(forbids), "calls": list(ids)}
+        for other in self.found:
+            if (other["kind"], other["file"], other["bytes"]) == (kind, entry["file"], entry["bytes"]):
+                other["calls"] = sorted(set(other["calls"]) | set(entry["calls"]))
+                return
+        self.found.append(entry)
+
+    def find(self):
+        for loop in self.loops.found:
+            self._swallows(loop)
+            self._rates(loop)
+        for node, entry in self.calls.by_node.items():
+            handler = getattr(self, "_" + entry["kind"], None)
+            if handler:
+                handler(node, entry)
+        self._no_guard()
+        self._early_stopping()
+        self._logs()
+        for wait in self.waits:
+            if wait.use == "control" and wait.when in ("step", "branch") and wait.kind != "sync_implicit":
+                self._add("control_read", wait.node.src, wait.node, "the value that is read here decides what happens next", ["reads"])
+        self.found.sort(key=lambda e: (e["file"], e["line"]))
+        return self.found
+
+    # The step
+
+    def _swallows(self, loop):
+        loop.swallows = None
+        for call in self._step_calls(loop):
+            child = call
+            inside = True
+            for up in ancestors(call):
+                if up is loop.node:
+                    inside = False
+                if isinstance(up, ast.Try) and child in up.body:
+                    handler = _goes_on(up)
+                    if handler is not None:
+                        source = up.src
+                        if inside and loop.kind in ("for", "while"):
+                            loop.swallows = loop.swallows or source.place(up)
+                            self._add("swallowed_step", source, handler, "an error in the step is caught and training goes on: a change that breaks every "
+                                      "step looks fast", [])
+                        elif not inside:
+                            self._add("swallowed_run", source, handler, "an error in training is caught and the program ends with status 0", [])
+                if isinstance(up, FUNCTIONS):
+                    break
+                child = up
+
+    def _step_calls(self, loop):
+        for call in loop.node.scope.calls if not isinstance(loop.node, FUNCTIONS) else loop.scope.calls:
+            if isinstance(loop.node, LOOPS) and not any(up is loop.node for up in ancestors(call)):
+                continue
+            if self.loops.of_call(call):
+                yield call
+
+    def _rates(self, loop):
+        """param_group['lr'] = ... inside the step: a schedule by steps."""
+        scopes = [loop.scope] + list(loop.functions)
+        for scope in scopes:
+            for target, _, statement in scope.source.index.stores:
+                if target.scope is not scope or not isinstance(target, ast.Subscript) or literal(target.slice) != (True, "lr"):
+                    continue
+                if scope is loop.scope and isinstance(loop.node, LOOPS) and not any(up is loop.node for up in ancestors(target)):
+                    continue
+                self._add("step_schedule", scope.source, statement, "the learning rate is set in every step: its course moves with the batch size", ["batch_size"])
+
+    # Calls
+
+    def _loader(self, node, entry):
+        source = node.src
+        ids = [entry["id"]]
+        for scope in self.datasets.classes(argument_of(node, "dataset", 0)):
+            place = self.datasets.gpu_place(scope)
+            if place:
+                self._at("gpu_dataset", place, "the data set %s gives tensors on the GPU: workers and pinned memory raise" % scope.name, ["num_workers", "pin_memory"], ids)
+        dataset = entry.get("dataset") or {}
+        if dataset.get("handle_in_init"):
+            place = dataset["handle_in_init"]
+            self._at("handle_in_init", place, "%s is opened in __init__ and shared by the workers that are started" % place["what"], ["num_workers"], ids)
+        for place in dataset.get("changed_by") or ():
+            self._at("dataset_changes", place, "%s changes the data set between epochs: workers that stay would keep the old one" % place["what"], ["persistent_workers"], ids)
+        if entry["in_epoch"]:
+            self._add("loader_each_epoch", source, node, "the loader is made anew in each epoch: workers cannot stay", ["persistent_workers"], ids)
+        if entry.get("batch_sampler"):
+            self._add("batch_in_sampler", source, node, "the batch sampler sets the batch size, not the loader", ["batch_size"], ids)
+        if literal(argument_of(node, "batch_size", 1) or ast.Name("x")) == (True, None):
+            self._add("ready_batches", source, node, "the data set gives ready batches: the batch size is in the data", ["batch_size"], ids)
+            entry["dataset"] = dict(dataset, ready_batches=True) if dataset else entry.get("dataset")
+        self._worker_init(node, source, ids)
+        self._collate(node, source, ids, entry)
+
+    def _worker_init(self, node, source, ids):
+        function = argument_of(node, "worker_init_fn", 10)
+        for value in self.values.of(function) if function is not None else ():
+            if value[0] not in ("fn", "bound", "partial"):
+                continue
+            scope = value[1] if value[0] != "partial" else (value[1][1] if value[1][0] == "fn" else None)
+            if scope is None:
+                continue
+            if scope.parent is not None and scope.parent.is_function or isinstance(scope.node, ast.Lambda):
+                self._add("local_function", source, function, "worker_init_fn is a local function: it cannot be sent to workers that are spawned", ["num_workers"], ids)
+            for call in scope.calls:
+                last = getattr(call.func, "attr", getattr(call.func, "id", ""))
+                if last in SEEDS and call.args and not self._varies(call.args[0], scope):
+                    self._add("constant_seed", scope.source, call, "each worker starts from the same seed in every epoch: workers that stay would draw other "
+                              "random numbers from the second epoch on", ["persistent_workers"], ids)
+                    break
+
+    def _varies(self, node, scope):
+        """A seed that PyTorch changes in each epoch goes into it."""
+        for one in ast.walk(node):
+            if isinstance(one, ast.Call) and (dotted(one.func) or "").rsplit(".", 1)[-1] in ("initial_seed", "get_worker_info", "time", "randint", "get_state", "urandom"):
+                return True
+            if isinstance(one, ast.Attribute) and one.attr in ("seed", "epoch") and not any(v[0] == "cfg" for v in self.values.of(one)) and "worker" in (
+                    dotted(one.value) or ""):
+                return True
+            if isinstance(one, ast.Name):
+                for binding in scope.names.get(one.id, ()):
+                    if binding.kind == "value" and binding.expr is not None and binding.expr is not node and self._varies(binding.expr, scope):
+                        return True
+        return False
+
+    def _collate(self, node, source, ids, entry):
+        function = argument_of(node, "collate_fn", 6)
+        for value in self.values.of(function) if function is not None else ():
+            if value[0] not in ("fn", "bound", "inst"):
+                continue
+            scope = value[1] if value[0] != "inst" else self.values.find_method(value[1], "__call__")
+            if scope is None:
+                continue
+            if isinstance(scope.node, ast.Lambda) or scope.parent is not None and scope.parent.is_function:
+                self._add("local_function", source, function, "collate_fn is a local function: it cannot be sent to workers that are spawned", ["num_workers"], ids)
+            called = {getattr(c.func, "attr", getattr(c.func, "id", "")) for c in scope.calls}
+            if "pad_sequence" in called or "max" in called and called & {"zeros", "new_zeros", "pad", "full", "ones", "new_full", "empty"}:
+                self._add("variable_shapes", scope.source, scope.node, "batches are padded to their longest sample: shapes change from step to step",
+                          ["compile", "cudnn_benchmark"], ids)
+            kinds = [self.values.of(r) for r in scope.returns]
+            flat = [v for vs in kinds for v in vs]
+            if flat and all(v[0] == "made" and v[1].startswith("numpy.") for v in flat):
+                self._add("numpy_batches", scope.source, scope.node, "batches are numpy arrays: pinned memory does nothing", ["pin_memory"], ids)
+                if entry.get("dataset"):
+                    entry["dataset"]["numpy_batches"] = True
+            if any(self.tensors.kind(r) == "gpu" for r in scope.returns):
+                self._add("gpu_dataset", scope.source, scope.node, "batches are put on the GPU while they are collated: workers and pinned memory raise",
+                          ["num_workers", "pin_memory"], ids)
+
+    def _optimizer(self, node, entry):
+        if entry["fused_known"] is False and entry["callee"] and not entry["callee"].endswith(".*"):
+            self._add("no_fused_form", node.src, node, "%s has no fused form" % entry["callee"].rsplit(".", 1)[-1], ["fused_optimizer"], [entry["id"]])
+        if entry["groups"] == "per_parameter":
+            self._add("group_per_parameter", node.src, node, "each parameter has a group of its own: a fused step would update one tensor at a time",
+                      ["fused_optimizer"], [entry["id"]])
+
+    def _criterion(self, node, entry):
+        if entry["callee"].endswith(".BCELoss") or entry["callee"].endswith("functional.binary_cross_entropy"):
+            self._add("bce_loss", node.src, node, "BCELoss refuses half precision under autocast (BCEWithLogitsLoss does not)", ["precision"], [entry["id"]])
+
+    def _scheduler(self, node, entry):
+        last = entry["callee"].rsplit(".", 1)[-1]
+        ids = [entry["id"]]
+        if last in names.SCHEDULERS_TOTAL or "warmup" in last:
+            self._add("total_steps", node.src, node, "%s is laid out over a number of steps, which changes with the batch size" % last, ["batch_size"], ids)
+        if last == "ReduceLROnPlateau":
+            self._add("plateau", node.src, node, "ReduceLROnPlateau counts evaluations: their interval changes the learning rate", ["eval_interval"], ids)
+        if entry.get("per") == "step":
+            self._add("step_schedule", node.src, node, "the schedule moves in every step: its course moves with the batch size", ["batch_size"], ids)
+
+    def _copy(self, node, entry):
+        if not entry["made_here"]:
+            return
+        root = node.func.value
+        values = []
+        for one in ast.walk(root):
+            if isinstance(one, ast.Call):
+                values += self.values.of(one.func)
+            elif isinstance(one, ast.Name):
+                values += [("ext", v[1]) for v in self.values.of(one) if v[0] == "made"]
+        if any(v[0] == "ext" and v[1] in names.RNG for v in values):
+            self._add("cpu_random", node.src, node, "random numbers are drawn on the CPU: drawing them on the device changes the random stream", ["copy"], [entry["id"]])
+
+    def _checkpoint(self, node, entry):
+        self._add("writes", node.src, node, "a checkpoint is written here", [], [entry["id"]])
+
+    def _resume(self, node, entry):
+        scope = function_of(node)
+        loads = any(getattr(c.func, "attr", "") == "load_state_dict" for c in scope.calls)
+        if loads:
+            self._add("resumes", node.src, node, "a checkpoint may be loaded here: a trial must not start from the last one", [], [entry["id"]])
+
+    def _tracker(self, node, entry):
+        self._add("reports", node.src, node, "reports to %s" % names.TRACKERS.get(entry["callee"], entry["callee"]), [], [entry["id"]])
+
+    def _parallel(self, node, entry):
+        if entry["callee"].endswith(".DataParallel"):
+            self._add("data_parallel", node.src, node, "DataParallel: names in checkpoints begin with \"module.\", and on one GPU it only costs time", [], [entry["id"]])
+
+    # The program
+
+    def _no_guard(self):
+        """Training starts when the file is imported: spawned workers would run it again."""
+        entry = self.project.entry
+        if entry is None or entry.index is None:
+            return
+        for node in self.calls.by_node:
+            if self.calls.by_node[node]["kind"] != "loader":
+                continue
+            if node.src is entry and node.scope is entry.index.top and not _guarded(node):
+                self._add("no_main_guard", entry, node, "no `if __name__ == \"__main__\"`: workers that are spawned run the training again", ["num_workers"],
+                          [self.calls.by_node[node]["id"]])
+                return
+        for loop in self.loops.found:
+            for call in entry.index.top.calls:
+                if not _guarded(call) and not self.reach.off(call) and self._leads_to(call, loop.scope):
+                    self._add("no_main_guard", entry, call, "no `if __name__ == \"__main__\"`: workers that are spawned run the training again", ["num_workers"])
+                    return
+
+    def _leads_to(self, call, scope):
+        queue, seen = [call], set()
+        while queue:
+            for other, _ in self.values.callees.get(queue.pop(), ()):
+                if other is scope:
+                    return True
+                if other not in seen and len(seen) < 400:
+                    seen.add(other)
+                    queue.extend(other.calls)
+        return False
+
+    def _early_stopping(self):
+        for source in self.project.order:
+            if source.index is None:
+                continue
+            for call in source.index.calls:
+                name = (dotted(call.func) or "").rsplit(".", 1)[-1]
+                if re.search(r"early_?stop", name, re.I) and self.reach.runs(function_of(call)) and not self.reach.off(call):
+                    self._add("early_stopping", source, call, "training stops by counting evaluations: their interval changes when", ["eval_interval"])
+                    return
+            for loop in source.index.loops:
+                for node in ast.walk(loop) if self.reach.runs(function_of(loop)) and not self.reach.off(loop) else ():
+                    if isinstance(node, ast.If) and node.body and any(isinstance(s, ast.Break) for s in node.body):
+                        text = ast.dump(node.test)
+                        if re.search(r"early_?stop|patience|improve|no_improvement|bad_epochs|trigger", text, re.I):
+                            self._add("early_stopping", source, node, "training stops by counting evaluations: their interval changes when", ["eval_interval"])
+                            return
+
+    def _logs(self):
+        for source in self.project.order:
+            for call in source.index.calls if source.index is not None else ():
+                name = dotted(call.func) or ""
+                if not self.reach.runs(function_of(call)) or self.reach.off(call):
+                    continue
+                mode = argument_of(call, "mode", 1)
+                if name in ("open", "io.open") and mode is not None and literal(mode)[1] in ("a", "a+", "at", "ab"):
+                    self._add("appends", source, call, "a file is appended to", [])
+                elif name.endswith("FileHandler") or name.endswith("logging.basicConfig") and any(k.arg == "filename" for k in call.keywords):
+                    self._add("appends", source, call, "a log file is written", [])
+
+
+def _goes_on(node):
+    """The handler of a try that catches nearly everything and does not raise again."""
+    for handler in node.handlers:
+        caught = handler.type
+        broad = caught is None or (dotted(caught) or "").rsplit(".", 1)[-1] in ("Exception", "BaseException", "RuntimeError", "ValueError")
+        if isinstance(caught, ast.Tuple):
+            broad = any((dotted(c) or "") in ("Exception", "RuntimeError", "BaseException") for c in caught.elts)
+        if broad and not any(isinstance(n, ast.Raise) or isinstance(n, ast.Call) and (dotted(n.func) or "") in ("sys.exit", "exit", "quit", "os._exit")
+                             for s in handler.body for n in ast.walk(s)):
+            return handler
+    return None
+
+
+def _guarded(node):
+    for up in ancestors(node):
+        if isinstance(up, ast.If):
+            for one in ast.walk(up.test):
+                if isinstance(one, ast.Name) and one.id == "__name__":
+                    return True
+    return False
