@@ -5,6 +5,7 @@ from .calls import Calls
 from .datasets import Datasets
 from .effect import Effect
 from .flow import Flow
+from .holders import Holders
 from .loops import Loops
 from .reach import Reach
 from .reads import Reads
@@ -17,6 +18,8 @@ from .waits import Waits
 def analyse(facts, project, values, settings, configs):
     values.connect()
     settings.read_python()
+    holders = Holders(project, values)
+    holders.find()
     values.forget()
     reach = Reach(project, values)
     loops = Loops(project, values, reach)
@@ -31,10 +34,9 @@ def analyse(facts, project, values, settings, configs):
         if entry["kind"] == "loader":
             entry["dataset"] = datasets.of_loader(node)
     facts["traps"] = Traps(project, values, reach, loops, calls, datasets, waits, tensors).find()
-    reads = Reads(project, values, settings, reach, tensors)
+    reads = Reads(project, values, settings, reach, tensors, holders)
     reads.collect()
-    effect = Effect(project, values, settings, reads, reach, calls)
-    effect.configs = configs
+    effect = Effect(project, values, settings, reads, reach, calls, configs, holders)
     facts["without_effect"] = effect.find()
     facts["frameworks"] = _frameworks(project)
     facts["loops"] = [_loop(l, loops, calls) for l in found]

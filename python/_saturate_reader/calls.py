@@ -24,8 +24,9 @@ class Calls:
         self.training = self._training_loaders()
         self.step_scopes = {}
         for loop in loops.found:
-            for scope in loop.functions:
-                self.step_scopes.setdefault(scope, loop)
+            for scope, when in loop.functions.items():
+                if when != "evaluation":
+                    self.step_scopes.setdefault(scope, (loop, when))
 
     def find(self):
         for source in self.project.order:
@@ -59,6 +60,8 @@ class Calls:
                     return None  # the partial itself is the place
                 if value[0] == "partial" and value[1][0] == "ext" and is_optimizer(value[1][1]):
                     return None
+                if value[0] == "cls" and any("lr_scheduler" in b for b in self.values.lineage(value[1])[1]):
+                    return ("scheduler", value[1].name, "likely")
                 if value[0] == "cls" and any(is_optimizer(b) or b.endswith("optim.Optimizer") or b.endswith("optimizer.Optimizer")
                                              for b in self.values.lineage(value[1])[1]):
                     return ("optimizer", value[1].name, "likely")
@@ -79,7 +82,7 @@ class Calls:
         if last == "__init__" and isinstance(func, ast.Attribute):
             owner = call.scope.owner if call.scope.is_function else None
             if owner is not None and call.scope.name == "__init__":
-                for base in self.values.lineage(owner)[1]:
+                for base in self.values.bases(owner):
                     if base in names.LOADERS:
                         return ("loader", base, "certain")
         return self._method(call, last)
@@ -163,7 +166,7 @@ class Calls:
                 if isinstance(loop.node, (ast.For, ast.AsyncFor)) and _below(call, loop.node.iter):
                     continue
                 return loop
-        return self.step_scopes.get(function_of(call))
+        return self.step_scopes.get(function_of(call), (None,))[0]
 
     def _in_epoch(self, call):
         """Made anew in each epoch: it stands in a loop around a step loop, or in a function that is called there."""
@@ -180,7 +183,7 @@ class Calls:
                         return False
                     seen.add(inner)
                     callers = self.values.callers.get(inner, ())
-                    return bool(callers) and any(up(c, depth + 1) for c, _ in callers[:6])
+                    return bool(callers) and all(up(c, depth + 1) for c, _ in callers[:6])
             return False
         return up(call, 0)
 
@@ -205,7 +208,8 @@ class Calls:
         from .waits import _is_interval
         interval = any(isinstance(up, ast.If) and _is_interval(up.test) for up in ancestors(call) if not isinstance(up, ast.Module))
         if loop is not None:
-            return "interval" if interval else "step"
+            when = self.step_scopes.get(function_of(call), (None, "step"))[1]
+            return "interval" if interval or when == "interval" else "step"
         if in_epoch:
             return "interval" if interval else "epoch"
         return "once"
@@ -262,6 +266,12 @@ class Calls:
                     known, key = literal(name) if name is not None else (False, None)
                     if known and isinstance(key, str):
                         keys.append({"key": key, "declaration": None, "bytes": item.src.span(item), "file": item.src.file, "line": item.lineno})
+            elif value[0] == "made" and value[1] == "builtins.dict" and not value[2].args:
+                is_open = any(k.arg is None for k in value[2].keywords)
+                for keyword in value[2].keywords:
+                    if keyword.arg:
+                        item = keyword.value
+                        keys.append({"key": keyword.arg, "declaration": None, "bytes": item.src.span(item), "file": item.src.file, "line": item.lineno})
             elif value[0] == "cfg":
                 is_open = False
                 for declaration in self.settings.all:
@@ -282,6 +292,8 @@ class Calls:
                     nodes.append(call.args[0])
             for node in nodes:
                 for loader in self._loaders_of(node, 0):
+                    if loader is None:
+                        continue
                     found.add(loader)
                     loop.loader = loop.loader or loader
         return found
@@ -303,11 +315,15 @@ class Calls:
                 yield from self._loaders_of(value[2].args[0], depth + 1)
             elif value[0] == "batch":
                 yield value[1]
+            elif value[0] == "gen":
+                for one in value[1].yields:
+                    yield from self._loaders_of(one, depth + 1)
             elif value[0] == "inst":
                 init = self.values.find_method(value[1], "__init__")
-                for base in self.values.lineage(value[1])[1]:
-                    if base in names.LOADERS and init is not None:
-                        for call in init.calls:
+                for scope in self.values.lineage(value[1])[0]:
+                    own = scope.method("__init__")
+                    if own is not None and any(base in names.LOADERS for base in self.values.bases(scope)):
+                        for call in own.calls:
                             if getattr(call.func, "attr", "") == "__init__":
                                 yield call
                         return
@@ -427,9 +443,12 @@ class Calls:
             for other in (source.index.calls if source.index is not None else ()):
                 if getattr(other.func, "attr", "") != "step" or not self.reach.runs(function_of(other)):
                     continue
-                if any(v[0] == "made" and v[2] is call for v in self.values.of(other.func.value)):
+                if any(v[0] == "made" and v[2] is call or v[0] == "inst" and v in self.values.of(call) for v in self.values.of(other.func.value)):
                     loop = self._step_of(other)
-                    per.add("step" if loop is not None and loop.kind in ("for", "while", "engine", "function") else "epoch")
+                    if loop is None or loop.kind == "training_step":
+                        per.add("epoch")
+                    else:
+                        per.add(self._when(other, loop, False))
         entry["per"] = per.pop() if len(per) == 1 else "unknown"
 
     def _checkpoint(self, call, callee, entry):
@@ -521,7 +540,7 @@ def _chosen(call, callee):
     for up in ancestors(call):
         if isinstance(up, ast.Dict):
             return "dict"
-        if isinstance(up, ast.If):
+        if isinstance(up, ast.If) and not any(isinstance(n, ast.Name) and n.id == "__name__" for n in ast.walk(up.test)):
             return "branch"
         if isinstance(up, ast.FunctionDef):
             break

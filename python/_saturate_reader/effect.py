@@ -16,7 +16,9 @@ SEEDS = {"seed", "manual_seed", "manual_seed_all", "seed_everything", "set_seed"
 
 
 class Effect:
-    def __init__(self, project, values, settings, reads, reach, calls):
+    def __init__(self, project, values, settings, reads, reach, calls, configs, holders):
+        self.configs = configs
+        self.holders = holders
         self.project = project
         self.values = values
         self.settings = settings
@@ -137,7 +139,13 @@ class Effect:
 
     def _never_read(self):
         candidates = []
+        followed = self._followed()
         for declaration in self._candidates():
+            if not followed.get(declaration.file if declaration.root == "file" else None, True):
+                declaration.escapes = "the way of this configuration through the program could not be followed"
+                continue
+            if self._dropped(declaration):
+                continue
             why = self.reads.escape_of(declaration)
             unknown = self.reads.unknown_reads(declaration)
             if why:
@@ -157,6 +165,31 @@ class Effect:
                 declaration.escapes = "another program of the project reads it: %s" % other
                 continue
             self._say_never(declaration)
+
+    def _followed(self):
+        """Configuration files of which a fair part is seen to be read; of the others nothing can be said."""
+        total, read = {}, {}
+        for declaration in self.settings.all:
+            if declaration.root and declaration.leaf and declaration.kind in ("yaml", "json", "toml", "option"):
+                key = declaration.file if declaration.root == "file" else None
+                total[key] = total.get(key, 0) + 1
+                if any(r["certainty"] == "certain" for r in declaration.reads) or self.reads.escape_of(declaration):
+                    read[key] = read.get(key, 0) + 1
+        return {key: read.get(key, 0) * 3 >= count for key, count in total.items()}
+
+    def _dropped(self, declaration):
+        """A key that is copied into a class only if the class has such a field, and it has none."""
+        if declaration.root != "file":
+            return False
+        for scope, call in self.holders.guarded.items():
+            path = self.values.holders.get(scope)
+            if path is None or declaration.path[:-1] != path or declaration.key in self.holders.fields(scope):
+                continue
+            unknown = [n for n in self.reads.unknown_reads(declaration)]
+            self._say(declaration, "dropped", "%s has no field of this name: %s:%d copies only those it has" % (scope.name, call.src.file, call.lineno),
+                      instead="the default at %s:%d is in force" % (unknown[0].src.file, unknown[0].lineno) if unknown else None, at=call.src.place(call))
+            return True
+        return False
 
     def _say_never(self, declaration):
         if declaration.writes:

@@ -3,6 +3,7 @@
 import ast
 
 from .scopes import dotted
+from .settings import Declaration, value_of
 from .values import literal
 
 THROUGH = {"int", "float", "str", "bool", "abs", "list", "tuple", "round"}
@@ -88,7 +89,12 @@ class Flow:
         scope, position = binding.scope, binding.path[0]
         arguments = self.values.arguments(scope, binding.name, position)
         callers = len(self.values.callers.get(scope, ()))
-        done = [self._trace(a, derived, found, depth + 1, seen) for a in arguments]
+        done = []
+        for argument in arguments:
+            if literal(argument)[0]:
+                done.append(self._note(self._literal("argument", binding.name, argument, argument), derived, found))
+            else:
+                done.append(self._trace(argument, derived, found, depth + 1, seen))
         spread = self._spread(binding, derived, found)
         if binding.expr is not None and (not arguments or len(arguments) < callers) and not spread:
             done.append(self._note(self.settings.of_binding(binding), derived, found))
@@ -136,6 +142,17 @@ class Flow:
             for value in self.values.of(node.value):
                 if value[0] in ("inst", "cls"):
                     done += self._field(value[1], node.attr, derived, found, depth, seen)
+                elif value[0] == "params":
+                    for binding in value[1].names.get(node.attr, ()):
+                        if binding.kind == "param":
+                            done.append(self._binding(binding, derived, found, depth + 1, seen))
+                elif value[0] == "made":
+                    for keyword in value[2].keywords:
+                        if keyword.arg == node.attr:
+                            if literal(keyword.value)[0]:
+                                done.append(self._note(self._literal("dict", keyword.arg, keyword.value, keyword.value), derived, found))
+                            else:
+                                done.append(self._trace(keyword.value, derived, found, depth + 1, seen))
                 elif value[0] == "mod" and value[1].index is not None:
                     for binding in value[1].index.top.names.get(node.attr, ()):
                         done.append(self._binding(binding, derived, found, depth + 1, seen))
@@ -143,28 +160,32 @@ class Flow:
         done = []
         known, key = literal(node.slice)
         for value in self.values.of(node.value):
-            if known and value[0] == "box" and isinstance(value[1], ast.Dict):
+            if known and value[0] == "inst" and value[1] in self.values.holders:
+                done += self._field(value[1], str(key), derived, found, depth, seen)
+            elif known and value[0] == "box" and isinstance(value[1], ast.Dict):
                 for name, item in zip(value[1].keys, value[1].values):
                     if name is not None and literal(name) == (True, key):
                         if literal(item)[0]:
-                            done.append(self._note(self._dict_key(value[1], name, item), derived, found))
+                            done.append(self._note(self._literal("dict", str(key), name, item), derived, found))
                         else:
                             done.append(self._trace(item, derived, found, depth + 1, seen))
         return bool(done) and all(done)
 
-    def _dict_key(self, box, name, item):
-        from .settings import Declaration, value_of
+    def _literal(self, kind, key, name, item):
+        """A value that stands where it is used: a key of a dict, an argument of a call."""
         declaration = self.settings.by_node.get(name)
         if declaration is None:
             source = item.src
             span = [source.span(name)[0], source.span(item)[1]]
-            key = str(literal(name)[1])
-            declaration = Declaration("dict", key, key, None, (key,), source.file, name.lineno, span, value_of(source, item))
+            declaration = Declaration(kind, key, key, None, (key,), source.file, name.lineno, span, value_of(source, item))
             self.settings.by_node[name] = self.settings.add(declaration)
         return declaration
 
     def _field(self, scope, attr, derived, found, depth, seen):
         done = []
+        held = self.values.holders.get(scope)
+        if held is not None and self._config((("cfg", "file", held + (attr,)),), derived, found):
+            return [True]
         for one in self.values.lineage(scope)[0]:
             bindings = one.attributes.get(attr, []) + one.names.get(attr, [])
             for binding in bindings:
@@ -179,7 +200,6 @@ class Flow:
         return done
 
     def _attribute(self, scope, binding):
-        from .settings import Declaration, value_of
         source = scope.source
         declaration = Declaration("attribute", scope.name + "." + binding.name, binding.name, None, (binding.name,), source.file,
                                   binding.node.lineno, source.span(binding.node), value_of(source, binding.expr))

@@ -45,6 +45,9 @@ class Loops:
     def is_step(self, call):
         """A call that moves an optimizer on."""
         func = call.func
+        if isinstance(func, ast.Attribute) and func.attr in ("add_", "sub_") and any(  # p.data.add_(p.grad, alpha=-lr): an update by hand
+                isinstance(n, ast.Attribute) and n.attr == "grad" for a in call.args for n in ast.walk(a)):
+            return True
         if not isinstance(func, ast.Attribute) or func.attr not in ("step", "step_and_update_lr", "optimizer_step"):
             return False
         text = dotted(func.value) or ""

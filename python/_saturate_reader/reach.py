@@ -39,6 +39,8 @@ class Reach:
                 if truth is not None:
                     inside = child in up.body if isinstance(up.body, list) else child is up.body
                     found = inside != truth
+            if not found and isinstance(child, ast.stmt) and up is not None and self.values.after_end(child):
+                found = True
             if isinstance(child, FUNCTIONS):
                 found = False
             self._off[child] = found

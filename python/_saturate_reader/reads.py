@@ -19,7 +19,8 @@ TENSOR_ATTRIBUTES = {"device", "dtype", "shape", "ndim", "grad", "is_cuda", "req
 
 
 class Reads:
-    def __init__(self, project, values, settings, reach, tensors):
+    def __init__(self, project, values, settings, reach, tensors, holders):
+        self.holders = holders
         self.tensors = tensors
         self.project = project
         self.values = values
@@ -46,6 +47,7 @@ class Reads:
                     self._computed(node, node.value, node.slice)
             for call in source.index.calls:
                 self._call(call)
+                self._whole(call)
             for node in source.index.loads:
                 self._whole(node)
                 self._constant(node)
@@ -99,6 +101,13 @@ class Reads:
                 for declaration in self._fields(scope):
                     if declaration.key == key:
                         self._note(declaration, node)
+                        # The field may hold a key of a configuration, in a way that was not followed.
+                        if scope not in self.values.holders:
+                            self.unknown.setdefault(key, []).append((None, node))
+                held = self.values.holders.get(scope)
+                if held is not None:
+                    for declaration in self.settings.find("file", held + (key,)):
+                        self._note(declaration, node)
             if kind == "inst" and self.values.dynamic(value[1]):
                 self.loads["file"] = True
                 for declaration in self.settings.find("file", (key,)):
@@ -111,9 +120,29 @@ class Reads:
                     self._note(declaration, node)
         elif kind == "made" and value[1].split(".")[0].split("(")[0] not in NOT_SETTINGS:
             self.unknown.setdefault(key, []).append((_tail(base), node))
+        elif kind == "box" and self._open_box(value[1], base):
+            self.unknown.setdefault(key, []).append((_tail(base), node))
         elif kind == "lit" or kind == "batch":
             if kind == "lit" and literal(value[1]) == (True, None):
                 self.unknown.setdefault(key, []).append((_tail(base), node))
+
+    def _open_box(self, box, base):
+        """A dict that more keys may come into: `**`, update(), a key that is computed."""
+        if not isinstance(box, ast.Dict) or any(k is None for k in box.keys):
+            return True
+        name = dotted(base)
+        source = box.src
+        for call in source.index.calls:
+            if getattr(call.func, "attr", "") in ("update", "setdefault") and name and dotted(call.func.value) == name:
+                return True
+        up = box.up
+        target = dotted(up.targets[0]) if isinstance(up, ast.Assign) else None
+        if target:
+            for call in source.index.calls:
+                if getattr(call.func, "attr", "") == "update" and dotted(call.func.value) == target:
+                    return True
+            return any(isinstance(t, ast.Subscript) and dotted(t.value) == target and not isinstance(t.slice, ast.Constant) for t, _, _ in source.index.stores)
+        return False
 
     def _fields(self, scope):
         if not hasattr(self, "_by_scope"):
@@ -188,7 +217,11 @@ class Reads:
         """Why other code may read its keys unseen; None where it is followed, shown or kept only."""
         up = node.up
         if isinstance(up, ast.Attribute):
+            if up.attr in ("items", "values", "keys") and isinstance(up.up, ast.Call) and up.up.func is up:
+                return self._looped(up.up)
             return None
+        if isinstance(up, (ast.For, ast.AsyncFor)) and up.iter is node and not self._is_leaf(node):
+            return None if _shows_only(up) else "a loop goes over all of it"
         if isinstance(up, ast.Subscript) and up.value is node:
             return None
         if isinstance(up, ast.keyword) or isinstance(up, ast.Call) or isinstance(up, ast.Starred):
@@ -238,21 +271,44 @@ class Reads:
         return True
 
     def _looped(self, call):
-        """vars(args) and the like: fine where a loop only shows, compares or copies what it finds."""
+        """vars(args), cfg.items(): fine where a loop only shows, compares or copies what it finds."""
         node = call
         for up in ancestors(call):
-            if isinstance(up, ast.Attribute) or isinstance(up, ast.Call) and node is not up and (
-                    getattr(up.func, "attr", getattr(up.func, "id", "")) in names.SHOWS | {"items", "keys", "values", "sorted", "list", "enumerate", "dict", "vars",
-                                                                                             "update", "deepcopy", "copy", "len", "set", "tuple", "Namespace"}):
+            if isinstance(up, ast.Attribute):
                 node = up
                 continue
+            if isinstance(up, ast.Call):
+                if node is up.func:
+                    node = up
+                    continue
+                last = getattr(up.func, "attr", getattr(up.func, "id", ""))
+                if last in names.SHOWS | {"update", "Namespace", "len", "any", "all"}:
+                    return None
+                if last in ("sorted", "list", "enumerate", "dict", "set", "tuple", "OrderedDict", "deepcopy", "iter", "zip", "vars", "copy"):
+                    node = up
+                    continue
+                return None if up in self.values.callees else "%s is given all of it" % (last or "a function")
             if isinstance(up, (ast.For, ast.AsyncFor)) and node is up.iter:
-                return None if _shows_only(up) else "a loop goes over all of it"
+                return None if _shows_only(up) or self._copies(up) else "a loop goes over all of it"
             if isinstance(up, ast.comprehension):
                 holder = up.up
-                return None if self._shown(holder) else "a comprehension goes over all of it"
+                return None if self._shown(holder) or self._held(holder) else "a comprehension goes over all of it"
             return None
         return None
+
+    def _copies(self, loop):
+        """A loop that copies keys into fields of a class that is known."""
+        return any(isinstance(n, ast.Call) and dotted(n.func) == "setattr" and any(v[0] == "inst" and v[1] in self.values.holders for v in self.values.of(n.args[0]))
+                   for s in loop.body for n in ast.walk(s))
+
+    def _held(self, node):
+        up = node.up
+        if isinstance(up, ast.keyword) and up.arg is None and isinstance(up.up, ast.Call):
+            return any(v[0] == "cls" and v[1] in self.values.holders for v in self.values.of(up.up.func))
+        if isinstance(up, ast.Assign):  # a name for it: the spread that takes it was looked at
+            return any(v[0] == "cls" and v[1] in self.values.holders for c in node.scope.calls for k in c.keywords if k.arg is None and isinstance(
+                k.value, ast.Name) and k.value.id == dotted(up.targets[0]) for v in self.values.of(c.func))
+        return False
 
     def _shown(self, node):
         for up in ancestors(node):

@@ -69,7 +69,8 @@ class Tensors:
         if kind is ast.UnaryOp:
             return "host" if isinstance(node.op, ast.Not) else self.kind(node.operand)
         if kind is ast.Compare:
-            if any(isinstance(op, (ast.Is, ast.IsNot, ast.In, ast.NotIn)) for op in node.ops):
+            if any(isinstance(op, (ast.Is, ast.IsNot, ast.In, ast.NotIn)) for op in node.ops) or any(
+                    isinstance(c, ast.Constant) and (c.value is None or isinstance(c.value, str)) for c in node.comparators):
                 return "host"
             kinds = [self.kind(node.left)] + [self.kind(c) for c in node.comparators]
             return "gpu" if "gpu" in kinds else "cpu" if "cpu" in kinds else "host" if None not in kinds else None
@@ -121,9 +122,7 @@ class Tensors:
                     if isinstance(value, ast.Tuple) and isinstance(path[0], int) and path[0] < len(value.elts):
                         kinds.append(self.kind(value.elts[path[0]]))
             if kinds:
-                found = self._most(kinds)
-                if found is not None:
-                    return found
+                return self._most(kinds)
         return self.kind(expr)
 
     def _parameter(self, binding):

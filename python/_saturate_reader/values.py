@@ -3,7 +3,8 @@
 
 Values are tuples: ("mod", Source), ("ext", "torch.optim.Adam"), ("cls", Scope), ("fn", Scope), ("bound", Scope, class Scope),
 ("inst", class Scope), ("made", "torch.optim.Adam", call), ("lit", node), ("box", node), ("cfg", root, path), ("partial", value, call),
-("batch", loader), ("mods", call): one of the modules that a computed import may mean. `cfg` is a configuration, or a part of it at `path`; root is "args" for parsed options, else "file".
+("batch", loader), ("mods", call): one of the modules that a computed import may mean,
+("gen", function Scope), ("params", __init__ Scope): Lightning's hparams, ("opaque", node): something else too. `cfg` is a configuration, or a part of it at `path`; root is "args" for parsed options, else "file".
 An empty answer means: not known. Answers are not complete, so they prove what is there and never what is not.
 """
 import ast
@@ -34,6 +35,9 @@ class Values:
         self.cuts = 0         # how often an answer was cut short: such an answer is not kept
         self._lineage = {}
         self._dynamic = {}
+        self._subclasses = {}  # none in the first round; None: to be found
+        self._cut = {}
+        self.holders = {}     # class Scope -> path: its fields are filled from a configuration at this path
         self.callers = {}     # function Scope -> [(call, shift)]
         self.callees = {}     # call -> [(function Scope, shift)]
         self.settings = None  # Settings: declared values of options and configuration keys
@@ -104,7 +108,26 @@ class Values:
                 truth = self.truth(up.test)
                 if truth is not None and (child in up.body) != truth:
                     return True
+            if isinstance(child, ast.stmt) and self.after_end(child):
+                return True
             child = up
+        return False
+
+    def after_end(self, statement):
+        """Behind an `if` that the settings make true and that leaves the block."""
+        up = statement.up
+        for field in ("body", "orelse"):
+            block = getattr(up, field, None)
+            if not isinstance(block, list) or statement not in block:
+                continue
+            cut = self._cut.get((up, field))
+            if cut is None:
+                cut = self._cut[(up, field)] = len(block)
+                for index, other in enumerate(block):
+                    if isinstance(other, ast.If) and isinstance(other.body[-1], ast.Return) and self.truth(other.test) is True:
+                        cut = self._cut[(up, field)] = index
+                        break
+            return cut < len(block) and block.index(statement) > cut
         return False
 
     @staticmethod
@@ -269,7 +292,8 @@ class Values:
         position = binding.path[0]
         name = binding.name
         if scope.owner is not None and position == 0 and not self._static(scope):
-            return (("inst", scope.owner),) if not self._class_method(scope) else (("cls", scope.owner),)
+            kind = "cls" if self._class_method(scope) else "inst"
+            return tuple((kind, one) for one in [scope.owner] + self.subclasses(scope.owner))
         if scope in self.hydra and position == 0:
             return (("cfg", "file", ()),)
         if (scope, name) in self.batches:
@@ -401,6 +425,12 @@ class Values:
             return (("ext", value[1] + "." + attr),)
         if kind == "mod":
             return self.module_attribute(value[1], attr)
+        if kind == "params":
+            out = ()
+            for binding in value[1].names.get(attr, ()):
+                if binding.kind == "param":
+                    out += tuple(self.binding(binding))
+            return out
         if kind == "mods":
             out = ()
             for source in self.project.computed[value[1]]:
@@ -418,6 +448,9 @@ class Values:
             call = value[2]
             if attr == "module":
                 return self.of(call.args[0]) if call.args else ()
+            for keyword in call.keywords:
+                if keyword.arg == attr and value[1].split(".")[0] != "torch":
+                    return self.of(keyword.value)  # HParams(batch_size=64).batch_size
             if attr == "dataset" and value[1] in names.LOADERS:
                 return self.of(argument_of(call, "dataset", 0))
             return (("ext", value[1] + "()." + attr),)
@@ -478,6 +511,17 @@ class Values:
                 queue.extend(self.bases(one))
         return scopes, outside
 
+    def subclasses(self, scope):
+        """Classes of the project that derive from this one, at most eight."""
+        if self._subclasses is None:
+            self._subclasses = {}
+            for source in self.project.order:
+                for one in source.index.scopes if source.index is not None else ():
+                    if one.is_class and one.bases:
+                        for base in self.lineage(one)[0][1:]:
+                            self._subclasses.setdefault(base, []).append(one)
+        return self._subclasses.get(scope, [])[:8]
+
     def find_method(self, scope, name):
         for one in self.lineage(scope)[0]:
             method = one.method(name)
@@ -487,6 +531,14 @@ class Values:
 
     def instance_attribute(self, scope, attr, seen):
         scopes, outside = self.lineage(scope)
+        held = self.holders.get(scope)
+        if held is not None and self.settings is not None and self.settings.find("file", held + (attr,)):
+            return (("cfg", "file", held + (attr,)),)
+        if attr == "hparams" and outside:
+            for one in scopes:
+                init = one.method("__init__")
+                if init is not None and any(getattr(c.func, "attr", "") == "save_hyperparameters" for c in init.calls):
+                    return (("params", init),)
         for one in scopes:
             method = one.method(attr)
             if method is not None:
@@ -602,6 +654,9 @@ class Values:
                 else:
                     for element in value[1].elts[:MOST]:
                         out += self.of(element)
+            elif kind == "inst" and value[1] in self.holders:
+                known, text = self.constant(key)
+                out += self.instance_attribute(value[1], str(text), set()) if known else ()
             elif kind == "inst" and self.dynamic(value[1]):
                 known, text = literal(key)
                 out += (("cfg", "file", (str(text),) if known else ("?",)),)
@@ -678,6 +733,9 @@ class Values:
                 out += (("cfg", value[1], value[2] + ("?",)),)
             elif kind == "batch":
                 out += (value,)
+            elif kind == "gen":
+                for one in value[1].yields:
+                    out += self.part(self.of(one), path)
             elif kind == "inst":
                 method = self.find_method(value[1], "__iter__")
                 if method is not None:
@@ -698,7 +756,17 @@ class Values:
             known, attr = self.constant(node.args[1])
             if known:
                 return self.attribute(node.args[0], str(attr), node)
-            return tuple(("ext", value[1] + ".*") if value[0] == "ext" else value for value in self.of(node.args[0]) if value[0] in ("ext", "mods"))
+            for value in self.of(node.args[0]):
+                if value[0] == "ext":
+                    out += (("ext", value[1] + ".*"),)
+                elif value[0] == "mods":
+                    out += (value,)
+                elif value[0] == "mod" and value[1].index is not None:  # one of the module's own classes
+                    own = [b for bs in value[1].index.top.names.values() for b in bs if b.kind == "class"]
+                    out += tuple(("cls", b.node.inner) for b in own) if len(own) <= 6 else ()
+            return out
+        if name == "next" and node.args:
+            return self.element(node.args[0])
         if last == "super" and not node.args or name == "super":
             owner = node.scope.owner if node.scope.is_function else None
             if owner is not None:
@@ -729,6 +797,10 @@ class Values:
             for value in self.of(func.value):
                 if value[0] == "cfg":
                     out += (("cfg", value[1], value[2] + ((str(key),) if known else ("?",))),)
+                elif value[0] == "inst" and value[1] in self.holders and known and self.find_method(value[1], last) is None:
+                    out += self.instance_attribute(value[1], str(key), set())
+                elif value[0] == "params" and known:
+                    out += self.attribute_of(value, str(key))
                 elif value[0] == "inst" and self.dynamic(value[1]) and last == "get" and self.find_method(value[1], "get") is None:
                     out += (("cfg", "file", (str(key),) if known else ("?",)),)
                 elif value[0] == "box" and isinstance(value[1], ast.Dict):
@@ -745,6 +817,10 @@ class Values:
             if kept:
                 return kept
             return None
+        if last not in ("item", "size", "dim", "numel", "tolist", "numpy", "shape", "keys", "items", "values"):
+            kept = tuple(v for v in self.of(func.value) if v[0] == "batch")
+            if kept:
+                return kept
         if last == "merge" and node.args:
             out = ()
             for argument in node.args:
@@ -817,7 +893,12 @@ class Values:
 
     def _returned(self, scope):
         out = ()
-        for value in scope.returns[:8]:
+        if scope.yields:
+            return (("gen", scope),)
+        returned = scope.returns
+        if len(returned) > 1:
+            returned = [r for r in returned if not self.switched_off(r)] or returned
+        for value in returned[:8]:
             out += self.of(value)
         if isinstance(scope.node, ast.Lambda):
             out += self.of(scope.node.body)
@@ -960,7 +1041,6 @@ class Values:
         """Fills callers and callees; a second round sees through the parameters that the first one bound."""
         for _ in range(3):
             callers, callees = {}, {}
-            self.forget()
             for source in self.project.order:
                 if source.index is None:
                     continue
@@ -970,9 +1050,9 @@ class Values:
                         callees.setdefault(call, []).append((scope, shift))
             same = {k: len(v) for k, v in callees.items()} == {k: len(v) for k, v in self.callees.items()}
             self.callers, self.callees = callers, callees
+            self.forget()
             if same:
                 break
-        self.forget()
 
     def forget(self):
         """Answers that more knowledge would change."""
@@ -980,6 +1060,8 @@ class Values:
         self.truths.clear()
         self._lineage.clear()
         self._dynamic.clear()
+        self._subclasses = None
+        self._cut.clear()
 
     def targets(self, call):
         """Functions of the project that a call enters: (Scope, how many parameters come from elsewhere)."""

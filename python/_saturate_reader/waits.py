@@ -137,7 +137,7 @@ class Waits:
     def _inside(self, test, body, context, truth):
         if _is_interval(test):
             return context.but("interval", test)
-        if _ends(body):
+        if _ends(body) and not (context.path and isinstance(body[-1], ast.Return)):
             return context.but("rare")
         if any(isinstance(c, ast.Call) and getattr(c.func, "attr", "") == "eval" and not c.args for s in body for c in ast.walk(s)):
             return context.but("evaluation")
@@ -223,7 +223,6 @@ class Waits:
         while isinstance(inner, ast.Attribute) or isinstance(inner, ast.Call) and isinstance(inner.func, ast.Attribute):
             if isinstance(inner, ast.Call):
                 if inner.func.attr in READS and not inner.args:
-                    self._follow_receiver(inner, context)
                     return
                 inner = inner.func.value
             else:
@@ -238,9 +237,6 @@ class Waits:
             certainty = "certain"
         self._add(node, last, "sync", context, receiver, certainty)
 
-    def _follow_receiver(self, call, context):
-        return None
-
     def _follow(self, node, context):
         """Into the project's functions that this call enters."""
         if context.depth >= DEEPEST:
@@ -251,13 +247,11 @@ class Waits:
             inner = context
             if _name_evaluates(scope) and self._is_evaluation(scope):
                 inner = context.but("evaluation")
-            if scope.name == "__init__" and context.when == "step" and not self._made_each_step(node):
-                continue
             seen = self.visited.get(scope)
             if seen is not None and SEVERITY[seen] >= SEVERITY[inner.when]:
                 continue
             self.visited[scope] = inner.when
-            self.loop.functions.setdefault(scope, node)
+            self.loop.functions[scope] = inner.when
             deeper = Context(inner.when, inner.path + (node,), inner.interval, context.depth + 1)
             self._block(scope.node.body, deeper)
         for argument in node.args[:1]:
@@ -266,10 +260,6 @@ class Waits:
                     if value[0] == "fn" and not isinstance(value[1].node, ast.Lambda) and value[1] not in self.visited:
                         self.visited[value[1]] = context.when
                         self._block(value[1].node.body, Context(context.when, context.path + (node,), context.interval, context.depth + 1))
-
-    @staticmethod
-    def _made_each_step(node):
-        return True
 
     def _is_evaluation(self, scope):
         text = [getattr(c.func, "attr", getattr(c.func, "id", "")) for c in scope.calls]
