@@ -103,7 +103,7 @@ std::unique_ptr<Scratch> ArraySource::make_scratch() const { return std::make_un
 
 void ArraySource::write(const SampleDraw& draw, Scratch&, std::span<std::byte* const> places,
                         SampleCost& cost) const {
-    auto index = static_cast<std::size_t>(begin_ + draw.index);
+    auto index = static_cast<std::size_t>(draw.index);
     for (std::size_t i = 0; i < arrays_.size(); ++i) {
         const NpyArray& array = arrays_[i];
         convert(array.type, array.data.data() + index * sample_bytes_[i],
@@ -113,15 +113,7 @@ void ArraySource::write(const SampleDraw& draw, Scratch&, std::span<std::byte* c
 }
 
 std::string ArraySource::name_of(std::int64_t index) const {
-    return fmt::format("{}: sample {}", place_, begin_ + index);
-}
-
-ArraySource ArraySource::part(std::int64_t begin, std::int64_t end) const {
-    SATURATE_CHECK(0 <= begin && begin <= end && end <= size_, "a part lies within");
-    ArraySource out = *this;
-    out.begin_ = begin_ + begin;
-    out.size_ = end - begin;
-    return out;
+    return fmt::format("{}: sample {}", place_, index);
 }
 
 }  // namespace saturate

@@ -22,15 +22,12 @@ class ArraySource final : public SampleSource {
                SampleCost& cost) const override;
     [[nodiscard]] std::string name_of(std::int64_t index) const override;
 
-    // The samples of [begin, end) only, over the same memory.
-    [[nodiscard]] ArraySource part(std::int64_t begin, std::int64_t end) const;
-
   private:
     std::vector<NpyArray> arrays_;
     std::string place_;
     std::vector<FieldSpec> fields_;
     std::vector<std::size_t> sample_bytes_;  // in the array
-    std::int64_t begin_ = 0, size_ = 0;
+    std::int64_t size_ = 0;
 };
 
 // The numbers at `from` as elements of what they come out as.

@@ -55,6 +55,7 @@ class CachedSource final : public SampleSource {
     [[nodiscard]] std::string name_of(std::int64_t index) const override {
         return source_->name_of(index);
     }
+    [[nodiscard]] std::vector<std::string> notes() const override { return source_->notes(); }
     [[nodiscard]] std::uint64_t used_bytes() const { return store_->used_bytes(); }
 
   private:

@@ -75,6 +75,12 @@ Header read_header(Bytes body) {
         throw BadImage(fmt::format("PNG with colour type {}, {} bits, which does not exist",
                                    header.colour, header.depth));
     header.interlaced = body[12] == 1;
+    // A worker holds all of it at once, and 16 bits for four samples are eight bytes a pixel.
+    std::uint64_t bytes = std::uint64_t{header.row_bytes(header.size.width)} * height;
+    if (bytes > kImageBytesMax)
+        throw BadImage(fmt::format("{}x{} pixels of {} bits take {} MB, more than the limit of {}",
+                                   width, height, header.samples() * header.depth, bytes >> 20,
+                                   kImageBytesMax >> 20));
     return header;
 }
 

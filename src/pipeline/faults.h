@@ -15,6 +15,7 @@ namespace saturate {
 
 class Faults {
   public:
+    // `samples`: that can be drawn.
     Faults(std::int64_t samples, std::int64_t most, Recorder& recorder)
         : samples_(samples), most_(most), recorder_(recorder) {}
 

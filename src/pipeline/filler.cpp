@@ -72,8 +72,8 @@ void Filler::fill(const Run& run, WorkerMemory& memory, const std::stop_token& s
     }
 }
 
-void Filler::fill_row(const Run& run, std::int64_t row, const RunOrder& order,
-                      WorkerMemory& memory, const std::stop_token& stop, SampleCost& cost) const {
+void Filler::fill_row(const Run& run, std::int64_t row, const RunOrder& order, WorkerMemory& memory,
+                      const std::stop_token& stop, SampleCost& cost) const {
     for (std::size_t i = 0; i < sample_bytes_.size(); ++i)
         memory.places[i] =
             run.slab->fields[i].data + sample_bytes_[i] * static_cast<std::size_t>(row);

@@ -70,6 +70,7 @@ class BadImage : public std::runtime_error {
 // Headers are written by strangers: what they promise is believed up to here.
 inline constexpr std::int64_t kImagePixelsMax = 178'956'970;  // 512 MiB of RGB; Pillow's limit too
 inline constexpr int kImageSideMax = 65'535;
+inline constexpr std::uint64_t kImageBytesMax = 512ull << 20;  // of one image as its format has it
 void check_image_size(std::int64_t width, std::int64_t height);  // throws BadImage
 
 }  // namespace saturate

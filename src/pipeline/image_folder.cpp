@@ -68,7 +68,8 @@ struct ImageFolder::Impl {
     template <typename Use>
     void with_file(const FileList& list, std::int64_t file, ImageScratch& scratch, SampleCost& cost,
                    Use use) const;
-    void write_rest(std::int64_t index, std::span<std::byte* const> places) const;
+    void write_rest(const SampleDraw& draw, ImageSize size,
+                    std::span<std::byte* const> places) const;
     void check_pair(std::int64_t index, ImageSize input, ImageSize target) const;
 };
 
@@ -218,8 +219,10 @@ std::int64_t ImageFolder::size() const {
 
 const std::vector<FieldSpec>& ImageFolder::fields() const { return impl_->fields; }
 const std::vector<std::string>& ImageFolder::classes() const { return impl_->classes; }
-bool ImageFolder::listing_unsettled() const {
-    return impl_->files.unsettled() || impl_->targets.unsettled();
+std::vector<std::string> ImageFolder::notes() const {
+    if (!impl_->files.unsettled() && !impl_->targets.unsettled()) return {};
+    return {fmt::format("{}: files came or went while they were listed: some may be missing",
+                        impl_->settings.root.string())};
 }
 
 std::unique_ptr<Scratch> ImageFolder::make_scratch() const {
@@ -239,14 +242,22 @@ void ImageFolder::Impl::with_file(const FileList& list, std::int64_t file, Image
     }
 }
 
-void ImageFolder::Impl::write_rest(std::int64_t index, std::span<std::byte* const> places) const {
-    std::size_t row = static_cast<std::size_t>(index);
+void ImageFolder::Impl::write_rest(const SampleDraw& draw, ImageSize size,
+                                   std::span<std::byte* const> places) const {
+    std::size_t row = static_cast<std::size_t>(draw.index);
     if (settings.layout == FolderLayout::classes) {
-        const FileList::Folder& folder = files.folder_of(index);
+        const FileList::Folder& folder = files.folder_of(draw.index);
         std::int64_t label = class_of[static_cast<std::size_t>(&folder - files.folders().data())];
         std::memcpy(places[1], &label, sizeof label);
     } else if (settings.layout == FolderLayout::table) {
         std::memcpy(places[1], numbers.data() + row * columns, columns * sizeof(float));
+        if (!settings.points) return;
+        ImagePlan plan = plan_image(settings.transform, size, draw);
+        auto* values = reinterpret_cast<float*>(places[1]);
+        for (std::size_t i = 0; i + 1 < columns; i += 2) {
+            values[i] = static_cast<float>(plan.place.x + plan.across.moved(values[i]));
+            values[i + 1] = static_cast<float>(plan.place.y + plan.down.moved(values[i + 1]));
+        }
     }
 }
 
@@ -272,7 +283,7 @@ void ImageFolder::write(const SampleDraw& draw, Scratch& scratch,
         });
         my.check_pair(draw.index, size, other);
     }
-    my.write_rest(draw.index, places);
+    my.write_rest(draw, size, places);
 }
 
 void ImageFolder::prepare(std::int64_t index, Scratch& scratch, std::vector<std::byte>& prepared,
@@ -292,15 +303,16 @@ void ImageFolder::finish(const SampleDraw& draw, std::span<const std::byte> prep
                          SampleCost& cost) const {
     const Impl& my = *impl_;
     ImageScratch& memory = static_cast<ImageScratch&>(scratch);
+    ImageSize size;
     try {
-        ImageSize size = memory.stage.write_prepared(prepared, draw, places[0], cost);
+        size = memory.stage.write_prepared(prepared, draw, places[0], cost);
         if (my.settings.layout == FolderLayout::pairs)
             my.check_pair(draw.index, size,
                           memory.stage.write_prepared(prepared, draw, places[1], cost));
     } catch (const BadImage& bad) {
         throw BadSample(name_of(draw.index), bad.what());
     }
-    my.write_rest(draw.index, places);
+    my.write_rest(draw, size, places);
 }
 
 std::string ImageFolder::identity() const {

@@ -28,7 +28,10 @@ struct ImageFolderSettings {
     ImageTransform transform;
     std::string input = "input";  // pairs: names of the two folders
     std::string target = "target";
-    std::string table = "labels.csv";       // table: below the root
+    std::string table = "labels.csv";  // table: below the root
+    // table: its numbers are x, y of points in pixels of the image as it is on disk; they go where
+    // the transform takes the picture
+    bool points = false;
     std::vector<std::string> classes = {};  // by label; empty: those found, by name
     FileListSettings listing;
 };
@@ -53,7 +56,7 @@ class ImageFolder final : public CacheableSource {
     [[nodiscard]] std::string identity() const override;
 
     [[nodiscard]] const std::vector<std::string>& classes() const;  // by label
-    [[nodiscard]] bool listing_unsettled() const;  // files came or went while they were listed
+    [[nodiscard]] std::vector<std::string> notes() const override;
 
   private:
     struct Impl;

@@ -34,7 +34,7 @@ Loader::Impl::Impl(std::shared_ptr<const SampleSource> the_source, LoaderSetting
       per_epoch(sample_order.batches_per_epoch()),
       ring(std::make_shared<SlabRing>(source->fields(), settings.batch_size,
                                       settings.memory ? settings.memory : ordinary_memory())),
-      faults(source->size(), settings.bad_samples_max, recorder),
+      faults(sample_order.drawable(), settings.bad_samples_max, recorder),
       filler(*source, sample_order, settings, faults),
       reporter(recorder),
       position(start),

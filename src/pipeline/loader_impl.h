@@ -43,6 +43,7 @@ struct Loader::Impl {
         return slots[static_cast<std::size_t>(sequence) % slots.size()];
     }
     void start_workers(int count);  // as many as there must be; locked
+    [[nodiscard]] bool start_worker();
     void work(Worker& worker, int number, const std::stop_token& stop);
     [[nodiscard]] std::optional<Run> claim(std::unique_lock<std::mutex>& lock, int number,
                                            const std::stop_token& stop);

@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include <algorithm>
+#include <system_error>
 
 #include "base/clock.h"
 #include "pipeline/loader_impl.h"
@@ -25,6 +26,20 @@ std::int64_t thread_cpu_ns() {
 }  // namespace
 
 void Loader::Impl::start_workers(int count) {
+    while (workers.size() < static_cast<std::size_t>(count)) {
+        if (start_worker()) continue;
+        // What the wait asked for can be left undone, what the user asked for cannot.
+        if (settings.workers < 0 && !workers.empty()) {
+            count = static_cast<int>(workers.size());
+            break;
+        }
+        throw MachineError(
+            {.found = fmt::format("worker {} of {} cannot be started: the limits of this process "
+                                  "are reached",
+                                  workers.size() + 1, count),
+             .expected = "room for a thread and its stack (ulimit -u, ulimit -v, pids.max)",
+             .fix = "num_workers: auto"});
+    }
     active = count;
     auto depth = static_cast<std::size_t>(count) *
                  static_cast<std::size_t>(std::max(settings.prefetch_factor, 1));
@@ -32,15 +47,24 @@ void Loader::Impl::start_workers(int count) {
     slabs_max = std::max(slabs_max, std::min(depth, slots.size()) + 2);
     if (settings.prefetch_bytes > 0)
         slabs_max = std::min<std::size_t>(slabs_max, settings.prefetch_bytes / ring->slab_bytes());
-    while (workers.size() < static_cast<std::size_t>(count)) {
-        workers.push_back(std::make_unique<Worker>());
-        Worker& worker = *workers.back();
+}
+
+// False when the machine has no room for another thread.
+bool Loader::Impl::start_worker() {
+    try {
+        auto fresh = std::make_unique<Worker>();
+        Worker& worker = *fresh;
         worker.memory = filler.make_memory();
-        int number = static_cast<int>(workers.size()) - 1;
+        int number = static_cast<int>(workers.size());
+        workers.push_back(std::move(fresh));
         worker.thread = std::jthread([this, &worker, number](const std::stop_token& token) {
             pthread_setname_np(pthread_self(), fmt::format("loader-{}", number).c_str());
             work(worker, number, token);
         });
+        return true;
+    } catch (const std::system_error&) {
+        workers.pop_back();
+        return false;
     }
 }
 

@@ -17,7 +17,7 @@ namespace saturate {
 struct OpenedData {
     std::shared_ptr<const SampleSource> training;
     std::shared_ptr<const SampleSource> validation;  // null: the data has none
-    std::string what;  // "images in classes", "windows of a table", ...
+    std::string what;                       // "images in classes", "windows of a table", ...
     std::vector<std::string> classes = {};  // of images in classes, by label
     // Of windows: which column of a window is forecast, and its scale.
     std::int64_t target_column = 0;
@@ -26,16 +26,14 @@ struct OpenedData {
 };
 
 // What may lie under `data`:
-//   a CSV or npy table        windows of it (jobs sequence and window_cnn); the last fifth of the
-//                             time is for validation
-//   an npy or npz file, or a folder of npy files      arrays; the last tenth is for validation
+//   a CSV or npy table        windows of it; the last fifth of the time is for validation
+//   an npy or npz file, or a folder of npy files      arrays
 //   a folder of tar files     shards
 //   a folder of images        in classes, as pairs (input/, target/), with labels.csv, or alone
 // A folder with train/ and val/ (or valid/, validation/, test/) has its parts there; otherwise
-// every tenth image is for validation. Relative paths count from the working folder, else from the
-// configuration's.
-// `cache: ram` or `disk` keeps decoded images of a folder within these limits.
-// Throws UserError with the place in the configuration.
+// one of every ten samples is for validation. Relative paths count from the working folder, else
+// from the configuration's. `cache: ram` or `disk` keeps decoded images of a folder within these
+// limits. Throws UserError with the place in the configuration.
 struct CacheLimits {
     std::uint64_t memory_bytes = 0;     // 0: a quarter of the machine's memory
     std::uint64_t disk_bytes = 0;       // 0: half of what is free there
@@ -46,7 +44,8 @@ struct CacheLimits {
 // Loader settings as the configuration has them: batch size, workers, prefetch, seed.
 [[nodiscard]] LoaderSettings loader_settings(const Settings& settings);
 
-// Every sample of `source` but each tenth, or each tenth only.
+// Every sample of `source` but one of each ten, or that one only; which one of ten is random, and
+// always the same.
 [[nodiscard]] std::shared_ptr<const SampleSource> all_but_each_tenth(
     std::shared_ptr<const SampleSource> source);
 [[nodiscard]] std::shared_ptr<const SampleSource> each_tenth(

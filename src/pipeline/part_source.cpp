@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pipeline/open.h"
+#include "pipeline/random.h"
 
 namespace saturate {
 
 namespace {
 
 constexpr std::int64_t kPeriod = 10;
+constexpr std::uint64_t kSplitPurpose = 0x73706c6974;
 
 // Some samples of another source. Random draws are those of the sample's own index.
 class PartSource final : public SampleSource {
@@ -31,10 +33,18 @@ class PartSource final : public SampleSource {
     [[nodiscard]] std::string name_of(std::int64_t index) const override {
         return whole_->name_of(of_whole(index));
     }
+    [[nodiscard]] std::vector<std::string> notes() const override { return whole_->notes(); }
 
   private:
+    // One of every ten, at a place of its own in each ten: labels may come in turns, or sorted.
     [[nodiscard]] std::int64_t of_whole(std::int64_t index) const {
-        return each_tenth_ ? index * kPeriod + kPeriod - 1 : index + index / (kPeriod - 1);
+        if (each_tenth_) return index * kPeriod + chosen(index);
+        std::int64_t ten = index / (kPeriod - 1), place = index % (kPeriod - 1);
+        if (ten >= whole_->size() / kPeriod) return index + whole_->size() / kPeriod;  // the rest
+        return ten * kPeriod + place + (place >= chosen(ten) ? 1 : 0);
+    }
+    [[nodiscard]] static std::int64_t chosen(std::int64_t ten) {
+        return below(mix(kSplitPurpose, static_cast<std::uint64_t>(ten)), kPeriod);
     }
 
     std::shared_ptr<const SampleSource> whole_;

@@ -30,6 +30,11 @@ struct ResizeAxis {
         int last = 0;
     };
     [[nodiscard]] Range needs(Interpolation interpolation) const;
+    // Where a place of the source, in pixels from its edge, comes out among the wanted ones.
+    [[nodiscard]] double moved(double place) const {
+        double at = (place - start) * full / length - first;
+        return mirrored ? count - at : at;
+    }
 };
 
 // For every target pixel which source pixels it mixes and by which weights. All have the same

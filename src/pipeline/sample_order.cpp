@@ -18,6 +18,7 @@ namespace {
 constexpr std::uint64_t kOrderPurpose = 0x6f72646572;
 constexpr std::uint64_t kWeightPurpose = 0x776569676874;
 constexpr std::uint64_t kSubstitutePurpose = 0x737562;
+constexpr std::int64_t kRandomAttempts = 256;  // of a substitute
 
 std::uint64_t round_function(std::uint64_t half, std::uint64_t key) {
     std::uint64_t h = (half ^ key) * 0x9E3779B97F4A7C15u;
@@ -91,6 +92,7 @@ SampleOrder::SampleOrder(SampleOrderSettings settings) : settings_(std::move(set
                          .expected = fmt::format("a batch size of at most {}",
                                                  std::max<std::int64_t>(samples_, 1)),
                          .fix = "a smaller batch_size, or drop_last: false"});
+    drawable_ = s.size;
     if (!s.weights.empty()) build_alias_table();
 }
 
@@ -121,7 +123,12 @@ std::int64_t SampleOrder::substitute(std::int64_t epoch, std::int64_t place,
     std::uint64_t bits =
         mix(mix(settings_.seed, kSubstitutePurpose), static_cast<std::uint64_t>(epoch));
     bits = mix(mix(bits, static_cast<std::uint64_t>(global)), static_cast<std::uint64_t>(attempt));
-    return keep_.empty() ? below(bits, settings_.size) : draw(bits, mix(bits));
+    if (attempt <= kRandomAttempts)
+        return keep_.empty() ? below(bits, settings_.size) : draw(bits, mix(bits));
+    std::int64_t index = (global + attempt) % settings_.size;
+    while (!weighs_.empty() && !weighs_[static_cast<std::size_t>(index)])
+        index = (index + 1) % settings_.size;
+    return index;
 }
 
 std::int64_t SampleOrder::draw(std::uint64_t bits, std::uint64_t more_bits) const {
@@ -168,6 +175,8 @@ void SampleOrder::build_alias_table() {
         keep_[i] = 0;
         alias_[i] = heaviest;
     }
+    drawable_ = std::ranges::count_if(weights, [](double weight) { return weight > 0; });
+    for (double weight : weights) weighs_.push_back(weight > 0);
     settings_.weights = {};  // the table replaces them
 }
 

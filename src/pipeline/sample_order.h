@@ -69,7 +69,10 @@ class SampleOrder {
     // The sample at this rank's place of the epoch that `order` belongs to.
     [[nodiscard]] std::int64_t at(const RunOrder& order, std::int64_t epoch,
                                   std::int64_t place) const;
-    // What stands in for a bad sample, at the given attempt (from 1).
+    // Samples that can be drawn at all: those of weight 0 cannot.
+    [[nodiscard]] std::int64_t drawable() const { return drawable_; }
+    // What stands in for a bad sample, at the given attempt (from 1). Random at first; then one
+    // after the other, so that every sample that can be drawn comes in the end.
     [[nodiscard]] std::int64_t substitute(std::int64_t epoch, std::int64_t place,
                                           std::int64_t attempt) const;
 
@@ -80,6 +83,8 @@ class SampleOrder {
     SampleOrderSettings settings_;
     std::int64_t samples_ = 0;  // of this rank in one epoch
     std::int64_t batches_ = 0;
+    std::int64_t drawable_ = 0;
+    std::vector<bool> weighs_;  // has a weight above 0; empty: all have
     // Walker's alias method: one lookup per weighted draw.
     std::vector<float> keep_;
     std::vector<std::int64_t> alias_;

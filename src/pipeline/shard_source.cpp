@@ -24,6 +24,7 @@ class ShardSource final : public SampleSource {
     [[nodiscard]] std::string name_of(std::int64_t index) const override {
         return whole_->name_of(index + begin_);
     }
+    [[nodiscard]] std::vector<std::string> notes() const override { return whole_->notes(); }
 
   private:
     std::shared_ptr<const SampleSource> whole_;

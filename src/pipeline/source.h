@@ -69,6 +69,9 @@ class SampleSource {
     [[nodiscard]] virtual std::int64_t neighbours() const { return 1; }
     // For messages, e.g. the path of the file.
     [[nodiscard]] virtual std::string name_of(std::int64_t index) const = 0;
+    // What a user should know about how the data was read: cells that were missing, columns that
+    // were left out. A line each; shown before training.
+    [[nodiscard]] virtual std::vector<std::string> notes() const { return {}; }
 };
 
 // A source whose work has a part that is the same in every epoch (reading, decoding) and may be

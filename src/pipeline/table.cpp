@@ -60,6 +60,17 @@ std::int64_t DataTable::column(std::string_view name_or_number) const {
                      .fix = near ? *near : ""});
 }
 
+std::vector<std::string> DataTable::notes() const {
+    std::vector<std::string> out;
+    if (filled_cells > 0)
+        out.push_back(fmt::format("{}: {} missing {} filled with the value of the row before", name,
+                                  filled_cells, filled_cells == 1 ? "cell was" : "cells were"));
+    if (!ignored_columns.empty())
+        out.push_back(
+            fmt::format("{}: not numbers, so left out: {}", name, join(ignored_columns, ", ")));
+    return out;
+}
+
 std::shared_ptr<const DataTable> read_table(const std::filesystem::path& path) {
     auto file = std::make_shared<MappedFile>(path, "a table: CSV or npy");
     std::string place = path.string();

@@ -26,6 +26,8 @@ struct DataTable {
     [[nodiscard]] const float* row(std::int64_t index) const { return data + index * width(); }
     // By its name, or by its number from 0; empty: the last. Throws UserError.
     [[nodiscard]] std::int64_t column(std::string_view name_or_number) const;
+    // What was filled in and what was left out, a line each, for the user.
+    [[nodiscard]] std::vector<std::string> notes() const;
 };
 
 // By the file's content: npy or CSV. Throws UserError with the line.

@@ -42,6 +42,7 @@ class WindowSource final : public SampleSource {
     void write(const SampleDraw& draw, Scratch& scratch, std::span<std::byte* const> places,
                SampleCost& cost) const override;
     [[nodiscard]] std::string name_of(std::int64_t index) const override;
+    [[nodiscard]] std::vector<std::string> notes() const override { return table_->notes(); }
 
     [[nodiscard]] Rows rows() const { return rows_; }  // that its windows and targets lie in
     // To turn a prediction of the target back into its unit.

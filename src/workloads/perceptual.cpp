@@ -2,36 +2,31 @@
 #include "workloads/perceptual.h"
 
 #include <ATen/CPUGeneratorImpl.h>
-#include <fmt/format.h>
 
 #include <array>
 #include <cmath>
-
-#include "base/error.h"
 
 namespace saturate {
 
 namespace {
 
-// VGG-16 up to its third stage: where a convolution stands in torchvision's `features`, its
-// channels, and whether the picture is halved before it.
+// VGG-16 up to its third stage: the channels of each convolution, and whether the picture is halved
+// before it.
 struct Layer {
-    int index;
     std::int64_t inputs, outputs;
     bool halves;
 };
-constexpr std::array<Layer, 7> kLayers = {{{0, 3, 64, false},
-                                           {2, 64, 64, false},
-                                           {5, 64, 128, true},
-                                           {7, 128, 128, false},
-                                           {10, 128, 256, true},
-                                           {12, 256, 256, false},
-                                           {14, 256, 256, false}}};
+constexpr std::array<Layer, 7> kLayers = {{{3, 64, false},
+                                           {64, 64, false},
+                                           {64, 128, true},
+                                           {128, 128, false},
+                                           {128, 256, true},
+                                           {256, 256, false},
+                                           {256, 256, false}}};
 
 }  // namespace
 
-PerceptualLoss::PerceptualLoss(const std::string& weights) {
-    SATURATE_CHECK(weights.empty(), "weights are read by the caller");
+PerceptualLoss::PerceptualLoss() {
     at::Generator generator = at::detail::createCPUGenerator(16);
     for (const Layer& layer : kLayers) {
         double scale = std::sqrt(2.0 / static_cast<double>(layer.inputs * 9));

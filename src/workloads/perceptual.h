@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// A second network judges a picture: the distance between the features that VGG-16 sees in two
-// pictures at the end of its third stage. Its weights never change and are no part of the model.
+// A second network judges a picture: the distance between the features that a network shaped as
+// VGG-16 sees in two pictures at the end of its third stage. Its filters are fixed random ones,
+// which compare texture too, less well than trained ones. They never change and are no part of the
+// model.
 #pragma once
 
 #include <torch/types.h>
 
-#include <string>
 #include <vector>
 
 namespace saturate {
 
 class PerceptualLoss {
   public:
-    // `weights`: a safetensors file with torchvision's names (features.0.weight, ...). Empty: fixed
-    // random filters, which compare texture too, less well than trained ones. Throws UserError.
-    explicit PerceptualLoss(const std::string& weights);
+    PerceptualLoss();
 
     // Both [n, 3, h, w], 0 to 1; gradients flow into `picture` only.
     [[nodiscard]] torch::Tensor loss(const torch::Tensor& picture, const torch::Tensor& target);

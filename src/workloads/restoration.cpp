@@ -23,8 +23,7 @@ class Restoration final : public JobWithData {
   public:
     Restoration(const RestorationOptions& options, JobData data)
         : JobWithData(std::move(data)), net_(std::make_shared<RestorationNet>(options.shape)) {
-        if (options.use_perceptual)
-            perceptual_ = std::make_unique<PerceptualLoss>(options.perceptual_weights);
+        if (options.use_perceptual) perceptual_ = std::make_unique<PerceptualLoss>();
     }
     torch::nn::Module& model() override { return *net_; }
     torch::Tensor loss(const TensorBatch& batch) override {

@@ -29,7 +29,6 @@ class RestorationNet : public torch::nn::Module {
 struct RestorationOptions {
     RestorationShape shape;
     bool use_perceptual = false;
-    std::string perceptual_weights;  // VGG-16 as safetensors; empty: fixed random filters
 };
 
 // Fields: input, target; both float32 [3, side, side].

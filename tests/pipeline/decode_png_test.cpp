@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "pipeline/image_support.h"
+#include "pipeline/png_by_letter.h"
 #include "pipeline/png_unfilter.h"
 
 namespace saturate {
@@ -82,6 +83,24 @@ TEST(DecodePngTest, EightRowsAtOnceAreThoseOneByOne) {
                 png_unfilter_eight({raw.data(), stride, above.data(), out.data(), w, width}));
         }
     }
+}
+
+// As many pixels as are allowed, of eight bytes each: refused by its header alone.
+TEST(DecodePngTest, WhatTakesTooMuchMemoryIsRefused) {
+    auto said = [](std::uint32_t side, char depth, char colour) -> std::string {
+        std::string body = big(side) + big(side) + depth + colour + std::string(3, '\0');
+        std::string file = "\x89PNG\r\n\x1A\n" + chunk("IHDR", body);
+        try {
+            ImageDecoder decoder({});
+            (void)decoder.open(bytes_of(file));
+            return "";
+        } catch (const BadImage& bad) {
+            return bad.what();
+        }
+    };
+    EXPECT_EQ(said(13000, 16, 6),
+              "13000x13000 pixels of 64 bits take 1289 MB, more than the limit of 512");
+    EXPECT_EQ(said(13000, 8, 2), "");
 }
 
 TEST(DecodePngTest, EveryShorterFileIsRefused) {

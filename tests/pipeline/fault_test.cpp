@@ -96,6 +96,22 @@ TEST(FaultTest, NoGoodSampleAtAllIsSaid) {
                           "  fix:      check the path of the data"));
 }
 
+// Those of weight 0 are never drawn, so they cannot stand in for the others.
+TEST(FaultTest, NoGoodSampleOfAnyWeightIsSaid) {
+    NullRecorder recorder;
+    for (int workers : {0, 2}) {
+        Loader loader(with_bad(6, {1, 4}),
+                      {.batch_size = 2, .workers = workers, .weights = {0, 1, 0, 0, 3, 0}},
+                      recorder);
+        EXPECT_THAT(error_of<UserError>(loader),
+                    HasSubstr("truncated (none of the 2 samples can be used)"));
+    }
+    // One that chance would take years to find stands in all the same.
+    Loader loader(with_bad(4, {1}), {.batch_size = 2, .workers = 0, .weights = {0, 1, 0, 1e-30}},
+                  recorder);
+    EXPECT_EQ(take(loader, 1), (Batches{{3, 3}}));
+}
+
 TEST(FaultTest, AWorkersErrorComesOnceWithTheSamplesNameWhenItsBatchIsDue) {
     NullRecorder recorder;
     for (int workers : {0, 1, 3}) {

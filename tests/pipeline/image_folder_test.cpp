@@ -148,6 +148,27 @@ TEST(ImageFolderTest, ATableGivesNumbersPerImage) {
                                   "  expected: a header: file, then one name per number");
 }
 
+// Points are told in pixels of the file and must be where the picture shows them.
+TEST(ImageFolderTest, PointsGoWhereThePictureGoes) {
+    TemporaryFolder root;
+    root.file("a.png", encode_png(make_picture(40, 20, 1).view()));
+    root.file("labels.csv", "file,x1,y1,x2,y2\na.png,10,5,40,20\n");
+    ImageFolderSettings settings{.root = root.path(),
+                                 .layout = FolderLayout::table,
+                                 .transform = grey(8, 8),
+                                 .points = true};
+    auto points = [&] {
+        Written written = write_one(ImageFolder(settings), 0);
+        return std::vector<float>(written.second.begin(), written.second.begin() + 4);
+    };
+    EXPECT_EQ(points(), (std::vector<float>{2, 2, 8, 8}));
+    settings.transform.flip_horizontal = 1;
+    EXPECT_EQ(points(), (std::vector<float>{6, 2, 0, 8}));
+    settings.transform.flip_horizontal = 0;
+    settings.transform.fit = Fit::centre_crop;  // from 16, 6 on
+    EXPECT_EQ(points(), (std::vector<float>{-6, -1, 24, 14}));
+}
+
 TEST(ImageFolderTest, PreparedSamplesBecomeTheSameBatches) {
     TemporaryFolder root;
     Picture picture = make_picture(40, 30, 1);

@@ -32,6 +32,13 @@ TEST(TableTest, ReadsNumbersUnderTheirNames) {
     EXPECT_THAT(numbers(table), ElementsAre(1.5f, -2, 3, 400));
 }
 
+TEST(TableTest, TellsWhatWasFilledAndLeftOut) {
+    EXPECT_THAT(parse_table("a,b\n1,2\n3,4\n", "t.csv").notes(), ElementsAre());
+    EXPECT_THAT(parse_table("day,a,b,city\nmon,1,2,x\ntue,,4,y\nwed,NA,?,z\n", "t.csv").notes(),
+                ElementsAre("t.csv: 3 missing cells were filled with the value of the row before",
+                            "t.csv: not numbers, so left out: day, city"));
+}
+
 TEST(TableTest, ReadsWindowsLinesQuotesTabsAndAByteOrderMark) {
     EXPECT_THAT(numbers(parse_table("\xEF\xBB\xBF\"a\"\t\"b\"\r\n1\t2\r\n\r\n3\t4", "t")),
                 ElementsAre(1, 2, 3, 4));
