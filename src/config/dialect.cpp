@@ -8,6 +8,7 @@
 
 #include "base/csv.h"
 #include "base/text.h"
+#include "config/reference_jobs.h"
 
 namespace saturate {
 
@@ -173,13 +174,24 @@ std::vector<Found> find_alias(const Document& document, const Alias& alias, bool
     return out;
 }
 
+namespace {
+
+// `job: NAME` is ours, whatever the user's own job is called; it then stands beside settings of
+// ours. Elsewhere the word means other things, and stands beside other keys.
+bool names_a_job(const Document& document) {
+    const Node* job = document.find({"job"});
+    if (!job || job->kind != Node::Kind::scalar) return false;
+    if (find_reference_job(job->text)) return true;
+    return std::ranges::any_of(document.root().members, [](const auto& member) {
+        return member.key != "job" && find_setting(member.key);
+    });
+}
+
+}  // namespace
+
 const Dialect& recognise_dialect(const Document& document) {
     std::span<const Dialect> all = dialects();
-    const Node* job = document.find({"job"});
-    static const char* kJobs[] = {"restoration", "locator",    "classifier",
-                                  "sequence",    "window_cnn", "tiny_mlp"};
-    if (job && std::ranges::any_of(kJobs, [&](const char* name) { return job->text == name; }))
-        return all[0];
+    if (names_a_job(document)) return all[0];
 
     const Dialect* best = &all[1];
     double best_score = 1.0;  // a framework must show at least two keys, one of them its own

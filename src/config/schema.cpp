@@ -111,7 +111,7 @@ constexpr SettingInfo kSchema[] = {
     {check_ranks, "check_ranks", Kind::whole, 0, 1e9, "0", safe,
      "steps between two comparisons of the ranks' weights; 0: at the start only"},
     {job, "job", Kind::word, 0, 0, "", Level::model,
-     "restoration, locator, classifier, sequence, window_cnn or tiny_mlp"},
+     "what to train: a reference job, or one that your own program registers"},
     {data, "data", Kind::word, 0, 0, "", Level::model, "folder or file of the training data"},
     {model_file, "model_file", Kind::word, 0, 0, "", Level::model,
      "TorchScript file of your own model, for the job torchscript"},

@@ -16,6 +16,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "config/reference_jobs.h"
 #include "pipeline/canvas.h"
 #include "pipeline/image_write.h"
 #include "pipeline/make_tables.h"
@@ -34,27 +35,9 @@ bool is_for_validation(std::int64_t index) {
     return index % kValidationEvery == kValidationEvery - 1;
 }
 
-struct Kind {
-    const char* job;
-    const char* path;  // as in configs/<job>_before.yaml
-    std::int64_t samples;
-    const char* layout;
-};
-constexpr Kind kKinds[] = {
-    {"restoration", "data/restoration", 300,
-     "{train,val}/{input,target}/NAME.png, 256 x 192: input is the target halved and enlarged "
-     "again, bicubic"},
-    {"locator", "data/locator", 2000,
-     "{train,val}/NAME.jpg, 320 x 160, and labels.csv: file, hole_x, hole_y, piece_x, piece_y"},
-    {"classifier", "data/classifier", 4000, "{train,val}/CLASS/NAME.png, 128 x 128, grey"},
-    {"sequence", "data/sequence.csv", 20000, "hourly rows, 16 columns; the last is forecast"},
-    {"window_cnn", "data/air_quality.csv", 20000, "hourly rows, 16 columns; the last is forecast"},
-};
-
-const Kind& kind_of(const std::string& job) {
-    for (const Kind& kind : kKinds) {
-        if (job == kind.job) return kind;
-    }
+const JobDataMade& made_for(const std::string& job) {
+    const ReferenceJob* found = find_reference_job(job);
+    if (found && found->made.files != MadeFiles::none) return found->made;
     Problem problem{.found = fmt::format("no data can be made for {}", saturate::quoted(job)),
                     .expected = join(jobs_with_data(), ", ")};
     if (auto meant = closest(job, jobs_with_data()))
@@ -87,23 +70,24 @@ void make_folder(const fs::path& path) {
 // Makes and writes pictures, each by its number alone. One thread each.
 class Writer {
   public:
-    explicit Writer(const MakeDataSettings& settings) : settings_(settings) {}
+    Writer(const MakeDataSettings& settings, MadeFiles files)
+        : settings_(settings), files_(files) {}
 
     void make(std::int64_t index) {
         index_ = index;
         is_validation_ = is_for_validation(index);
         name_ = fmt::format("{:06}", index);
         dice_ = Dice(mix(settings_.seed, static_cast<std::uint64_t>(index)));
-        if (settings_.job == "restoration") restoration();
-        if (settings_.job == "locator") locator();
-        if (settings_.job == "classifier") classifier();
+        if (files_ == MadeFiles::pairs) pairs();
+        if (files_ == MadeFiles::points) points();
+        if (files_ == MadeFiles::classes) classes();
     }
 
     std::uint64_t bytes = 0;
     std::map<std::int64_t, std::string> labels;  // lines of labels.csv, by picture
 
   private:
-    void restoration() {
+    void pairs() {
         Canvas canvas(256, 192, 3);
         canvas.scene(dice_);
         Picture target{canvas.bytes(), {256, 192}};
@@ -112,7 +96,7 @@ class Writer {
         put("input", ".png", input);
     }
 
-    void locator() {
+    void points() {
         Canvas canvas(320, 160, 3);
         canvas.scene(dice_);
         double radius = dice_.between(14, 22), margin = radius * 1.3;
@@ -132,7 +116,7 @@ class Writer {
                                      piece.x, piece.y);
     }
 
-    void classifier() {
+    void classes() {
         static constexpr const char* kClasses[] = {"blobs",  "checks",  "cross", "disc",
                                                    "ring",   "square",  "star",  "stripes",
                                                    "target", "triangle"};
@@ -215,6 +199,7 @@ class Writer {
     }
 
     const MakeDataSettings& settings_;
+    MadeFiles files_;
     std::int64_t index_ = 0;
     bool is_validation_ = false;
     std::string name_;
@@ -238,7 +223,8 @@ std::uint64_t write_labels(const fs::path& folder,
 }
 
 // All cores take the next picture in turn; the calling thread tells how far they are.
-MadeData make_pictures(const MakeDataSettings& settings, const Progress& progress) {
+MadeData make_pictures(const MakeDataSettings& settings, MadeFiles files,
+                       const Progress& progress) {
     std::atomic<std::int64_t> next{0};
     std::exception_ptr failed;
     std::mutex mutex;  // of `failed`
@@ -255,7 +241,7 @@ MadeData make_pictures(const MakeDataSettings& settings, const Progress& progres
         }
     };
     std::vector<Writer> writers(std::max(1u, std::thread::hardware_concurrency()),
-                                Writer(settings));
+                                Writer(settings, files));
     {
         std::vector<std::jthread> threads;
         for (std::size_t i = 1; i < writers.size(); ++i)
@@ -283,8 +269,8 @@ void refuse_what_is_there(const fs::path& path) {
                      .fix = "-o ANOTHER, or remove it"});
 }
 
-MadeData make_table(const MakeDataSettings& settings) {
-    std::string text = settings.job == "sequence"
+MadeData make_table(const MakeDataSettings& settings, MadeFiles files) {
+    std::string text = files == MadeFiles::load_table
                            ? load_csv(settings.samples, settings.seed)
                            : air_quality_csv(settings.samples, settings.seed);
     if (settings.out.has_parent_path()) make_folder(settings.out.parent_path());
@@ -300,25 +286,27 @@ MadeData make_table(const MakeDataSettings& settings) {
 
 std::vector<std::string> jobs_with_data() {
     std::vector<std::string> out;
-    for (const Kind& kind : kKinds) out.emplace_back(kind.job);
+    for (const ReferenceJob& job : reference_job_table()) {
+        if (job.made.files != MadeFiles::none) out.emplace_back(job.name);
+    }
     return out;
 }
 
-std::filesystem::path usual_data_path(const std::string& job) { return kind_of(job).path; }
+std::filesystem::path usual_data_path(const std::string& job) { return made_for(job).path; }
 
 MadeData make_data(const MakeDataSettings& wish, const Progress& progress) {
-    const Kind& kind = kind_of(wish.job);
+    const JobDataMade& made = made_for(wish.job);
     MakeDataSettings settings = wish;
-    if (settings.out.empty()) settings.out = kind.path;
-    if (settings.samples == 0) settings.samples = kind.samples;
+    if (settings.out.empty()) settings.out = made.path;
+    if (settings.samples == 0) settings.samples = made.samples;
     refuse_what_is_there(settings.out);
     MadeData out;
-    if (settings.job == "sequence" || settings.job == "window_cnn") {
-        out = make_table(settings);
+    if (made.files == MadeFiles::load_table || made.files == MadeFiles::air_table) {
+        out = make_table(settings, made.files);
     } else {
-        out = make_pictures(settings, progress);
+        out = make_pictures(settings, made.files, progress);
     }
-    out.layout = kind.layout;
+    out.layout = made.layout;
     return out;
 }
 

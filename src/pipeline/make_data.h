@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Data for the five reference jobs, as real files: pictures as PNG and JPEG, tables as CSV or npy.
+// Data for the reference jobs, as real files: pictures as PNG and JPEG, tables as CSV or npy.
 // Made from a seed, the same everywhere; something can be learnt from it. Called by `data make`.
 #pragma once
 
@@ -12,7 +12,7 @@
 namespace saturate {
 
 struct MakeDataSettings {
-    std::string job;  // restoration, locator, classifier, sequence or window_cnn
+    std::string job;  // one of jobs_with_data()
     std::filesystem::path
         out;                   // folder, or file of a table; empty: as the job's configuration says
     std::int64_t samples = 0;  // pictures, or rows of a table; 0: enough for a try

@@ -10,6 +10,7 @@
 #include "base/cache_folder.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "config/reference_jobs.h"
 #include "pipeline/array_source.h"
 #include "pipeline/cache.h"
 #include "pipeline/image_folder.h"
@@ -38,37 +39,38 @@ std::int64_t whole(const Settings& settings, Setting setting, std::int64_t other
 }
 
 // image_size is a side, or [width, height].
-void set_size(const Settings& settings, ImageTransform& transform, int otherwise) {
+void set_size(const Settings& settings, ImageTransform& transform, ImageSize otherwise) {
     const Value* value = settings.get(Setting::image_size);
-    transform.width = transform.height = otherwise;
+    transform.width = otherwise.width;
+    transform.height = otherwise.height;
     if (!value || value->numbers.empty()) return;
     transform.width = transform.height = static_cast<int>(value->numbers[0]);
     if (value->numbers.size() > 1) transform.height = static_cast<int>(value->numbers[1]);
 }
 
 ImageTransform transform_for(const Settings& settings, FolderLayout layout, Purpose purpose) {
-    std::string job = settings.word(Setting::job);
+    const ReferenceJob* job = find_reference_job(settings.word(Setting::job));
     bool random = purpose == Purpose::training;
     ImageTransform transform;
     transform.channels_last = settings.flag(Setting::channels_last).value_or(false);
-    if (job == "classifier") {
-        set_size(settings, transform, 128);
-        transform.decode.channels = 1;
-        transform.mean = {0.5f};
-        transform.deviation = {0.25f};
-    } else if (job == "locator" || layout == FolderLayout::table) {
-        set_size(settings, transform, 224);
-        if (job == "locator" && !settings.get(Setting::image_size)) {
-            transform.width = 320;
-            transform.height = 160;
+    if (job && job->picture.width > 0) {
+        const JobPicture& picture = job->picture;
+        set_size(settings, transform, {picture.width, picture.height});
+        transform.decode.channels = picture.channels;
+        if (picture.mean != 0 || picture.deviation != 1) {
+            auto channels = static_cast<std::size_t>(picture.channels);
+            transform.mean.assign(channels, picture.mean);
+            transform.deviation.assign(channels, picture.deviation);
         }
+    } else if (layout == FolderLayout::table) {
+        set_size(settings, transform, {224, 224});
     } else if (layout == FolderLayout::pairs) {
         auto side = static_cast<int>(whole(settings, Setting::patch_size, 128));
         transform.width = transform.height = side;
         transform.fit = random ? Fit::random_crop : Fit::centre_crop;
         transform.flip_horizontal = transform.flip_vertical = random ? 0.5 : 0;
     } else {
-        set_size(settings, transform, 224);
+        set_size(settings, transform, {224, 224});
         transform.fit = random ? Fit::random_resized_crop : Fit::shorter_side;
         transform.resize_to = std::max(transform.width, transform.height) * 8 / 7;
         transform.flip_horizontal = random ? 0.5 : 0;
@@ -117,10 +119,12 @@ struct OpenedImages {
 // `classes`: those to train with, whose labels the images to validate with have too.
 OpenedImages open_images(const ImageWish& wish, const fs::path& root, FolderLayout layout,
                          Purpose purpose, std::vector<std::string> classes = {}) {
+    const ReferenceJob* job = find_reference_job(wish.settings.word(Setting::job));
     auto folder = std::make_shared<ImageFolder>(
         ImageFolderSettings{.root = root,
                             .layout = layout,
                             .transform = transform_for(wish.settings, layout, purpose),
+                            .points = job && job->samples == JobSamples::points,
                             .classes = std::move(classes),
                             .listing = {.cache_folder = user_cache_folder() / "listings"}});
     if (!wish.cache) return {folder, folder->classes()};
@@ -215,8 +219,8 @@ OpenedData open_shard_parts(const Settings& settings, const fs::path& root,
 }
 
 OpenedData open_windows(const Settings& settings, const fs::path& path) {
-    bool is_cnn = settings.word(Setting::job) == "window_cnn";
-    WindowSettings windows{.channel = is_cnn};
+    const ReferenceJob* job = find_reference_job(settings.word(Setting::job));
+    WindowSettings windows{.channel = job && job->samples == JobSamples::window_pictures};
     // sequence_length may be a list for a grid search: the first counts here.
     for (Setting setting : {Setting::window_size, Setting::sequence_length}) {
         const Value* value = settings.get(setting);
@@ -237,14 +241,10 @@ OpenedData open_windows(const Settings& settings, const fs::path& path) {
 }
 
 OpenedData open_array_parts(const fs::path& path) {
-    ArraySource whole(open_arrays(path), path.string());
-    std::int64_t kept = whole.size() / 10;
-    OpenedData out{.training = std::make_shared<ArraySource>(whole.part(0, whole.size() - kept)),
-                   .validation = nullptr,
-                   .what = "arrays"};
-    if (kept > 0)
-        out.validation =
-            std::make_shared<ArraySource>(whole.part(whole.size() - kept, whole.size()));
+    auto whole = std::make_shared<ArraySource>(open_arrays(path), path.string());
+    OpenedData out{
+        .training = all_but_each_tenth(whole), .validation = each_tenth(whole), .what = "arrays"};
+    if (out.validation->size() == 0) out.validation = nullptr;
     return out;
 }
 
@@ -253,11 +253,12 @@ fs::path data_path(const Settings& settings, const Value& value) {
     if (fs::exists(path)) return path;
     fs::path beside = fs::path(value.place.file).parent_path() / path;
     if (path.is_relative() && fs::exists(beside)) return beside;
-    std::string job = settings.word(Setting::job);
+    const ReferenceJob* job = find_reference_job(settings.word(Setting::job));
+    bool can_make = job && job->made.files != MadeFiles::none;
     throw UserError({.where = value.place,
                      .found = fmt::format("data: {} is not there", saturate::quoted(value.text)),
                      .expected = "a folder of images, tar or npy files, or a CSV, npy or npz file",
-                     .fix = job.empty() ? "" : fmt::format("saturate data make {}", job)});
+                     .fix = can_make ? fmt::format("saturate data make {}", job->name) : ""});
 }
 
 }  // namespace
@@ -271,9 +272,9 @@ OpenedData open_data(const Settings& settings, const CacheLimits& limits) {
                                      "npy or npz file",
                          .fix = ""});
     fs::path path = data_path(settings, *value);
-    std::string job = settings.word(Setting::job), ending = lower(path.extension().string());
-    bool wants_windows = job == "sequence" || job == "window_cnn";
-    bool wants_images = job == "restoration" || job == "locator" || job == "classifier";
+    const ReferenceJob* job = find_reference_job(settings.word(Setting::job));
+    std::string ending = lower(path.extension().string());
+    bool wants_windows = job && job->wants_windows(), wants_images = job && job->wants_pictures();
     bool is_folder = fs::is_directory(path), is_array = ending == ".npy" || ending == ".npz";
     if ((wants_windows && is_folder) || (wants_images && !is_folder && !is_array))
         throw UserError({.where = value->place,
@@ -281,7 +282,7 @@ OpenedData open_data(const Settings& settings, const CacheLimits& limits) {
                                               is_folder ? "folder" : "file"),
                          .expected = is_folder ? "a table, CSV or npy, rows by time"
                                                : "a folder of images or tar files",
-                         .fix = fmt::format("saturate data make {}", job)});
+                         .fix = fmt::format("saturate data make {}", job->name)});
     if (is_folder) {
         fs::path training = folder_of(path, {"train", "training"});
         if (training.empty()) training = path;

@@ -44,7 +44,7 @@ constexpr double kLeastStepsPerEpoch = 50;
 BatchAim batch_aim(const Facts& facts) {
     BatchEstimate estimate = estimate_batch(saturate::estimate(*facts.shape), *facts.gpu,
                                             facts.best_precision(), facts.is_on("compile"));
-    double most = std::min(power_of_two_up_to(estimate.fits), facts.shape->usual_batch_max());
+    double most = std::min(power_of_two_up_to(estimate.fits), facts.shape->usual_batch_max);
     if (facts.dataset_size > 0)
         most = std::min(most, power_of_two_up_to(static_cast<double>(facts.dataset_size) /
                                                  kLeastStepsPerEpoch));

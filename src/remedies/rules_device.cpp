@@ -128,7 +128,7 @@ void advise_tf32(Advisor& a) {
 
 void advise_layout(Advisor& a) {
     bool convolutional =
-        a.shape ? a.shape->is_convolutional() : a.settings.get(channels_last) != nullptr;
+        a.shape ? a.shape->has_convolutions : a.settings.get(channels_last) != nullptr;
     if (!a.target.gpu || !convolutional || best_precision(a.target) == Precision::fp32) return;
     a.want(channels_last, true,
            {.reason = "tensor cores read convolutions pixel by pixel; kept on trial",

@@ -4,36 +4,17 @@
 #pragma once
 
 #include <optional>
-#include <string>
 
+#include "config/model_shape.h"
 #include "config/settings.h"
 #include "probe/gpu_table.h"
 
 namespace saturate {
 
-// The shape-giving settings; `optimize --level model` changes them before it estimates.
-struct ModelShape {
-    std::string kind;  // restoration, locator, classifier, sequence, window_cnn
-    double base_channels = 0, num_blocks = 0, patch_size = 0;
-    double image_width = 0, image_height = 0;
-    double hidden_size = 0, num_layers = 0, num_features = 0, sequence_length = 0, window_size = 0;
-    bool use_perceptual = false;
-
-    [[nodiscard]] bool is_convolutional() const { return kind != "sequence"; }
-    // The largest batch in use for such a model: what an estimate alone does not go beyond.
-    [[nodiscard]] double usual_batch_max() const;
-};
-
 // By the job's name in our files, by the keys that only one kind has in others'; nothing when
 // unclear.
 [[nodiscard]] std::optional<ModelShape> shape_of(const Settings& settings);
 
-struct Workload {
-    double forward_flops = 0;        // per sample
-    double activation_elements = 0;  // per sample, kept for the backward pass
-    double kernels = 0;              // per step: forward, backward and optimizer, not compiled
-    double parameters = 0;
-};
 [[nodiscard]] Workload estimate(const ModelShape& shape);
 
 struct BatchEstimate {

@@ -35,51 +35,14 @@ std::string rates_text(const Measured& rate) {
 
 }  // namespace
 
-// From the five write-ups (docs/demo.md). Their figures are of their own data, code and machine.
 const std::vector<DemoJob>& demo_jobs() {
-    static const std::vector<DemoJob> kJobs = {
-        {.name = "restoration",
-         .gpu = "RTX 4090",
-         .fault = "no workers, a small batch, fp32, the loss read every step",
-         .busy = "20 -> 85+ %",
-         .speed_up = "3-5 times (with a larger model)",
-         .busy_least = 85,
-         .speed_up_least = 3},
-        {.name = "locator",
-         .gpu = "RTX 5090",
-         .fault = "mixed precision never in effect, 28 workers, the loss read every step",
-         .busy = "52 -> 80-90 %",
-         .rate = "about 100 -> 200-250",
-         .power = "300 -> 450-500 W",
-         .speed_up = "1.7-2.4 times",
-         .busy_least = 80,
-         .speed_up_least = 1.7,
-         .as_run = "precision=none"},
-        {.name = "classifier",
-         .gpu = "RTX 3090",
-         .fault = "no workers, pageable copies, a pause after every epoch",
-         .busy = "65 +- 15 -> 92 +- 5 %",
-         .steps = "45 -> 62",
-         .wait = "120 -> 25 ms",
-         .speed_up = "1.38 times",
-         .busy_least = 87,
-         .speed_up_least = 1.38},
-        {.name = "sequence",
-         .gpu = "RTX 3090",
-         .fault = "many tiny kernels, a small batch, the loss read every step",
-         .busy = "20-40 -> 70-90 %",
-         .rate = "500-1000 -> 2000-4000",
-         .speed_up = "2-4 times (with a larger model)",
-         .busy_least = 70,
-         .speed_up_least = 2},
-        {.name = "window_cnn",
-         .gpu = "RTX 5090",
-         .fault = "a batch of 32 on a card that holds hundreds, fp32 without TF32",
-         .busy = "20-30 -> 80-95 %",
-         .speed_up = "3-6 times",
-         .busy_least = 80,
-         .speed_up_least = 3},
-    };
+    static const std::vector<DemoJob> kJobs = [] {
+        std::vector<DemoJob> out;
+        for (const ReferenceJob& job : reference_job_table()) {
+            if (!job.write_up.gpu.empty()) out.push_back({job.write_up, job.name});
+        }
+        return out;
+    }();
     return kJobs;
 }
 

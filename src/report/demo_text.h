@@ -6,21 +6,15 @@
 #include <string_view>
 #include <vector>
 
+#include "config/reference_jobs.h"
 #include "tuning/proof.h"
 #include "tuning/use.h"
 
 namespace saturate {
 
-// One write-up: the GPU it names, what went wrong there, and the figures it claims. Empty: it
-// claims none.
-struct DemoJob {
+// A job that has a write-up (docs/demo.md).
+struct DemoJob : WriteUp {
     std::string_view name;
-    std::string_view gpu;
-    std::string_view fault;
-    std::string_view busy, rate, steps, wait, power, speed_up;
-    double busy_least = 0;         // the least of what it claims, in percent ...
-    double speed_up_least = 1;     // ... and in times
-    std::string_view as_run = {};  // KEY=VALUE that the fault amounts to; empty: the file as it is
 };
 [[nodiscard]] const std::vector<DemoJob>& demo_jobs();
 [[nodiscard]] const DemoJob* find_demo_job(std::string_view name);

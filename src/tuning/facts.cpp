@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tuning/facts.h"
 
+#include "config/reference_jobs.h"
+
 namespace saturate {
 
 TuningFacts tuning_facts(const Settings& settings, const CpuFacts& cpu, const MemoryFacts& memory,
@@ -14,8 +16,8 @@ TuningFacts tuning_facts(const Settings& settings, const CpuFacts& cpu, const Me
     } else {
         facts.has_bf16 = cpu.has("avx512_bf16") || cpu.has("amx_bf16");
     }
-    std::string job = settings.word(Setting::job);
-    facts.has_images = job != "sequence";
+    const ReferenceJob* job = find_reference_job(settings.word(Setting::job));
+    facts.has_images = !job || job->has_convolutions;
     const Value* data = settings.get(Setting::data);
     facts.can_cache = !data || !data->text.ends_with(".csv");
     facts.memory_available_bytes = memory.available_bytes.value_or(0);

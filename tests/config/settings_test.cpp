@@ -86,6 +86,28 @@ TEST(SettingsTest, SuggestsForUnknownKeysInOurFilesOnly) {
     EXPECT_EQ(error_of("batch_sise: 8\nsome: {thing: 1}\n"), "");
 }
 
+// A job of the user's own, or their model out of Python: as much ours as the reference jobs.
+TEST(SettingsTest, AnyJobHasEverySettingAndItsTypingErrorsAreTold) {
+    for (std::string job : {"torchscript", "spirals", "tiny_mlp"}) {
+        std::string start = "job: " + job + "\nbatch_size: 8\n";
+        Settings settings = read(start +
+                                 "weight_decay: 0.1\nschedule: cosine\nema: 0.9\nthreads: 2\n"
+                                 "warmup_steps: 5\nearly_stopping: 3\ncheckpoint_keep: 7\n");
+        EXPECT_TRUE(settings.dialect().is_ours()) << job;
+        EXPECT_EQ(settings.number(Setting::weight_decay), 0.1) << job;
+        EXPECT_EQ(settings.word(Setting::schedule), "cosine") << job;
+        EXPECT_EQ(settings.number(Setting::ema), 0.9) << job;
+        EXPECT_EQ(settings.number(Setting::threads), 2) << job;
+        EXPECT_EQ(settings.number(Setting::warmup_steps), 5) << job;
+        EXPECT_EQ(settings.number(Setting::early_stopping), 3) << job;
+        EXPECT_EQ(settings.number(Setting::checkpoint_keep), 7) << job;
+        EXPECT_NE(error_of(start + "wieght_decay: 0.1\n").find("weight_decay"), std::string::npos);
+    }
+    // The word in files that are not ours.
+    EXPECT_FALSE(read("job: extension\nconfig: {name: x}\nmeta: {a: 1}\n").dialect().is_ours());
+    EXPECT_FALSE(read("job: {name: x}\nbatch_size: 8\n").dialect().is_ours());
+}
+
 TEST(SettingsTest, LeavesOpenValuesAlone) {
     Settings settings = read(
         "batch_size: auto\nnum_workers: ${oc.env:WORKERS}\nlr: null\nhidden_size: [64, 128]\n");

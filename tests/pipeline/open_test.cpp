@@ -26,6 +26,17 @@ OpenedData open(const fs::path& data, const std::string& more) {
     return open_data(settings_of(fmt::format("data: {}\n{}", data.string(), more)));
 }
 
+std::string npy_of_int64(const std::vector<std::int64_t>& values) {
+    std::string header =
+        fmt::format("{{'descr': '<i8', 'fortran_order': False, 'shape': ({},), }}", values.size());
+    header.resize(117, ' ');
+    header += '\n';
+    std::string out("\x93NUMPY\1\0\x76\0", 10);
+    out += header;
+    out.append(reinterpret_cast<const char*>(values.data()), values.size() * 8);
+    return out;
+}
+
 void image(const fs::path& path) {
     fs::create_directories(path.parent_path());
     std::vector<std::uint8_t> pixels(40 * 30 * 3, 128);
@@ -89,6 +100,51 @@ TEST(OpenTest, ImagesInClassesKeepEveryTenthForValidation) {
         for (std::int64_t i = 0; i < part->size(); ++i) names.insert(part->name_of(i));
     }
     EXPECT_EQ(names.size(), 20u) << "no image in both parts";
+}
+
+// Sorted labels, and labels that come in turns: every one of them is validated on.
+TEST(OpenTest, ArraysValidateOnEveryLabel) {
+    for (bool sorted : {true, false}) {
+        TemporaryFolder folder;
+        std::vector<std::int64_t> labels;
+        for (std::int64_t i = 0; i < 1005; ++i) labels.push_back(sorted ? i / 101 : i % 10);
+        folder.file("y.npy", npy_of_int64(labels));
+        OpenedData data = open(folder.path() / "y.npy", "job: torchscript\n");
+        ASSERT_EQ(data.training->size(), 905);
+        ASSERT_EQ(data.validation->size(), 100);
+        std::set<std::int64_t> seen;
+        std::set<std::string> names;
+        for (const auto& part : {data.validation, data.training}) {
+            auto scratch = part->make_scratch();
+            for (std::int64_t i = 0; i < part->size(); ++i) {
+                std::int64_t label = -1;
+                std::array<std::byte*, 1> places{reinterpret_cast<std::byte*>(&label)};
+                SampleCost cost;
+                part->write({.index = i}, *scratch, places, cost);
+                if (part == data.validation) seen.insert(label);
+                names.insert(part->name_of(i));
+            }
+        }
+        EXPECT_EQ(seen.size(), 10u) << sorted;
+        EXPECT_EQ(names.size(), 1005u) << "each sample in one part";
+    }
+}
+
+TEST(OpenTest, TheLocatorsPointsAreThoseOfTheResizedPicture) {
+    TemporaryFolder folder;
+    for (const char* part : {"train", "val"}) {
+        image(folder.path() / part / "1.png");
+        folder.file(std::string(part) + "/labels.csv", "file,a,b,c,d\n1.png,0,0,4,2\n");
+    }
+    OpenedData data = open(folder.path(), "job: locator\n");
+    std::vector<float> pixels(3 * 320 * 160), points(4);
+    std::array<std::byte*, 2> places{reinterpret_cast<std::byte*>(pixels.data()),
+                                     reinterpret_cast<std::byte*>(points.data())};
+    SampleCost cost;
+    for (const auto& part : {data.training, data.validation}) {
+        part->write({}, *part->make_scratch(), places, cost);
+        EXPECT_EQ(points, (std::vector<float>{0, 0, 4 * 320.0f / 40, 2 * 160.0f / 30}));
+    }
 }
 
 TEST(OpenTest, TheCacheChangesNoBatch) {

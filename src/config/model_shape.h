@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// The shape of a model as settings tell it, and what a sample of it costs: what a row of
+// reference_jobs.h estimates.
+#pragma once
+
+#include <string>
+
+namespace saturate {
+
+// The shape-giving settings; `optimize --level model` changes them before it estimates.
+struct ModelShape {
+    std::string kind;  // a job of reference_jobs.h
+    double base_channels = 0, num_blocks = 0, patch_size = 0;
+    double image_width = 0, image_height = 0;
+    double hidden_size = 0, num_layers = 0, num_features = 0, sequence_length = 0, window_size = 0;
+    bool use_perceptual = false;
+    bool has_convolutions = false;
+    double usual_batch_max = 0;  // the largest in use: an estimate alone does not go beyond it
+};
+
+struct Workload {
+    double forward_flops = 0;        // per sample
+    double activation_elements = 0;  // per sample, kept for the backward pass
+    double kernels = 0;              // per step: forward, backward and optimizer, not compiled
+    double parameters = 0;
+};
+
+}  // namespace saturate
