@@ -182,12 +182,13 @@ class Effect:
         if declaration.root != "file":
             return False
         for scope, call in self.holders.guarded.items():
-            path = self.values.holders.get(scope)
-            if path is None or declaration.path[:-1] != path or declaration.key in self.holders.fields(scope):
+            path, fields = self.values.holders.get(scope, (None, None))
+            if path is None or declaration.path[:-1] != path or fields is None or declaration.key in fields:
                 continue
-            unknown = [n for n in self.reads.unknown_reads(declaration)]
+            asked = self.reads.missing.get((scope, declaration.key))
             self._say(declaration, "dropped", "%s has no field of this name: %s:%d copies only those it has" % (scope.name, call.src.file, call.lineno),
-                      instead="the default at %s:%d is in force" % (unknown[0].src.file, unknown[0].lineno) if unknown else None, at=call.src.place(call))
+                      instead="the default at %s:%d is in force: %s" % (asked.src.file, asked.lineno, asked.src.text(asked, 80)) if asked is not None else None,
+                      at=call.src.place(call))
             return True
         return False
 

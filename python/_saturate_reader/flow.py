@@ -183,8 +183,8 @@ class Flow:
 
     def _field(self, scope, attr, derived, found, depth, seen):
         done = []
-        held = self.values.holders.get(scope)
-        if held is not None and self._config((("cfg", "file", held + (attr,)),), derived, found):
+        held = self.values.held(scope, attr)
+        if held is not None and self._config((("cfg", "file", held),), derived, found):
             return [True]
         for one in self.values.lineage(scope)[0]:
             bindings = one.attributes.get(attr, []) + one.names.get(attr, [])

@@ -64,9 +64,9 @@ class Holders:
         return None
 
     def _hold(self, scope, path, guard):
-        self.values.holders.setdefault(scope, path)
         if guard is not None:
             self.guarded.setdefault(scope, guard)
+        self.values.holders.setdefault(scope, (path, self.fields(scope) if guard is not None else None))
 
     def fields(self, scope):
         """Names of a class's own fields, its bases' too."""

@@ -31,6 +31,7 @@ class Reads:
         self.escaped = {}   # (root, path) -> (why, node)
         self.fields = {}    # class Scope -> why its fields may be read unseen
         self.loads = {"args": False, "file": False}
+        self.missing = {}   # (class Scope, key) -> node: asked of a class that has no such field
         self.nodes = {}     # declaration -> [node that reads it]
 
     def collect(self):
@@ -104,10 +105,12 @@ class Reads:
                         # The field may hold a key of a configuration, in a way that was not followed.
                         if scope not in self.values.holders:
                             self.unknown.setdefault(key, []).append((None, node))
-                held = self.values.holders.get(scope)
+                held = self.values.held(scope, key)
                 if held is not None:
-                    for declaration in self.settings.find("file", held + (key,)):
+                    for declaration in self.settings.find("file", held):
                         self._note(declaration, node)
+                elif scope in self.values.holders:
+                    self.missing.setdefault((scope, key), node)
             if kind == "inst" and self.values.dynamic(value[1]):
                 self.loads["file"] = True
                 for declaration in self.settings.find("file", (key,)):

@@ -37,7 +37,7 @@ class Values:
         self._dynamic = {}
         self._subclasses = {}  # none in the first round; None: to be found
         self._cut = {}
-        self.holders = {}     # class Scope -> path: its fields are filled from a configuration at this path
+        self.holders = {}     # class Scope -> (path, fields): filled from the configuration at this path, only these fields (None: any)
         self.callers = {}     # function Scope -> [(call, shift)]
         self.callees = {}     # call -> [(function Scope, shift)]
         self.settings = None  # Settings: declared values of options and configuration keys
@@ -531,9 +531,9 @@ class Values:
 
     def instance_attribute(self, scope, attr, seen):
         scopes, outside = self.lineage(scope)
-        held = self.holders.get(scope)
-        if held is not None and self.settings is not None and self.settings.find("file", held + (attr,)):
-            return (("cfg", "file", held + (attr,)),)
+        held = self.held(scope, attr)
+        if held is not None:
+            return (("cfg", "file", held),)
         if attr == "hparams" and outside:
             for one in scopes:
                 init = one.method("__init__")
@@ -560,6 +560,15 @@ class Values:
         if outside:
             return (("ext", outside[0] + "()." + attr),)
         return ()
+
+    def held(self, scope, attr):
+        """The path of the configuration key that a field of this class holds, None when it is not filled from one."""
+        if scope not in self.holders or self.settings is None:
+            return None
+        path, fields = self.holders[scope]
+        if fields is not None and attr not in fields or not self.settings.find("file", path + (attr,)):
+            return None
+        return path + (attr,)
 
     def class_attribute(self, scope, attr, seen):
         scopes, outside = self.lineage(scope)
