@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a loaded project to facts."""
+"""From a loaded project to facts, in the order in which one part needs another."""
 from . import names
 from .calls import Calls
 from .datasets import Datasets
@@ -16,6 +16,7 @@ from .waits import Waits
 
 
 def analyse(facts, project, values, settings, configs):
+    facts["frameworks"] = _frameworks(project)
     values.connect()
     settings.read_python()
     holders = Holders(project, values)
@@ -26,7 +27,6 @@ def analyse(facts, project, values, settings, configs):
     found = loops.find()
     tensors = Tensors(values)
     waits = Waits(values, tensors, reach, loops).find(found)
-    facts["waits"] = [_wait(w) for w in waits]
     calls = Calls(project, values, settings, Flow(values, settings), reach, loops, tensors)
     facts["calls"] = calls.find()
     datasets = Datasets(values, tensors, reach, loops)
@@ -34,12 +34,11 @@ def analyse(facts, project, values, settings, configs):
         if entry["kind"] == "loader":
             entry["dataset"] = datasets.of_loader(node)
     facts["traps"] = Traps(project, values, reach, loops, calls, datasets, waits, tensors).find()
+    facts["waits"] = [_wait(w) for w in waits]
+    facts["loops"] = [_loop(one, loops, calls) for one in found]
     reads = Reads(project, values, settings, reach, tensors, holders)
     reads.collect()
-    effect = Effect(project, values, settings, reads, reach, calls, configs, holders)
-    facts["without_effect"] = effect.find()
-    facts["frameworks"] = _frameworks(project)
-    facts["loops"] = [_loop(l, loops, calls) for l in found]
+    facts["without_effect"] = Effect(project, values, settings, reads, reach, calls, configs, holders).find()
 
 
 def _frameworks(project):
@@ -59,8 +58,9 @@ def _wait(wait):
     source = node.src
     entry = source.place(node)
     statement = statement_of(node)
+    interval = wait.interval
     entry.update({"statement": source.span(statement), "what": wait.what, "class": wait.kind, "when": wait.when, "use": wait.use,
-                  "interval": source.text(wait.interval) if wait.interval is not None and wait.interval.src is source else None,
+                  "interval": interval.src.text(interval) if interval is not None else None,
                   "value": {"bytes": source.span(wait.value), "text": source.text(wait.value)} if wait.value is not None else None,
                   "loop": wait.loop.id, "path": [c.src.place(c) for c in wait.path], "certainty": wait.certainty,
                   "said": wait.when in ("step", "branch") and wait.certainty != "unknown" and wait.kind != "sync_implicit"})
@@ -71,9 +71,13 @@ def _loop(loop, loops, calls):
     source = loop.node.src
     entry = source.place(loop.node)
     body = loop.body
-    entry.update({"id": loop.id, "kind": loop.kind, "function": loop.scope.qualified(), "certainty": loop.certainty,
-                  "body": [source.span(body[0])[0], source.span(body[-1])[1]],
-                  "epochs": [n.src.place(n) for n in loops.epochs(loop)],
+    inside = {}
+    for call in calls.by_node.values():
+        if call["in_step"] == loop.id and call["kind"] in ("backward", "step", "zero_grad"):
+            inside.setdefault(call["kind"], call["id"])
+    entry.update({"id": loop.id, "kind": loop.kind, "function": loop.scope.qualified(), "certainty": loop.certainty, "role": "train",
+                  "body": [source.span(body[0])[0], source.span(body[-1])[1]], "epochs": [n.src.place(n) for n in loops.epochs(loop)],
                   "swallows": loop.swallows, "loader": calls.by_node[loop.loader]["id"] if loop.loader in calls.by_node else None,
-                  "functions": [dict(name=s.qualified(), **s.source.place(s.node)) for s in loop.functions], "role": "train"})
+                  "backward": inside.get("backward"), "step": inside.get("step"), "zero_grad": inside.get("zero_grad"), "counter": loops.counter(loop),
+                  "functions": [dict(name=s.qualified(), when=when, **s.source.place(s.node)) for s, when in loop.functions.items()]})
     return entry

@@ -5,7 +5,7 @@ import re
 
 from . import names
 from .loops import is_optimizer
-from .scopes import LOOPS, ancestors, block_of, dotted, function_of, statement_of
+from .scopes import LOOPS, ancestors, dotted, function_of, statement_of
 from .settings import type_name
 from .values import argument_of, literal
 
@@ -379,7 +379,7 @@ class Calls:
         for up in ancestors(call):
             if isinstance(up, ast.If):
                 text = call.src.text(up.test).lower()
-                inside = child in up.body
+                inside = child.block is up.body
                 if re.search(r"train", text) and not re.search(r"not |!=|is false", text):
                     return "train" if inside else "evaluation"
                 if re.search(r"val|test|eval", text) and inside:
@@ -520,7 +520,7 @@ def not_training(node):
     for up in ancestors(node):
         if isinstance(up, ast.If):
             truth = training_truth(up.test)
-            if truth is not None and child is not up.test and (child in up.body) != truth:
+            if truth is not None and child is not up.test and (child.block is up.body) != truth:
                 return True
         child = up
     return False

@@ -492,7 +492,7 @@ def _word_branch(node):
     """The nearest `if x == 'word'` that this node stands in: (comparison, word, its block)."""
     child = node
     for up in ancestors(node):
-        if isinstance(up, ast.If) and child in up.body:
+        if isinstance(up, ast.If) and getattr(child, "block", None) is up.body:
             test = up.test
             if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], ast.Eq):
                 known, word = literal(test.comparators[0])

@@ -247,6 +247,27 @@ class Loops:
 
     # Around a loop
 
+    def counter(self, loop):
+        """The name that counts the steps: of enumerate, of range, or `step += 1` in the body."""
+        node = loop.node
+        if isinstance(node, (ast.For, ast.AsyncFor)) and isinstance(node.iter, ast.Call):
+            last = (dotted(node.iter.func) or "").rsplit(".", 1)[-1]
+            target = node.target
+            if last == "enumerate" and isinstance(target, ast.Tuple) and target.elts and isinstance(target.elts[0], ast.Name):
+                return target.elts[0].id
+            if last in ("range", "trange") and isinstance(target, ast.Name):
+                return target.id
+            if last in names.LOOKAHEAD and node.iter.args and isinstance(node.iter.args[0], ast.Call) and dotted(
+                    node.iter.args[0].func) == "enumerate" and isinstance(target, ast.Tuple) and isinstance(target.elts[0], ast.Name):
+                return target.elts[0].id
+        if isinstance(node, FUNCTIONS):
+            return next((name for name, _, _ in loop.scope.params if name in ("batch_idx", "batch_index", "batch_nb")), None)
+        for statement in loop.body:
+            if isinstance(statement, ast.AugAssign) and isinstance(statement.op, ast.Add) and isinstance(statement.value, ast.Constant) and (
+                    statement.value.value == 1):
+                return dotted(statement.target)
+        return None
+
     def epochs(self, loop):
         """Loops around the step loop, also in the functions that call it: inner ones first."""
         out, seen = [], set()

@@ -3,11 +3,18 @@
 import gc
 import json
 import os
+import re
 import sys
 
 from .read import read_project
 
 USAGE = "usage: python _saturate_reader --folder FOLDER [--config FILE]... -- COMMAND..."
+
+
+def _paired(match):
+    """A half of a surrogate pair alone (a name that is no UTF-8, a strange escape) is no valid JSON text."""
+    text = match.group(0)
+    return text if text == "\\\\" or match.group(1) and text[3] in "89ab" else "\\ufffd" * (len(text) // 6)
 
 
 def main(argv):
@@ -33,7 +40,7 @@ def main(argv):
     sys.setrecursionlimit(6000)
     gc.disable()  # trees of nodes, all of them kept to the end
     facts = read_project(folder, command, configs)
-    # Names that are not UTF-8 stay readable as text; the file system's own bytes come back with surrogateescape.
     text = json.dumps(facts, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    text = re.sub(r"\\\\|\\ud[89a-f][0-9a-f]{2}(\\ud[c-f][0-9a-f]{2})?", _paired, text)
     sys.stdout.write(text + "\n")
     return 0

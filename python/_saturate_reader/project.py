@@ -9,7 +9,7 @@ from .source import Problem, Source, Text
 
 SKIPPED = {"site-packages", "dist-packages", "node_modules", "__pycache__", ".git", ".hg", ".svn", "venv", ".venv", ".tox", ".eggs",
            ".mypy_cache", ".ipynb_checkpoints", "wandb", "mlruns"}
-PARSED_MOST = 6 << 20   # bytes of Python that are parsed; what is beyond is named in `limits`
+PARSED_MOST = 2 << 20   # bytes of Python that are parsed; what is beyond is named in `limits`
 LISTED_MOST = 20000     # files of a project that are looked at by name
 SCANNED_MOST = 64 << 20  # bytes that are searched for a word
 
@@ -27,6 +27,8 @@ class Project:
         self.parsed = 0
         self.modules = {}  # (directory of the importer, level, name) -> Source or None
         self._dirs = {}
+        self._reals = {}
+        self._insides = {}
         self._others = None
         self.computed = {}  # import by a computed name -> the Sources it may mean
 
@@ -34,11 +36,28 @@ class Project:
 
     def relative(self, path):
         path = os.path.abspath(path)
-        below = os.path.relpath(path, self.folder)
-        return path if below.startswith("..") else below.replace(os.sep, "/")
+        if path.startswith(self.folder + os.sep):
+            return path[len(self.folder) + 1:].replace(os.sep, "/")
+        real = self._real(path)
+        return real[len(self.folder) + 1:].replace(os.sep, "/") if real.startswith(self.folder + os.sep) else path
+
+    def _real(self, path):
+        """realpath, with the folder's part kept: it is the slow one."""
+        folder, name = os.path.split(os.path.abspath(path))
+        real = self._reals.get(folder)
+        if real is None:
+            real = self._reals[folder] = os.path.realpath(folder)
+        whole = os.path.join(real, name)
+        return os.path.realpath(whole) if os.path.islink(whole) else whole
 
     def _inside(self, path):
-        real = os.path.realpath(path)
+        found = self._insides.get(path)
+        if found is None:
+            found = self._insides[path] = self._is_inside(path)
+        return found
+
+    def _is_inside(self, path):
+        real = self._real(path)
         if any(part in SKIPPED for part in real.split(os.sep)):
             return False
         return any(real == top or real.startswith(top + os.sep) for top in self.tops)
@@ -98,14 +117,13 @@ class Project:
         self.follow()
 
     def load(self, path, role="imported", parse=True):
-        real = os.path.realpath(path)
+        real = self._real(path)
         source = self.sources.get(real)
         if source is not None:
             return source
         if self.parsed > PARSED_MOST and role != "script":
-            source = Text(path, self.relative(path))
+            source = Text(path, self.relative(path), Problem("not read: the project is larger than what is parsed"))
             source.tree, source.index, source.role = None, None, role
-            source.problem = source.problem or Problem("not read: the project is larger than what is parsed")
             if not any("larger" in text for text in self.limits):
                 self.limits.append("the project is larger than the %d MiB of Python that are parsed" % (PARSED_MOST >> 20))
         else:
@@ -118,6 +136,7 @@ class Project:
                 except (RecursionError, MemoryError):
                     source.tree = None
                     source.problem = Problem("cannot be read: nested too deeply")
+        source.folder = os.path.dirname(os.path.abspath(path))
         self.sources[real] = source
         self.order.append(source)
         return source
@@ -205,7 +224,7 @@ class Project:
 
     def find(self, importer, name, level):
         """The project's Source of a module, or None (not of this project, or a package without __init__)."""
-        here = os.path.dirname(os.path.abspath(importer.path))
+        here = importer.folder
         key = (here if level else None, level, name)
         if key in self.modules:
             return self.modules[key]

@@ -37,7 +37,7 @@ class Reach:
             if not found and isinstance(up, (ast.If, ast.IfExp)) and child is not up.test:
                 truth = self._decided(up)
                 if truth is not None:
-                    inside = child in up.body if isinstance(up.body, list) else child is up.body
+                    inside = child.block is up.body if isinstance(up.body, list) else child is up.body
                     found = inside != truth
             if not found and isinstance(child, ast.stmt) and up is not None and self.values.after_end(child):
                 found = True

@@ -2,6 +2,7 @@
 """The whole reading, in order: command, sources, settings, flow, loops, waits, calls, what has no effect, traps."""
 import platform
 
+from .analysis import analyse
 from .command import read_command
 from .configs import Configs
 from .project import Project
@@ -19,11 +20,15 @@ def read_project(folder, argv, configs):
     settings = Settings(project, values)
     found = Configs(project, values, settings)
     if project.entry is not None:
-        settings.read_options()
-        settings.read_writes()
-        found.discover(configs)
-        from .analysis import analyse
-        analyse(facts, project, values, settings, found)
+        try:
+            settings.read_options()
+            settings.read_writes()
+            found.discover(configs)
+            analyse(facts, project, values, settings, found)
+        except (RecursionError, MemoryError):
+            project.limits.append("the sources are nested too deeply or too large to be read in full")
+        except Exception as error:  # our own mistake: the facts so far are still facts
+            project.limits.append("the reader failed: %s: %s" % (type(error).__name__, str(error)[:200]))
     facts["command"] = command.json()
     facts["files"] = [source.describe(role=source.role) for source in project.order]
     facts["configs"] = found.json()

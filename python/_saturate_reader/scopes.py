@@ -125,6 +125,8 @@ class Index:
             inner = handler(self, node, scope) if handler else None
             if inner is not None:  # children of a new scope: what is evaluated outside stays outside
                 outside, inside = inner
+                for position, child in enumerate(inside[1]):
+                    child.block, child.position = inside[1], position
                 for child in reversed(inside[1]):
                     push((child, node, inside[0]))
                 for child in reversed(outside):
@@ -134,8 +136,9 @@ class Index:
             for field in node._fields:
                 value = getattr(node, field, None)
                 if value.__class__ is list:
-                    for item in value:
+                    for position, item in enumerate(value):
                         if isinstance(item, ast.AST):
+                            item.block, item.position = value, position
                             children.append(item)
                 elif isinstance(value, ast.AST):
                     children.append(value)
@@ -328,20 +331,6 @@ def function_of(node):
     while scope is not None and scope.is_class:
         scope = scope.parent
     return scope
-
-
-def block_of(statement):
-    """The list of statements that this one stands in, and its index."""
-    up = statement.up
-    if up is None:
-        return [], 0
-    for field in ("body", "orelse", "finalbody", "handlers"):
-        block = getattr(up, field, None)
-        if isinstance(block, list):
-            for index, other in enumerate(block):
-                if other is statement:
-                    return block, index
-    return [], 0
 
 
 def dotted(node):

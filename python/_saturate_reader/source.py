@@ -11,7 +11,8 @@ import stat
 import tokenize
 import warnings
 
-LARGEST = 16 << 20  # bytes; beyond it nothing of a file is read
+LARGEST = 16 << 20     # bytes; beyond it nothing of a file is read
+GENERATED = 3 << 19    # bytes of one Python file; a larger one is generated code or data
 
 
 class Problem:
@@ -59,20 +60,24 @@ def line_starts(data):
 
 
 class Text:
-    """The bytes of a file of any kind, with its lines."""
+    """The bytes of a file of any kind, with its lines. With a problem given, the file is not even opened."""
 
-    def __init__(self, path, relative):
+    def __init__(self, path, relative, problem=None):
         self.path = path
         self.file = relative
         self.encoding = None
-        self.data, self.problem = read_bytes(path)
-        self.starts = [0]
-        if self.data is None:
+        self.data, self.problem = read_bytes(path) if problem is None else (None, problem)
+        self._starts = None
+        self.read = self.data is not None
+        if not self.read:
             self.data = b""
-            self.read = False
-            return
-        self.read = True
-        self.starts = line_starts(self.data)
+
+    @property
+    def starts(self):
+        """Offsets of the lines' first bytes."""
+        if self._starts is None:
+            self._starts = line_starts(self.data)
+        return self._starts
 
     def line_of(self, at):
         return bisect.bisect_right(self.starts, at)
@@ -100,6 +105,9 @@ class Source(Text):
             self._parse()
 
     def _parse(self):
+        if len(self.data) > GENERATED:
+            self.problem = Problem("larger than %d KiB: taken for generated code, not parsed" % (GENERATED >> 10))
+            return
         if b"\0" in self.data:
             self.problem = Problem("binary: there are zero bytes in it")
             return

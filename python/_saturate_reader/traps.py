@@ -60,7 +60,7 @@ class Traps:
             for up in ancestors(call):
                 if up is loop.node:
                     inside = False
-                if isinstance(up, ast.Try) and child in up.body:
+                if isinstance(up, ast.Try) and getattr(child, "block", None) is up.body:
                     handler = _goes_on(up)
                     if handler is not None:
                         source = up.src

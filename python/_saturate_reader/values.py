@@ -11,7 +11,7 @@ import ast
 import builtins
 
 from . import names
-from .scopes import COMPREHENSIONS, FUNCTIONS, block_of, dotted, statement_of
+from .scopes import COMPREHENSIONS, FUNCTIONS, dotted, statement_of
 
 MOST = 24     # values of one expression
 DEEPEST = 40  # expressions followed inside each other
@@ -106,7 +106,7 @@ class Values:
             up = child.up
             if isinstance(up, ast.If) and child is not up.test:
                 truth = self.truth(up.test)
-                if truth is not None and (child in up.body) != truth:
+                if truth is not None and (child.block is up.body) != truth:
                     return True
             if isinstance(child, ast.stmt) and self.after_end(child):
                 return True
@@ -115,20 +115,17 @@ class Values:
 
     def after_end(self, statement):
         """Behind an `if` that the settings make true and that leaves the block."""
-        up = statement.up
-        for field in ("body", "orelse"):
-            block = getattr(up, field, None)
-            if not isinstance(block, list) or statement not in block:
-                continue
-            cut = self._cut.get((up, field))
-            if cut is None:
-                cut = self._cut[(up, field)] = len(block)
-                for index, other in enumerate(block):
-                    if isinstance(other, ast.If) and isinstance(other.body[-1], ast.Return) and self.truth(other.test) is True:
-                        cut = self._cut[(up, field)] = index
-                        break
-            return cut < len(block) and block.index(statement) > cut
-        return False
+        block = getattr(statement, "block", None)
+        if not block or not isinstance(block[0], ast.stmt):
+            return False
+        cut = self._cut.get(id(block))
+        if cut is None:
+            cut = self._cut[id(block)] = len(block)
+            for index, other in enumerate(block):
+                if isinstance(other, ast.If) and isinstance(other.body[-1], ast.Return) and self.truth(other.test) is True:
+                    cut = self._cut[id(block)] = index
+                    break
+        return statement.position > cut
 
     @staticmethod
     def _dominates(holder, chain):
@@ -137,8 +134,7 @@ class Values:
         if up not in chain:
             return False
         if isinstance(up, (ast.If, ast.Try, ast.For, ast.While)):
-            block, index = block_of(statement)
-            return any(other in chain for other in block)
+            return any(other in chain for other in statement.block)
         return True
 
     # Answers
