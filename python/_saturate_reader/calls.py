@@ -5,7 +5,7 @@ import re
 
 from . import names
 from .loops import is_optimizer
-from .scopes import LOOPS, ancestors, dotted, function_of, statement_of
+from .scopes import FUNCTIONS, LOOPS, ancestors, dotted, function_of, statement_of
 from .settings import type_name
 from .values import argument_of, literal
 
@@ -283,8 +283,9 @@ class Calls:
 
     def _training_loaders(self):
         found = set()
+        handed = list(self._handed())
         for loop in self.loops.found:
-            nodes = []
+            nodes = handed if isinstance(loop.node, FUNCTIONS) else []
             if isinstance(loop.node, (ast.For, ast.AsyncFor)):
                 nodes.append(loop.node.iter)
             for call in loop.node.scope.calls:
@@ -297,6 +298,26 @@ class Calls:
                     found.add(loader)
                     loop.loader = loop.loader or loader
         return found
+
+    def _handed(self):
+        """Loaders that a framework is given: engine.run(loader), trainer.fit(model, loader)."""
+        for source in self.project.order:
+            for call in source.index.calls if source.index is not None else ():
+                last = getattr(call.func, "attr", "")
+                if last not in ("run", "fit") or self.reach.off(call):
+                    continue
+                values = self.values.of(call.func.value)
+                if last == "run" and call.args and any(v[0] == "made" and v[1].startswith("ignite.engine") and self._steps(v[2]) for v in values):
+                    yield call.args[0]
+                elif last == "fit" and any(v[0] == "made" and v[1].endswith("Trainer") for v in values):
+                    node = argument_of(call, "train_dataloaders", 1) or argument_of(call, "train_dataloader", 1)
+                    if node is not None:
+                        yield node
+
+    def _steps(self, engine):
+        """Whether the function that an Engine is made with is a training step."""
+        steps = {loop.scope for loop in self.loops.found}
+        return any(v[0] in ("fn", "bound") and v[1] in steps for a in engine.args[:1] for v in self.values.of(a))
 
     def _loaders_of(self, node, depth):
         if depth > 5 or node is None:
@@ -397,22 +418,49 @@ class Calls:
                 bases = [b.rsplit(".", 1)[-1] for b in self.values.lineage(value[1])[1] if is_optimizer(b)]
                 if bases:
                     entry["fused_known"] = None if len(set(bases)) > 1 else bases[0] in names.FUSED
-        entry["chosen"] = _chosen(call, callee)
+        entry["chosen"] = self._chosen(call, callee)
         entry["groups"] = self._groups(call)
 
+    def _chosen(self, call, callee):
+        """How the class was picked: direct, branch, dict, getattr or registry."""
+        if callee and callee.endswith(".*"):
+            return "getattr"
+        picked = [call.func]
+        if isinstance(call.func, ast.Name):
+            picked += [b.expr for b in self.values.lookup(call.func) or () if b.kind == "value"]
+        for node in picked:
+            if isinstance(node, ast.Call):
+                return "getattr" if dotted(node.func) == "getattr" else "registry"
+            if isinstance(node, ast.Subscript):
+                return "dict"
+        for up in ancestors(call):
+            if isinstance(up, ast.Dict):
+                return "dict"
+            if isinstance(up, ast.If) and not any(isinstance(n, ast.Name) and n.id == "__name__" for n in ast.walk(up.test)):
+                return "branch"
+            if isinstance(up, ast.FunctionDef):
+                break
+        return "direct"
+
     def _groups(self, call):
-        node = argument_of(call, "params", 0)
-        if node is None:
+        return self._groups_of(argument_of(call, "params", 0), call.scope, 0)
+
+    def _groups_of(self, node, scope, depth):
+        if node is None or depth > 3:
             return "unknown"
+        if isinstance(node, ast.Call):
+            for inner, _ in self.values.callees.get(node, ()):
+                for returned in inner.returns[:2]:
+                    return self._groups_of(returned, inner, depth + 1)
         for one in ast.walk(node):
             if isinstance(one, ast.Attribute) and one.attr == "parameters":
                 return "one"
         if isinstance(node, ast.Name):
-            appended = [c for c in call.scope.calls if getattr(c.func, "attr", "") in ("append",) and dotted(c.func.value) == node.id]
+            appended = [c for c in scope.calls if getattr(c.func, "attr", "") in ("append",) and dotted(c.func.value) == node.id]
             appended_in = [c for c in appended if any(isinstance(up, LOOPS) for up in ancestors(c)) and c.args and isinstance(c.args[0], ast.Dict)]
             if any(_single_params(c.args[0]) for c in appended_in):
                 return "per_parameter"
-            for binding in call.scope.names.get(node.id, ()):
+            for binding in scope.names.get(node.id, ()):
                 if binding.kind == "aug" and isinstance(binding.expr, ast.List) and binding.expr.elts and isinstance(binding.expr.elts[0], ast.Dict):
                     if any(isinstance(up, LOOPS) for up in ancestors(binding.expr)) and _single_params(binding.expr.elts[0]):
                         return "per_parameter"
@@ -532,21 +580,6 @@ def training_truth(test):
         inner = training_truth(test.operand)
         return None if inner is None else not inner
     return True if isinstance(test, ast.Attribute) and test.attr == "training" and isinstance(test.value, ast.Name) and test.value.id == "self" else None
-
-
-def _chosen(call, callee):
-    if callee and callee.endswith(".*"):
-        return "getattr"
-    for up in ancestors(call):
-        if isinstance(up, ast.Dict):
-            return "dict"
-        if isinstance(up, ast.If) and not any(isinstance(n, ast.Name) and n.id == "__name__" for n in ast.walk(up.test)):
-            return "branch"
-        if isinstance(up, ast.FunctionDef):
-            break
-    if isinstance(call.func, ast.Subscript):
-        return "dict"
-    return "direct"
 
 
 def _single_params(node):

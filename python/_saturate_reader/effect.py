@@ -3,6 +3,7 @@
 import ast
 import re
 
+from . import names
 from .reads import TENSOR_ATTRIBUTES
 from .scopes import FUNCTIONS, ancestors, dotted, function_of, statement_of
 from .settings import LOOSE
@@ -26,6 +27,7 @@ class Effect:
         self.reach = reach
         self.calls = calls
         self.found = []
+        self._away = None
 
     def find(self):
         self._wrong_types()
@@ -103,7 +105,9 @@ class Effect:
                 if not declaration.path or any(p.startswith("[") for p in declaration.setting.split(".")):
                     continue
             elif declaration.kind == "dataclass":
-                if any("TrainingArguments" in b for b in self.values.lineage(declaration.scope)[1]) or declaration.scope not in self.reach.classes:
+                if any("TrainingArguments" in b for b in self.values.lineage(declaration.scope)[1]):
+                    continue
+                if not any(d.reads for d in self.settings.all if d.scope is declaration.scope):
                     continue
                 if self._spread_class(declaration.scope):
                     continue
@@ -129,13 +133,28 @@ class Effect:
         return False
 
     def _spread_class(self, scope):
-        """asdict(), fields() or vars() of the class go over all its fields."""
+        """asdict(), fields() or vars() go over all fields; a library is given an object of this class."""
+        if scope in self._given_away():
+            return True
         for source in self.project.order:
             for call in source.index.calls if source.index is not None else ():
                 name = (dotted(call.func) or "").rsplit(".", 1)[-1]
-                if name in ("asdict", "fields", "vars", "astuple", "replace", "HfArgumentParser", "parse_args_into_dataclasses", "cli"):
+                if name in ("asdict", "fields", "vars", "astuple", "replace", "cli"):
                     return True
         return False
+
+    def _given_away(self):
+        """Classes whose objects go to code that is not of this project."""
+        if self._away is None:
+            self._away = set()
+            for source in self.project.order:
+                for call in source.index.calls if source.index is not None else ():
+                    last = getattr(call.func, "attr", getattr(call.func, "id", ""))
+                    if call in self.values.callees or last in names.SHOWS - {"save", "init"}:
+                        continue
+                    for argument in list(call.args) + [k.value for k in call.keywords]:
+                        self._away.update(v[1] for v in self.values.of(argument) if v[0] in ("inst", "cls"))
+        return self._away
 
     def _never_read(self):
         candidates = []
@@ -290,7 +309,8 @@ class Effect:
         return statement.src is self.project.entry
 
     def _parses(self, scope):
-        return any(getattr(c.func, "attr", "") in ("parse_args", "parse_known_args") for c in scope.calls) or scope in self.values.hydra
+        """The function that gets the options first."""
+        return scope in self.values.hydra or any(("cfg", "args", ()) in self.values.of(c) for c in scope.calls)
 
     def _reads_itself(self, declaration, statement):
         return any(any(up is statement for up in ancestors(n)) for n in self.reads.nodes.get(declaration, ()))

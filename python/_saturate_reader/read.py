@@ -24,6 +24,7 @@ def read_project(folder, argv, configs):
             settings.read_options()
             settings.read_writes()
             found.discover(configs)
+            settings.read_overrides()
             analyse(facts, project, values, settings, found)
         except (RecursionError, MemoryError):
             project.limits.append("the sources are nested too deeply or too large to be read in full")

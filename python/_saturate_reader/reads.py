@@ -396,8 +396,8 @@ class Reads:
             if value[0] != "cfg":
                 continue
             for declaration in self.settings.find(value[1], value[2] + (key,)):
-                if declaration.node is statement:
-                    continue
+                if statement in self.settings.by_node:
+                    continue  # a default of yacs
                 place = target.src.place(statement)
                 if place not in declaration.writes:
                     declaration.writes.append(place)

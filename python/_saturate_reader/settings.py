@@ -5,7 +5,7 @@ import re
 
 from . import names
 from .scopes import dotted
-from .tree import leaves
+from .tree import leaves, scalar
 from .values import literal
 
 # What objects that hold settings are called, where nothing else is known of them.
@@ -215,7 +215,7 @@ class Settings:
             for path, line, begin, node in leaves(document):
                 where = prefix + path
                 keys = [p for p in where if not p.startswith("[")]
-                if where[-1].startswith("["):
+                if where[-1].startswith("[") or where[0] == "defaults" and len(where) > 1:  # hydra's own list
                     continue
                 span = [begin if begin is not None else node.begin, node.end if node.end is not None else begin]
                 value = None
@@ -235,6 +235,21 @@ class Settings:
                 if node.kind == "alias":
                     declaration.more["alias"] = node.value
                 self.add(declaration)
+
+    def read_overrides(self):
+        """Keys that the command itself sets: hydra's `a.b=c`, yacs' pairs `A.B c`."""
+        words = self.project.command.arguments
+        for index, word in enumerate(words):
+            match = re.match(r"^(?:--|\+\+|\+|~)?([A-Za-z_][\w./-]*)=(.*)$", word, re.S)
+            if match:
+                path, text = tuple(match.group(1).replace("/", ".").split(".")), match.group(2)
+            elif "." in word and index + 1 < len(words) and not word.startswith("-"):
+                path, text = tuple(word.split(".")), words[index + 1]
+            else:
+                continue
+            for declaration in self.by_path.get(("file", path[-1]), ()):
+                if declaration.path == path and (match and not word.startswith("--") or len(path) > 1):
+                    declaration.more["given"] = {"index": index if match else index + 1, "text": text}
 
     # What Python declares
 
@@ -405,6 +420,8 @@ class Settings:
                 if action == "store_false":
                     return True, True
                 return (False, None) if declaration.more.get("required") else (True, None)
+        elif declaration.more.get("given") is not None:
+            return True, scalar(declaration.more["given"]["text"])
         if value is None or "literal" not in value:
             return False, None
         text = value["literal"]

@@ -164,6 +164,8 @@ class Tensors:
         for value in self.values.of(expr):
             if value[0] == "made" and (value[1] in names.LOADERS or value[1].endswith("DataLoader")):
                 return "cpu"
+            if value[0] == "gen":
+                return self._most(self.kind(v) for v in value[1].yields)
             if value[0] == "inst":
                 method = self.values.find_method(value[1], "__iter__") or self.values.find_method(value[1], "__next__")
                 if method is not None:

@@ -628,6 +628,8 @@ class Values:
                 call = value[2]  # accelerator.prepare gives its arguments back, in order
                 if isinstance(index, int) and index < len(call.args):
                     out += self.of(call.args[index])
+            elif kind == "made" and value[1].endswith("parse_args_into_dataclasses"):
+                out += self._dataclass(value[2], index)
             elif kind == "made" and value[1].rsplit(".", 1)[-1] in ("parse_known_args", "initialize"):
                 if value[1].endswith("parse_known_args"):
                     out += (("cfg", "args", ()),) if index == 0 else ()
@@ -636,6 +638,15 @@ class Values:
             elif kind == "batch":
                 out += (value,)
         return out
+
+    def _dataclass(self, call, index):
+        """HfArgumentParser((A, B)).parse_args_into_dataclasses() gives an A and a B."""
+        for value in self.of(call.func.value) if isinstance(call.func, ast.Attribute) else ():
+            if value[0] == "made" and value[1].endswith("HfArgumentParser") and value[2].args:
+                for inner in self._index(self.of(value[2].args[0]), index):
+                    if inner[0] == "cls":
+                        return (("inst", inner[1]),)
+        return ()
 
     def _subscript(self, node):
         key = node.slice
@@ -813,7 +824,8 @@ class Values:
                         if name is not None and (not known or literal(name) == (True, key)):
                             out += self.of(item)
             if out:
-                return out + (self.of(node.args[1]) if len(node.args) > 1 and last == "get" else ())
+                declared = self.settings is not None and all(v[0] == "cfg" and self.settings.find(v[1], v[2]) for v in out)
+                return out + (self.of(node.args[1]) if len(node.args) > 1 and last == "get" and not declared else ())
             return None
         if last in names.SAME_METHODS:
             values = self.of(func.value)
@@ -1089,7 +1101,7 @@ class Values:
                 if value[0] == "inst":
                     method = self.find_method(value[1], "__init__")
                     if method is not None:
-                        out.append((method, 1))
+                        out.append((method, 0))  # the configuration stands where self would
         return list(dict.fromkeys(out))
 
     def enters(self, value):

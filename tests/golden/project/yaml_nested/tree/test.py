@@ -1,0 +1,4 @@
+import yaml
+
+config = yaml.safe_load(open("config/job.yaml"))
+print(config["test"]["crop"])
