@@ -18,7 +18,7 @@
 #include "probe/machine.h"
 #include "report/diagnosis_text.h"
 #include "report/timeline_html.h"
-#include "telemetry/record_reader.h"
+#include "telemetry/run_gather.h"
 
 namespace saturate {
 namespace {
@@ -92,7 +92,7 @@ Diagnosis diagnose(const std::vector<std::string>& operands, const TraceOptions&
         if (kept && inputs.traces.empty() && fs::exists(run / "trace.json.gz"))
             join_traces({run / "trace.json.gz"});  // to be drawn
         join(inputs.traces.empty() && !kept ? diagnose_run_folder(run)
-                                            : diagnose_run(read_run(run), run.string()));
+                                            : diagnose_run(gather_run(run), run.string()));
     }
     int cores = inputs.configs.empty() ? 1 : probe_cpu().cores_usable;
     for (const fs::path& config : inputs.configs)

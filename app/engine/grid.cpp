@@ -101,7 +101,7 @@ std::string grid_text(const std::vector<GridRun>& runs) {
         std::string value = result.metric_best ? fmt::format("{:.4g}", *result.metric_best) : "-";
         out += fmt::format(
             "{:<{}}  {:>12}  {:>12.4g}  {}{}\n", join(one->values, "  "), width, value,
-            result.summary.samples_per_second ? result.summary.samples_per_second->median : 0,
+            result.summary.samples_per_second ? result.summary.samples_per_second->rate : 0,
             one->outcome.folder, result.problem ? "  failed" : "");
     }
     return out;

@@ -95,7 +95,7 @@ Places choose_places(const TrainRequest& request) {
 }
 
 RunInfo run_info(const TrainRequest& request, const Document& document,
-                 const TrainSettings& settings, DeviceBackend& backend, const Machine& machine,
+                 const TrainSettings& settings, DeviceBackend& backend,
                  const TrainRanks& ranks, std::int64_t samples_per_epoch) {
     RunInfo info = started_run("train", request.command, saturate_version());
     info.simulated = backend.simulated() != nullptr;
@@ -105,10 +105,10 @@ RunInfo run_info(const TrainRequest& request, const Document& document,
     info.seed = static_cast<std::int64_t>(settings.seed);
     info.settings_text = document.text();
     info.settings_source = document.file();
-    info.machine = Json::object({{"device", backend.name()},
-                                 {"cpu", machine.cpu.model},
-                                 {"cores_usable", machine.cpu.cores_usable},
-                                 {"memory_bytes", machine.memory.usable_bytes()}});
+    std::vector<GpuIdentity> gpus;
+    if (!backend.device().is_cpu())
+        gpus.push_back({.index = backend.device().index(), .name = backend.name()});
+    info.machine = machine_facts(gpus);
     info.extra = Json::object({{"samples_per_epoch", samples_per_epoch}});
     return info;
 }
@@ -191,7 +191,7 @@ TrainOutcome run_training(const TrainRequest& request, const JobRegistry& jobs) 
         // Rank 0 first: a record wants an empty folder, and the others' are inside it.
         std::unique_ptr<RecordWriter> recorder = ranks.first_then_others([&] {
             return std::make_unique<RecordWriter>(
-                own, run_info(request, document, chosen, backend, machine, ranks,
+                own, run_info(request, document, chosen, backend, ranks,
                               job->training_data()->size()));
         });
         ranks.move_log(own);
@@ -239,7 +239,7 @@ std::string outcome_text(const TrainOutcome& outcome) {
         out += fmt::format(
             "{} samples/s (n={}, {}..{}), step {} ms (p99 {}), busy {} %, input wait "
             "{:.1f} %, memory {}\n",
-            rate_text(rate->median), rate->n, rate_text(rate->low), rate_text(rate->high),
+            rate_text(rate->rate), rate->n, rate_text(rate->low), rate_text(rate->high),
             milliseconds(summary.step_p50_ms), milliseconds(summary.step_p99_ms),
             shown(summary.busy_percent, "{:.0f}"), wait,
             summary.memory_peak_bytes ? bytes_text(*summary.memory_peak_bytes) : "-");
@@ -252,7 +252,7 @@ std::string outcome_text(const TrainOutcome& outcome) {
         out += fmt::format(
             "{} ranks: {} samples/s together, communication {} % of the time, "
             "{:.1f} % not hidden\n",
-            outcome.ranks, rate_text(summary.samples_per_second->median * outcome.ranks),
+            outcome.ranks, rate_text(summary.samples_per_second->rate * outcome.ranks),
             shown(result.communication_percent, "{:.1f}"), exposed);
     }
     out += fmt::format("run record: {}\n", outcome.folder);

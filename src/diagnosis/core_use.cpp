@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "telemetry/statistics.h"
+
 namespace saturate {
 
 namespace {
@@ -11,12 +13,6 @@ namespace {
 constexpr std::size_t kEnough = 3;
 constexpr double kUndisturbed = 0.95;  // of the time that we wanted a core we had one
 constexpr std::int64_t kSecond = 1'000'000'000;
-
-double median_of(std::vector<double> values) {
-    auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-    std::ranges::nth_element(values, middle);
-    return *middle;
-}
 
 }  // namespace
 
@@ -48,9 +44,9 @@ CoreUse core_use(const RunRecord& record) {
     }
     if (own.size() < kEnough) return {};
     double ranks = std::max(1.0, record.python["world_size"].number().value_or(1));
-    CoreUse out{.own = median_of(own) / ranks,
-                .queued = median_of(queued) / ranks,
-                .others = median_of(others),
+    CoreUse out{.own = median(own) / ranks,
+                .queued = median(queued) / ranks,
+                .others = median(others),
                 .machine = machine,
                 .n = own.size()};
     out.others += out.own * (ranks - 1);

@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "diagnosis/diagnosis.h"
 #include "diagnosis/trace_read.h"
+#include "telemetry/run_gather.h"
 
 namespace saturate {
 
@@ -17,7 +18,7 @@ RankRecords read_ranks(const fs::path& folder) {
     for (int rank = 1;; ++rank) {
         fs::path own = folder / fmt::format("rank{}", rank);
         if (!is_run_record(own)) return out;
-        out.emplace_back(own.string(), read_run(own));
+        out.emplace_back(own.string(), gather_run(own));
     }
 }
 
@@ -47,8 +48,7 @@ Diagnosis diagnose_ranks(const RankRecords& records) {
     return out;
 }
 
-Diagnosis diagnose_records(const fs::path& folder) {
-    RunRecord first = read_run(folder);
+Diagnosis diagnose_records(const fs::path& folder, RunRecord first) {
     RankRecords records = read_ranks(folder);
     if (records.empty()) return diagnose_run(first, folder.string());
     records.insert(records.begin(), {folder.string(), std::move(first)});
@@ -58,7 +58,11 @@ Diagnosis diagnose_records(const fs::path& folder) {
 }  // namespace
 
 Diagnosis diagnose_run_folder(const std::filesystem::path& folder) {
-    Diagnosis of_run = diagnose_records(folder);
+    return diagnose_run_folder(folder, gather_run(folder));
+}
+
+Diagnosis diagnose_run_folder(const std::filesystem::path& folder, RunRecord record) {
+    Diagnosis of_run = diagnose_records(folder, std::move(record));
     std::filesystem::path file = folder / "trace.json.gz";
     if (!std::filesystem::exists(file)) return of_run;
     try {

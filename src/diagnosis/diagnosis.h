@@ -58,6 +58,8 @@ struct Diagnosis {
 // A record's folder with the trace in it, and with the records of further ranks (rank1/ ...). A
 // trace that shows no device leaves the word to the record.
 [[nodiscard]] Diagnosis diagnose_run_folder(const std::filesystem::path& folder);
+// The same of its own record, which was read already.
+[[nodiscard]] Diagnosis diagnose_run_folder(const std::filesystem::path& folder, RunRecord record);
 [[nodiscard]] Diagnosis diagnose_config(const Document& document, int cores);
 // One answer of several about the same job: findings are merged, the time is the trace's.
 [[nodiscard]] Diagnosis joined(Diagnosis trace, Diagnosis other);

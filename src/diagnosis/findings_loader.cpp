@@ -192,22 +192,18 @@ void restarts(const RunRecord& record, const StepTimes& times, std::vector<Findi
     if (loader["num_workers"].integer().value_or(0) == 0 ||
         loader["persistent_workers"].boolean().value_or(true))
         return;
-    double lost = 0;
-    std::int64_t count = 0;
-    for (const EventRecord& event : record.events) {
-        if (event.kind != EventKind::epoch || count++ == 0) continue;  // the first start is needed
-        lost += static_cast<double>(event.duration_ns.value_or(0));
-    }
+    PauseSums restarts = account_of(record).restarts;
+    double lost = 1e9 * restarts.seconds;
     double total = times.step * static_cast<double>(times.n);
-    if (count < 2 || total <= 0 || lost < 0.03 * (total + lost)) return;
+    if (restarts.count < 1 || total <= 0 || lost < 0.03 * (total + lost)) return;
     Finding finding{
-        .id = "F05", .count = count - 1, .confidence = Confidence::high, .sources = {"run record"}};
+        .id = "F05", .count = restarts.count, .confidence = Confidence::high, .sources = {"run record"}};
     finding.share_percent = 100.0 * lost / (total + lost);
     finding.ms_per_step = lost / 1e6 / static_cast<double>(times.n);
     finding.where = where_of(loader["site"]);
     finding.evidence =
         fmt::format("the workers are started anew {} times and take {:.1f} s, {:.1f} % of the run",
-                    count - 1, lost / 1e9, finding.share_percent);
+                    restarts.count, lost / 1e9, finding.share_percent);
     finding.fix = "persistent_workers=True";
     finding.settings = {{"persistent_workers", "true"}};
     finding.gain = gain_of((total + lost) / (total + 0.1 * lost), (total + lost) / total);

@@ -20,27 +20,21 @@ struct Waits {
     std::int64_t under_way_steps = 0, bytes_steps = 0, collectives_steps = 0;
 };
 
-Waits sum_waits(const RunRecord& record) {
-    Waits waits;
-    auto add = [](const std::optional<std::int64_t>& value, double& sum, std::int64_t& count) {
-        if (!value) return;
-        sum += static_cast<double>(*value);
-        ++count;
+// Of the steady part, as every other figure of the run.
+Waits sum_waits(const Account& account) {
+    const StepSums& steady = account.steady;
+    Waits waits{.total_ns = 1e9 * steady.seconds, .steps = steady.steps};
+    auto add = [&](StepPart part, double& sum, std::int64_t& count, double unit = 1e9) {
+        sum = unit * steady.sum(part);
+        count = steady.told(part);
     };
-    // The first steps compile, fill caches and start workers.
-    std::size_t warm = record.steps.size() > 20 ? 5 : record.steps.size() > 4 ? 1 : 0;
-    for (std::size_t i = warm; i < record.steps.size(); ++i) {
-        const StepRecord& step = record.steps[i];
-        ++waits.steps;
-        waits.total_ns += static_cast<double>(step.duration_ns);
-        add(step.input_wait_ns, waits.input_ns, waits.input_steps);
-        add(step.synchronisation_ns, waits.sync_ns, waits.sync_steps);
-        add(step.communication_ns, waits.communication_ns, waits.communication_steps);
-        add(step.device_busy_ns, waits.busy_ns, waits.busy_steps);
-        add(step.communication_total_ns, waits.under_way_ns, waits.under_way_steps);
-        add(step.communication_bytes, waits.bytes, waits.bytes_steps);
-        add(step.collectives, waits.collectives, waits.collectives_steps);
-    }
+    add(StepPart::input_wait, waits.input_ns, waits.input_steps);
+    add(StepPart::synchronisation, waits.sync_ns, waits.sync_steps);
+    add(StepPart::communication, waits.communication_ns, waits.communication_steps);
+    add(StepPart::device_busy, waits.busy_ns, waits.busy_steps);
+    add(StepPart::communication_total, waits.under_way_ns, waits.under_way_steps);
+    add(StepPart::communication_bytes, waits.bytes, waits.bytes_steps, 1);
+    add(StepPart::collectives, waits.collectives, waits.collectives_steps, 1);
     // A device that works on while the host waits loses only what it idles.
     if (waits.steps > 0 && waits.busy_steps == waits.steps)
         waits.input_ns = std::min(waits.input_ns, std::max(0.0, waits.total_ns - waits.busy_ns));
@@ -121,8 +115,8 @@ void launch_bound(const RunRecord& record, const Waits& waits, std::vector<Findi
     out.push_back(finding);
 }
 
-void from_steps(const RunRecord& record, std::vector<Finding>& out) {
-    Waits waits = sum_waits(record);
+void from_steps(const RunRecord& record, const Account& account, std::vector<Finding>& out) {
+    Waits waits = sum_waits(account);
     if (waits.total_ns <= 0) return;
     if (waits.input_ns >= 0.05 * waits.total_ns) {
         Finding finding = wait_finding("F01", waits.input_ns, waits, waits.input_steps,
@@ -151,21 +145,15 @@ std::string counted(std::int64_t count, std::string_view what) {
     return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
 }
 
-void from_events(const RunRecord& record, std::vector<Finding>& out) {
-    double pause = 0, total = 0;
-    std::int64_t evaluations = 0, checkpoints = 0;
-    for (const EventRecord& event : record.events) {
-        if (event.kind != EventKind::evaluation && event.kind != EventKind::checkpoint) continue;
-        pause += static_cast<double>(event.duration_ns.value_or(0));
-        ++(event.kind == EventKind::evaluation ? evaluations : checkpoints);
-    }
+void from_events(const Account& account, std::vector<Finding>& out) {
+    double pause = 1e9 * account.pause_seconds(), total = 1e9 * account.timed.seconds;
+    std::int64_t evaluations = account.evaluations.count, checkpoints = account.checkpoints.count;
     std::int64_t count = evaluations + checkpoints;
-    for (const StepRecord& step : record.steps) total += static_cast<double>(step.duration_ns);
     if (count == 0 || total <= 0 || pause < 0.03 * (total + pause)) return;
     Finding finding{
         .id = "F23", .count = count, .confidence = Confidence::high, .sources = {"run record"}};
     finding.share_percent = 100.0 * pause / (total + pause);
-    finding.ms_per_step = pause / 1e6 / static_cast<double>(record.steps.size());
+    finding.ms_per_step = pause / 1e6 / static_cast<double>(account.steps);
     finding.evidence = fmt::format(
         "{}{}{} {} {:.1f} s, {:.1f} % of the run", counted(evaluations, "evaluation"),
         evaluations > 0 && checkpoints > 0 ? " and " : "", counted(checkpoints, "checkpoint"),
@@ -267,8 +255,9 @@ void memory(const RunRecord& record, std::vector<Finding>& out) {
 
 std::vector<Finding> run_findings(const RunRecord& record) {
     std::vector<Finding> out;
-    from_steps(record, out);
-    from_events(record, out);
+    Account account = account_of(record);
+    from_steps(record, account, out);
+    from_events(account, out);
     throttled(record, out);
     workers(record, out);
     memory(record, out);
@@ -281,8 +270,9 @@ Diagnosis diagnose_run(const RunRecord& record, const std::string& folder) {
     out.inputs = {folder};
     out.device = record.info.device;
     out.findings = merged(run_findings(record));
-    Waits waits = sum_waits(record);
-    out.steps = static_cast<std::int64_t>(record.steps.size());
+    Account account = account_of(record);
+    Waits waits = sum_waits(account);
+    out.steps = account.steps;
     out.window_ms = waits.total_ns / 1e6;
     if (waits.steps > 0) out.step_ms = waits.total_ns / 1e6 / static_cast<double>(waits.steps);
     if (record.summary && record.summary->busy_percent)

@@ -6,18 +6,11 @@
 namespace saturate {
 
 StepTimes times_of(const RunRecord& record) {
-    StepTimes out;
-    std::size_t warm = record.steps.size() > 20 ? 5 : record.steps.size() > 4 ? 1 : 0;
-    for (std::size_t i = warm; i < record.steps.size(); ++i) {
-        out.step += static_cast<double>(record.steps[i].duration_ns);
-        out.wait += static_cast<double>(record.steps[i].input_wait_ns.value_or(0));
-        ++out.n;
-    }
-    if (out.n > 0) {
-        out.step /= static_cast<double>(out.n);
-        out.wait /= static_cast<double>(out.n);
-    }
-    return out;
+    StepSums steady = account_of(record).steady;
+    if (steady.steps == 0) return {};
+    return {.step = 1e9 * steady.step_seconds(),
+            .wait = 1e9 * steady.sum(StepPart::input_wait) / static_cast<double>(steady.steps),
+            .n = steady.steps};
 }
 
 std::string where_of(const Json& site) {

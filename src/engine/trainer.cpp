@@ -375,7 +375,6 @@ TrainResult Trainer::finish() {
     tell_saved();
     backend_.synchronise();
     emit_records(true);
-    (void)totals_.take_interval();
     TrainResult result{.ended = ended_,
                        .why = over_because_,
                        .problem = problem_,
@@ -386,9 +385,10 @@ TrainResult Trainer::finish() {
     RunSummary& summary = result.summary;
     summary.ended = ended_;
     summary.duration_ns = now_ns() - started_ns_;
-    totals_.fill(summary);
-    if (group_ && communication_ns_ > 0)
-        result.communication_percent = totals_.share_of_all(communication_ns_);
+    Account account = account_.account();
+    account.fill(summary);
+    if (group_ && communication_ns_ > 0 && account.timed.seconds > 0)
+        result.communication_percent = 100 * static_cast<double>(communication_ns_) / 1e9 / account.timed.seconds;
     summary.memory_peak_bytes = backend_.memory().peak_bytes;
     summary.loss_first = loss_first_;
     summary.loss_last = loss_last_;

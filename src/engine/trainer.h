@@ -16,10 +16,10 @@
 #include "engine/feed.h"
 #include "engine/losses.h"
 #include "engine/process_group.h"
-#include "engine/tally.h"
 #include "engine/tensorboard.h"
 #include "engine/train_settings.h"
 #include "engine/weight_mean.h"
+#include "telemetry/account.h"
 
 namespace saturate {
 
@@ -166,7 +166,7 @@ class Trainer {
     bool epoch_ended_then_ = false;  // epoch_ended_ at position_
     std::int64_t communication_ns_ = 0;
     std::int64_t nonfinite_row_ = 0;  // consecutive steps whose loss was no number
-    StepTotals totals_;
+    RunAccount account_;
     std::deque<StepRecord> unsent_;  // until the device has told its time
     std::deque<Trained> trained_;
     std::optional<double> loss_first_, loss_last_;

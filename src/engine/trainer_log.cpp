@@ -28,7 +28,7 @@ void Trainer::emit_records(bool all) {
             *record.device_busy_ns -= *record.communication_ns;
         constexpr std::size_t kMost = 256;
         if (!record.device_busy_ns && !all && unsent_.size() < kMost) return;
-        totals_.add(record);
+        account_.add(record);
         recorder_->step(record);
         unsent_.pop_front();
     }
@@ -36,7 +36,7 @@ void Trainer::emit_records(bool all) {
 
 void Trainer::log() {
     if (auto losses = losses_->turn()) look_at(*losses);
-    TrainProgress line = progress(totals_.take_interval());
+    TrainProgress line = progress(account_.take_interval());
     observer_.progress(line);
     tell_saved();
     if (!curves_) return;
@@ -109,9 +109,9 @@ TrainProgress Trainer::progress(const StepSums& interval) const {
                       .steps = total_steps(),
                       .loss = read_loss_,
                       .learning_rate = settings_.schedule.at(step_ - 1),
-                      .samples_per_second = interval.samples_per_second() * ranks(),
-                      .busy_percent = interval.share(interval.busy_ns),
-                      .input_wait_percent = interval.share(interval.input_wait_ns),
+                      .samples_per_second = interval.samples_per_second().value_or(0) * ranks(),
+                      .busy_percent = interval.percent(StepPart::device_busy).value_or(0),
+                      .input_wait_percent = interval.percent(StepPart::input_wait).value_or(0),
                       .memory_bytes = backend_.memory().peak_bytes};
     if (auto total = total_steps(); total && step_ > first_step_) {
         double each = seconds() / static_cast<double>(step_ - first_step_);

@@ -247,7 +247,7 @@ RunJobResult RunJob::finish() {
         for (const Rank& rank : others_)
             notes_.push_back(fmt::format("only {} made steps", rank.folder.string()));
     } else {
-        first_->tally.fill(result.run);
+        first_->account.fill(result.run);
         keep([&] { write_head(*first_, settings_.folder); });
         result.python = first_->facts;
     }
@@ -255,7 +255,7 @@ RunJobResult RunJob::finish() {
     for (Rank& rank : others_) {
         RunSummary summary{
             .duration_ns = result.run.duration_ns, .ended = ended, .exit_status = result.status};
-        rank.process->tally.fill(summary);
+        rank.process->account.fill(summary);
         keep([&] { write_head(*rank.process, rank.folder); });
         keep([&] { rank.writer->finish(summary); });
         result.records.push_back(rank.folder);

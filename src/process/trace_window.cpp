@@ -88,7 +88,7 @@ std::filesystem::path TraceWindow::file_of(const PythonProcess& process) const {
 }
 
 void TraceWindow::ask(PythonProcess& process) {
-    double step_ms = process.tally.step_ms().value_or(10);
+    double step_ms = process.account.step_ms().value_or(10);
     asked_ns_ = now_ns();
     state_ = State::asked;
     if (server_->has_asked(process.pid)) {
@@ -98,7 +98,7 @@ void TraceWindow::ask(PythonProcess& process) {
         server_->request(process.pid, KinetoServer::window(folder_ / "trace.json", milliseconds));
     } else {  // an older torch: from inside, at the price of a pause
         double count = steps_ > 0 ? steps_ : 500.0 / std::max(step_ms, 0.1);
-        process.tally.set_disturbed(true);
+        process.account.set_disturbed(true);
         process.ring.ask_profile(
             static_cast<int>(std::clamp(count, 4.0, steps_ > 0 ? 250.0 : 20.0)));
     }
@@ -110,11 +110,11 @@ bool TraceWindow::is_whole(PythonProcess& process, Recorder& recorder) {
     std::uintmax_t size = std::filesystem::file_size(file, error);
     if (error || size == 0) return false;
     if (size != std::exchange(size_, size) || !ends_whole(file)) return false;
-    process.tally.set_disturbed(false);
+    process.account.set_disturbed(false);
     recorder.event({.kind = EventKind::note,
                     .time_ns = asked_ns_,
                     .duration_ns = now_ns() - asked_ns_,
-                    .step = process.tally.steps(),
+                    .step = process.account.steps(),
                     .text = "window of the profiler",
                     .values = Json::object({{"bytes", size}})});
     state_ = State::written;
@@ -124,13 +124,13 @@ bool TraceWindow::is_whole(PythonProcess& process, Recorder& recorder) {
 void TraceWindow::poll(PythonProcess* process, Recorder& recorder) {
     if (!process) return;
     if (state_ == State::asked) {
-        if (server_->is_delivered(process->pid)) process->tally.set_disturbed(true);
+        if (server_->is_delivered(process->pid)) process->account.set_disturbed(true);
         (void)is_whole(*process, recorder);
         if (begun_ns_ != 0) watch_open(*process);
     }
     if (state_ != State::waiting) return;
     std::int64_t running = process->last_step_ns - process->first_step_ns;
-    std::int64_t steps = process->tally.steps();
+    std::int64_t steps = process->account.steps();
     bool is_steady =
         steps >= kSteadySteps ? running > kSecond : steps >= 8 && running > 10 * kSecond;
     // A process tells by itself that it can be asked, every few seconds.

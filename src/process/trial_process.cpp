@@ -27,7 +27,7 @@ constexpr double kGraceSeconds = 15;    // for the last checkpoint and the summa
 constexpr double kLeastMeasured = 0.8;  // seconds; a rate of less is chance ...
 constexpr double kHopelessAfter = 0.4;  // ... but one that is far too low is known earlier
 constexpr double kNoisy = 0.1;          // a spread beyond which more is measured
-constexpr std::size_t kLeastSteps = 3;  // one is warm-up; matters where a step takes seconds
+constexpr std::int64_t kLeastSteps = 3;  // one is warm-up; matters where a step takes seconds
 
 double seconds_since(std::int64_t start_ns) {
     return static_cast<double>(now_ns() - start_ns) / 1e9;
@@ -109,15 +109,21 @@ class Measured {
   public:
     explicit Measured(const TrialProcess& trial) : trial_(trial) {}
 
-    [[nodiscard]] std::optional<Rate> rate(std::span<const StepRecord> steps) {
-        if (!trial_.skip_first_epoch || steps.empty()) return steady_rate(steps);
-        if (!epoch_samples_) epoch_samples_ = samples_per_epoch();
-        std::int64_t seen = 0;
-        std::size_t skipped = 0;
-        while (skipped < steps.size() && seen < *epoch_samples_)
-            seen += steps[skipped++].samples.value_or(0);
-        std::optional<Rate> rate = steady_rate(steps.subspan(skipped));
-        if (rate) rate->dropped += static_cast<std::int64_t>(skipped);
+    void add(std::span<const StepRecord> steps) {
+        for (const StepRecord& step : steps) {
+            if (trial_.skip_first_epoch && !epoch_samples_) epoch_samples_ = samples_per_epoch();
+            if (seen_ < epoch_samples_.value_or(0)) {
+                seen_ += step.samples.value_or(0);
+                ++skipped_;
+            } else {
+                account_.add(step);
+            }
+        }
+    }
+    [[nodiscard]] std::int64_t steps() const { return skipped_ + account_.steps(); }
+    [[nodiscard]] std::optional<Rate> rate() const {
+        std::optional<Rate> rate = rate_of(account_.account());
+        if (rate) rate->dropped += skipped_;
         return rate;
     }
 
@@ -127,37 +133,37 @@ class Measured {
         if (text.empty()) return 0;
         return Json::parse(text, "run.json")["extra"]["samples_per_epoch"].integer().value_or(0);
     }
-    const TrialProcess& trial_;
+    TrialProcess trial_;
     std::optional<std::int64_t> epoch_samples_;
+    std::int64_t seen_ = 0, skipped_ = 0;
+    RunAccount account_;
 };
 
 // Why the watching ended.
 enum class Ended { by_itself, enough, hang, stopped, time_up };
 
-Ended watch(Group& group, const TrialProcess& trial, std::vector<StepRecord>& steps) {
+Ended watch(Group& group, const TrialProcess& trial, Measured& measured) {
     StepTail tail(trial.run_folder);
-    Measured measured_part(trial);
     std::int64_t start = now_ns(), last_step = 0, looked = 0;
     while (true) {
         std::vector<StepRecord> more = tail.next();
         if (!more.empty()) last_step = now_ns();
-        steps.insert(steps.end(), more.begin(), more.end());
+        measured.add(more);
         if (group.status()) return Ended::by_itself;
         if (trial.is_stopped && trial.is_stopped()) return Ended::stopped;
-        if (steps.empty() ? seconds_since(start) > trial.start_seconds_max
+        if (measured.steps() == 0 ? seconds_since(start) > trial.start_seconds_max
                           : seconds_since(last_step) > trial.silence_seconds_max)
             return Ended::hang;
         if (seconds_since(start) > trial.seconds_max) return Ended::time_up;
-        // A look at all steps grows with their number: five times a second is plenty.
-        if (trial.steps == 0 && steps.size() >= kLeastSteps && seconds_since(looked) > 0.2) {
+        if (trial.steps == 0 && measured.steps() >= kLeastSteps && seconds_since(looked) > 0.2) {
             looked = now_ns();
-            if (auto rate = measured_part.rate(steps)) {
-                double measured = static_cast<double>(rate->steps) * rate->step_seconds;
+            if (auto rate = measured.rate()) {
+                double seconds = static_cast<double>(rate->steps) * rate->step_seconds;
                 bool is_noisy = rate->spread() > kNoisy;
-                if (measured >= (is_noisy ? 2 : 1) * trial.seconds) return Ended::enough;
-                if (measured >= std::min(kLeastMeasured, trial.seconds) && is_known_well(*rate))
+                if (seconds >= (is_noisy ? 2 : 1) * trial.seconds) return Ended::enough;
+                if (seconds >= std::min(kLeastMeasured, trial.seconds) && is_known_well(*rate))
                     return Ended::enough;
-                if (measured >= kHopelessAfter && is_hopeless(*rate, trial.hopeless_below))
+                if (seconds >= kHopelessAfter && is_hopeless(*rate, trial.hopeless_below))
                     return Ended::enough;
             }
         }
@@ -198,33 +204,36 @@ TrialOutcome outcome_of(int status, std::string_view log) {
 TrialResult run_trial_process(const TrialProcess& trial) {
     std::int64_t start = now_ns();
     TrialResult result;
-    std::vector<StepRecord> steps;
+    Measured measured(trial);
     int status = 0;
     Ended ended;
     {
         Group group(trial.command, trial.log);
-        ended = watch(group, trial, steps);
+        ended = watch(group, trial, measured);
         if (ended == Ended::enough) group.end(SIGINT, kGraceSeconds);
         if (ended == Ended::stopped) group.end(SIGINT, 3);
         // One that still compiles would not listen.
-        if (ended == Ended::hang || (ended == Ended::time_up && steps.empty()))
+        if (ended == Ended::hang || (ended == Ended::time_up && measured.steps() == 0))
             group.end(SIGKILL, 0);
         if (ended == Ended::time_up) group.end(SIGINT, kGraceSeconds);
         status = group.status().value_or(0);
     }
     if (is_run_record(trial.run_folder)) {
         result.record = read_run(trial.run_folder);
-        if (ended == Ended::by_itself) steps = result.record.steps;
+        if (ended == Ended::by_itself) {
+            measured = Measured(trial);
+            measured.add(result.record.steps);
+        }
         result.samples_per_epoch = result.record.info.extra["samples_per_epoch"].integer();
     }
-    result.samples_per_second = Measured(trial).rate(steps);
+    result.samples_per_second = measured.rate();
     if (result.record.summary) result.memory_peak_bytes = result.record.summary->memory_peak_bytes;
     std::string log = read_start_if_there(trial.log, 1 << 20);
     result.seconds = seconds_since(start);
     switch (ended) {
         case Ended::hang:
             result.outcome = TrialOutcome::hang;
-            result.message = steps.empty()
+            result.message = measured.steps() == 0
                                  ? fmt::format("no step within {:.0f} s", trial.start_seconds_max)
                                  : fmt::format("no step for {:.0f} s", trial.silence_seconds_max);
             return result;
@@ -235,8 +244,8 @@ TrialResult run_trial_process(const TrialProcess& trial) {
         case Ended::time_up:
             if (!result.samples_per_second) {
                 result.outcome = TrialOutcome::too_slow;
-                result.message = fmt::format("{} step{} in the {:.0f} s it was given", steps.size(),
-                                             steps.size() == 1 ? "" : "s", trial.seconds_max);
+                result.message = fmt::format("{} step{} in the {:.0f} s it was given", measured.steps(),
+                                             measured.steps() == 1 ? "" : "s", trial.seconds_max);
                 return result;
             }
             break;
@@ -253,7 +262,7 @@ TrialResult run_trial_process(const TrialProcess& trial) {
         result.outcome = TrialOutcome::nonfinite;
     if (result.outcome == TrialOutcome::ok && !result.samples_per_second && trial.steps == 0) {
         result.outcome = TrialOutcome::failed;
-        result.message = fmt::format("it ended after {} steps: too few to measure", steps.size());
+        result.message = fmt::format("it ended after {} steps: too few to measure", measured.steps());
     } else if (result.outcome != TrialOutcome::ok) {
         result.message = reason_in(log);
         if (result.message.empty()) result.message = outcome_name(result.outcome);

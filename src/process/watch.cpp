@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/version.h"
 #include "cuda/nvml.h"
+#include "telemetry/gpu_tally.h"
 #include "telemetry/run_device.h"
 #include "telemetry/run_start.h"
 #include "telemetry/sysfs_device.h"
@@ -46,17 +47,8 @@ RunInfo run_info(const std::string& kind, const std::vector<std::string>& comman
     RunInfo info = started_run(kind, command, saturate_version());
     info.started_wall_ns -= info.started_ns - start_ns;
     info.started_ns = start_ns;
-    Json gpus = Json::array();
-    if (devices.reader) {
-        for (const GpuIdentity& gpu : devices.reader->driver().gpus) {
-            gpus.add(Json::object({{"gpu", gpu.index},
-                                   {"name", gpu.name},
-                                   {"uuid", gpu.uuid},
-                                   {"memory_total_bytes", gpu.memory_total_bytes},
-                                   {"mig", gpu.mig}}));
-        }
-    }
-    info.machine = Json::object({{"gpus", gpus}});
+    info.machine = machine_facts(devices.reader ? devices.reader->driver().gpus
+                                                : std::vector<GpuIdentity>{});
     return info;
 }
 
@@ -65,22 +57,17 @@ RunSummary run_summary(const Summary& summary, const std::string& ended,
     RunSummary out{.duration_ns = static_cast<std::int64_t>(summary.seconds * 1e9),
                    .ended = ended,
                    .exit_status = status};
-    double busy = 0, energy = 0;
-    int known = 0;
+    BusyShare busy = busy_share(summary.gpus);
+    out.busy_percent = busy.percent;
+    out.busy_deviation = busy.deviation;
+    double energy = 0;
     for (const GpuSummary& gpu : summary.gpus) {
-        if (gpu.utilisation_mean) {
-            busy += *gpu.utilisation_mean;
-            ++known;
-            out.busy_deviation =
-                std::max(out.busy_deviation.value_or(0), *gpu.utilisation_deviation);
-        }
         if (gpu.memory_peak_bytes) {
             out.memory_peak_bytes = std::max(out.memory_peak_bytes.value_or(0),
                                              static_cast<std::uint64_t>(*gpu.memory_peak_bytes));
         }
         if (gpu.energy_joules) out.energy_joules = energy += *gpu.energy_joules;
     }
-    if (known > 0) out.busy_percent = busy / known;
     out.verdict = verdict_name(summary.level);
     out.extra = summary_object(summary);
     return out;

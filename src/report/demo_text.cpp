@@ -20,7 +20,7 @@ std::string busy_text(const DeviceUse& use) {
     if (!mean) return "-";
     std::string out = fmt::format("{:.0f} %", *mean);
     if (deviation) out += fmt::format(" +- {:.0f}", *deviation);
-    return out + fmt::format(" (n={})", use.busy_percent.size());
+    return out + fmt::format(" (n={})", use.busy_percent.n());
 }
 
 std::string number_text(const std::optional<double>& value, std::string_view unit) {

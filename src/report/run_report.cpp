@@ -44,12 +44,12 @@ constexpr Measure kMeasures[] = {
      }},
     {"samples_per_second", "samples per second", "样本/秒",
      [](const RunView& r) {
-         return r.samples_per_second ? std::optional(r.samples_per_second->median) : std::nullopt;
+         return r.samples_per_second ? std::optional(r.samples_per_second->rate) : std::nullopt;
      },
      [](const RunView& r) {
          if (!r.samples_per_second) return std::string("-");
-         const Spread& s = *r.samples_per_second;
-         return fmt::format("{} (n={}, {}..{})", rate_text(s.median), s.n, rate_text(s.low),
+         const RunRate& s = *r.samples_per_second;
+         return fmt::format("{} (n={}, {}..{})", rate_text(s.rate), s.n, rate_text(s.low),
                             rate_text(s.high));
      }},
     {"step_p50_ms", "step, median", "步时中位数", [](const RunView& r) { return r.step_p50_ms; },
@@ -109,12 +109,12 @@ void add_scaling(const ReportInput& input, std::vector<ReportRow>& rows) {
     for (const RunView& run : input.runs) {
         ranks.cells.push_back(std::to_string(run.info.world_size));
         bool known = run.samples_per_second && fewest.samples_per_second &&
-                     fewest.samples_per_second->median > 0;
+                     fewest.samples_per_second->rate > 0;
         all.cells.push_back(run.samples_per_second
-                                ? rate_text(run.samples_per_second->median * run.info.world_size)
+                                ? rate_text(run.samples_per_second->rate * run.info.world_size)
                                 : "-");
-        kept.cells.push_back(known ? fmt::format("{:.0f} %", 100 * run.samples_per_second->median /
-                                                                 fewest.samples_per_second->median)
+        kept.cells.push_back(known ? fmt::format("{:.0f} %", 100 * run.samples_per_second->rate /
+                                                                 fewest.samples_per_second->rate)
                                    : "-");
     }
     rows.push_back(std::move(ranks));
@@ -145,7 +145,7 @@ Json curve_json(const Curve& curve) {
             return std::round(value * scale) / scale;
         };
         points.add(Json::array({rounded((static_cast<double>(i) + 0.5) * curve.width()),
-                                rounded(b.sum / static_cast<double>(b.n)), rounded(b.least),
+                                rounded(b.sum / b.weight), rounded(b.least),
                                 rounded(b.most)}));
     }
     return points;
@@ -270,9 +270,9 @@ std::string report_verdict(const ReportInput& input) {
     }
     if (!first.samples_per_second || !last.samples_per_second)
         return (zh ? "两次运行的速度未知" : "the rate of one of the runs is unknown") + tail;
-    const Spread& a = *first.samples_per_second;
-    const Spread& b = *last.samples_per_second;
-    double ratio = a.median > 0 ? b.median / a.median : 0;
+    const RunRate& a = *first.samples_per_second;
+    const RunRate& b = *last.samples_per_second;
+    double ratio = a.rate > 0 ? b.rate / a.rate : 0;
     bool apart = a.high < b.low || b.high < a.low;
     std::string said;
     if (!apart) {
@@ -282,11 +282,11 @@ std::string report_verdict(const ReportInput& input) {
                              ratio);
     } else if (zh) {
         said = fmt::format("{}：{:.2f} 倍（{} → {} 样本/秒）", ratio > 1 ? "更快" : "更慢", ratio,
-                           rate_text(a.median), rate_text(b.median));
+                           rate_text(a.rate), rate_text(b.rate));
     } else {
         said = fmt::format("{}: {:.2f} times the rate ({} -> {} samples/s)",
-                           ratio > 1 ? "faster" : "slower", ratio, rate_text(a.median),
-                           rate_text(b.median));
+                           ratio > 1 ? "faster" : "slower", ratio, rate_text(a.rate),
+                           rate_text(b.rate));
     }
     return said + tail;
 }

@@ -156,7 +156,7 @@ ShelfRun RunShelf::described(const fs::path& folder, const std::string& id,
         run.verdict = summary.verdict;
         run.seconds = static_cast<double>(summary.duration_ns) / 1e9;
         run.busy_percent = summary.busy_percent;
-        if (summary.samples_per_second) run.samples_per_second = summary.samples_per_second->median;
+        if (summary.samples_per_second) run.samples_per_second = summary.samples_per_second->rate;
     }
     head = {head_version, run};
     return run;

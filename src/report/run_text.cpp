@@ -18,7 +18,7 @@ std::string steps_text(const RunSummary& run) {
         out += fmt::format(", {:.2f} ms each (p99 {:.2f} ms)", *run.step_p50_ms,
                            run.step_p99_ms.value_or(0));
     if (const auto& rate = run.samples_per_second)
-        out += fmt::format(", {:.0f} samples/s (n={}, {:.0f}..{:.0f})", rate->median, rate->n,
+        out += fmt::format(", {:.0f} samples/s (n={}, {:.0f}..{:.0f})", rate->rate, rate->n,
                            rate->low, rate->high);
     for (const auto& [name, percent] : run.stall_percent) {
         if (percent >= 0.05)

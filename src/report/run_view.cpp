@@ -3,63 +3,20 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <utility>
 
 #include "base/file.h"
+#include "telemetry/gpu_tally.h"
 #include "telemetry/record_json.h"
-#include "telemetry/record_reader.h"
-#include "telemetry/statistics.h"
+#include "telemetry/run_gather.h"
 
 namespace saturate {
 
 namespace {
 
-// Every value at first; when the list is full every other one is dropped, and from then on only
-// every second, fourth ... value is taken. What is left lies evenly over the run.
-template <typename T>
-class Thinned {
-  public:
-    explicit Thinned(std::size_t most) : most_(most) {}
-    void add(const T& value) {
-        if (seen_++ % stride_ != 0) return;
-        kept.push_back(value);
-        if (kept.size() < most_) return;
-        std::size_t out = 0;
-        for (std::size_t i = 0; i < kept.size(); i += 2) {
-            if (out != i) kept[out] = std::move(kept[i]);
-            ++out;
-        }
-        kept.resize(out);
-        stride_ *= 2;
-    }
-    [[nodiscard]] std::int64_t left_out() const {
-        return seen_ - static_cast<std::int64_t>(kept.size());
-    }
-    std::vector<T> kept;
-
-  private:
-    std::size_t most_;
-    std::int64_t stride_ = 1;
-    std::int64_t seen_ = 0;
-};
-
-struct Phase {
-    const char* name;
-    std::optional<std::int64_t> StepRecord::*time;
-};
-constexpr Phase kPhases[] = {{"input_wait", &StepRecord::input_wait_ns},
-                             {"copy", &StepRecord::copy_ns},
-                             {"forward", &StepRecord::forward_ns},
-                             {"backward", &StepRecord::backward_ns},
-                             {"optimizer", &StepRecord::optimizer_ns},
-                             {"communication", &StepRecord::communication_ns},
-                             {"synchronisation", &StepRecord::synchronisation_ns},
-                             {"log", &StepRecord::log_ns}};
-
-double quantile(std::vector<float>& values, double share) {
-    auto at = static_cast<std::size_t>(share * static_cast<double>(values.size() - 1));
-    std::ranges::nth_element(values, values.begin() + static_cast<std::ptrdiff_t>(at));
-    return values[at];
-}
+// A point of a curve of rates is of this long or more: batches come several at a time.
+constexpr double kPointSeconds = 1;
 
 class Viewer {
   public:
@@ -71,10 +28,11 @@ class Viewer {
         if (!head.empty())
             start_ns_ = info_of(Json::parse(head, (folder / "run.json").string())).started_ns;
         follower_.emplace(
-            folder, RunVisitor{.step = [this](const StepRecord& step) { take(step); },
-                               .device = [this](const DeviceSample& sample) { take(sample); },
-                               .host = [this](const HostSample& sample) { hosts_.add(sample); },
-                               .event = [this](const EventRecord& event) { take(event); }});
+            folder, gather_.visitor(
+                        {.step = [this](const StepRecord& step) { take(step); },
+                         .device = [this](const DeviceSample& sample) { take(sample); },
+                         .host = nullptr,
+                         .event = [this](const EventRecord& event) { take(event); }}));
     }
 
     RunView view(bool is_end) {
@@ -83,7 +41,7 @@ class Viewer {
         view_.summary = record.summary;
         view_.notes = record.notes;
         RunView out = view_;
-        finish(std::move(record), out);
+        finish(std::move(record), is_end, out);
         return out;
     }
     [[nodiscard]] bool has_shrunk() const { return follower_->has_shrunk(); }
@@ -97,43 +55,34 @@ class Viewer {
     }
 
     void take(const StepRecord& step) {
-        steps_.add(step);
         double at = seconds_of(step.start_ns);
         double seconds = static_cast<double>(step.duration_ns) / 1e9;
         view_.seconds = std::max(view_.seconds, at + seconds);
-        ++view_.steps;
-        if (seconds <= 0) return;
-        durations_.push_back(static_cast<float>(seconds));
-        total_ns_ += static_cast<double>(step.duration_ns);
-        if (step.samples) {
-            double rate = static_cast<double>(*step.samples) / seconds;
-            view_.samples += *step.samples;
-            view_.rate.add(at, rate);
-            rates_.push_back(static_cast<float>(rate));
-        }
-        for (std::size_t i = 0; i < std::size(kPhases); ++i) {
-            if (auto ns = step.*kPhases[i].time) {
-                phase_ns_[i] += static_cast<double>(*ns);
-                phase_known_[i] = true;
-            }
-        }
-        if (step.device_busy_ns) {
-            double busy = 100 * std::min(1.0, static_cast<double>(*step.device_busy_ns) /
-                                                  static_cast<double>(step.duration_ns));
-            view_.step_busy.add(at, busy);
-            step_busy_.add(busy, seconds);
+        samples_ += step.samples.value_or(0);
+        if (seconds > 0 && !step.profiled) {
+            if (point_.steps == 0) point_start_ = at;
+            point_.add(step, seconds);
+            if (point_.seconds >= kPointSeconds) draw(std::exchange(point_, {}), view_);
         }
         if (step.loss && std::isfinite(*step.loss)) {
             view_.loss_by_time.add(at, *step.loss);
-            view_.loss_by_samples.add(static_cast<double>(view_.samples), *step.loss);
+            view_.loss_by_samples.add(static_cast<double>(samples_), *step.loss);
             if (!view_.loss_first) view_.loss_first = step.loss;
             view_.loss_last = step.loss;
         }
     }
 
+    void draw(const StepSums& point, RunView& view) const {
+        if (auto rate = point.samples_per_second())
+            view.rate.add(point_start_, *rate, point.sampled_seconds);
+        if (auto busy = point.percent(StepPart::device_busy))
+            view.step_busy.add(point_start_, *busy, point.seconds);
+    }
+
     void take(const DeviceSample& sample) {
-        devices_.add(sample);
         double at = seconds_of(sample.time_ns);
+        tallies_.try_emplace(sample.gpu, GpuIdentity{.index = sample.gpu})
+            .first->second.add(sample, 1);
         auto found = std::ranges::find(view_.gpus, sample.gpu, &GpuCurves::gpu);
         if (found == view_.gpus.end()) {
             view_.gpus.push_back({.gpu = sample.gpu});
@@ -145,86 +94,107 @@ class Viewer {
         add(found->utilisation, sample.utilization_percent);
         add(found->power, sample.power_watts);
         add(found->temperature, sample.temperature_celsius);
-        if (sample.memory_used_bytes) {
+        if (sample.memory_used_bytes)
             found->memory.add(at, static_cast<double>(*sample.memory_used_bytes));
-            view_.memory_peak_bytes = std::max(view_.memory_peak_bytes.value_or(0),
-                                               static_cast<double>(*sample.memory_used_bytes));
-        }
-        if (sample.utilization_percent) busy_.add(*sample.utilization_percent);
-        if (sample.power_watts) power_.add(*sample.power_watts);
     }
 
     void take(const EventRecord& event) {
         view_.seconds = std::max(view_.seconds, seconds_of(event.time_ns));
-        events_.add(event);
+        drawn_events_.add(event);
     }
 
     // What follows from all that was taken so far.
-    void finish(RunRecord record, RunView& out) {
-        if (!durations_.empty()) {
-            out.step_p50_ms = 1e3 * quantile(durations_, 0.5);
-            out.step_p99_ms = 1e3 * quantile(durations_, 0.99);
-        }
-        if (!rates_.empty()) {
-            out.samples_per_second =
-                Spread{quantile(rates_, 0.5), quantile(rates_, 0.05), quantile(rates_, 0.95),
-                       static_cast<std::int64_t>(rates_.size())};
-        }
-        // What the driver saw counts before what the job counted itself.
-        const Running& busy = busy_.n() > 0 ? busy_ : step_busy_;
-        out.busy_mean = busy.mean();
-        out.busy_deviation = busy.deviation();
-        out.power_mean_watts = power_.mean();
-        if (out.summary) {
-            out.energy_joules = out.summary->energy_joules;
-            if (!out.memory_peak_bytes && out.summary->memory_peak_bytes)
-                out.memory_peak_bytes = static_cast<double>(*out.summary->memory_peak_bytes);
-        }
-        if (!out.energy_joules && out.power_mean_watts)
-            out.energy_joules =
-                *out.power_mean_watts * out.seconds * static_cast<double>(out.gpus.size());
+    void finish(RunRecord record, bool is_end, RunView& out) {
+        record = gather_.fill(std::move(record));
+        const Account& account = *record.account;
+        if (point_.steps > 0) draw(point_, out);
+        out.steps = account.steps;
+        out.samples = account.samples;
+        out.samples_per_second = account.samples_per_second;
+        out.step_p50_ms = account.step_p50_ms;
+        out.step_p99_ms = account.step_p99_ms;
+        out.busy_mean = account.busy_percent;
+        out.busy_deviation = account.busy_deviation;
+        take_devices(out);
+        if (out.summary) take_summary(*out.summary, out);
         double known = 0;
-        for (std::size_t i = 0; i < std::size(kPhases); ++i) {
-            if (!phase_known_[i] || total_ns_ <= 0) continue;
-            out.split.emplace_back(kPhases[i].name, 100 * phase_ns_[i] / total_ns_);
-            known += phase_ns_[i];
+        for (std::size_t i = 0; i < kHostParts; ++i) {
+            auto part = static_cast<StepPart>(i);
+            auto percent = account.steady.percent(part);
+            if (!percent) continue;
+            out.split.emplace_back(part_name(part), *percent);
+            known += *percent;
         }
-        if (!out.split.empty() && total_ns_ > known)
-            out.split.emplace_back("other", 100 * (total_ns_ - known) / total_ns_);
+        if (!out.split.empty() && known < 100) out.split.emplace_back("other", 100 - known);
         for (const Json& gpu : out.info.machine["gpus"].items()) {
             for (GpuCurves& curves : out.gpus) {
                 if (gpu["gpu"].integer() == curves.gpu)
                     curves.name = gpu["name"].string().value_or("");
             }
         }
-        out.events_left_out = events_.left_out();
-        out.events = events_.kept;
+        out.events = drawn_events_.values();
+        out.events_left_out =
+            drawn_events_.seen() - static_cast<std::int64_t>(out.events.size());
         for (EventRecord& event : out.events) event.time_ns -= start_ns_;
-        record.steps = steps_.kept;
-        record.devices = devices_.kept;
-        record.hosts = hosts_.kept;
-        record.events = events_.kept;
-        out.diagnosis = diagnose_run(record, out.folder);
+        // The other ranks and the trace belong to it once they are all there.
+        out.diagnosis = is_end ? diagnose_run_folder(out.folder, std::move(record))
+                               : diagnose_run(record, out.folder);
+    }
+
+    // What the driver saw counts before what the job counted itself.
+    void take_devices(RunView& out) const {
+        std::vector<GpuSummary> gpus;
+        Running power;
+        for (const auto& [index, tally] : tallies_) {
+            const GpuSummary& gpu = gpus.emplace_back(tally.summary());
+            if (gpu.power_mean_watts) power.add(*gpu.power_mean_watts);
+            if (gpu.energy_joules)
+                out.energy_joules = out.energy_joules.value_or(0) + *gpu.energy_joules;
+            if (gpu.memory_peak_bytes)
+                out.memory_peak_bytes =
+                    std::max(out.memory_peak_bytes.value_or(0), *gpu.memory_peak_bytes);
+        }
+        out.power_mean_watts = power.mean();
+        BusyShare busy = busy_share(gpus);
+        if (!busy.percent) return;
+        out.busy_mean = busy.percent;
+        out.busy_deviation = busy.deviation;
+    }
+
+    // Its writer saw every step and every reading; the lines may lack some.
+    static void take_summary(const RunSummary& summary, RunView& out) {
+        auto take = [](std::optional<double>& here, const std::optional<double>& told) {
+            if (told) here = told;
+        };
+        take(out.energy_joules, summary.energy_joules);
+        if (!out.memory_peak_bytes && summary.memory_peak_bytes)
+            out.memory_peak_bytes = static_cast<double>(*summary.memory_peak_bytes);
+        if (summary.dropped_samples > 0) {
+            take(out.busy_mean, summary.busy_percent);
+            take(out.busy_deviation, summary.busy_deviation);
+        }
+        if (summary.dropped_steps == 0) return;
+        out.steps = summary.steps.value_or(out.steps);
+        out.samples = summary.samples.value_or(out.samples);
+        if (summary.samples_per_second) out.samples_per_second = summary.samples_per_second;
+        take(out.step_p50_ms, summary.step_p50_ms);
+        take(out.step_p99_ms, summary.step_p99_ms);
     }
 
     RunView view_;  // what is only added to
+    RunGather gather_;
     std::optional<RunFollower> follower_;
-    std::int64_t start_ns_ = 0;
-    Thinned<StepRecord> steps_{20'000};
-    Thinned<DeviceSample> devices_{4'000};
-    Thinned<HostSample> hosts_{4'000};
-    Thinned<EventRecord> events_{300};
-    std::vector<float> durations_, rates_;
-    double total_ns_ = 0;
-    double phase_ns_[std::size(kPhases)] = {};
-    bool phase_known_[std::size(kPhases)] = {};
-    Running busy_, step_busy_, power_;
+    std::int64_t start_ns_ = 0, samples_ = 0;
+    Thinned<EventRecord> drawn_events_{300};
+    StepSums point_;  // of the curves, not drawn yet
+    double point_start_ = 0;
+    std::map<int, GpuTally> tallies_;
 };
 
 }  // namespace
 
-void Curve::add(double x, double y) {
-    if (!(x >= 0) || !std::isfinite(y)) return;
+void Curve::add(double x, double y, double weight) {
+    if (!(x >= 0) || !std::isfinite(y) || !(weight > 0)) return;
     while (x >= width_ * static_cast<double>(kMost)) {
         width_ *= 2;
         std::vector<Bucket> half((buckets_.size() + 1) / 2);
@@ -235,6 +205,7 @@ void Curve::add(double x, double y) {
             to.least = to.n > 0 ? std::min(to.least, from.least) : from.least;
             to.most = to.n > 0 ? std::max(to.most, from.most) : from.most;
             to.sum += from.sum;
+            to.weight += from.weight;
             to.n += from.n;
         }
         buckets_ = std::move(half);
@@ -244,7 +215,8 @@ void Curve::add(double x, double y) {
     Bucket& bucket = buckets_[at];
     bucket.least = bucket.n > 0 ? std::min(bucket.least, y) : y;
     bucket.most = bucket.n > 0 ? std::max(bucket.most, y) : y;
-    bucket.sum += y;
+    bucket.sum += weight * y;
+    bucket.weight += weight;
     ++bucket.n;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A run as a report shows it: one pass over its record, in bounded memory however long it ran.
-// Curves are down-sampled here, to a few hundred points with their least and most.
+// Figures are those of the account of every step (telemetry/account.h). Curves are down-sampled, to
+// a few hundred points with their least and most, and are for drawing only.
 #pragma once
 
 #include <cstdint>
@@ -21,10 +22,11 @@ namespace saturate {
 class Curve {
   public:
     explicit Curve(double first_width) : width_(first_width) {}
-    void add(double x, double y);
+    // Of a share or a rate the weight is the time it is of: then a mean is what it was over all.
+    void add(double x, double y, double weight = 1);
 
     struct Bucket {
-        double sum = 0, least = 0, most = 0;
+        double sum = 0, weight = 0, least = 0, most = 0;
         std::int64_t n = 0;
     };
     [[nodiscard]] double width() const { return width_; }
@@ -52,7 +54,7 @@ struct RunView {
     double seconds = 0;
     std::int64_t steps = 0;
     std::int64_t samples = 0;
-    std::optional<Spread> samples_per_second;
+    std::optional<RunRate> samples_per_second;
     std::optional<double> step_p50_ms, step_p99_ms;
     std::optional<double> busy_mean, busy_deviation;  // percent, points
     std::optional<double> memory_peak_bytes, power_mean_watts, energy_joules;

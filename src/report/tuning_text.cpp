@@ -23,7 +23,7 @@ std::string change_text(const Assignment& change) {
 std::string percent_text(double ratio) { return fmt::format("{:+.0f} %", 100 * (ratio - 1)); }
 
 std::string measured_text(const Rate& rate) {
-    return fmt::format("{} samples/s (n={}, {}..{})", rate_text(rate.median), rate.n,
+    return fmt::format("{} samples/s (n={}, {}..{})", rate_text(rate.per_second), rate.n,
                        rate_text(rate.low), rate_text(rate.high));
 }
 
@@ -58,7 +58,7 @@ std::string batch_text(const BatchAnswer& answer) {
     for (const BatchProbe& probe : answer.probes) {
         table.add({std::to_string(probe.size),
                    probe.memory_bytes ? bytes_text(*probe.memory_bytes) : "-",
-                   probe.rate ? rate_text(probe.rate->median) : "-",
+                   probe.rate ? rate_text(probe.rate->per_second) : "-",
                    probe.rate ? "pass" : std::string(outcome_name(probe.outcome))});
     }
     std::string out = table.text();
@@ -92,7 +92,7 @@ std::string kept_text(const SearchAnswer& answer, const Assignment& start) {
 std::string search_text(const SearchAnswer& answer) {
     std::string out;
     if (answer.upper_bound && answer.baseline) {
-        double share = 100 * (*answer.upper_bound / answer.baseline->median - 1);
+        double share = 100 * (*answer.upper_bound / answer.baseline->per_second - 1);
         out +=
             fmt::format("Without the loader: {} samples/s. {}\n", rate_text(*answer.upper_bound),
                         share >= 3 ? fmt::format("Faster loading can give {:.0f} % at most.", share)

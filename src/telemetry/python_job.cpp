@@ -94,7 +94,7 @@ void PythonJob::take(PythonProcess& process, const RingRecord& record) {
         process.first_step_ns = record.start_ns;
         process.evaluation_batches = 0;  // what came before the first step is no pause of it
     }
-    if (process.tally.steps() >= kStepsUntilSteady) {
+    if (process.account.steps() >= kStepsUntilSteady) {
         process.gc_ns += record.gc_ns;
         process.gc_longest_ns = std::max(process.gc_longest_ns, record.gc_ns);
     }
@@ -109,7 +109,7 @@ void PythonJob::take(PythonProcess& process, const RingRecord& record) {
             bool has_start = process.loader_took_ns > 0;
             process.evaluation = {.kind = EventKind::evaluation,
                                   .time_ns = has_start ? process.loader_start_ns : record.start_ns,
-                                  .step = process.tally.steps()};
+                                  .step = process.account.steps()};
         }
         process.evaluation.duration_ns =
             record.start_ns + record.duration_ns - process.evaluation.time_ns;
@@ -121,7 +121,7 @@ void PythonJob::take(PythonProcess& process, const RingRecord& record) {
         process.recorder->event({.kind = EventKind::checkpoint,
                                  .time_ns = record.start_ns,
                                  .duration_ns = record.duration_ns,
-                                 .step = process.tally.steps(),
+                                 .step = process.account.steps(),
                                  .text = "torch.save"});
         return;
     }
@@ -134,14 +134,15 @@ void PythonJob::take(PythonProcess& process, const RingRecord& record) {
         process.recorder->event({.kind = EventKind::epoch,
                                  .time_ns = process.loader_start_ns,
                                  .duration_ns = process.loader_took_ns,
-                                 .step = process.tally.steps(),
+                                 .step = process.account.steps(),
                                  .text = fmt::format("loader {} starts", record.loader)});
         process.loader_took_ns = 0;
     }
     if (record.loader != kNoLoader) ++process.steps_by_loader[record.loader];
-    StepRecord step = step_of(record, process.tally.steps());
+    StepRecord step = step_of(record, process.account.steps());
+    if (process.account.is_disturbed()) step.profiled = 1;
     process.last_step_ns = record.start_ns + record.duration_ns;
-    process.tally.add(step);
+    process.account.add(step);
     process.recorder->step(step);
 }
 
@@ -201,7 +202,7 @@ std::string PythonJob::torch_version() const {
 
 std::int64_t PythonJob::steps() const {
     std::int64_t most = 0;
-    for (const auto& process : processes_) most = std::max(most, process->tally.steps());
+    for (const auto& process : processes_) most = std::max(most, process->account.steps());
     return most;
 }
 

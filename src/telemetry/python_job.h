@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "base/json.h"
+#include "telemetry/account.h"
 #include "telemetry/recorder.h"
 #include "telemetry/step_ring.h"
-#include "telemetry/step_tally.h"
 
 namespace saturate {
 
@@ -26,7 +26,7 @@ struct PythonProcess {
     int rank = 0;  // in the job; without ranks the order in which they began
     int world_size = 1;
     Recorder* recorder = nullptr;  // once it trains
-    StepTally tally;
+    RunAccount account;
     std::map<std::uint32_t, std::int64_t> steps_by_loader;
     std::int64_t gc_ns = 0, gc_longest_ns = 0;
     std::int64_t first_step_ns = 0, last_step_ns = 0;

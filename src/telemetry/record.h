@@ -34,6 +34,8 @@ struct StepRecord {
     std::optional<std::int64_t> synchronisation_ns;      // the host waiting for the device
     std::optional<std::int64_t> log_ns;
     std::optional<std::int64_t> device_busy_ns;  // the device's own count (events, simulation)
+    std::optional<std::int64_t> profiled;        // 1: a profiler slowed it down; it has no part in
+                                                 // rates and shares
     std::optional<double> loss;                  // only when it was read ...
     std::optional<std::int64_t> loss_step;       // ... of this step, where that is an earlier one
 };
@@ -89,13 +91,23 @@ struct Spread {
     std::int64_t n = 0;
 };
 
+// Samples over time in the steady part of a run, pauses left out (telemetry/account.h); its spread
+// is over windows of a second or more.
+struct RunRate {
+    double rate = 0;
+    double median = 0;  // of the windows, ...
+    double low = 0;     // ... their 5th percentile ...
+    double high = 0;    // ... and their 95th
+    std::int64_t n = 0;
+};
+
 struct RunSummary {
     std::int64_t duration_ns = 0;
     std::string ended = "done";  // done, interrupted, failed
     std::optional<int> exit_status;
     std::optional<std::int64_t> steps;
     std::optional<std::int64_t> samples;
-    std::optional<Spread> samples_per_second;
+    std::optional<RunRate> samples_per_second;
     std::optional<double> step_p50_ms;
     std::optional<double> step_p99_ms;
     std::optional<double> busy_percent;

@@ -32,6 +32,7 @@ inline constexpr RecordField<StepRecord, std::int64_t> kStepFields[] = {
     {"log_ns", &StepRecord::log_ns},
     {"device_busy_ns", &StepRecord::device_busy_ns},
     {"loss_step", &StepRecord::loss_step},
+    {"profiled", &StepRecord::profiled},
 };
 
 inline constexpr RecordField<ThrottleTimes, std::uint64_t> kThrottleFields[] = {

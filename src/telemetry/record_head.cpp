@@ -75,7 +75,8 @@ Json summary_json(const RunSummary& summary) {
                               {"samples", summary.samples}});
     Json rate;
     if (const auto& spread = summary.samples_per_second) {
-        rate = Json::object({{"median", spread->median},
+        rate = Json::object({{"rate", spread->rate},
+                             {"median", spread->median},
                              {"low", spread->low},
                              {"high", spread->high},
                              {"n", spread->n}});
@@ -103,10 +104,13 @@ RunSummary summary_of(const Json& json) {
     summary.steps = json["steps"].integer();
     summary.samples = json["samples"].integer();
     if (const Json& rate = json["samples_per_second"]; rate.is_object()) {
-        summary.samples_per_second = Spread{.median = rate["median"].number().value_or(0),
-                                            .low = rate["low"].number().value_or(0),
-                                            .high = rate["high"].number().value_or(0),
-                                            .n = rate["n"].integer().value_or(0)};
+        double median = rate["median"].number().value_or(0);
+        // Records of before have no rate of the whole.
+        summary.samples_per_second = RunRate{.rate = rate["rate"].number().value_or(median),
+                                             .median = median,
+                                             .low = rate["low"].number().value_or(0),
+                                             .high = rate["high"].number().value_or(0),
+                                             .n = rate["n"].integer().value_or(0)};
     }
     for (const Real& field : kSummaryReals) summary.*field.member = json[field.name].number();
     for (const auto& [name, percent] : json["stall_percent"].members()) {

@@ -180,6 +180,10 @@ std::optional<RunSummary> read_summary(const std::filesystem::path& folder,
 
 }  // namespace
 
+Account account_of(const RunRecord& record) {
+    return record.account ? *record.account : account_of(record.steps, record.events);
+}
+
 bool is_run_record(const std::filesystem::path& folder) {
     std::error_code ignored;
     return std::filesystem::is_regular_file(folder / "run.json", ignored);

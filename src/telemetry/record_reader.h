@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "telemetry/account.h"
 #include "telemetry/record.h"
 #include "telemetry/sample.h"
 
@@ -24,7 +25,12 @@ struct RunRecord {
     Json python;                        // what a Python process told (python.json); null: none did
     std::optional<RunSummary> summary;  // absent: the run did not come to its end
     std::vector<std::string> notes;     // cut lines, time going backwards, missing files
+    // Of every step and event, where the lists hold only some of them (run_gather.h).
+    std::optional<Account> account;
 };
+
+// How fast the run was and what it waited for: from every step, whichever way it was read.
+[[nodiscard]] Account account_of(const RunRecord& record);
 
 // True for a folder that has a run.json.
 [[nodiscard]] bool is_run_record(const std::filesystem::path& folder);

@@ -6,8 +6,25 @@
 #include "base/clock.h"
 #include "base/host.h"
 #include "probe/git.h"
+#include "probe/machine.h"
 
 namespace saturate {
+
+Json machine_facts(const std::vector<GpuIdentity>& gpus) {
+    Json list = Json::array();
+    for (const GpuIdentity& gpu : gpus) {
+        list.add(Json::object({{"gpu", gpu.index},
+                               {"name", gpu.name},
+                               {"uuid", gpu.uuid},
+                               {"memory_total_bytes", gpu.memory_total_bytes},
+                               {"mig", gpu.mig}}));
+    }
+    CpuFacts cpu = probe_cpu();
+    return Json::object({{"gpus", list},
+                         {"cpu", cpu.model},
+                         {"cores_usable", cpu.cores_usable},
+                         {"memory_bytes", probe_memory().usable_bytes()}});
+}
 
 RunInfo started_run(std::string kind, std::vector<std::string> command, std::string_view version) {
     RunInfo info{.kind = std::move(kind), .command = std::move(command)};

@@ -6,6 +6,13 @@
 
 namespace saturate {
 
+namespace {
+
+constexpr double kLeast = 1e-3;
+const double kBinWidth = std::log(1.01);
+
+}  // namespace
+
 // Welford's way: no difference of large sums, so that a day of small changes keeps its digits.
 void Running::add(double value, double weight) {
     if (!std::isfinite(value) || !(weight > 0)) return;
@@ -43,5 +50,36 @@ std::optional<double> PercentHistogram::quantile(double share) const {
     }
     return 100;
 }
+
+void LogHistogram::add(double value) {
+    if (!(value > 0)) return;
+    auto bin = static_cast<int>(std::log(std::max(value, kLeast) / kLeast) / kBinWidth);
+    ++counts_[static_cast<std::size_t>(std::clamp(bin, 0, kBins - 1))];
+    ++n_;
+}
+
+std::optional<double> LogHistogram::quantile(double share) const {
+    if (n_ == 0) return std::nullopt;
+    auto wanted = static_cast<std::int64_t>(std::ceil(share * static_cast<double>(n_)));
+    std::int64_t sum = 0;
+    for (std::size_t bin = 0; bin < counts_.size(); ++bin) {
+        sum += counts_[bin];
+        if (sum >= std::max<std::int64_t>(wanted, 1))
+            return kLeast * std::exp((static_cast<double>(bin) + 0.5) * kBinWidth);
+    }
+    return std::nullopt;
+}
+
+double quantile(std::vector<double> values, double share) {
+    if (values.empty()) return 0;
+    double place = std::clamp(share, 0.0, 1.0) * static_cast<double>(values.size() - 1);
+    auto below = values.begin() + static_cast<std::ptrdiff_t>(place);
+    std::ranges::nth_element(values, below);
+    double rest = place - std::floor(place);
+    if (rest == 0) return *below;
+    return *below + rest * (*std::min_element(below + 1, values.end()) - *below);
+}
+
+double median(std::vector<double> values) { return quantile(std::move(values), 0.5); }
 
 }  // namespace saturate

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Statistics that take one value at a time and stay small however long a run lasts: a mean and
-// deviation weighted by time, and a histogram for percentiles.
+// Statistics. Most take one value at a time and stay small however long a run lasts: a mean and
+// deviation weighted by time, and histograms for percentiles.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 namespace saturate {
 
@@ -36,5 +37,23 @@ class PercentHistogram {
     std::array<double, kBins> weights_{};
     double total_ = 0;
 };
+
+// Positive values of any size to 1 %.
+class LogHistogram {
+  public:
+    void add(double value);
+    [[nodiscard]] std::optional<double> quantile(double share) const;
+    [[nodiscard]] std::int64_t n() const { return n_; }
+
+  private:
+    static constexpr int kBins = 4096;  // 1 % each, from 0.001 to 5e14: a week in ns
+    std::array<std::uint32_t, kBins> counts_{};
+    std::int64_t n_ = 0;
+};
+
+// The value below which `share` (0 to 1) of the values lies, in proportion between two neighbours.
+// 0 without values.
+[[nodiscard]] double quantile(std::vector<double> values, double share);
+[[nodiscard]] double median(std::vector<double> values);
 
 }  // namespace saturate

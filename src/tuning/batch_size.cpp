@@ -69,7 +69,7 @@ class Finder {
     [[nodiscard]] const BatchProbe* best() const {
         const BatchProbe* out = nullptr;
         for (const BatchProbe& p : answer_.probes) {
-            if (p.rate && (!out || p.rate->median > out->rate->median)) out = &p;
+            if (p.rate && (!out || p.rate->per_second > out->rate->per_second)) out = &p;
         }
         return out;
     }
@@ -112,7 +112,7 @@ class Finder {
         for (const BatchProbe& p : answer_.probes) {
             if (!p.rate) continue;
             double size = static_cast<double>(p.size);
-            time.push_back({size, size / p.rate->median});
+            time.push_back({size, size / p.rate->per_second});
             if (p.memory_bytes) memory.push_back({size, static_cast<double>(*p.memory_bytes)});
         }
         answer_.time = fit_line(time);
@@ -149,7 +149,7 @@ class Finder {
             std::int64_t next = std::min(wish, rounded(4 * largest_good()));
             if (next <= largest_good() || was_tried(next)) break;
             std::size_t before = answer_.probes.size();
-            double best_before = best()->rate->median;
+            double best_before = best()->rate->per_second;
             probe(next);
             if (answer_.probes.size() == before) break;
             const BatchProbe last = answer_.probes.back();
@@ -166,8 +166,8 @@ class Finder {
             if (limits_.target_busy_percent &&
                 last.busy_percent.value_or(0) >= *limits_.target_busy_percent)
                 break;
-            if (last.rate->median < best_before * (1 - limits_.knee_share)) break;
-            bool gained = last.rate->median > best_before * (1 + kStillGains);
+            if (last.rate->per_second < best_before * (1 - limits_.knee_share)) break;
+            bool gained = last.rate->per_second > best_before * (1 + kStillGains);
             look = gained ? 2 * last.size : 0;
         }
     }
@@ -195,17 +195,17 @@ class Finder {
         }
         std::ranges::sort(good, {}, &BatchProbe::size);
         double top = 0;
-        for (const BatchProbe* p : good) top = std::max(top, p->rate->median);
+        for (const BatchProbe* p : good) top = std::max(top, p->rate->per_second);
         const BatchProbe* chosen = nullptr;
         for (const BatchProbe* p : good) {
             bool busy = !limits_.target_busy_percent ||
                         p->busy_percent.value_or(0) >= *limits_.target_busy_percent;
-            if (!chosen && busy && p->rate->median >= (1 - limits_.knee_share) * top) chosen = p;
+            if (!chosen && busy && p->rate->per_second >= (1 - limits_.knee_share) * top) chosen = p;
         }
         std::string short_of_target;
         if (!chosen) {
             chosen = *std::ranges::max_element(good, {},
-                                               [](const BatchProbe* p) { return p->rate->median; });
+                                               [](const BatchProbe* p) { return p->rate->per_second; });
             short_of_target = fmt::format("; no size keeps the device {:.0f} % busy",
                                           *limits_.target_busy_percent);
         }
@@ -216,7 +216,7 @@ class Finder {
         answer_.why = fmt::format(
             "{} is the smallest size within {:.0f} % of the best rate measured "
             "({:.0f} of {:.0f} samples/s){}{}",
-            chosen->size, 100 * limits_.knee_share, chosen->rate->median, top,
+            chosen->size, 100 * limits_.knee_share, chosen->rate->per_second, top,
             answer_.failed_at ? fmt::format("; {} ran out of memory", *answer_.failed_at) : "",
             short_of_target);
     }
@@ -249,7 +249,7 @@ Json to_json(const BatchAnswer& answer) {
                                  {"outcome", std::string(outcome_name(p.outcome))},
                                  {"memory_bytes", p.memory_bytes},
                                  {"seconds", p.seconds}});
-        if (p.rate) row.set("samples_per_second", p.rate->median);
+        if (p.rate) row.set("samples_per_second", p.rate->per_second);
         probes.add(row);
     }
     return Json::object({{"probes", probes},

@@ -163,7 +163,7 @@ class Conductor {
         double batch = parse_number(value_of(request_.start, "batch_size")).value_or(32);
         double samples =
             std::max(kGuardSteps * batch,
-                     std::min(answer.search.baseline->median * guard_seconds(), 400 * batch));
+                     std::min(answer.search.baseline->per_second * guard_seconds(), 400 * batch));
         auto curve = [&](const Assignment& settings, std::uint64_t seed) {
             double size = parse_number(value_of(in_force(settings), "batch_size")).value_or(batch);
             TrialRequest wanted{.settings = settings,
@@ -221,7 +221,7 @@ class Conductor {
             TrialResult result = trial(wanted, "proof");
             if (!result.ok()) return std::nullopt;
             add_use(use, result.record, result.samples_per_second->dropped);
-            return result.samples_per_second->median;
+            return result.samples_per_second->per_second;
         };
         double end =
             request_.budget_seconds + std::max(kOverrun * request_.budget_seconds, kOverrunLeast);

@@ -29,7 +29,7 @@ constexpr double kNoEnd = 1e9;
 // The rate of several runs: their mean and range.
 void take_all(Rate& rate, const std::vector<double>& runs) {
     if (runs.size() < 2) return;
-    rate.median = std::accumulate(runs.begin(), runs.end(), 0.0) / static_cast<double>(runs.size());
+    rate.per_second = std::accumulate(runs.begin(), runs.end(), 0.0) / static_cast<double>(runs.size());
     rate.low = std::ranges::min(runs);
     rate.high = std::ranges::max(runs);
     rate.n = static_cast<int>(runs.size());
@@ -65,7 +65,7 @@ TrialResult Contest::trial(const Assignment& change, How how) {
                          .seconds = settings_.trial_seconds,
                          .again = how.again,
                          .with_pauses = how.with_pauses};
-    if (how.may_be_hopeless && rate_) request.hopeless_below = kHopeless * rate_->median;
+    if (how.may_be_hopeless && rate_) request.hopeless_below = kHopeless * rate_->per_second;
     // One trial may not eat what is left for the others, which are none without a baseline.
     request.seconds_max = std::clamp((rate_ ? 0.6 : 0.9) * seconds_left(), 20.0, 300.0);
     for (const auto& [key, value] : change) request.settings[key] = value;
@@ -82,7 +82,7 @@ Tried& Contest::note(std::string cause, std::string reason, const Assignment& ch
                 .rate = result.samples_per_second,
                 .from_cache = result.from_cache,
                 .seconds = result.seconds};
-    if (tried.rate && rate_) tried.ratio = tried.rate->median / rate_->median;
+    if (tried.rate && rate_) tried.ratio = tried.rate->per_second / rate_->per_second;
     answer_.trials.push_back(std::move(tried));
     return answer_.trials.back();
 }
@@ -110,7 +110,7 @@ bool Contest::settle() {
     // Measured at a bad time, what is in force makes everything else look close.
     TrialResult now = trial({}, {.again = true});
     tell(note("as it is by now", "measured again before close calls are decided", {}, now));
-    if (now.ok() && now.samples_per_second->median > rate_->median) {
+    if (now.ok() && now.samples_per_second->per_second > rate_->per_second) {
         rate_ = *now.samples_per_second;
         result_ = now;
     }
@@ -130,7 +130,7 @@ bool Contest::settle(const CloseCall& call) {
     if (call.best == answer_.best) {
         Tried again = answer_.trials[call.trial];
         again.seconds = 0;
-        again.ratio = again.rate->median / rate_->median;
+        again.ratio = again.rate->per_second / rate_->per_second;
         answer_.trials.push_back(std::move(again));
     } else {
         result = trial(call.move.change, {.may_be_hopeless = true});
@@ -184,7 +184,7 @@ void Contest::compare_anew(Tried& tried) {
         rate_ = *old.samples_per_second;
         result_ = old;
     }
-    tried.ratio = tried.rate->median / rate_->median;
+    tried.ratio = tried.rate->per_second / rate_->per_second;
 }
 
 // Both again, in turns, up to three runs of each: every run of the new must beat every run of the
@@ -192,11 +192,11 @@ void Contest::compare_anew(Tried& tried) {
 // than runs of one kind differ.
 bool Contest::holds_again(Tried& tried, double least) {
     least = std::max(least, kLeastGain);
-    std::vector<double> before{rate_->median}, after{tried.rate->median};
+    std::vector<double> before{rate_->per_second}, after{tried.rate->per_second};
     auto once_more = [&](const Assignment& change, std::vector<double>& runs) {
         TrialResult result = trial(change, {.again = true});
         tried.seconds += result.seconds;
-        if (result.ok()) runs.push_back(result.samples_per_second->median);
+        if (result.ok()) runs.push_back(result.samples_per_second->per_second);
         return result.ok() && std::ranges::min(after) > std::ranges::max(before);
     };
     bool is_apart = true, is_clear = false;
@@ -208,7 +208,7 @@ bool Contest::holds_again(Tried& tried, double least) {
     }
     take_all(*rate_, before);
     take_all(*tried.rate, after);
-    tried.ratio = tried.rate->median / rate_->median;
+    tried.ratio = tried.rate->per_second / rate_->per_second;
     return is_apart && before.size() > 1 && tried.ratio > 1 + least;
 }
 

@@ -41,7 +41,7 @@ std::vector<Move> loader_moves(const TuningFacts& facts, const Assignment& now, 
     // Work of the loader per second of the model: what one step waits and hides, over what the
     // model alone needs. A fifth more, because samples differ.
     double step = rate.step_seconds;
-    double compute = bound > 0 ? step * rate.median / bound : step * (1 - rate.input_wait_share);
+    double compute = bound > 0 ? step * rate.per_second / bound : step * (1 - rate.input_wait_share);
     double fetch = workers > 0 ? step * workers : std::max(step - compute, 0.0);
     int wanted = compute > 0 ? static_cast<int>(std::ceil(1.2 * fetch / compute)) : facts.cores;
     // Decoding cannot use more threads than cores; waiting for a disk can.

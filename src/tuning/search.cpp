@@ -102,7 +102,7 @@ class Search {
         bool is_all =
             value_of(contest_.settings(), "num_workers") == "0" && waited < settings_.cause_least;
         if (is_all || !settings_.can_leave_loader_out) {
-            bound_ = contest_.rate().median / std::max(0.01, 1 - waited);
+            bound_ = contest_.rate().per_second / std::max(0.01, 1 - waited);
             if (!answer_.upper_bound) answer_.upper_bound = bound_;
             return;
         }
@@ -115,7 +115,7 @@ class Search {
                                     result.message);
             return;
         }
-        bound_ = result.samples_per_second->median;
+        bound_ = result.samples_per_second->per_second;
         if (!answer_.upper_bound) answer_.upper_bound = bound_;
     }
 
@@ -123,7 +123,7 @@ class Search {
     // on a device that works on meanwhile.
     [[nodiscard]] double input_share() const {
         if (!bound_) return contest_.rate().input_wait_share;
-        return *bound_ > contest_.rate().median ? 1 - contest_.rate().median / *bound_ : 0;
+        return *bound_ > contest_.rate().per_second ? 1 - contest_.rate().per_second / *bound_ : 0;
     }
 
     // A loader that is far from being the brake needs no other bound after each change.
@@ -164,7 +164,7 @@ class Search {
     // Every run with a cache fills it first, which takes an epoch.
     bool has_time_for(const Move& move) {
         if (!move.change.contains("cache")) return true;
-        double fill = static_cast<double>(samples_per_epoch_) / contest_.rate().median;
+        double fill = static_cast<double>(samples_per_epoch_) / contest_.rate().per_second;
         if (fill <= kFillShare * contest_.seconds_left()) return true;
         if (!std::exchange(told_of_cache_, true))
             answer_.notes.push_back(
@@ -280,7 +280,7 @@ class Search {
         if (result.outcome == TrialOutcome::ok) measured.message = pauses_text(pauses);
         contest_.tell(measured);
         for (const LongerInterval& longer :
-             longer_intervals(contest_.settings(), pauses, contest_.rate().median,
+             longer_intervals(contest_.settings(), pauses, contest_.rate().per_second,
                               static_cast<double>(samples_per_epoch_), settings_.cause_least)) {
             Tried tried{.cause = longer.cause,
                         .reason = longer.reason,

@@ -16,7 +16,7 @@ std::vector<KeptSetting> kept_settings(const SearchAnswer& answer) {
             else
                 kept.with = first;
             kept.reason = tried.reason;
-            if (tried.rate) kept.rate = tried.rate->median;
+            if (tried.rate) kept.rate = tried.rate->per_second;
         }
         if (kept.reason.empty() && answer.best.contains("batch_size")) {
             kept.with = "batch_size";
@@ -31,7 +31,11 @@ Json to_json(const SearchAnswer& answer) {
     auto rate = [](const std::optional<Rate>& r) {
         if (!r) return Json();
         return Json::object(
-            {{"median", r->median}, {"low", r->low}, {"high", r->high}, {"n", r->n}});
+            {{"rate", r->per_second},
+             {"median", r->per_second},  // its name of before
+             {"low", r->low},
+             {"high", r->high},
+             {"n", r->n}});
     };
     auto object = [](const Assignment& settings) {
         Json out = Json::object();

@@ -29,7 +29,7 @@ std::optional<TrialResult> TrialCache::find(const std::string& key) const {
         } else {
             auto number = [&](const char* name) { return json[name].number().value_or(0); };
             result.samples_per_second =
-                Rate{.median = number("median"),
+                Rate{.per_second = number("median"),
                      .low = number("low"),
                      .high = number("high"),
                      .n = static_cast<int>(number("n")),
@@ -41,7 +41,7 @@ std::optional<TrialResult> TrialCache::find(const std::string& key) const {
                      .log_share = number("log_share"),
                      .device_busy_share = json["device_busy_share"].number(),
                      .trend = number("trend")};
-            if (result.samples_per_second->median <= 0) return std::nullopt;
+            if (result.samples_per_second->per_second <= 0) return std::nullopt;
         }
         auto bytes = [&](const char* name) -> std::optional<std::uint64_t> {
             auto value = json[name].integer();
@@ -73,7 +73,7 @@ void TrialCache::keep(const std::string& key, const TrialResult& result) const {
     json.set("samples_per_epoch", result.samples_per_epoch);
     if (result.record.summary) json.set("busy_percent", result.record.summary->busy_percent);
     if (const auto& rate = result.samples_per_second) {
-        json.set("median", rate->median);
+        json.set("median", rate->per_second);
         json.set("low", rate->low);
         json.set("high", rate->high);
         json.set("n", rate->n);

@@ -4,21 +4,21 @@
 #pragma once
 
 #include <optional>
-#include <vector>
 
 #include "base/json.h"
 #include "telemetry/record_reader.h"
+#include "telemetry/statistics.h"
 
 namespace saturate {
 
 struct DeviceUse {
-    std::vector<double> busy_percent;  // one value per second or so
-    std::vector<double> power_watts;   // likewise, where the device tells
-    std::vector<double> wait_ms;       // mean wait for a batch, one value per run
-    [[nodiscard]] std::optional<double> busy_mean() const;
+    Running busy_percent;  // by time: windows of a second or so
+    Running power_watts;   // likewise, where the device tells
+    Running wait_ms;       // mean wait for a batch, one value per run
+    [[nodiscard]] std::optional<double> busy_mean() const { return busy_percent.mean(); }
     [[nodiscard]] std::optional<double> busy_deviation() const;  // points; needs two values
-    [[nodiscard]] std::optional<double> wait_mean_ms() const;
-    [[nodiscard]] std::optional<double> power_mean_watts() const;
+    [[nodiscard]] std::optional<double> wait_mean_ms() const { return wait_ms.mean(); }
+    [[nodiscard]] std::optional<double> power_mean_watts() const { return power_watts.mean(); }
 };
 
 // `dropped` steps of the record are warm-up.

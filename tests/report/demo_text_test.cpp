@@ -11,7 +11,7 @@ std::string verdict(std::vector<std::pair<double, double>> pairs, double busy, d
     Proof proof{.pairs = std::move(pairs)};
     judge(proof);
     DeviceUse before, after;
-    after.busy_percent = {busy};
+    after.busy_percent.add(busy);
     return demo_verdict({.job = find_demo_job("classifier"),
                          .device = "sim:RTX 3090",
                          .proof = &proof,

@@ -136,7 +136,7 @@ void write_small_record(const std::filesystem::path& folder) {
                    .exit_status = 130,
                    .steps = 2,
                    .samples = 64,
-                   .samples_per_second = Spread{1, 2, 3, 4},
+                   .samples_per_second = RunRate{1, 2, 3, 4, 5},
                    .step_p50_ms = 1.5,
                    .step_p99_ms = 2.5,
                    .busy_percent = 20,

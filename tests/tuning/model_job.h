@@ -61,7 +61,7 @@ struct ModelJob {
         out.memory_peak_bytes = static_cast<std::uint64_t>(memory);
         std::normal_distribution<double> wobble(1, noise);
         double median = rate(s, request.without_loader) * wobble(random);
-        Rate r{.median = median,
+        Rate r{.per_second = median,
                .low = median * (1 - noise),
                .high = median * (1 + noise),
                .n = 8,

@@ -165,7 +165,7 @@ TEST(SearchTest, TheBestSoFarIsThereWhenItIsStopped) {
         search(settings, [&](const TrialRequest& request) { return job.run(request, start); });
     EXPECT_EQ(answer.ended, "stopped: the best so far");
     EXPECT_TRUE(answer.best.contains("num_workers"));
-    EXPECT_GT(answer.best_rate->median, 2 * answer.baseline->median);
+    EXPECT_GT(answer.best_rate->per_second, 2 * answer.baseline->per_second);
 }
 
 TEST(SearchTest, EndsWhenItsTimeIsUpAndGivesNoTrialMoreThanMostOfIt) {
@@ -239,7 +239,7 @@ TEST(SearchTest, AMachineThatSlowsDownHidesNoGainOnACpu) {
     SearchAnswer answer = search(settings, [&](const TrialRequest& request) {
         TrialResult result = job.run(request, start);
         Rate& rate = *result.samples_per_second;
-        for (double* value : {&rate.median, &rate.low, &rate.high}) *value *= trials > 0 ? 0.75 : 1;
+        for (double* value : {&rate.per_second, &rate.low, &rate.high}) *value *= trials > 0 ? 0.75 : 1;
         ++trials;
         return result;
     });
@@ -306,7 +306,7 @@ TEST(SearchTest, ACandidateFarBelowIsAllowedToEndEarly) {
     ASSERT_GE(requests.size(), 3u);
     EXPECT_EQ(requests[0].hopeless_below, 0);
     EXPECT_EQ(requests[1].hopeless_below, 0) << "the bound is no candidate";
-    EXPECT_NEAR(requests[2].hopeless_below, 0.9 * answer.baseline->median, 1e-9);
+    EXPECT_NEAR(requests[2].hopeless_below, 0.9 * answer.baseline->per_second, 1e-9);
 }
 
 // 32 of 1,000 samples: an epoch takes as long as its steps, and the evaluation as said.
@@ -374,7 +374,7 @@ TEST(SearchTest, ASettingThatChangedTwiceIsOneRow) {
     auto tried = [](Assignment change, double ratio) {
         return Tried{.reason = "r",
                      .change = change,
-                     .rate = Rate{.median = 7},
+                     .rate = Rate{.per_second = 7},
                      .ratio = ratio,
                      .kept = true};
     };

@@ -10,7 +10,7 @@ namespace {
 
 TrialResult good() {
     TrialResult result;
-    result.samples_per_second = Rate{.median = 412,
+    result.samples_per_second = Rate{.per_second = 412,
                                      .low = 404,
                                      .high = 419,
                                      .n = 8,
@@ -34,7 +34,7 @@ TEST(TrialCacheTest, GivesBackWhatItKept) {
     ASSERT_TRUE(found);
     EXPECT_TRUE(found->ok());
     EXPECT_TRUE(found->from_cache);
-    EXPECT_DOUBLE_EQ(found->samples_per_second->median, 412);
+    EXPECT_DOUBLE_EQ(found->samples_per_second->per_second, 412);
     EXPECT_DOUBLE_EQ(found->samples_per_second->input_wait_share, 0.4);
     EXPECT_DOUBLE_EQ(found->samples_per_second->copy_share, 0.1);
     EXPECT_DOUBLE_EQ(found->samples_per_second->log_share, 0.2);

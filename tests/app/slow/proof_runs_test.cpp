@@ -34,7 +34,7 @@ TEST(ProofRunsTest, AJobAgainstItselfIsNoDifferenceInNineteenOfTwenty) {
         EXPECT_TRUE(result.ok()) << result.message;
         std::filesystem::remove_all(run);
         if (!result.ok()) return std::nullopt;
-        return result.samples_per_second->median;
+        return result.samples_per_second->per_second;
     };
     for (int i = 0; i < 20; ++i) {
         // The least number of pairs, where a wrong word is likeliest.
