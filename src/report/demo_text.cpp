@@ -75,8 +75,10 @@ std::string demo_text(const DemoResult& result) {
         table.add({"power" + mark, number_text(result.before->power_mean_watts(), "W"),
                    number_text(result.after->power_mean_watts(), "W"), shown(job.power)});
     table.add({"speed-up", "",
-               fmt::format("{}: {:.2f} times [{:.2f}, {:.2f}]", verdict_name(proof.verdict),
-                           proof.ratio, proof.interval_low, proof.interval_high),
+               proof.has_interval()
+                   ? fmt::format("{}: {:.2f} times [{:.2f}, {:.2f}]", verdict_name(proof.verdict),
+                                 proof.ratio, proof.interval_low, proof.interval_high)
+                   : std::string(verdict_name(proof.verdict)),
                shown(job.speed_up)});
     return table.text();
 }
@@ -87,7 +89,10 @@ std::string demo_verdict(const DemoResult& result) {
     const DemoJob& job = *result.job;
     const Proof& proof = *result.proof;
     std::string out;
-    if (proof.verdict != Verdict::faster)
+    if (proof.verdict == Verdict::not_proven)
+        out = fmt::format("Not proven: {} of {} pairs of runs came to their end.",
+                          proof.pairs.size(), kProofPairs);
+    else if (proof.verdict != Verdict::faster)
         out = fmt::format("The proof sees no gain: {}.", verdict_name(proof.verdict));
     else if (proof.interval_low >= job.speed_up_least)
         out = fmt::format("The claimed speed-up is there: {:.2f} times at least, {} claimed.",

@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
 #include <map>
 
 #include "base/text.h"
@@ -127,17 +126,24 @@ std::string proof_text(const Proof& proof) {
         return fmt::format("{} (n={}, {}..{})", rate_text(m.median), m.n, rate_text(m.low),
                            rate_text(m.high));
     };
-    if (proof.pairs.empty()) return "Proof: no pair of runs ended well\n";
+    std::string run_longer =
+        proof.longer.empty() ? "" : fmt::format(", run longer: --budget {}", proof.longer);
+    if (proof.pairs.empty())
+        return fmt::format("Verdict not proven: no pair of runs came to its end{}\n", run_longer);
     std::string out = fmt::format("Before  {} {}\nAfter   {} {}\n", side(proof.before), proof.unit,
                                   side(proof.after), proof.unit);
-    bool known = std::isfinite(proof.interval_high);
-    out +=
-        fmt::format("Verdict {}: {:.2f} times{}\n", verdict_name(proof.verdict), proof.ratio,
-                    known ? fmt::format(" [{:.2f}, {:.2f}], 99 % interval of {} interleaved pairs",
-                                        proof.interval_low, proof.interval_high, proof.pairs.size())
-                          : std::string(", one pair only"));
+    if (proof.has_interval())
+        out += fmt::format(
+            "Verdict {}: {:.2f} times [{:.2f}, {:.2f}], 99 % interval of {} interleaved pairs\n",
+            verdict_name(proof.verdict), proof.ratio, proof.interval_low, proof.interval_high,
+            proof.pairs.size());
+    else
+        out += fmt::format("Verdict not proven: {} pair{} of runs, it takes {}{}\n",
+                           proof.pairs.size(), proof.pairs.size() == 1 ? "" : "s", kProofPairs,
+                           run_longer);
     if (!proof.loss_guard.empty()) out += "Loss    " + proof.loss_guard + "\n";
-    if (!proof.complete) out += "The proof is not complete: a run failed or it was stopped.\n";
+    if (!proof.complete && proof.longer.empty())
+        out += "The proof is not complete: a run failed or it was stopped.\n";
     return out;
 }
 

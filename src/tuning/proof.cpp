@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "telemetry/statistics.h"
 
 namespace saturate {
 
@@ -25,16 +26,15 @@ constexpr double kLeastDifference = 0.01;
 }  // namespace
 
 std::string_view verdict_name(Verdict verdict) {
-    constexpr std::string_view kNames[] = {"faster", "slower", "no difference seen"};
+    constexpr std::string_view kNames[] = {"faster", "slower", "no difference seen",
+                                           "not proven"};
     return kNames[static_cast<int>(verdict)];
 }
 
 Measured measured(std::vector<double> values) {
     if (values.empty()) return {};
-    std::ranges::sort(values);
-    std::size_t n = values.size();
-    double median = n % 2 == 1 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
-    return {median, values.front(), values.back(), static_cast<int>(n)};
+    auto [low, high] = std::ranges::minmax(values);
+    return {median(values), low, high, static_cast<int>(values.size())};
 }
 
 void judge(Proof& proof) {
@@ -47,18 +47,15 @@ void judge(Proof& proof) {
     }
     proof.before = measured(before);
     proof.after = measured(after);
-    proof.verdict = Verdict::no_difference;
+    proof.verdict = Verdict::not_proven;
     std::size_t n = logs.size();
     if (n == 0) return;
     double mean = 0, squares = 0;
     for (double value : logs) mean += value / static_cast<double>(n);
     for (double value : logs) squares += (value - mean) * (value - mean);
     proof.ratio = std::exp(mean);
-    if (n < 2) {
-        proof.interval_low = 0;
-        proof.interval_high = INFINITY;
-        return;
-    }
+    if (!proof.has_interval()) return;
+    proof.verdict = Verdict::no_difference;
     double error = std::sqrt(squares / static_cast<double>(n - 1) / static_cast<double>(n));
     double half = kT99[std::min(n - 1, kT99.size()) - 1] * error;
     proof.interval_low = std::exp(mean - half);
@@ -100,9 +97,12 @@ Json to_json(const Proof& proof) {
     auto side = [](const Measured& m) {
         return Json::object({{"median", m.median}, {"low", m.low}, {"high", m.high}, {"n", m.n}});
     };
-    Json interval = Json::array();
-    interval.add(proof.interval_low);
-    interval.add(proof.interval_high);
+    Json interval;
+    if (proof.has_interval()) {
+        interval = Json::array();
+        interval.add(proof.interval_low);
+        interval.add(proof.interval_high);
+    }
     Json pairs = Json::array();
     for (auto [a, b] : proof.pairs) {
         Json pair = Json::array();
@@ -119,6 +119,7 @@ Json to_json(const Proof& proof) {
                          {"verdict", std::string(verdict_name(proof.verdict))},
                          {"loss_guard", proof.loss_guard},
                          {"complete", proof.complete},
+                         {"longer_budget", proof.longer.empty() ? Json() : Json(proof.longer)},
                          {"pairs", pairs}});
 }
 

@@ -13,8 +13,10 @@
 
 namespace saturate {
 
-enum class Verdict { faster, slower, no_difference };
+enum class Verdict { faster, slower, no_difference, not_proven };
 [[nodiscard]] std::string_view verdict_name(Verdict verdict);  // "no difference seen"
+
+constexpr int kProofPairs = 5;  // fewer have no interval and prove nothing
 
 struct Measured {
     double median = 0, low = 0, high = 0;
@@ -23,7 +25,7 @@ struct Measured {
 [[nodiscard]] Measured measured(std::vector<double> values);
 
 struct ProofSettings {
-    int pairs_min = 5;
+    int pairs_min = kProofPairs;
     int pairs_max = 15;
     double width = 0.03;  // pairs are added until the interval is this narrow, as a share of 1
     std::string unit = "samples/s";
@@ -35,10 +37,13 @@ struct Proof {
     std::string unit;
     std::vector<std::pair<double, double>> pairs;
     double ratio = 1;  // after over before: the geometric mean of the pairs
-    double interval_low = 1, interval_high = 1;  // of the ratio, 99 %
-    Verdict verdict = Verdict::no_difference;
+    double interval_low = 1, interval_high = 1;  // of the ratio, 99 %; of five pairs or more
+    Verdict verdict = Verdict::not_proven;
     std::string loss_guard;  // one line; empty: not asked
     bool complete = true;    // false: interrupted, or a run failed; what is there counts
+    std::string longer;      // "12m": the budget that a proof would take; empty: time was enough
+
+    [[nodiscard]] bool has_interval() const { return pairs.size() >= kProofPairs; }
 };
 
 // Runs in the order A B B A A B B A ..., so that a machine that gets slower hurts both alike. A run

@@ -31,6 +31,8 @@ constexpr double kLeastGainSmaller = 0.05;
 constexpr double kCompileSeconds = 45;
 // An idle share that is said at the end: what is left lies in the model, not in a setting.
 constexpr double kIdleDevice = 0.25;
+// A bound that is so far below the rate itself was disturbed.
+constexpr double kNoisyBound = 0.1;
 constexpr double kFillShare = 0.1;  // of the time left, that filling a cache may take
 
 // Under which circumstances a change was tried.
@@ -115,7 +117,15 @@ class Search {
                                     result.message);
             return;
         }
-        bound_ = result.samples_per_second->per_second;
+        // No job is faster with its loader than without: what looks so was measured while the
+        // machine did something else.
+        double measured = result.samples_per_second->per_second;
+        bound_ = std::max(measured, contest_.rate().per_second);
+        if (measured < (1 - kNoisyBound) * contest_.rate().per_second)
+            answer_.notes.push_back(fmt::format(
+                "without the loader it was slower than with it ({:.0f} and {:.0f} samples/s): "
+                "something else uses this machine, and single trials are not to be trusted",
+                measured, contest_.rate().per_second));
         if (!answer_.upper_bound) answer_.upper_bound = bound_;
     }
 
@@ -138,8 +148,12 @@ class Search {
     bool attempt(const Move& move) {
         Assignment wish = contest_.settings();
         for (const auto& [key, value] : move.change) wish[key] = value;
-        bool allowed = std::ranges::all_of(
-            move.change, [&](const auto& entry) { return is_tunable(entry.first); });
+        bool allowed = true;
+        for (const auto& [key, value] : move.change) {
+            if (is_tunable(key)) continue;
+            allowed = false;
+            answer_.unreachable.insert(key);
+        }
         if (!allowed || !seen_.insert(wish).second || !contest_.may_go_on()) return false;
         tried_[move.change] = circumstances(move);
         return contest_.attempt(move);
@@ -225,6 +239,8 @@ class Search {
     bool improve_batch(bool is_first) {
         BatchLimits limits = batch_limits();
         bool may_grow = settings_.facts.level >= Level::training || limits.effective_batch;
+        if (settings_.tune_batch && may_grow && !is_tunable("batch_size"))
+            answer_.unreachable.insert("batch_size");
         if (!settings_.tune_batch || !is_tunable("batch_size") || !may_grow ||
             !contest_.may_go_on())
             return false;

@@ -55,6 +55,7 @@ struct SearchAnswer {
     std::optional<BatchAnswer> batch;
     std::string ended;  // "no cause above 3 % is left", "the budget is spent", ...
     std::vector<std::string> notes;
+    std::set<std::string> unreachable;  // worth a trial, but nothing here can change them
 };
 
 // A setting of the answer. Where it changed more than once the effects multiply.

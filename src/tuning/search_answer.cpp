@@ -61,7 +61,10 @@ Json to_json(const SearchAnswer& answer) {
                              {"settings", object(answer.best)},
                              {"trials", trials},
                              {"ended", answer.ended},
-                             {"notes", Json::array_of(answer.notes)}});
+                             {"notes", Json::array_of(answer.notes)},
+                             {"unreachable", Json::array_of(std::vector<std::string>(
+                                                 answer.unreachable.begin(),
+                                                 answer.unreachable.end()))}});
     if (answer.batch) out.set("batch", to_json(*answer.batch));
     return out;
 }

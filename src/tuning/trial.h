@@ -35,7 +35,8 @@ enum class TrialOutcome {
     out_of_host_memory,
     nonfinite,
     hang,
-    too_slow,  // no rate within the time it was given
+    too_slow,      // no rate within the time it was given
+    not_in_force,  // it ran, but by its record not with what was asked for
     failed,
     not_run,  // the search is over
 };

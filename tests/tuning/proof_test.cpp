@@ -74,14 +74,22 @@ TEST(ProofTest, KeepsWhatItHasWhenARunFails) {
         });
     EXPECT_FALSE(proof.complete);
     EXPECT_EQ(proof.pairs.size(), 3u);
-    EXPECT_EQ(proof.verdict, Verdict::faster);
+    EXPECT_EQ(proof.verdict, Verdict::not_proven) << "three pairs have no interval";
+    EXPECT_TRUE(to_json(proof)["interval"].is_null());
 }
 
-TEST(ProofTest, OnePairProvesNothing) {
-    Proof proof{.pairs = {{100, 200}}};
-    judge(proof);
-    EXPECT_EQ(proof.verdict, Verdict::no_difference);
-    EXPECT_EQ(to_json(proof)["verdict"].string(), "no difference seen");
+// Every run after was twice as fast as every run before, and two pairs gave [0.003, 1521].
+TEST(ProofTest, FewerThanFivePairsHaveNeitherIntervalNorVerdict) {
+    Proof proof;
+    for (int pairs = 1; pairs <= 6; ++pairs) {
+        proof.pairs.emplace_back(100 + pairs, 200);
+        judge(proof);
+        bool is_enough = pairs >= 5;
+        EXPECT_EQ(proof.has_interval(), is_enough);
+        EXPECT_EQ(proof.verdict, is_enough ? Verdict::faster : Verdict::not_proven);
+        EXPECT_EQ(to_json(proof)["verdict"].string(), is_enough ? "faster" : "not proven");
+        EXPECT_EQ(to_json(proof)["interval"].is_null(), !is_enough);
+    }
 }
 
 }  // namespace

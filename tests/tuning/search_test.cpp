@@ -389,5 +389,22 @@ TEST(SearchTest, ASettingThatChangedTwiceIsOneRow) {
     EXPECT_NEAR(*kept[2].ratio, 1.8, 1e-9);
 }
 
+TEST(SearchTest, TheBoundIsNeverBelowTheBaseline) {
+    ModelJob job{.fetch = 0};
+    Assignment start = plain_start();
+    start["num_workers"] = "4";
+    SearchSettings settings{.start = start};
+    settings.facts = {.cores = 8, .on_cpu = false, .level = Level::safe};
+    SearchAnswer answer = search(settings, [&](const TrialRequest& request) {
+        TrialResult result = job.run(request, start);
+        // Something else took half of the machine just then.
+        if (request.without_loader) result.samples_per_second->per_second *= 0.5;
+        return result;
+    });
+    ASSERT_TRUE(answer.upper_bound && answer.baseline);
+    EXPECT_GE(*answer.upper_bound, answer.baseline->per_second);
+    EXPECT_THAT(answer.notes, testing::Contains(testing::HasSubstr("something else uses this")));
+}
+
 }  // namespace
 }  // namespace saturate

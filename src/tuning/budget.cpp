@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tuning/budget.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace saturate {
+
+namespace {
+
+constexpr double kGuardRuns = 3;      // two as it was, one as it would be
+constexpr double kGuardSteps = 8;     // of each, at least
+constexpr double kProofSteps = 6;     // of a run of the proof, at least
+constexpr double kReserveMost = 0.7;  // share of the budget that guard and proof may claim
+// Runs of one kind differ in length: a machine that is busy with something else now may not be so
+// later, and the other way round.
+constexpr double kSlack = 1.25;
+constexpr double kForgets = 0.7;  // a start that is shorter than the last is believed by and by
+constexpr double kEndSeconds = 0.5;  // the last lines of a record, the end of a process
+constexpr double kPatienceSeconds = 5;
+
+}  // namespace
+
+void TuneBudget::see(const TrialResult& result) {
+    if (!result.samples_per_second || result.from_cache) return;
+    const Rate& rate = *result.samples_per_second;
+    double stepping = static_cast<double>(rate.steps + rate.dropped) * rate.step_seconds;
+    double start = std::clamp(result.seconds - stepping, 0.3, 60.0);
+    bool is_first = trials_++ == 0;
+    start_seconds_ = is_first ? start : std::max(start, kForgets * start_seconds_);
+    if (is_first) step_seconds_ = rate.step_seconds;  // as the job stands
+}
+
+double TuneBudget::trial_seconds() const {
+    // The search is shorter where starts take most of the time: fewer, not longer trials.
+    return std::clamp(seconds_ / 60, 0.4, 10.0);
+}
+
+double TuneBudget::proof_seconds() const {
+    return std::max(std::clamp(seconds_ / 40, 0.5, 4.0), kProofSteps * step_seconds_);
+}
+
+double TuneBudget::guard_seconds() const {
+    return std::max(std::clamp(seconds_ / 60, 0.5, 6.0), kGuardSteps * step_seconds_);
+}
+
+double TuneBudget::proof_run_seconds() const {
+    return start_seconds_ + proof_seconds() + kEndSeconds;
+}
+
+double TuneBudget::guard_run_seconds() const {
+    return start_seconds_ + guard_seconds() + kEndSeconds;
+}
+
+double TuneBudget::reserve() const {
+    double all = 2 * kProofPairs * proof_run_seconds();
+    if (guards_) all += kGuardRuns * guard_run_seconds();
+    return std::min(kSlack * all, kReserveMost * seconds_);
+}
+
+double TuneBudget::left_for_search(double elapsed) const {
+    double one_trial = start_seconds_ + trial_seconds() + kEndSeconds;
+    // What has not begun to run is asked before the first trial: there is always one.
+    if (trials_ == 0) return seconds_ - reserve() - elapsed;
+    return seconds_ - reserve() - elapsed - one_trial;
+}
+
+bool TuneBudget::has_time_for_proof_run(double elapsed) const {
+    return elapsed + proof_run_seconds() <= seconds_ + kPatienceSeconds;
+}
+
+double TuneBudget::most_for_run(double elapsed) const {
+    return std::max(seconds_ - elapsed, 0.0) + kPatienceSeconds;
+}
+
+std::string TuneBudget::longer() const {
+    double all = 2 * kProofPairs * proof_run_seconds();
+    if (guards_) all += kGuardRuns * guard_run_seconds();
+    // As much again for the search, and twice what there was: the same would end the same way.
+    double minutes = std::ceil(std::max(2 * seconds_, 3 * kSlack * all) / 60);
+    return fmt::format("{:.0f}m", minutes);
+}
+
+}  // namespace saturate

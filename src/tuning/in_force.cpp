@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tuning/in_force.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "base/text.h"
+#include "diagnosis/python_job.h"
+#include "telemetry/statistics.h"
+
+namespace saturate {
+
+namespace {
+
+// What it costs is not at stake: nobody is credited with a rate for these.
+constexpr std::array<std::string_view, 2> kNoMatterOfSpeed = {"learning_rate", "seed"};
+
+// The shim's own names, where they differ (python/_saturate_shim/apply.py).
+std::string_view name_in_shim(std::string_view key) {
+    if (key == "precision") return "autocast";
+    if (key == "fused_optimizer") return "fused";
+    return key;
+}
+
+bool is_on(std::string_view value) { return value != "false" && value != "none" && value != "off"; }
+
+std::string text_of(const Json& value) {
+    if (auto whole = value.integer()) return std::to_string(*whole);
+    if (auto flag = value.boolean()) return *flag ? "true" : "false";
+    return value.string().value_or("");
+}
+
+// What the script itself has, by what it was seen to do; empty: it was not seen.
+std::string seen_value(const std::string& key, const std::string& asked, const RunRecord& record) {
+    const Json& python = record.python;
+    Json loader = training_loader(python);
+    for (const char* name :
+         {"num_workers", "prefetch_factor", "persistent_workers", "pin_memory", "batch_size"}) {
+        if (key == name && loader.is_object()) {
+            if (std::string text = text_of(loader[key]); !text.empty()) return text;
+        }
+    }
+    const Json& flags = python["flags"];
+    if (key == "threads") return text_of(flags["threads"]);
+    if (key == "tf32") return text_of(flags["tf32_matmul"]);
+    if (key == "cudnn_benchmark") return text_of(flags["cudnn_benchmark"]);
+    if (key == "fused_optimizer" && !python["optimizers"].items().empty())
+        return text_of(python["optimizers"].items()[0]["fused"]);
+    if (key == "precision") {
+        std::string type = asked == "fp16" ? "float16" : "bfloat16";
+        for (const Json& entry : python["autocast"].items()) {
+            bool is_it = entry["type"].string().value_or("").find(type) != std::string::npos;
+            if (entry["enabled"].boolean().value_or(false) && is_it) return asked;
+        }
+        return is_on(asked) ? "none" : asked;
+    }
+    return "";
+}
+
+// A batch tells its size itself, whatever its loader says.
+std::string samples_in_step(const RunRecord& record) {
+    std::vector<double> samples;
+    for (const StepRecord& step : record.steps) {
+        if (step.samples) samples.push_back(static_cast<double>(*step.samples));
+    }
+    return samples.empty() ? "" : fmt::format("{:.0f}", median(std::move(samples)));
+}
+
+struct Change {
+    std::string state, text, value;
+};
+// What the shim says of a setting last.
+std::optional<Change> change_of(std::string_view key, const Json& python) {
+    std::optional<Change> out;
+    for (const Json& change : python["changes"].items()) {
+        if (change["name"].string() != name_in_shim(key)) continue;
+        out = Change{change["state"].string().value_or(""), change["text"].string().value_or(""),
+                     text_of(change["value"])};
+    }
+    return out;
+}
+
+std::optional<std::string> why_not(const std::string& key, const std::string& asked,
+                                   const RunRecord& record) {
+    if (auto change = change_of(key, record.python)) {
+        bool has_value = parse_integer(asked).has_value() && !change->value.empty();
+        if (change->state == "applied" && (!has_value || change->value == asked))
+            return std::nullopt;
+        if (change->state != "applied") return fmt::format("{}: {}", change->state, change->text);
+        return fmt::format("the script has {}", change->value);
+    }
+    std::string seen = seen_value(key, asked, record);
+    if (key == "batch_size" && seen != asked) {
+        std::string told = samples_in_step(record);
+        if (!told.empty()) seen = told;
+    }
+    if (seen == asked) return std::nullopt;
+    return seen.empty() ? std::string("the record does not show it")
+                        : fmt::format("the script has {}", seen);
+}
+
+}  // namespace
+
+std::optional<std::string> not_in_force(const Assignment& asked, const RunRecord& record) {
+    for (const auto& [key, value] : asked) {
+        if (std::ranges::find(kNoMatterOfSpeed, key) != kNoMatterOfSpeed.end()) continue;
+        if (auto why = why_not(key, value, record))
+            return fmt::format("{}={}: {}", key, value, *why);
+    }
+    return std::nullopt;
+}
+
+}  // namespace saturate
