@@ -21,6 +21,7 @@
 #include "report/diagnosis_text.h"
 #include "report/tuning_text.h"
 #include "tune_show.h"
+#include "tuning/proven.h"
 
 namespace saturate {
 
@@ -124,7 +125,9 @@ int cmd_demo(const Arguments& arguments) {
         fmt::print("{}\n", out.pretty());
     } else {
         fmt::print("\nWhy it is slow\n{}", diagnosis_text(diagnosis, {.most = 2}));
-        fmt::print("\nWhat helped\n{}", kept_text(answer.search, request.start));
+        bool is_proven = proven_settings(request, answer).why.empty();
+        fmt::print("\n{}\n{}", is_proven ? "What helped" : "Found, but not proven",
+                   kept_text(answer.search, request.start, is_proven));
         fmt::print("The search ended: {}\n", answer.search.ended);
         fmt::print("\n{}", demo_text(result));
         if (answer.proof) fmt::print("\n{}\n", demo_verdict(result));
@@ -135,7 +138,7 @@ int cmd_demo(const Arguments& arguments) {
             device.starts_with("sim:") ? " and of a card that is simulated" : "", folder.string());
     }
     if (answer.interrupted) return kInterrupted;
-    return answer.search.best.empty() ? kAnswerIsNo : kDone;
+    return proven_settings(request, answer).settings.empty() ? kAnswerIsNo : kDone;
 }
 
 }  // namespace saturate

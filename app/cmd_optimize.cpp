@@ -14,6 +14,7 @@
 #include "remedies/advise.h"
 #include "cuda/nvml.h"
 #include "exit_code.h"
+#include "optimize_benchmark.h"
 #include "probe/machine.h"
 #include "report/table.h"
 #include "report/tuning_text.h"
@@ -240,71 +241,11 @@ std::string apply_changes(const Document& document, Advice& advice) {
     return apply_edits(document, edits);
 }
 
-// What the search measures, so that no estimate stands beside a measurement.
-bool is_measured(Setting setting, const SearchAnswer& search) {
-    using enum Setting;
-    if (setting == eval_interval || setting == checkpoint_interval)
-        return std::ranges::any_of(search.trials, [](const Tried& tried) {
-            return tried.cause == "pauses" && tried.outcome == TrialOutcome::ok;
-        });
-    constexpr Setting kMeasured[] = {batch_size,
-                                     learning_rate,
-                                     gradient_accumulation_steps,
-                                     num_workers,
-                                     prefetch_factor,
-                                     cache,
-                                     precision,
-                                     tf32,
-                                     channels_last,
-                                     compile,
-                                     compile_mode,
-                                     fused_optimizer,
-                                     pin_memory,
-                                     log_interval,
-                                     threads};
-    return std::ranges::find(kMeasured, setting) != std::end(kMeasured);
-}
-
-std::vector<FoundValue> found_values(const SearchAnswer& search) {
-    std::vector<FoundValue> out;
-    for (const KeptSetting& kept : kept_settings(search)) {
-        const SettingInfo* info = find_setting(kept.key);
-        if (!info) continue;
-        FoundValue found{.setting = info->id, .value = kept.value, .reason = kept.reason};
-        if (kept.ratio) {
-            found.reason += fmt::format(", measured {:+.0f} %", 100 * (*kept.ratio - 1));
-            found.effect = kept.rate > 0
-                               ? fmt::format("{} samples/s measured", rate_text(kept.rate))
-                               : fmt::format("over whole epochs, by the pauses measured");
-        }
-        out.push_back(found);
-    }
-    return out;
-}
-
-// The search's answer in the words of the file, and of the estimates what cannot be measured in a
-// short run.
-Advice benchmarked(const Document& document, const Settings& settings, Advice estimate,
-                   const TuneAnswer& answer) {
-    Advice out = advise_values(document, settings, found_values(answer.search));
-    for (Change& change : estimate.changes) {
-        bool is_default = change.before.empty() && settings.dialect().name == "saturate" &&
-                          info_of(change.setting).default_text == change.after;
-        if (is_measured(change.setting, answer.search) || is_default) continue;
-        change.effect += change.effect.empty() ? "not measured" : "; not measured";
-        out.changes.push_back(std::move(change));
-    }
-    out.warnings = std::move(estimate.warnings);
-    return out;
-}
-
-std::string measured_text(const TuneAnswer& answer, const fs::path& folder) {
-    std::string out = answer.proof ? proof_text(*answer.proof)
-                      : answer.search.best.empty()
-                          ? "Nothing tried is faster than what is there.\n"
-                          : "Not proved: interrupted; each effect above is of one or two trials.\n";
-    return out + fmt::format("{} trials in {:.0f} s; all of them, tune.json and proof.json: {}\n\n",
-                             answer.search.trials.size(), answer.seconds, folder.string());
+// Measured, and nothing to write that is proven: the answer is no.
+int status_of(const std::optional<TuneAnswer>& measured, const Benchmarked& proven) {
+    if (!measured) return kDone;
+    if (measured->interrupted) return kInterrupted;
+    return proven.advice.changes.empty() ? kAnswerIsNo : kDone;
 }
 
 }  // namespace
@@ -316,6 +257,11 @@ int cmd_optimize(const Arguments& arguments) {
              .expected = "one of the two",
              .fix = fmt::format("--device \"sim:{}\" simulates it", *arguments.text("--gpu"))});
     }
+    if (!arguments.command.empty() && !arguments.has("--benchmark")) {
+        throw UserError({.found = "a command without --benchmark",
+                         .expected = "--benchmark, which measures the command",
+                         .fix = "--benchmark -- COMMAND"});
+    }
     fs::path input = *arguments.text("--config");
     Document document = Document::read(input.string());
     fs::path output = output_path(arguments, input);
@@ -323,6 +269,7 @@ int cmd_optimize(const Arguments& arguments) {
     Settings settings = Settings::read(document);
     Advice advice = advise(document, settings, aim.target, level_of(arguments));
     std::optional<TuneAnswer> measured;
+    Benchmarked proven;
     fs::path folder;
     if (arguments.has("--benchmark")) {
         TuneRequest request = tune_request(arguments);
@@ -334,7 +281,9 @@ int cmd_optimize(const Arguments& arguments) {
         }
         if (!arguments.has("--json")) fmt::print("\n{}\n", search_text(measured->search));
         folder = request.folder;
-        advice = benchmarked(document, settings, std::move(advice), *measured);
+        proven = benchmarked(document, settings, std::move(advice), request, *measured,
+                             arguments.has("--unproven"));
+        advice = proven.advice;
     }
     std::string text = apply_changes(document, advice);
 
@@ -359,21 +308,22 @@ int cmd_optimize(const Arguments& arguments) {
             std::vector<std::string> notes = advice.notes;
             for (const std::string& note : measured->search.notes) notes.push_back(note);
             out.set("notes", Json::array_of(notes));
+            out.set("unproven", unproven_json(proven));
         }
         fmt::print("{}\n", out.pretty());
-        return measured && measured->interrupted ? kInterrupted : kDone;
+        return status_of(measured, proven);
     }
     fmt::print("{}", as_text(document, settings, aim, advice));
-    if (measured) fmt::print("{}", measured_text(*measured, folder));
+    if (measured) fmt::print("{}", measured_text(*measured, proven, folder));
     if (writes) {
         fmt::print("{} written to {}{}\n", counted, output.string(),
                    backup.empty() ? "" : fmt::format("; the old file is {}", backup.string()));
     } else if (changes == 0) {
-        fmt::print("Nothing to change.\n");
+        fmt::print("{}\n", proven.rest.empty() ? "Nothing to change." : "Nothing is written.");
     } else {
         fmt::print("{}; nothing written (--dry-run)\n", counted);
     }
-    return measured && measured->interrupted ? kInterrupted : kDone;
+    return status_of(measured, proven);
 }
 
 }  // namespace saturate

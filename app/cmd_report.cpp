@@ -27,20 +27,29 @@ int cmd_report(const Arguments& arguments) {
     Language language = language_of(arguments.text("--lang").value_or(""), locale ? locale : "");
     input.language = language == Language::chinese ? "zh" : "en";
     for (const std::string& folder : arguments.operands) input.runs.push_back(view_run(folder));
+    input.proof = proof_of(arguments.operands);
+    std::optional<Regression> slower;
+    if (auto limit = arguments.number("--fail-on", 0, 100)) slower = regression(input, *limit);
+    int status = slower && slower->fails ? kAnswerIsNo : kDone;
     if (arguments.has("--json")) {
-        fmt::print("{}\n", report_json(input).line());
-        return kDone;
+        Json out = report_json(input);
+        if (slower) out.set("regression", to_json(*slower));
+        fmt::print("{}\n", out.line());
+        return status;
     }
+    if (slower)
+        fmt::print(stderr, "{}: {}\n", slower->fails ? "regression" : "no regression",
+                   slower->text);
     if (arguments.has("--markdown")) {
         fmt::print("{}", report_markdown(input));
-        return kDone;
+        return status;
     }
     std::string output = arguments.text("--output").value_or("report.html");
     std::string page = report_html(input);
     write_file_whole(output, page);
     fmt::print("{}\nwritten to {} ({} KB)\n", report_verdict(input), output,
                (page.size() + 1023) / 1024);
-    return kDone;
+    return status;
 }
 
 }  // namespace saturate

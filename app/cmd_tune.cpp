@@ -2,11 +2,13 @@
 // tune: the measured search alone, for a configuration of `train` or for any command.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <ctime>
 #include <filesystem>
 
 #include "arguments.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "base/text.h"
 #include "commands.h"
 #include "config/settings.h"
@@ -17,6 +19,7 @@
 #include "tune_show.h"
 #include "tuning/command.h"
 #include "tuning/facts.h"
+#include "tuning/proven.h"
 
 namespace saturate {
 
@@ -110,16 +113,42 @@ void check_placeholders(const std::vector<std::string>& command, const Assignmen
     }
 }
 
+// A file of another framework does not say how to run it.
+void refuse_without_job(const std::string& config) {
+    Document document = Document::read(config);
+    Settings settings = Settings::read(document);
+    if (settings.get(Setting::job)) return;
+    throw UserError({.where = {config},
+                     .found = "no job of ours in it: what runs this configuration is not known",
+                     .expected = "the command that reads it, with {config} in its place",
+                     .fix = fmt::format("add -- python train.py --config {{config}} (the command "
+                                        "that you start it with)")});
+}
+
+void check_config_word(const std::vector<std::string>& command) {
+    if (std::ranges::any_of(command, [](const std::string& word) {
+            return word.find(kConfigWord) != std::string::npos;
+        }))
+        return;
+    throw UserError({.found = fmt::format("the command {} does not name {}",
+                                          saturate::quoted(join(command, " ")), kConfigWord),
+                     .expected = "{config} where the command takes its configuration: each trial "
+                                 "reads a copy with other values",
+                     .fix = "-- python train.py --config {config}"});
+}
+
 std::string as_text(const TuneRequest& request, const TuneAnswer& answer) {
     if (!answer.search.baseline) return "Interrupted before anything was measured.\n";
     std::string out = "\n" + search_text(answer.search);
-    if (std::string kept = kept_text(answer.search, request.start); !kept.empty())
+    ProvenSettings proven = proven_settings(request, answer);
+    bool is_proven = proven.why.empty();
+    if (std::string kept = kept_text(answer.search, request.start, is_proven); !kept.empty())
         out += "\n" + kept;
     if (answer.proof) out += "\n" + proof_text(*answer.proof);
     if (answer.search.best.empty()) {
         out += "\nNothing tried is faster than what is there.\n";
     } else {
-        out += "\nSettings:";
+        out += is_proven ? "\nSettings:" : fmt::format("\nNot proven ({}):", proven.why);
         for (const auto& [key, value] : answer.search.best)
             out += fmt::format(" --set {}={}", key, value);
         out += "\n";
@@ -160,16 +189,22 @@ TuneRequest tune_request(const std::string& config, const std::string& device, L
 
 TuneRequest tune_request(const Arguments& arguments) {
     auto config = arguments.text("--config");
-    if (config.has_value() == !arguments.command.empty()) {
-        throw UserError(
-            Problem{.found = config ? "a configuration and a command" : "nothing to tune",
-                    .expected = "--config FILE, or -- COMMAND"});
+    if (!config && arguments.command.empty()) {
+        throw UserError(Problem{.found = "nothing to tune",
+                                .expected = "--config FILE, -- COMMAND, or both"});
     }
     std::string device = arguments.text("--device").value_or("auto");
     Level level = level_of(arguments);
     TuneRequest request;
-    if (config) {
+    if (config && arguments.command.empty()) {
+        refuse_without_job(*config);
         request = tune_request(*config, device, level);
+    } else if (config) {
+        request = tune_request(*config, device, level);
+        request.job.command = arguments.command;
+        request.file.emplace(read_file(*config, 16u << 20, "a configuration"), *config);
+        request.facts.can_compile = false;
+        check_config_word(request.job.command);
     } else {
         request.job.command = arguments.command;
         request.start = start_values(arguments);
@@ -201,7 +236,7 @@ int cmd_tune(const Arguments& arguments) {
         fmt::print("{}", as_text(request, answer));
     }
     if (answer.interrupted) return kInterrupted;
-    return answer.search.best.empty() ? kAnswerIsNo : kDone;
+    return proven_settings(request, answer).settings.empty() ? kAnswerIsNo : kDone;
 }
 
 }  // namespace saturate

@@ -53,8 +53,8 @@ std::vector<Verb> make_verbs() {
         {.name = "optimize",
          .summary = "rewrite the settings of a configuration for this machine, each change with "
                     "its reason",
-         .usage = "optimize --config FILE [-o FILE] [--gpu NAME] [--level LEVEL] [--benchmark] "
-                  "[--dry-run] [--json]",
+         .usage = "optimize --config FILE [-o FILE] [--gpu NAME] [--level LEVEL] [--benchmark "
+                  "[-- COMMAND...]] [--dry-run] [--json]",
          .options = tuning_options(
              {{.name = "--config",
                .value = "FILE",
@@ -89,8 +89,16 @@ std::vector<Verb> make_verbs() {
               {.name = "--benchmark",
                .value = "",
                .help = "find the best by measuring on this machine, and prove it"},
+              {.name = "--unproven",
+               .value = "",
+               .help = "with --benchmark: also write what was found or estimated, but not proven"},
               {.name = "--dry-run", .value = "", .help = "show the changes, write nothing"},
-              kJson})},
+              kJson}),
+         .takes_command = true,
+         .details = "  saturate optimize --config c.yaml --benchmark -- python main.py --config "
+                    "{config}\n"
+                    "  With --benchmark: the command that runs a configuration of your own program; "
+                    "each trial reads a copy of the file.\n"},
         {.name = "tune",
          .summary = "find the best settings by measuring, and prove it",
          .usage = "tune (--config FILE | --set KEY=VALUE... -- COMMAND...) [--device DEVICE] "
@@ -117,7 +125,7 @@ std::vector<Verb> make_verbs() {
          .details = "  saturate tune --set batch_size=32 -- python train.py --bs {batch_size}\n"
                     "  Each trial is a process of its own; out of memory, a crash or a hang is an "
                     "outcome. Ctrl-C keeps the best so\n"
-                    "  far, status 130. Status 1: nothing tried is faster.\n"},
+                    "  far, status 130. Status 1: nothing is proven faster.\n"},
         {.name = "demo",
          .summary = "a job that starves its GPU: why, what helps, and the proof, in two minutes",
          .usage = "demo [JOB] [--device DEVICE] [-o DIR] [--json]",
@@ -331,12 +339,16 @@ std::vector<Verb> make_verbs() {
              "  several about one job are joined.\n"},
         {.name = "report",
          .summary = "runs side by side, as a page to look at",
-         .usage = "report RUN [RUN2...] [-o FILE] [--markdown] [--json] [--lang LANG]",
+         .usage = "report RUN [RUN2...] [-o FILE] [--markdown] [--fail-on PERCENT] [--json] "
+                  "[--lang LANG]",
          .options = {{.name = "--output",
                       .value = "FILE",
                       .help = "the page to write (default: report.html)",
                       .short_name = "-o"},
                      {.name = "--markdown", .value = "", .help = "Markdown on stdout instead"},
+                     {.name = "--fail-on",
+                      .value = "PERCENT",
+                      .help = "status 1 when the last run is so much slower than the first"},
                      {.name = "--lang",
                       .value = "LANG",
                       .help = "language of the report (default: as the locale)",

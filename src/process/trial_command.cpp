@@ -48,6 +48,14 @@ Words train_command(const TuneRequest& request, const TrialRequest& wanted, cons
 
 Words run_command(const TuneRequest& request, const TrialRequest& wanted, const fs::path& run) {
     CommandWords words = command_words(request.job.command, request.start, wanted.settings);
+    if (request.file) {
+        words.apply.clear();  // the file says it all
+        std::string copy = trial_config(request, run).string();
+        for (std::string& word : words.words) {
+            if (std::size_t at = word.find(kConfigWord); at != std::string::npos)
+                word.replace(at, kConfigWord.size(), copy);
+        }
+    }
     Words out{self(), "run", "--profile", "off", "-o", run.string()};
     if (!words.apply.empty()) {
         out.emplace_back("--apply");
@@ -64,6 +72,10 @@ std::vector<std::string> trial_command(const TuneRequest& request, const TrialRe
                                        const fs::path& run) {
     return request.job.is_ours() ? train_command(request, wanted, run)
                                  : run_command(request, wanted, run);
+}
+
+fs::path trial_config(const TuneRequest& request, const fs::path& run) {
+    return run.string() + fs::path(request.job.config).extension().string();
 }
 
 std::int64_t trial_steps(const TrialRequest& wanted) {

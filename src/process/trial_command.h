@@ -16,6 +16,10 @@ namespace saturate {
                                                      const TrialRequest& wanted,
                                                      const std::filesystem::path& run);
 
+// The copy of the command's configuration that this run reads: "trial-3.yaml" beside "trial-3".
+[[nodiscard]] std::filesystem::path trial_config(const TuneRequest& request,
+                                                 const std::filesystem::path& run);
+
 // How many steps it makes; 0: until it is ended.
 [[nodiscard]] std::int64_t trial_steps(const TrialRequest& wanted);
 

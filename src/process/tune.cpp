@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include "base/cache_folder.h"
 #include "base/clock.h"
@@ -13,6 +14,9 @@
 #include "process/interrupt.h"
 #include "process/trial_command.h"
 #include "process/trial_process.h"
+#include "telemetry/host_sampler.h"
+#include "tuning/busy_machine.h"
+#include "tuning/in_force.h"
 #include "tuning/trial_cache.h"
 
 namespace saturate {
@@ -20,6 +24,16 @@ namespace saturate {
 namespace {
 
 namespace fs = std::filesystem;
+
+// The machine while we do nothing, over half a second.
+HostSample resting_machine() {
+    constexpr long kHalfSecondNs = 500'000'000;
+    HostSampler sampler({});
+    (void)sampler.sample(now_ns());
+    timespec wait{.tv_sec = 0, .tv_nsec = kHalfSecondNs};
+    ::nanosleep(&wait, nullptr);
+    return sampler.sample(now_ns());
+}
 
 // Trials as processes, one after another, and what is known of them from before.
 class TrialMaker {
@@ -58,6 +72,9 @@ class TrialMaker {
         if (trials_ == 0) count_model();
         working(fmt::format("{}: {}", stage, trial_name(wanted)));
         TrialProcess process = process_of(wanted, fmt::format("trial-{}", ++trials_));
+        if (request_.file)
+            write_file_whole(trial_config(request_, process.run_folder),
+                             request_.file->with(wanted.settings));
         Assignment in_force = request_.start;
         for (const auto& [name, value] : wanted.settings) in_force[name] = value;
         process.skip_first_epoch = !wanted.without_loader && value_of(in_force, "cache") != "off";
@@ -66,6 +83,12 @@ class TrialMaker {
         if (request_.facts.device_memory_bytes > 0)
             result.memory_limit_bytes = request_.facts.device_memory_bytes;
         refuse_what_was_not_followed(result);
+        if (!request_.job.is_ours() && result.ok()) {
+            if (auto why = not_in_force(wanted.settings, result.record)) {
+                result.outcome = TrialOutcome::not_in_force;
+                result.message = *why;
+            }
+        }
         if (!stopped() && is_kept) cache_.keep(key, result);
         return result;
     }
@@ -145,6 +168,7 @@ TuneAnswer tune(const TuneRequest& request, const TuneListener& listener) {
                         [&](const std::string& text) {
                             if (listener.on_line) listener.on_line(text);
                         }};
+    world.busy = [] { return busy_machine(resting_machine()); };
     TuneAnswer answer = conduct(request, world);
     if (answer.proof)
         write_file_whole(request.folder / "proof.json", to_json(*answer.proof).pretty() + "\n");

@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/text.h"
 #include "config/document.h"
 #include "report/tuning_text.h"
@@ -257,6 +259,25 @@ std::vector<ReportRow> differing_settings(const ReportInput& input) {
     return rows;
 }
 
+namespace {
+
+// What the search that the runs belong to has proven.
+std::string proof_tail(const ReportInput& input, bool zh) {
+    if (!input.proof) return "";
+    const Json& proof = *input.proof;
+    std::string verdict = proof["verdict"].string().value_or("not proven");
+    if (!proof["interval"].is_array() || proof["interval"].items().size() != 2)
+        return zh ? "；该搜索的证明：尚未证实" : fmt::format("; the proof of its search: {}", verdict);
+    double low = proof["interval"].items()[0].number().value_or(0);
+    double high = proof["interval"].items()[1].number().value_or(0);
+    double ratio = proof["ratio"].number().value_or(0);
+    if (zh) return fmt::format("；该搜索的证明：{:.2f} 倍 [{:.2f}, {:.2f}]", ratio, low, high);
+    return fmt::format("; the proof of its search: {}, {:.2f} times [{:.2f}, {:.2f}]", verdict,
+                       ratio, low, high);
+}
+
+}  // namespace
+
 std::string report_verdict(const ReportInput& input) {
     const RunView& first = input.runs.front();
     const RunView& last = input.runs.back();
@@ -264,6 +285,7 @@ std::string report_verdict(const ReportInput& input) {
     bool simulated =
         std::ranges::any_of(input.runs, [](const RunView& run) { return run.info.simulated; });
     std::string tail = simulated ? (zh ? "（模拟设备）" : " (simulated device)") : "";
+    tail += proof_tail(input, zh);
     if (input.runs.size() == 1) {
         if (!first.diagnosis.verdict.empty()) return first.diagnosis.verdict + tail;
         return (zh ? "一次运行" : "one run") + tail;
@@ -289,6 +311,64 @@ std::string report_verdict(const ReportInput& input) {
                            rate_text(b.rate));
     }
     return said + tail;
+}
+
+Regression regression(const ReportInput& input, double limit_percent) {
+    if (input.runs.size() < 2) {
+        throw UserError({.found = "--fail-on with one run",
+                         .expected = "two: the earlier one first",
+                         .fix = "saturate report BEFORE AFTER --fail-on 10"});
+    }
+    const RunView& first = input.runs.front();
+    const RunView& last = input.runs.back();
+    for (const RunView* run : {&first, &last}) {
+        if (run->samples_per_second && run->samples_per_second->rate > 0) continue;
+        throw UserError({.where = {run->folder},
+                         .found = "no rate: its steps tell no samples, or there are none",
+                         .expected = "a run of which --fail-on can tell how fast it was"});
+    }
+    const RunRate& a = *first.samples_per_second;
+    const RunRate& b = *last.samples_per_second;
+    Regression out{.slower_percent = 100 * (1 - b.rate / a.rate), .limit_percent = limit_percent};
+    bool is_apart = b.high < a.low;
+    out.fails = out.slower_percent >= limit_percent && is_apart;
+    out.text = fmt::format("{:.1f} % {} than {} ({} -> {} samples/s; fails from {:g} % slower){}",
+                           std::abs(out.slower_percent),
+                           out.slower_percent >= 0 ? "slower" : "faster", first.name,
+                           rate_text(a.rate), rate_text(b.rate), limit_percent,
+                           out.slower_percent >= limit_percent && !is_apart
+                               ? ": within what each run varies by"
+                               : "");
+    return out;
+}
+
+Json to_json(const Regression& regression) {
+    return Json::object({{"slower_percent", regression.slower_percent},
+                         {"limit_percent", regression.limit_percent},
+                         {"fails", regression.fails},
+                         {"text", regression.text}});
+}
+
+std::optional<Json> proof_of(const std::vector<std::string>& folders) {
+    std::vector<std::filesystem::path> places(folders.begin(), folders.end());
+    std::set<std::filesystem::path> around;
+    for (const std::string& folder : folders) {
+        std::error_code ignored;
+        around.insert(std::filesystem::weakly_canonical(folder, ignored).parent_path());
+    }
+    if (around.size() == 1) places.push_back(*around.begin());
+    constexpr std::uint64_t kMost = 1 << 20;
+    for (const std::filesystem::path& place : places) {
+        std::filesystem::path file = place / "proof.json";
+        std::error_code ignored;
+        if (!std::filesystem::is_regular_file(file, ignored)) continue;
+        try {
+            return Json::parse(read_file(file, kMost, "a proof"), file.string());
+        } catch (const Failure&) {
+            continue;  // half written, or not ours
+        }
+    }
+    return std::nullopt;
 }
 
 Json report_json(const ReportInput& input) {

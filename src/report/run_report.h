@@ -51,4 +51,20 @@ struct ReportRow {
 
 [[nodiscard]] std::string report_verdict(const ReportInput& input);
 
+// The last run against the first, for a check in CI.
+struct Regression {
+    double slower_percent = 0;  // negative: faster
+    double limit_percent = 0;
+    // As slow as the limit or slower, and beyond what the rates of each run vary by.
+    bool fails = false;
+    std::string text;  // one line
+};
+// Throws UserError with fewer than two runs, or when a rate is not known.
+[[nodiscard]] Regression regression(const ReportInput& input, double limit_percent);
+[[nodiscard]] Json to_json(const Regression& regression);
+
+// proof.json of the search that these runs are trials of: in one of them, or in the folder around
+// all of them. Nothing where there is none.
+[[nodiscard]] std::optional<Json> proof_of(const std::vector<std::string>& folders);
+
 }  // namespace saturate

@@ -75,15 +75,20 @@ std::string batch_text(const BatchAnswer& answer) {
     return out + "  " + answer.why + "\n";
 }
 
-std::string kept_text(const SearchAnswer& answer, const Assignment& start) {
-    TextTable table({"setting", "before", "after", "effect measured", "why"});
+std::string kept_text(const SearchAnswer& answer, const Assignment& start, bool is_proven) {
+    TextTable table(is_proven ? std::vector<std::string>{"setting", "before", "after",
+                                                         "effect measured", "why"}
+                              : std::vector<std::string>{"setting", "before", "after", "why"});
     for (const KeptSetting& kept : kept_settings(answer)) {
         auto old = start.find(kept.key);
-        table.add({kept.key, old == start.end() ? "-" : old->second, kept.value,
-                   kept.ratio          ? percent_text(*kept.ratio)
-                   : kept.with.empty() ? "-"
-                                       : "with " + kept.with,
-                   kept.reason});
+        std::vector<std::string> row{kept.key, old == start.end() ? "-" : old->second, kept.value};
+        // What the proof does not see was no effect, however a single trial looked.
+        if (is_proven)
+            row.push_back(kept.ratio          ? percent_text(*kept.ratio)
+                          : kept.with.empty() ? "-"
+                                              : "with " + kept.with);
+        row.push_back(kept.reason);
+        table.add(row);
     }
     return answer.best.empty() ? "" : table.text();
 }

@@ -14,8 +14,10 @@ namespace saturate {
 [[nodiscard]] std::string trial_line(int number, const Tried& tried);
 // One row per size: memory, rate, pass or out of memory; then the fitted lines and the answer.
 [[nodiscard]] std::string batch_text(const BatchAnswer& answer);
-// What was kept, each setting with its measured effect; empty: nothing was.
-[[nodiscard]] std::string kept_text(const SearchAnswer& answer, const Assignment& start);
+// What was kept, each setting with its measured effect where the proof carries it; empty: nothing
+// was.
+[[nodiscard]] std::string kept_text(const SearchAnswer& answer, const Assignment& start,
+                                    bool is_proven);
 // Bound, batch sizes, what was not kept, and why it ended.
 [[nodiscard]] std::string search_text(const SearchAnswer& answer);
 // "412 samples/s (n=5, 404..419) -> 1,204 (n=5, 1,190..1,221): 2.92 times [2.85, 2.99], faster"

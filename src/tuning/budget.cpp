@@ -24,13 +24,14 @@ constexpr double kPatienceSeconds = 5;
 }  // namespace
 
 void TuneBudget::see(const TrialResult& result) {
-    if (!result.samples_per_second || result.from_cache) return;
+    if (!result.samples_per_second) return;
     const Rate& rate = *result.samples_per_second;
+    if (step_seconds_ == 0) step_seconds_ = rate.step_seconds;  // as the job stands
+    if (result.from_cache) return;
     double stepping = static_cast<double>(rate.steps + rate.dropped) * rate.step_seconds;
     double start = std::clamp(result.seconds - stepping, 0.3, 60.0);
     bool is_first = trials_++ == 0;
     start_seconds_ = is_first ? start : std::max(start, kForgets * start_seconds_);
-    if (is_first) step_seconds_ = rate.step_seconds;  // as the job stands
 }
 
 double TuneBudget::trial_seconds() const {

@@ -5,12 +5,16 @@
 
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/json.h"
 #include "tuning/trial.h"
 
 namespace saturate {
+
+// Where a command names its configuration file.
+inline constexpr std::string_view kConfigWord = "{config}";
 
 // The settings (config/schema) that the command names in braces.
 [[nodiscard]] std::set<std::string> placeholders(const std::vector<std::string>& command);

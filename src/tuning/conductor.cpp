@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "tuning/budget.h"
 #include "tuning/command.h"
 #include "tuning/pauses.h"
 
@@ -16,24 +17,37 @@ namespace saturate {
 namespace {
 
 constexpr double kLeastBudgetSeconds = 20;
-constexpr int kProofRuns = 10;         // five pairs
-constexpr double kGuardSteps = 8;      // of one run of the loss guard, at least
-constexpr double kStartSeconds = 2.5;  // of a process that was not seen yet
-constexpr double kReserveMost = 0.45;  // share of the budget that guard and proof may claim
-constexpr double kOverrun = 0.1;       // share of the budget, ...
-constexpr double kOverrunLeast = 30;   // ... or seconds: then the proof ends with what it has
+constexpr double kGuardSteps = 8;  // of one run of the loss guard, at least
+
+bool tells_losses(const TuneRequest& request) {
+    return request.job.is_ours() && !request.is_simulated();
+}
+
+// Intervals between pauses change no step.
+bool leaves_losses(const std::string& key) {
+    const SettingInfo* info = find_setting(key);
+    return info && (info->level == Level::safe || is_interval(key));
+}
+
+bool is_only_safe(const Assignment& change) {
+    return std::ranges::all_of(change,
+                               [](const auto& entry) { return leaves_losses(entry.first); });
+}
 
 class Conductor {
   public:
     Conductor(const TuneRequest& request, const TuneWorld& world)
-        : request_(request), world_(world) {}
+        : request_(request), world_(world), budget_(request.budget_seconds, guards()) {}
 
     TuneAnswer run() {
         TuneAnswer answer;
+        std::string busy = world_.busy ? world_.busy() : "";
         answer.search = search(search_settings(), [this](const TrialRequest& wanted) {
             return trial(wanted, "search");
         });
+        if (!busy.empty()) answer.search.notes.insert(answer.search.notes.begin(), busy);
         if (answer.search.baseline) {
+            say_unreachable(answer.search);
             follow_batch(answer.search);
             if (std::ranges::any_of(answer.search.best,
                                     [](const auto& entry) { return is_interval(entry.first); }))
@@ -58,34 +72,29 @@ class Conductor {
         SearchSettings settings{
             .facts = request_.facts, .start = request_.start, .batch = request_.batch};
         if (!request_.job.is_ours()) {
-            settings.tunable = tunable_settings(request_.job.command, request_.facts.on_cpu);
+            settings.tunable = request_.file ? request_.file->tunable()
+                                             : tunable_settings(request_.job.command,
+                                                                request_.facts.on_cpu);
             settings.can_leave_loader_out = false;
         }
         settings.can_measure_pauses = request_.job.is_ours() && !is_simulated();
-        settings.trial_seconds = std::clamp(request_.budget_seconds / 60, 0.4, 10.0);
+        settings.trial_seconds = budget_.trial_seconds();
         settings.is_stopped = [this] { return stopped(); };
-        settings.seconds_left = [this] { return request_.budget_seconds - reserve() - seconds(); };
+        settings.seconds_left = [this] { return budget_.left_for_search(seconds()); };
         settings.on_trial = [this](const Tried& tried) { world_.on_trial(++shown_, tried); };
         return settings;
     }
 
-    // Measured time of one run of the proof.
-    [[nodiscard]] double proof_seconds() const {
-        return std::clamp(request_.budget_seconds / 40, 0.5, 4.0);
-    }
-
-    // ... and of the loss guard.
-    [[nodiscard]] double guard_seconds() const {
-        return std::clamp(request_.budget_seconds / 40, 0.5, 8.0);
-    }
-
-    // What guard and proof will take, by the slowest job in force so far.
-    [[nodiscard]] double reserve() const {
-        double one = start_seconds_ + std::max(proof_seconds(), 3 * step_seconds_) + 0.5;
-        double all = kProofRuns * one;
-        if (guards())
-            all += 3 * (start_seconds_ + std::max(guard_seconds(), kGuardSteps * step_seconds_));
-        return std::min(all, kReserveMost * request_.budget_seconds);
+    // A constant of a script and a file that it reads are out of reach from outside.
+    void say_unreachable(SearchAnswer& found) const {
+        if (found.unreachable.empty() || request_.job.is_ours()) return;
+        std::vector<std::string> names(found.unreachable.begin(), found.unreachable.end());
+        std::string where = request_.file ? request_.file->name() + " has no key for"
+                                          : std::string("the command gives no way to change");
+        found.notes.push_back(fmt::format("not tried, because {} {}; saturate fix -- {} changes "
+                                          "sources and files, too",
+                                          where, join(names, ", "),
+                                          join(request_.job.command, " ")));
     }
 
     [[noreturn]] void throw_no_baseline(const SearchAnswer& found) const {
@@ -112,18 +121,8 @@ class Conductor {
 
     TrialResult trial(const TrialRequest& wanted, std::string_view stage) {
         TrialResult result = world_.run(wanted, stage);
-        see(result);
+        budget_.see(result);
         return result;
-    }
-
-    // How long a start and a step take: for the reserve.
-    void see(const TrialResult& result) {
-        if (!result.samples_per_second) return;
-        const Rate& rate = *result.samples_per_second;
-        if (shown_ == 0) step_seconds_ = rate.step_seconds;
-        if (result.from_cache) return;
-        double steps = static_cast<double>(rate.steps + rate.dropped) * rate.step_seconds;
-        start_seconds_ = std::clamp(result.seconds - steps, 0.5, 20.0);
     }
 
     // Where the batch grew, the learning rate follows by the optimizer's rule.
@@ -142,35 +141,27 @@ class Conductor {
                         rule_name(rule), *old_rate, rate));
     }
 
-    // Intervals between pauses change no step.
-    [[nodiscard]] static bool leaves_losses(const std::string& key) {
-        const SettingInfo* info = find_setting(key);
-        return info && (info->level == Level::safe || is_interval(key));
-    }
-    [[nodiscard]] static bool is_only_safe(const Assignment& change) {
-        return std::ranges::all_of(change,
-                                   [](const auto& entry) { return leaves_losses(entry.first); });
-    }
-
-    // A simulated device learns nothing, and a command keeps its losses to itself.
     [[nodiscard]] bool guards() const {
-        return request_.job.is_ours() && !is_simulated() && request_.facts.level > Level::safe;
+        return tells_losses(request_) && request_.facts.level > Level::safe;
     }
 
     // Over the same number of samples: twice as it was, once as it would be.
     void guard(TuneAnswer& answer) {
-        if (!guards() || is_only_safe(answer.search.best)) return;
+        if (!needs_loss_guard(request_, answer.search.best)) return;
         double batch = parse_number(value_of(request_.start, "batch_size")).value_or(32);
         double samples =
             std::max(kGuardSteps * batch,
-                     std::min(answer.search.baseline->per_second * guard_seconds(), 400 * batch));
+                     std::min(answer.search.baseline->per_second * budget_.guard_seconds(),
+                              400 * batch));
         auto curve = [&](const Assignment& settings, std::uint64_t seed) {
             double size = parse_number(value_of(in_force(settings), "batch_size")).value_or(batch);
             TrialRequest wanted{.settings = settings,
                                 .steps = std::max(4L, std::lround(samples / size))};
             wanted.seed = seed;
             wanted.settings["log_interval"] = "1";
-            wanted.seconds_max = 0.15 * request_.budget_seconds;
+            // The proof's time is not the guard's: a run that takes far longer than it should ends.
+            wanted.seconds_max =
+                std::min(2.5 * budget_.guard_run_seconds(), budget_.most_for_run(seconds()));
             return loss_curve(trial(wanted, "loss").record.steps);
         };
         world_.on_line(fmt::format("comparing losses over {:.0f} samples, three runs", samples));
@@ -216,21 +207,24 @@ class Conductor {
     void prove_it(TuneAnswer& answer) {
         world_.on_line("proving: before and after in turns, five pairs at least");
         auto measure = [this](const Assignment& settings, DeviceUse& use) -> std::optional<double> {
-            TrialRequest wanted{.settings = settings, .seconds = proof_seconds()};
-            wanted.seconds_max = 0.25 * request_.budget_seconds;
+            TrialRequest wanted{.settings = settings, .seconds = budget_.proof_seconds()};
+            wanted.seconds_max = budget_.most_for_run(seconds());
             TrialResult result = trial(wanted, "proof");
             if (!result.ok()) return std::nullopt;
             add_use(use, result.record, result.samples_per_second->dropped);
             return result.samples_per_second->per_second;
         };
-        double end =
-            request_.budget_seconds + std::max(kOverrun * request_.budget_seconds, kOverrunLeast);
         ProofSettings settings{.pairs_max = request_.proof_pairs_max};
-        settings.is_time_up = [this] { return seconds() > 0.97 * request_.budget_seconds; };
+        auto is_time_up = [this] { return !budget_.has_time_for_proof_run(seconds()); };
+        // Beyond five pairs there is time for both runs of one, or for none.
+        settings.is_time_up = [this] {
+            return !budget_.has_time_for_proof_run(seconds() + budget_.proof_run_seconds());
+        };
         answer.proof = prove(
             settings, [&] { return measure({}, answer.before); },
             [&] { return measure(answer.search.best, answer.after); },
-            [&] { return stopped() || seconds() > end; });
+            [&] { return stopped() || is_time_up(); });
+        if (!answer.proof->has_interval() && !stopped()) answer.proof->longer = budget_.longer();
         if (answer.guard) answer.proof->loss_guard = answer.guard->text;
         if (is_simulated())
             answer.proof->loss_guard = "not compared: a simulated device learns nothing";
@@ -238,11 +232,15 @@ class Conductor {
 
     const TuneRequest& request_;
     const TuneWorld& world_;
+    TuneBudget budget_;
     int shown_ = 0;  // lines of the search
-    double step_seconds_ = 0, start_seconds_ = kStartSeconds;
 };
 
 }  // namespace
+
+bool needs_loss_guard(const TuneRequest& request, const Assignment& change) {
+    return tells_losses(request) && !is_only_safe(change);
+}
 
 void check_budget(double seconds) {
     if (seconds >= kLeastBudgetSeconds) return;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/json.h"
+#include "tuning/config_file.h"
 #include "tuning/job.h"
 #include "tuning/loss_guard.h"
 #include "tuning/proof.h"
@@ -22,7 +23,8 @@ namespace saturate {
 
 struct TuneRequest {
     Job job;
-    Assignment start;  // values in force, by canonical name
+    std::optional<ConfigFile> file;  // of a command that reads one
+    Assignment start;                // values in force, by canonical name
     std::string device = "auto";
     TuningFacts facts;
     BatchLimits batch;
@@ -49,12 +51,18 @@ struct TuneWorld {
     std::function<TrialResult(const TrialRequest&, std::string_view stage)> run;
     std::function<double()> seconds;   // since the search began
     std::function<bool()> is_stopped;  // Ctrl-C
+    // What else uses the machine, as a sentence; empty: nothing to speak of. May be null.
+    std::function<std::string()> busy;
     std::function<void(int number, const Tried&)> on_trial;
     std::function<void(const std::string&)> on_line;  // what it does next
 };
 
 // Throws UserError: the budget is too small, or the job does not run as it stands.
 [[nodiscard]] TuneAnswer conduct(const TuneRequest& request, const TuneWorld& world);
+
+// Whether these changes may move the loss and this job can tell it: a simulated device learns
+// nothing, and a command keeps its losses to itself.
+[[nodiscard]] bool needs_loss_guard(const TuneRequest& request, const Assignment& change);
 
 // Throws UserError when no search fits into it.
 void check_budget(double seconds);

@@ -101,6 +101,34 @@ TEST_F(ReportTest, SpeaksChinese) {
     EXPECT_THAT(ran.out, HasSubstr("更快：2.00 倍（3,200 → 6,400 样本/秒）"));
 }
 
+TEST_F(ReportTest, FailsOnARunThatIsSoMuchSlower) {
+    Ran slower = report({"after", "before", "--markdown", "--fail-on", "10"});
+    EXPECT_EQ(slower.status, 1);
+    EXPECT_EQ(slower.err,
+              "regression: 50.0 % slower than after (6,400 -> 3,200 samples/s; fails from 10 % "
+              "slower)\n");
+    EXPECT_EQ(report({"after", "before", "--markdown", "--fail-on", "60"}).status, 0);
+    EXPECT_EQ(report({"before", "after", "--markdown", "--fail-on", "0"}).status, 0);
+    EXPECT_EQ(report({"before", "before", "--markdown", "--fail-on", "0"}).status, 0)
+        << "no difference is no regression";
+    Ran json = report({"after", "before", "--json", "--fail-on", "10"});
+    EXPECT_EQ(json.status, 1);
+    EXPECT_EQ(Json::parse(json.out, "stdout")["regression"]["fails"].boolean(), true);
+    Ran one = report({"after", "--fail-on", "10"});
+    EXPECT_EQ(one.status, 2);
+    EXPECT_THAT(one.err, HasSubstr("--fail-on with one run"));
+}
+
+TEST_F(ReportTest, TellsTheProofOfTheSearchThatTheRunsBelongTo) {
+    std::ofstream(folder_.path() / "proof.json")
+        << R"({"verdict":"faster","ratio":2.01,"interval":[1.9,2.12]})";
+    Ran ran = report({"before", "after", "--json"});
+    Json json = Json::parse(ran.out, "stdout");
+    EXPECT_THAT(*json["verdict"].string(),
+                HasSubstr("; the proof of its search: faster, 2.01 times [1.90, 2.12]"));
+    EXPECT_EQ(json["proof"]["ratio"].number(), 2.01);
+}
+
 TEST_F(ReportTest, RefusesWhatIsNoRun) {
     Ran ran = report({"nowhere"});
     EXPECT_EQ(ran.status, 2);

@@ -124,7 +124,7 @@ TEST(RateTest, TwoLongStepsAfterTheFirstAreEnough) {
 
 TEST(RateTest, SaysNothingOfTooFewSteps) {
     EXPECT_FALSE(rate_of(steps_of({0.1, 0.1, 0.1})));
-    EXPECT_FALSE(rate_of({}));
+    EXPECT_FALSE(rate_of(std::vector<StepRecord>{}));
 }
 
 }  // namespace

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tuning/busy_machine.h"
+
+#include <fmt/format.h>
+
+namespace saturate {
+
+namespace {
+constexpr double kMuch = 0.2;  // of the cores
+}
+
+std::string busy_machine(const HostSample& resting) {
+    if (!resting.cpu_percent || !resting.cores || *resting.cores <= 0) return "";
+    double used = *resting.cpu_percent / 100 * *resting.cores;
+    // The task that reads the counters runs, too.
+    int waiting = resting.running.value_or(1) - 1 - *resting.cores;
+    if (used <= kMuch * *resting.cores && waiting <= 0) return "";
+    std::string queue =
+        waiting > 0 ? fmt::format(", and {} task{} for a core", waiting,
+                                  waiting == 1 ? " waits" : "s wait")
+                    : "";
+    return fmt::format(
+        "other work uses {:.1f} of the {} cores of this machine{}: rates vary from run to run, and a "
+        "difference takes longer to prove",
+        used, *resting.cores, queue);
+}
+
+}  // namespace saturate

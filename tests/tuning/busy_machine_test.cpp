@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tuning/busy_machine.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace saturate {
+namespace {
+
+std::string said(double cpu_percent, int running) {
+    HostSample sample;
+    sample.cpu_percent = cpu_percent;
+    sample.cores = 2;
+    sample.running = running;
+    return busy_machine(sample);
+}
+
+TEST(BusyMachineTest, SaysThatOtherWorkTakesTheCores) {
+    EXPECT_EQ(said(3, 1), "");
+    EXPECT_THAT(said(50, 2), testing::StartsWith("other work uses 1.0 of the 2 cores of this"));
+    EXPECT_THAT(said(98, 6), testing::HasSubstr("2.0 of the 2 cores of this machine, and 3 tasks "
+                                                "wait for a core"));
+    EXPECT_EQ(busy_machine({}), "") << "what cannot be read is not guessed";
+}
+
+}  // namespace
+}  // namespace saturate
