@@ -15,10 +15,10 @@
 #include "cuda/nvml.h"
 #include "exit_code.h"
 #include "probe/machine.h"
+#include "remedies/facts.h"
 #include "report/tuning_text.h"
 #include "tune_show.h"
 #include "tuning/command.h"
-#include "tuning/facts.h"
 #include "tuning/proven.h"
 
 namespace saturate {
@@ -182,7 +182,8 @@ TuneRequest tune_request(const std::string& config, const std::string& device, L
     Document document = Document::read(config);
     Settings settings = Settings::read(document);
     request.start = values_in_force(settings);
-    request.facts = tuning_facts(settings, probe_cpu(), probe_memory(), gpu, level);
+    request.facts = machine_facts(probe_cpu(), probe_memory(), gpu, level);
+    add_settings(request.facts, settings);
     request.facts.busy_is_exact = device.starts_with("sim:");
     return request;
 }

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "remedies/catalogue.h"
 #include "report/tuning_text.h"
 
 namespace saturate {
@@ -19,22 +20,8 @@ bool is_measured(Setting setting, const SearchAnswer& search) {
         return std::ranges::any_of(search.trials, [](const Tried& tried) {
             return tried.cause == "pauses" && tried.outcome == TrialOutcome::ok;
         });
-    constexpr Setting kMeasured[] = {batch_size,
-                                     learning_rate,
-                                     gradient_accumulation_steps,
-                                     num_workers,
-                                     prefetch_factor,
-                                     cache,
-                                     precision,
-                                     tf32,
-                                     channels_last,
-                                     compile,
-                                     compile_mode,
-                                     fused_optimizer,
-                                     pin_memory,
-                                     log_interval,
-                                     threads};
-    return std::ranges::find(kMeasured, setting) != std::end(kMeasured);
+    const Remedy* remedy = find_remedy(setting);
+    return remedy && remedy->is_measured;
 }
 
 std::vector<FoundValue> found_values(const SearchAnswer& search, const Assignment& chosen,

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/json.h"
-#include "config/advise.h"
+#include "remedies/advise.h"
 #include "tuning/proven.h"
 
 namespace saturate {

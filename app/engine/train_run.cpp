@@ -108,7 +108,7 @@ RunInfo run_info(const TrainRequest& request, const Document& document,
     std::vector<GpuIdentity> gpus;
     if (!backend.device().is_cpu())
         gpus.push_back({.index = backend.device().index(), .name = backend.name()});
-    info.machine = machine_facts(gpus);
+    info.machine = recorded_machine(gpus);
     info.extra = Json::object({{"samples_per_epoch", samples_per_epoch}});
     return info;
 }

@@ -47,7 +47,7 @@ RunInfo run_info(const std::string& kind, const std::vector<std::string>& comman
     RunInfo info = started_run(kind, command, saturate_version());
     info.started_wall_ns -= info.started_ns - start_ns;
     info.started_ns = start_ns;
-    info.machine = machine_facts(devices.reader ? devices.reader->driver().gpus
+    info.machine = recorded_machine(devices.reader ? devices.reader->driver().gpus
                                                 : std::vector<GpuIdentity>{});
     return info;
 }

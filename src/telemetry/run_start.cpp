@@ -10,7 +10,7 @@
 
 namespace saturate {
 
-Json machine_facts(const std::vector<GpuIdentity>& gpus) {
+Json recorded_machine(const std::vector<GpuIdentity>& gpus) {
     Json list = Json::array();
     for (const GpuIdentity& gpu : gpus) {
         list.add(Json::object({{"gpu", gpu.index},

@@ -13,7 +13,7 @@ namespace saturate {
 
 // `machine` of every record: {gpus: [{gpu, name, uuid, memory_total_bytes, mig}], cpu,
 // cores_usable, memory_bytes}. `gpus` are those that are watched or trained on.
-[[nodiscard]] Json machine_facts(const std::vector<GpuIdentity>& gpus);
+[[nodiscard]] Json recorded_machine(const std::vector<GpuIdentity>& gpus);
 
 // A run of this process that starts now in this folder; `version` is the program's. `machine` is
 // left to be filled.

@@ -4,31 +4,14 @@
 #include "base/text.h"
 #include "config/schema.h"
 #include "diagnosis/python_job.h"
+#include "remedies/catalogue.h"
 
 namespace saturate {
 
 namespace {
 
-// What the shim calls a setting (python/_saturate_shim/apply.py).
-struct Applied {
-    std::string_view setting, name;
-    bool has_value;  // name=value; else the setting is on, or bf16
-    bool is_for_gpu;
-};
-constexpr Applied kApplied[] = {
-    {"num_workers", "num_workers", true, false},
-    {"prefetch_factor", "prefetch_factor", true, false},
-    {"threads", "threads", true, false},
-    {"batched_fetch", "batched_fetch", false, false},
-    {"persistent_workers", "persistent_workers", false, false},
-    {"channels_last", "channels_last", false, false},
-    {"precision", "autocast", false, false},
-    {"compile", "compile", false, false},
-    {"pin_memory", "pin_memory", false, true},
-    {"tf32", "tf32", false, true},
-    {"cudnn_benchmark", "cudnn_benchmark", false, true},
-    {"fused_optimizer", "fused", false, true},
-};
+// What the shim of `run` can change and a trial can judge.
+bool is_applied(const Remedy& remedy) { return remedy.is_measured && !remedy.shim.name.empty(); }
 
 void replace_all(std::string& text, const std::string& from, const std::string& to) {
     for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
@@ -57,8 +40,8 @@ std::set<std::string> placeholders(const std::vector<std::string>& command) {
 
 std::set<std::string> tunable_settings(const std::vector<std::string>& command, bool on_cpu) {
     std::set<std::string> out = placeholders(command);
-    for (const Applied& applied : kApplied) {
-        if (!on_cpu || !applied.is_for_gpu) out.emplace(applied.setting);
+    for (const Remedy& remedy : remedies()) {
+        if (is_applied(remedy) && (!on_cpu || !remedy.for_gpu)) out.emplace(remedy.name);
     }
     return out;
 }
@@ -74,14 +57,14 @@ CommandWords command_words(const std::vector<std::string>& command, const Assign
     }
     std::set<std::string> named = placeholders(command);
     std::vector<std::string> parts;
-    for (const Applied& applied : kApplied) {
-        std::string key(applied.setting);
+    for (const Remedy& remedy : remedies()) {
+        std::string key(remedy.name);
         auto change = changes.find(key);
-        if (change == changes.end() || named.contains(key)) continue;
-        if (applied.has_value)
-            parts.push_back(std::string(applied.name) + "=" + change->second);
+        if (!is_applied(remedy) || change == changes.end() || named.contains(key)) continue;
+        if (remedy.shim.has_value)
+            parts.push_back(std::string(remedy.shim.name) + "=" + change->second);
         else if (is_on(change->second))
-            parts.emplace_back(applied.name);
+            parts.emplace_back(remedy.shim.name);
     }
     out.apply = join(parts, ",");
     return out;

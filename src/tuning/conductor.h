@@ -26,7 +26,7 @@ struct TuneRequest {
     std::optional<ConfigFile> file;  // of a command that reads one
     Assignment start;                // values in force, by canonical name
     std::string device = "auto";
-    TuningFacts facts;
+    Facts facts;
     BatchLimits batch;
     double budget_seconds = 300;
     std::filesystem::path folder;  // new: trials, proof.json, tune.json

@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "base/error.h"
-#include "config/advise.h"
+#include "remedies/advise.h"
 #include "config/edit.h"
-#include "tuning/facts.h"
+#include "remedies/facts.h"
 
 namespace saturate {
 

@@ -9,6 +9,7 @@
 
 #include "base/text.h"
 #include "diagnosis/python_job.h"
+#include "remedies/catalogue.h"
 #include "telemetry/statistics.h"
 
 namespace saturate {
@@ -18,11 +19,9 @@ namespace {
 // What it costs is not at stake: nobody is credited with a rate for these.
 constexpr std::array<std::string_view, 2> kNoMatterOfSpeed = {"learning_rate", "seed"};
 
-// The shim's own names, where they differ (python/_saturate_shim/apply.py).
 std::string_view name_in_shim(std::string_view key) {
-    if (key == "precision") return "autocast";
-    if (key == "fused_optimizer") return "fused";
-    return key;
+    const Remedy* remedy = find_remedy(key);
+    return remedy && !remedy->shim.name.empty() ? remedy->shim.name : key;
 }
 
 bool is_on(std::string_view value) { return value != "false" && value != "none" && value != "off"; }

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "diagnosis/diagnosis.h"
 #include "tuning/command.h"
 #include "tuning/contest.h"
 #include "tuning/pauses.h"
@@ -165,14 +166,21 @@ class Search {
         for (bool again = true;
              again && answer_.ended.empty() && input_share() >= settings_.cause_least;) {
             again = false;
-            for (const Move& move :
-                 loader_moves(facts_, contest_.settings(), contest_.rate(), bound_.value_or(0))) {
+            for (const Move& move : led(loader_moves(facts_, contest_.settings(), contest_.rate(),
+                                                     bound_.value_or(0)))) {
                 if (!has_time_for(move) || !attempt(move)) continue;
                 changed = again = true;
                 break;
             }
         }
         return changed;
+    }
+
+    // What is in force was recorded: its diagnosis says which cause is the biggest now.
+    [[nodiscard]] std::vector<Move> led(std::vector<Move> moves) const {
+        const RunRecord& record = contest_.result().record;
+        if (!record.steps.empty()) order_by_cause(moves, diagnose_run(record, "").findings);
+        return moves;
     }
 
     // Every run with a cache fills it first, which takes an epoch.
@@ -193,8 +201,8 @@ class Search {
         // Each change that is kept may leave others nothing to gain, or give them something.
         for (bool again = true; again && answer_.ended.empty();) {
             again = false;
-            for (const Move& move :
-                 compute_moves(facts_, contest_.settings(), contest_.rate().step_seconds)) {
+            for (const Move& move : led(compute_moves(facts_, contest_.settings(),
+                                                      contest_.rate().step_seconds))) {
                 if (!is_worth_a_trial(move) || !attempt(move)) continue;
                 changed = again = true;
                 break;
@@ -349,7 +357,7 @@ class Search {
     }
 
     const SearchSettings& settings_;
-    TuningFacts facts_;
+    Facts facts_;
     SearchAnswer answer_;
     Contest contest_;
     std::optional<double> bound_;         // of what is in force

@@ -33,7 +33,7 @@ struct Tried {
 };
 
 struct SearchSettings {
-    TuningFacts facts;
+    Facts facts;
     Assignment start;  // values of the configuration, by canonical name
     BatchLimits batch;
     bool tune_batch = true;

@@ -68,6 +68,19 @@ std::unique_ptr<Outcome> train(const Wish& setup) {
     return ran;
 }
 
+// What train says at its end is what everybody else computes from its record.
+TEST(TrainerTest, TheSummaryIsTheAccountOfItsSteps) {
+    auto ran = train({});
+    Account account = account_of(ran->recorder.steps);
+    const RunSummary& summary = ran->result.summary;
+    ASSERT_TRUE(summary.samples_per_second && account.samples_per_second);
+    EXPECT_DOUBLE_EQ(summary.samples_per_second->rate, account.samples_per_second->rate);
+    EXPECT_EQ(summary.samples_per_second->n, account.samples_per_second->n);
+    EXPECT_EQ(summary.step_p50_ms, account.step_p50_ms);
+    EXPECT_EQ(summary.busy_percent, account.busy_percent);
+    EXPECT_EQ(summary.samples, account.samples);
+}
+
 TEST(TrainerTest, LossFallsAndTheRecordHoldsEveryStep) {
     auto ran = train({});
     EXPECT_EQ(ran->result.ended, "done");

@@ -81,7 +81,7 @@ TEST(TuneBudgetTest, FivePairsFitWhateverAStartAndAStepTake) {
 TEST(TuneBudgetTest, SaysABudgetThatWouldDo) {
     TuneBudget budget(60, true);
     budget.see(took(4, 0.5));
-    EXPECT_EQ(budget.longer(), "9m");
+    EXPECT_EQ(budget.longer(), "7m");
 }
 
 }  // namespace

@@ -118,7 +118,7 @@ TEST(RateTest, TwoLongStepsAfterTheFirstAreEnough) {
     ASSERT_TRUE(rate);
     EXPECT_EQ(rate->dropped, 1);
     EXPECT_EQ(rate->n, 2);
-    EXPECT_NEAR(rate->per_second, (16 + 32 / 2.2) / 2, 1e-6);
+    EXPECT_NEAR(rate->per_second, 64 / 4.2, 1e-6);
     EXPECT_FALSE(rate_of(steps_of({2})));
 }
 
