@@ -191,8 +191,8 @@ TuneRequest tune_request(const std::string& config, const std::string& device, L
 TuneRequest tune_request(const Arguments& arguments) {
     auto config = arguments.text("--config");
     if (!config && arguments.command.empty()) {
-        throw UserError(Problem{.found = "nothing to tune",
-                                .expected = "--config FILE, -- COMMAND, or both"});
+        throw UserError(
+            Problem{.found = "nothing to tune", .expected = "--config FILE, -- COMMAND, or both"});
     }
     std::string device = arguments.text("--device").value_or("auto");
     Level level = level_of(arguments);

@@ -95,8 +95,8 @@ Places choose_places(const TrainRequest& request) {
 }
 
 RunInfo run_info(const TrainRequest& request, const Document& document,
-                 const TrainSettings& settings, DeviceBackend& backend,
-                 const TrainRanks& ranks, std::int64_t samples_per_epoch) {
+                 const TrainSettings& settings, DeviceBackend& backend, const TrainRanks& ranks,
+                 std::int64_t samples_per_epoch) {
     RunInfo info = started_run("train", request.command, saturate_version());
     info.simulated = backend.simulated() != nullptr;
     info.device = info.simulated ? backend.name() : backend.device().str();
@@ -191,8 +191,8 @@ TrainOutcome run_training(const TrainRequest& request, const JobRegistry& jobs) 
         // Rank 0 first: a record wants an empty folder, and the others' are inside it.
         std::unique_ptr<RecordWriter> recorder = ranks.first_then_others([&] {
             return std::make_unique<RecordWriter>(
-                own, run_info(request, document, chosen, backend, ranks,
-                              job->training_data()->size()));
+                own,
+                run_info(request, document, chosen, backend, ranks, job->training_data()->size()));
         });
         ranks.move_log(own);
         TrainOutcome outcome{

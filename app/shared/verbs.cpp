@@ -95,10 +95,11 @@ std::vector<Verb> make_verbs() {
               {.name = "--dry-run", .value = "", .help = "show the changes, write nothing"},
               kJson}),
          .takes_command = true,
-         .details = "  saturate optimize --config c.yaml --benchmark -- python main.py --config "
-                    "{config}\n"
-                    "  With --benchmark: the command that runs a configuration of your own program; "
-                    "each trial reads a copy of the file.\n"},
+         .details =
+             "  saturate optimize --config c.yaml --benchmark -- python main.py --config "
+             "{config}\n"
+             "  With --benchmark: the command that runs a configuration of your own program; "
+             "each trial reads a copy of the file.\n"},
         {.name = "tune",
          .summary = "find the best settings by measuring, and prove it",
          .usage = "tune (--config FILE | --set KEY=VALUE... -- COMMAND...) [--device DEVICE] "

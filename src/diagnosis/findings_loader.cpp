@@ -196,8 +196,10 @@ void restarts(const RunRecord& record, const StepTimes& times, std::vector<Findi
     double lost = 1e9 * restarts.seconds;
     double total = times.step * static_cast<double>(times.n);
     if (restarts.count < 1 || total <= 0 || lost < 0.03 * (total + lost)) return;
-    Finding finding{
-        .id = "F05", .count = restarts.count, .confidence = Confidence::high, .sources = {"run record"}};
+    Finding finding{.id = "F05",
+                    .count = restarts.count,
+                    .confidence = Confidence::high,
+                    .sources = {"run record"}};
     finding.share_percent = 100.0 * lost / (total + lost);
     finding.ms_per_step = lost / 1e6 / static_cast<double>(times.n);
     finding.where = where_of(loader["site"]);

@@ -11,14 +11,13 @@ RankComparison compare_ranks(const std::vector<std::pair<std::string, RunRecord>
     RankComparison out;
     // By step: the records of several ranks may begin and end a little apart.
     std::map<std::int64_t, std::vector<std::int64_t>> by_step;
-    constexpr std::size_t kWarm = 5;  // steps that compile, fill caches and start workers
     for (const auto& [folder, record] : records) {
         RankFacts facts{.rank = record.info.rank, .file = folder};
         double total = 0, exposed = 0;
-        std::size_t warm = record.steps.size() > 20 ? kWarm : 0;
-        for (std::size_t i = warm; i < record.steps.size(); ++i) {
-            const StepRecord& step = record.steps[i];
-            if (!step.communication_ns) continue;
+        std::int64_t warm_up = account_of(record).warm_up;
+        for (const StepRecord& step : record.steps) {
+            bool is_warm = step.step - record.steps.front().step >= warm_up;
+            if (!step.communication_ns || !is_warm) continue;
             by_step[step.step].push_back(*step.communication_ns);
             total += static_cast<double>(step.duration_ns);
             exposed += static_cast<double>(*step.communication_ns);

@@ -388,7 +388,8 @@ TrainResult Trainer::finish() {
     Account account = account_.account();
     account.fill(summary);
     if (group_ && communication_ns_ > 0 && account.timed.seconds > 0)
-        result.communication_percent = 100 * static_cast<double>(communication_ns_) / 1e9 / account.timed.seconds;
+        result.communication_percent =
+            100 * static_cast<double>(communication_ns_) / 1e9 / account.timed.seconds;
     summary.memory_peak_bytes = backend_.memory().peak_bytes;
     summary.loss_first = loss_first_;
     summary.loss_last = loss_last_;

@@ -12,16 +12,17 @@
 #include "base/clock.h"
 #include "pipeline/faults.h"
 #include "pipeline/filler.h"
+#include "telemetry/statistics.h"
 
 namespace saturate {
 
 namespace {
 
 Spread spread_of(std::vector<double> values) {
-    std::ranges::sort(values);
-    return {.median = values[values.size() / 2],
-            .low = values.front(),
-            .high = values.back(),
+    auto [low, high] = std::ranges::minmax(values);
+    return {.median = median(values),
+            .low = low,
+            .high = high,
             .n = static_cast<std::int64_t>(values.size())};
 }
 

@@ -23,10 +23,10 @@ namespace saturate {
 namespace {
 
 constexpr std::int64_t kPollNs = 50'000'000;
-constexpr double kGraceSeconds = 15;    // for the last checkpoint and the summary
-constexpr double kLeastMeasured = 0.8;  // seconds; a rate of less is chance ...
-constexpr double kHopelessAfter = 0.4;  // ... but one that is far too low is known earlier
-constexpr double kNoisy = 0.1;          // a spread beyond which more is measured
+constexpr double kGraceSeconds = 15;     // for the last checkpoint and the summary
+constexpr double kLeastMeasured = 0.8;   // seconds; a rate of less is chance ...
+constexpr double kHopelessAfter = 0.4;   // ... but one that is far too low is known earlier
+constexpr double kNoisy = 0.1;           // a spread beyond which more is measured
 constexpr std::int64_t kLeastSteps = 3;  // one is warm-up; matters where a step takes seconds
 
 double seconds_since(std::int64_t start_ns) {
@@ -152,7 +152,7 @@ Ended watch(Group& group, const TrialProcess& trial, Measured& measured) {
         if (group.status()) return Ended::by_itself;
         if (trial.is_stopped && trial.is_stopped()) return Ended::stopped;
         if (measured.steps() == 0 ? seconds_since(start) > trial.start_seconds_max
-                          : seconds_since(last_step) > trial.silence_seconds_max)
+                                  : seconds_since(last_step) > trial.silence_seconds_max)
             return Ended::hang;
         if (seconds_since(start) > trial.seconds_max) return Ended::time_up;
         if (trial.steps == 0 && measured.steps() >= kLeastSteps && seconds_since(looked) > 0.2) {
@@ -244,8 +244,9 @@ TrialResult run_trial_process(const TrialProcess& trial) {
         case Ended::time_up:
             if (!result.samples_per_second) {
                 result.outcome = TrialOutcome::too_slow;
-                result.message = fmt::format("{} step{} in the {:.0f} s it was given", measured.steps(),
-                                             measured.steps() == 1 ? "" : "s", trial.seconds_max);
+                result.message =
+                    fmt::format("{} step{} in the {:.0f} s it was given", measured.steps(),
+                                measured.steps() == 1 ? "" : "s", trial.seconds_max);
                 return result;
             }
             break;
@@ -262,7 +263,8 @@ TrialResult run_trial_process(const TrialProcess& trial) {
         result.outcome = TrialOutcome::nonfinite;
     if (result.outcome == TrialOutcome::ok && !result.samples_per_second && trial.steps == 0) {
         result.outcome = TrialOutcome::failed;
-        result.message = fmt::format("it ended after {} steps: too few to measure", measured.steps());
+        result.message =
+            fmt::format("it ended after {} steps: too few to measure", measured.steps());
     } else if (result.outcome != TrialOutcome::ok) {
         result.message = reason_in(log);
         if (result.message.empty()) result.message = outcome_name(result.outcome);

@@ -48,7 +48,7 @@ RunInfo run_info(const std::string& kind, const std::vector<std::string>& comman
     info.started_wall_ns -= info.started_ns - start_ns;
     info.started_ns = start_ns;
     info.machine = recorded_machine(devices.reader ? devices.reader->driver().gpus
-                                                : std::vector<GpuIdentity>{});
+                                                   : std::vector<GpuIdentity>{});
     return info;
 }
 

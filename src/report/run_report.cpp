@@ -147,8 +147,7 @@ Json curve_json(const Curve& curve) {
             return std::round(value * scale) / scale;
         };
         points.add(Json::array({rounded((static_cast<double>(i) + 0.5) * curve.width()),
-                                rounded(b.sum / b.weight), rounded(b.least),
-                                rounded(b.most)}));
+                                rounded(b.sum / b.weight), rounded(b.least), rounded(b.most)}));
     }
     return points;
 }
@@ -261,13 +260,20 @@ std::vector<ReportRow> differing_settings(const ReportInput& input) {
 
 namespace {
 
+// Two rates whose ranges do not touch, and that differ by a percent: less is not worth a word.
+bool are_apart(const RunRate& a, const RunRate& b) {
+    constexpr double kLeast = 0.01;
+    return (a.high < b.low || b.high < a.low) && std::abs(b.rate - a.rate) >= kLeast * a.rate;
+}
+
 // What the search that the runs belong to has proven.
 std::string proof_tail(const ReportInput& input, bool zh) {
     if (!input.proof) return "";
     const Json& proof = *input.proof;
     std::string verdict = proof["verdict"].string().value_or("not proven");
     if (!proof["interval"].is_array() || proof["interval"].items().size() != 2)
-        return zh ? "；该搜索的证明：尚未证实" : fmt::format("; the proof of its search: {}", verdict);
+        return zh ? "；该搜索的证明：尚未证实"
+                  : fmt::format("; the proof of its search: {}", verdict);
     double low = proof["interval"].items()[0].number().value_or(0);
     double high = proof["interval"].items()[1].number().value_or(0);
     double ratio = proof["ratio"].number().value_or(0);
@@ -295,7 +301,7 @@ std::string report_verdict(const ReportInput& input) {
     const RunRate& a = *first.samples_per_second;
     const RunRate& b = *last.samples_per_second;
     double ratio = a.rate > 0 ? b.rate / a.rate : 0;
-    bool apart = a.high < b.low || b.high < a.low;
+    bool apart = are_apart(a, b);
     std::string said;
     if (!apart) {
         said =
@@ -330,15 +336,13 @@ Regression regression(const ReportInput& input, double limit_percent) {
     const RunRate& a = *first.samples_per_second;
     const RunRate& b = *last.samples_per_second;
     Regression out{.slower_percent = 100 * (1 - b.rate / a.rate), .limit_percent = limit_percent};
-    bool is_apart = b.high < a.low;
+    bool is_apart = are_apart(a, b);
     out.fails = out.slower_percent >= limit_percent && is_apart;
-    out.text = fmt::format("{:.1f} % {} than {} ({} -> {} samples/s; fails from {:g} % slower){}",
-                           std::abs(out.slower_percent),
-                           out.slower_percent >= 0 ? "slower" : "faster", first.name,
-                           rate_text(a.rate), rate_text(b.rate), limit_percent,
-                           out.slower_percent >= limit_percent && !is_apart
-                               ? ": within what each run varies by"
-                               : "");
+    out.text = fmt::format(
+        "{:.1f} % {} than {} ({} -> {} samples/s; fails from {:g} % slower){}",
+        std::abs(out.slower_percent), out.slower_percent >= 0 ? "slower" : "faster", first.name,
+        rate_text(a.rate), rate_text(b.rate), limit_percent,
+        out.slower_percent >= limit_percent && !is_apart ? ": within what each run varies by" : "");
     return out;
 }
 

@@ -15,8 +15,15 @@ namespace saturate {
 
 namespace {
 
-// A point of a curve of rates is of this long or more: batches come several at a time.
-constexpr double kPointSeconds = 1;
+// A point of a curve of rates is of a second or more, and of so many steps unless they are slow:
+// batches come several at a time.
+constexpr double kPointSeconds = 1, kSlowPointSeconds = 10;
+constexpr std::int64_t kPointSteps = 16;
+
+bool is_a_point(const StepSums& sums) {
+    return sums.seconds >= kPointSeconds &&
+           (sums.steps >= kPointSteps || sums.seconds >= kSlowPointSeconds);
+}
 
 class Viewer {
   public:
@@ -28,11 +35,10 @@ class Viewer {
         if (!head.empty())
             start_ns_ = info_of(Json::parse(head, (folder / "run.json").string())).started_ns;
         follower_.emplace(
-            folder, gather_.visitor(
-                        {.step = [this](const StepRecord& step) { take(step); },
-                         .device = [this](const DeviceSample& sample) { take(sample); },
-                         .host = nullptr,
-                         .event = [this](const EventRecord& event) { take(event); }}));
+            folder, gather_.visitor({.step = [this](const StepRecord& step) { take(step); },
+                                     .device = [this](const DeviceSample& sample) { take(sample); },
+                                     .host = nullptr,
+                                     .event = [this](const EventRecord& event) { take(event); }}));
     }
 
     RunView view(bool is_end) {
@@ -62,7 +68,7 @@ class Viewer {
         if (seconds > 0 && !step.profiled) {
             if (point_.steps == 0) point_start_ = at;
             point_.add(step, seconds);
-            if (point_.seconds >= kPointSeconds) draw(std::exchange(point_, {}), view_);
+            if (is_a_point(point_)) draw(std::exchange(point_, {}), view_);
         }
         if (step.loss && std::isfinite(*step.loss)) {
             view_.loss_by_time.add(at, *step.loss);
@@ -107,7 +113,8 @@ class Viewer {
     void finish(RunRecord record, bool is_end, RunView& out) {
         record = gather_.fill(std::move(record));
         const Account& account = *record.account;
-        if (point_.steps > 0) draw(point_, out);
+        if (point_.steps > 0 && (is_a_point(point_) || out.rate.buckets().empty()))
+            draw(point_, out);
         out.steps = account.steps;
         out.samples = account.samples;
         out.samples_per_second = account.samples_per_second;
@@ -133,8 +140,7 @@ class Viewer {
             }
         }
         out.events = drawn_events_.values();
-        out.events_left_out =
-            drawn_events_.seen() - static_cast<std::int64_t>(out.events.size());
+        out.events_left_out = drawn_events_.seen() - static_cast<std::int64_t>(out.events.size());
         for (EventRecord& event : out.events) event.time_ns -= start_ns_;
         // The other ranks and the trace belong to it once they are all there.
         out.diagnosis = is_end ? diagnose_run_folder(out.folder, std::move(record))

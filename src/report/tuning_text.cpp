@@ -76,9 +76,9 @@ std::string batch_text(const BatchAnswer& answer) {
 }
 
 std::string kept_text(const SearchAnswer& answer, const Assignment& start, bool is_proven) {
-    TextTable table(is_proven ? std::vector<std::string>{"setting", "before", "after",
-                                                         "effect measured", "why"}
-                              : std::vector<std::string>{"setting", "before", "after", "why"});
+    TextTable table(
+        is_proven ? std::vector<std::string>{"setting", "before", "after", "effect measured", "why"}
+                  : std::vector<std::string>{"setting", "before", "after", "why"});
     for (const KeptSetting& kept : kept_settings(answer)) {
         auto old = start.find(kept.key);
         std::vector<std::string> row{kept.key, old == start.end() ? "-" : old->second, kept.value};

@@ -39,8 +39,8 @@ std::optional<double> busy_percent(const StepSums& sums) {
     return std::min(100.0, 100 * each / sums.step_seconds());
 }
 
-// A loader with N workers delivers N batches at a time: N - 1 steps find theirs ready and one waits.
-// How many parts such a round takes.
+// A loader with N workers delivers N batches at a time: N - 1 steps find theirs ready and one
+// waits. How many parts such a round takes.
 double parts_per_round(std::span<const StepSums> parts, double mean_seconds) {
     auto longer = std::ranges::count_if(
         parts, [&](const StepSums& part) { return part.step_seconds() > kLonger * mean_seconds; });

@@ -42,12 +42,10 @@ struct Account {
     std::optional<double> step_p50_ms, step_p99_ms;
     std::optional<double> busy_percent, busy_deviation;  // by the steps' own count; over windows
     PauseSums evaluations, checkpoints;
-    PauseSums restarts;  // of the loader, at every epoch but the first
+    PauseSums restarts;                      // of the loader, at every epoch but the first
     std::int64_t first_ns = 0, last_ns = 0;  // start of the first step, end of the last
 
-    [[nodiscard]] double pause_seconds() const {
-        return evaluations.seconds + checkpoints.seconds;
-    }
+    [[nodiscard]] double pause_seconds() const { return evaluations.seconds + checkpoints.seconds; }
     // Steps, samples, rate, step times, busy share and shares of waiting; the rest is left alone.
     // A busy share that is there already comes from the device's counters and stays.
     void fill(RunSummary& summary) const;
@@ -75,11 +73,11 @@ class RunAccount {
     static constexpr std::size_t kMostBlocks = 256;
     static constexpr std::size_t kRecent = 32;
 
-    std::vector<StepSums> blocks_;       // of `block_steps_` each; the last may be shorter
-    std::int64_t block_steps_ = 1;       // doubles when there are too many
-    std::vector<float> first_;           // lengths of the first steps, in ns ...
-    LogHistogram later_;                 // ... and of those after them
-    std::optional<StepRecord> waiting_;  // the last step: what follows tells how long it was
+    std::vector<StepSums> blocks_;          // of `block_steps_` each; the last may be shorter
+    std::int64_t block_steps_ = 1;          // doubles when there are too many
+    std::vector<float> first_;              // lengths of the first steps, in ns ...
+    LogHistogram later_;                    // ... and of those after them
+    std::optional<StepRecord> waiting_;     // the last step: what follows tells how long it was
     std::array<double, kRecent> recent_{};  // lengths, in seconds
     StepSums timed_, interval_;
     std::int64_t steps_ = 0, samples_ = 0, first_ns_ = 0, last_ns_ = 0;

@@ -10,7 +10,7 @@ namespace {
 // A CUDA context alone lifts an idle GPU's power (an H100 of 700 W: from 72 to 122 W). Where the
 // run never showed an idle moment, this share of the limit stands for it.
 constexpr double kIdleShareOfLimit = 122.0 / 700.0;
-constexpr double kIdleUtilisation = 5;   // percent: up to here a GPU counts as idle
+constexpr double kIdleUtilisation = 5;  // percent: up to here a GPU counts as idle
 constexpr double kRingPatienceSeconds = 3;
 
 struct Throttle {

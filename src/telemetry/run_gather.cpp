@@ -41,7 +41,8 @@ RunRecord RunGather::fill(RunRecord record) const {
     record.devices = devices_.values();
     record.hosts = hosts_.values();
     record.events.clear();
-    for (const auto& [kind, some] : events_) std::ranges::copy(some.values(), std::back_inserter(record.events));
+    for (const auto& [kind, some] : events_)
+        std::ranges::copy(some.values(), std::back_inserter(record.events));
     std::ranges::stable_sort(record.events, {}, &EventRecord::time_ns);
     return record;
 }

@@ -104,6 +104,8 @@ class Finder {
             answer_.failed_at = std::min(answer_.failed_at.value_or(size), size);
         }
         answer_.probes.push_back(probe);
+        // A size that the job does not take up: another would not be, either.
+        if (result.outcome == TrialOutcome::not_in_force) over_ = true;
         fit();
     }
 
@@ -200,12 +202,13 @@ class Finder {
         for (const BatchProbe* p : good) {
             bool busy = !limits_.target_busy_percent ||
                         p->busy_percent.value_or(0) >= *limits_.target_busy_percent;
-            if (!chosen && busy && p->rate->per_second >= (1 - limits_.knee_share) * top) chosen = p;
+            if (!chosen && busy && p->rate->per_second >= (1 - limits_.knee_share) * top)
+                chosen = p;
         }
         std::string short_of_target;
         if (!chosen) {
-            chosen = *std::ranges::max_element(good, {},
-                                               [](const BatchProbe* p) { return p->rate->per_second; });
+            chosen = *std::ranges::max_element(
+                good, {}, [](const BatchProbe* p) { return p->rate->per_second; });
             short_of_target = fmt::format("; no size keeps the device {:.0f} % busy",
                                           *limits_.target_busy_percent);
         }

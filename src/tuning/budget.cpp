@@ -17,7 +17,7 @@ constexpr double kReserveMost = 0.7;  // share of the budget that guard and proo
 // Runs of one kind differ in length: a machine that is busy with something else now may not be so
 // later, and the other way round.
 constexpr double kSlack = 1.25;
-constexpr double kForgets = 0.7;  // a start that is shorter than the last is believed by and by
+constexpr double kForgets = 0.7;     // a start that is shorter than the last is believed by and by
 constexpr double kEndSeconds = 0.5;  // the last lines of a record, the end of a process
 constexpr double kPatienceSeconds = 5;
 

@@ -15,12 +15,12 @@ std::string busy_machine(const HostSample& resting) {
     // The task that reads the counters runs, too.
     int waiting = resting.running.value_or(1) - 1 - *resting.cores;
     if (used <= kMuch * *resting.cores && waiting <= 0) return "";
-    std::string queue =
-        waiting > 0 ? fmt::format(", and {} task{} for a core", waiting,
-                                  waiting == 1 ? " waits" : "s wait")
-                    : "";
+    std::string queue = waiting > 0 ? fmt::format(", and {} task{} for a core", waiting,
+                                                  waiting == 1 ? " waits" : "s wait")
+                                    : "";
     return fmt::format(
-        "other work uses {:.1f} of the {} cores of this machine{}: rates vary from run to run, and a "
+        "other work uses {:.1f} of the {} cores of this machine{}: rates vary from run to run, and "
+        "a "
         "difference takes longer to prove",
         used, *resting.cores, queue);
 }

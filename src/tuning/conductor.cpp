@@ -72,9 +72,9 @@ class Conductor {
         SearchSettings settings{
             .facts = request_.facts, .start = request_.start, .batch = request_.batch};
         if (!request_.job.is_ours()) {
-            settings.tunable = request_.file ? request_.file->tunable()
-                                             : tunable_settings(request_.job.command,
-                                                                request_.facts.on_cpu);
+            settings.tunable = request_.file
+                                   ? request_.file->tunable()
+                                   : tunable_settings(request_.job.command, request_.facts.on_cpu);
             settings.can_leave_loader_out = false;
         }
         settings.can_measure_pauses = request_.job.is_ours() && !is_simulated();
@@ -91,10 +91,10 @@ class Conductor {
         std::vector<std::string> names(found.unreachable.begin(), found.unreachable.end());
         std::string where = request_.file ? request_.file->name() + " has no key for"
                                           : std::string("the command gives no way to change");
-        found.notes.push_back(fmt::format("not tried, because {} {}; saturate fix -- {} changes "
-                                          "sources and files, too",
-                                          where, join(names, ", "),
-                                          join(request_.job.command, " ")));
+        found.notes.push_back(
+            fmt::format("not tried, because {} {}; saturate fix -- {} changes "
+                        "sources and files, too",
+                        where, join(names, ", "), join(request_.job.command, " ")));
     }
 
     [[noreturn]] void throw_no_baseline(const SearchAnswer& found) const {
@@ -149,10 +149,9 @@ class Conductor {
     void guard(TuneAnswer& answer) {
         if (!needs_loss_guard(request_, answer.search.best)) return;
         double batch = parse_number(value_of(request_.start, "batch_size")).value_or(32);
-        double samples =
-            std::max(kGuardSteps * batch,
-                     std::min(answer.search.baseline->per_second * budget_.guard_seconds(),
-                              400 * batch));
+        double samples = std::max(
+            kGuardSteps * batch,
+            std::min(answer.search.baseline->per_second * budget_.guard_seconds(), 400 * batch));
         auto curve = [&](const Assignment& settings, std::uint64_t seed) {
             double size = parse_number(value_of(in_force(settings), "batch_size")).value_or(batch);
             TrialRequest wanted{.settings = settings,

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "base/error.h"
-#include "remedies/advise.h"
 #include "config/edit.h"
+#include "remedies/advise.h"
 #include "remedies/facts.h"
 
 namespace saturate {

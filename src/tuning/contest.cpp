@@ -29,7 +29,8 @@ constexpr double kNoEnd = 1e9;
 // The rate of several runs: their mean and range.
 void take_all(Rate& rate, const std::vector<double>& runs) {
     if (runs.size() < 2) return;
-    rate.per_second = std::accumulate(runs.begin(), runs.end(), 0.0) / static_cast<double>(runs.size());
+    rate.per_second =
+        std::accumulate(runs.begin(), runs.end(), 0.0) / static_cast<double>(runs.size());
     rate.low = std::ranges::min(runs);
     rate.high = std::ranges::max(runs);
     rate.n = static_cast<int>(runs.size());

@@ -54,8 +54,8 @@ void add(std::vector<Move>& moves, const Remedy& remedy, const Facts& facts) {
     moves.push_back(move);
     for (const std::string& value : proposal.also) {
         move.change[name] = value;
-        move.reason = fmt::format("{} instead of {}: less for the cores to share", value,
-                                  *proposal.value);
+        move.reason =
+            fmt::format("{} instead of {}: less for the cores to share", value, *proposal.value);
         moves.push_back(move);
     }
 }
@@ -70,8 +70,8 @@ void add_half_the_workers(std::vector<Move>& moves, const Facts& facts) {
     if (facts.in_memory || facts.value("num_workers") == half ||
         std::ranges::any_of(moves, is_there))
         return;
-    moves.push_back({"input", {{"num_workers", half}}, "half as many: workers share the cores",
-                     Relief::input});
+    moves.push_back(
+        {"input", {{"num_workers", half}}, "half as many: workers share the cores", Relief::input});
 }
 
 }  // namespace
@@ -86,9 +86,9 @@ std::vector<Move> loader_moves(const Facts& facts, const Assignment& now, const 
     double step = rate.step_seconds;
     double compute =
         bound > 0 ? step * rate.per_second / bound : step * (1 - rate.input_wait_share);
-    here.loader = LoaderTimes{
-        .fetch_seconds = workers > 0 ? step * workers : std::max(step - compute, 0.0),
-        .compute_seconds = compute};
+    here.loader =
+        LoaderTimes{.fetch_seconds = workers > 0 ? step * workers : std::max(step - compute, 0.0),
+                    .compute_seconds = compute};
     std::vector<Move> moves;
     for (const Remedy& remedy : remedies()) {
         bool is_for_loader = remedy.relief == Relief::input || remedy.name == "threads";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the search may try next: the remedies of the catalogue (remedies/catalogue.h) that a trial of
-// seconds can judge, with the values that the facts and the measurements call for. Which comes
+// What the search may try next: the remedies of the catalogue (remedies/catalogue.h) that a trial
+// of seconds can judge, with the values that the facts and the measurements call for. Which comes
 // first is the diagnosis's word: the biggest cause names the next trial. Pure: nothing is measured
 // here.
 #pragma once

@@ -26,8 +26,7 @@ constexpr double kLeastDifference = 0.01;
 }  // namespace
 
 std::string_view verdict_name(Verdict verdict) {
-    constexpr std::string_view kNames[] = {"faster", "slower", "no difference seen",
-                                           "not proven"};
+    constexpr std::string_view kNames[] = {"faster", "slower", "no difference seen", "not proven"};
     return kNames[static_cast<int>(verdict)];
 }
 

@@ -13,7 +13,8 @@ namespace {
 
 // Why the proof does not carry the settings; empty: it does.
 std::string why_not(const TuneRequest& request, const TuneAnswer& answer) {
-    if (!answer.proof) return answer.interrupted ? "interrupted before the proof" : "no proof was made";
+    if (!answer.proof)
+        return answer.interrupted ? "interrupted before the proof" : "no proof was made";
     const Proof& proof = *answer.proof;
     switch (proof.verdict) {
         case Verdict::no_difference:
@@ -21,12 +22,10 @@ std::string why_not(const TuneRequest& request, const TuneAnswer& answer) {
         case Verdict::slower:
             return "the proof sees them slower";
         case Verdict::not_proven:
-            return fmt::format("{}the proof has {} of {} pairs{}",
-                               answer.interrupted ? "interrupted: " : "", proof.pairs.size(),
-                               kProofPairs,
-                               proof.longer.empty()
-                                   ? ""
-                                   : fmt::format("; run longer: --budget {}", proof.longer));
+            return fmt::format(
+                "{}the proof has {} of {} pairs{}", answer.interrupted ? "interrupted: " : "",
+                proof.pairs.size(), kProofPairs,
+                proof.longer.empty() ? "" : fmt::format("; run longer: --budget {}", proof.longer));
         case Verdict::faster:
             break;
     }

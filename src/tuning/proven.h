@@ -18,7 +18,8 @@ struct UnprovenSetting {
 struct ProvenSettings {
     Assignment settings;
     std::vector<UnprovenSetting> rest;  // found by the search, but not proven
-    std::string why;  // why nothing is proven, in a clause; empty: something is, or nothing was found
+    std::string
+        why;  // why nothing is proven, in a clause; empty: something is, or nothing was found
 };
 
 // The proof is of all settings together, so that it covers all of them or none. What lies outside

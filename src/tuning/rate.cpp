@@ -55,7 +55,9 @@ std::optional<Rate> rate_of(const Account& account) {
     return rate;
 }
 
-std::optional<Rate> rate_of(std::span<const StepRecord> steps) { return rate_of(account_of(steps)); }
+std::optional<Rate> rate_of(std::span<const StepRecord> steps) {
+    return rate_of(account_of(steps));
+}
 
 bool is_known_well(const Rate& rate) { return rate.n >= 6 && rate.spread() <= 0.03; }
 

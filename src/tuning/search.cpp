@@ -201,8 +201,8 @@ class Search {
         // Each change that is kept may leave others nothing to gain, or give them something.
         for (bool again = true; again && answer_.ended.empty();) {
             again = false;
-            for (const Move& move : led(compute_moves(facts_, contest_.settings(),
-                                                      contest_.rate().step_seconds))) {
+            for (const Move& move :
+                 led(compute_moves(facts_, contest_.settings(), contest_.rate().step_seconds))) {
                 if (!is_worth_a_trial(move) || !attempt(move)) continue;
                 changed = again = true;
                 break;

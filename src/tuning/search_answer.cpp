@@ -30,12 +30,11 @@ std::vector<KeptSetting> kept_settings(const SearchAnswer& answer) {
 Json to_json(const SearchAnswer& answer) {
     auto rate = [](const std::optional<Rate>& r) {
         if (!r) return Json();
-        return Json::object(
-            {{"rate", r->per_second},
-             {"median", r->per_second},  // its name of before
-             {"low", r->low},
-             {"high", r->high},
-             {"n", r->n}});
+        return Json::object({{"rate", r->per_second},
+                             {"median", r->per_second},  // its name of before
+                             {"low", r->low},
+                             {"high", r->high},
+                             {"n", r->n}});
     };
     auto object = [](const Assignment& settings) {
         Json out = Json::object();
@@ -55,16 +54,16 @@ Json to_json(const SearchAnswer& answer) {
                                  {"from_cache", tried.from_cache},
                                  {"seconds", tried.seconds}}));
     }
-    Json out = Json::object({{"baseline", rate(answer.baseline)},
-                             {"best", rate(answer.best_rate)},
-                             {"upper_bound", answer.upper_bound},
-                             {"settings", object(answer.best)},
-                             {"trials", trials},
-                             {"ended", answer.ended},
-                             {"notes", Json::array_of(answer.notes)},
-                             {"unreachable", Json::array_of(std::vector<std::string>(
-                                                 answer.unreachable.begin(),
-                                                 answer.unreachable.end()))}});
+    Json out =
+        Json::object({{"baseline", rate(answer.baseline)},
+                      {"best", rate(answer.best_rate)},
+                      {"upper_bound", answer.upper_bound},
+                      {"settings", object(answer.best)},
+                      {"trials", trials},
+                      {"ended", answer.ended},
+                      {"notes", Json::array_of(answer.notes)},
+                      {"unreachable", Json::array_of(std::vector<std::string>(
+                                          answer.unreachable.begin(), answer.unreachable.end()))}});
     if (answer.batch) out.set("batch", to_json(*answer.batch));
     return out;
 }

@@ -5,8 +5,9 @@ namespace saturate {
 
 std::string_view outcome_name(TrialOutcome outcome) {
     constexpr std::string_view kNames[] = {
-        "ok",     "out of memory", "out of host memory", "loss is no number", "hang", "too slow", "not in force",
-        "failed", "not run"};
+        "ok",     "out of memory", "out of host memory", "loss is no number",
+        "hang",   "too slow",      "not in force",       "failed",
+        "not run"};
     return kNames[static_cast<int>(outcome)];
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One measurement: settings in, an outcome out. The search asks for trials through a function;
-// process/ passes one that starts a child process, so that a trial that runs out of memory or crashes
-// cannot poison the next, and tests pass a model.
+// process/ passes one that starts a child process, so that a trial that runs out of memory or
+// crashes cannot poison the next, and tests pass a model.
 #pragma once
 
 #include <cstdint>

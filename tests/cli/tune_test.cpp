@@ -28,8 +28,8 @@ constexpr const char* kConfig =
 
 // A step takes 1 ms and 10 us a sample, and 2 ms more to load without workers. $SLOW names a trial
 // that writes nothing and waits, $FAIL makes all of them fail. From trial number $EVEN on settings
-// make no difference any more. An epoch has $EPOCH samples, and a run that is not bare evaluates for
-// 30 ms.
+// make no difference any more. An epoch has $EPOCH samples, and a run that is not bare evaluates
+// for 30 ms.
 constexpr const char* kEngine = R"(#!/bin/bash
 batch=8 workers=0 steps=100 one=0 bare=0
 while [ $# -gt 0 ]; do
@@ -143,9 +143,10 @@ TEST_F(TuneTest, AnEvaluationThatTakesTooLongIsMadeRarer) {
     EXPECT_THAT(content("c_gpu_optimized.yaml"), HasSubstr("eval_interval: 1\n"));
     EXPECT_THAT(ran.out, HasSubstr("  eval_interval: 1 -> 10  (computed from the pauses, not part "
                                    "of the proof)\n"));
-    Ran all = shell("bin/saturate optimize --config c.yaml --benchmark --unproven -o all.yaml "
-                    "--device cpu",
-                    {{"EPOCH", "128"}});
+    Ran all = shell(
+        "bin/saturate optimize --config c.yaml --benchmark --unproven -o all.yaml "
+        "--device cpu",
+        {{"EPOCH", "128"}});
     ASSERT_EQ(all.status, 0) << all.out << all.err;
     EXPECT_THAT(content("all.yaml"),
                 HasSubstr("eval_interval: 10  # saturate: was 1; 30 ms of evaluation after every 9 "

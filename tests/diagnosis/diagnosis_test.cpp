@@ -337,7 +337,7 @@ TEST(RunFindingsTest, ADeviceThatIdlesWhileTheHostWaitsForNothingIsLaunchBound) 
                                 .device_busy_ns = 350'000});
     Diagnosis diagnosis = diagnose_run(record, "run");
     ASSERT_NE(find(diagnosis, "F10"), nullptr);
-    EXPECT_DOUBLE_EQ(find(diagnosis, "F10")->share_percent, 63);
+    EXPECT_NEAR(find(diagnosis, "F10")->share_percent, 63, 1e-9);
     for (StepRecord& step : record.steps) step.input_wait_ns = 600'000;
     EXPECT_EQ(find(diagnose_run(record, "run"), "F10"), nullptr) << "it waits for data";
     for (StepRecord& step : record.steps) step.input_wait_ns = 20'000;

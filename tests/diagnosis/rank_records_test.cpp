@@ -39,7 +39,7 @@ TEST(RankRecordsTest, TheRankThatOthersWaitForSpeaksForTheJob) {
     Diagnosis found = diagnose_run_folder(folder.path() / "run");
     ASSERT_TRUE(found.ranks);
     EXPECT_EQ(found.ranks->late, std::vector<int>{1});
-    EXPECT_EQ(found.ranks->collectives, 55u);
+    EXPECT_EQ(found.ranks->collectives, 60u);
     EXPECT_EQ(found.inputs.size(), 3u);
     ASSERT_FALSE(found.findings.empty());
     EXPECT_EQ(found.findings[0].id, "F17");
@@ -80,7 +80,7 @@ TEST(RankRecordsTest, SaysHowMuchOfTheCommunicationIsHidden) {
     const Finding* exposed = find(found, "F15");
     ASSERT_NE(exposed, nullptr);
     EXPECT_EQ(exposed->evidence,
-              "exposed communication takes 20.0 % of the step time (2.0 ms per step over 55 "
+              "exposed communication takes 20.0 % of the step time (2.0 ms per step over 60 "
               "steps); gradients are under way 50.0 % of it, 60 % of that behind the backward "
               "pass");
     EXPECT_EQ(exposed->fix_text(),
@@ -105,8 +105,8 @@ TEST(RankRecordsTest, ManySmallCollectivesAreAFinding) {
     ASSERT_TRUE(finding);
     EXPECT_EQ(finding->evidence,
               "200 collectives per step, of 2.0 KiB each; waiting for them after the backward pass "
-              "takes 20.0 % of the step time (2.0 ms per step over 55 steps)");
-    EXPECT_EQ(finding->count, 55 * 200);
+              "takes 20.0 % of the step time (2.0 ms per step over 60 steps)");
+    EXPECT_EQ(finding->count, 60 * 200);
     EXPECT_EQ(finding->part_of, "F15");
     ASSERT_EQ(finding->settings.size(), 1u);
     EXPECT_EQ(finding->settings[0].key, "bucket_size");

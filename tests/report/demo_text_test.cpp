@@ -23,7 +23,7 @@ std::string verdict(std::vector<std::pair<double, double>> pairs, double busy, d
 
 TEST(DemoVerdictTest, SaysWhatIsAsClaimed) {
     EXPECT_EQ(verdict({{100, 160}, {100, 161}, {100, 162}, {101, 162}, {100, 161}}, 86.7, 0.3),
-              "The claimed speed-up is there: 1.58 times at least, 1.38 times claimed. The device "
+              "The claimed speed-up is there: 1.59 times at least, 1.38 times claimed. The device "
               "is 87 % busy, as claimed.");
 }
 

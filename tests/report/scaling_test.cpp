@@ -11,7 +11,8 @@ RunView run_of(int ranks, double rate) {
     RunView out;
     out.folder = "run";
     out.info.world_size = ranks;
-    out.samples_per_second = RunRate{.rate = rate, .median = rate, .low = rate, .high = rate, .n = 9};
+    out.samples_per_second =
+        RunRate{.rate = rate, .median = rate, .low = rate, .high = rate, .n = 9};
     return out;
 }
 

@@ -106,5 +106,20 @@ TEST(BatchSizeTest, WhatWasNotRunIsNoProbe) {
     EXPECT_TRUE(answer.size == 64 || answer.size == 32) << answer.size;
 }
 
+// 128 to 1024 "passed" where each record had the same batch.
+TEST(BatchSizeTest, ASizeThatIsNotInForceEndsTheProbes) {
+    ModelJob job;
+    int probes = 0;
+    BatchAnswer answer = find_batch_size(32, {}, {}, [&](const TrialRequest& request) {
+        TrialResult result = job.run(request, {{"batch_size", "32"}});
+        if (request.settings.at("batch_size") == "32") return result;
+        ++probes;
+        result.outcome = TrialOutcome::not_in_force;
+        return result;
+    });
+    EXPECT_EQ(probes, 1);
+    EXPECT_EQ(answer.size, 32);
+}
+
 }  // namespace
 }  // namespace saturate

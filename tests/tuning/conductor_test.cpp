@@ -30,11 +30,15 @@ struct PaperWorld {
     explicit PaperWorld(double budget_seconds) {
         request.job.config = "job.yaml";
         request.device = "cpu";
-        request.start = {{"batch_size", "32"},    {"num_workers", "0"},
-                         {"precision", "none"},   {"channels_last", "false"},
-                         {"optimizer", "sgd"},    {"learning_rate", "0.1"}};
-        request.facts = {.cores = job.cores, .on_cpu = false, .has_bf16 = true, .has_images = true,
-                         .can_compile = false, .level = Level::training};
+        request.start = {{"batch_size", "32"},  {"num_workers", "0"},
+                         {"precision", "none"}, {"channels_last", "false"},
+                         {"optimizer", "sgd"},  {"learning_rate", "0.1"}};
+        request.facts = {.cores = job.cores,
+                         .on_cpu = false,
+                         .has_bf16 = true,
+                         .has_images = true,
+                         .can_compile = false,
+                         .level = Level::training};
         request.batch.max = 2048;
         request.budget_seconds = budget_seconds;
     }
@@ -50,14 +54,14 @@ struct PaperWorld {
         Rate& rate = *result.samples_per_second;
         double steps = wanted.steps > 0 ? static_cast<double>(wanted.steps)
                                         : std::max(4.0, wanted.seconds / rate.step_seconds);
-        steps = std::min(steps, std::max(0.0, wanted.seconds_max - start_seconds) /
-                                    rate.step_seconds);
+        steps =
+            std::min(steps, std::max(0.0, wanted.seconds_max - start_seconds) / rate.step_seconds);
         rate.steps = static_cast<std::int64_t>(steps);
         result.seconds = start_seconds + static_cast<double>(rate.steps) * rate.step_seconds;
         clock += result.seconds;
         if (stage == "loss" && !loses_losses) {
-            auto samples = static_cast<std::int64_t>(
-                std::lround(rate.per_second * rate.step_seconds));
+            auto samples =
+                static_cast<std::int64_t>(std::lround(rate.per_second * rate.step_seconds));
             for (std::int64_t i = 0; i < rate.steps; ++i) {
                 result.record.steps.push_back({.step = i, .samples = samples});
                 result.record.steps.back().loss =

@@ -11,8 +11,8 @@ Facts gpu_facts() {
     return {.cores = 8, .on_cpu = false, .has_bf16 = true, .has_tf32 = true, .has_images = true};
 }
 
-const Assignment kAllOff = {{"num_workers", "0"},      {"precision", "none"},
-                            {"tf32", "false"},         {"set_to_none", "false"},
+const Assignment kAllOff = {{"num_workers", "0"},       {"precision", "none"},
+                            {"tf32", "false"},          {"set_to_none", "false"},
                             {"channels_last", "false"}, {"cudnn_benchmark", "false"},
                             {"pin_memory", "false"}};
 
@@ -30,8 +30,7 @@ std::vector<std::string> names(const std::vector<Move>& moves) {
 TEST(MovesTest, EveryMoveIsARowOfTheCatalogueThatATrialCanJudge) {
     Rate rate{.per_second = 100, .step_seconds = 0.32, .input_wait_share = 0.5};
     std::vector<Move> moves = compute_moves(gpu_facts(), kAllOff, 0.32);
-    for (const Move& move : loader_moves(gpu_facts(), kAllOff, rate, 200))
-        moves.push_back(move);
+    for (const Move& move : loader_moves(gpu_facts(), kAllOff, rate, 200)) moves.push_back(move);
     EXPECT_GT(moves.size(), 6u);
     for (const Move& move : moves) {
         for (const auto& [key, value] : move.change) {
@@ -77,8 +76,7 @@ TEST(MovesTest, ALevelIsALimit) {
 TEST(MovesTest, OnACpuNothingForAGpuIsTried) {
     Facts facts{.cores = 2, .on_cpu = true, .has_images = true};
     for (const Move& move : compute_moves(facts, {}, 0.005)) {
-        for (const auto& [key, value] : move.change)
-            EXPECT_FALSE(find_remedy(key)->for_gpu) << key;
+        for (const auto& [key, value] : move.change) EXPECT_FALSE(find_remedy(key)->for_gpu) << key;
     }
 }
 

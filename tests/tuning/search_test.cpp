@@ -224,7 +224,8 @@ TEST(SearchTest, ACloseCallIsDecidedAfterWhatIsPlain) {
         if (tried.cause != "precision" && tried.cause != "channels_last") continue;
         seen.push_back(tried.cause + (tried.kept ? " kept" : tried.open ? " open" : " refused"));
     }
-    EXPECT_THAT(seen, testing::ElementsAre("precision open", "channels_last kept", "precision kept"));
+    EXPECT_THAT(seen,
+                testing::ElementsAre("precision open", "channels_last kept", "precision kept"));
 }
 
 // From the second trial on everything takes a third longer: the layout, though a gain, looks slower
@@ -239,7 +240,8 @@ TEST(SearchTest, AMachineThatSlowsDownHidesNoGainOnACpu) {
     SearchAnswer answer = search(settings, [&](const TrialRequest& request) {
         TrialResult result = job.run(request, start);
         Rate& rate = *result.samples_per_second;
-        for (double* value : {&rate.per_second, &rate.low, &rate.high}) *value *= trials > 0 ? 0.75 : 1;
+        for (double* value : {&rate.per_second, &rate.low, &rate.high})
+            *value *= trials > 0 ? 0.75 : 1;
         ++trials;
         return result;
     });
