@@ -184,6 +184,8 @@ TuneRequest tune_request(const std::string& config, const std::string& device, L
     request.start = values_in_force(settings);
     request.facts = machine_facts(probe_cpu(), probe_memory(), gpu, level);
     add_settings(request.facts, settings);
+    // What a job of the user's own is made of is not known: which layout it prefers is tried.
+    if (settings.get(Setting::job) && !request.facts.shape) request.facts.has_images = true;
     request.facts.busy_is_exact = device.starts_with("sim:");
     return request;
 }
