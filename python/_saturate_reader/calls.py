@@ -419,6 +419,8 @@ class Calls:
                 if bases:
                     entry["fused_known"] = None if len(set(bases)) > 1 else bases[0] in names.FUSED
         entry["chosen"] = self._chosen(call, callee)
+        if entry["chosen"] == "branch":
+            entry["certainty"] = "likely"  # the settings do not tell which branch is taken
         entry["groups"] = self._groups(call)
 
     def _chosen(self, call, callee):

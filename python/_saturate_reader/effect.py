@@ -56,7 +56,7 @@ class Effect:
 
     def _wrong_types(self):
         for declaration in self.settings.all:
-            if declaration.kind == "option" and declaration.more.get("action") in (None, "store"):
+            if declaration.kind == "option" and declaration.more.get("action") in (None, "store") and not declaration.more.get("click"):
                 kind = declaration.more.get("option_type")
                 if kind in BAD_TYPES:
                     self._say(declaration, "wrong type", "type=%s %s" % (kind, BAD_TYPES[kind]))

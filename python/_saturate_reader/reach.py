@@ -61,6 +61,11 @@ class Reach:
                     self._methods.setdefault(scope.name, []).append(scope)
         start = [s.index.top for s in self.project.order if s.index is not None]
         self._spread(start, self.sure, True)
+        entry = self.project.entry
+        if entry is not None and entry.index is not None and not any(s.source is entry and s.is_function for s in self.sure):
+            # Nothing is called when the file runs: a console script calls its main function.
+            names = [s for s in entry.index.top.children if s.is_function and s.name in ("main", "train", "run", "cli", "app", "start")]
+            self._spread(names, self.sure, True)
         weak = []
         for scope in list(self.sure):
             weak.extend(self._unknown(scope))

@@ -25,6 +25,7 @@ def read_project(folder, argv, configs):
             settings.read_writes()
             found.discover(configs)
             settings.read_overrides()
+            settings.complete = bool(found.found) and not any(entry["text"].problem for entry in found.found.values())
             analyse(facts, project, values, settings, found)
         except (RecursionError, MemoryError):
             project.limits.append("the sources are nested too deeply or too large to be read in full")

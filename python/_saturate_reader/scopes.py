@@ -99,7 +99,12 @@ class Index:
         self.strings = set()
         self.listed = []  # texts in a list, tuple or set
         self.stars = set()  # scopes' modules that are imported with *
+        self.rewrites = False  # exec() or globals() sets names of the module
         self._walk()
+        for call in self.calls:
+            name = call.func.id if isinstance(call.func, ast.Name) else ""
+            if name == "exec" or name == "globals" and not (isinstance(call.up, ast.Subscript) and isinstance(call.up.ctx, ast.Load)):
+                self.rewrites = True
 
     def _walk(self):
         stack = [(self.source.tree, None, self.top)]
@@ -202,6 +207,10 @@ class Index:
             scope.bind(Binding("aug", node, target.id, scope, node.value))
         else:
             self.stores.append((target, None, node))
+            owner = scope.owner
+            if owner is not None and isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) and scope.params and (
+                    scope.params[0][0] == target.value.id):
+                owner.attributes.setdefault(target.attr, []).append(Binding("aug", node, target.attr, scope, node.value))
 
     def _walrus(self, node, scope):
         scope.bind(Binding("value", node, node.target.id, scope, node.value))

@@ -85,6 +85,7 @@ class Settings:
         self.by_path = {}   # (root, last key) -> [Declaration]
         self.by_node = {}   # ast node of a binding or parameter -> Declaration
         self.written = {"args": set(), "file": set()}
+        self.complete = False  # every configuration file that the program is known to read was read
         self.merged = False  # options and configuration keys end up in one object
 
     def add(self, declaration):
@@ -102,6 +103,8 @@ class Settings:
                 continue
             for call in source.index.calls:
                 name = getattr(call.func, "attr", getattr(call.func, "id", ""))
+                if name in ("add_argument", "option") and source is not self.project.entry and _below_main(call):
+                    continue  # another program's own options
                 if name == "add_argument":
                     self._option(source, call)
                 elif name.startswith("DEFINE_") and len(call.args) > 1:
@@ -138,7 +141,7 @@ class Settings:
         known, listed = literal(choices) if choices is not None else (False, None)
         declaration.more = {"names": given, "option_type": source.text(option_type) if option_type is not None else None,
                             "action": action, "choices": list(listed) if known and isinstance(listed, (list, tuple)) and _plain(listed) else None,
-                            "given": self._given(flags, action, click), "required": isinstance(keywords.get("required"), ast.Constant)
+                            "given": self._given(flags, action, click), "click": click, "required": isinstance(keywords.get("required"), ast.Constant)
                             and keywords["required"].value is True or not flags}
         self.add(declaration)
 
@@ -428,6 +431,15 @@ class Settings:
         if isinstance(text, str) and "${" in text and not (text.startswith("${") and text.count("${") == 1 and ":" not in text and text.endswith("}")):
             return False, None
         return True, value["literal"]
+
+
+def _below_main(node):
+    """Below `if __name__ == "__main__"`."""
+    while node is not None:
+        if isinstance(node, ast.If) and isinstance(node.test, ast.Compare) and isinstance(node.test.left, ast.Name) and node.test.left.id == "__name__":
+            return True
+        node = node.up
+    return False
 
 
 def matches(declared, read):

@@ -11,11 +11,13 @@ import ast
 import builtins
 
 from . import names
-from .scopes import COMPREHENSIONS, FUNCTIONS, dotted, statement_of
+from .scopes import COMPREHENSIONS, FUNCTIONS, LOOPS, ancestors, dotted, statement_of
 
 MOST = 24     # values of one expression
 DEEPEST = 40  # expressions followed inside each other
 BUILTINS = set(dir(builtins))
+OPAQUE = ("opaque", None)
+TRUE, FALSE = ast.Constant(True), ast.Constant(False)  # what a comparison of settings comes to
 
 
 def literal(node):
@@ -37,6 +39,7 @@ class Values:
         self._dynamic = {}
         self._subclasses = {}  # none in the first round; None: to be found
         self._cut = {}
+        self._foreign = None
         self.holders = {}     # class Scope -> (path, fields): filled from the configuration at this path, only these fields (None: any)
         self.callers = {}     # function Scope -> [(call, shift)]
         self.callees = {}     # call -> [(function Scope, shift)]
@@ -73,7 +76,7 @@ class Values:
         while up is not None:
             chain.add(up)
             up = up.up
-        found = []
+        found, later, last = [], [], None
         for binding in sorted(bindings, key=lambda b: b.order, reverse=True):
             if binding.kind == "param":
                 found.append(binding)
@@ -83,6 +86,7 @@ class Values:
                 if binding.kind != "aug":
                     continue
             if holder is None or (holder.lineno, holder.col_offset) > use:
+                later.append(binding)
                 continue
             if isinstance(holder, COMPREHENSIONS):
                 if holder in chain:
@@ -91,13 +95,25 @@ class Values:
             found.append(binding)
             if isinstance(holder, (ast.For, ast.AsyncFor, ast.With, ast.AsyncWith)):
                 if holder in chain:
+                    last = holder
                     break
                 continue
             if binding.kind != "aug" and self._dominates(holder, chain):
+                last = holder
                 break
+        if later and found:
+            found += [b for b in later if self._carried(b.node, chain, last)]
         if not found:  # only set further down: from the turn of a loop before, or a name that a branch sets
             found = [b for b in bindings if not isinstance(b.node, COMPREHENSIONS)] or list(bindings)
         return found
+
+    @staticmethod
+    def _carried(holder, chain, last):
+        """Set further down in a loop around the use, and not set anew at each turn before it."""
+        for up in ancestors(holder):
+            if isinstance(up, LOOPS) and up in chain:
+                return last is None or last is not up and not any(one is up for one in ancestors(last))
+        return False
 
     def switched_off(self, node):
         """Below a condition of its function that the declared settings make false."""
@@ -153,7 +169,9 @@ class Values:
         self.depth += 1
         cuts = self.cuts
         try:
-            found = tuple(dict.fromkeys(self._of(node)))[:MOST]
+            found = tuple(dict.fromkeys(self._of(node)))
+            if len(found) > MOST:
+                found = (OPAQUE,) + found[:MOST]
         finally:
             self.depth -= 1
             self.active.discard(node)
@@ -179,14 +197,15 @@ class Values:
             truth = self.truth(node.test)
             if truth is not None:
                 return self.of(node.body if truth else node.orelse)
-            return self.of(node.body) + self.of(node.orelse)
+            return self._union([self.of(node.body), self.of(node.orelse)])
         if kind is ast.BoolOp:
-            out = ()
-            for value in node.values:
-                out += self.of(value)
-            return out
-        if kind is ast.UnaryOp:
+            truth = self.truth(node)
+            return self._union([self.of(value) for value in node.values]) if truth is None else (("lit", TRUE if truth else FALSE),)
+        if kind is ast.UnaryOp and not isinstance(node.op, ast.Not):
             return (("lit", node),) if literal(node)[0] else ()
+        if kind in (ast.Compare, ast.UnaryOp):
+            truth = self.truth(node)
+            return () if truth is None else (("lit", TRUE if truth else FALSE),)
         if kind is ast.NamedExpr:
             return self.of(node.value)
         if kind is ast.Await:
@@ -206,10 +225,22 @@ class Values:
             if node.id in BUILTINS:
                 return (("ext", "builtins." + node.id),)
             return ()
+        return self._bound(bindings, node)
+
+    def _bound(self, bindings, node=None):
+        """What names that have these bindings may be."""
+        found = self._union([tuple(self.binding(b)) for b in bindings[:MOST]])
+        if found and bindings[0].scope.parent is None and bindings[0].scope.source.index.rewrites and any(b.kind == "value" for b in bindings):
+            return (OPAQUE,) + found  # exec() or globals() may set it
+        return found
+
+    @staticmethod
+    def _union(parts):
+        """Several ways: one that is not known leaves the answer open."""
         out = ()
-        for binding in bindings[:MOST]:
-            out += tuple(self.binding(binding))
-        return out
+        for part in parts:
+            out += part
+        return (OPAQUE,) + out if out and not all(parts) else out
 
     def _from_star(self, source, name, seen):
         if source in seen or source.index is None:
@@ -217,14 +248,14 @@ class Values:
         seen.add(source)
         for module, level in sorted(source.index.stars):
             other = self.project.find(source, module, level)
+            if other is None and not level and module.startswith("torch.") and (
+                    name in names.OPTIMIZERS or name.endswith("LR") or name in ("DataLoader", "Dataset", "Module")):
+                return (("ext", module + "." + name),)
             if other is None or other.index is None:
                 continue
             found = other.index.top.names.get(name)
             if found:
-                out = ()
-                for binding in found:
-                    out += tuple(self.binding(binding))
-                return out
+                return self._bound(found)
             found = self._from_star(other, name, seen)
             if found:
                 return found
@@ -246,7 +277,7 @@ class Values:
             return self.element(binding.expr, binding.path)
         if kind == "with":
             return self.part(self.of(binding.expr), binding.path, binding.expr)
-        return ()
+        return (OPAQUE,) if kind == "aug" else ()
 
     def _decorated(self, node):
         for decorator in node.decorator_list:
@@ -266,10 +297,8 @@ class Values:
         if found is not None and found.index is not None:
             inside = found.index.top.names.get(binding.attr)
             if inside:
-                out = ()
-                for other in inside[:MOST]:
-                    if other is not binding:
-                        out += tuple(self.binding(other))
+                out = self._bound([other for other in inside if other is not binding] or inside[:0]) if any(
+                    other is not binding for other in inside) else ()
                 if out:
                     return out
             out = self._from_star(found, binding.attr, set())
@@ -294,23 +323,23 @@ class Values:
             return (("cfg", "file", ()),)
         if (scope, name) in self.batches:
             return (("batch", self.batches[(scope, name)]),)
-        out = ()
+        parts = []
         callers = self.callers.get(scope, ())
         default = not callers
         for call, shift in callers[:24]:
             given = self.argument(call, shift, name, position)
             if given is not None:
-                out += self.of(given)
+                parts.append(self.of(given))
                 continue
             spread = self._spread_value(call, name)
-            out += spread
+            if spread:
+                parts.append(spread)
             default = default or not spread
-            if len(out) > MOST:
-                break
         if default and binding.expr is not None:
-            out += self.of(binding.expr)
+            parts.append(self.of(binding.expr))
             if not callers:
-                out += (("opaque", binding.node),)  # nobody is seen to call it: another value may come
+                parts.append(())  # nobody is seen to call it: another value may come
+        out = self._union(parts)
         if not out:
             out = self._annotated(binding.node)
         return out
@@ -329,7 +358,7 @@ class Values:
         for node in self.spreads(call):
             values = self.of(node)
             if not values:
-                out += (("opaque", node),)
+                out += (OPAQUE,)
             for value in values:
                 if value[0] == "cfg":
                     if self.settings is None or self.settings.find(value[1], value[2] + (name,)):
@@ -339,7 +368,7 @@ class Values:
                         if key is not None and literal(key) == (True, name):
                             out += self.of(item)
                 else:
-                    out += (("opaque", node),)
+                    out += (OPAQUE,)
         return out
 
     def _annotated(self, node):
@@ -457,10 +486,7 @@ class Values:
             return ()
         bindings = source.index.top.names.get(attr)
         if bindings:
-            out = ()
-            for binding in bindings[:MOST]:
-                out += tuple(self.binding(binding))
-            return out
+            return self._bound(bindings)
         found = self._from_star(source, attr, set())
         if found:
             return found
@@ -544,18 +570,26 @@ class Values:
                         for value in method.returns:
                             out += self.of(value)
                         return out
-                return (("bound", method, scope),)
+                return (("fn", method),) if self._static(method) else (("bound", method, scope),)
             bindings = one.attributes.get(attr, []) + one.names.get(attr, [])
             if bindings:
-                out = ()
-                for binding in bindings[:MOST]:
-                    out += tuple(self.binding(binding))
-                return out
+                found = self._bound(bindings)
+                return (OPAQUE,) + found if found and attr in self.foreign() else found
         if self.dynamic(scope):
             return (("cfg", "file", (attr,)),) if attr not in names.DICT_METHODS else ()
         if outside:
             return (("ext", outside[0] + "()." + attr),)
         return ()
+
+    def foreign(self):
+        """Names of attributes that are set from outside of their class."""
+        if self._foreign is None:
+            self._foreign = set()
+            for source in self.project.order:
+                for target, _, _ in source.index.stores if source.index is not None else ():
+                    if isinstance(target, ast.Attribute) and not (isinstance(target.value, ast.Name) and target.value.id in ("self", "cls")):
+                        self._foreign.add(target.attr)
+        return self._foreign
 
     def held(self, scope, attr):
         """The path of the configuration key that a field of this class holds, None when it is not filled from one."""
@@ -576,10 +610,8 @@ class Values:
                 return (("fn", method),)
             bindings = one.names.get(attr)
             if bindings:
-                out = ()
-                for binding in bindings[:MOST]:
-                    out += tuple(self.binding(binding))
-                return out
+                found = self._bound(bindings)
+                return (OPAQUE,) + found if found and attr in self.foreign() else found
         if outside:
             return (("ext", outside[0] + "." + attr),)
         return ()
@@ -824,8 +856,15 @@ class Values:
                         if name is not None and (not known or literal(name) == (True, key)):
                             out += self.of(item)
             if out:
-                declared = self.settings is not None and all(v[0] == "cfg" and self.settings.find(v[1], v[2]) for v in out)
-                return out + (self.of(node.args[1]) if len(node.args) > 1 and last == "get" and not declared else ())
+                default = self.of(node.args[1]) if len(node.args) > 1 and last == "get" else ()
+                ask = self.settings
+                if ask is None or not all(v[0] == "cfg" for v in out):
+                    return out + default
+                if all(ask.find(v[1], v[2]) for v in out):
+                    return out
+                if default and known and ask.complete and not any(ask.find(v[1], v[2]) or v[2][-1] in ask.written[v[1]] for v in out):
+                    return default  # no file declares it and nothing sets it
+                return out + default
             return None
         if last in names.SAME_METHODS:
             values = self.of(func.value)
@@ -915,8 +954,7 @@ class Values:
         returned = scope.returns
         if len(returned) > 1:
             returned = [r for r in returned if not self.switched_off(r)] or returned
-        for value in returned[:8]:
-            out += self.of(value)
+        out = self._union([self.of(value) for value in returned[:8]])
         if isinstance(scope.node, ast.Lambda):
             out += self.of(scope.node.body)
         copied = self._copied(scope, out)
@@ -965,10 +1003,9 @@ class Values:
                 return False, None
             if not known:
                 return False, None
-            try:
-                answers.add((type(value), value))
-            except TypeError:
+            if not isinstance(value, (bool, int, float, str, type(None))):
                 return False, None
+            answers.add((type(value), value))
         if len(answers) == 1:
             return True, next(iter(answers))[1]
         return False, None
@@ -992,6 +1029,27 @@ class Values:
             known, text = self.constant(node.func.value)
             if known and isinstance(text, str):
                 return True, getattr(text, node.func.attr)()
+        if isinstance(node, ast.Subscript) and isinstance(node.slice, (ast.Constant, ast.UnaryOp)):
+            known, many = self.constant(node.value)
+            index = literal(node.slice)
+            if known and index[0] and isinstance(many, (list, tuple, str)) and isinstance(index[1], int) and -len(many) <= index[1] < len(many):
+                return True, many[index[1]]
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("split", "replace", "startswith", "endswith"):
+            known, text = self.constant(node.func.value)
+            given = [literal(a) for a in node.args]
+            if known and isinstance(text, str) and all(k and isinstance(a, str) for k, a in given) and not node.keywords:
+                try:
+                    return True, getattr(text, node.func.attr)(*[a for _, a in given])
+                except (TypeError, ValueError):
+                    return False, None
+        if isinstance(node, ast.Name):
+            bindings = self.lookup(node) or ()
+            if len(bindings) == 1 and bindings[0].kind == "value" and not bindings[0].path and bindings[0].expr is not None and self.depth < DEEPEST:
+                self.depth += 1
+                try:
+                    return self._text(bindings[0].expr) if not self.of(bindings[0].expr) else (False, None)
+                finally:
+                    self.depth -= 1
         if isinstance(node, ast.Call) and (dotted(node.func) or "").endswith("path.join"):
             parts = [self.constant(argument) for argument in node.args]
             if parts and all(known and isinstance(text, str) for known, text in parts):
@@ -1046,11 +1104,21 @@ class Values:
             except TypeError:
                 return None
             return None
-        if isinstance(test, (ast.Name, ast.Attribute, ast.Subscript, ast.Constant)):
+        if isinstance(test, ast.Call) and dotted(test.func) == "isinstance" and len(test.args) == 2:
+            return self._is_instance(test)
+        if isinstance(test, (ast.Name, ast.Attribute, ast.Subscript, ast.Constant, ast.Call)):
             known, value = self.constant(test)
             if known and not isinstance(value, (dict, list, tuple, set)):
                 return bool(value)
         return None
+
+    def _is_instance(self, test):
+        wanted = self.of(test.args[1])
+        values = self.of(test.args[0])
+        if not values or len(wanted) != 1 or wanted[0][0] != "cls" or any(v[0] != "inst" for v in values):
+            return None
+        answers = {wanted[0][1] in self.lineage(v[1])[0] for v in values}
+        return answers.pop() if len(answers) == 1 else None
 
     # Who calls whom
 

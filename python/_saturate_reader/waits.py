@@ -8,7 +8,7 @@ from .calls import training_truth
 from .scopes import FUNCTIONS, LOOPS, ancestors, dotted, function_of, statement_of
 
 DEEPEST = 7
-READS = {"item", "tolist", "cpu", "numpy"}
+READS = {"item", "tolist", "cpu", "numpy"}  # numpy() alone raises for a tensor on the device: it never waits
 SEVERITY = {"step": 3, "branch": 2, "interval": 1, "rare": 1, "evaluation": 0}
 INTERVAL = re.compile(r"(freq|interval|every|_per_|period|should_|do_log|do_eval|do_save|log_step|print_step|_now$|is_log|time_to|eval_step|save_step|log_this)", re.I)
 RANKS = re.compile(r"(rank|main_process|is_main|is_master|master_process|local_rank|is_local)", re.I)
@@ -208,8 +208,6 @@ class Waits:
                     if not isinstance(argument, (ast.JoinedStr, ast.Constant)) and self.tensors.kind(argument) == "gpu" and not _reads(argument):
                         self._add(argument, "print" if last == "print" else "bar" if last.startswith("set_") else "logger", "sync_implicit", context,
                                   argument, "likely")
-        if name.startswith(("np.", "numpy.")) and last in ("array", "asarray") and node.args and self.tensors.kind(node.args[0]) == "gpu":
-            self._add(node, "numpy", "sync", context, node.args[0], "likely")
         self._follow(node, context)
 
     @staticmethod
@@ -227,10 +225,10 @@ class Waits:
                 inner = inner.func.value
             else:
                 inner = inner.value
-        if kind in ("cpu", "host"):
+        if kind in ("cpu", "host") or last == "numpy":
             return
         if kind is None:
-            if last in ("numpy", "tolist") or _tensor_guard(node):
+            if last == "tolist" or _tensor_guard(node):
                 return
             certainty = "likely"
         else:
