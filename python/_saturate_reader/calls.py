@@ -1,16 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Calls that matter to speed, with the bytes of each argument and the place where one may be added."""
 import ast
-import re
 
 from . import names
+from .call_loaders import LoaderCalls
+from .call_optimizers import OptimizerCalls
+from .call_text import below, insert_place, not_training, root_of
+from .conditions import is_interval
 from .loops import is_optimizer
-from .scopes import FUNCTIONS, LOOPS, ancestors, dotted, function_of, statement_of
+from .scopes import ancestors, dotted, function_of, statement_of
 from .settings import type_name
-from .values import argument_of, literal
+from .literals import literal
 
 
-class Calls:
+class Calls(LoaderCalls, OptimizerCalls):
     def __init__(self, project, values, settings, flow, reach, loops, tensors):
         self.project = project
         self.values = values
@@ -87,17 +90,6 @@ class Calls:
                         return ("loader", base, "certain")
         return self._method(call, last)
 
-    def _not_picked(self, call):
-        """{'adam': Adam(...), 'sgd': SGD(...)}[kind]: made, and not the one that is used."""
-        for up in ancestors(call):
-            if isinstance(up, ast.Dict) and isinstance(up.up, ast.Subscript) and up.up.value is up:
-                known, key = self.values.constant(up.up.slice)
-                return known and any(name is not None and _below(call, item) and literal(name)[0] and literal(name)[1] != key
-                                     for name, item in zip(up.keys, up.values))
-            if isinstance(up, ast.stmt):
-                return False
-        return False
-
     def _library(self, name, last, call):
         if name in ("torch.autocast", "torch.cuda.amp.autocast", "torch.amp.autocast", "torch.cuda.amp.autocast_mode.autocast"):
             return ("autocast", name, "certain")
@@ -163,7 +155,7 @@ class Calls:
         """The step loop that a call belongs to."""
         for loop in self.loops.found:
             if call.src is loop.node.src and any(up is loop.node for up in ancestors(call)):
-                if isinstance(loop.node, (ast.For, ast.AsyncFor)) and _below(call, loop.node.iter):
+                if isinstance(loop.node, (ast.For, ast.AsyncFor)) and below(call, loop.node.iter):
                     continue
                 return loop
         return self.step_scopes.get(function_of(call), (None,))[0]
@@ -205,8 +197,7 @@ class Calls:
         self.by_node[call] = entry
 
     def _when(self, call, loop, in_epoch):
-        from .waits import _is_interval
-        interval = any(isinstance(up, ast.If) and _is_interval(up.test) for up in ancestors(call) if not isinstance(up, ast.Module))
+        interval = any(isinstance(up, ast.If) and is_interval(up.test) for up in ancestors(call) if not isinstance(up, ast.Module))
         if loop is not None:
             when = self.step_scopes.get(function_of(call), (None, "step"))[1]
             return "interval" if interval or when == "interval" else "step"
@@ -281,204 +272,11 @@ class Calls:
 
     # What each kind knows besides
 
-    def _training_loaders(self):
-        found = set()
-        handed = list(self._handed())
-        for loop in self.loops.found:
-            nodes = handed if isinstance(loop.node, FUNCTIONS) else []
-            if isinstance(loop.node, (ast.For, ast.AsyncFor)):
-                nodes.append(loop.node.iter)
-            for call in loop.node.scope.calls:
-                if dotted(call.func) == "next" and call.args:
-                    nodes.append(call.args[0])
-            for node in nodes:
-                for loader in self._loaders_of(node, 0):
-                    if loader is None:
-                        continue
-                    found.add(loader)
-                    loop.loader = loop.loader or loader
-        return found
-
-    def _handed(self):
-        """Loaders that a framework is given: engine.run(loader), trainer.fit(model, loader)."""
-        for source in self.project.order:
-            for call in source.index.calls if source.index is not None else ():
-                last = getattr(call.func, "attr", "")
-                if last not in ("run", "fit") or self.reach.off(call):
-                    continue
-                values = self.values.of(call.func.value)
-                if last == "run" and call.args and any(v[0] == "made" and v[1].startswith("ignite.engine") and self._steps(v[2]) for v in values):
-                    yield call.args[0]
-                elif last == "fit" and any(v[0] == "made" and v[1].endswith("Trainer") for v in values):
-                    node = argument_of(call, "train_dataloaders", 1) or argument_of(call, "train_dataloader", 1)
-                    if node is not None:
-                        yield node
-
-    def _steps(self, engine):
-        """Whether the function that an Engine is made with is a training step."""
-        steps = {loop.scope for loop in self.loops.found}
-        return any(v[0] in ("fn", "bound") and v[1] in steps for a in engine.args[:1] for v in self.values.of(a))
-
-    def _loaders_of(self, node, depth):
-        if depth > 5 or node is None:
-            return
-        if isinstance(node, ast.Call):
-            last = (dotted(node.func) or getattr(node.func, "attr", "")).rsplit(".", 1)[-1]
-            if last in names.LOOKAHEAD | {"enumerate", "zip", "next", "log_every", "tqdm", "skip_first_batches", "infinite", "cycle", "sample_data",
-                                          "get_data_iterator", "infinite_iter", "inf_loop", "inf_train_gen"}:
-                for argument in node.args:
-                    yield from self._loaders_of(argument, depth + 1)
-                return
-        for value in self.values.of(node):
-            if value[0] == "made" and value[1] in names.LOADERS:
-                yield value[2]
-            elif value[0] == "made" and value[1].startswith("builtins.") and value[2].args:
-                yield from self._loaders_of(value[2].args[0], depth + 1)
-            elif value[0] == "batch":
-                yield value[1]
-            elif value[0] == "gen":
-                for one in value[1].yields:
-                    yield from self._loaders_of(one, depth + 1)
-            elif value[0] == "inst":
-                init = self.values.find_method(value[1], "__init__")
-                for scope in self.values.lineage(value[1])[0]:
-                    own = scope.method("__init__")
-                    if own is not None and any(base in names.LOADERS for base in self.values.bases(scope)):
-                        for call in own.calls:
-                            if getattr(call.func, "attr", "") == "__init__":
-                                yield call
-                        return
-                if init is not None:  # a wrapper around a loader
-                    for binding in [b for bs in init.names.values() for b in bs if b.kind == "param"]:
-                        for inner in self.values.binding(binding):
-                            if inner[0] == "made" and inner[1] in names.LOADERS:
-                                yield inner[2]
-
-    def _loader(self, call, callee, entry):
-        entry["role"] = self._role(call)
-        for name, position in (("sampler", 3), ("batch_sampler", 4), ("collate_fn", 6), ("worker_init_fn", 10)):
-            node = argument_of(call, name, position)
-            short = {"collate_fn": "collate", "worker_init_fn": "worker_init"}.get(name, name)
-            entry[short] = None if node is None or literal(node) == (True, None) else {"text": call.src.text(node), "bytes": call.src.span(node)}
-
-    def _role(self, call):
-        if call in self.training:
-            return self._branch_role(call) or "train"
-        words = []
-        statement = statement_of(call)
-        if isinstance(statement, (ast.Assign, ast.AnnAssign)):
-            targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
-            words += [call.src.text(t) for t in targets]
-            for up in ancestors(call):  # {'train': DataLoader(...), 'val': ...}
-                if isinstance(up, ast.Dict):
-                    for key, value in zip(up.keys, up.values):
-                        if key is not None and _below(call, value):
-                            words.insert(0, call.src.text(key))
-        scope = function_of(call)
-        words += [scope.name] if scope is not None and scope.is_function else []
-        dataset = argument_of(call, "dataset", 0)
-        if dataset is not None:
-            words.append(call.src.text(dataset))
-        for text in words:
-            low = text.lower()
-            evaluation = re.search(r"val|test|eval|dev|query|gallery|predict|infer", low)
-            training = re.search(r"train|trn|_tr\b", low)
-            if evaluation and not training:
-                return "evaluation"
-            if training and not evaluation:
-                return "train" if not self.training else "unknown"
-        shuffle = argument_of(call, "shuffle", 2)
-        if shuffle is not None and literal(shuffle) == (True, True):
-            return "train" if not self.training else "unknown"
-        return "unknown"
-
-    def _branch_role(self, call):
-        """One function makes loaders for both: `if train: ... else: ...`."""
-        if sum(1 for other in self.training if other.scope is call.scope) < 2:
-            return None
-        child = call
-        for up in ancestors(call):
-            if isinstance(up, ast.If):
-                text = call.src.text(up.test).lower()
-                inside = child.block is up.body
-                if re.search(r"train", text) and not re.search(r"not |!=|is false", text):
-                    return "train" if inside else "evaluation"
-                if re.search(r"val|test|eval", text) and inside:
-                    return "evaluation"
-            if isinstance(up, ast.FunctionDef):
-                return None
-            child = up
-        return None
-
-    def _optimizer(self, call, callee, entry):
-        last = (callee or "").rsplit(".", 1)[-1]
-        entry["fused_known"] = last in names.FUSED and (callee or "").startswith("torch.optim")
-        for value in self.values.of(call.func):
-            if value[0] == "cls":  # a class of the project on top of one of PyTorch's
-                bases = [b.rsplit(".", 1)[-1] for b in self.values.lineage(value[1])[1] if is_optimizer(b)]
-                if bases:
-                    entry["fused_known"] = None if len(set(bases)) > 1 else bases[0] in names.FUSED
-        entry["chosen"] = self._chosen(call, callee)
-        if entry["chosen"] == "branch":
-            entry["certainty"] = "likely"  # the settings do not tell which branch is taken
-        entry["groups"] = self._groups(call)
-
-    def _chosen(self, call, callee):
-        """How the class was picked: direct, branch, dict, getattr or registry."""
-        if callee and callee.endswith(".*"):
-            return "getattr"
-        picked = [call.func]
-        if isinstance(call.func, ast.Name):
-            picked += [b.expr for b in self.values.lookup(call.func) or () if b.kind == "value"]
-        for node in picked:
-            if isinstance(node, ast.Call):
-                return "getattr" if dotted(node.func) == "getattr" else "registry"
-            if isinstance(node, ast.Subscript):
-                return "dict"
-        for up in ancestors(call):
-            if isinstance(up, ast.Dict):
-                return "dict"
-            if isinstance(up, ast.If) and not any(isinstance(n, ast.Name) and n.id == "__name__" for n in ast.walk(up.test)):
-                return "branch"
-            if isinstance(up, ast.FunctionDef):
-                break
-        return "direct"
-
-    def _groups(self, call):
-        return self._groups_of(argument_of(call, "params", 0), call.scope, 0)
-
-    def _groups_of(self, node, scope, depth):
-        if node is None or depth > 3:
-            return "unknown"
-        if isinstance(node, ast.Call):
-            for inner, _ in self.values.callees.get(node, ()):
-                for returned in inner.returns[:2]:
-                    return self._groups_of(returned, inner, depth + 1)
-        for one in ast.walk(node):
-            if isinstance(one, ast.Attribute) and one.attr == "parameters":
-                return "one"
-        if isinstance(node, ast.Name):
-            appended = [c for c in scope.calls if getattr(c.func, "attr", "") in ("append",) and dotted(c.func.value) == node.id]
-            appended_in = [c for c in appended if any(isinstance(up, LOOPS) for up in ancestors(c)) and c.args and isinstance(c.args[0], ast.Dict)]
-            if any(_single_params(c.args[0]) for c in appended_in):
-                return "per_parameter"
-            for binding in scope.names.get(node.id, ()):
-                if binding.kind == "aug" and isinstance(binding.expr, ast.List) and binding.expr.elts and isinstance(binding.expr.elts[0], ast.Dict):
-                    if any(isinstance(up, LOOPS) for up in ancestors(binding.expr)) and _single_params(binding.expr.elts[0]):
-                        return "per_parameter"
-        for value in self.values.of(node):
-            if value[0] == "box" and isinstance(value[1], (ast.List, ast.Tuple)):
-                if any(isinstance(e, ast.Dict) for e in value[1].elts):
-                    return "several"
-            if value[0] == "made" and value[1].endswith(".parameters"):
-                return "one"
-        return "unknown"
-
     def _copy(self, call, callee, entry):
         receiver = call.func.value
         entry["of"] = call.src.text(receiver)
-        entry["from_loader"] = self.tensors.kind(receiver) == "cpu" and any(v[0] == "batch" for v in self.values.of(_root(receiver)))
-        root = _root(receiver)
+        entry["from_loader"] = self.tensors.kind(receiver) == "cpu" and any(v[0] == "batch" for v in self.values.of(root_of(receiver)))
+        root = root_of(receiver)
         made = False
         if isinstance(root, ast.Call):
             made = any(v[0] == "ext" and v[1] in names.MADE_ON_CPU for v in self.values.of(root.func))
@@ -562,81 +360,3 @@ class Calls:
             elif kind == "optimizer":
                 entry.update({"fused_known": name.rsplit(".", 1)[-1] in names.FUSED, "chosen": "registry", "groups": "unknown"})
             self.entries.append(entry)
-
-
-def not_training(node):
-    """Below `if not self.training`, or the other way of `if self.training`."""
-    child = node
-    for up in ancestors(node):
-        if isinstance(up, ast.If):
-            truth = training_truth(up.test)
-            if truth is not None and child is not up.test and (child.block is up.body) != truth:
-                return True
-        child = up
-    return False
-
-
-def training_truth(test):
-    """A module's own `self.training`: true in a training step."""
-    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-        inner = training_truth(test.operand)
-        return None if inner is None else not inner
-    return True if isinstance(test, ast.Attribute) and test.attr == "training" and isinstance(test.value, ast.Name) and test.value.id == "self" else None
-
-
-def _single_params(node):
-    """{'params': [p]}: a group of one parameter."""
-    for key, value in zip(node.keys, node.values):
-        if key is not None and literal(key) == (True, "params"):
-            return isinstance(value, (ast.List, ast.Tuple)) and len(value.elts) == 1 and isinstance(value.elts[0], ast.Name) or isinstance(value, ast.Name)
-    return False
-
-
-def _below(node, top):
-    while node is not None:
-        if node is top:
-            return True
-        node = node.up
-    return False
-
-
-def _root(node):
-    """What a chain of methods, attributes and indices starts with."""
-    while True:
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and not (
-                isinstance(node.func.value, ast.Name) and node.func.value.id in ("torch", "np", "F")):
-            node = node.func.value
-        elif isinstance(node, (ast.Attribute, ast.Subscript)):
-            node = node.value
-        else:
-            return node
-
-
-def insert_place(source, call):
-    """Where a keyword can be added: behind the last argument, never inside a comment."""
-    end = source.span(call)[1]
-    if source.data[end - 1:end] != b")":
-        return None
-    parts = list(call.args) + [k.value for k in call.keywords]
-    if not parts:
-        at = source.span(call.func)[1]
-        opened = source.data.find(b"(", at, end)
-        return {"at": opened + 1, "before": ""} if opened >= 0 else None
-    if len(parts) == 1 and isinstance(parts[0], ast.GeneratorExp):
-        return None
-    at = max(source.span(p)[1] for p in parts)
-    place, comma, i = at, False, at
-    while i < end - 1:
-        c = source.data[i:i + 1]
-        if c == b"#":
-            while i < end - 1 and source.data[i:i + 1] not in (b"\n", b"\r"):
-                i += 1
-            continue
-        if c == b")":
-            place = i + 1
-        elif c == b",":
-            comma, place = True, i + 1
-        elif c not in b" \t\r\n\\\f":
-            return None
-        i += 1
-    return {"at": place, "before": " " if comma else ", "}

@@ -3,12 +3,11 @@
 import ast
 import os
 
-from . import names
 from .scopes import dotted
-from .source import LARGEST, Problem, Text
+from .source import Problem, Text
 from .toml_tree import read_toml
 from .tree import TreeError
-from .values import argument_of, literal
+from .literals import argument_of, literal
 from .yaml_tree import read_json, read_yaml
 
 FORMATS = {".yaml": "yaml", ".yml": "yaml", ".json": "json", ".toml": "toml"}

@@ -3,7 +3,7 @@
 import ast
 
 from .scopes import ancestors, dotted
-from .values import argument_of
+from .literals import argument_of
 
 WRAPPERS = ("torch.utils.data.Subset", "torch.utils.data.ConcatDataset", "torch.utils.data.random_split", "torch.utils.data.dataset.random_split",
             "torch.utils.data.dataset.Subset", "torch.utils.data.dataset.ConcatDataset")

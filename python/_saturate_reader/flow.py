@@ -4,7 +4,7 @@ import ast
 
 from .scopes import dotted
 from .settings import Declaration, value_of
-from .values import literal
+from .literals import literal
 
 THROUGH = {"int", "float", "str", "bool", "abs", "list", "tuple", "round"}
 DEEPEST = 12

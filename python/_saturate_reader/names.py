@@ -45,8 +45,6 @@ READS_CONFIG = {
     "detectron2.config.CfgNode", "yacs.config.CfgNode.load_cfg"}
 CONFIG_NODES = {"yacs.config.CfgNode", "fvcore.common.config.CfgNode", "detectron2.config.CfgNode", "ml_collections.ConfigDict",
                 "easydict.EasyDict", "detectron2.config.get_cfg"}
-PARSERS = {"argparse.ArgumentParser", "configargparse.ArgumentParser", "configargparse.ArgParser", "jsonargparse.ArgumentParser",
-           "configargparse.get_argument_parser", "pytorch_lightning.cli.LightningArgumentParser"}
 PARSE_CALLS = {"parse_args", "parse_known_args", "parse_intermixed_args"}
 DICT_METHODS = {"items", "keys", "values", "get", "update", "pop", "copy", "setdefault", "clone", "freeze", "defrost",
                 "merge_from_file", "merge_from_list", "merge_from_other_cfg", "dump", "toDict", "to_dict", "pretty_text", "merge_from_dict",
@@ -57,7 +55,6 @@ SHOWS = {"print", "pprint", "pp", "info", "debug", "warning", "warn", "error", "
          "id", "save_yaml", "safe_dump", "join", "freeze", "defrost", "merge_from_list", "hasattr", "set_description", "track", "pformat", "to_yaml",
          "print_args", "print_options", "log_params", "log_param", "resolve", "set_struct", "save_config", "append", "sha1", "md5", "echo", "secho",
          "rule", "print_config", "print_config_tree", "makedirs", "exists", "mkdir", "dumps_json", "savetxt", "to_json", "dumper", "config_update"}
-LIGHTNING_MODULES = ("pytorch_lightning", "lightning", "lightning.pytorch")
 TRACKERS = {"wandb.init": "wandb", "mlflow.start_run": "mlflow", "mlflow.set_experiment": "mlflow", "comet_ml.Experiment": "comet",
             "neptune.init": "neptune", "neptune.init_run": "neptune", "clearml.Task.init": "clearml", "swanlab.init": "swanlab",
             "torch.utils.tensorboard.SummaryWriter": "tensorboard", "tensorboardX.SummaryWriter": "tensorboard",

@@ -6,7 +6,7 @@ import re
 from . import names
 from .scopes import COMPREHENSIONS, ancestors, dotted
 from .settings import LOOSE
-from .values import literal
+from .literals import literal
 
 # Objects of these libraries never hold the user's settings.
 NOT_SETTINGS = ("torch", "numpy", "tqdm", "cv2", "PIL", "os", "sys", "logging", "time", "matplotlib", "builtins", "math", "random", "datetime", "re", "shutil",

@@ -6,7 +6,7 @@ import re
 from . import names
 from .scopes import dotted
 from .tree import leaves, scalar
-from .values import literal
+from .literals import literal
 
 # What objects that hold settings are called, where nothing else is known of them.
 LOOSE = {"args", "opt", "opts", "cfg", "config", "conf", "hparams", "params", "hp", "options", "self", "settings", "flags", "FLAGS", "hyp", "configs", "param",

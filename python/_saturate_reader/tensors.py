@@ -7,7 +7,7 @@ import ast
 
 from . import names
 from .scopes import dotted
-from .values import literal
+from .literals import literal
 
 HOST_METHODS = {"item", "tolist", "numpy", "size", "dim", "numel", "nelement", "stride", "element_size", "data_ptr", "ndimension", "get_device",
                 "keys", "is_contiguous", "state_dict", "parameters", "named_parameters", "format", "strip", "split", "join", "lower", "upper",

@@ -5,7 +5,7 @@ import re
 
 from . import names
 from .scopes import FUNCTIONS, LOOPS, ancestors, dotted, function_of
-from .values import argument_of, literal
+from .literals import argument_of, literal
 
 SEEDS = {"seed", "manual_seed", "manual_seed_all", "set_seed", "seed_everything"}
 

@@ -3,15 +3,12 @@
 import ast
 import re
 
-from . import names
-from .calls import training_truth
+from .call_text import training_truth
+from .conditions import (READS, conditions, ends, in_condition, is_device, is_interval, is_rank, log_name, name_evaluates, nested, reads, tensor_guard)
 from .scopes import FUNCTIONS, LOOPS, ancestors, dotted, function_of, statement_of
 
 DEEPEST = 7
-READS = {"item", "tolist", "cpu", "numpy"}  # numpy() alone raises for a tensor on the device: it never waits
 SEVERITY = {"step": 3, "branch": 2, "interval": 1, "rare": 1, "evaluation": 0}
-INTERVAL = re.compile(r"(freq|interval|every|_per_|period|should_|do_log|do_eval|do_save|log_step|print_step|_now$|is_log|time_to|eval_step|save_step|log_this)", re.I)
-RANKS = re.compile(r"(rank|main_process|is_main|is_master|master_process|local_rank|is_local)", re.I)
 LOGGERS = {"info", "debug", "warning", "error", "log", "print", "write", "add_scalar", "add_scalars", "set_postfix", "set_description", "set_postfix_str",
            "set_description_str", "update", "append", "add", "log_metrics", "log_scalar", "report_scalar", "track", "log_dict", "log_metric", "format", "extend",
            "add_loss", "record", "write_log", "progress_bar", "put", "insert", "add_value", "join", "report", "scalar", "logkv", "logkv_mean", "update_state"}
@@ -78,7 +75,7 @@ class Waits:
             if isinstance(statement, ast.If) and self._leaves_rest(statement):
                 self._statement(statement, context)
                 # `if step % 10: continue`: what follows runs at an interval.
-                if _is_interval(statement.test):
+                if is_interval(statement.test):
                     context = context.but("interval", statement.test)
                 continue
             self._statement(statement, context)
@@ -130,18 +127,18 @@ class Waits:
             self._block(node.body, self._inside(node.test, node.body, context, truth))
         if truth is not True:
             other = context
-            if node.orelse and not _is_interval(node.test):
+            if node.orelse and not is_interval(node.test):
                 other = context.but("branch") if truth is None else context
             self._block(node.orelse, other)
 
     def _inside(self, test, body, context, truth):
-        if _is_interval(test):
+        if is_interval(test):
             return context.but("interval", test)
-        if _ends(body) and not (context.path and isinstance(body[-1], ast.Return)):
+        if ends(body) and not (context.path and isinstance(body[-1], ast.Return)):
             return context.but("rare")
         if any(isinstance(c, ast.Call) and getattr(c.func, "attr", "") == "eval" and not c.args for s in body for c in ast.walk(s)):
             return context.but("evaluation")
-        if truth is True or _is_rank(test) or _is_device(test):
+        if truth is True or is_rank(test) or is_device(test):
             return context
         return context.but("branch")
 
@@ -157,7 +154,7 @@ class Waits:
 
     def _condition(self, test, context):
         """A condition that turns a tensor into a truth value."""
-        for node in _conditions(test):
+        for node in conditions(test):
             if isinstance(node, ast.Call):
                 continue
             if self.tensors.kind(node) == "gpu" and not isinstance(node, (ast.Name, ast.Attribute)):
@@ -199,13 +196,13 @@ class Waits:
             self._add(node, "synchronize", "sync", context, None, "certain")
             return
         if last in ("isnan", "isinf", "isfinite") and node.args and self.tensors.kind(node.args[0]) == "gpu":
-            if name.startswith(("math.", "np.", "numpy.")) or _in_condition(node):
+            if name.startswith(("math.", "np.", "numpy.")) or in_condition(node):
                 self._add(node, "bool", "sync_control", context, node.args[0], "certain")
                 return
         if last in ("print", "add_scalar", "info", "debug", "warning", "set_postfix", "log_metrics", "add_scalars", "write", "log_scalar"):
             if not self._lightning_log(node):
                 for argument in list(node.args) + [k.value for k in node.keywords]:
-                    if not isinstance(argument, (ast.JoinedStr, ast.Constant)) and self.tensors.kind(argument) == "gpu" and not _reads(argument):
+                    if not isinstance(argument, (ast.JoinedStr, ast.Constant)) and self.tensors.kind(argument) == "gpu" and not reads(argument):
                         self._add(argument, "print" if last == "print" else "bar" if last.startswith("set_") else "logger", "sync_implicit", context,
                                   argument, "likely")
         self._follow(node, context)
@@ -228,7 +225,7 @@ class Waits:
         if kind in ("cpu", "host") or last == "numpy":
             return
         if kind is None:
-            if last == "tolist" or _tensor_guard(node):
+            if last == "tolist" or tensor_guard(node):
                 return
             certainty = "likely"
         else:
@@ -243,7 +240,7 @@ class Waits:
             if isinstance(scope.node, ast.Lambda):
                 continue
             inner = context
-            if _name_evaluates(scope) and self._is_evaluation(scope):
+            if name_evaluates(scope) and self._is_evaluation(scope):
                 inner = context.but("evaluation")
             seen = self.visited.get(scope)
             if seen is not None and SEVERITY[seen] >= SEVERITY[inner.when]:
@@ -313,7 +310,7 @@ class Waits:
                 if last in ("float", "int", "round", "max", "min", "sum", "abs", "str", "mean", "sqrt", "exp", "log10", "array", "reshape", "any", "all", "bool"):
                     child = up
                     continue
-                return "log" if _log_name(last) else "unknown"
+                return "log" if log_name(last) else "unknown"
             if isinstance(up, (ast.Assign, ast.AnnAssign, ast.AugAssign)):
                 return self._assigned(up, depth, seen)
             if isinstance(up, ast.Return):
@@ -346,7 +343,7 @@ class Waits:
             return {"log"}
         uses = set()
         for load in scope.source.index.loads:
-            if load.id != target.id or load.scope is not scope and not _nested(load.scope, scope):
+            if load.id != target.id or load.scope is not scope and not nested(load.scope, scope):
                 continue
             inside = statement_of(load)
             if inside is statement:
@@ -364,7 +361,7 @@ class Waits:
             return "log"
         scope = base.scope
         for load in scope.source.index.loads:
-            if load.id == base.id and (load.scope is scope or _nested(load.scope, scope)):
+            if load.id == base.id and (load.scope is scope or nested(load.scope, scope)):
                 up = load.up
                 if not (isinstance(up, ast.Attribute) and up.attr == "append"):
                     return "log"
@@ -385,99 +382,3 @@ class Waits:
         if uses == {"nobody"}:
             return "nobody"
         return "log" if "log" in uses or not uses else "unknown"
-
-
-def _nested(scope, outer):
-    while scope is not None:
-        if scope is outer:
-            return True
-        scope = scope.parent
-    return False
-
-
-def _conditions(test):
-    if isinstance(test, ast.BoolOp):
-        for value in test.values:
-            yield from _conditions(value)
-    elif isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-        yield from _conditions(test.operand)
-    else:
-        yield test
-
-
-def _is_interval(test):
-    """step % 10 == 0, step == 1, should_log, ...: not in every step."""
-    for node in ast.walk(test):
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod) and not isinstance(node.left, (ast.Constant, ast.JoinedStr)):
-            return True
-        if isinstance(node, (ast.Name, ast.Attribute)):
-            text = node.id if isinstance(node, ast.Name) else node.attr
-            if INTERVAL.search(text) and not isinstance(node.up, ast.Compare):
-                return True
-        if isinstance(node, ast.Compare) and len(node.ops) == 1 and isinstance(node.ops[0], (ast.Eq, ast.In)):
-            text = (dotted(node.left) or "").rsplit(".", 1)[-1].lower()
-            if text in ("i", "step", "idx", "batch_idx", "iteration", "it", "global_step", "iter", "batch_i", "batch", "n_iter", "itr", "batch_id",
-                        "iter_num", "steps", "count", "counter", "bi", "nb", "train_step", "current_iter", "total_steps") or (
-                            isinstance(node.ops[0], ast.Eq) and isinstance(node.comparators[0], ast.BinOp) and _has_len(node.comparators[0])):
-                return True
-    return False
-
-
-def _has_len(node):
-    return any(isinstance(n, ast.Call) and dotted(n.func) == "len" for n in ast.walk(node))
-
-
-def _ends(body):
-    last = body[-1] if body else None
-    if isinstance(last, (ast.Raise, ast.Return, ast.Break)):
-        return True
-    if isinstance(last, ast.Continue):
-        return True
-    return isinstance(last, ast.Expr) and isinstance(last.value, ast.Call) and (dotted(last.value.func) or "") in ("sys.exit", "exit", "quit", "os._exit")
-
-
-def _is_rank(test):
-    return any(RANKS.search(n.id if isinstance(n, ast.Name) else n.attr) for n in ast.walk(test) if isinstance(n, (ast.Name, ast.Attribute)))
-
-
-def _is_device(test):
-    return any((n.attr if isinstance(n, ast.Attribute) else n.id) in ("is_available", "device_count", "use_cuda", "use_gpu", "cuda", "gpu")
-               for n in ast.walk(test) if isinstance(n, (ast.Name, ast.Attribute)))
-
-
-def _in_condition(node):
-    child = node
-    for up in ancestors(node):
-        if isinstance(up, (ast.If, ast.While, ast.IfExp)):
-            return child is up.test
-        if isinstance(up, ast.Assert):
-            return True
-        if isinstance(up, ast.stmt):
-            return False
-        child = up
-    return False
-
-
-def _reads(node):
-    return any(isinstance(n, ast.Call) and getattr(n.func, "attr", getattr(n.func, "id", "")) in READS | {"float", "int"} for n in ast.walk(node))
-
-
-def _tensor_guard(node):
-    """Below `if isinstance(v, torch.Tensor)`: the code expects both."""
-    for up in ancestors(node):
-        if isinstance(up, (ast.If, ast.IfExp)):
-            for call in ast.walk(up.test):
-                if isinstance(call, ast.Call) and dotted(call.func) in ("isinstance", "hasattr", "torch.is_tensor", "is_tensor"):
-                    return True
-        if isinstance(up, FUNCTIONS):
-            return False
-    return False
-
-
-def _name_evaluates(scope):
-    low = scope.name.lower()
-    return any(word in low for word in names.EVALUATES)
-
-
-def _log_name(last):
-    return bool(re.search(r"log|print|write|meter|record|report|track|update|add_|progress|plot|display|show|metric", last, re.I))

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Loaders: which one the training steps are fed by, and what each is for (a part of Calls)."""
+import ast
+import re
+
+from . import names
+from .call_text import below
+from .literals import argument_of, literal
+from .scopes import FUNCTIONS, ancestors, dotted, function_of, statement_of
+
+
+class LoaderCalls:
+    def _training_loaders(self):
+        found = set()
+        handed = list(self._handed())
+        for loop in self.loops.found:
+            nodes = handed if isinstance(loop.node, FUNCTIONS) else []
+            if isinstance(loop.node, (ast.For, ast.AsyncFor)):
+                nodes.append(loop.node.iter)
+            for call in loop.node.scope.calls:
+                if dotted(call.func) == "next" and call.args:
+                    nodes.append(call.args[0])
+            for node in nodes:
+                for loader in self._loaders_of(node, 0):
+                    if loader is None:
+                        continue
+                    found.add(loader)
+                    loop.loader = loop.loader or loader
+        return found
+
+    def _handed(self):
+        """Loaders that a framework is given: engine.run(loader), trainer.fit(model, loader)."""
+        for source in self.project.order:
+            for call in source.index.calls if source.index is not None else ():
+                last = getattr(call.func, "attr", "")
+                if last not in ("run", "fit") or self.reach.off(call):
+                    continue
+                values = self.values.of(call.func.value)
+                if last == "run" and call.args and any(v[0] == "made" and v[1].startswith("ignite.engine") and self._steps(v[2]) for v in values):
+                    yield call.args[0]
+                elif last == "fit" and any(v[0] == "made" and v[1].endswith("Trainer") for v in values):
+                    node = argument_of(call, "train_dataloaders", 1) or argument_of(call, "train_dataloader", 1)
+                    if node is not None:
+                        yield node
+
+    def _steps(self, engine):
+        """Whether the function that an Engine is made with is a training step."""
+        steps = {loop.scope for loop in self.loops.found}
+        return any(v[0] in ("fn", "bound") and v[1] in steps for a in engine.args[:1] for v in self.values.of(a))
+
+    def _loaders_of(self, node, depth):
+        if depth > 5 or node is None:
+            return
+        if isinstance(node, ast.Call):
+            last = (dotted(node.func) or getattr(node.func, "attr", "")).rsplit(".", 1)[-1]
+            if last in names.LOOKAHEAD | {"enumerate", "zip", "next", "log_every", "tqdm", "skip_first_batches", "infinite", "cycle", "sample_data",
+                                          "get_data_iterator", "infinite_iter", "inf_loop", "inf_train_gen"}:
+                for argument in node.args:
+                    yield from self._loaders_of(argument, depth + 1)
+                return
+        for value in self.values.of(node):
+            if value[0] == "made" and value[1] in names.LOADERS:
+                yield value[2]
+            elif value[0] == "made" and value[1].startswith("builtins.") and value[2].args:
+                yield from self._loaders_of(value[2].args[0], depth + 1)
+            elif value[0] == "batch":
+                yield value[1]
+            elif value[0] == "gen":
+                for one in value[1].yields:
+                    yield from self._loaders_of(one, depth + 1)
+            elif value[0] == "inst":
+                init = self.values.find_method(value[1], "__init__")
+                for scope in self.values.lineage(value[1])[0]:
+                    own = scope.method("__init__")
+                    if own is not None and any(base in names.LOADERS for base in self.values.bases(scope)):
+                        for call in own.calls:
+                            if getattr(call.func, "attr", "") == "__init__":
+                                yield call
+                        return
+                if init is not None:  # a wrapper around a loader
+                    for binding in [b for bs in init.names.values() for b in bs if b.kind == "param"]:
+                        for inner in self.values.binding(binding):
+                            if inner[0] == "made" and inner[1] in names.LOADERS:
+                                yield inner[2]
+
+    def _loader(self, call, callee, entry):
+        entry["role"] = self._role(call)
+        for name, position in (("sampler", 3), ("batch_sampler", 4), ("collate_fn", 6), ("worker_init_fn", 10)):
+            node = argument_of(call, name, position)
+            short = {"collate_fn": "collate", "worker_init_fn": "worker_init"}.get(name, name)
+            entry[short] = None if node is None or literal(node) == (True, None) else {"text": call.src.text(node), "bytes": call.src.span(node)}
+
+    def _role(self, call):
+        if call in self.training:
+            return self._branch_role(call) or "train"
+        words = []
+        statement = statement_of(call)
+        if isinstance(statement, (ast.Assign, ast.AnnAssign)):
+            targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+            words += [call.src.text(t) for t in targets]
+            for up in ancestors(call):  # {'train': DataLoader(...), 'val': ...}
+                if isinstance(up, ast.Dict):
+                    for key, value in zip(up.keys, up.values):
+                        if key is not None and below(call, value):
+                            words.insert(0, call.src.text(key))
+        scope = function_of(call)
+        words += [scope.name] if scope is not None and scope.is_function else []
+        dataset = argument_of(call, "dataset", 0)
+        if dataset is not None:
+            words.append(call.src.text(dataset))
+        for text in words:
+            low = text.lower()
+            evaluation = re.search(r"val|test|eval|dev|query|gallery|predict|infer", low)
+            training = re.search(r"train|trn|_tr\b", low)
+            if evaluation and not training:
+                return "evaluation"
+            if training and not evaluation:
+                return "train" if not self.training else "unknown"
+        shuffle = argument_of(call, "shuffle", 2)
+        if shuffle is not None and literal(shuffle) == (True, True):
+            return "train" if not self.training else "unknown"
+        return "unknown"
+
+    def _branch_role(self, call):
+        """One function makes loaders for both: `if train: ... else: ...`."""
+        if sum(1 for other in self.training if other.scope is call.scope) < 2:
+            return None
+        child = call
+        for up in ancestors(call):
+            if isinstance(up, ast.If):
+                text = call.src.text(up.test).lower()
+                inside = child.block is up.body
+                if re.search(r"train", text) and not re.search(r"not |!=|is false", text):
+                    return "train" if inside else "evaluation"
+                if re.search(r"val|test|eval", text) and inside:
+                    return "evaluation"
+            if isinstance(up, ast.FunctionDef):
+                return None
+            child = up
+        return None

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a condition or a block says about how often it runs, and what a value is used for, by its look."""
+import ast
+import re
+
+from . import names
+from .scopes import FUNCTIONS, ancestors, dotted
+
+READS = {"item", "tolist", "cpu", "numpy"}  # numpy() alone raises for a tensor on the device: it never waits
+INTERVAL = re.compile(r"(freq|interval|every|_per_|period|should_|do_log|do_eval|do_save|log_step|print_step|_now$|is_log|time_to|eval_step|save_step|log_this)", re.I)
+RANKS = re.compile(r"(rank|main_process|is_main|is_master|master_process|local_rank|is_local)", re.I)
+
+
+def nested(scope, outer):
+    while scope is not None:
+        if scope is outer:
+            return True
+        scope = scope.parent
+    return False
+
+
+def conditions(test):
+    if isinstance(test, ast.BoolOp):
+        for value in test.values:
+            yield from conditions(value)
+    elif isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        yield from conditions(test.operand)
+    else:
+        yield test
+
+
+def is_interval(test):
+    """step % 10 == 0, step == 1, should_log, ...: not in every step."""
+    for node in ast.walk(test):
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod) and not isinstance(node.left, (ast.Constant, ast.JoinedStr)):
+            return True
+        if isinstance(node, (ast.Name, ast.Attribute)):
+            text = node.id if isinstance(node, ast.Name) else node.attr
+            if INTERVAL.search(text) and not isinstance(node.up, ast.Compare):
+                return True
+        if isinstance(node, ast.Compare) and len(node.ops) == 1 and isinstance(node.ops[0], (ast.Eq, ast.In)):
+            text = (dotted(node.left) or "").rsplit(".", 1)[-1].lower()
+            if text in ("i", "step", "idx", "batch_idx", "iteration", "it", "global_step", "iter", "batch_i", "batch", "n_iter", "itr", "batch_id",
+                        "iter_num", "steps", "count", "counter", "bi", "nb", "train_step", "current_iter", "total_steps") or (
+                            isinstance(node.ops[0], ast.Eq) and isinstance(node.comparators[0], ast.BinOp) and has_len(node.comparators[0])):
+                return True
+    return False
+
+
+def has_len(node):
+    return any(isinstance(n, ast.Call) and dotted(n.func) == "len" for n in ast.walk(node))
+
+
+def ends(body):
+    last = body[-1] if body else None
+    if isinstance(last, (ast.Raise, ast.Return, ast.Break)):
+        return True
+    if isinstance(last, ast.Continue):
+        return True
+    return isinstance(last, ast.Expr) and isinstance(last.value, ast.Call) and (dotted(last.value.func) or "") in ("sys.exit", "exit", "quit", "os._exit")
+
+
+def is_rank(test):
+    return any(RANKS.search(n.id if isinstance(n, ast.Name) else n.attr) for n in ast.walk(test) if isinstance(n, (ast.Name, ast.Attribute)))
+
+
+def is_device(test):
+    return any((n.attr if isinstance(n, ast.Attribute) else n.id) in ("is_available", "device_count", "use_cuda", "use_gpu", "cuda", "gpu")
+               for n in ast.walk(test) if isinstance(n, (ast.Name, ast.Attribute)))
+
+
+def in_condition(node):
+    child = node
+    for up in ancestors(node):
+        if isinstance(up, (ast.If, ast.While, ast.IfExp)):
+            return child is up.test
+        if isinstance(up, ast.Assert):
+            return True
+        if isinstance(up, ast.stmt):
+            return False
+        child = up
+    return False
+
+
+def reads(node):
+    return any(isinstance(n, ast.Call) and getattr(n.func, "attr", getattr(n.func, "id", "")) in READS | {"float", "int"} for n in ast.walk(node))
+
+
+def tensor_guard(node):
+    """Below `if isinstance(v, torch.Tensor)`: the code expects both."""
+    for up in ancestors(node):
+        if isinstance(up, (ast.If, ast.IfExp)):
+            for call in ast.walk(up.test):
+                if isinstance(call, ast.Call) and dotted(call.func) in ("isinstance", "hasattr", "torch.is_tensor", "is_tensor"):
+                    return True
+        if isinstance(up, FUNCTIONS):
+            return False
+    return False
+
+
+def name_evaluates(scope):
+    low = scope.name.lower()
+    return any(word in low for word in names.EVALUATES)
+
+
+def log_name(last):
+    return bool(re.search(r"log|print|write|meter|record|report|track|update|add_|progress|plot|display|show|metric", last, re.I))

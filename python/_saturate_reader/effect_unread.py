@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Settings that nothing reads, with everything that may read them unseen ruled out first (a part of Effect)."""
+import ast
+
+from . import names
+from .literals import literal
+from .reads import TENSOR_ATTRIBUTES
+from .scopes import ancestors, dotted
+from .settings import LOOSE
+from .source import Source
+
+HYDRA_OWN = {"_target_", "_partial_", "_recursive_", "_convert_", "defaults", "hydra", "class_path", "init_args", "_self_", "_args_", "_name_", "_group_"}
+
+
+class Unread:
+    def _candidates(self):
+        for declaration in self.settings.all:
+            if declaration.reads or not declaration.leaf or declaration.key in HYDRA_OWN or declaration.key.startswith("_") or any(
+                    p in HYDRA_OWN for p in declaration.path[:-1]):
+                continue
+            if declaration.kind == "option":
+                if not self.reads.loads["args"]:
+                    continue
+            elif declaration.kind in ("yaml", "json", "toml"):
+                if not self.reads.loads["file"] or self._under_target(declaration) or declaration.more.get("anchor"):
+                    continue
+                if self._how(declaration) == "opened" and declaration.kind == "json":
+                    continue
+                if not declaration.path or any(p.startswith("[") for p in declaration.setting.split(".")):
+                    continue
+            elif declaration.kind == "dataclass":
+                if any("TrainingArguments" in b for b in self.values.lineage(declaration.scope)[1]):
+                    continue
+                if not any(d.reads for d in self.settings.all if d.scope is declaration.scope):
+                    continue
+                if self._spread_class(declaration.scope):
+                    continue
+            else:
+                continue  # constants and attributes are too often read by other means
+            yield declaration
+
+    def _how(self, declaration):
+        for entry in self.configs.found.values():
+            if entry["text"].file == declaration.file:
+                return entry["how"]
+        return None
+
+    def _under_target(self, declaration):
+        """Below a `_target_`: the object that is made takes it."""
+        for other in self.settings.all:
+            if other.key in ("_target_", "class_path", "target", "type", "name") and other.file == declaration.file:
+                if other.path[:-1] == declaration.path[:len(other.path) - 1] and other.key in ("_target_", "class_path"):
+                    return True
+                if other.key == "target" and isinstance((other.value or {}).get("literal"), str) and "." in other.value["literal"] and other.path[:-1] == declaration.path[
+                        :len(other.path) - 1]:
+                    return True
+        return False
+
+    def _spread_class(self, scope):
+        """asdict(), fields() or vars() go over all fields; a library is given an object of this class."""
+        if scope in self._given_away():
+            return True
+        for source in self.project.order:
+            for call in source.index.calls if source.index is not None else ():
+                name = (dotted(call.func) or "").rsplit(".", 1)[-1]
+                if name in ("asdict", "fields", "vars", "astuple", "replace", "cli"):
+                    return True
+        return False
+
+    def _given_away(self):
+        """Classes whose objects go to code that is not of this project."""
+        if self._away is None:
+            self._away = set()
+            for source in self.project.order:
+                for call in source.index.calls if source.index is not None else ():
+                    last = getattr(call.func, "attr", getattr(call.func, "id", ""))
+                    if call in self.values.callees or last in names.SHOWS - {"save", "init"}:
+                        continue
+                    for argument in list(call.args) + [k.value for k in call.keywords]:
+                        self._away.update(v[1] for v in self.values.of(argument) if v[0] in ("inst", "cls"))
+        return self._away
+
+    def _never_read(self):
+        candidates = []
+        followed = self._followed()
+        for declaration in self._candidates():
+            if not followed.get(declaration.file if declaration.root == "file" else None, True):
+                declaration.escapes = "the way of this configuration through the program could not be followed"
+                continue
+            if self._dropped(declaration):
+                continue
+            why = self.reads.escape_of(declaration)
+            unknown = self.reads.unknown_reads(declaration)
+            if why:
+                declaration.escapes = why
+            elif unknown:
+                declaration.escapes = "may be read at %s:%d" % (unknown[0].src.file, unknown[0].lineno)
+            elif self._mentioned(declaration):
+                declaration.escapes = "its name stands as a text at %s:%d" % (self._mentioned(declaration).src.file, self._mentioned(declaration).lineno)
+            elif self.project.limits and any("larger" in t or "more than" in t for t in self.project.limits):
+                declaration.escapes = "not all of the project was read"
+            else:
+                candidates.append(declaration)
+        elsewhere = self.project.scan_others({d.key for d in candidates})
+        for declaration in candidates:
+            other = self._read_elsewhere(declaration, elsewhere.get(declaration.key, ()))
+            if other:
+                declaration.escapes = "another program of the project reads it: %s" % other
+                continue
+            self._say_never(declaration)
+
+    def _followed(self):
+        """Configuration files of which a fair part is seen to be read; of the others nothing can be said."""
+        total, read = {}, {}
+        for declaration in self.settings.all:
+            if declaration.root and declaration.leaf and declaration.kind in ("yaml", "json", "toml", "option"):
+                key = declaration.file if declaration.root == "file" else None
+                total[key] = total.get(key, 0) + 1
+                if any(r["certainty"] == "certain" for r in declaration.reads) or self.reads.escape_of(declaration):
+                    read[key] = read.get(key, 0) + 1
+        return {key: read.get(key, 0) * 3 >= count for key, count in total.items()}
+
+    def _dropped(self, declaration):
+        """A key that is copied into a class only if the class has such a field, and it has none."""
+        if declaration.root != "file":
+            return False
+        for scope, call in self.holders.guarded.items():
+            path, fields = self.values.holders.get(scope, (None, None))
+            if path is None or declaration.path[:-1] != path or fields is None or declaration.key in fields:
+                continue
+            asked = self.reads.missing.get((scope, declaration.key))
+            self._say(declaration, "dropped", "%s has no field of this name: %s:%d copies only those it has" % (scope.name, call.src.file, call.lineno),
+                      instead="the default at %s:%d is in force: %s" % (asked.src.file, asked.lineno, asked.src.text(asked, 80)) if asked is not None else None,
+                      at=call.src.place(call))
+            return True
+        return False
+
+    def _say_never(self, declaration):
+        if declaration.writes:
+            return self._say(declaration, "never read", "it is set again and never read", at=declaration.writes[0])
+        nested = self._same_key(declaration)
+        if nested is not None:
+            return self._say(declaration, "wrong place" if nested[1] is None else "never read",
+                             "nothing reads %s; %s reads %s" % (declaration.setting, "%s:%d" % nested[2:], nested[0]),
+                             at=None, instead="%s is in force" % nested[0] if nested[1] is not None else None)
+        return self._say(declaration, "never read", "nothing in this project reads it")
+
+    def _same_key(self, declaration):
+        """Another key of the same name that is read: (its path, Declaration or None, file, line)."""
+        for other in self.settings.all:
+            if other is not declaration and other.key == declaration.key and other.root == declaration.root and other.reads and other.file == declaration.file:
+                return other.setting, other, other.reads[0]["file"], other.reads[0]["line"]
+        return None
+
+    def _mentioned(self, declaration):
+        node = self.reads.mentions.get(declaration.key)
+        if node is None or declaration.node is not None and node.src.file == declaration.file and any(
+                up is declaration.node for up in ancestors(node)):
+            return None
+        # A word among the choices of an option is not a name of a setting.
+        for up in ancestors(node):
+            if isinstance(up, ast.keyword) and up.arg in ("choices", "default", "help"):
+                return None
+            if isinstance(up, ast.stmt):
+                break
+        return node
+
+    def _read_elsewhere(self, declaration, paths):
+        for path in paths[:40]:
+            if not path.endswith(".py"):
+                return self.project.relative(path)
+            source = self._other(path)
+            if source is None:
+                return self.project.relative(path)
+            own = False
+            for node in ast.walk(source.tree):
+                if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "add_argument" and node.args and isinstance(
+                        node.args[0], ast.Constant) and str(node.args[0].value).lstrip("-").replace("-", "_") == declaration.key:
+                    own = True
+            if own and declaration.root == "args":
+                continue
+            for node in ast.walk(source.tree):
+                key, base = _key_of(node)
+                if key != declaration.key:
+                    continue
+                tail = base.attr if isinstance(base, ast.Attribute) else base.id if isinstance(base, ast.Name) else (
+                    literal(base.slice)[1] if isinstance(base, ast.Subscript) else None)
+                if tail in ("self", "cls", "nn", "torch", "np", "F") or key in TENSOR_ATTRIBUTES and tail not in LOOSE:
+                    continue
+                if len(declaration.path) > 1 and tail is not None and tail != declaration.path[-2] and tail not in LOOSE and not isinstance(base, ast.Name):
+                    continue
+                if declaration.root == "args" and isinstance(base, ast.Attribute) and tail not in LOOSE:
+                    continue
+                return "%s:%d" % (source.file, node.lineno)
+        return None
+
+    def _other(self, path):
+        if not hasattr(self, "_others"):
+            self._others = {}
+        if path not in self._others:
+            source = Source(path, self.project.relative(path))
+            self._others[path] = source if source.tree is not None else None
+        return self._others[path]
+
+
+def _key_of(node):
+    if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
+        return node.attr, node.value
+    if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load):
+        known, key = literal(node.slice)
+        return (key, node.value) if known and isinstance(key, str) else (None, None)
+    if isinstance(node, ast.Call) and node.args:
+        last = getattr(node.func, "attr", getattr(node.func, "id", ""))
+        if last in ("get", "pop") and isinstance(node.func, ast.Attribute):
+            known, key = literal(node.args[0])
+            return (key, node.func.value) if known and isinstance(key, str) else (None, None)
+        if last in ("getattr", "hasattr") and len(node.args) > 1:
+            known, key = literal(node.args[1])
+            return (key, node.args[0]) if known and isinstance(key, str) else (None, None)
+    return None, None

@@ -1,0 +1,265 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a call gives, and which functions it enters (a part of Values)."""
+import ast
+
+from . import names
+from .literals import MOST, literal
+from .scopes import dotted
+
+
+class CallValues:
+    def _call(self, node):
+        out = ()
+        func = node.func
+        name = dotted(func) or ""
+        last = name.rsplit(".", 1)[-1] if name else getattr(func, "attr", "")
+        if last in names.PARSE_CALLS:
+            return (("cfg", "args", ()),) if last != "parse_known_args" else (("made", "parse_known_args", node),)
+        if last == "getattr" and name == "getattr" and len(node.args) > 1:
+            known, attr = self.constant(node.args[1])
+            if known:
+                return self.attribute(node.args[0], str(attr), node)
+            for value in self.of(node.args[0]):
+                if value[0] == "ext":
+                    out += (("ext", value[1] + ".*"),)
+                elif value[0] == "mods":
+                    out += (value,)
+                elif value[0] == "mod" and value[1].index is not None:  # one of the module's own classes
+                    own = [b for bs in value[1].index.top.names.values() for b in bs if b.kind == "class"]
+                    out += tuple(("cls", b.node.inner) for b in own) if len(own) <= 6 else ()
+            return out
+        if name == "next" and node.args:
+            return self.element(node.args[0])
+        if last == "super" and not node.args or name == "super":
+            owner = node.scope.owner if node.scope.is_function else None
+            if owner is not None:
+                for base in self.bases(owner):
+                    out += (("inst", base),) if not isinstance(base, str) else (("made", base, node),)
+            return out
+        if last in ("import_module", "__import__") and node.args:
+            known, module = self.constant(node.args[0])
+            if known and isinstance(module, str):
+                found = self.project.find(node.src, module.lstrip("."), 0)
+                return (("mod", found),) if found is not None else (("ext", module),)
+            return (("mods", node),) if node in self.project.computed else ()
+        if isinstance(func, ast.Attribute):
+            special = self._method(node, func, last)
+            if special is not None:
+                return special
+        for value in self.of(func):
+            out += tuple(self.result(value, node))
+            if len(out) > MOST:
+                break
+        return out
+
+    def _method(self, node, func, last):
+        """Methods that give back what they are called on, or a part of it."""
+        if last in ("get", "pop", "setdefault") and node.args:
+            out = ()
+            known, key = self.constant(node.args[0])
+            for value in self.of(func.value):
+                if value[0] == "cfg":
+                    out += (("cfg", value[1], value[2] + ((str(key),) if known else ("?",))),)
+                elif value[0] == "inst" and value[1] in self.holders and known and self.find_method(value[1], last) is None:
+                    out += self.instance_attribute(value[1], str(key), set())
+                elif value[0] == "params" and known:
+                    out += self.attribute_of(value, str(key))
+                elif value[0] == "inst" and self.dynamic(value[1]) and last == "get" and self.find_method(value[1], "get") is None:
+                    out += (("cfg", "file", (str(key),) if known else ("?",)),)
+                elif value[0] == "box" and isinstance(value[1], ast.Dict):
+                    for name, item in zip(value[1].keys, value[1].values):
+                        if name is not None and (not known or literal(name) == (True, key)):
+                            out += self.of(item)
+            if out:
+                default = self.of(node.args[1]) if len(node.args) > 1 and last == "get" else ()
+                ask = self.settings
+                if ask is None or not all(v[0] == "cfg" for v in out):
+                    return out + default
+                if all(ask.find(v[1], v[2]) for v in out):
+                    return out
+                if default and known and ask.complete and not any(ask.find(v[1], v[2]) or v[2][-1] in ask.written[v[1]] for v in out):
+                    return default  # no file declares it and nothing sets it
+                return out + default
+            return None
+        if last in names.SAME_METHODS:
+            values = self.of(func.value)
+            kept = tuple(v for v in values if v[0] in ("inst", "made", "cfg", "box", "batch")
+                         and not (v[0] == "inst" and self.find_method(v[1], last) is not None))
+            if kept:
+                return kept
+            return None
+        if last not in ("item", "size", "dim", "numel", "tolist", "numpy", "shape", "keys", "items", "values"):
+            kept = tuple(v for v in self.of(func.value) if v[0] == "batch")
+            if kept:
+                return kept
+        if last == "merge" and node.args:
+            out = ()
+            for argument in node.args:
+                out += tuple(v for v in self.of(argument) if v[0] == "cfg")
+            return out or None
+        return None
+
+    def result(self, value, node):
+        """What calling `value` gives."""
+        kind = value[0]
+        if kind in ("fn", "bound"):
+            return self._returned(value[1])
+        if kind == "cls":
+            return (("inst", value[1]),)
+        if kind == "inst":
+            method = self.find_method(value[1], "__call__") or self.find_method(value[1], "forward")
+            return self._returned(method) if method is not None else ()
+        if kind == "partial":
+            return self.result(value[1], value[2] if value[1][0] == "ext" else node)
+        if kind == "ext":
+            name = value[1]
+            if name in ("functools.partial",) and node.args:
+                return tuple(("partial", v, node) for v in self.of(node.args[0]))
+            if name == "argparse.Namespace" and not node.args and not node.keywords:
+                return (("made", name, node),)
+            if name in names.SAME and (node.args or node.keywords):
+                argument = node.args[0] if node.args else next((k.value for k in node.keywords if k.arg is None), None)
+                values = self.of(argument)
+                if values:
+                    return values
+            if name.endswith("instantiate") and node.args:
+                return self._instantiated(node)
+            if name in names.READS_CONFIG:
+                return (("cfg", "file", ()),)
+            return (("made", name, node),)
+        return ()
+
+    def _instantiated(self, node):
+        """hydra.utils.instantiate(cfg.x): the class that `_target_` names in the configuration."""
+        out = ()
+        for value in self.of(node.args[0]):
+            if value[0] != "cfg" or self.settings is None:
+                continue
+            known, target = self.settings.constant(value[1], value[2] + ("_target_",))
+            if known and isinstance(target, str):
+                out += tuple(self.result(found, node) for found in ()) or self._made_from(target, node, value)
+        return out
+
+    def _made_from(self, target, node, value):
+        found = self.named(target)
+        known, partial = self.settings.constant(value[1], value[2] + ("_partial_",))
+        if found is None:
+            return (("partial", ("ext", target), node),) if known and partial else (("made", target, node),)
+        if found[0] == "cls" and not (known and partial):
+            return (("inst", found[1]),)
+        return (("partial", found, node),) if known and partial else ()
+
+    def named(self, target):
+        """The project's class or function of a dotted name."""
+        if self.project.entry is None or "." not in target:
+            return None
+        module, name = target.rsplit(".", 1)
+        source = self.project.find(self.project.entry, module, 0)
+        if source is None or source.index is None:
+            return None
+        for value in self.module_attribute(source, name):
+            if value[0] in ("cls", "fn"):
+                return value
+        return None
+
+    def _returned(self, scope):
+        out = ()
+        if scope.yields:
+            return (("gen", scope),)
+        returned = scope.returns
+        if len(returned) > 1:
+            returned = [r for r in returned if not self.switched_off(r)] or returned
+        out = self._union([self.of(value) for value in returned[:8]])
+        if isinstance(scope.node, ast.Lambda):
+            out += self.of(scope.node.body)
+        copied = self._copied(scope, out)
+        return copied or tuple(out)
+
+    def _copied(self, scope, out):
+        """A function that copies a configuration key by key gives that configuration back."""
+        made = any(v[0] == "made" and v[1] in ("argparse.Namespace", "types.SimpleNamespace", "builtins.dict", "easydict.EasyDict") or
+                   v[0] == "box" and isinstance(v[1], ast.Dict) for v in out)
+        if not made:
+            return ()
+        sets = any((dotted(c.func) == "setattr" and len(c.args) > 1 and not isinstance(c.args[1], ast.Constant)) for c in scope.calls)
+        if not sets:
+            sets = any(isinstance(t, ast.Subscript) and t.scope is scope and not isinstance(t.slice, ast.Constant)
+                       for t, _, _ in scope.source.index.stores)
+        if not sets:
+            return ()
+        kept = ()
+        for name, _, how in scope.params:
+            for binding in scope.names.get(name, ()):
+                if binding.kind == "param":
+                    kept += tuple(v for v in self.binding(binding) if v[0] == "cfg")
+        if not kept:  # the file is read inside
+            for call in scope.calls:
+                kept += tuple(v for v in self.of(call) if v[0] == "cfg" and v[2] == ())
+        whole = tuple(v for v in kept if "?" not in v[2])  # the function calls itself for what is nested
+        return whole or kept
+
+    def connect(self):
+        """Fills callers and callees; a second round sees through the parameters that the first one bound."""
+        for _ in range(3):
+            callers, callees = {}, {}
+            for source in self.project.order:
+                if source.index is None:
+                    continue
+                for call in source.index.calls:
+                    for scope, shift in self.targets(call):
+                        callers.setdefault(scope, []).append((call, shift))
+                        callees.setdefault(call, []).append((scope, shift))
+            same = {k: len(v) for k, v in callees.items()} == {k: len(v) for k, v in self.callees.items()}
+            self.callers, self.callees = callers, callees
+            self.forget()
+            if same:
+                break
+
+    def forget(self):
+        """Answers that more knowledge would change."""
+        self.memo.clear()
+        self.truths.clear()
+        self._lineage.clear()
+        self._dynamic.clear()
+        self._subclasses = None
+        self._cut.clear()
+
+    def targets(self, call):
+        """Functions of the project that a call enters: (Scope, how many parameters come from elsewhere)."""
+        out = []
+        for value in self.of(call.func):
+            out.extend(self.enters(value))
+        name = dotted(call.func) or ""
+        last = name.rsplit(".", 1)[-1]
+        if last in ("spawn", "partial", "map", "submit", "run") and call.args:
+            for value in self.of(call.args[0]):
+                for scope, shift in self.enters(value):
+                    out.append((scope, shift if last in ("spawn",) else shift - 1 if last == "partial" else shift))
+        if last in ("Process", "Thread"):
+            for keyword in call.keywords:
+                if keyword.arg == "target":
+                    for value in self.of(keyword.value):
+                        out.extend(self.enters(value))
+        if last == "instantiate":
+            for value in self.of(call):
+                if value[0] == "inst":
+                    method = self.find_method(value[1], "__init__")
+                    if method is not None:
+                        out.append((method, 0))  # the configuration stands where self would
+        return list(dict.fromkeys(out))
+
+    def enters(self, value):
+        kind = value[0]
+        if kind == "fn":
+            return [(value[1], 0)]
+        if kind == "bound":
+            return [(value[1], 1)]
+        if kind == "cls":
+            method = self.find_method(value[1], "__init__")
+            return [(method, 1)] if method is not None else []
+        if kind == "inst":
+            method = self.find_method(value[1], "__call__") or self.find_method(value[1], "forward")
+            return [(method, 1)] if method is not None else []
+        if kind == "partial":
+            return self.enters(value[1])
+        return []

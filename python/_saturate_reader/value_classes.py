@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Attributes of modules, classes and objects, and base classes (a part of Values)."""
+import ast
+
+from . import names
+from .literals import OPAQUE, argument_of
+from .scopes import dotted
+
+
+class Classes:
+    def attribute(self, base, attr, node=None):
+        out = ()
+        for value in self.of(base):
+            out += tuple(self.attribute_of(value, attr, node))
+        return out
+
+    def attribute_of(self, value, attr, node=None):
+        kind = value[0]
+        if kind == "ext":
+            return (("ext", value[1] + "." + attr),)
+        if kind == "mod":
+            return self.module_attribute(value[1], attr)
+        if kind == "params":
+            out = ()
+            for binding in value[1].names.get(attr, ()):
+                if binding.kind == "param":
+                    out += tuple(self.binding(binding))
+            return out
+        if kind == "mods":
+            out = ()
+            for source in self.project.computed[value[1]]:
+                out += tuple(self.module_attribute(source, attr))
+            return out or (value,)
+        if kind == "inst":
+            return self.instance_attribute(value[1], attr, set())
+        if kind == "cls":
+            return self.class_attribute(value[1], attr, set())
+        if kind == "cfg":
+            if attr in names.DICT_METHODS:
+                return (value,) if attr == "__dict__" else ()
+            return (("cfg", value[1], value[2] + (attr,)),)
+        if kind == "made":
+            call = value[2]
+            if attr == "module":
+                return self.of(call.args[0]) if call.args else ()
+            for keyword in call.keywords:
+                if keyword.arg == attr and value[1].split(".")[0] != "torch":
+                    return self.of(keyword.value)  # HParams(batch_size=64).batch_size
+            if attr == "dataset" and value[1] in names.LOADERS:
+                return self.of(argument_of(call, "dataset", 0))
+            return (("ext", value[1] + "()." + attr),)
+        return ()
+
+    def module_attribute(self, source, attr):
+        if source.index is None:
+            return ()
+        bindings = source.index.top.names.get(attr)
+        if bindings:
+            return self._bound(bindings)
+        found = self._from_star(source, attr, set())
+        if found:
+            return found
+        if source.path.endswith("__init__.py"):
+            submodule = self.project.find(source, attr, 1)
+            if submodule is not None:
+                return (("mod", submodule),)
+        return ()
+
+    def bases(self, scope):
+        """Base classes: project's as Scope, others as dotted text."""
+        out = []
+        for base in scope.bases:
+            values = self.of(base)
+            if not values:
+                out.append(dotted(base) or "?")
+            for value in values:
+                if value[0] == "cls":
+                    out.append(value[1])
+                elif value[0] == "ext":
+                    out.append(value[1])
+                elif value[0] == "made":
+                    out.append(value[1])
+        return out
+
+    def lineage(self, scope):
+        """Every base class of a class, itself first: (scopes, dotted names)."""
+        found = self._lineage.get(scope)
+        if found is None:
+            cuts = self.cuts
+            found = self._find_lineage(scope)
+            if cuts == self.cuts:
+                self._lineage[scope] = found
+        return found
+
+    def _find_lineage(self, scope):
+        scopes, outside, queue = [], [], [scope]
+        while queue and len(scopes) < 20:
+            one = queue.pop(0)
+            if isinstance(one, str):
+                outside.append(one)
+            elif one not in scopes:
+                scopes.append(one)
+                queue.extend(self.bases(one))
+        return scopes, outside
+
+    def subclasses(self, scope):
+        """Classes of the project that derive from this one, at most eight."""
+        if self._subclasses is None:
+            self._subclasses = {}
+            for source in self.project.order:
+                for one in source.index.scopes if source.index is not None else ():
+                    if one.is_class and one.bases:
+                        for base in self.lineage(one)[0][1:]:
+                            self._subclasses.setdefault(base, []).append(one)
+        return self._subclasses.get(scope, [])[:8]
+
+    def find_method(self, scope, name):
+        for one in self.lineage(scope)[0]:
+            method = one.method(name)
+            if method is not None:
+                return method
+        return None
+
+    def instance_attribute(self, scope, attr, seen):
+        scopes, outside = self.lineage(scope)
+        held = self.held(scope, attr)
+        if held is not None:
+            return (("cfg", "file", held),)
+        if attr == "hparams" and outside:
+            for one in scopes:
+                init = one.method("__init__")
+                if init is not None and any(getattr(c.func, "attr", "") == "save_hyperparameters" for c in init.calls):
+                    return (("params", init),)
+        for one in scopes:
+            method = one.method(attr)
+            if method is not None:
+                for decorator in method.node.decorator_list:
+                    if (dotted(decorator) or "").rsplit(".", 1)[-1] in ("property", "cached_property"):
+                        out = ()
+                        for value in method.returns:
+                            out += self.of(value)
+                        return out
+                return (("fn", method),) if self._static(method) else (("bound", method, scope),)
+            bindings = one.attributes.get(attr, []) + one.names.get(attr, [])
+            if bindings:
+                found = self._bound(bindings)
+                return (OPAQUE,) + found if found and attr in self.foreign() else found
+        if self.dynamic(scope):
+            return (("cfg", "file", (attr,)),) if attr not in names.DICT_METHODS else ()
+        if outside:
+            return (("ext", outside[0] + "()." + attr),)
+        return ()
+
+    def foreign(self):
+        """Names of attributes that are set from outside of their class."""
+        if self._foreign is None:
+            self._foreign = set()
+            for source in self.project.order:
+                for target, _, _ in source.index.stores if source.index is not None else ():
+                    if isinstance(target, ast.Attribute) and not (isinstance(target.value, ast.Name) and target.value.id in ("self", "cls")):
+                        self._foreign.add(target.attr)
+        return self._foreign
+
+    def held(self, scope, attr):
+        """The path of the configuration key that a field of this class holds, None when it is not filled from one."""
+        if scope not in self.holders or self.settings is None:
+            return None
+        path, fields = self.holders[scope]
+        if fields is not None and attr not in fields or not self.settings.find("file", path + (attr,)):
+            return None
+        return path + (attr,)
+
+    def class_attribute(self, scope, attr, seen):
+        scopes, outside = self.lineage(scope)
+        for one in scopes:
+            method = one.method(attr)
+            if method is not None:
+                if self._class_method(method):
+                    return (("bound", method, scope),)
+                return (("fn", method),)
+            bindings = one.names.get(attr)
+            if bindings:
+                found = self._bound(bindings)
+                return (OPAQUE,) + found if found and attr in self.foreign() else found
+        if outside:
+            return (("ext", outside[0] + "." + attr),)
+        return ()
+
+    def dynamic(self, scope):
+        """A class whose attributes come from somewhere else: a dict's keys, setattr, __getattr__."""
+        found = self._dynamic.get(scope)
+        if found is None:
+            found = self._dynamic[scope] = self._is_dynamic(scope)
+        return found
+
+    def _is_dynamic(self, scope):
+        scopes, outside = self.lineage(scope)
+        if any(base in ("builtins.dict", "dict", "collections.OrderedDict", "argparse.Namespace", "types.SimpleNamespace", "easydict.EasyDict")
+               or base in names.CONFIG_NODES for base in outside):
+            return True
+        for one in scopes:
+            for method in one.children:
+                if method.name == "__getattr__":
+                    return True
+                for call in method.calls:
+                    name = dotted(call.func) or ""
+                    if name == "setattr" and len(call.args) > 1 and not isinstance(call.args[1], ast.Constant):
+                        return True
+                    if name.endswith("__dict__.update"):
+                        return True
+        return False

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which bindings a name may have where it is read (a part of Values)."""
+import ast
+
+from .scopes import COMPREHENSIONS, FUNCTIONS, LOOPS, ancestors, statement_of
+
+
+class Names:
+    def lookup(self, node, name=None):
+        """The bindings that a name may have where it is read."""
+        name = name or node.id
+        scope = node.scope
+        first = True
+        while scope is not None:
+            found = scope.names.get(name)
+            if found and (first or not scope.is_class):
+                if len(found) > 1:
+                    found = [b for b in found if not self.switched_off(b.node)] or found
+                if first and len(found) > 1:
+                    return self.reaching(found, node)
+                return found
+            scope = scope.parent
+            first = False
+        return None
+
+    def reaching(self, bindings, node):
+        """Bindings of the same scope that can be the last one before `node`, as far as blocks tell."""
+        use = (node.lineno, node.col_offset)
+        statement = statement_of(node)
+        chain = set()
+        up = node
+        while up is not None:
+            chain.add(up)
+            up = up.up
+        found, later, last = [], [], None
+        for binding in sorted(bindings, key=lambda b: b.order, reverse=True):
+            if binding.kind == "param":
+                found.append(binding)
+                break
+            holder = binding.node
+            if holder is statement and not isinstance(holder, (ast.For, ast.AsyncFor, ast.With, ast.AsyncWith)):
+                if binding.kind != "aug":
+                    continue
+            if holder is None or (holder.lineno, holder.col_offset) > use:
+                later.append(binding)
+                continue
+            if isinstance(holder, COMPREHENSIONS):
+                if holder in chain:
+                    return [binding]
+                continue
+            found.append(binding)
+            if isinstance(holder, (ast.For, ast.AsyncFor, ast.With, ast.AsyncWith)):
+                if holder in chain:
+                    last = holder
+                    break
+                continue
+            if binding.kind != "aug" and self._dominates(holder, chain):
+                last = holder
+                break
+        if later and found:
+            found += [b for b in later if self._carried(b.node, chain, last)]
+        if not found:  # only set further down: from the turn of a loop before, or a name that a branch sets
+            found = [b for b in bindings if not isinstance(b.node, COMPREHENSIONS)] or list(bindings)
+        return found
+
+    @staticmethod
+    def _carried(holder, chain, last):
+        """Set further down in a loop around the use, and not set anew at each turn before it."""
+        for up in ancestors(holder):
+            if isinstance(up, LOOPS) and up in chain:
+                return last is None or last is not up and not any(one is up for one in ancestors(last))
+        return False
+
+    def switched_off(self, node):
+        """Below a condition of its function that the declared settings make false."""
+        child = node
+        while child is not None and not isinstance(child, FUNCTIONS):
+            up = child.up
+            if isinstance(up, ast.If) and child is not up.test:
+                truth = self.truth(up.test)
+                if truth is not None and (child.block is up.body) != truth:
+                    return True
+            if isinstance(child, ast.stmt) and self.after_end(child):
+                return True
+            child = up
+        return False
+
+    def after_end(self, statement):
+        """Behind an `if` that the settings make true and that leaves the block."""
+        block = getattr(statement, "block", None)
+        if not block or not isinstance(block[0], ast.stmt):
+            return False
+        cut = self._cut.get(id(block))
+        if cut is None:
+            cut = self._cut[id(block)] = len(block)
+            for index, other in enumerate(block):
+                if isinstance(other, ast.If) and isinstance(other.body[-1], ast.Return) and self.truth(other.test) is True:
+                    cut = self._cut[id(block)] = index
+                    break
+        return statement.position > cut
+
+    @staticmethod
+    def _dominates(holder, chain):
+        statement = statement_of(holder)
+        up = statement.up
+        if up not in chain:
+            return False
+        if isinstance(up, (ast.If, ast.Try, ast.For, ast.While)):
+            return any(other in chain for other in statement.block)
+        return True
