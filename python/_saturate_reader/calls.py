@@ -63,6 +63,9 @@ class Calls(LoaderCalls, OptimizerCalls):
                     return None  # the partial itself is the place
                 if value[0] == "partial" and value[1][0] == "ext" and is_optimizer(value[1][1]):
                     return None
+                if value[0] == "cls" and any(b.endswith("Trainer") and b.split(".")[0] in ("transformers", "pytorch_lightning", "lightning", "trl")
+                                             for b in self.values.lineage(value[1])[1]):
+                    return ("trainer", value[1].name, "certain")
                 if value[0] == "cls" and any("lr_scheduler" in b for b in self.values.lineage(value[1])[1]):
                     return ("scheduler", value[1].name, "likely")
                 if value[0] == "cls" and any(is_optimizer(b) or b.endswith("optim.Optimizer") or b.endswith("optimizer.Optimizer")

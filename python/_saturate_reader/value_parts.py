@@ -18,7 +18,10 @@ class Parts:
         out = ()
         for value in values:
             kind = value[0]
-            if kind == "box" and isinstance(value[1], (ast.Tuple, ast.List)):
+            if kind == "box" and isinstance(value[1], ast.List) and not value[1].elts:
+                for one in self._appended(value[1]):
+                    out += self.of(one)
+            elif kind == "box" and isinstance(value[1], (ast.Tuple, ast.List)):
                 if isinstance(index, int) and -len(value[1].elts) <= index < len(value[1].elts):
                     out += self.of(value[1].elts[index])
                 elif not isinstance(index, int):
@@ -38,6 +41,15 @@ class Parts:
             elif kind == "batch":
                 out += (value,)
         return out
+
+    @staticmethod
+    def _appended(box):
+        """What is appended to a list that starts empty, in the function that makes it."""
+        up = getattr(box, "up", None)
+        name = dotted(up.targets[0]) if isinstance(up, ast.Assign) and isinstance(box, ast.List) else None
+        if name is None:
+            return []
+        return [c.args[0] for c in box.scope.calls if getattr(c.func, "attr", "") == "append" and c.args and dotted(c.func.value) == name][:MOST]
 
     def _dataclass(self, call, index):
         """HfArgumentParser((A, B)).parse_args_into_dataclasses() gives an A and a B."""
@@ -63,6 +75,9 @@ class Parts:
                         continue
                     if not known or literal(name) == (True, text):
                         out += self.of(item)
+            elif kind == "box" and isinstance(value[1], ast.List) and not value[1].elts:
+                for one in self._appended(value[1]):
+                    out += self.of(one)
             elif kind == "box" and isinstance(value[1], (ast.List, ast.Tuple)):
                 known, number = literal(key)
                 if known and isinstance(number, int) and -len(value[1].elts) <= number < len(value[1].elts):
@@ -139,7 +154,7 @@ class Parts:
         for value in self.of(expr):
             kind = value[0]
             if kind == "box" and isinstance(value[1], (ast.List, ast.Tuple, ast.Set)):
-                for element in value[1].elts[:MOST]:
+                for element in value[1].elts[:MOST] or self._appended(value[1]):
                     out += self.part(self.of(element), path)
             elif kind == "box" and isinstance(value[1], ast.ListComp):
                 out += self.part(self.of(value[1].elt), path)

@@ -8,6 +8,7 @@ from .conditions import (READS, conditions, ends, in_condition, is_device, is_in
 from .scopes import FUNCTIONS, LOOPS, ancestors, dotted, function_of, statement_of
 
 DEEPEST = 7
+METRIC = re.compile(r"score|acc(uracy)?\b|accuracy|iou|dice|psnr|ssim|metric|auc|precision|recall|f1|mae\b|rmse", re.I)
 SEVERITY = {"step": 3, "branch": 2, "interval": 1, "rare": 1, "evaluation": 0}
 LOGGERS = {"info", "debug", "warning", "error", "log", "print", "write", "add_scalar", "add_scalars", "set_postfix", "set_description", "set_postfix_str",
            "set_description_str", "update", "append", "add", "log_metrics", "log_scalar", "report_scalar", "track", "log_dict", "log_metric", "format", "extend",
@@ -29,9 +30,11 @@ class Wait:
 
 
 class Context:
-    __slots__ = ("when", "path", "interval", "depth")
+    """How often what is looked at runs, and how it was reached. `vague`: one of many functions that a call may mean."""
+    __slots__ = ("when", "path", "interval", "depth", "vague")
 
-    def __init__(self, when="step", path=(), interval=None, depth=0):
+    def __init__(self, when="step", path=(), interval=None, depth=0, vague=False):
+        self.vague = vague
         self.when = when
         self.path = path
         self.interval = interval
@@ -40,7 +43,7 @@ class Context:
     def but(self, when, interval=None):
         if SEVERITY[when] >= SEVERITY[self.when]:
             return self
-        return Context(when, self.path, interval or self.interval, self.depth)
+        return Context(when, self.path, interval or self.interval, self.depth, self.vague)
 
 
 class Waits:
@@ -205,7 +208,19 @@ class Waits:
                     if not isinstance(argument, (ast.JoinedStr, ast.Constant)) and self.tensors.kind(argument) == "gpu" and not reads(argument):
                         self._add(argument, "print" if last == "print" else "bar" if last.startswith("set_") else "logger", "sync_implicit", context,
                                   argument, "likely")
+        if METRIC.search(last) and context.when in ("step", "branch") and self._unlearned(node) and any(self.tensors.kind(a) == "gpu" for a in node.args):
+            self._add(node, "metric", "metric_step", context, None, "certain")
         self._follow(node, context)
+
+    @staticmethod
+    def _unlearned(node):
+        """Inside `with torch.no_grad()` of the step: nothing learns from it."""
+        for up in ancestors(node):
+            if isinstance(up, (ast.With, ast.AsyncWith)) and any("no_grad" in (dotted(getattr(i.context_expr, "func", i.context_expr)) or "") for i in up.items):
+                return True
+            if isinstance(up, FUNCTIONS + LOOPS):
+                return False
+        return False
 
     @staticmethod
     def _lightning_log(node):
@@ -247,7 +262,8 @@ class Waits:
                 continue
             self.visited[scope] = inner.when
             self.loop.functions[scope] = inner.when
-            deeper = Context(inner.when, inner.path + (node,), inner.interval, context.depth + 1)
+            many = len([v for v in self.values.of(node.func) if v[0] != "opaque"]) > 2
+            deeper = Context(inner.when, inner.path + (node,), inner.interval, context.depth + 1, context.vague or many)
             self._block(scope.node.body, deeper)
         for argument in node.args[:1]:
             if getattr(node.func, "attr", "") == "step":
@@ -270,11 +286,14 @@ class Waits:
         old = self.found.get(key)
         if old is not None and SEVERITY[old.when] >= SEVERITY[context.when]:
             return
-        self.found[key] = Wait(node, what, kind, context.when, value, self.loop, context.path, certainty, context.interval)
+        self.found[key] = Wait(node, what, kind, context.when, value, self.loop, context.path, "unknown" if context.vague else certainty, context.interval)
 
     # What the value is for
 
     def _classify(self, wait):
+        if wait.kind == "metric_step":
+            wait.use = "log"
+            return
         if wait.kind in ("sync_implicit", "sync_control"):
             wait.use = "control" if wait.what in ("if", "bool") else "log"
             return
