@@ -8,6 +8,8 @@ import os
 import pathlib
 import subprocess
 
+from building import build
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 PEERS = {"dali": ["nvidia-dali-cuda120", "numpy"], "spdl": ["spdl-io", "spdl-core", "numpy"], "tfdata": ["tensorflow-cpu"],
          "webdataset": ["webdataset"]}
@@ -54,13 +56,11 @@ def python_of(setting, name):
 
 def libtorch(setting):
     """The program with LibTorch's own loader, or why there is none."""
-    build, name = ROOT / "build/bench-torch", "bench_loader_libtorch"
-    for command in (["cmake", "-S", ROOT, "-B", build, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release"],
-                    ["cmake", "--build", build, "--target", name]):
-        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        if done.returncode != 0:
-            return None, f"cannot be built (needs libturbojpeg0-dev, libpng-dev): {done.stdout.strip().splitlines()[-1]}"
-    return build / name, None
+    name = "bench_loader_libtorch"
+    try:
+        return build(name, packages=True) / name, None
+    except SystemExit as problem:
+        return None, f"cannot be built: {str(problem).splitlines()[0]}"
 
 
 def seconds(setting):
