@@ -118,8 +118,7 @@ int cmd_bench(const Arguments& arguments) {
     loader.batch_size = arguments.whole("--batch-size", 1, 1'000'000).value_or(loader.batch_size);
     int cores = probe_cpu().cores_usable;
     bool terminal = ::isatty(STDERR_FILENO) == 1;
-    LoaderBenchPlan plan{.cores = cores,
-                         .seconds = arguments.number("--seconds", 0.1, 3600).value_or(20)};
+    LoaderBenchPlan plan{.cores = cores, .seconds = *arguments.number("--seconds", 0.1, 3600)};
     if (terminal) {
         plan.progress = [&](const std::string& what, double done) {
             fmt::print(stderr, "\r{:3.0f} %  about {:.0f} s left: {:<28}", 100 * done,

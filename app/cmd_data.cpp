@@ -5,6 +5,7 @@
 #include "arguments.h"
 #include "base/error.h"
 #include "base/json.h"
+#include "base/output_file.h"
 #include "base/text.h"
 #include "commands.h"
 #include "exit_code.h"
@@ -23,10 +24,10 @@ MakeDataSettings settings_of(const Arguments& arguments) {
              .fix = "saturate data make classifier"});
     }
     MakeDataSettings settings{.job = words[1],
-                              .out = arguments.text("--output").value_or(""),
+                              .out = output_folder(arguments.text("--output").value_or("")),
                               .samples = arguments.whole("--samples", 1, 100'000'000).value_or(0)};
-    if (auto seed = arguments.whole("--seed", 0, 9'000'000'000'000'000))
-        settings.seed = static_cast<std::uint64_t>(*seed);
+    settings.seed =
+        static_cast<std::uint64_t>(*arguments.whole("--seed", 0, 9'000'000'000'000'000));
     return settings;
 }
 

@@ -12,11 +12,13 @@
 #include "base/embedded.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/output_file.h"
 #include "base/text.h"
 #include "commands.h"
 #include "config/set_values.h"
 #include "diagnosis/diagnosis.h"
 #include "exit_code.h"
+#include "process/run_folder.h"
 #include "report/demo_text.h"
 #include "report/diagnosis_text.h"
 #include "report/tuning_text.h"
@@ -81,8 +83,9 @@ std::string heading(const DemoJob& job, const std::string& device) {
 int cmd_demo(const Arguments& arguments) {
     const DemoJob& job = job_of(arguments);
     std::string device = arguments.text("--device").value_or(fmt::format("sim:{}", job.gpu));
+    auto named = arguments.text("--output");
     fs::path folder =
-        arguments.text("--output").value_or(tune_folder(fmt::format("demo-{}", job.name)).string());
+        named ? output_folder(*named) : new_run_folder(fmt::format("demo-{}", job.name));
     std::error_code error;
     fs::create_directories(folder, error);
     if (error || !fs::is_empty(folder, error)) {

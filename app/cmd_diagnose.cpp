@@ -9,6 +9,7 @@
 #include "arguments.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/output_file.h"
 #include "commands.h"
 #include "config/edit.h"
 #include "config/settings.h"
@@ -137,12 +138,23 @@ void apply(const std::vector<std::string>& operands, const Diagnosis& diagnosis,
         return;
     }
     std::string text = apply_edits(document, edits);
-    write_file_whole(document.file() + ".bak", document.text());
+    fs::path backup = keep_backup(document.file(), document.text());
     write_file_whole(document.file(), text);
     for (const Edit& edit : edits)
         fmt::print(stderr, "{}: {} = {}  ({})\n", document.file(), path_text(edit.path), edit.value,
                    edit.reason);
-    fmt::print(stderr, "the old file is {}.bak\n", document.file());
+    fmt::print(stderr, "the old file is {}\n", backup.string());
+}
+
+std::optional<OutputFile> page_of(const Arguments& arguments) {
+    auto name = arguments.text("--html");
+    if (!name) return std::nullopt;
+    if (name == "-" && arguments.has("--json")) {
+        throw UserError(Problem{.found = "--json and --html - together",
+                                .expected = "one answer on standard output"});
+    }
+    return OutputFile(*name, {.inputs = {arguments.operands.begin(), arguments.operands.end()},
+                              .force = arguments.has("--force")});
 }
 
 int compare(const Arguments& arguments, const TraceOptions& options) {
@@ -167,27 +179,33 @@ int cmd_diagnose(const Arguments& arguments) {
         return kDone;
     }
     TraceOptions options;
-    if (auto limit = arguments.number("--limit", 0.001, 100000))
-        options.limit_bytes = static_cast<std::uint64_t>(*limit * 1e9);
+    options.limit_bytes =
+        static_cast<std::uint64_t>(*arguments.number("--limit", 0.001, 100000) * 1e9);
     if (arguments.has("--before") || arguments.has("--after")) return compare(arguments, options);
     if (arguments.operands.empty()) {
         throw UserError({.found = "nothing to diagnose",
                          .expected = "a trace, a run record or a configuration",
                          .fix = "saturate diagnose --how prints how to record a trace"});
     }
-    auto most = static_cast<std::size_t>(arguments.whole("--top", 1, 1000).value_or(5));
-    std::optional<std::string> page = arguments.text("--html");
+    auto most = static_cast<std::size_t>(*arguments.whole("--top", 1, 1000));
+    std::optional<OutputFile> page = page_of(arguments);
     std::vector<Trace> traces;
     Diagnosis diagnosis = diagnose(arguments.operands, options, page ? &traces : nullptr);
     bool everything = arguments.has("--all");
     if (arguments.has("--json"))
         fmt::print("{}\n", to_json(diagnosis, most, everything).pretty());
     else
-        fmt::print("{}", diagnosis_text(diagnosis, {.most = most, .everything = everything}));
+        fmt::print(page && page->is_stdout() ? stderr : stdout, "{}",
+                   diagnosis_text(diagnosis, {.most = most, .everything = everything}));
     if (page) {
         const Trace* drawn = trace_to_draw(diagnosis, traces);
-        write_file_whole(*page, diagnosis_page(diagnosis, drawn, {most, everything}));
-        fmt::print(stderr, "the page is {}\n", *page);
+        std::string text = diagnosis_page(diagnosis, drawn, {most, everything});
+        if (page->is_stdout()) {
+            fmt::print("{}", text);
+        } else {
+            page->write(text);
+            fmt::print(stderr, "the page is {}\n", page->path().string());
+        }
     }
     if (arguments.has("--apply")) apply(arguments.operands, diagnosis, most);
     if (auto percent = arguments.number("--fail-on", 0, 100000)) {

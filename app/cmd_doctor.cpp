@@ -8,8 +8,8 @@
 #include "arguments.h"
 #include "base/error.h"
 #include "commands.h"
-#include "cuda/nvml.h"
 #include "exit_code.h"
+#include "process/gpus.h"
 #include "report/doctor.h"
 
 namespace saturate {
@@ -55,7 +55,7 @@ int cmd_doctor(const Arguments& arguments) {
                     .storage = probe_storage(folder, arguments.has("--data") ? kNamed : kQuick),
                     .shm_bytes = probe_shm(),
                     .open_files_limit = probe_open_files(),
-                    .gpus = survey_nvml()},
+                    .gpus = survey_gpus()},
         .torch = probe_torch(SATURATE_TORCH_SITE),
         .toolkit = find_toolkit()};
     if (arguments.has("--json")) {

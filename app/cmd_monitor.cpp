@@ -6,12 +6,13 @@
 
 #include <algorithm>
 #include <csignal>
-#include <cstdlib>
 #include <filesystem>
 
 #include "arguments.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/locale.h"
+#include "base/output_file.h"
 #include "base/text.h"
 #include "commands.h"
 #include "cuda/nvml.h"
@@ -19,10 +20,12 @@
 #include "exit_code.h"
 #include "monitor_output.h"
 #include "process/child.h"
-#include "process/interrupt.h"
 #include "process/page_server.h"
+#include "process/run_folder.h"
+#include "process/signals.h"
 #include "process/watch.h"
 #include "report/http.h"
+#include "report/http_guard.h"
 #include "report/prometheus.h"
 #include "telemetry/record_writer.h"
 #include "telemetry/sampler.h"
@@ -55,14 +58,6 @@ std::vector<int> gpu_list(const std::string& text) {
     return gpus;
 }
 
-std::string locale_name() {
-    for (const char* name : {"LC_ALL", "LC_MESSAGES", "LANG"}) {
-        const char* value = std::getenv(name);
-        if (value && *value) return value;
-    }
-    return "";
-}
-
 void refuse_together(const Arguments& arguments, std::string_view one, std::string_view other) {
     if (!arguments.has(one) || !arguments.has(other)) return;
     throw UserError(
@@ -72,18 +67,24 @@ void refuse_together(const Arguments& arguments, std::string_view one, std::stri
 MonitorSettings settings_of(const Arguments& arguments) {
     MonitorSettings out;
     constexpr double kYear = 366.0 * 24 * 3600;
-    out.sampler.interval_seconds = arguments.number("--interval", 0.1, 3600).value_or(1);
-    out.duration_seconds = arguments.number("--duration", 0, kYear).value_or(0);
+    out.sampler.interval_seconds = *arguments.number("--interval", 0.1, 3600);
+    out.duration_seconds = *arguments.number("--duration", 0, kYear);
     if (auto list = arguments.text("--gpu")) out.sampler.gpus = gpu_list(*list);
     out.pid = arguments.whole("--pid", 1, 1L << 22);
     out.command = arguments.command;
-    out.record_file = arguments.text("--record");
+    if (auto file = arguments.text("--record")) {
+        if (*file == "-")
+            throw UserError(Problem{.found = "--record is -", .expected = "the name of a file"});
+        OutputRule rule{.force = arguments.has("--force")};
+        if (auto replayed = arguments.text("--replay")) rule.inputs.emplace_back(*replayed);
+        out.record_file = OutputFile(*file, rule).path().string();
+    }
     out.replay_file = arguments.text("--replay");
-    out.run_folder = arguments.text("--output");
+    if (auto folder = arguments.text("--output")) out.run_folder = output_folder(*folder).string();
     out.prometheus = arguments.text("--prometheus");
     out.serve = arguments.text("--serve");
     // The page is made from a record.
-    if (out.serve && !out.run_folder) out.run_folder = fresh_run_folder().string();
+    if (out.serve && !out.run_folder) out.run_folder = new_run_folder("monitor").string();
     out.job_folder = arguments.text("--run");
     refuse_together(arguments, "--json", "--csv");
     refuse_together(arguments, "--record", "--replay");
@@ -98,19 +99,17 @@ MonitorSettings settings_of(const Arguments& arguments) {
             Problem{.found = "--replay and a command are both given", .expected = "one of them"});
     }
     Thresholds& limits = out.output.thresholds;
-    limits.good_percent = arguments.number("--good", 0, 100).value_or(limits.good_percent);
-    limits.low_percent = arguments.number("--low", 0, 100).value_or(limits.low_percent);
-    limits.fluctuation_points =
-        arguments.number("--fluctuation", 0, 100).value_or(limits.fluctuation_points);
-    limits.temperature_celsius =
-        arguments.number("--hot", 0, 200).value_or(limits.temperature_celsius);
-    limits.cpu_percent = arguments.number("--cpu", 0, 100).value_or(limits.cpu_percent);
+    limits.good_percent = *arguments.number("--good", 0, 100);
+    limits.low_percent = *arguments.number("--low", 0, 100);
+    limits.fluctuation_points = *arguments.number("--fluctuation", 0, 100);
+    limits.temperature_celsius = *arguments.number("--hot", 0, 200);
+    limits.cpu_percent = *arguments.number("--cpu", 0, 100);
     if (limits.low_percent > limits.good_percent) {
         throw UserError({.found = fmt::format("--low is {} and --good is {}", limits.low_percent,
                                               limits.good_percent),
                          .expected = "--low not above --good"});
     }
-    out.output.language = language_of(arguments.text("--lang").value_or(""), locale_name());
+    out.output.language = language_of(arguments.text("--lang").value_or(""), message_locale());
     out.output.steps = {.run_folder = out.run_folder.value_or("")};
     bool on_terminal = ::isatty(0) && ::isatty(1) && out.command.empty();
     out.output.form = arguments.has("--json")  ? MonitorForm::json
@@ -125,12 +124,14 @@ Devices devices_of(const MonitorSettings& settings, NvmlRecorder* recorder,
                    const std::function<std::int64_t()>& now) {
     if (settings.replay_file) {
         NvmlRecording recording = open_nvml_recording(*settings.replay_file, now);
-        return {std::move(recording.reader), "", "recording " + *settings.replay_file,
-                std::move(recording.notes), recording.seconds};
+        return {.reader = std::move(recording.reader),
+                .source = "recording " + *settings.replay_file,
+                .notes = std::move(recording.notes),
+                .recorded_seconds = recording.seconds};
     }
     // A job that is watched will wake a sleeping GPU itself.
     bool wake = settings.pid.has_value() || !settings.command.empty();
-    return open_devices(wake, recorder, settings.job_folder);
+    return open_gpus({.wake = wake, .recorder = recorder}, settings.job_folder);
 }
 
 RunInfo info_of(const MonitorSettings& settings, const Devices& devices, std::int64_t start_ns) {
@@ -161,7 +162,7 @@ class Monitor {
     [[nodiscard]] std::int64_t time() const { return is_virtual() ? virtual_ns_ : now_ns(); }
 
     MonitorSettings settings_;
-    Interrupts interrupts_;
+    Signals interrupts_{Signals::Role::stop};
     std::int64_t virtual_ns_ = now_ns();
     std::unique_ptr<Child> child_;
     std::unique_ptr<NvmlRecorder> nvml_recorder_;
@@ -195,8 +196,12 @@ void Monitor::open() {
     }
     summarizer_.emplace(settings_.output.thresholds);
     if (settings_.prometheus) {
+        HttpAddress address = HttpAddress::parse(*settings_.prometheus, "--prometheus");
         server_ = std::make_unique<HttpServer>(
-            HttpAddress::parse(*settings_.prometheus, "--prometheus"), "--prometheus");
+            address, "--prometheus", HttpHandler{}, HttpLimits{},
+            [guard = HttpGuard::for_metrics(address)](const HttpRequest& request) {
+                return guard.refusal(request);
+            });
         fmt::print(stderr, "note: metrics are at http://{}/metrics\n", server_->address().text());
     }
     if (settings_.serve)
@@ -264,7 +269,7 @@ bool Monitor::wait_until(std::int64_t deadline_ns) {
     while (true) {
         auto woke = interrupts_.wait_until(deadline_ns, output_->input_fd());
         if (is_over()) return false;
-        if (woke == Interrupts::Woke::deadline) return true;
+        if (woke == Signals::Woke::deadline) return true;
     }
 }
 

@@ -9,12 +9,14 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/output_file.h"
 #include "base/text.h"
 #include "commands.h"
-#include "cuda/nvml.h"
 #include "exit_code.h"
 #include "optimize_benchmark.h"
 #include "probe/machine.h"
+#include "process/gpus.h"
+#include "process/run_folder.h"
 #include "remedies/advise.h"
 #include "report/table.h"
 #include "report/tuning_text.h"
@@ -57,7 +59,7 @@ std::optional<GpuFacts> choose_gpu(const Arguments& arguments, const GpuSurvey& 
     auto memory = gigabytes(arguments, "--gpu-memory");
     auto name = arguments.text("--gpu");
     // Measured on a simulated card, the rest is advised for that card.
-    std::string device = arguments.text("--device").value_or("");
+    std::string device = *arguments.text("--device");
     if (!name && device.starts_with("sim:")) name = device.substr(4);
     if (name) {
         if (lower(*name) == "cpu") return std::nullopt;
@@ -69,6 +71,8 @@ std::optional<GpuFacts> choose_gpu(const Arguments& arguments, const GpuSurvey& 
     if (!survey.driver || survey.driver->gpus.empty()) return std::nullopt;
     const GpuIdentity& gpu = survey.driver->gpus[0];
     auto match = match_gpu(gpu.name, gpu.capability, memory ? memory : gpu.memory_total_bytes);
+    // The table holds NVIDIA's: for another vendor's the CPU is what can be told about.
+    if (!match && !survey.absent_because.empty()) return std::nullopt;
     if (!match) {
         throw MachineError({.found = fmt::format("the GPU {} is not in the table, nor any like it",
                                                  saturate::quoted(gpu.name)),
@@ -83,7 +87,7 @@ Aim choose_target(const Arguments& arguments) {
     bool elsewhere = arguments.has("--gpu") && lower(*arguments.text("--gpu")) != "cpu";
     Aim aim;
     std::string how;
-    GpuSurvey survey = arguments.has("--gpu") ? GpuSurvey{} : survey_nvml();
+    GpuSurvey survey = arguments.has("--gpu") ? GpuSurvey{} : survey_gpus();
     Target& target = aim.target;
     target.gpu = choose_gpu(arguments, survey, how);
     int found = survey.driver ? static_cast<int>(survey.driver->gpus.size()) : 1;
@@ -112,27 +116,28 @@ Aim choose_target(const Arguments& arguments) {
                                                 "\"RTX 4090\" names one elsewhere",
                                                 survey.absent_because);
     }
-    if (arguments.text("--device").value_or("").starts_with("sim:")) aim.text += " (simulated)";
+    if (arguments.text("--device")->starts_with("sim:")) aim.text += " (simulated)";
     aim.text += fmt::format("; {} cores", target.cores);
     if (elsewhere && !arguments.has("--cores")) aim.text += " (assumed; --cores N)";
     return aim;
 }
 
 Level level_of(const Arguments& arguments) {
-    std::string name = arguments.text("--level").value_or("training");
+    std::string name = *arguments.text("--level");
     for (Level level : {Level::safe, Level::numerics, Level::model}) {
         if (level_name(level) == name) return level;
     }
     return Level::training;
 }
 
-fs::path output_path(const Arguments& arguments, const fs::path& input) {
+// Nothing with --in-place, which replaces the input and keeps it beside.
+std::optional<OutputFile> output_of(const Arguments& arguments, const fs::path& input) {
     if (arguments.has("--in-place")) {
         if (arguments.has("--output")) {
             throw UserError(
                 Problem{.found = "--in-place and --output together", .expected = "one of the two"});
         }
-        return input;
+        return std::nullopt;
     }
     fs::path output = input.parent_path() /
                       (input.stem().string() + "_gpu_optimized" + input.extension().string());
@@ -144,15 +149,13 @@ fs::path output_path(const Arguments& arguments, const fs::path& input) {
                          .expected = "another file",
                          .fix = "--in-place rewrites the input and leaves a backup"});
     }
-    return output;
-}
-
-// The first of name.bak, name.bak.1, ... that is not there yet: a backup is never lost to a second
-// run.
-fs::path backup_path(const fs::path& input) {
-    fs::path path = input.string() + ".bak";
-    for (int i = 1; fs::exists(path); ++i) path = fmt::format("{}.bak.{}", input.string(), i);
-    return path;
+    if (output == "-" && arguments.has("--json")) {
+        throw UserError(Problem{.found = "--json and --output - together",
+                                .expected = "one answer on standard output"});
+    }
+    // Nothing is written, so nothing can be lost.
+    bool force = arguments.has("--force") || arguments.has("--dry-run");
+    return OutputFile(output, {.inputs = {input}, .force = force});
 }
 
 std::string shown(const std::string& text) { return text.empty() ? "-" : text; }
@@ -264,7 +267,7 @@ int cmd_optimize(const Arguments& arguments) {
     }
     fs::path input = *arguments.text("--config");
     Document document = Document::read(input.string());
-    fs::path output = output_path(arguments, input);
+    std::optional<OutputFile> output = output_of(arguments, input);
     Aim aim = choose_target(arguments);
     Settings settings = Settings::read(document);
     Advice advice = advise(document, settings, aim.target, level_of(arguments));
@@ -273,13 +276,15 @@ int cmd_optimize(const Arguments& arguments) {
     fs::path folder;
     if (arguments.has("--benchmark")) {
         TuneRequest request = tune_request(arguments);
-        request.folder = tune_folder("tune");
+        request.folder = new_run_folder("tune");
         measured = tune_and_show(request, arguments.has("--quiet"));
         if (measured->interrupted && !measured->search.baseline) {
             fmt::print(stderr, "interrupted before anything was measured; nothing written\n");
             return kInterrupted;
         }
-        if (!arguments.has("--json")) fmt::print("\n{}\n", search_text(measured->search));
+        if (!arguments.has("--json"))
+            fmt::print(output && output->is_stdout() ? stderr : stdout, "\n{}\n",
+                       search_text(measured->search));
         folder = request.folder;
         proven = benchmarked(document, settings, std::move(advice), request, *measured,
                              arguments.has("--unproven"));
@@ -292,14 +297,18 @@ int cmd_optimize(const Arguments& arguments) {
     std::string counted = fmt::format("{} change{}", changes, changes == 1 ? "" : "s");
     bool writes = !arguments.has("--dry-run") && (changes > 0 || arguments.has("--output"));
     fs::path backup;
-    if (writes && arguments.has("--in-place")) {
-        backup = backup_path(input);
-        write_file_whole(backup, document.text());
+    if (writes && !output) {
+        backup = keep_backup(input, document.text());
+        write_file_whole(input, text);
     }
-    if (writes) write_file_whole(output, text);
+    bool to_stdout = output && output->is_stdout();
+    if (writes && to_stdout) fmt::print("{}", text);
+    if (writes && output && !to_stdout) output->write(text);
+    std::string written = output ? output->path().string() : input.string();
+    std::FILE* talk = to_stdout ? stderr : stdout;
 
     if (arguments.has("--json")) {
-        Json out = as_json(document, settings, aim, advice, writes ? output.string() : "");
+        Json out = as_json(document, settings, aim, advice, writes ? written : "");
         if (measured) {
             Json told = to_json(*measured);  // outlives the loop over its members
             for (const auto& [key, value] : told.members()) {
@@ -313,15 +322,16 @@ int cmd_optimize(const Arguments& arguments) {
         fmt::print("{}\n", out.pretty());
         return status_of(measured, proven);
     }
-    fmt::print("{}", as_text(document, settings, aim, advice));
-    if (measured) fmt::print("{}", measured_text(*measured, proven, folder));
+    fmt::print(talk, "{}", as_text(document, settings, aim, advice));
+    if (measured) fmt::print(talk, "{}", measured_text(*measured, proven, folder));
     if (writes) {
-        fmt::print("{} written to {}{}\n", counted, output.string(),
+        fmt::print(talk, "{} written to {}{}\n", counted, to_stdout ? "standard output" : written,
                    backup.empty() ? "" : fmt::format("; the old file is {}", backup.string()));
     } else if (changes == 0) {
-        fmt::print("{}\n", proven.rest.empty() ? "Nothing to change." : "Nothing is written.");
+        fmt::print(talk, "{}\n",
+                   proven.rest.empty() ? "Nothing to change." : "Nothing is written.");
     } else {
-        fmt::print("{}; nothing written (--dry-run)\n", counted);
+        fmt::print(talk, "{}; nothing written (--dry-run)\n", counted);
     }
     return status_of(measured, proven);
 }

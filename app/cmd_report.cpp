@@ -2,12 +2,12 @@
 // report: one or more runs as a page, as Markdown or as JSON.
 #include <fmt/format.h>
 
-#include <cstdlib>
 #include <filesystem>
 
 #include "arguments.h"
 #include "base/error.h"
-#include "base/file.h"
+#include "base/locale.h"
+#include "base/output_file.h"
 #include "commands.h"
 #include "exit_code.h"
 #include "report/run_report.h"
@@ -22,9 +22,15 @@ int cmd_report(const Arguments& arguments) {
                          .expected = fmt::format("1 to {} folders of run records", kMostRuns),
                          .fix = "saturate report BEFORE AFTER"});
     }
+    bool writes = !arguments.has("--json") && !arguments.has("--markdown");
+    std::optional<OutputFile> output;
+    if (writes) {
+        output.emplace(*arguments.text("--output"),
+                       OutputRule{.inputs = {arguments.operands.begin(), arguments.operands.end()},
+                                  .force = arguments.has("--force")});
+    }
     ReportInput input;
-    const char* locale = std::getenv("LC_ALL") ? std::getenv("LC_ALL") : std::getenv("LANG");
-    Language language = language_of(arguments.text("--lang").value_or(""), locale ? locale : "");
+    Language language = language_of(arguments.text("--lang").value_or(""), message_locale());
     input.language = language == Language::chinese ? "zh" : "en";
     for (const std::string& folder : arguments.operands) input.runs.push_back(view_run(folder));
     input.proof = proof_of(arguments.operands);
@@ -44,10 +50,13 @@ int cmd_report(const Arguments& arguments) {
         fmt::print("{}", report_markdown(input));
         return status;
     }
-    std::string output = arguments.text("--output").value_or("report.html");
     std::string page = report_html(input);
-    write_file_whole(output, page);
-    fmt::print("{}\nwritten to {} ({} KB)\n", report_verdict(input), output,
+    if (output->is_stdout()) {
+        fmt::print("{}", page);
+        return kDone;
+    }
+    output->write(page);
+    fmt::print("{}\nwritten to {} ({} KB)\n", report_verdict(input), output->path().string(),
                (page.size() + 1023) / 1024);
     return status;
 }

@@ -12,14 +12,16 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/output_file.h"
+#include "base/system_error.h"
 #include "base/text.h"
 #include "commands.h"
 #include "diagnosis/diagnosis.h"
 #include "exit_code.h"
 #include "process/child.h"
 #include "process/page_server.h"
+#include "process/run_folder.h"
 #include "process/run_job.h"
-#include "process/watch.h"
 #include "report/run_text.h"
 
 namespace saturate {
@@ -59,7 +61,7 @@ RunJobSettings settings_of(const Arguments& arguments) {
                          .fix = "saturate run -- python train.py"});
     }
     if (auto list = arguments.text("--apply")) out.apply = checked_apply(*list);
-    std::string profile = arguments.text("--profile").value_or("auto");
+    std::string profile = *arguments.text("--profile");
     if (profile == "off") {
         out.with_profile = false;
     } else if (profile != "auto") {
@@ -74,15 +76,7 @@ RunJobSettings settings_of(const Arguments& arguments) {
     out.steps = arguments.whole("--steps", 1, 1L << 40).value_or(0);
     out.output_to_stderr = arguments.has("--json");
     auto folder = arguments.text("--output");
-    try {
-        out.folder = folder ? fs::path(*folder) : fresh_run_folder();
-    } catch (const fs::filesystem_error& error) {
-        throw UserError(
-            {.where = {"saturate-runs"},
-             .found = fmt::format("no folder can be made here: {}", error.code().message()),
-             .expected = "a folder for the run record",
-             .fix = "saturate run -o DIR"});
-    }
+    out.folder = folder ? output_folder(*folder) : new_run_folder("run");
     return out;
 }
 
@@ -99,13 +93,17 @@ void die_alike(int number) {
     ::raise(number);
 }
 
-// A command that did not start leaves no record, so that the next try may have the same folder.
-RunJobResult run_or_leave_nothing(const RunJobSettings& settings) {
+// A command that did not start leaves no record, so that the next try may have the same folder. A
+// folder that the user made stays, empty as it was.
+RunJobResult run_or_leave_nothing(const RunJobSettings& settings, bool is_users_folder) {
     try {
         return run_job(settings);
     } catch (const ChildNotStarted&) {
         std::error_code ignored;
-        fs::remove_all(settings.folder, ignored);
+        if (!is_users_folder) fs::remove_all(settings.folder, ignored);
+        for (fs::directory_iterator entry(settings.folder, ignored), end; entry != end;
+             entry.increment(ignored))
+            fs::remove_all(entry->path(), ignored);
         throw;
     }
 }
@@ -123,10 +121,12 @@ Diagnosis diagnosis_of(const fs::path& folder, std::vector<std::string>& notes) 
 
 int run(const Arguments& arguments) {
     RunJobSettings settings = settings_of(arguments);
+    std::error_code ignored;
+    bool is_users_folder = arguments.has("--output") && fs::exists(settings.folder, ignored);
     if (auto address = arguments.text("--serve"))
         fmt::print(stderr, "saturate: the live page is {}\n",
                    start_page_server(settings.folder, *address));
-    RunJobResult result = run_or_leave_nothing(settings);
+    RunJobResult result = run_or_leave_nothing(settings, is_users_folder);
     ::signal(SIGPIPE, SIG_IGN);
     Diagnosis diagnosis = diagnosis_of(settings.folder, result.notes);
     RunAnswer view{.result = result.run,
@@ -161,6 +161,9 @@ int cmd_run(const Arguments& arguments) {
         return error.error() == ENOENT ? 127 : 126;
     } catch (const Failure& error) {
         fmt::print(stderr, "{}\n", error.what());
+        return kRunFailed;
+    } catch (const std::system_error& error) {
+        fmt::print(stderr, "{}\n", system_problem(error).text());
         return kRunFailed;
     }
 }

@@ -17,9 +17,11 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/host.h"
+#include "base/locale.h"
 #include "commands.h"
 #include "exit_code.h"
-#include "process/interrupt.h"
+#include "process/run_folder.h"
+#include "process/signals.h"
 #include "report/http.h"
 #include "report/http_guard.h"
 #include "report/run_site.h"
@@ -87,7 +89,7 @@ RunShelf shelf_of(const Arguments& arguments) {
              .fix = "saturate serve runs"});
     }
     // Where train and run write when they are not told.
-    if (arguments.operands.empty()) return RunShelf(".", {"runs", "saturate-runs"});
+    if (arguments.operands.empty()) return RunShelf(".", {std::string(kRunsFolder)});
     fs::path folder = arguments.operands[0];
     if (!is_live && !fs::is_directory(folder)) {
         throw UserError({.where = {folder.string()},
@@ -99,14 +101,14 @@ RunShelf shelf_of(const Arguments& arguments) {
 
 // The port that is asked for, or, where none is, 8765 or any that is free.
 std::unique_ptr<HttpServer> listen(const Arguments& arguments, const HttpAddress& address,
-                                   const HttpHandler& handler) {
+                                   const HttpHandler& handler, const HttpRefusal& refusal) {
     bool is_given = arguments.has("--listen");
     try {
-        return std::make_unique<HttpServer>(address, "--listen", handler, kLimits);
+        return std::make_unique<HttpServer>(address, "--listen", handler, kLimits, refusal);
     } catch (const UserError&) {
         if (is_given) throw;
         return std::make_unique<HttpServer>(HttpAddress{.host = address.host, .port = 0},
-                                            "--listen", handler, kLimits);
+                                            "--listen", handler, kLimits, refusal);
     }
 }
 
@@ -131,14 +133,14 @@ void tell(RunSite& site, HttpServer& server, std::map<std::string, std::string>&
 }
 
 void follow(RunSite& site, HttpServer& server, const Companion& companion) {
-    Interrupts interrupts;
+    Signals interrupts(Signals::Role::stop);
     std::map<std::string, std::string> told;  // version by channel
     std::int64_t cpu = cpu_ns(), next = now_ns() + kSecond, next_beat = now_ns() + kBeat;
     while (interrupts.stop_signal() == 0) {
         std::int64_t wake = std::min(next, next_beat);
         if (companion.must_be_asked()) wake = std::min(wake, now_ns() + kSecond);
         auto woke = interrupts.wait_until(wake, companion.fd());
-        if (woke == Interrupts::Woke::input || companion.is_gone()) {
+        if (woke == Signals::Woke::input || companion.is_gone()) {
             tell(site, server, told);
             if (server.listeners() > 0) interrupts.wait_until(now_ns() + kLinger);
             return;
@@ -162,17 +164,15 @@ void follow(RunSite& site, HttpServer& server, const Companion& companion) {
 int cmd_serve(const Arguments& arguments) {
     HttpAddress address =
         HttpAddress::parse(arguments.text("--listen").value_or(""), "--listen", kPort);
-    const char* locale = std::getenv("LC_ALL") ? std::getenv("LC_ALL") : std::getenv("LANG");
-    Language language = language_of(arguments.text("--lang").value_or(""), locale ? locale : "");
+    Language language = language_of(arguments.text("--lang").value_or(""), message_locale());
     RunSite site(shelf_of(arguments), {.language = language == Language::chinese ? "zh" : "en",
                                        .follows_newest = arguments.has("--live")});
     Companion companion(arguments.whole("--pid", 1, 1L << 22));
     bool needs_token = !address.is_loopback() || arguments.has("--token");
     HttpGuard guard = HttpGuard::for_address(address, needs_token ? fresh_token() : "");
-    auto server = listen(arguments, address, [&](const HttpRequest& request) {
-        auto refusal = guard.refusal(request);
-        return refusal ? *refusal : site.answer(request);
-    });
+    auto server = listen(
+        arguments, address, [&](const HttpRequest& request) { return site.answer(request); },
+        [&](const HttpRequest& request) { return guard.refusal(request); });
     fmt::print("{}\n", url_of(server->address(), guard.token()));
     std::fflush(stdout);
     follow(site, *server, companion);

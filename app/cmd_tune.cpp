@@ -3,18 +3,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <ctime>
 #include <filesystem>
 
 #include "arguments.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/output_file.h"
 #include "base/text.h"
 #include "commands.h"
 #include "config/settings.h"
-#include "cuda/nvml.h"
 #include "exit_code.h"
 #include "probe/machine.h"
+#include "process/gpus.h"
+#include "process/run_folder.h"
 #include "remedies/facts.h"
 #include "report/tuning_text.h"
 #include "tune_show.h"
@@ -55,7 +56,7 @@ std::optional<GpuFacts> gpu_of(const std::string& device) {
         }
         return match->facts;
     }
-    GpuSurvey survey = survey_nvml();
+    GpuSurvey survey = survey_gpus();
     if (!survey.driver || survey.driver->gpus.empty()) return std::nullopt;
     const GpuIdentity& gpu = survey.driver->gpus[0];
     auto match = match_gpu(gpu.name, gpu.capability, gpu.memory_total_bytes);
@@ -63,7 +64,7 @@ std::optional<GpuFacts> gpu_of(const std::string& device) {
 }
 
 Level level_of(const Arguments& arguments) {
-    std::string name = arguments.text("--level").value_or("training");
+    std::string name = *arguments.text("--level");
     for (Level level : {Level::safe, Level::numerics, Level::model}) {
         if (level_name(level) == name) return level;
     }
@@ -75,13 +76,13 @@ BatchLimits batch_limits(const Arguments& arguments) {
     constexpr long kMost = 10'000'000;
     limits.min = arguments.whole("--min", 1, kMost).value_or(limits.min);
     limits.max = arguments.whole("--max", 1, kMost).value_or(limits.max);
-    limits.step = arguments.whole("--step", 1, kMost).value_or(limits.step);
+    limits.step = *arguments.whole("--step", 1, kMost);
     if (limits.min > limits.max) {
         throw UserError(
             {.found = fmt::format("--min is {} and --max is {}", limits.min, limits.max),
              .expected = "--min not above --max"});
     }
-    limits.memory_share = arguments.number("--memory-share", 0.05, 1).value_or(limits.memory_share);
+    limits.memory_share = *arguments.number("--memory-share", 0.05, 1);
     limits.target_busy_percent = arguments.number("--target-util", 1, 100);
     limits.effective_batch = arguments.whole("--effective-batch", 1, kMost);
     return limits;
@@ -166,15 +167,6 @@ std::string as_text(const TuneRequest& request, const TuneAnswer& answer) {
 
 }  // namespace
 
-std::filesystem::path tune_folder(const std::string& name) {
-    std::time_t now = std::time(nullptr);
-    std::tm local = {};
-    ::localtime_r(&now, &local);
-    char text[32] = {};
-    std::strftime(text, sizeof text, "%Y%m%d-%H%M%S", &local);
-    return fmt::format("runs/{}-{}", name, text);
-}
-
 TuneRequest tune_request(const std::string& config, const std::string& device, Level level) {
     TuneRequest request{.job = {.config = config}, .device = device};
     std::optional<GpuFacts> gpu = gpu_of(device);
@@ -196,7 +188,7 @@ TuneRequest tune_request(const Arguments& arguments) {
         throw UserError(
             Problem{.found = "nothing to tune", .expected = "--config FILE, -- COMMAND, or both"});
     }
-    std::string device = arguments.text("--device").value_or("auto");
+    std::string device = *arguments.text("--device");
     Level level = level_of(arguments);
     TuneRequest request;
     if (config && arguments.command.empty()) {
@@ -219,7 +211,7 @@ TuneRequest tune_request(const Arguments& arguments) {
                          .can_compile = false,
                          .level = level};
     }
-    request.budget_seconds = seconds_of(arguments.text("--budget").value_or("5m"));
+    request.budget_seconds = seconds_of(*arguments.text("--budget"));
     request.batch = batch_limits(arguments);
     request.fresh = arguments.has("--fresh");
     return request;
@@ -227,7 +219,8 @@ TuneRequest tune_request(const Arguments& arguments) {
 
 int cmd_tune(const Arguments& arguments) {
     TuneRequest request = tune_request(arguments);
-    request.folder = arguments.text("--output").value_or(tune_folder("tune").string());
+    auto named = arguments.text("--output");
+    request.folder = named ? output_folder(*named) : new_run_folder("tune");
     TuneAnswer answer = tune_and_show(request, arguments.has("--quiet"), arguments.text("--serve"));
     if (arguments.has("--json")) {
         Json out = Json::object(

@@ -23,9 +23,6 @@ class Arguments;
 // said on stderr. A path of the user's own is left to be found missing.
 void make_missing_data(const std::string& config, bool quiet);
 
-// runs/<name>-<time>
-[[nodiscard]] std::filesystem::path tune_folder(const std::string& name);
-
 // Makes folder and data, and searches; `serve`: the address of a live page, if one is wanted.
 [[nodiscard]] TuneAnswer tune_and_show(const TuneRequest& request, bool quiet,
                                        const std::optional<std::string>& serve = std::nullopt);

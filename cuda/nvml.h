@@ -16,7 +16,7 @@ namespace saturate {
 // Writes down what the driver answers (docs/nvml-recording.md). Used by the one thread that reads.
 class NvmlRecorder {
   public:
-    // Replaces the file. Throws MachineError when it cannot be written.
+    // Replaces the file once a driver answers; MachineError then when it cannot be written.
     explicit NvmlRecorder(const std::filesystem::path& path);
     ~NvmlRecorder();
     void flush();  // once per tick

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <map>
+#include <optional>
 
 #include "base/clock.h"
 #include "base/json.h"
@@ -13,20 +14,23 @@
 namespace saturate {
 
 struct NvmlRecorder::Impl {
-    explicit Impl(const std::filesystem::path& path) : file(path, true) {}
-    LineFile file;
+    explicit Impl(std::filesystem::path path) : path(std::move(path)) {}
+    std::filesystem::path path;
+    std::optional<LineFile>
+        file;  // opened with the first line: without a driver nothing is replaced
     std::int64_t start_ns = 0;
     std::int64_t start_wall_us = 0;
     std::map<std::string, std::string> last;  // by question
     std::uint64_t dropped = 0;
 
     void line(const Json& json) {
-        if (!file.has_room()) {
+        if (!file) file.emplace(path, true);
+        if (!file->has_room()) {
             ++dropped;
             return;
         }
-        file.text() += json.line();
-        file.text() += '\n';
+        file->text() += json.line();
+        file->text() += '\n';
     }
     [[nodiscard]] double seconds() const {
         // Tenths of a millisecond are enough, and keep the lines short.
@@ -40,14 +44,17 @@ struct NvmlRecorder::Impl {
 NvmlRecorder::NvmlRecorder(const std::filesystem::path& path)
     : impl_(std::make_unique<Impl>(path)) {}
 NvmlRecorder::~NvmlRecorder() = default;
-void NvmlRecorder::flush() { impl_->file.write(); }
+void NvmlRecorder::flush() {
+    if (impl_->file) impl_->file->write();
+}
 
 std::string NvmlRecorder::finish() {
     if (impl_->start_ns != 0) {
         impl_->line(Json::object({{"t", impl_->seconds()}, {"call", "end"}}));
     }
-    impl_->file.write();
-    std::string failure = impl_->file.failure();
+    if (!impl_->file) return "";
+    impl_->file->write();
+    std::string failure = impl_->file->failure();
     if (failure.empty() && impl_->dropped > 0) {
         failure = fmt::format("{} answers were dropped while the disk was full", impl_->dropped);
     }

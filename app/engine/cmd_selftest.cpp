@@ -12,7 +12,7 @@
 namespace saturate {
 
 int cmd_selftest(const Arguments& arguments) {
-    std::string device = arguments.text("--device").value_or("cpu");
+    std::string device = *arguments.text("--device");
     std::vector<SelftestCheck> checks = device == "cuda" ? selftest_cuda() : selftest_cpu();
     bool passed = std::ranges::all_of(checks, &SelftestCheck::passed);
     if (arguments.has("--json")) {

@@ -7,6 +7,7 @@
 
 #include "arguments.h"
 #include "base/error.h"
+#include "base/output_file.h"
 #include "commands.h"
 #include "exit_code.h"
 #include "grid.h"
@@ -21,10 +22,10 @@ namespace {
 
 TrainRequest request_of(const Arguments& arguments) {
     TrainRequest request{.config = *arguments.text("--config"),
-                         .device = arguments.text("--device").value_or("auto"),
+                         .device = *arguments.text("--device"),
                          .resume = arguments.text("--resume"),
                          .values = arguments.all("--set"),
-                         .output = arguments.text("--output").value_or("")};
+                         .output = output_folder(arguments.text("--output").value_or(""))};
     constexpr double kYear = 366.0 * 24 * 3600;
     request.limits = {.epochs = arguments.whole("--epochs", 1, 10'000'000),
                       .steps = arguments.whole("--steps", 1, 1L << 50),
@@ -60,9 +61,13 @@ int train_with(const Arguments& arguments, const JobRegistry& jobs) {
     bool serves = !place || place->rank == 0;
     if (auto address = arguments.text("--serve"); address && serves) {
         // The folder must be known before the first run; a resumed one is found by its checkpoint.
-        if (request.output.empty() && !request.resume) request.output = run_folder(request.config);
-        fmt::print(stderr, "the live page is {}\n",
-                   start_page_server(request.output.empty() ? "runs" : request.output, *address));
+        if (request.output.empty() && !request.resume)
+            request.output =
+                new_run_folder(std::filesystem::path(request.config).stem().string()).string();
+        fmt::print(
+            stderr, "the live page is {}\n",
+            start_page_server(request.output.empty() ? std::string(kRunsFolder) : request.output,
+                              *address));
     }
     if (arguments.has("--grid")) {
         std::vector<GridRun> runs = run_grid(request, arguments.all("--grid"), jobs);

@@ -74,7 +74,9 @@ std::vector<GridRun> run_grid(const TrainRequest& request, const std::vector<std
                               const JobRegistry& jobs) {
     std::vector<GridRun> runs;
     std::vector<std::vector<std::string>> points = grid_points(axes);
-    std::string folder = request.output.empty() ? run_folder(request.config) : request.output;
+    std::string folder = request.output;
+    if (folder.empty())
+        folder = new_run_folder(std::filesystem::path(request.config).stem().string()).string();
     for (const std::vector<std::string>& point : points) {
         fmt::print(stderr, "run {} of {}: {}\n", runs.size() + 1, points.size(), join(point, ", "));
         TrainRequest one = request;

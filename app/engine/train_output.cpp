@@ -34,7 +34,7 @@ std::string progress_text(const TrainProgress& progress) {
     return out;
 }
 
-TrainOutput::TrainOutput(Interrupts& interrupts, bool quiet)
+TrainOutput::TrainOutput(Signals& interrupts, bool quiet)
     : interrupts_(interrupts), quiet_(quiet), on_terminal_(::isatty(2) != 0) {}
 
 TrainOutput::~TrainOutput() { end_line(); }

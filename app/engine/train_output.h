@@ -6,13 +6,13 @@
 #include <string>
 
 #include "engine/trainer.h"
-#include "process/interrupt.h"
+#include "process/signals.h"
 
 namespace saturate {
 
 class TrainOutput final : public TrainObserver {
   public:
-    TrainOutput(Interrupts& interrupts, bool quiet);
+    TrainOutput(Signals& interrupts, bool quiet);
     ~TrainOutput() override;  // ends the moving line
     void progress(const TrainProgress& progress) override;
     void say(const std::string& line) override;
@@ -21,7 +21,7 @@ class TrainOutput final : public TrainObserver {
   private:
     void end_line();
 
-    Interrupts& interrupts_;
+    Signals& interrupts_;
     bool quiet_, on_terminal_;
     bool line_open_ = false;
     std::int64_t last_ns_ = 0;

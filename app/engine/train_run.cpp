@@ -16,8 +16,8 @@
 #include "engine/sim_cache.h"
 #include "exit_code.h"
 #include "probe/machine.h"
-#include "process/interrupt.h"
 #include "process/run_folder.h"
+#include "process/signals.h"
 #include "telemetry/record_json.h"
 #include "telemetry/record_writer.h"
 #include "telemetry/run_start.h"
@@ -37,7 +37,7 @@ std::string stem_of(const std::string& config) { return fs::path(config).stem();
 std::optional<fs::path> newest_run(const std::string& config) {
     std::vector<fs::path> runs;
     std::error_code error;
-    for (const auto& entry : fs::directory_iterator("runs", error)) {
+    for (const auto& entry : fs::directory_iterator(kRunsFolder, error)) {
         if (entry.path().filename().string().starts_with(stem_of(config) + "-") &&
             !list_checkpoints(entry.path() / "checkpoints").empty()) {
             runs.push_back(entry.path());
@@ -65,13 +65,13 @@ Places choose_places(const TrainRequest& request) {
     fs::path run = request.output;
     Places out;
     if (!request.resume) {
-        if (run.empty()) run = run_folder(request.config);
+        if (run.empty()) run = new_run_folder(stem_of(request.config));
         return {run, run / "checkpoints", std::nullopt};
     }
     if (*request.resume == "auto" || request.resume->empty()) {
         if (run.empty()) {
             auto newest = newest_run(request.config);
-            if (!newest) throw_no_checkpoint("runs");
+            if (!newest) throw_no_checkpoint(kRunsFolder);
             run = *newest;
         }
         out.found = find_checkpoint(run / "checkpoints");
@@ -159,7 +159,7 @@ TrainOutcome run_training(const TrainRequest& request, const JobRegistry& jobs) 
     bool cpu_has_bf16 =
         machine.cpu.has("avx512_bf16") || machine.cpu.has("amx_bf16") || machine.cpu.has("bf16");
 
-    Interrupts interrupts;
+    Signals interrupts(Signals::Role::stop);
     TrainOutput output(interrupts, request.quiet);
     OpenedDevice opened =
         open_device(request.device, chosen.device, cpu_has_bf16, ranks.local_rank());

@@ -18,7 +18,7 @@ struct TrainRequest {
     TrainLimits limits;
     std::optional<std::string> resume;  // "auto" or a path
     std::vector<std::string> values;    // key=value, before the settings are read
-    std::string output;                 // folder of the run; empty: runs/<name>-<time>
+    std::string output;                 // folder of the run; empty: a new one
     std::vector<std::string> command;   // as it was started
     bool quiet = false;                 // no progress lines
     bool one_batch = false;             // the first batch again and again

@@ -10,14 +10,14 @@
 #include <thread>
 
 #include "base/clock.h"
-#include "cuda/nvml.h"
+#include "process/gpus.h"
 #include "telemetry/sampler.h"
 
 namespace saturate {
 
 struct TrainSampler::Impl {
     Impl(Recorder& recorder, std::unique_ptr<DeviceReader> counters)
-        : devices(counters ? DeviceOpening{std::move(counters), ""} : open_nvml({.wake = true})),
+        : devices(counters ? Devices{.reader = std::move(counters)} : open_gpus({.wake = true})),
           host({.watched_pid = ::getpid()}),
           sampler({}, devices.reader.get(), &host, devices.absent_because, recorder),
           thread([this](const std::stop_token& stop) { work(stop); }) {}
@@ -37,7 +37,7 @@ struct TrainSampler::Impl {
         sampler.tick(now_ns(), wall_ns(), /*is_last=*/true);
     }
 
-    DeviceOpening devices;
+    Devices devices;
     HostSampler host;
     Sampler sampler;
     std::jthread thread;  // last: it uses the rest

@@ -13,15 +13,6 @@ namespace saturate {
 
 namespace {
 
-const Option* find_option(const Verb& verb, std::string_view name) {
-    for (const Option& option : verb.options) {
-        if (option.name == name || (!option.short_name.empty() && option.short_name == name)) {
-            return &option;
-        }
-    }
-    return nullptr;
-}
-
 Problem unknown_option(const Verb& verb, std::string_view name) {
     std::vector<std::string> names{"--help"};
     for (const Option& option : verb.options) names.emplace_back(option.name);
@@ -47,6 +38,7 @@ std::optional<Problem> check_choice(const Option& option, const std::string& val
 
 Arguments Arguments::parse(const Verb& verb, const std::vector<std::string>& words) {
     Arguments out;
+    out.verb_ = &verb;
     out.words = words;
     std::vector<Problem> problems;
     for (std::size_t i = 0; i < words.size(); ++i) {
@@ -119,15 +111,28 @@ Arguments Arguments::parse(const Verb& verb, const std::vector<std::string>& wor
     return out;
 }
 
-bool Arguments::has(std::string_view name) const { return values_.find(name) != values_.end(); }
+// A slip of the pen here would otherwise look like an option that was not given.
+const Option& Arguments::option(std::string_view name) const {
+    const Option* found = find_option(*verb_, name);
+    SATURATE_CHECK(found, fmt::format("{} has no option {}", verb_->name, name));
+    return *found;
+}
+
+bool Arguments::has(std::string_view name) const {
+    (void)option(name);
+    return values_.find(name) != values_.end();
+}
 
 std::optional<std::string> Arguments::text(std::string_view name) const {
+    const Option& known = option(name);
     auto found = values_.find(name);
-    if (found == values_.end()) return std::nullopt;
-    return found->second.back();
+    if (found != values_.end()) return found->second.back();
+    if (known.fallback.empty()) return std::nullopt;
+    return std::string(known.fallback);
 }
 
 std::vector<std::string> Arguments::all(std::string_view name) const {
+    (void)option(name);
     auto found = values_.find(name);
     return found == values_.end() ? std::vector<std::string>{} : found->second;
 }

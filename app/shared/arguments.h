@@ -18,9 +18,10 @@ class Arguments {
     // Throws UserError with all mistakes at once, each with a suggestion where one is near.
     static Arguments parse(const Verb& verb, const std::vector<std::string>& words);
 
-    [[nodiscard]] bool has(std::string_view name) const;
-    [[nodiscard]] std::optional<std::string> text(
-        std::string_view name) const;  // the last one given
+    // Of options that the verb has: another name is a failed check.
+    [[nodiscard]] bool has(std::string_view name) const;  // given
+    // The last one given, else the default that the table has.
+    [[nodiscard]] std::optional<std::string> text(std::string_view name) const;
     [[nodiscard]] std::vector<std::string> all(std::string_view name) const;
     // Throws UserError unless the value is a number within the limits.
     [[nodiscard]] std::optional<double> number(std::string_view name, double least,
@@ -33,6 +34,8 @@ class Arguments {
     bool wants_help = false;
 
   private:
+    [[nodiscard]] const Option& option(std::string_view name) const;
+    const Verb* verb_ = nullptr;
     std::map<std::string, std::vector<std::string>, std::less<>> values_;
 };
 

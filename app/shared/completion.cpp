@@ -87,7 +87,7 @@ std::string zsh_script() {
         cases += fmt::format("        {}) _arguments '--help[explain this verb]'", verb.name);
         for (const Option& option : verb.options) {
             cases += fmt::format(" '{}{}[{}]", option.repeats ? "*" : "", option.name,
-                                 zsh_quoted(option.help));
+                                 zsh_quoted(option_help(option)));
             if (!option.choices.empty()) {
                 cases += fmt::format(":{}:({})", option.value, spaced(option.choices));
             } else if (is_path(option.value)) {

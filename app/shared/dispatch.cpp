@@ -9,6 +9,7 @@
 #include <new>
 
 #include "base/error.h"
+#include "base/system_error.h"
 #include "base/text.h"
 #include "base/version.h"
 #include "exit_code.h"
@@ -84,6 +85,9 @@ int dispatch(int argc, char** argv, Program self, std::span<const Handler> handl
     } catch (const MachineError& error) {
         fmt::print(stderr, "{}\n", error.what());
         return kMachine;
+    } catch (const std::system_error& error) {
+        fmt::print(stderr, "{}\n", system_problem(error).text());
+        return is_users(error) ? kUser : kMachine;
     } catch (const std::bad_alloc&) {
         fmt::print(stderr, "error: out of memory\n");
         return kMachine;

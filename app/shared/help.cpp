@@ -23,6 +23,11 @@ std::string left_side(const Option& option) {
 
 }  // namespace
 
+std::string option_help(const Option& option) {
+    if (option.fallback.empty()) return std::string(option.help);
+    return fmt::format("{} (default: {})", option.help, option.fallback);
+}
+
 std::string help_text() {
     std::string out =
         "Your GPU is 20 % busy: saturate says why, fixes it, and proves it.\n\n"
@@ -39,7 +44,7 @@ std::string help_text(const Verb& verb) {
     for (const Option& option : verb.options) width = std::max(width, left_side(option).size());
     if (!verb.options.empty()) out += "\n";
     for (const Option& option : verb.options) {
-        out += fmt::format("  {:<{}}  {}", left_side(option), width, option.help);
+        out += fmt::format("  {:<{}}  {}", left_side(option), width, option_help(option));
         if (!option.choices.empty()) out += fmt::format(" [{}]", option.choices);
         if (option.required) out += " (required)";
         out += '\n';

@@ -18,9 +18,9 @@
 #include "base/text.h"
 #include "exit_code.h"
 #include "process/child.h"
-#include "process/interrupt.h"
 #include "process/rank_environment.h"
 #include "process/run_folder.h"
+#include "process/signals.h"
 
 namespace saturate {
 
@@ -83,7 +83,9 @@ class Launcher {
         // Without a name of its own each rank would make one, and a restart would not find it.
         output_ = arguments.text("--output").value_or("");
         if (output_.empty() && !arguments.has("--resume"))
-            output_ = run_folder(arguments.text("--config").value_or("run"));
+            output_ =
+                new_run_folder(fs::path(arguments.text("--config").value_or("run")).stem().string())
+                    .string();
     }
 
     int run(long restarts) {
@@ -207,7 +209,7 @@ class Launcher {
     const Arguments& arguments_;
     int count_;
     std::string program_, output_;
-    Interrupts interrupts_;
+    Signals interrupts_{Signals::Role::stop};
     std::vector<Rank> ranks_;
 };
 
@@ -216,7 +218,7 @@ class Launcher {
 int launch_ranks(const Arguments& arguments) {
     constexpr long kMost = 1024;
     auto count = static_cast<int>(*arguments.whole("--nproc", 1, kMost));
-    long restarts = arguments.whole("--max-restarts", 0, 1'000'000).value_or(0);
+    long restarts = *arguments.whole("--max-restarts", 0, 1'000'000);
     if (arguments.has("--grid")) {
         throw UserError(
             Problem{.found = "--nproc with --grid",

@@ -47,7 +47,7 @@ std::string option_text(const Option& option) {
     } else if (!option.value.empty()) {
         out += fmt::format(" \\fI{}\\fR", roff(option.value));
     }
-    out += fmt::format("\n{}", roff(option.help));
+    out += fmt::format("\n{}", roff(option_help(option)));
     if (!option.choices.empty()) out += fmt::format(" [{}]", roff(option.choices));
     if (option.required) out += " (required)";
     return out + "\n";

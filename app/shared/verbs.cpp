@@ -11,6 +11,9 @@ namespace {
 constexpr Option kJson{
     .name = "--json", .value = "", .help = "one JSON object on stdout (docs/json.md)"};
 
+constexpr Option kForce{
+    .name = "--force", .value = "", .help = "replace the output where it is there already"};
+
 constexpr Option kServe{.name = "--serve",
                         .value = "ADDRESS",
                         .help = "a live page of the run (default: 127.0.0.1:8765)",
@@ -18,25 +21,28 @@ constexpr Option kServe{.name = "--serve",
 
 // What tune and optimize --benchmark share.
 std::vector<Option> tuning_options(std::vector<Option> own) {
-    own.insert(own.end(),
-               {{.name = "--device",
-                 .value = "DEVICE",
-                 .help = "auto, cpu, cuda, cuda:N or sim:GPU (default: auto)"},
-                {.name = "--budget", .value = "TIME", .help = "90s, 10m or 1h (default: 5m)"},
-                {.name = "--min", .value = "N", .help = "smallest batch size to try"},
-                {.name = "--max", .value = "N", .help = "largest batch size to try"},
-                {.name = "--step", .value = "N", .help = "batch sizes are multiples (default: 8)"},
-                {.name = "--target-util",
-                 .value = "PERCENT",
-                 .help = "the smallest batch that keeps the device so busy"},
-                {.name = "--memory-share",
-                 .value = "SHARE",
-                 .help = "of the device's memory that may be used (default: 0.9)"},
-                {.name = "--effective-batch",
-                 .value = "N",
-                 .help = "keep so many samples per optimizer step, by accumulation"},
-                {.name = "--fresh", .value = "", .help = "measure again what was measured before"},
-                {.name = "--quiet", .value = "", .help = "no progress lines"}});
+    own.insert(
+        own.end(),
+        {{.name = "--device",
+          .value = "DEVICE",
+          .help = "auto, cpu, cuda, cuda:N or sim:GPU",
+          .fallback = "auto"},
+         {.name = "--budget", .value = "TIME", .help = "90s, 10m or 1h", .fallback = "5m"},
+         {.name = "--min", .value = "N", .help = "smallest batch size to try"},
+         {.name = "--max", .value = "N", .help = "largest batch size to try"},
+         {.name = "--step", .value = "N", .help = "batch sizes are multiples", .fallback = "8"},
+         {.name = "--target-util",
+          .value = "PERCENT",
+          .help = "the smallest batch that keeps the device so busy"},
+         {.name = "--memory-share",
+          .value = "SHARE",
+          .help = "of the device's memory that may be used",
+          .fallback = "0.9"},
+         {.name = "--effective-batch",
+          .value = "N",
+          .help = "keep so many samples per optimizer step, by accumulation"},
+         {.name = "--fresh", .value = "", .help = "measure again what was measured before"},
+         {.name = "--quiet", .value = "", .help = "no progress lines"}});
     return own;
 }
 
@@ -62,8 +68,9 @@ std::vector<Verb> make_verbs() {
                .required = true},
               {.name = "--output",
                .value = "FILE",
-               .help = "where to write (default: <name>_gpu_optimized.yaml)",
+               .help = "where to write; - is standard output (default: <name>_gpu_optimized.yaml)",
                .short_name = "-o"},
+              kForce,
               {.name = "--in-place",
                .value = "",
                .help = "rewrite the input, leaving <name>.bak beside it"},
@@ -84,7 +91,8 @@ std::vector<Verb> make_verbs() {
                .help = "training samples, where the file does not say"},
               {.name = "--level",
                .value = "LEVEL",
-               .help = "how far a change may go (default: training)",
+               .help = "how far a change may go",
+               .fallback = "training",
                .choices = "safe|numerics|training|model"},
               {.name = "--benchmark",
                .value = "",
@@ -114,12 +122,13 @@ std::vector<Verb> make_verbs() {
                                     {.name = "--output",
                                      .value = "DIR",
                                      .help = "a new folder for trials and proof (default: "
-                                             "runs/tune-<time>)",
+                                             "saturate-runs/tune-<time>)",
                                      .short_name = "-o"},
                                     kServe,
                                     {.name = "--level",
                                      .value = "LEVEL",
-                                     .help = "how far a change may go (default: training)",
+                                     .help = "how far a change may go",
+                                     .fallback = "training",
                                      .choices = "safe|numerics|training|model"},
                                     kJson}),
          .takes_command = true,
@@ -136,7 +145,8 @@ std::vector<Verb> make_verbs() {
                               "job's write-up names)"},
                      {.name = "--output",
                       .value = "DIR",
-                      .help = "a new folder for the runs (default: runs/demo-<job>-<time>)",
+                      .help = "a new folder for the runs (default: "
+                              "saturate-runs/demo-<job>-<time>)",
                       .short_name = "-o"},
                      {.name = "--quiet", .value = "", .help = "no progress lines"},
                      kJson},
@@ -153,7 +163,8 @@ std::vector<Verb> make_verbs() {
                       .required = true},
                      {.name = "--device",
                       .value = "DEVICE",
-                      .help = "auto, cpu, cuda, cuda:N or sim:GPU (default: auto)"},
+                      .help = "auto, cpu, cuda, cuda:N or sim:GPU",
+                      .fallback = "auto"},
                      {.name = "--epochs", .value = "N", .help = "train so many epochs"},
                      {.name = "--steps", .value = "N", .help = "train so many optimizer steps"},
                      {.name = "--seconds", .value = "N", .help = "train that long"},
@@ -171,7 +182,7 @@ std::vector<Verb> make_verbs() {
                       .repeats = true},
                      {.name = "--output",
                       .value = "DIR",
-                      .help = "folder of the run (default: runs/<config>-<time>)",
+                      .help = "folder of the run (default: saturate-runs/<config>-<time>)",
                       .short_name = "-o"},
                      kServe,
                      {.name = "--nproc",
@@ -181,7 +192,8 @@ std::vector<Verb> make_verbs() {
                      {.name = "--max-restarts",
                       .value = "N",
                       .help = "with --nproc: begin again from the last checkpoint when a process "
-                              "dies, so often (default: 0)"},
+                              "dies, so often",
+                      .fallback = "0"},
                      {.name = "--one-batch",
                       .value = "",
                       .help = "the first batch again and again: what loading costs, by leaving it "
@@ -206,7 +218,7 @@ std::vector<Verb> make_verbs() {
                      {.name = "--samples",
                       .value = "N",
                       .help = "pictures, or rows of a table (default: enough for a try)"},
-                     {.name = "--seed", .value = "N", .help = "of every draw (default: 1)"},
+                     {.name = "--seed", .value = "N", .help = "of every draw", .fallback = "1"},
                      kJson},
          .operands = "make JOB",
          .details = "  JOB is restoration, locator, classifier, sequence or window_cnn.\n"},
@@ -216,10 +228,12 @@ std::vector<Verb> make_verbs() {
                   "COMMAND...]",
          .options = {{.name = "--interval",
                       .value = "SECONDS",
-                      .help = "between two ticks, 0.1 to 3600 (default: 1)"},
+                      .help = "between two ticks, 0.1 to 3600",
+                      .fallback = "1"},
                      {.name = "--duration",
                       .value = "SECONDS",
-                      .help = "how long; 0 is until Ctrl-C (default: 0)"},
+                      .help = "how long; 0 is until Ctrl-C",
+                      .fallback = "0"},
                      {.name = "--gpu",
                       .value = "LIST",
                       .help = "only these GPUs, e.g. 0,2 (default: all)"},
@@ -248,6 +262,7 @@ std::vector<Verb> make_verbs() {
                      {.name = "--record",
                       .value = "FILE",
                       .help = "also write down what the driver answers (docs/nvml-recording.md)"},
+                     kForce,
                      {.name = "--replay",
                       .value = "FILE",
                       .help = "watch a recording instead of a GPU"},
@@ -257,19 +272,24 @@ std::vector<Verb> make_verbs() {
                       .choices = "en|zh"},
                      {.name = "--good",
                       .value = "PERCENT",
-                      .help = "utilisation is good from here (default: 85)"},
+                      .help = "utilisation is good from here",
+                      .fallback = "85"},
                      {.name = "--low",
                       .value = "PERCENT",
-                      .help = "utilisation is low under this (default: 70)"},
+                      .help = "utilisation is low under this",
+                      .fallback = "70"},
                      {.name = "--fluctuation",
                       .value = "POINTS",
-                      .help = "it fluctuates above this deviation (default: 10)"},
+                      .help = "it fluctuates above this deviation",
+                      .fallback = "10"},
                      {.name = "--hot",
                       .value = "CELSIUS",
-                      .help = "a GPU is hot above this (default: 85)"},
+                      .help = "a GPU is hot above this",
+                      .fallback = "85"},
                      {.name = "--cpu",
                       .value = "PERCENT",
-                      .help = "the host's CPU is the brake above this (default: 90)"}},
+                      .help = "the host's CPU is the brake above this",
+                      .fallback = "90"}},
          .takes_command = true,
          .details = "On a terminal: a live view (q quits, p pauses, arrows choose a GPU, u changes "
                     "units). Else one line per tick.\n"
@@ -286,7 +306,8 @@ std::vector<Verb> make_verbs() {
                               "commas between (docs/run.md)"},
                      {.name = "--profile",
                       .value = "WHEN",
-                      .help = "a window of the profiler: auto, off, or its steps (default: auto)"},
+                      .help = "a window of the profiler: auto, off, or its steps",
+                      .fallback = "auto"},
                      {.name = "--seconds",
                       .value = "N",
                       .help = "end the command after so long, status 124"},
@@ -296,7 +317,7 @@ std::vector<Verb> make_verbs() {
                      {.name = "--output",
                       .value = "DIR",
                       .help = "a new folder for the run record (default: "
-                              "saturate-runs/<time>-<pid>)",
+                              "saturate-runs/run-<time>)",
                       .short_name = "-o"},
                      kServe,
                      {.name = "--json",
@@ -313,10 +334,11 @@ std::vector<Verb> make_verbs() {
                   "[--json]",
          .options =
              {{.name = "--all", .value = "", .help = "also what gains under 3 %, and options"},
-              {.name = "--top", .value = "N", .help = "show at most N findings (default: 5)"},
+              {.name = "--top", .value = "N", .help = "show at most N findings", .fallback = "5"},
               {.name = "--html",
                .value = "FILE",
-               .help = "also write a page with the timeline of one step"},
+               .help = "also write a page with the timeline of one step; - is standard output"},
+              kForce,
               {.name = "--fail-on",
                .value = "PERCENT",
                .help = "exit with 1 when one finding would gain as much or more"},
@@ -326,10 +348,11 @@ std::vector<Verb> make_verbs() {
               {.name = "--after", .value = "INPUT", .help = "the input after the fix"},
               {.name = "--apply",
                .value = "",
-               .help = "edit the configuration among the inputs, leaving <name>.bak"},
+               .help = "edit the configuration among the inputs, leaving <name>.bak beside it"},
               {.name = "--limit",
                .value = "GB",
-               .help = "the largest trace to unpack (default: 4.3)"},
+               .help = "the largest trace to unpack",
+               .fallback = "4.3"},
               {.name = "--how", .value = "", .help = "print how to record a good trace"},
               kJson},
          .operands = "TRACE|RUN|CONFIG...",
@@ -344,8 +367,10 @@ std::vector<Verb> make_verbs() {
                   "[--lang LANG]",
          .options = {{.name = "--output",
                       .value = "FILE",
-                      .help = "the page to write (default: report.html)",
+                      .help = "the page to write; - is standard output",
+                      .fallback = "report.html",
                       .short_name = "-o"},
+                     kForce,
                      {.name = "--markdown", .value = "", .help = "Markdown on stdout instead"},
                      {.name = "--fail-on",
                       .value = "PERCENT",
@@ -362,7 +387,7 @@ std::vector<Verb> make_verbs() {
          .options = {{.name = "--live",
                       .value = "",
                       .help = "open on the newest run, also one that is still to come (default "
-                              "DIR: runs and saturate-runs)"},
+                              "DIR: saturate-runs)"},
                      {.name = "--listen",
                       .value = "ADDRESS",
                       .help = "PORT, ADDRESS or ADDRESS:PORT (default: 127.0.0.1:8765)"},
@@ -391,7 +416,8 @@ std::vector<Verb> make_verbs() {
                       .required = true},
                      {.name = "--seconds",
                       .value = "SECONDS",
-                      .help = "how long to measure in all (default: 20)"},
+                      .help = "how long to measure in all",
+                      .fallback = "20"},
                      {.name = "--batch-size",
                       .value = "N",
                       .help = "instead of the configuration's"},
@@ -405,7 +431,8 @@ std::vector<Verb> make_verbs() {
          .usage = "selftest [--device cpu|cuda] [--json]",
          .options = {{.name = "--device",
                       .value = "DEVICE",
-                      .help = "what to test (default: cpu)",
+                      .help = "what to test",
+                      .fallback = "cpu",
                       .choices = "cpu|cuda"},
                      kJson},
          .program = Program::engine},
@@ -429,6 +456,15 @@ std::span<const Verb> verbs() {
 const Verb* find_verb(std::string_view name) {
     for (const Verb& verb : verbs()) {
         if (verb.name == name) return &verb;
+    }
+    return nullptr;
+}
+
+const Option* find_option(const Verb& verb, std::string_view name) {
+    for (const Option& option : verb.options) {
+        if (option.name == name || (!option.short_name.empty() && option.short_name == name)) {
+            return &option;
+        }
     }
     return nullptr;
 }

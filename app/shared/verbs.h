@@ -13,6 +13,7 @@ struct Option {
     std::string_view name;   // "--config"
     std::string_view value;  // "FILE"; empty for a flag; "FILE" and "DIR" complete as paths
     std::string_view help;
+    std::string_view fallback = {};    // its value where none is given, as help tells; empty: none
     std::string_view choices = {};     // "safe|numerics": the only values taken
     std::string_view short_name = {};  // "-o"
     bool required = false;
@@ -38,6 +39,11 @@ struct Verb {
 
 [[nodiscard]] std::span<const Verb> verbs();
 [[nodiscard]] const Verb* find_verb(std::string_view name);
+
+// What it does, with its default: "show at most N findings (default: 5)".
+[[nodiscard]] std::string option_help(const Option& option);
+// Null for an option that the verb does not have; `name` may be the short one.
+[[nodiscard]] const Option* find_option(const Verb& verb, std::string_view name);
 
 // help.cpp, completion.cpp, manual.cpp
 [[nodiscard]] std::string help_text();                                // saturate --help

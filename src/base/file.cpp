@@ -4,14 +4,17 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <utility>
 
 #include "base/error.h"
+#include "base/file_write.h"
 #include "base/text.h"
 
 namespace saturate {
@@ -121,10 +124,48 @@ std::string read_start_if_there(const std::filesystem::path& path, std::size_t l
     return content;
 }
 
+std::filesystem::path followed(const std::filesystem::path& path) {
+    constexpr int kMostLinks = 40;  // as the kernel allows
+    std::filesystem::path out = path;
+    std::error_code error;
+    for (int i = 0; i < kMostLinks; ++i) {
+        std::filesystem::path next = std::filesystem::read_symlink(out, error);
+        if (error) return out;
+        out = out.parent_path() / next;  // an absolute one replaces all before it
+    }
+    return path;  // a loop: whoever opens it is told
+}
+
+namespace {
+
+// Neighbours of two threads differ too.
+std::filesystem::path neighbour_of(const std::filesystem::path& path) {
+    static std::atomic<int> count{0};
+    return path.parent_path() / fmt::format(".saturate-{}-{}.tmp", ::getpid(), ++count);
+}
+
+// Only where nothing is: -1 and EEXIST otherwise.
+int rename_to_new(const char* from, const char* to) {
+    int done = static_cast<int>(
+        ::syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, /*RENAME_NOREPLACE*/ 1));
+    if (done == 0 || (errno != EINVAL && errno != ENOSYS)) return done;
+    // A file system without it: a second name, which never replaces, and the first goes.
+    if (::link(from, to) != 0) return -1;
+    return ::unlink(from);
+}
+
+}  // namespace
+
 void write_file_whole(const std::filesystem::path& path, std::string_view content) {
-    std::string neighbour = fmt::format("{}.saturate-{}.tmp", path.string(), ::getpid());
+    write_file(path, content, {});
+}
+
+void write_file(const std::filesystem::path& given, std::string_view content,
+                const WriteRule& rule) {
+    std::filesystem::path path = followed(given);
     struct stat old {};
     bool replaces = ::stat(path.c_str(), &old) == 0;
+    if (!replaces && errno != ENOENT) throw_write_error(path, errno);
     if (replaces && S_ISDIR(old.st_mode)) throw_write_error(path, EISDIR);
     // Devices such as /dev/stdout cannot be renamed over: they take the bytes as they come.
     if (replaces && !S_ISREG(old.st_mode)) {
@@ -133,15 +174,19 @@ void write_file_whole(const std::filesystem::path& path, std::string_view conten
         write_all(device.get(), content, path);
         return;
     }
-    Descriptor file(::open(neighbour.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+    std::filesystem::path neighbour = neighbour_of(path);
+    mode_t mode = replaces ? old.st_mode & 07777 : rule.mode;
+    Descriptor file(
+        ::open(neighbour.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode & 0666));
     if (file.get() < 0) throw_write_error(path, errno);
     try {
         write_all(file.get(), content, path);
-        if (replaces && ::fchmod(file.get(), old.st_mode & 07777) != 0)
-            throw_write_error(path, errno);
+        if (replaces && ::fchmod(file.get(), mode) != 0) throw_write_error(path, errno);
         if (::fsync(file.get()) != 0) throw_write_error(path, errno);
         if (file.close() != 0) throw_write_error(path, errno);
-        if (::rename(neighbour.c_str(), path.c_str()) != 0) throw_write_error(path, errno);
+        int renamed = rule.replaces ? ::rename(neighbour.c_str(), path.c_str())
+                                    : rename_to_new(neighbour.c_str(), path.c_str());
+        if (renamed != 0) throw_write_error(path, errno);
     } catch (...) {
         ::unlink(neighbour.c_str());
         throw;

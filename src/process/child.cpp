@@ -3,17 +3,60 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <csignal>
+#include <cstdlib>
 #include <cstring>
 
+#include "base/clock.h"
 #include "base/text.h"
+#include "process/child_keeper.h"
 
 namespace saturate {
+
+namespace {
+
+constexpr std::int64_t kTurnNs = 10'000'000;
+
+[[noreturn]] void throw_no_process(int error) {
+    throw MachineError({.found = fmt::format("no process can be started: {}", std::strerror(error)),
+                        .expected = "room for one more process"});
+}
+
+std::vector<char*> pointers(const std::vector<std::string>& command) {
+    std::vector<char*> words;
+    for (const std::string& word : command) words.push_back(const_cast<char*>(word.c_str()));
+    words.push_back(nullptr);
+    return words;
+}
+
+// In the child of a fork: becomes the command, or says why not in `report` and ends. Signals that
+// are handled fall back to their default by themselves.
+[[noreturn]] void become(char* const* words, const ChildSettings& settings, const sigset_t& mask,
+                         int report) {
+    ::signal(SIGPIPE, SIG_DFL);
+    if (settings.default_signals)
+        for (int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) ::signal(number, SIG_DFL);
+    if (settings.no_input) ::dup2(::open("/dev/null", O_RDONLY), 0);
+    if (settings.output_to_stderr) ::dup2(2, 1);
+    if (settings.output_fd >= 0) ::dup2(settings.output_fd, 1);
+    if (settings.error_fd >= 0) ::dup2(settings.error_fd, 2);
+    if (settings.own_group) ::setpgid(0, 0);
+    if (settings.ends_with_us) ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+    for (const auto& [name, value] : settings.environment) ::setenv(name.c_str(), value.c_str(), 1);
+    ::sigprocmask(SIG_SETMASK, settings.mask ? settings.mask : &mask, nullptr);
+    ::execvp(words[0], words);
+    int error = errno;
+    [[maybe_unused]] ssize_t wrote = ::write(report, &error, sizeof error);
+    ::_exit(127);
+}
+
+}  // namespace
 
 ChildNotStarted::ChildNotStarted(const std::string& command, int error)
     : UserError(
@@ -21,52 +64,74 @@ ChildNotStarted::ChildNotStarted(const std::string& command, int error)
            .expected = "a command after --"}),
       error_(error) {}
 
+struct Child::Keeper {
+    pid_t pid = -1;
+    int socket = -1;
+    ~Keeper() {
+        if (socket >= 0) ::close(socket);
+    }
+    // Waits for one, or takes what is there.
+    [[nodiscard]] std::optional<keeper::News> news(bool blocks) const {
+        keeper::News news{};
+        ssize_t got = 0;
+        do {
+            got = ::recv(socket, &news, sizeof news, blocks ? 0 : MSG_DONTWAIT);
+        } while (got < 0 && errno == EINTR);
+        return got == sizeof news ? std::optional(news) : std::nullopt;
+    }
+    void order(keeper::Order::What what, int signal) const {
+        keeper::Order order{what, signal};
+        (void)::send(socket, &order, sizeof order, MSG_NOSIGNAL);
+    }
+};
+
 Child::Child(const std::vector<std::string>& command, const ChildSettings& settings) {
-    std::vector<char*> words;
-    for (const std::string& word : command) words.push_back(const_cast<char*>(word.c_str()));
-    words.push_back(nullptr);
-    int report[2];  // closes by itself when the command starts; else it tells why not
-    SATURATE_CHECK(::pipe2(report, O_CLOEXEC) == 0, "a process can open two files more");
-    pid_ = ::fork();
-    if (pid_ == 0) {
-        ::signal(SIGPIPE, SIG_DFL);
-        if (settings.output_to_stderr) ::dup2(2, 1);
-        if (settings.output_fd >= 0) ::dup2(settings.output_fd, 1);
-        if (settings.error_fd >= 0) ::dup2(settings.error_fd, 2);
-        if (settings.own_group) ::setpgid(0, 0);
-        if (settings.ends_with_us) ::prctl(PR_SET_PDEATHSIG, SIGTERM);
-        for (const auto& [name, value] : settings.environment)
-            ::setenv(name.c_str(), value.c_str(), 1);
-        if (settings.mask) ::sigprocmask(SIG_SETMASK, settings.mask, nullptr);
-        ::execvp(words[0], words.data());
-        int error = errno;
-        [[maybe_unused]] ssize_t wrote = ::write(report[1], &error, sizeof error);
-        ::_exit(127);
+    std::vector<char*> words = pointers(command);
+    sigset_t mask;
+    ::sigprocmask(SIG_SETMASK, nullptr, &mask);
+    if (settings.tree == Tree::free) {
+        int report[2];  // closes by itself when the command starts; else it tells why not
+        if (::pipe2(report, O_CLOEXEC) != 0) throw_no_process(errno);
+        pid_ = ::fork();
+        if (pid_ == 0) become(words.data(), settings, mask, report[1]);
+        int fork_error = errno;
+        ::close(report[1]);
+        int error = 0;
+        ssize_t got = pid_ > 0 ? ::read(report[0], &error, sizeof error) : 0;
+        ::close(report[0]);
+        if (pid_ < 0) throw_no_process(fork_error);
+        if (got == sizeof error) {
+            wait();
+            throw ChildNotStarted(command[0], error);
+        }
+        return;
+    }
+    int ends[2];
+    if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) throw_no_process(errno);
+    keeper_ = std::make_unique<Keeper>();
+    keeper_->socket = ends[0];
+    keeper_->pid = ::fork();
+    if (keeper_->pid == 0) {
+        ::close(ends[0]);
+        keeper::live(ends[1], settings.tree == Tree::ended_with,
+                     [&](int report) { become(words.data(), settings, mask, report); });
     }
     int fork_error = errno;
-    ::close(report[1]);
-    int error = 0;
-    ssize_t got = pid_ > 0 ? ::read(report[0], &error, sizeof error) : 0;
-    ::close(report[0]);
-    if (pid_ < 0) {
-        throw MachineError(
-            {.found = fmt::format("no process can be started: {}", std::strerror(fork_error)),
-             .expected = "room for one more process"});
+    ::close(ends[1]);
+    if (keeper_->pid < 0) throw_no_process(fork_error);
+    auto news = keeper_->news(true);
+    if (news && news->what == keeper::News::started) {
+        pid_ = news->value;
+        return;
     }
-    if (got == sizeof error) {
-        wait();
-        throw ChildNotStarted(command[0], error);
-    }
+    ::waitpid(keeper_->pid, nullptr, 0);
+    throw ChildNotStarted(command[0], news ? news->value : ECHILD);
 }
 
-Child::~Child() = default;
-
-std::optional<int> Child::status() {
-    if (status_) return status_;
-    int raw = 0;
-    if (::waitpid(pid_, &raw, WNOHANG) != pid_) return std::nullopt;
-    note(raw);
-    return status_;
+Child::~Child() {
+    if (!keeper_ || status()) return;
+    signal_tree(SIGKILL);
+    wait();
 }
 
 void Child::note(int raw) {
@@ -74,7 +139,34 @@ void Child::note(int raw) {
     status_ = WIFEXITED(raw) ? WEXITSTATUS(raw) : 128 + WTERMSIG(raw);
 }
 
+// Its word that all is over; without one somebody killed it, and the command is nobody's any more.
+void Child::hear_keeper() {
+    auto news = keeper_->news(false);
+    if (news && news->what == keeper::News::ended) {
+        note(news->value);
+        ::waitpid(keeper_->pid, nullptr, 0);
+    } else if (int raw = 0; ::waitpid(keeper_->pid, &raw, WNOHANG) == keeper_->pid) {
+        if (auto last = keeper_->news(false)) raw = last->value;
+        note(raw);
+    }
+}
+
+std::optional<int> Child::status() {
+    if (status_) return status_;
+    int raw = 0;
+    if (keeper_)
+        hear_keeper();
+    else if (::waitpid(pid_, &raw, WNOHANG) == pid_)
+        note(raw);
+    return status_;
+}
+
 int Child::wait() {
+    while (!status_ && keeper_) {
+        pollfd socket{keeper_->socket, POLLIN, 0};
+        ::poll(&socket, 1, -1);
+        hear_keeper();
+    }
     int raw = 0;
     while (!status_) {
         pid_t got = ::waitpid(pid_, &raw, 0);
@@ -85,8 +177,26 @@ int Child::wait() {
     return *status_;
 }
 
+std::optional<int> Child::wait_for(std::int64_t ns) {
+    std::int64_t end = now_ns() + ns;
+    while (!status() && now_ns() < end) {
+        timespec turn{.tv_sec = 0, .tv_nsec = kTurnNs};
+        ::nanosleep(&turn, nullptr);
+    }
+    return status_;
+}
+
 void Child::signal(int number) {
-    if (!status()) ::kill(pid_, number);
+    if (status()) return;
+    if (keeper_)
+        keeper_->order(keeper::Order::to_command, number);
+    else
+        ::kill(pid_, number);
+}
+
+void Child::signal_tree(int number) {
+    SATURATE_CHECK(keeper_, "a tree that is signalled has a keeper");
+    if (!status()) keeper_->order(keeper::Order::to_tree, number);
 }
 
 }  // namespace saturate

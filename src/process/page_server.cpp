@@ -2,7 +2,6 @@
 #include "process/page_server.h"
 
 #include <fcntl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -10,6 +9,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "process/child.h"
 
 namespace saturate {
 
@@ -23,22 +23,6 @@ fs::path program() {
     if (self.filename() == "saturate") return self;
     fs::path beside = self.parent_path() / "saturate";
     return fs::exists(beside) ? beside : self.parent_path() / "../../bin/saturate";
-}
-
-[[noreturn]] void become(const std::vector<std::string>& command, int out) {
-    std::vector<char*> words;
-    for (const std::string& word : command) words.push_back(const_cast<char*>(word.c_str()));
-    words.push_back(nullptr);
-    // A group of its own: Ctrl-C is for the job, whose end it then sees.
-    ::setpgid(0, 0);
-    sigset_t none;
-    ::sigemptyset(&none);
-    ::sigprocmask(SIG_SETMASK, &none, nullptr);
-    int nothing = ::open("/dev/null", O_RDONLY);
-    ::dup2(nothing, 0);
-    ::dup2(out, 1);
-    ::execv(words[0], words.data());
-    ::_exit(127);
 }
 
 std::string first_line(int fd) {
@@ -62,14 +46,18 @@ std::string start_page_server(const fs::path& folder, const std::string& address
     command.emplace_back("--");
     command.push_back(folder.string());
     int ends[2];
-    SATURATE_CHECK(::pipe2(ends, O_CLOEXEC) == 0, "a process can open two files more");
-    pid_t pid = ::fork();
-    if (pid == 0) become(command, ends[1]);
+    if (::pipe2(ends, O_CLOEXEC) != 0)
+        throw MachineError({.found = "no pipe can be made", .expected = "two free file handles"});
+    sigset_t none;
+    ::sigemptyset(&none);
+    // A group of its own: Ctrl-C is for the job, whose end it then sees.
+    Child server(command,
+                 {.no_input = true, .output_fd = ends[1], .own_group = true, .mask = &none});
     ::close(ends[1]);
-    std::string url = pid > 0 ? first_line(ends[0]) : "";
+    std::string url = first_line(ends[0]);
     ::close(ends[0]);
     if (!url.empty()) return url;
-    if (pid > 0) ::waitpid(pid, nullptr, 0);
+    server.wait();
     throw UserError({.found = "--serve: there is no page server",
                      .expected = "what the message above asks for",
                      .fix = "--serve=127.0.0.1:0 takes any free port"});

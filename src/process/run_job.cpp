@@ -12,7 +12,7 @@
 #include "process/child.h"
 #include "process/process_tree.h"
 #include "process/shim_folder.h"
-#include "process/signal_relay.h"
+#include "process/signals.h"
 #include "process/trace_window.h"
 #include "process/watch.h"
 #include "telemetry/python_job.h"
@@ -52,7 +52,7 @@ class RunJob {
     RunJobResult finish();
 
     RunJobSettings settings_;
-    SignalRelay relay_;
+    Signals relay_{Signals::Role::relay};
     std::int64_t start_ns_ = now_ns();
     Devices devices_;
     ShimFolder shim_;
@@ -82,7 +82,7 @@ class RunJob {
 
 RunJob::RunJob(const RunJobSettings& settings)
     : settings_(settings),
-      devices_(open_devices(true, nullptr)),
+      devices_(open_gpus({.wake = true})),
       trace_(shim_.path(), settings.with_profile && shim_.missing_because().empty(),
              settings.profile_steps),
       info_(run_info("run", settings.command, devices_, start_ns_)),
@@ -114,7 +114,7 @@ void RunJob::start() {
                                                     .environment = shim_.environment(
                                                         settings_.apply, trace_.is_served()),
                                                     .mask = &relay_.mask_before()});
-    relay_.set_child(child_->pid());
+    relay_.relay_to(child_->pid());
     host_.emplace(HostSettings{.watched_pid = child_->pid()});
     sampler_.emplace(SamplerSettings{.interval_seconds = settings_.interval_seconds},
                      devices_.reader.get(), &*host_, devices_.absent_because, writer_);

@@ -3,7 +3,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,6 +15,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "process/child.h"
 #include "telemetry/step_tail.h"
 
 namespace saturate {
@@ -38,70 +38,45 @@ void sleep_ns(std::int64_t ns) {
     ::nanosleep(&wait, nullptr);
 }
 
-// A group of its own, so that Ctrl-C reaches the search alone and a kill takes the workers along.
-class Group {
-  public:
-    Group(const std::vector<std::string>& command, const std::filesystem::path& log) {
-        std::vector<char*> words;
-        for (const std::string& word : command) words.push_back(const_cast<char*>(word.c_str()));
-        words.push_back(nullptr);
-        int out = ::open(log.c_str(), O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0666);
-        if (out < 0) {
-            throw MachineError({.where = {log.string()},
-                                .found = fmt::format("cannot be written: {}", std::strerror(errno)),
-                                .expected = "a folder with room for the trials"});
-        }
-        pid_ = ::fork();
-        if (pid_ == 0) {
-            ::setpgid(0, 0);
-            // A script's background job ignores it, and so would the trial that is asked to end.
-            ::signal(SIGINT, SIG_DFL);
-            int in = ::open("/dev/null", O_RDONLY);
-            ::dup2(in, 0);
-            ::dup2(out, 1);
-            ::dup2(out, 2);
-            ::execvp(words[0], words.data());
-            ::dprintf(2, "error: %s cannot be started: %s\n", words[0], std::strerror(errno));
-            ::_exit(127);
-        }
-        ::close(out);
-        if (pid_ < 0) {
-            throw MachineError(
-                {.found = "no process can be started", .expected = "room for one more process"});
-        }
-        ::setpgid(pid_, pid_);
-    }
-    ~Group() {
-        if (!status()) end(SIGKILL, 0);
-        ::kill(-pid_, SIGKILL);  // what it left behind
-    }
-    Group(const Group&) = delete;
-    Group& operator=(const Group&) = delete;
+int open_log(const std::filesystem::path& log) {
+    int out = ::open(log.c_str(), O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0666);
+    if (out >= 0) return out;
+    throw MachineError({.where = {log.string()},
+                        .found = fmt::format("cannot be written: {}", std::strerror(errno)),
+                        .expected = "a folder with room for the trials"});
+}
 
-    std::optional<int> status() {
-        int raw = 0;
-        if (!status_ && ::waitpid(pid_, &raw, WNOHANG) == pid_)
-            status_ = WIFEXITED(raw) ? WEXITSTATUS(raw) : 128 + WTERMSIG(raw);
-        return status_;
-    }
+// A group of its own, so that Ctrl-C reaches the search alone; whatever it starts ends with it, and
+// all of it ends with the search, even where that is killed.
+class TrialChild {
+  public:
+    TrialChild(const std::vector<std::string>& command, const std::filesystem::path& log)
+        : log_(open_log(log)),
+          child_(command, {.no_input = true,
+                           .output_fd = log_,
+                           .error_fd = log_,
+                           .own_group = true,
+                           .default_signals = true,  // of a background job SIGINT is ignored
+                           .tree = Tree::ended_with}) {}
+    ~TrialChild() { ::close(log_); }
+    TrialChild(const TrialChild&) = delete;
+    TrialChild& operator=(const TrialChild&) = delete;
+
+    std::optional<int> status() { return child_.status(); }
 
     // Asks, waits, and kills what does not listen.
     void end(int signal, double grace_seconds) {
-        if (status()) return;
-        ::kill(signal == SIGKILL ? -pid_ : pid_, signal);
-        std::int64_t start = now_ns();
-        while (!status() && seconds_since(start) < grace_seconds) sleep_ns(kPollNs);
-        if (status()) return;
-        ::kill(-pid_, SIGKILL);
-        int raw = 0;
-        while (::waitpid(pid_, &raw, 0) < 0 && errno == EINTR) {
+        if (signal != SIGKILL) {
+            child_.signal(signal);
+            if (child_.wait_for(static_cast<std::int64_t>(grace_seconds * 1e9))) return;
         }
-        status_ = 128 + SIGKILL;
+        child_.signal_tree(SIGKILL);
+        child_.wait();
     }
 
   private:
-    pid_t pid_ = -1;
-    std::optional<int> status_;
+    int log_;
+    Child child_;
 };
 
 // What is to be measured: all steps, or those after the first epoch where that fills a cache.
@@ -142,7 +117,7 @@ class Measured {
 // Why the watching ended.
 enum class Ended { by_itself, enough, hang, stopped, time_up };
 
-Ended watch(Group& group, const TrialProcess& trial, Measured& measured) {
+Ended watch(TrialChild& group, const TrialProcess& trial, Measured& measured) {
     StepTail tail(trial.run_folder);
     std::int64_t start = now_ns(), last_step = 0, looked = 0;
     while (true) {
@@ -206,9 +181,9 @@ TrialResult run_trial_process(const TrialProcess& trial) {
     TrialResult result;
     Measured measured(trial);
     int status = 0;
-    Ended ended;
-    {
-        Group group(trial.command, trial.log);
+    Ended ended = Ended::by_itself;
+    try {
+        TrialChild group(trial.command, trial.log);
         ended = watch(group, trial, measured);
         if (ended == Ended::enough) group.end(SIGINT, kGraceSeconds);
         if (ended == Ended::stopped) group.end(SIGINT, 3);
@@ -217,6 +192,8 @@ TrialResult run_trial_process(const TrialProcess& trial) {
             group.end(SIGKILL, 0);
         if (ended == Ended::time_up) group.end(SIGINT, kGraceSeconds);
         status = group.status().value_or(0);
+    } catch (const ChildNotStarted& error) {
+        return {.outcome = TrialOutcome::failed, .message = error.problems()[0].found};
     }
     if (is_run_record(trial.run_folder)) {
         result.record = read_run(trial.run_folder);

@@ -11,7 +11,7 @@
 #include "base/file.h"
 #include "probe/machine.h"
 #include "process/device_lock.h"
-#include "process/interrupt.h"
+#include "process/signals.h"
 #include "process/trial_command.h"
 #include "process/trial_process.h"
 #include "telemetry/host_sampler.h"
@@ -135,7 +135,7 @@ class TrialMaker {
     const TuneListener& listener_;
     DeviceLock lock_;
     TrialCache cache_;
-    Interrupts interrupts_;
+    Signals interrupts_{Signals::Role::stop};
     std::string identity_;
     std::int64_t start_ns_ = now_ns();
     int trials_ = 0;  // processes started

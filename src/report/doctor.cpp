@@ -20,6 +20,11 @@ std::optional<std::string> capability_text(const std::optional<Capability>& capa
     return fmt::format("{}.{}", capability->major, capability->minor);
 }
 
+// A GPU of another vendor is a driver too, and leaves the reason why NVML is not there.
+bool has_nvml(const GpuSurvey& survey) {
+    return survey.driver.has_value() && survey.absent_because.empty();
+}
+
 // Names come from a driver: nothing in them may move a terminal's cursor.
 std::string printable(std::string_view raw) {
     std::string out = quoted(raw, 100);
@@ -105,8 +110,8 @@ std::string torch_text(const TorchFacts& torch) {
 void add_software(Page& page, const DoctorFacts& facts) {
     const GpuSurvey& survey = facts.machine.gpus;
     page.heading("Software");
-    page.row("driver", survey.driver ? or_dash(survey.driver->driver_version)
-                                     : fmt::format("- ({})", survey.absent_because));
+    page.row("driver", has_nvml(survey) ? or_dash(survey.driver->driver_version)
+                                        : fmt::format("- ({})", survey.absent_because));
     page.row("CUDA", survey.driver && survey.driver->cuda_version
                          ? fmt::format("up to {} by the driver", *survey.driver->cuda_version)
                          : "-");
@@ -253,9 +258,10 @@ Json doctor_json(const DoctorFacts& facts) {
          {"shm_bytes", machine.shm_bytes},
          {"open_files_limit", machine.open_files_limit},
          {"nvml",
-          Json::object({{"present", driver.has_value()},
+          Json::object({{"present", has_nvml(machine.gpus)},
                         {"driver_version", driver ? Json(driver->driver_version) : Json()},
-                        {"absent_because", driver ? Json() : Json(machine.gpus.absent_because)}})},
+                        {"absent_because",
+                         has_nvml(machine.gpus) ? Json() : Json(machine.gpus.absent_because)}})},
          {"cuda",
           Json::object(
               {{"driver_serves", driver ? Json(driver->cuda_version) : Json()},

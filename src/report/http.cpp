@@ -13,6 +13,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/system_error.h"
 #include "report/http_address.h"
 #include "report/http_deadlines.h"
 
@@ -197,6 +198,7 @@ std::shared_ptr<const std::string> event_text(const std::string& data) {
 struct HttpServer::Impl {
     HttpAddress address;
     HttpHandler handler;
+    HttpRefusal refusal;
     MHD_Daemon* daemon = nullptr;
     mutable std::mutex mutex;  // of what follows
     std::map<std::string, HttpReply, std::less<>> pages;
@@ -242,6 +244,9 @@ struct HttpServer::Impl {
         } catch (const Failure& error) {
             reply =
                 HttpReply::text(MHD_HTTP_INTERNAL_SERVER_ERROR, fmt::format("{}\n", error.what()));
+        } catch (const std::system_error& error) {
+            reply = HttpReply::text(MHD_HTTP_INTERNAL_SERVER_ERROR,
+                                    fmt::format("{}\n", system_problem(error).text()));
         } catch (const std::exception& error) {
             reply = HttpReply::text(MHD_HTTP_INTERNAL_SERVER_ERROR,
                                     fmt::format("this is a bug of saturate: {}\n", error.what()));
@@ -255,6 +260,9 @@ struct HttpServer::Impl {
     }
 
     HttpReply reply_to(const HttpRequest& request) const {
+        if (refusal) {
+            if (auto refused = refusal(request)) return *refused;
+        }
         {
             std::lock_guard lock(mutex);
             auto found = pages.find(request.path);
@@ -310,7 +318,7 @@ struct HttpServer::Impl {
 };
 
 HttpServer::HttpServer(const HttpAddress& address, std::string_view option, HttpHandler handler,
-                       const HttpLimits& limits)
+                       const HttpLimits& limits, HttpRefusal refusal)
     : impl_(std::make_unique<Impl>()) {
     if (!microhttpd().is_whole)
         throw MachineError(
@@ -321,6 +329,7 @@ HttpServer::HttpServer(const HttpAddress& address, std::string_view option, Http
     impl_->address = address;
     impl_->address.port = bound_port(fd);
     impl_->handler = std::move(handler);
+    impl_->refusal = std::move(refusal);
     impl_->limits = limits;
     // The library takes a pool of one for a mistake.
     unsigned threads = limits.threads > 1 ? limits.threads : 0;

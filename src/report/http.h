@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -62,13 +63,16 @@ struct HttpLimits {
 // becomes a 500.
 using HttpHandler = std::function<HttpReply(const HttpRequest&)>;
 
+// Asked before anything else: an answer instead of the page, or nothing (http_guard.h).
+using HttpRefusal = std::function<std::optional<HttpReply>(const HttpRequest&)>;
+
 class HttpServer {
   public:
     // Throws UserError when the address is not one of this machine or the port is in use, naming
     // `option` (the flag that asked for it), and MachineError without libmicrohttpd. Without a
     // handler it answers with what is published.
     HttpServer(const HttpAddress& address, std::string_view option, HttpHandler handler = {},
-               const HttpLimits& limits = {});
+               const HttpLimits& limits = {}, HttpRefusal refusal = {});
     ~HttpServer();  // ends the streams
     HttpServer(const HttpServer&) = delete;
     HttpServer& operator=(const HttpServer&) = delete;

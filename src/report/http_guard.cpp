@@ -14,7 +14,16 @@ namespace saturate {
 
 namespace {
 
-constexpr std::string_view kCookie = "saturate_token=";
+// Browsers keep cookies by host, not by port: without the port in its name, one server's would
+// replace the other's. The port is the one that the browser asks for, also through a tunnel.
+std::string cookie_name(std::string_view host) {
+    std::size_t from = host.starts_with('[') ? host.find(']') : 0;
+    std::size_t colon = from == std::string_view::npos ? from : host.find(':', from);
+    if (colon == std::string_view::npos) return "saturate_token";
+    std::string_view port = host.substr(colon + 1);
+    bool is_number = !port.empty() && port.find_first_not_of("0123456789") == port.npos;
+    return is_number ? fmt::format("saturate_token_{}", port) : "saturate_token";
+}
 
 // "[::1]:8765" -> "[::1]", "localhost:8765" -> "localhost"
 std::string_view without_port(std::string_view host) {
@@ -24,10 +33,11 @@ std::string_view without_port(std::string_view host) {
     return host.substr(0, colon);
 }
 
-std::string_view cookie_of(std::string_view header) {
-    for (std::string_view part : split(header, ';')) {
+std::string_view cookie_of(const HttpRequest& request) {
+    std::string start = cookie_name(request.host) + "=";
+    for (std::string_view part : split(request.cookie, ';')) {
         part = trim(part);
-        if (part.starts_with(kCookie)) return part.substr(kCookie.size());
+        if (part.starts_with(start)) return part.substr(start.size());
     }
     return {};
 }
@@ -62,14 +72,25 @@ HttpGuard HttpGuard::for_address(const HttpAddress& address, std::string token) 
     return HttpGuard(std::move(names), std::move(token));
 }
 
+HttpGuard HttpGuard::for_metrics(const HttpAddress& address) {
+    HttpGuard guard = for_address(address, "");
+    guard.is_for_scrapers_ = !address.is_loopback();
+    return guard;
+}
+
 bool HttpGuard::is_ours(std::string_view host_and_port) const {
     std::string name = lower(without_port(host_and_port));
     if (name.empty()) return false;
     if (std::ranges::find(names_, name) != names_.end()) return true;
+    bool is_figures =
+        name.starts_with('[') || name.find_first_not_of("0123456789.") == std::string::npos;
     // An address in figures cannot be made to mean another machine; with a token any of ours will
-    // do.
-    return !token_.empty() &&
-           (name.starts_with('[') || name.find_first_not_of("0123456789.") == std::string::npos);
+    // do. A scraper may also call us by our name in its domain.
+    if (is_for_scrapers_)
+        return is_figures || std::ranges::any_of(names_, [&](const std::string& own) {
+                   return own == lower(host_name()) && name.starts_with(own + ".");
+               });
+    return !token_.empty() && is_figures;
 }
 
 bool HttpGuard::is_token(std::string_view given) const {
@@ -85,7 +106,7 @@ std::optional<HttpReply> HttpGuard::refusal(const HttpRequest& request) const {
         return HttpReply::text(421, "this server does not answer to that host name\n");
     if (!request.origin.empty() && request.origin != "http://" + request.host)
         return HttpReply::text(403, "not for pages of other sites\n");
-    if (token_.empty() || is_token(cookie_of(request.cookie))) return std::nullopt;
+    if (token_.empty() || is_token(cookie_of(request))) return std::nullopt;
     constexpr std::string_view kBearer = "Bearer ";
     if (request.authorization.starts_with(kBearer) &&
         is_token(std::string_view(request.authorization).substr(kBearer.size())))
@@ -93,11 +114,11 @@ std::optional<HttpReply> HttpGuard::refusal(const HttpRequest& request) const {
     if (!is_token(request.value("token")))
         return HttpReply::text(401, "a token is needed: open the address that serve printed\n");
     HttpReply out = HttpReply::text(303, "");
-    out.headers = {
-        {"Location", same_place(request)},
-        {"Set-Cookie", fmt::format("{}{}; HttpOnly; SameSite=Strict; Path=/", kCookie, token_)},
-        {"Referrer-Policy", "no-referrer"},
-        {"Cache-Control", "no-store"}};
+    out.headers = {{"Location", same_place(request)},
+                   {"Set-Cookie", fmt::format("{}={}; HttpOnly; SameSite=Strict; Path=/",
+                                              cookie_name(request.host), token_)},
+                   {"Referrer-Policy", "no-referrer"},
+                   {"Cache-Control", "no-store"}};
     return out;
 }
 

@@ -22,6 +22,10 @@ class HttpGuard {
     // is not a loopback address.
     static HttpGuard for_address(const HttpAddress& address, std::string token);
 
+    // For metrics, which have no token. Beyond this machine also any address in figures and our
+    // name in a domain, as scrapers are told them.
+    static HttpGuard for_metrics(const HttpAddress& address);
+
     // What to answer instead, or nothing. A token in the query becomes a cookie, and the browser is
     // sent to the same place without it, so that it stays in no history and no link.
     [[nodiscard]] std::optional<HttpReply> refusal(const HttpRequest& request) const;
@@ -33,6 +37,7 @@ class HttpGuard {
 
     std::vector<std::string> names_;
     std::string token_;
+    bool is_for_scrapers_ = false;
 };
 
 // 32 hexadecimal digits from the kernel's random source.

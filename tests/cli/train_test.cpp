@@ -140,7 +140,7 @@ TEST_F(TrainTest, SaysWhatCannotBeTrained) {
         folder_.file("c.yaml", config);
         Ran ran = train(words);
         EXPECT_EQ(ran.status, 2);
-        EXPECT_FALSE(fs::exists(folder_.path() / "runs"));  // nothing begun is left behind
+        EXPECT_FALSE(fs::exists(folder_.path() / "saturate-runs"));  // nothing begun is left behind
         return ran.err;
     };
     std::string plain = "device: cpu\n";

@@ -82,8 +82,8 @@ class TuneTest : public testing::Test {
         return read_file(folder_.path() / name, 1 << 24, "a file");
     }
     [[nodiscard]] fs::path only_run() const {
-        for (const auto& entry : fs::directory_iterator(folder_.path() / "runs"))
-            return entry.path();
+        for (const auto& entry : fs::directory_iterator(folder_.path() / "saturate-runs"))
+            if (entry.is_directory()) return entry.path();
         return {};
     }
     TemporaryFolder folder_;
@@ -169,7 +169,7 @@ TEST_F(TuneTest, CtrlCShowsTheBestSoFarAndWritesNothing) {
     Ran ran = shell(
         "set -m; bin/saturate optimize --config c.yaml --benchmark --in-place --device cpu & "
         "pid=$!; "
-        "until [ -e runs/*/slow ]; do kill -0 $pid || exit 99; sleep 0.02; done; "
+        "until [ -e saturate-runs/*/slow ]; do kill -0 $pid || exit 99; sleep 0.02; done; "
         "kill -INT $pid; wait $pid",
         {{"SLOW", "trial-5"}});
     EXPECT_EQ(ran.status, 130) << ran.out << ran.err;
@@ -188,7 +188,7 @@ TEST_F(TuneTest, WhatTheProofDoesNotSeeIsNeitherWrittenNorShownAsAnEffect) {
     Ran first = shell(command + " --json");
     Json all = Json::parse(first.out, "stdout");
     std::string even = std::to_string(all["trials"].items().size());
-    fs::remove_all(folder_.path() / "runs");
+    fs::remove_all(folder_.path() / "saturate-runs");
     fs::remove(folder_.path() / "c_gpu_optimized.yaml");
     Ran ran = shell(command + " --in-place", {{"EVEN", even}});
     EXPECT_EQ(ran.status, 1) << ran.out << ran.err;
@@ -223,7 +223,7 @@ TEST_F(TuneTest, AFileOfAnotherProgramWantsTheCommandThatRunsIt) {
 TEST_F(TuneTest, CtrlCBeforeAnythingIsMeasuredWritesNothing) {
     Ran ran = shell(
         "set -m; bin/saturate optimize --config c.yaml --benchmark --device cpu & pid=$!; "
-        "until [ -e runs/*/slow ]; do kill -0 $pid || exit 99; sleep 0.02; done; "
+        "until [ -e saturate-runs/*/slow ]; do kill -0 $pid || exit 99; sleep 0.02; done; "
         "kill -INT $pid; wait $pid",
         {{"SLOW", "trial-1"}});
     EXPECT_EQ(ran.status, 130) << ran.out << ran.err;
@@ -238,7 +238,7 @@ TEST_F(TuneTest, ServesThePagesOfItsTrials) {
     Ran ran = shell(
         "set -m; bin/saturate tune --config c.yaml --device cpu --serve=127.0.0.1:0 2>err & "
         "pid=$!; "
-        "until [ -e runs/*/slow ]; do kill -0 $pid || exit 99; sleep 0.02; done; "
+        "until [ -e saturate-runs/*/slow ]; do kill -0 $pid || exit 99; sleep 0.02; done; "
         "url=$(sed -n 's/^the live page is //p' err); "
         "until list=$(curl -s ${url}runs) && [[ $list == *trial-5* ]]; do sleep 0.02; done; "
         "echo \"$list\"; echo THE NEWEST; curl -s $url; kill -INT $pid; wait $pid; "
@@ -281,7 +281,7 @@ TEST_F(TuneTest, ABudgetForNoTrialIsRefused) {
               "error: --budget is 5 s\n"
               "  expected: 20 s or more: a trial takes seconds\n"
               "  fix:      --budget 5m\n");
-    EXPECT_FALSE(fs::exists(folder_.path() / "runs"));
+    EXPECT_FALSE(fs::exists(folder_.path() / "saturate-runs"));
 }
 
 TEST_F(TuneTest, MeasuringHereForAnotherGpuIsRefused) {

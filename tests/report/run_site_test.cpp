@@ -7,6 +7,7 @@
 
 #include <fstream>
 
+#include "base/host.h"
 #include "report/http_guard.h"
 #include "support/run.h"
 #include "support/serving.h"
@@ -171,23 +172,40 @@ TEST(HttpGuardTest, ATokenIsAskedForOnceAndThenACookie) {
     EXPECT_EQ(answer->status, 303u);
     EXPECT_THAT(answer->headers, testing::Contains(std::pair<std::string, std::string>(
                                      "Location", "/evil.example/run?id=a%20b&id=c%26d")));
-    EXPECT_THAT(answer->headers,
-                testing::Contains(std::pair<std::string, std::string>(
-                    "Set-Cookie", "saturate_token=abc123; HttpOnly; SameSite=Strict; Path=/")));
+    EXPECT_THAT(
+        answer->headers,
+        testing::Contains(std::pair<std::string, std::string>(
+            "Set-Cookie", "saturate_token_8765=abc123; HttpOnly; SameSite=Strict; Path=/")));
     HttpRequest plain{.path = "/", .host = "10.1.2.3:8765"};
     EXPECT_EQ(guard.refusal(plain)->status, 401u);
-    for (const char* cookie : {"saturate_token=abc12", "saturate_token=abc1234",
-                               "saturate_token=", "x=abc123", "xsaturate_token=abc123"}) {
+    for (const char* cookie : {"saturate_token_8765=abc12", "saturate_token_8765=abc1234",
+                               "saturate_token_8765=", "x=abc123", "xsaturate_token_8765=abc123",
+                               "saturate_token_8766=abc123"}) {
         plain.cookie = cookie;
         EXPECT_EQ(guard.refusal(plain)->status, 401u) << cookie;
     }
-    plain.cookie = "a=b; saturate_token=abc123";
+    plain.cookie = "saturate_token_8766=other; saturate_token_8765=abc123";
     EXPECT_FALSE(guard.refusal(plain).has_value());
     plain.cookie = "";
     plain.authorization = "Bearer abc123";
     EXPECT_FALSE(guard.refusal(plain).has_value());
     plain.host = "rebound.example";
     EXPECT_EQ(guard.refusal(plain)->status, 421u);
+}
+
+TEST(HttpGuardTest, MetricsAreForThisMachineOrForScrapersByItsNames) {
+    auto status = [](const char* address, const std::string& host) {
+        HttpGuard guard = HttpGuard::for_metrics({.host = address, .port = 9838});
+        auto refusal = guard.refusal({.path = "/metrics", .host = host});
+        return refusal ? refusal->status : 200;
+    };
+    EXPECT_EQ(status("127.0.0.1", "localhost:9838"), 200u);
+    for (const std::string host : {"evil.example", "", "10.0.0.1:9838"})
+        EXPECT_EQ(status("127.0.0.1", host), 421u) << host;
+    for (const std::string& host :
+         {std::string("10.0.0.1:9838"), host_name(), host_name() + ".cluster.example:9838"})
+        EXPECT_EQ(status("0.0.0.0", host), 200u) << host;
+    EXPECT_EQ(status("0.0.0.0", "evil.example"), 421u);
 }
 
 TEST(HttpGuardTest, TokensAreLongAndNeverTheSame) {

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "process/gpus.h"
+
+#include <fmt/format.h>
+
+#include "cuda/nvml.h"
+#include "telemetry/run_device.h"
+#include "telemetry/sysfs_device.h"
+
+namespace saturate {
+
+namespace {
+
+DeviceOpening nvml_reader(const GpuAccess& access) {
+    return open_nvml({.wake = access.wake, .recorder = access.recorder});
+}
+
+GpuSurvey nvml_survey() { return survey_nvml(); }
+
+DeviceOpening kernel_reader(const GpuAccess&) { return open_sysfs(); }
+
+GpuSurvey kernel_survey() {
+    DeviceOpening opening = open_sysfs();
+    if (!opening.reader) return {.absent_because = opening.absent_because};
+    return {.driver = opening.reader->driver()};
+}
+
+constexpr GpuVendor kVendors[] = {
+    {"nvml", "", nvml_reader, nvml_survey},
+    // AMD's driver; of NVIDIA's cards the kernel knows the names.
+    {"kernel", "names, and what its driver shows", kernel_reader, kernel_survey},
+};
+
+}  // namespace
+
+std::span<const GpuVendor> gpu_vendors() { return kVendors; }
+
+Devices open_gpus(const GpuAccess& access, const std::optional<std::string>& job_folder,
+                  std::span<const GpuVendor> vendors) {
+    std::string why;  // of the first: what a user expects to be there
+    for (const GpuVendor& vendor : vendors) {
+        DeviceOpening opening = vendor.open(access);
+        if (!opening.reader) {
+            if (why.empty()) why = opening.absent_because;
+        } else {
+            Devices out{.reader = std::move(opening.reader), .source = std::string(vendor.source)};
+            if (!vendor.tells.empty())
+                out.notes.push_back(fmt::format("NVML: {}; taken from the {}: {}", why,
+                                                vendor.source, vendor.tells));
+            return out;
+        }
+        if (job_folder) {
+            return {.reader = open_run_device(*job_folder),
+                    .source = "run " + *job_folder,
+                    .notes = {fmt::format("NVML: {}; the busy share is the job's own count in {}",
+                                          why, *job_folder)}};
+        }
+    }
+    return {.absent_because = why, .source = "none"};
+}
+
+GpuSurvey survey_gpus(std::span<const GpuVendor> vendors) {
+    std::string why;
+    for (const GpuVendor& vendor : vendors) {
+        GpuSurvey survey = vendor.survey();
+        if (survey.driver) return {.driver = survey.driver, .absent_because = why};
+        if (why.empty()) why = survey.absent_because;
+    }
+    return {.absent_because = why};
+}
+
+}  // namespace saturate

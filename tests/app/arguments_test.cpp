@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "arguments.h"
+
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+
+namespace saturate {
+namespace {
+
+TEST(ArgumentsTest, AnOptionThatTheVerbDoesNotHaveIsOurMistake) {
+    Arguments arguments = Arguments::parse(*find_verb("doctor"), {"--json"});
+    EXPECT_TRUE(arguments.has("--json"));
+    EXPECT_FALSE(arguments.has("--data"));
+    EXPECT_THROW((void)arguments.has("--jsno"), Bug);
+    EXPECT_THROW((void)arguments.text("--config"), Bug);
+    EXPECT_THROW((void)arguments.all("--set"), Bug);
+    EXPECT_THROW((void)arguments.number("--interval", 0, 1), Bug);
+}
+
+TEST(ArgumentsTest, DefaultsComeFromTheTableThatHelpIsMadeFrom) {
+    Arguments none = Arguments::parse(*find_verb("monitor"), {});
+    EXPECT_EQ(none.number("--interval", 0, 100), 1);
+    EXPECT_FALSE(none.has("--interval"));
+    Arguments given = Arguments::parse(*find_verb("monitor"), {"--interval", "2"});
+    EXPECT_EQ(given.number("--interval", 0, 100), 2);
+    EXPECT_EQ(option_help(*find_option(*find_verb("monitor"), "--interval")),
+              "between two ticks, 0.1 to 3600 (default: 1)");
+    EXPECT_EQ(given.text("--gpu"), std::nullopt);
+}
+
+// A default that is one of the choices, and none where an option must be given.
+TEST(ArgumentsTest, EveryDefaultIsAValueThatCouldBeGiven) {
+    int defaults = 0;
+    for (const Verb& verb : verbs()) {
+        for (const Option& option : verb.options) {
+            if (option.fallback.empty()) continue;
+            ++defaults;
+            EXPECT_FALSE(option.required) << verb.name << " " << option.name;
+            EXPECT_FALSE(option.value.empty()) << verb.name << " " << option.name;
+            std::vector<std::string> words{std::string(option.name), std::string(option.fallback)};
+            for (const Option& other : verb.options)
+                if (other.required) words.insert(words.end(), {std::string(other.name), "x"});
+            EXPECT_NO_THROW((void)Arguments::parse(verb, words)) << verb.name << " " << option.name;
+        }
+    }
+    EXPECT_GT(defaults, 15);
+}
+
+}  // namespace
+}  // namespace saturate
