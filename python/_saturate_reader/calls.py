@@ -1,16 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Calls that matter to speed, with the bytes of each argument and the place where one may be added."""
 import ast
+import re
 
 from . import names
 from .call_loaders import LoaderCalls
 from .call_optimizers import OptimizerCalls
 from .call_text import below, insert_place, not_training, root_of
-from .conditions import is_interval
+from .conditions import is_evaluation, is_interval
 from .loops import is_optimizer
 from .scopes import ancestors, dotted, function_of, statement_of
 from .settings import type_name
 from .literals import literal
+
+EVALUATION = re.compile(r"(^|_)(eval|evaluate|evaluation|valid|validate|validation|val|vali|test|dev)(_|$)", re.I)
 
 
 class Calls(LoaderCalls, OptimizerCalls):
@@ -91,7 +94,16 @@ class Calls(LoaderCalls, OptimizerCalls):
                 for base in self.values.bases(owner):
                     if base in names.LOADERS:
                         return ("loader", base, "certain")
+        for scope, _ in self.values.callees.get(call, ()):
+            if EVALUATION.search(scope.name) and not (scope.owner is not None and scope.name == "eval") and self._evaluates(scope, 0) and (self._in_epoch(call) or self._step_of(call) is not None):
+                return ("evaluation", scope.qualified(), "certain")
         return self._method(call, last)
+
+    def _evaluates(self, scope, depth):
+        """Evaluation mode is set in this function, or in one that it calls."""
+        if is_evaluation(scope):
+            return True
+        return depth < 2 and any(self._evaluates(inner, depth + 1) for c in scope.calls for inner, _ in self.values.callees.get(c, ()) if inner is not scope)
 
     def _library(self, name, last, call):
         if name in ("torch.autocast", "torch.cuda.amp.autocast", "torch.amp.autocast", "torch.cuda.amp.autocast_mode.autocast"):
@@ -301,6 +313,9 @@ class Calls(LoaderCalls, OptimizerCalls):
                     else:
                         per.add(self._when(other, loop, False))
         entry["per"] = per.pop() if len(per) == 1 else "unknown"
+
+    def _evaluation(self, call, callee, entry):
+        self._checkpoint(call, callee, entry)
 
     def _checkpoint(self, call, callee, entry):
         entry["interval"] = self._interval(call)

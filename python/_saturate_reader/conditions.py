@@ -98,6 +98,18 @@ def tensor_guard(node):
     return False
 
 
+def is_evaluation(scope):
+    """A function that puts the model into evaluation mode, or goes over data without gradients."""
+    called = [getattr(c.func, "attr", getattr(c.func, "id", "")) for c in scope.calls]
+    if "eval" in called:
+        return True
+    for decorator in getattr(scope.node, "decorator_list", ()):
+        name = dotted(decorator.func if isinstance(decorator, ast.Call) else decorator) or ""
+        if "no_grad" in name or "inference_mode" in name:
+            return bool(scope.loops)
+    return "no_grad" in called and bool(scope.loops) or "inference_mode" in called or "set_grad_enabled" in called
+
+
 def name_evaluates(scope):
     low = scope.name.lower()
     return any(word in low for word in names.EVALUATES)

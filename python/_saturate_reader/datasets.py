@@ -27,7 +27,7 @@ class Datasets:
         for value in self.values.of(node) if node is not None else ():
             if value[0] == "made":
                 return {"class": value[1], "file": None, "line": None, "bytes": None, "holds_gpu": False if value[1].startswith("torchvision.") else None,
-                        "handle_in_init": None, "changed_by": [], "iterable": False, "ready_batches": None, "numpy_batches": None}
+                        "handle_in_init": None, "handle": None, "changed_by": [], "iterable": False, "ready_batches": None, "numpy_batches": None}
         return None
 
     def classes(self, node, depth=0):
@@ -47,8 +47,9 @@ class Datasets:
     def describe(self, scope, call):
         scopes, outside = self.values.lineage(scope)
         source = scope.source
+        handle = self._handle(scopes)
         return {"class": scope.name, "file": source.file, "line": scope.node.lineno, "bytes": source.span(scope.node),
-                "holds_gpu": self._gpu(scopes) is not None, "handle_in_init": self._handle(scopes), "changed_by": self._changed(scopes, call),
+                "holds_gpu": self._gpu(scopes) is not None, "handle_in_init": handle is not None, "handle": handle, "changed_by": self._changed(scopes, call),
                 "iterable": any("IterableDataset" in base for base in outside), "ready_batches": None, "numpy_batches": None}
 
     def _gpu(self, scopes):

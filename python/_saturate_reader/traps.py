@@ -102,8 +102,8 @@ class Traps:
             if place:
                 self._at("gpu_dataset", place, "the data set %s gives tensors on the GPU: workers and pinned memory raise" % scope.name, ["num_workers", "pin_memory"], ids)
         dataset = entry.get("dataset") or {}
-        if dataset.get("handle_in_init"):
-            place = dataset["handle_in_init"]
+        if dataset.get("handle"):
+            place = dataset["handle"]
             self._at("handle_in_init", place, "%s is opened in __init__ and shared by the workers that are started" % place["what"], ["num_workers"], ids)
         for place in dataset.get("changed_by") or ():
             self._at("dataset_changes", place, "%s changes the data set between epochs: workers that stay would keep the old one" % place["what"], ["persistent_workers"], ids)

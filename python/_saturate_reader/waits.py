@@ -4,7 +4,7 @@ import ast
 import re
 
 from .call_text import training_truth
-from .conditions import (READS, conditions, ends, in_condition, is_device, is_interval, is_rank, log_name, name_evaluates, nested, reads, tensor_guard)
+from .conditions import (READS, conditions, ends, in_condition, is_device, is_evaluation, is_interval, is_rank, log_name, name_evaluates, nested, reads, tensor_guard)
 from .scopes import FUNCTIONS, LOOPS, ancestors, dotted, function_of, statement_of
 
 DEEPEST = 7
@@ -255,7 +255,7 @@ class Waits:
             if isinstance(scope.node, ast.Lambda):
                 continue
             inner = context
-            if name_evaluates(scope) and self._is_evaluation(scope):
+            if name_evaluates(scope) and is_evaluation(scope):
                 inner = context.but("evaluation")
             seen = self.visited.get(scope)
             if seen is not None and SEVERITY[seen] >= SEVERITY[inner.when]:
@@ -271,15 +271,6 @@ class Waits:
                     if value[0] == "fn" and not isinstance(value[1].node, ast.Lambda) and value[1] not in self.visited:
                         self.visited[value[1]] = context.when
                         self._block(value[1].node.body, Context(context.when, context.path + (node,), context.interval, context.depth + 1))
-
-    def _is_evaluation(self, scope):
-        text = [getattr(c.func, "attr", getattr(c.func, "id", "")) for c in scope.calls]
-        if "eval" in text:
-            return True
-        if any("no_grad" in (dotted(d.func if isinstance(d, ast.Call) else d) or "") or "inference_mode" in (
-                dotted(d.func if isinstance(d, ast.Call) else d) or "") for d in scope.node.decorator_list):
-            return bool(scope.loops)
-        return "no_grad" in text and bool(scope.loops) or "inference_mode" in text
 
     def _add(self, node, what, kind, context, value, certainty):
         key = (node, kind == "sync_implicit")
