@@ -23,6 +23,9 @@ def analyse(facts, project, values, settings, configs):
     holders.find()
     values.forget()
     reach = Reach(project, values)
+    if settings.drop_unreached(reach):
+        values.forget()
+        reach = Reach(project, values)
     loops = Loops(project, values, reach)
     found = loops.find()
     tensors = Tensors(values)

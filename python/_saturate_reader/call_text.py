@@ -22,6 +22,11 @@ def training_truth(test):
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         inner = training_truth(test.operand)
         return None if inner is None else not inner
+    if isinstance(test, ast.BoolOp):
+        inner = [training_truth(value) for value in test.values]
+        if isinstance(test.op, ast.And):
+            return False if False in inner else None
+        return True if True in inner else None
     return True if isinstance(test, ast.Attribute) and test.attr == "training" and isinstance(test.value, ast.Name) and test.value.id == "self" else None
 
 

@@ -68,6 +68,9 @@ class Configs:
     def _opened(self, source):
         """Constants that name a file which is there, and arguments of what opens one."""
         for call in source.index.calls:
+            for argument in call.args[:2]:  # Config('training.yml')
+                if isinstance(argument, ast.Constant) and isinstance(argument.value, str) and argument.value.endswith((".yaml", ".yml", ".toml")):
+                    self._try(argument.value, source, "opened", source.place(call), "likely")
             name = dotted(call.func) or ""
             last = name.rsplit(".", 1)[-1] or getattr(call.func, "attr", "")
             if last in ("open", "load", "merge_from_file", "fromfile", "safe_load", "load_config", "parse_file", "read_text", "Path", "from_yaml",

@@ -3,6 +3,7 @@
 import ast
 import re
 
+from . import names
 from .effect_unread import Unread
 from .scopes import FUNCTIONS, ancestors, dotted, function_of, statement_of
 from .literals import literal
@@ -52,7 +53,7 @@ class Effect(Unread):
 
     def _wrong_types(self):
         for declaration in self.settings.all:
-            if declaration.kind == "option" and declaration.more.get("action") in (None, "store") and not declaration.more.get("click"):
+            if declaration.kind == "option" and declaration.root and declaration.more.get("action") in (None, "store") and not declaration.more.get("click"):
                 kind = declaration.more.get("option_type")
                 if kind in BAD_TYPES:
                     self._say(declaration, "wrong type", "type=%s %s" % (kind, BAD_TYPES[kind]))
@@ -117,7 +118,12 @@ class Effect(Unread):
 
     def _parses(self, scope):
         """The function that gets the options first."""
-        return scope in self.values.hydra or any(("cfg", "args", ()) in self.values.of(c) for c in scope.calls)
+        return scope in self.values.hydra or any(self._parse_call(c, 0) for c in scope.calls)
+
+    def _parse_call(self, call, depth):
+        if getattr(call.func, "attr", "") in names.PARSE_CALLS:
+            return True
+        return depth < 2 and any(self._parse_call(c, depth + 1) for inner, _ in self.values.callees.get(call, ()) for c in inner.calls)
 
     def _reads_itself(self, declaration, statement):
         return any(any(up is statement for up in ancestors(n)) for n in self.reads.nodes.get(declaration, ()))
@@ -129,6 +135,8 @@ class Effect(Unread):
             if function_of(node) is scope:
                 if node.lineno <= statement.lineno:
                     return True
+            elif function_of(node).parent is None:
+                return True  # at the top of another module: it ran when that was imported
             else:
                 earlier.add(function_of(node))
         if not earlier:

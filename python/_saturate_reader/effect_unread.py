@@ -19,7 +19,7 @@ class Unread:
                     p in HYDRA_OWN for p in declaration.path[:-1]):
                 continue
             if declaration.kind == "option":
-                if not self.reads.loads["args"]:
+                if not self.reads.loads["args"] or declaration.root is None:
                     continue
             elif declaration.kind in ("yaml", "json", "toml"):
                 if not self.reads.loads["file"] or self._under_target(declaration) or declaration.more.get("anchor"):
@@ -136,8 +136,6 @@ class Unread:
         return False
 
     def _say_never(self, declaration):
-        if declaration.writes:
-            return self._say(declaration, "never read", "it is set again and never read", at=declaration.writes[0])
         nested = self._same_key(declaration)
         if nested is not None:
             return self._say(declaration, "wrong place" if nested[1] is None else "never read",

@@ -168,6 +168,16 @@ class Settings:
                     found = {"index": index, "text": word[len(flag) + 1:]}
         return found
 
+    def drop_unreached(self, reach):
+        """Options of functions that this command does not run are another program's. True when there were any."""
+        dropped = False
+        for declaration in self.all:
+            if declaration.kind == "option" and declaration.root and declaration.node.scope.is_function and reach.runs(declaration.node.scope) is None:
+                self.by_path[("args", declaration.key)].remove(declaration)
+                declaration.root = None
+                dropped = True
+        return dropped
+
     def read_writes(self):
         """Keys that the program sets itself, and whether it puts options and configuration together."""
         for source in self.project.order:

@@ -224,6 +224,8 @@ class Tensors:
         last = name.rsplit(".", 1)[-1] if name else getattr(func, "attr", "")
         arguments = list(node.args) + [k.value for k in node.keywords]
         if isinstance(func, ast.Attribute):
+            if last in ("cuda", "to") and any(self.is_module(v) for v in self.values.of(func.value)):
+                return None  # the module itself
             if last == "cuda" and not name.startswith("torch."):
                 return "gpu"
             if last == "cpu":

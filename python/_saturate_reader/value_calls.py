@@ -117,6 +117,8 @@ class CallValues:
                 return tuple(("partial", v, node) for v in self.of(node.args[0]))
             if name == "argparse.Namespace" and not node.args and not node.keywords:
                 return (("made", name, node),)
+            if name in names.CONFIG_NODES and not node.args and not node.keywords:
+                return (("cfg", "file", ()),)
             if name in names.SAME and (node.args or node.keywords):
                 argument = node.args[0] if node.args else next((k.value for k in node.keywords if k.arg is None), None)
                 values = self.of(argument)

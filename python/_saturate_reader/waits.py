@@ -198,7 +198,8 @@ class Waits:
         if name.endswith("cuda.synchronize"):
             self._add(node, "synchronize", "sync", context, None, "certain")
             return
-        if last in ("isnan", "isinf", "isfinite") and node.args and self.tensors.kind(node.args[0]) == "gpu":
+        if last in ("isnan", "isinf", "isfinite") and node.args and self.tensors.kind(node.args[0]) == "gpu" and not (
+                isinstance(node.up, ast.Attribute) and node.up.attr in READS):
             if name.startswith(("math.", "np.", "numpy.")) or in_condition(node):
                 self._add(node, "bool", "sync_control", context, node.args[0], "certain")
                 return
