@@ -30,7 +30,7 @@ class OptimizerCalls:
                 if bases:
                     entry["fused_known"] = None if len(set(bases)) > 1 else bases[0] in names.FUSED
         entry["chosen"] = self._chosen(call, callee)
-        if entry["chosen"] == "branch":
+        if entry["chosen"] == "branch" and not self._decided(call):
             entry["certainty"] = "likely"  # the settings do not tell which branch is taken
         entry["groups"] = self._groups(call)
 
@@ -54,6 +54,12 @@ class OptimizerCalls:
             if isinstance(up, ast.FunctionDef):
                 break
         return "direct"
+
+    def _decided(self, call):
+        for up in ancestors(call):
+            if isinstance(up, ast.If):
+                return self.values.truth(up.test) is not None
+        return False
 
     def _groups(self, call):
         return self._groups_of(argument_of(call, "params", 0), call.scope, 0)

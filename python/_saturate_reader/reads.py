@@ -156,7 +156,11 @@ class Reads:
         return self._by_scope.get(scope, ())
 
     def _constant(self, node):
-        """A name that is read: the constants that it may be."""
+        """A name that is read: the constants that it may be, or the option that click fills it with."""
+        for value in self.values.of(node):
+            if value[0] == "cfg" and value[1] == "args" and value[2] == (node.id,):
+                for declaration in self.settings.find("args", value[2]):
+                    self._note(declaration, node)
         for binding in self.values.lookup(node) or ():
             for _ in range(4):
                 if binding.kind != "import" or binding.attr is None:

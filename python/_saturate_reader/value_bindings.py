@@ -116,6 +116,8 @@ class Bindings:
             return tuple((kind, one) for one in [scope.owner] + self.subclasses(scope.owner))
         if scope in self.hydra and position == 0:
             return (("cfg", "file", ()),)
+        if self._click(scope, name):
+            return (("cfg", "args", (name,)),)
         if (scope, name) in self.batches:
             return (("batch", self.batches[(scope, name)]),)
         parts = []
@@ -138,6 +140,16 @@ class Bindings:
         if not out:
             out = self._annotated(binding.node)
         return out
+
+    @staticmethod
+    def _click(scope, name):
+        """A parameter that a click option fills."""
+        for decorator in getattr(scope.node, "decorator_list", ()):
+            if isinstance(decorator, ast.Call) and (dotted(decorator.func) or "") in ("click.option", "click.argument"):
+                for argument in decorator.args:
+                    if isinstance(argument, ast.Constant) and str(argument.value).split("/")[0].lstrip("-").replace("-", "_") == name:
+                        return True
+        return False
 
     @staticmethod
     def spreads(call):
