@@ -49,7 +49,7 @@ void add(std::vector<Move>& moves, const Remedy& remedy, const Facts& facts) {
     Proposal proposal = remedy.propose(facts);
     if (!proposal.value || proposal.level.value_or(remedy.level()) > facts.level) return;
     std::string name(remedy.name);
-    Move move{cause_of(remedy), proposal.with, proposal.reason, remedy.relief};
+    Move move{cause_of(remedy), proposal.with, proposal.reason, remedy.relief, name};
     move.change[name] = *proposal.value;
     moves.push_back(move);
     for (const std::string& value : proposal.also) {
@@ -70,8 +70,11 @@ void add_half_the_workers(std::vector<Move>& moves, const Facts& facts) {
     if (facts.in_memory || facts.value("num_workers") == half ||
         std::ranges::any_of(moves, is_there))
         return;
-    moves.push_back(
-        {"input", {{"num_workers", half}}, "half as many: workers share the cores", Relief::input});
+    moves.push_back({"input",
+                     {{"num_workers", half}},
+                     "half as many: workers share the cores",
+                     Relief::input,
+                     "num_workers"});
 }
 
 }  // namespace

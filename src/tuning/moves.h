@@ -20,6 +20,7 @@ struct Move {
     Assignment change;   // over the settings in force
     std::string reason;  // one line
     Relief relief = Relief::unknown;
+    std::string key = {};  // what it is about; the rest of the change goes along
 };
 
 // The most that a change can take off the step, as a share of its time, by what was measured; 1

@@ -146,16 +146,14 @@ class Search {
         return settings_.tunable.empty() || settings_.tunable.contains(key);
     }
 
-    bool attempt(const Move& move) {
+    bool attempt(Move move) {
+        // What only goes along is left out where it cannot be changed.
+        if (!is_tunable(move.key)) answer_.unreachable.insert(move.key);
+        std::erase_if(move.change, [&](const auto& entry) { return !is_tunable(entry.first); });
+        if (!move.change.contains(move.key)) return false;
         Assignment wish = contest_.settings();
         for (const auto& [key, value] : move.change) wish[key] = value;
-        bool allowed = true;
-        for (const auto& [key, value] : move.change) {
-            if (is_tunable(key)) continue;
-            allowed = false;
-            answer_.unreachable.insert(key);
-        }
-        if (!allowed || !seen_.insert(wish).second || !contest_.may_go_on()) return false;
+        if (!seen_.insert(wish).second || !contest_.may_go_on()) return false;
         tried_[move.change] = circumstances(move);
         return contest_.attempt(move);
     }

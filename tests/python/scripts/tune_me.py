@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Runs until it is stopped; its data come late, one by one, so that workers are what helps: tune_me.py BATCH_SIZE
+# Runs until it is stopped; its data come late, one by one, so that workers are what helps: tune_me.py BATCH_SIZE, or
+# tune_me.py FILE with lines "key: value" for batch_size and num_workers.
 import sys
 import time
 
@@ -16,10 +17,17 @@ class Late(torch.utils.data.Dataset):
         return torch.full((16,), i / (1 << 20))
 
 
+settings = {"batch_size": sys.argv[1], "num_workers": "0"}
+if not sys.argv[1].isdigit():
+    with open(sys.argv[1], encoding="utf-8") as lines:
+        settings.update(line.split("#")[0].split(": ") for line in lines if ": " in line.split("#")[0])
 torch.set_num_threads(1)
 model = nn.Linear(16, 1)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
-for inputs in torch.utils.data.DataLoader(Late(), batch_size=int(sys.argv[1])):
+loader = torch.utils.data.DataLoader(
+    Late(), batch_size=int(settings["batch_size"]), num_workers=int(settings["num_workers"])
+)
+for inputs in loader:
     model(inputs).mean().backward()
     optimizer.step()
     optimizer.zero_grad()
