@@ -22,6 +22,7 @@ namespace {
 
 TrainRequest request_of(const Arguments& arguments) {
     TrainRequest request{.config = *arguments.text("--config"),
+                         .snapshot = arguments.text("--snapshot"),
                          .device = *arguments.text("--device"),
                          .resume = arguments.text("--resume"),
                          .values = arguments.all("--set"),

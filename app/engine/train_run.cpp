@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/figures.h"
+#include "base/file.h"
 #include "base/text.h"
 #include "base/version.h"
 #include "config/set_values.h"
@@ -150,7 +151,12 @@ TrainOutcome run_training(const TrainRequest& request, const JobRegistry& jobs) 
     TrainRanks ranks;
     TrainLimits limits = request.limits;
     limits.ranks = ranks.count();
-    Document document = with_values(Document::read(request.config), request.values);
+    Document written =
+        request.snapshot
+            ? Document::parse(read_file(*request.snapshot, Document::kLargest, "a configuration"),
+                              request.config)
+            : Document::read(request.config);
+    Document document = with_values(written, request.values);
     Settings settings = Settings::read(document);
     TrainSettings chosen = train_settings(settings, limits);
     chosen.one_batch = request.one_batch;

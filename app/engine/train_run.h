@@ -14,6 +14,7 @@ namespace saturate {
 
 struct TrainRequest {
     std::string config;
+    std::optional<std::string> snapshot;  // a copy of it to read instead; paths count from config
     std::string device = "auto";
     TrainLimits limits;
     std::optional<std::string> resume;  // "auto" or a path

@@ -194,6 +194,11 @@ std::vector<Verb> make_verbs() {
                       .help = "with --nproc: begin again from the last checkpoint when a process "
                               "dies, so often",
                       .fallback = "0"},
+                     {.name = "--snapshot",
+                      .value = "FILE",
+                      .help =
+                          "read this copy of --config, as a search keeps one; paths in it count "
+                          "from --config"},
                      {.name = "--one-batch",
                       .value = "",
                       .help = "the first batch again and again: what loading costs, by leaving it "

@@ -17,8 +17,12 @@ constexpr std::int64_t kPauseSteps = 4;
 std::string self() { return fs::read_symlink("/proc/self/exe").string(); }
 
 Words train_command(const TuneRequest& request, const TrialRequest& wanted, const fs::path& run) {
-    Words out{self(),         "train",   "--config", request.job.config, "--device",
-              request.device, "--quiet", "-o",       run.string()};
+    Words out{self(),       "train",
+              "--config",   request.job.config,
+              "--snapshot", config_snapshot(request).string(),
+              "--device",   request.device,
+              "--quiet",    "-o",
+              run.string()};
     auto set = [&out](const std::string& entry) {
         out.emplace_back("--set");
         out.push_back(entry);
@@ -76,6 +80,10 @@ std::vector<std::string> trial_command(const TuneRequest& request, const TrialRe
 
 fs::path trial_config(const TuneRequest& request, const fs::path& run) {
     return run.string() + fs::path(request.job.config).extension().string();
+}
+
+std::filesystem::path config_snapshot(const TuneRequest& request) {
+    return request.folder / "config.snapshot";
 }
 
 std::int64_t trial_steps(const TrialRequest& wanted) {

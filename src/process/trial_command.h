@@ -20,6 +20,9 @@ namespace saturate {
 [[nodiscard]] std::filesystem::path trial_config(const TuneRequest& request,
                                                  const std::filesystem::path& run);
 
+// The configuration as it was when the search began; every trial of `train` reads this copy.
+[[nodiscard]] std::filesystem::path config_snapshot(const TuneRequest& request);
+
 // How many steps it makes; 0: until it is ended.
 [[nodiscard]] std::int64_t trial_steps(const TrialRequest& wanted);
 

@@ -50,8 +50,12 @@ class TrialMaker {
         CpuFacts cpu = probe_cpu();
         identity_ = fmt::format("{} {} | {} x {} | {}", program.st_size, program.st_mtime,
                                 cpu.model, cpu.cores_usable, request.device);
-        if (request.job.is_ours())
-            identity_ += " | " + read_file(request.job.config, 16u << 20, "a configuration");
+        if (request.job.is_ours()) {
+            // Read once: what the user saves meanwhile is not for this search.
+            std::string text = read_file(request.job.config, 16u << 20, "a configuration");
+            write_file_whole(config_snapshot(request), text);
+            identity_ += " | " + text;
+        }
     }
 
     [[nodiscard]] double seconds() const { return static_cast<double>(now_ns() - start_ns_) / 1e9; }
@@ -121,12 +125,14 @@ class TrialMaker {
         (void)run_trial_process(process_of(once, "count"));
     }
 
-    // How long a trial may take is no part of what it measures.
+    // How long a trial may take is no part of what it measures, nor where the copy of the
+    // configuration lies, whose text is part of the key.
     [[nodiscard]] std::string key_of(const std::vector<std::string>& command) const {
         std::string key = identity_;
         for (std::size_t i = 0; i < command.size(); ++i) {
-            bool is_limit = request_.job.is_ours() && i > 0 && command[i - 1] == "--seconds";
-            if (!is_limit) key += "\n" + command[i];
+            bool is_apart = request_.job.is_ours() && i > 0 &&
+                            (command[i - 1] == "--seconds" || command[i - 1] == "--snapshot");
+            if (!is_apart) key += "\n" + command[i];
         }
         return key;
     }

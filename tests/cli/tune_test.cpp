@@ -28,7 +28,7 @@ constexpr const char* kConfig =
 
 // A step takes 1 ms and 10 us a sample, and 2 ms more to load without workers. $SLOW names a trial
 // that writes nothing and waits, $FAIL makes all of them fail. From trial number $EVEN on settings
-// make no difference any more. An epoch has $EPOCH samples, and a run that is not bare evaluates
+// make no difference any more. With $EDIT the user edits the file meanwhile. An epoch has $EPOCH samples, and a run that is not bare evaluates
 // for 30 ms.
 constexpr const char* kEngine = R"(#!/bin/bash
 batch=8 workers=0 steps=100 one=0 bare=0
@@ -39,11 +39,13 @@ while [ $# -gt 0 ]; do
         --steps) steps=$2; shift ;;
         --one-batch) one=1 ;;
         --bare) bare=1 ;;
+        --snapshot) text=$2; shift ;;
     esac
     shift
 done
 if [ -n "$FAIL" ]; then echo "error: the disk is on fire" >&2; exit 2; fi
 mkdir -p "$run"
+if [ -n "$EDIT" ]; then cat "$text" > "$run/as_read"; echo "batch_size: 99" >> c.yaml; fi
 printf '{"schema":1,"kind":"train","started_wall_ns":%s000,"extra":{"samples_per_epoch":%s}}\n' \
     "${EPOCHREALTIME/[.,]/}" "${EPOCH:-null}" > "$run/run.json"
 if [ $bare = 0 ]; then
@@ -151,6 +153,20 @@ TEST_F(TuneTest, AnEvaluationThatTakesTooLongIsMadeRarer) {
     EXPECT_THAT(content("all.yaml"),
                 HasSubstr("eval_interval: 10  # saturate: was 1; 30 ms of evaluation after every 9 "
                           "ms of training: 76 % of the time, measured +220 %\n"));
+}
+
+TEST_F(TuneTest, EveryTrialRunsTheConfigurationAsItWasAtTheStart) {
+    Ran ran =
+        shell("bin/saturate tune --config c.yaml --device cpu --max 64 -o out", {{"EDIT", "1"}});
+    ASSERT_EQ(ran.status, 0) << ran.out << ran.err;
+    EXPECT_NE(content("c.yaml"), kConfig);
+    int trials = 0;
+    for (const auto& entry : fs::directory_iterator(folder_.path() / "out")) {
+        if (!entry.is_directory()) continue;
+        ++trials;
+        EXPECT_EQ(read_file(entry.path() / "as_read", 1 << 20, "a file"), kConfig) << entry.path();
+    }
+    EXPECT_GT(trials, 5);
 }
 
 TEST_F(TuneTest, ARepeatedSearchReadsWhatWasMeasured) {
