@@ -7,7 +7,10 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 # The interpreter put this folder itself on the path: its files must not shadow modules of the standard library.
 sys.path[:] = [os.path.dirname(HERE)] + [p for p in sys.path if os.path.abspath(p) != HERE]
 
+# Compiled files stay beside our own sources, where that folder can be written: half of the time a small project takes.
+kept, sys.dont_write_bytecode = sys.dont_write_bytecode, False
 from _saturate_reader.main import main  # noqa: E402
+sys.dont_write_bytecode = kept
 
 if __name__ == "__main__":
     sys.exit(main(sys.argv[1:]))

@@ -48,7 +48,8 @@ class Reads:
                     self._computed(node, node.value, node.slice)
             for call in source.index.calls:
                 self._call(call)
-                self._whole(call)
+                if not self._plain(call):
+                    self._whole(call)
             for node in source.index.loads:
                 self._whole(node)
                 self._constant(node)
@@ -59,6 +60,12 @@ class Reads:
             for target, expr, statement in source.index.stores:
                 self._store(target, expr, statement)
         self._interpolations()
+
+    def _plain(self, call):
+        """A library's function that never gives a configuration."""
+        values = self.values.of(call.func)
+        return bool(values) and all(v[0] == "ext" and v[1] not in names.SAME and v[1] not in names.READS_CONFIG and not v[1].endswith(".merge")
+                                    for v in values) and getattr(call.func, "attr", "") not in ("get", "pop", "copy", "merge")
 
     # Reads of one key
 
@@ -157,7 +164,7 @@ class Reads:
 
     def _constant(self, node):
         """A name that is read: the constants that it may be, or the option that click fills it with."""
-        for value in self.values.of(node):
+        for value in self.values.of(node) if ("args", node.id) in self.settings.by_path else ():
             if value[0] == "cfg" and value[1] == "args" and value[2] == (node.id,):
                 for declaration in self.settings.find("args", value[2]):
                     self._note(declaration, node)

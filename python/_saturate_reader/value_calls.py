@@ -225,6 +225,8 @@ class CallValues:
         self._dynamic.clear()
         self._subclasses = None
         self._cut.clear()
+        self._live.clear()
+        self._looked.clear()
 
     def targets(self, call):
         """Functions of the project that a call enters: (Scope, how many parameters come from elsewhere)."""

@@ -8,14 +8,25 @@ from .scopes import COMPREHENSIONS, FUNCTIONS, LOOPS, ancestors, statement_of
 class Names:
     def lookup(self, node, name=None):
         """The bindings that a name may have where it is read."""
-        name = name or node.id
+        if name is not None:
+            return self._lookup(node, name)
+        try:
+            return self._looked[node]
+        except KeyError:
+            found = self._looked[node] = self._lookup(node, node.id)
+            return found
+
+    def _lookup(self, node, name):
         scope = node.scope
         first = True
         while scope is not None:
             found = scope.names.get(name)
             if found and (first or not scope.is_class):
                 if len(found) > 1:
-                    found = [b for b in found if not self.switched_off(b.node)] or found
+                    live = self._live.get((scope, name))
+                    if live is None:
+                        live = self._live[(scope, name)] = [b for b in found if not self.switched_off(b.node)] or found
+                    found = live
                 if first and len(found) > 1:
                     return self.reaching(found, node)
                 return found

@@ -18,17 +18,23 @@ from .value_parts import Parts
 from .value_truth import Truth
 
 
+PATIENCE = 200000  # expressions, after which an answer that was cut short is kept too
+
+
 class Values(Names, Bindings, Classes, Parts, CallValues, Truth):
     def __init__(self, project):
         self.project = project
         self.memo = {}
         self.active = set()
         self.depth = 0
+        self.work = 0
         self.cuts = 0         # how often an answer was cut short: such an answer is not kept
         self._lineage = {}
         self._dynamic = {}
         self._subclasses = {}  # none in the first round; None: to be found
         self._cut = {}
+        self._looked = {}     # node of a name -> its bindings
+        self._live = {}       # (Scope, name) -> its bindings that the settings do not switch off
         self._foreign = None
         self.holders = {}     # class Scope -> (path, fields): filled from the configuration at this path, only these fields (None: any)
         self.callers = {}     # function Scope -> [(call, shift)]
@@ -58,7 +64,8 @@ class Values(Names, Bindings, Classes, Parts, CallValues, Truth):
         finally:
             self.depth -= 1
             self.active.discard(node)
-        if self.depth == 0 or found or self.cuts == cuts:
+        self.work += 1
+        if self.depth == 0 or found or self.cuts == cuts or self.work > PATIENCE:
             self.memo[node] = found
         return found
 
