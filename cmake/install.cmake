@@ -17,6 +17,20 @@ install(FILES ${pages}/_saturate DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/vendor
 install(FILES README.md LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY docs configs DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
+if(SKBUILD)
+  # A wheel: the program goes into the environment's bin, pages and completions beside it, and the licences of what is
+  # linked into it beside our own.
+  install(TARGETS saturate RUNTIME DESTINATION ${SKBUILD_SCRIPTS_DIR} COMPONENT wheel)
+  install(DIRECTORY ${pages}/man1 DESTINATION ${SKBUILD_DATA_DIR}/share/man COMPONENT wheel)
+  install(FILES ${pages}/saturate.bash DESTINATION ${SKBUILD_DATA_DIR}/share/bash-completion/completions RENAME saturate COMPONENT wheel)
+  install(FILES ${pages}/_saturate DESTINATION ${SKBUILD_DATA_DIR}/share/zsh/site-functions COMPONENT wheel)
+  foreach(package libdeflate-dev libfmt-dev libjpeg62-turbo-dev libmicrohttpd-dev libncurses-dev libsqlite3-dev
+      libtomlplusplus-dev libwebp-dev libyaml-cpp-dev libzstd-dev nlohmann-json3-dev zlib1g-dev)
+    install(FILES /usr/share/doc/${package}/copyright DESTINATION ${SKBUILD_METADATA_DIR}/licenses/linked
+      RENAME ${package}.txt COMPONENT wheel)
+  endforeach()
+endif()
+
 # The package leaves out what trains: LibTorch is no Debian package.
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME saturate)
@@ -30,7 +44,4 @@ set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION science)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
-# Loaded when they are needed, so no tool finds them: the reader of traces must be there, the web server may.
-string(REGEX REPLACE "^libsimdjson\\.so\\." "libsimdjson" CPACK_DEBIAN_PACKAGE_DEPENDS "${simdjson_soname}")
-set(CPACK_DEBIAN_PACKAGE_RECOMMENDS libmicrohttpd12)
 include(CPack)

@@ -14,6 +14,7 @@ else()
   target_compile_options(saturate_step PRIVATE -O2 -g0 -fno-exceptions -fno-rtti -fno-plt -fvisibility=hidden)
   # Nothing of the C++ library is used: the file must load beside any version of it.
   target_link_options(saturate_step PRIVATE -s -static-libgcc LINKER:--as-needed)
+  portable(saturate_step)
   set_target_properties(saturate_step PROPERTIES PREFIX "" OUTPUT_NAME _saturate_step SUFFIX .abi3.so
     LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/python)
   set(extension ${CMAKE_BINARY_DIR}/python/_saturate_step.abi3.so)

@@ -39,7 +39,7 @@ const std::map<std::string, std::vector<std::string>>& doors() {
         {"yaml-cpp/", {"src/config/yaml.cpp", "tests/fuzz/config_edit.cpp"}},
         {"toml++/", {"src/config/toml.cpp"}},
         {"nlohmann/", {"src/base/json.cpp"}},
-        {"simdjson", {"src/diagnosis/trace_json.cpp", "src/diagnosis/simdjson_library.cpp"}},
+        {"simdjson", {"src/diagnosis/trace_json.cpp"}},
         {"sqlite3.h", {"src/diagnosis/sqlite.cpp", "tests/diagnosis/trace_nsys_test.cpp"}},
         {"zlib.h", {"src/base/compress.cpp"}},
         {"zstd.h", {"src/base/compress.cpp"}},

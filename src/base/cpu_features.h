@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which instructions the processor has beyond the common ones. Asked of the C library, which knows
-// it since the program began. Any thread.
+// Which instructions the processor has beyond the common ones. Any thread.
 #pragma once
 
 namespace saturate {

@@ -4,7 +4,6 @@
 #include <simdjson.h>
 
 #include "base/text.h"
-#include "diagnosis/simdjson_library.h"
 
 namespace saturate {
 namespace {
@@ -137,7 +136,7 @@ struct EventParser::Impl {
     ondemand::parser parser;
 };
 
-EventParser::EventParser() : impl_(std::make_unique<Impl>()) { load_simdjson(); }
+EventParser::EventParser() : impl_(std::make_unique<Impl>()) {}
 EventParser::~EventParser() = default;
 
 bool EventParser::parse(const char* text, std::size_t length, TraceBuilder& builder) {

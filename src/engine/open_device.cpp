@@ -41,9 +41,11 @@ std::unique_ptr<DeviceBackend> open_cuda(int index, const DeviceOptions& options
         throw MachineError(
             {.found = why,
              .expected = is_built ? "the libraries of the CUDA build of LibTorch, and a driver"
-                                  : "a build of the preset cuda, which needs the CUDA toolkit",
+                                  : "a build on a machine with an NVIDIA driver, where ./saturate "
+                                    "fetches the rest",
              .fix = is_built ? "saturate doctor tells what is there; --device cpu trains without"
-                             : "cmake --preset cuda && cmake --build --preset cuda"});
+                             : "./saturate selftest builds it; or tools/bootstrap torch, then "
+                               "tools/build release"});
     }
     int count = plugin->device_count();
     if (index >= count) {

@@ -11,9 +11,12 @@ std::vector<SelftestCheck> selftest_cuda() {
     std::string why;
     const CudaPlugin* plugin = load_cuda_plugin(why);
     if (!plugin) {
-        throw MachineError({.found = why,
-                            .expected = "a build of the preset cuda, which needs the CUDA toolkit",
-                            .fix = "cmake --preset cuda && cmake --build --preset cuda"});
+        throw MachineError(
+            {.found = why,
+             .expected =
+                 "a build on a machine with an NVIDIA driver, where ./saturate fetches the rest",
+             .fix = "./saturate selftest builds it; or tools/bootstrap torch, then tools/build "
+                    "release"});
     }
     std::vector<SelftestCheck> checks;
     std::string failure = plugin->selftest(checks);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report/http.h"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
 #include <microhttpd.h>
 #include <unistd.h>
@@ -23,51 +22,6 @@ namespace {
 
 constexpr std::size_t kRequestBytes = 16 * 1024;  // request line and headers
 constexpr std::size_t kStreamBlock = 4096;
-
-// libmicrohttpd, loaded once and kept: its threads may outlive a server by a moment.
-struct Microhttpd {
-    decltype(&MHD_start_daemon) start_daemon = nullptr;
-    decltype(&MHD_stop_daemon) stop_daemon = nullptr;
-    decltype(&MHD_create_response_from_buffer_with_free_callback_cls) create_response = nullptr;
-    decltype(&MHD_create_response_from_callback) create_stream = nullptr;
-    decltype(&MHD_add_response_header) add_header = nullptr;
-    decltype(&MHD_queue_response) queue_response = nullptr;
-    decltype(&MHD_destroy_response) destroy_response = nullptr;
-    decltype(&MHD_lookup_connection_value) lookup = nullptr;
-    decltype(&MHD_get_connection_values_n) values = nullptr;
-    decltype(&MHD_suspend_connection) suspend = nullptr;
-    decltype(&MHD_resume_connection) resume = nullptr;
-    decltype(&MHD_get_connection_info) info = nullptr;
-    bool is_whole = false;
-
-    template <typename Function>
-    bool load(void* library, Function& function, const char* symbol) {
-        function = reinterpret_cast<Function>(::dlsym(library, symbol));
-        return function != nullptr;
-    }
-
-    Microhttpd() {
-        void* library = ::dlopen("libmicrohttpd.so.12", RTLD_NOW | RTLD_LOCAL);
-        is_whole = library && load(library, start_daemon, "MHD_start_daemon") &&
-                   load(library, stop_daemon, "MHD_stop_daemon") &&
-                   load(library, create_response,
-                        "MHD_create_response_from_buffer_with_free_callback_cls") &&
-                   load(library, create_stream, "MHD_create_response_from_callback") &&
-                   load(library, add_header, "MHD_add_response_header") &&
-                   load(library, queue_response, "MHD_queue_response") &&
-                   load(library, destroy_response, "MHD_destroy_response") &&
-                   load(library, lookup, "MHD_lookup_connection_value") &&
-                   load(library, values, "MHD_get_connection_values_n") &&
-                   load(library, suspend, "MHD_suspend_connection") &&
-                   load(library, resume, "MHD_resume_connection") &&
-                   load(library, info, "MHD_get_connection_info");
-    }
-};
-
-const Microhttpd& microhttpd() {
-    static const Microhttpd library;
-    return library;
-}
 
 // One listener. The server's thread reads from it and sleeps (suspended) when there is nothing;
 // push() wakes it. Only the newest event waits, so a client that does not read costs no memory.
@@ -115,7 +69,7 @@ class Stream {
         }
         if (is_ended_) return MHD_CONTENT_READER_END_OF_STREAM;
         is_asleep_ = true;
-        microhttpd().suspend(connection_);
+        MHD_suspend_connection(connection_);
         return 0;
     }
 
@@ -125,7 +79,7 @@ class Stream {
     void wake() {
         if (!is_asleep_) return;
         is_asleep_ = false;
-        microhttpd().resume(connection_);
+        MHD_resume_connection(connection_);
     }
 
     std::mutex mutex_;
@@ -137,11 +91,11 @@ class Stream {
 };
 
 int socket_of(MHD_Connection* connection) {
-    return microhttpd().info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+    return MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
 }
 
 std::string header(MHD_Connection* connection, const char* name) {
-    const char* value = microhttpd().lookup(connection, MHD_HEADER_KIND, name);
+    const char* value = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
     return value ? value : "";
 }
 
@@ -160,18 +114,18 @@ HttpRequest request_of(MHD_Connection* connection, const char* url) {
                     .origin = header(connection, MHD_HTTP_HEADER_ORIGIN),
                     .cookie = header(connection, MHD_HTTP_HEADER_COOKIE),
                     .authorization = header(connection, MHD_HTTP_HEADER_AUTHORIZATION)};
-    microhttpd().values(connection, MHD_GET_ARGUMENT_KIND, &take_argument, &out.query);
+    MHD_get_connection_values_n(connection, MHD_GET_ARGUMENT_KIND, &take_argument, &out.query);
     return out;
 }
 
 MHD_Result queue(MHD_Connection* connection, MHD_Response* response, const HttpReply& reply) {
     if (!response) return MHD_NO;
-    microhttpd().add_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, reply.content_type.c_str());
-    microhttpd().add_header(response, "X-Content-Type-Options", "nosniff");
+    MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, reply.content_type.c_str());
+    MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
     for (const auto& [name, value] : reply.headers)
-        microhttpd().add_header(response, name.c_str(), value.c_str());
-    MHD_Result result = microhttpd().queue_response(connection, reply.status, response);
-    microhttpd().destroy_response(response);
+        MHD_add_response_header(response, name.c_str(), value.c_str());
+    MHD_Result result = MHD_queue_response(connection, reply.status, response);
+    MHD_destroy_response(response);
     return result;
 }
 
@@ -183,7 +137,7 @@ MHD_Result send(MHD_Connection* connection, const HttpReply& reply) {
     static const Content kEmpty = std::make_shared<std::string>();
     // Shared, not copied: fifty clients of one page cost its bytes once.
     auto* content = new Content(reply.content ? reply.content : kEmpty);
-    MHD_Response* response = microhttpd().create_response(
+    MHD_Response* response = MHD_create_response_from_buffer_with_free_callback_cls(
         (*content)->size(), const_cast<char*>((*content)->data()), &free_content, content);
     if (!response) free_content(content);
     return queue(connection, response, reply);
@@ -294,8 +248,8 @@ struct HttpServer::Impl {
     MHD_Result stream(MHD_Connection* connection, HttpReply reply) {
         auto listener = std::make_shared<Stream>(connection, reply.channel);
         auto* listening = new Listening{this, listener};
-        MHD_Response* response = microhttpd().create_stream(MHD_SIZE_UNKNOWN, kStreamBlock,
-                                                            &read_stream, listening, &end_stream);
+        MHD_Response* response = MHD_create_response_from_callback(
+            MHD_SIZE_UNKNOWN, kStreamBlock, &read_stream, listening, &end_stream);
         if (!response) {
             delete listening;
             return MHD_NO;
@@ -320,11 +274,6 @@ struct HttpServer::Impl {
 HttpServer::HttpServer(const HttpAddress& address, std::string_view option, HttpHandler handler,
                        const HttpLimits& limits, HttpRefusal refusal)
     : impl_(std::make_unique<Impl>()) {
-    if (!microhttpd().is_whole)
-        throw MachineError(
-            {.found = fmt::format("{} needs libmicrohttpd.so.12, which is not there", option),
-             .expected = "the package libmicrohttpd12",
-             .fix = "apt-get install libmicrohttpd12"});
     int fd = listen_on(address, option);
     impl_->address = address;
     impl_->address.port = bound_port(fd);
@@ -333,7 +282,7 @@ HttpServer::HttpServer(const HttpAddress& address, std::string_view option, Http
     impl_->limits = limits;
     // The library takes a pool of one for a mistake.
     unsigned threads = limits.threads > 1 ? limits.threads : 0;
-    impl_->daemon = microhttpd().start_daemon(
+    impl_->daemon = MHD_start_daemon(
         MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME, 0, nullptr, nullptr,
         &Impl::answer, impl_.get(), MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT,
         limits.connections, MHD_OPTION_PER_IP_CONNECTION_LIMIT, limits.connections_per_client,
@@ -354,7 +303,7 @@ HttpServer::~HttpServer() {
     }
     // The library must not be stopped while a connection sleeps.
     for (const auto& stream : impl_->all_streams()) stream->end();
-    microhttpd().stop_daemon(impl_->daemon);  // closes the listening socket too
+    MHD_stop_daemon(impl_->daemon);  // closes the listening socket too
 }
 
 void HttpServer::publish(const std::string& path, std::string content_type, std::string content) {

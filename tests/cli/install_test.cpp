@@ -49,8 +49,8 @@ TEST(InstallTest, ThePackageRunsWhereItIsUnpacked) {
                        {.folder = folder.path()});
     ASSERT_EQ(unpacked.status, 0) << unpacked.err;
     EXPECT_THAT(unpacked.out, testing::HasSubstr("Package: saturate\n"));
-    EXPECT_THAT(unpacked.out, testing::ContainsRegex("Depends: .*libsimdjson[0-9]+"));
-    EXPECT_THAT(unpacked.out, testing::HasSubstr("Recommends: libmicrohttpd12\n"));
+    // What reads traces and what serves pages is inside: only the C library is asked for.
+    EXPECT_THAT(unpacked.out, testing::Not(testing::ContainsRegex("simdjson|microhttpd")));
     std::string doc = root + "/usr/share/doc/saturate";
     Ran ran = run({root + "/usr/bin/saturate", "optimize", "--config",
                    doc + "/configs/locator_before.yaml", "--gpu", "RTX 4090", "--dry-run"},

@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // What every later CUDA path stands on, against the CPU: pinned memory, copies on a side stream, a
-// kernel, a captured graph. Built into libsaturate_cuda.so, called by src/engine/selftest_cuda.cpp.
-#include <cuda_runtime.h>
+// kernel of LibTorch's (which must hold code for this GPU), a captured graph. Built into
+// libsaturate_cuda.so, called by src/engine/selftest_cuda.cpp. It has no kernel of its own, so
+// nothing here needs nvcc.
+#include "base/selftest.h"
+
+#include <ATen/ATen.h>
+#include <c10/cuda/CUDAGuard.h>
+#include <c10/cuda/CUDAStream.h>
+#include <cuda_runtime_api.h>
 
 #include <cmath>
 #include <stdexcept>
 #include <string>
 #include <vector>
-
-#include "base/selftest.h"
 
 namespace saturate {
 namespace {
@@ -21,9 +26,16 @@ void check(cudaError_t status, const char* call) {
 }
 #define CUDA(call) check(call, #call)
 
-__global__ void scale_and_add(float* out, const float* in, float factor) {
-    int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < kCount) out[i] = factor * in[i] + out[i];
+float* allocate_pinned() {
+    void* memory = nullptr;
+    CUDA(cudaMallocHost(&memory, kCount * sizeof(float)));
+    return static_cast<float*>(memory);
+}
+
+float* allocate_on_device() {
+    void* memory = nullptr;
+    CUDA(cudaMalloc(&memory, kCount * sizeof(float)));
+    return static_cast<float*>(memory);
 }
 
 // Owns the buffers of one run of the checks.
@@ -35,10 +47,10 @@ struct Buffers {
     cudaStream_t stream = nullptr;
 
     Buffers() {
-        CUDA(cudaMallocHost(&host_in, kCount * sizeof(float)));
-        CUDA(cudaMallocHost(&host_out, kCount * sizeof(float)));
-        CUDA(cudaMalloc(&in, kCount * sizeof(float)));
-        CUDA(cudaMalloc(&out, kCount * sizeof(float)));
+        host_in = allocate_pinned();
+        host_out = allocate_pinned();
+        in = allocate_on_device();
+        out = allocate_on_device();
         CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
         for (int i = 0; i < kCount; ++i) host_in[i] = static_cast<float>(i % 1000) / 8;
     }
@@ -58,8 +70,12 @@ struct Buffers {
                              stream));
     }
     void clear() { CUDA(cudaMemsetAsync(out, 0, kCount * sizeof(float), stream)); }
+    // out += 2 * in, in place: nothing is allocated, so it can be captured.
     void launch() {
-        scale_and_add<<<kCount / 256, 256, 0, stream>>>(out, in, 2.0f);
+        c10::DeviceIndex device = c10::cuda::current_device();
+        auto options = at::TensorOptions().device(at::kCUDA, device).dtype(at::kFloat);
+        c10::cuda::CUDAStreamGuard guard(c10::cuda::getStreamFromExternal(stream, device));
+        at::from_blob(out, {kCount}, options).add_(at::from_blob(in, {kCount}, options), 2.0);
         CUDA(cudaGetLastError());
     }
     void wait() { CUDA(cudaStreamSynchronize(stream)); }
