@@ -13,6 +13,7 @@ int cmd_data(const Arguments& arguments);
 int cmd_demo(const Arguments& arguments);
 int cmd_diagnose(const Arguments& arguments);
 int cmd_doctor(const Arguments& arguments);
+int cmd_fix(const Arguments& arguments);
 int cmd_monitor(const Arguments& arguments);
 int cmd_optimize(const Arguments& arguments);
 int cmd_report(const Arguments& arguments);

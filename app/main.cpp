@@ -5,10 +5,13 @@
 int main(int argc, char** argv) {
     using namespace saturate;
     constexpr Handler kHandlers[] = {
-        {"bench", cmd_bench},     {"completion", cmd_completion}, {"data", cmd_data},
-        {"demo", cmd_demo},       {"diagnose", cmd_diagnose},     {"doctor", cmd_doctor},
-        {"monitor", cmd_monitor}, {"optimize", cmd_optimize},     {"report", cmd_report},
-        {"run", cmd_run},         {"serve", cmd_serve},           {"tune", cmd_tune},
+        {"bench", cmd_bench},       {"completion", cmd_completion},
+        {"data", cmd_data},         {"demo", cmd_demo},
+        {"diagnose", cmd_diagnose}, {"doctor", cmd_doctor},
+        {"fix", cmd_fix},           {"monitor", cmd_monitor},
+        {"optimize", cmd_optimize}, {"report", cmd_report},
+        {"run", cmd_run},           {"serve", cmd_serve},
+        {"tune", cmd_tune},
     };
     return dispatch(argc, argv, Program::saturate, kHandlers);
 }

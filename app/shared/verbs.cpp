@@ -49,6 +49,43 @@ std::vector<Option> tuning_options(std::vector<Option> own) {
 // A function, not a global: nothing runs before main.
 std::vector<Verb> make_verbs() {
     return {
+        {.name = "fix",
+         .summary = "why your own training job is slow, what to change in its files, and the proof",
+         .usage = "fix [--dry-run] [--config FILE]... [--level LEVEL] [--budget TIME] [--write] "
+                  "[-o DIR] [--json] -- COMMAND...",
+         .options =
+             {{.name = "--dry-run",
+               .value = "",
+               .help = "read the sources only; nothing of yours is run"},
+              {.name = "--config",
+               .value = "FILE",
+               .help = "a configuration that the command does not name",
+               .repeats = true},
+              {.name = "--level",
+               .value = "LEVEL",
+               .help = "how far a change may go (default: numerics)",
+               .choices = "safe|numerics|training"},
+              {.name = "--budget",
+               .value = "TIME",
+               .help = "for trials and proof: 90s, 10m or 1h (default: 10m)"},
+              {.name = "--write",
+               .value = "",
+               .help = "change your files once the gain is proven; the old ones are kept"},
+              {.name = "--output",
+               .value = "DIR",
+               .help =
+                   "a new folder for fix.patch and fix.json (default: saturate-runs/fix-<time>)",
+               .short_name = "-o"},
+              {.name = "--all", .value = "", .help = "show long lists in full"},
+              kJson},
+         .takes_command = true,
+         .details =
+             "  saturate fix -- python train.py --epochs 5\n"
+             "  Trials run in a scratch copy of the folder; your files change only with "
+             "--write, after the proof.\n"
+             "  Status 0: there is a patch (proven, or with --dry-run to try); 1: nothing to "
+             "gain was found; 4: your job\n"
+             "  does not run as it is.\n"},
         {.name = "doctor",
          .summary = "what this machine has, and what each missing part costs",
          .usage = "doctor [--data DIR] [--json]",

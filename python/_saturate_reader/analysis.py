@@ -3,6 +3,7 @@
 from . import names
 from .calls import Calls
 from .datasets import Datasets
+from .edits import Edits
 from .effect import Effect
 from .flow import Flow
 from .holders import Holders
@@ -39,6 +40,7 @@ def analyse(facts, project, values, settings, configs):
     facts["traps"] = Traps(project, values, reach, loops, calls, datasets, waits, tensors).find()
     facts["waits"] = [_wait(w) for w in waits]
     facts["loops"] = [_loop(one, loops, calls) for one in found]
+    Edits(project, values, loops, calls, tensors).add(facts, found, waits)
     reads = Reads(project, values, settings, reach, tensors, holders)
     reads.collect()
     facts["without_effect"] = Effect(project, values, settings, reads, reach, calls, configs, holders).find()

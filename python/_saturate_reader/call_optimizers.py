@@ -71,6 +71,8 @@ class OptimizerCalls:
             for inner, _ in self.values.callees.get(node, ()):
                 for returned in inner.returns[:2]:
                     return self._groups_of(returned, inner, depth + 1)
+        if isinstance(node, ast.ListComp) and isinstance(node.elt, ast.Dict):
+            return "per_parameter" if _single_params(node.elt) else "several"
         for one in ast.walk(node):
             if isinstance(one, ast.Attribute) and one.attr == "parameters":
                 return "one"

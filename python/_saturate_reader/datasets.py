@@ -2,7 +2,7 @@
 """What is known of the data set behind a loader: where its tensors live, what it holds open, who changes it between epochs."""
 import ast
 
-from .scopes import ancestors, dotted
+from .scopes import ancestors, dotted, function_of
 from .literals import argument_of
 
 WRAPPERS = ("torch.utils.data.Subset", "torch.utils.data.ConcatDataset", "torch.utils.data.random_split", "torch.utils.data.dataset.random_split",
@@ -107,7 +107,10 @@ class Datasets:
                     continue
                 out.append(dict(what=text + "." + call.func.attr + "()", **source.place(call)))
             for target, _, statement in source.index.stores:
-                if isinstance(target, ast.Attribute) and self._repeats(target, around) and (dotted(target.value) or "").endswith(".dataset"):
+                if not isinstance(target, ast.Attribute) or not self._repeats(target, around):
+                    continue
+                own = any(v[0] == "inst" and v[1] in scopes for v in self.values.of(target.value)) and function_of(target).owner not in scopes
+                if own or (dotted(target.value) or "").endswith(".dataset"):
                     out.append(dict(what=dotted(target) + " = ...", **source.place(statement)))
         return out[:6]
 

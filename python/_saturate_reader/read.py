@@ -32,7 +32,7 @@ def read_project(folder, argv, configs):
         except Exception as error:  # our own mistake: the facts so far are still facts
             project.limits.append("the reader failed: %s: %s" % (type(error).__name__, str(error)[:200]))
     facts["command"] = command.json()
-    facts["files"] = [source.describe(role=source.role) for source in project.order]
+    facts["files"] = [source.describe(role=source.role, **source.places) for source in project.order]
     facts["configs"] = found.json()
     facts["declarations"] = [declaration.json() for declaration in settings.all]
     facts["limits"] = [{"text": text} for text in project.limits]

@@ -100,6 +100,7 @@ class Source(Text):
         self.tree = None
         self.module = None  # dotted name, where it was imported by one
         self.role = "imported"
+        self.places = {}  # for edits
         self.index = None
         if self.read:
             self._parse()

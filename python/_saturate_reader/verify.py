@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # Proves that an edited source means what its edits name and nothing else. The edits were made on the text, byte by byte
 # (src/project/source_edit.cpp); here they are made on the syntax tree of the source as it was, and the two must agree.
-# Reads one JSON object on stdin: {"checks": [{"before": path, "after": path, "edits": [...]}]}, prints {"checks": [why or
+# Reads one JSON object on stdin: {"checks": [{"before": path, "after": path, "edits": [...], "sha256"}]}, prints {"checks": [why or
 # null]}. Runs in the command's own interpreter, standard library alone, Python 3.9 or newer; imports nothing of the user's.
 import ast
+import hashlib
 import io
 import json
 import sys
@@ -20,9 +21,11 @@ class Refused(Exception):
 class Source:
     """A parsed file in which each node knows its bytes on disk."""
 
-    def __init__(self, path):
+    def __init__(self, path, sha256):
         with open(path, "rb") as file:
             data = file.read(LARGEST + 1)
+        if sha256 and hashlib.sha256(data).hexdigest() != sha256:
+            raise Refused("the file was changed since it was read")
         if len(data) > LARGEST:
             raise Refused("larger than %d MiB" % (LARGEST >> 20))
         self.tree = ast.parse(data)
@@ -165,10 +168,10 @@ class Tree:
         call.keywords.append(ast.keyword(arg=name, value=expression(text)))
 
 
-def check(before, after, edits):
+def check(before, after, edits, sha256):
     """Why the file `after` is not `before` with these edits; None when it is."""
     try:
-        source = Source(before)
+        source = Source(before, sha256)
         Tree(source).apply(edits)
         with open(after, "rb") as file:
             data = file.read()
@@ -193,7 +196,7 @@ def check(before, after, edits):
 def main():
     warnings.simplefilter("ignore")
     wanted = json.loads(sys.stdin.buffer.read())
-    out = [check(one["before"], one["after"], one["edits"]) for one in wanted["checks"]]
+    out = [check(one["before"], one["after"], one["edits"], one["sha256"]) for one in wanted["checks"]]
     sys.stdout.write(json.dumps({"checks": out}))
 
 

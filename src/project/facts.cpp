@@ -16,14 +16,14 @@ std::optional<int> maybe_whole(const Json& value) {
     return number ? std::optional<int>(static_cast<int>(*number)) : std::nullopt;
 }
 
-std::optional<Span> maybe_span(const Json& value) {
+std::optional<ByteSpan> maybe_span(const Json& value) {
     const Json::Array& ends = value.items();
     if (ends.size() != 2) return std::nullopt;
     auto begin = ends[0].integer(), end = ends[1].integer();
     if (!begin || !end || *begin < 0 || *end < *begin) return std::nullopt;
-    return Span{static_cast<std::size_t>(*begin), static_cast<std::size_t>(*end)};
+    return ByteSpan{static_cast<std::size_t>(*begin), static_cast<std::size_t>(*end)};
 }
-Span span(const Json& value) { return maybe_span(value).value_or(Span{}); }
+ByteSpan span(const Json& value) { return maybe_span(value).value_or(ByteSpan{}); }
 
 Certainty certainty(const Json& value) {
     std::string word = text(value);
@@ -59,7 +59,7 @@ std::vector<T> each(const Json& json, T (*one)(const Json&)) {
     return out;
 }
 
-SourceFile source_file(const Json& json) {
+FactSource source_file(const Json& json) {
     return {.file = text(json["file"]),
             .role = text(json["role"]),
             .newline = text(json["newline"]),
@@ -70,7 +70,7 @@ SourceFile source_file(const Json& json) {
             .problem_line = whole(json["problem"]["line"], 0)};
 }
 
-ConfigFile config_file(const Json& json) {
+FactConfig config_file(const Json& json) {
     return {.file = text(json["file"]),
             .format = text(json["format"]),
             .how = text(json["how"]),
@@ -79,7 +79,7 @@ ConfigFile config_file(const Json& json) {
             .problem = text(json["problem"]["text"])};
 }
 
-void set_value(ValueText& out, const Json& json) {
+void set_value(FactValue& out, const Json& json) {
     out.span = span(json["bytes"]);
     out.line = whole(json["line"], 0);
     out.text = text(json["text"]);
@@ -91,8 +91,8 @@ FlowSource flow_source(const Json& json) {
     return {whole(json["declaration"]), certainty(json["certainty"])};
 }
 
-Declaration declaration_of(const Json& json) {
-    Declaration out;
+FactDeclaration declaration_of(const Json& json) {
+    FactDeclaration out;
     set_place(out, json);
     out.id = whole(json["id"]);
     out.kind = text(json["kind"]);
@@ -160,8 +160,6 @@ FactCall call_of(const Json& json) {
     out.flag_value = text(json["value"]);
     if (auto flag = json["value"].boolean()) out.flag_value = *flag ? "True" : "False";
     if (json["value"].is_object()) out.flag_value = text(json["value"]["text"]);
-    out.target = text(json["target"]);
-    out.complete = json["complete"].boolean().value_or(false);
     out.every = text(json["every"]);
     out.interval = text(json["interval"]["text"]);
     out.interval_sources = each(json["interval"]["sources"], flow_source);
@@ -176,7 +174,7 @@ FactLoop loop_of(const Json& json) {
     out.function = text(json["function"]);
     out.epochs = places(json["epochs"]);
     out.loader = maybe_whole(json["loader"]);
-    out.forward = maybe_whole(json["forward"]);
+    out.forward = maybe_place(json["forward"]);
     out.backward = maybe_whole(json["backward"]);
     out.step = maybe_whole(json["step"]);
     out.zero_grad = maybe_whole(json["zero_grad"]);
@@ -184,12 +182,15 @@ FactLoop loop_of(const Json& json) {
     out.swallows = maybe_place(json["swallows"]);
     out.counter = text(json["counter"]);
     out.compute = maybe_span(json["compute"]);
+    out.compute_why = text(json["compute_why"]);
     out.loss = text(json["loss"]);
+    out.model = text(json["model"]["target"]);
+    out.model_at = maybe_place(json["model"]);
     return out;
 }
 
-NameUse use_of(const Json& json) {
-    NameUse out;
+FactUse use_of(const Json& json) {
+    FactUse out;
     set_place(out, json);
     out.when = text(json["when"]);
     out.form = text(json["form"]);
@@ -212,6 +213,7 @@ FactWait wait_of(const Json& json) {
     out.path = places(json["path"]);
     out.certainty = certainty(json["certainty"]);
     out.into = text(json["into"]["name"]);
+    out.is_count = text(json["into"]["number"]) == "int";
     out.uses = each(json["into"]["uses"], use_of);
     return out;
 }
@@ -269,12 +271,12 @@ bool FactWait::is_said() const {
     return (when == "step" || when == "branch") && certainty != Certainty::unknown;
 }
 
-const Declaration* ProjectFacts::declaration(int id) const { return find_id(declarations, id); }
+const FactDeclaration* ProjectFacts::declaration(int id) const { return find_id(declarations, id); }
 const FactCall* ProjectFacts::call(int id) const { return find_id(calls, id); }
 const FactLoop* ProjectFacts::loop(int id) const { return find_id(loops, id); }
 
-const SourceFile* ProjectFacts::file(std::string_view name) const {
-    auto found = std::ranges::find(files, name, &SourceFile::file);
+const FactSource* ProjectFacts::file(std::string_view name) const {
+    auto found = std::ranges::find(files, name, &FactSource::file);
     return found == files.end() ? nullptr : &*found;
 }
 

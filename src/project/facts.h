@@ -17,24 +17,24 @@ namespace saturate {
 struct SourcePlace {
     std::string file;  // relative to the folder the command runs in
     int line = 0;
-    Span span;
+    ByteSpan span;
     [[nodiscard]] Place place() const { return {file, line}; }
 };
 
 enum class Certainty { unknown, likely, certain };
 
-struct SourceFile {
+struct FactSource {
     std::string file;
     std::string role;
     std::string newline;
     std::string sha256;
-    std::string torch;                  // the name torch has in it; empty: none
-    std::optional<Span> after_imports;  // the last of the leading imports
-    std::string problem;                // empty: read
+    std::string torch;                      // the name torch has in it; empty: none
+    std::optional<ByteSpan> after_imports;  // the last of the leading imports
+    std::string problem;                    // empty: read
     int problem_line = 0;
 };
 
-struct ConfigFile {
+struct FactConfig {
     std::string file;
     std::string format;
     std::string how;
@@ -43,20 +43,20 @@ struct ConfigFile {
     std::string problem;
 };
 
-struct ValueText {
-    Span span;
+struct FactValue {
+    ByteSpan span;
     int line = 0;
     std::string text;
     std::string type;  // int, float, bool, str, none, list, dict, expression
     Json literal;      // null: not one
 };
 
-struct Declaration : SourcePlace {
+struct FactDeclaration : SourcePlace {
     int id = -1;
     std::string kind;
     std::string setting;
     std::string key;
-    std::optional<ValueText> value;
+    std::optional<FactValue> value;
     std::optional<std::string> given;  // what the command says instead of the default
     std::size_t reads = 0;
     std::vector<SourcePlace> writes;
@@ -68,7 +68,7 @@ struct FlowSource {
     Certainty certainty = Certainty::unknown;
 };
 
-struct FactArgument : ValueText {
+struct FactArgument : FactValue {
     std::string name;
     std::optional<int> position;
     std::vector<FlowSource> sources;
@@ -95,7 +95,7 @@ struct FactCall : SourcePlace {
     std::vector<FactSpread> spreads;
     bool may_insert = false;
     std::string scope;
-    std::optional<Span> statement;
+    std::optional<ByteSpan> statement;
     std::optional<int> in_step;
     bool in_epoch = false;
     std::string when;
@@ -111,9 +111,6 @@ struct FactCall : SourcePlace {
     bool from_loader = false, made_here = false;
     // of a flag
     std::string flag, flag_value;
-    // of a model
-    std::string target;
-    bool complete = false;
     // of an evaluation or a checkpoint
     std::string every;
     std::string interval;
@@ -130,28 +127,33 @@ struct FactLoop : SourcePlace {
     std::string kind;
     std::string function;
     std::vector<SourcePlace> epochs;
-    std::optional<int> loader, forward, backward, step, zero_grad, optimizer;
+    std::optional<int> loader, backward, step, zero_grad, optimizer;
+    std::optional<SourcePlace> forward;  // the first call of the model
     std::optional<SourcePlace> swallows;
     std::string counter;
-    std::optional<Span> compute;  // statements from the forward pass to the loss
+    std::optional<ByteSpan> compute;  // statements from the forward pass to the loss
+    std::string compute_why;          // why there are none
     std::string loss;
+    std::string model;                    // the name of what the optimizer trains
+    std::optional<SourcePlace> model_at;  // the last statement that binds or moves it
 };
 
-struct NameUse : SourcePlace {
+struct FactUse : SourcePlace {
     std::string when, form;
 };
 
 struct FactWait : SourcePlace {
-    std::optional<Span> statement;
+    std::optional<ByteSpan> statement;
     std::string statement_kind;
     std::string what, kind, when, interval, use;
     std::string value_text;
-    Span value;
+    ByteSpan value;
     int loop = -1;
     std::vector<SourcePlace> path;
     Certainty certainty = Certainty::unknown;
-    std::string into;  // the name that `total += loss.item()` adds to; empty: none
-    std::vector<NameUse> uses;
+    std::string into;       // the name that `total += loss.item()` adds to; empty: none
+    bool is_count = false;  // ... whole numbers
+    std::vector<FactUse> uses;
     [[nodiscard]] bool is_said() const;  // in every step, as far as reading can tell
 };
 
@@ -171,9 +173,9 @@ struct FactTrap : SourcePlace {
 struct ProjectFacts {
     std::string python;  // version of the interpreter
     std::string command_kind, script, module_name, shell, command_problem;
-    std::vector<SourceFile> files;
-    std::vector<ConfigFile> configs;
-    std::vector<Declaration> declarations;
+    std::vector<FactSource> files;
+    std::vector<FactConfig> configs;
+    std::vector<FactDeclaration> declarations;
     std::vector<FactCall> calls;
     std::vector<FactLoop> loops;
     std::vector<FactWait> waits;
@@ -182,10 +184,10 @@ struct ProjectFacts {
     std::vector<std::string> frameworks;
     std::vector<std::string> limits;
 
-    [[nodiscard]] const Declaration* declaration(int id) const;
+    [[nodiscard]] const FactDeclaration* declaration(int id) const;
     [[nodiscard]] const FactCall* call(int id) const;
     [[nodiscard]] const FactLoop* loop(int id) const;
-    [[nodiscard]] const SourceFile* file(std::string_view name) const;
+    [[nodiscard]] const FactSource* file(std::string_view name) const;
     [[nodiscard]] bool uses(std::string_view framework) const;
     // The trap that forbids this setting for this call (-1: anywhere); null: none.
     [[nodiscard]] const FactTrap* trap(std::string_view setting, int call) const;

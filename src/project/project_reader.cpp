@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <map>
 
 #include "base/cache_folder.h"
 #include "base/embedded.h"
@@ -139,15 +140,20 @@ ProjectFacts ProjectReader::read() {
 std::vector<std::string> ProjectReader::verify(std::span<const Check> checks) {
     if (checks.empty()) return {};
     Json wanted = Json::array();
-    int number = 0;
+    std::map<std::string, std::string> written;  // a version of a file, and where it was put
+    auto put = [&](const std::string& text) {
+        auto [found, is_new] = written.try_emplace(
+            text, (scratch_ / fmt::format("version-{}.py", written.size())).string());
+        if (is_new) std::ofstream(found->second, std::ios::binary) << text;
+        return found->second;
+    };
     for (const Check& check : checks) {
-        fs::path after = scratch_ / fmt::format("edited-{}.py", ++number);
-        std::ofstream(after, std::ios::binary) << check.edited;
         Json edits = Json::array();
         for (const SourceEdit& edit : check.edits) edits.add(to_json(edit));
-        fs::path before = fs::absolute(question_.folder) / check.file;
-        wanted.add(Json::object(
-            {{"before", before.string()}, {"after", after.string()}, {"edits", edits}}));
+        wanted.add(Json::object({{"before", put(check.before)},
+                                 {"after", put(check.after)},
+                                 {"edits", edits},
+                                 {"sha256", check.sha256}}));
     }
     Json answer = ask({(programs_ / "verify.py").string()},
                       Json::object({{"checks", wanted}}).line(), "checking the edits");

@@ -31,9 +31,10 @@ class ProjectReader {
     [[nodiscard]] const std::string& interpreter() const { return interpreter_; }
 
     struct Check {
-        std::string file;  // relative to the folder
-        std::span<const SourceEdit> edits;
-        std::string edited;  // the whole file with the edits done
+        std::string before;  // the whole file
+        std::vector<SourceEdit> edits;
+        std::string after;
+        std::string sha256;  // of the file when its facts were read; empty: not compared
     };
     // For each: why the edited file is not the file with exactly these edits; empty: it is.
     [[nodiscard]] std::vector<std::string> verify(std::span<const Check> checks);

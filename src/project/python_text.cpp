@@ -60,7 +60,7 @@ bool is_close(std::string_view sign) { return sign == ")" || sign == "]" || sign
 
 }  // namespace
 
-std::vector<PythonToken> python_tokens(std::string_view text, Span part) {
+std::vector<PythonToken> python_tokens(std::string_view text, ByteSpan part) {
     using enum PythonToken::Kind;
     std::vector<PythonToken> out;
     std::size_t end = std::min(part.end, text.size());
@@ -106,7 +106,7 @@ const CallArgument* CallText::find(std::string_view keyword) const {
     return nullptr;
 }
 
-std::optional<CallText> read_call(std::string_view text, Span call) {
+std::optional<CallText> read_call(std::string_view text, ByteSpan call) {
     using enum PythonToken::Kind;
     if (call.end > text.size() || call.begin >= call.end || text[call.end - 1] != ')')
         return std::nullopt;
@@ -130,10 +130,12 @@ std::optional<CallText> read_call(std::string_view text, Span call) {
 
     CallText out{.inside = {tokens[open].span.end, call.end - 1}};
     std::vector<PythonToken> own;  // of the argument that is being read
-    bool in_lambda = false;
+    bool in_lambda = false, has_for = false;
     auto close_argument = [&] {
         if (own.empty()) return;
-        CallArgument argument{.whole = {own.front().span.begin, own.back().span.end}};
+        CallArgument argument{.is_generator = has_for,
+                              .whole = {own.front().span.begin, own.back().span.end}};
+        has_for = false;
         std::size_t first = 0;
         if (own.front().kind == sign && own.front().span.begin < own.front().span.end) {
             std::string_view stars = of(own.front());
@@ -155,6 +157,7 @@ std::optional<CallText> read_call(std::string_view text, Span call) {
         if (token.kind == sign && is_open(word_text)) ++depth;
         if (token.kind == sign && is_close(word_text)) --depth;
         if (depth == 0 && token.kind == word && word_text == "lambda") in_lambda = true;
+        if (depth == 0 && token.kind == word && word_text == "for") has_for = true;
         if (depth == 0 && token.kind == sign && word_text == ":") in_lambda = false;
         if (depth == 0 && token.kind == sign && word_text == "," && !in_lambda) {
             close_argument();

@@ -12,34 +12,35 @@
 
 namespace saturate {
 
-struct Span {  // bytes of a file as it is on disk, [begin, end)
+struct ByteSpan {  // bytes of a file as it is on disk, [begin, end)
     std::size_t begin = 0;
     std::size_t end = 0;
-    [[nodiscard]] bool contains(const Span& other) const {
+    [[nodiscard]] bool contains(const ByteSpan& other) const {
         return begin <= other.begin && other.end <= end;
     }
-    bool operator==(const Span&) const = default;
+    bool operator==(const ByteSpan&) const = default;
 };
 
 struct PythonToken {
     enum class Kind { word, string, comment, newline, sign };
     Kind kind = Kind::sign;
-    Span span;
+    ByteSpan span;
 };
 
 // Tokens between two places of the text, blanks and line continuations left out. A newline inside
 // brackets is a token too.
-[[nodiscard]] std::vector<PythonToken> python_tokens(std::string_view text, Span part);
+[[nodiscard]] std::vector<PythonToken> python_tokens(std::string_view text, ByteSpan part);
 
 struct CallArgument {
-    std::string name;  // of a keyword; empty: by position
-    int stars = 0;     // 1 for *x, 2 for **x
-    Span whole;        // with its name
-    Span value;
+    std::string name;           // of a keyword; empty: by position
+    int stars = 0;              // 1 for *x, 2 for **x
+    bool is_generator = false;  // `x for x in y` without parentheses of its own
+    ByteSpan whole;             // with its name
+    ByteSpan value;
 };
 
 struct CallText {
-    Span inside;  // between its parentheses
+    ByteSpan inside;  // between its parentheses
     std::vector<CallArgument> arguments;
     std::optional<std::size_t> trailing_comma;  // behind the last argument
     [[nodiscard]] const CallArgument* find(std::string_view keyword) const;
@@ -47,7 +48,7 @@ struct CallText {
 
 // The call whose expression has these bytes; nothing when it does not end in a parenthesis that
 // was opened in it.
-[[nodiscard]] std::optional<CallText> read_call(std::string_view text, Span call);
+[[nodiscard]] std::optional<CallText> read_call(std::string_view text, ByteSpan call);
 
 [[nodiscard]] std::size_t line_begin(std::string_view text, std::size_t at);
 [[nodiscard]] std::size_t line_end(std::string_view text, std::size_t at);  // before its newline

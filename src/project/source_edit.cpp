@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "base/text.h"
 
@@ -13,7 +14,7 @@ namespace saturate {
 namespace {
 
 struct Replacement {
-    Span span;
+    ByteSpan span;
     int order = 0;  // among those at one place
     std::string text;
 };
@@ -43,7 +44,7 @@ class Editor {
         if (problem_.empty()) problem_ = std::move(why);
     }
 
-    void replace(Span span, int order, std::string text) {
+    void replace(ByteSpan span, int order, std::string text) {
         replacements_.push_back({span, order, std::move(text)});
     }
 
@@ -73,9 +74,9 @@ class Editor {
     }
 
     // The indentation of whole statements: nothing else may stand on their first and last lines.
-    std::optional<std::string> margin_of(Span span) {
+    std::optional<std::string> margin_of(ByteSpan span) {
         std::optional<std::string> margin = indentation(text_, span.begin);
-        Span rest{span.end, line_end(text_, span.end)};
+        ByteSpan rest{span.end, line_end(text_, span.end)};
         std::vector<PythonToken> behind = python_tokens(text_, rest);
         bool is_alone = behind.empty() || behind.front().kind == PythonToken::Kind::comment;
         if (!margin || !is_alone) {
@@ -86,7 +87,7 @@ class Editor {
     }
 
     // The levels that blocks around this place add.
-    std::string added_margin(Span span, const std::string& margin) {
+    std::string added_margin(ByteSpan span, const std::string& margin) {
         std::string out;
         for (const SourceEdit& edit : edits_) {
             if (edit.kind == SourceEdit::Kind::wrap && edit.span.contains(span) &&
@@ -121,12 +122,12 @@ class Editor {
         std::size_t first = edit.span.begin - margin->size();
         replace({first, first}, kHeader,
                 fmt::format("{}{}{}", *margin, edit.text, newline_at(text_, first)));
-        std::vector<Span> strings;
+        std::vector<ByteSpan> strings;
         for (const PythonToken& token : python_tokens(text_, edit.span))
             if (token.kind == PythonToken::Kind::string) strings.push_back(token.span);
         for (std::size_t at = first; at < edit.span.end;) {
             bool in_string = std::ranges::any_of(
-                strings, [&](Span span) { return span.begin < at && at < span.end; });
+                strings, [&](ByteSpan span) { return span.begin < at && at < span.end; });
             std::size_t end = line_end(text_, at);
             bool is_blank = trim(text_.substr(at, end - at)).empty();
             if (!in_string && !is_blank) replace({at, at}, kIndent, unit);
@@ -142,7 +143,10 @@ class Editor {
         std::optional<CallText> call = read_call(text_, group.front()->span);
         if (!call) return refuse("the call's parentheses cannot be told");
         std::vector<std::string> added;
+        std::set<std::string> names;
         for (const SourceEdit* edit : group) {
+            if (!names.insert(edit->name).second)
+                return refuse(fmt::format("{} would be set twice", edit->name));
             if (const CallArgument* there = call->find(edit->name))
                 replace(there->value, kInside, edit->text);
             else
@@ -154,6 +158,11 @@ class Editor {
             return;
         }
         const CallArgument& last = call->arguments.back();
+        if (last.is_generator) {
+            // Alone it needs no parentheses, beside another argument it does.
+            replace({last.whole.begin, last.whole.begin}, kInside, "(");
+            replace({last.whole.end, last.whole.end}, kInside, ")");
+        }
         std::optional<std::string> margin = indentation(text_, last.whole.begin);
         std::size_t comma = call->trailing_comma.value_or(last.whole.end);
         std::size_t end = line_end(text_, comma);

@@ -23,7 +23,7 @@ struct SourceEdit {
         wrap,  // the statements of the span stand in a block that `text` opens ("with x:")
     };
     Kind kind = Kind::expression;
-    Span span;         // of the call, the expression or the statements, in the file as it was read
+    ByteSpan span;     // of the call, the expression or the statements, in the file as it was read
     std::string name;  // of a keyword
     std::string text;  // statements: one per line, '\t' for a level of indentation; ASCII
     bool operator==(const SourceEdit&) const = default;

@@ -11,7 +11,7 @@ namespace {
 
 using Kind = SourceEdit::Kind;
 
-Span of(const std::string& text, const std::string& part) {
+ByteSpan of(const std::string& text, const std::string& part) {
     std::size_t at = text.find(part);
     EXPECT_NE(at, std::string::npos) << part;
     return {at, at + part.size()};
@@ -35,6 +35,7 @@ TEST(SourceEditTest, AddsAKeywordWhereTheCallEnds) {
     EXPECT_EQ(with_keyword("f((x))", "a", "1"), "f((x), a=1)");
     EXPECT_EQ(with_keyword("g(1)(x)", "a", "1"), "g(1)(x, a=1)");
     EXPECT_EQ(with_keyword("f(x, key=lambda p, q: p)", "a", "1"), "f(x, key=lambda p, q: p, a=1)");
+    EXPECT_EQ(with_keyword("f(x for x in y)", "a", "1"), "f((x for x in y), a=1)");
     EXPECT_EQ(with_keyword("f(x, **more)", "a", "1"), "f(x, **more, a=1)");
     EXPECT_EQ(with_keyword("f(')', \"a, # b\")", "a", "1"), "f(')', \"a, # b\", a=1)");
 }
@@ -63,7 +64,7 @@ TEST(SourceEditTest, KeepsLineEndsAndTabs) {
 
 TEST(SourceEditTest, SeveralKeywordsOfOneCallStandInOrder) {
     std::string text = "d = f(\n    x,\n    n=0\n)\n";
-    Span call = of(text, "f(\n    x,\n    n=0\n)");
+    ByteSpan call = of(text, "f(\n    x,\n    n=0\n)");
     EXPECT_EQ(edited(text, {{Kind::keyword, call, "n", "8"},
                             {Kind::keyword, call, "p", "True"},
                             {Kind::keyword, call, "q", "True"}}),
@@ -80,7 +81,7 @@ TEST(SourceEditTest, WrapsStatementsButNotTheInsideOfStrings) {
         "  loss = f(out,\n"
         "           x)\n"
         "  loss.backward()\n";
-    Span span{of(text, "out = net").begin, of(text, "           x)").end};
+    ByteSpan span{of(text, "out = net").begin, of(text, "           x)").end};
     EXPECT_EQ(edited(text, {{Kind::wrap, span, "", "with autocast():"},
                             {Kind::keyword, of(text, "net(x)"), "k", "1"}}),
               "for x in y:\n"

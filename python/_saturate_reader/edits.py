@@ -1,0 +1,266 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Places that an edit needs: behind the imports, around forward pass and loss, behind the model, and where a sum of losses is used."""
+import ast
+import re
+
+from .scopes import LOOPS, ancestors, dotted, function_of, statement_of
+
+MODEL_NAME = re.compile(r"(^|[._])(model|net|network|module|backbone|generator|discriminator|encoder|decoder|[a-z0-9]*net[0-9gd]*|model_[a-z0-9]+)$", re.I)
+STATEMENTS = {ast.Expr: "expression", ast.Assign: "assign", ast.AnnAssign: "assign", ast.AugAssign: "augmented", ast.Return: "return",
+              ast.If: "condition", ast.While: "condition"}
+DEEPEST = 4
+
+
+class Edits:
+    def __init__(self, project, values, loops, calls, tensors):
+        self.project = project
+        self.values = values
+        self.loops = loops
+        self.calls = calls
+        self.tensors = tensors
+
+    def add(self, facts, found, waits):
+        """Into the facts of files (by Source.places), loops and waits."""
+        for source in self.project.order:
+            source.places = self.file(source)
+        for loop, entry in zip(found, facts["loops"]):
+            entry.update(self._loop(loop))
+        for wait, entry in zip(waits, facts["waits"]):
+            statement = statement_of(wait.node)
+            entry["statement_kind"] = STATEMENTS.get(type(statement), "other")
+            entry["into"] = self._into(wait, statement)
+
+    # Files
+
+    def file(self, source):
+        """The name of torch in a file, and the last of its leading imports."""
+        if source.index is None:
+            return {"torch": None, "after_imports": None}
+        last = None
+        for statement in source.tree.body:
+            if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef) + LOOPS):
+                break
+            if isinstance(statement, ast.If) and not _only_imports(statement):
+                break
+            if isinstance(statement, (ast.Import, ast.ImportFrom)) or _only_imports(statement):
+                last = statement
+        name = None
+        for text, bindings in source.index.top.names.items():
+            for binding in bindings:
+                if binding.kind == "import" and binding.module == "torch" and binding.attr is None and binding.node.up is source.tree:
+                    name = text
+        span = None
+        if last is not None and self._alone(source, last):
+            span = source.span(last)
+        return {"torch": name, "after_imports": span}
+
+    @staticmethod
+    def _alone(source, statement):
+        line = source.starts[statement.end_lineno - 1]
+        end = source.starts[statement.end_lineno] if statement.end_lineno < len(source.starts) else len(source.data)
+        rest = source.data[source.span(statement)[1]:end].strip()
+        return line <= end and (not rest or rest.startswith(b"#"))
+
+    # Loops
+
+    def _loop(self, loop):
+        out = {"compute": None, "compute_why": None, "loss": None, "optimizer": None, "forward": None, "model": None}
+        out["optimizer"], out["model"] = self._model(loop)
+        if loop.kind not in ("for", "while", "engine", "function", "closure"):
+            return out
+        backward = [call for call in loop.scope.calls if self.loops.is_backward(call) and self._inside(call, loop)]
+        if len(backward) != 1:
+            out["compute_why"] = "backward() is called at %d places in the step" % len(backward) if backward else (
+                "backward() is called in another function")
+            return out
+        call = backward[0]
+        loss = call.func.value if isinstance(call.func, ast.Attribute) else None
+        if loss is None or call.func.attr != "backward":
+            out["compute_why"] = "backward() is not called on the loss itself"
+            return out
+        out["loss"] = loss.src.text(loss)
+        region = self._region(loop, statement_of(call), loss)
+        if isinstance(region, str):
+            out["compute_why"] = region
+            return out
+        first, last, forward = region
+        source = loop.node.src
+        out["compute"] = [source.span(first)[0], source.span(last)[1]]
+        out["forward"] = source.place(forward)
+        return out
+
+    def _inside(self, node, loop):
+        return any(up is loop.node for up in ancestors(node))
+
+    def _region(self, loop, backward, loss):
+        """(first statement, last statement, forward call), or why there is none."""
+        block, end = block_of(backward)
+        names = {dotted(n) for n in ast.walk(loss) if isinstance(n, (ast.Name, ast.Attribute))} - {None}
+        last = None
+        for index in range(end - 1, -1, -1):
+            if names & self._bound(block[index]):
+                last = index
+                break
+        if last is None:
+            return "the loss is not made in the block that calls backward()"
+        first = forward = None
+        for index in range(last, -1, -1):
+            call = self._forward_in(block[index])
+            if call is not None:
+                first, forward = index, call
+        if first is None:
+            return "the forward pass does not stand in the block that calls backward()"
+        for statement in block[first:last + 1]:
+            for node in ast.walk(statement):
+                if isinstance(node, (ast.Return, ast.Yield, ast.YieldFrom, ast.FunctionDef)):
+                    return "forward pass and loss are mixed with a return"
+                if isinstance(node, ast.Call) and getattr(node.func, "attr", "") in ("backward", "step", "numpy", "tolist"):
+                    return "forward pass and loss are mixed with %s()" % node.func.attr
+        if self._goes_to_numpy(loop):
+            return "outputs of the step go to NumPy, which has no bf16"
+        return block[first], block[last], forward
+
+    def _goes_to_numpy(self, loop):
+        scopes = [scope for scope, when in loop.functions.items() if when != "evaluation"]
+        for scope in [loop.scope] + scopes:
+            for call in scope.calls:
+                if scope is loop.scope and not self._inside(call, loop):
+                    continue
+                if getattr(call.func, "attr", "") != "numpy" or call.args:
+                    continue
+                chain = [n.func.attr for n in ast.walk(call.func) if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute)]
+                if "float" not in chain and "double" not in chain:
+                    return True
+        return False
+
+    @staticmethod
+    def _bound(statement):
+        out = set()
+        for node in ast.walk(statement):
+            if isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Store):
+                out.add(dotted(node))
+            elif isinstance(node, ast.AugAssign):
+                out.add(dotted(node.target))
+        return out - {None}
+
+    def _forward_in(self, statement):
+        """The first call of the statement that runs a module, its project's functions included."""
+        calls = [n for n in ast.walk(statement) if isinstance(n, ast.Call)]
+        for call in sorted(calls, key=lambda c: (c.lineno, c.col_offset)):
+            if self._runs_module(call, 0, set()):
+                return call
+        return None
+
+    def _runs_module(self, call, depth, seen):
+        name = dotted(call.func) or ""
+        last = name.rsplit(".", 1)[-1]
+        if last in ("to", "cuda", "zero_grad", "train", "eval", "parameters", "step", "item", "cpu", "update", "size", "backward"):
+            return False
+        values = self.values.of(call.func)
+        if any(self.tensors.is_module(value) for value in values):
+            return not any("Loss" in str(value[1]) for value in values)
+        if not values and MODEL_NAME.search(name):
+            return True
+        if isinstance(call.func, ast.Attribute) and last in ("forward", "training_step", "compute_loss", "calc_loss"):
+            if any(self.tensors.is_module(value) for value in self.values.of(call.func.value)):
+                return True
+        if depth >= DEEPEST:
+            return False
+        for scope, _ in self.values.callees.get(call, ()):
+            if scope in seen or scope.name in ("__init__", "forward"):
+                continue
+            seen.add(scope)
+            if any(self._runs_module(inner, depth + 1, seen) for inner in scope.calls):
+                return True
+        return False
+
+    def _model(self, loop):
+        """The optimizer that the loop moves on, and the last statement that binds or moves its model."""
+        for node, entry in self.calls.by_node.items():
+            if entry["kind"] != "optimizer" or not isinstance(node, ast.Call) or not node.args:
+                continue
+            owner = next((n.func.value for n in ast.walk(node.args[0]) if isinstance(n, ast.Call) and getattr(n.func, "attr", "") == "parameters"), None)
+            target = dotted(owner) if owner is not None else None
+            if target is None:
+                continue
+            block, end = block_of(statement_of(node))
+            for index in range(end - 1, -1, -1):
+                statement = block[index]
+                if target in self._bound(statement) or self._moves(statement, target):
+                    source = node.src
+                    return entry["id"], dict(target=target, statement=source.span(statement), **source.place(statement))
+            return entry["id"], None
+        return None, None
+
+    @staticmethod
+    def _moves(statement, target):
+        for node in ast.walk(statement):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("cuda", "to") and dotted(node.func.value) == target:
+                return True
+        return False
+
+    # Sums of losses
+
+    def _into(self, wait, statement):
+        """`total += loss.item()`: every place that uses the sum, or None where not all of them can be seen."""
+        if not isinstance(statement, ast.AugAssign) or not isinstance(statement.op, ast.Add) or not isinstance(statement.target, ast.Name):
+            return None
+        name, scope, source = statement.target.id, function_of(statement), statement.src
+        if not scope.is_function or name in scope.outer:
+            return None
+        for binding in scope.names.get(name, ()):
+            is_start = binding.kind == "value" and isinstance(binding.expr, ast.Constant) and isinstance(binding.expr.value, (int, float))
+            if not is_start and binding.node is not statement:
+                return None
+        uses = []
+        for node in source.index.loads:
+            if node.id != name:
+                continue
+            if node.scope is not scope:
+                if _sees(node.scope, scope):
+                    return None
+                continue
+            uses.append(dict(when=self._when(node, wait.loop), **source.place(node)))
+        return {"name": name, "number": _number(wait.value), "uses": uses}
+
+    def _when(self, node, loop):
+        for up in ancestors(node):
+            if up is loop.node:
+                return "step"
+            if isinstance(up, ast.If) and any(isinstance(n, ast.Mod) for n in ast.walk(up.test)):
+                return "interval"
+        return "epoch"
+
+
+def block_of(statement):
+    """The list of statements that this one stands in, and its index."""
+    for field in ("body", "orelse", "finalbody"):
+        block = getattr(statement.up, field, None)
+        if isinstance(block, list) and any(other is statement for other in block):
+            return block, next(index for index, other in enumerate(block) if other is statement)
+    return [], 0
+
+
+def _only_imports(statement):
+    """try: import a; except ImportError: a = None"""
+    if not isinstance(statement, (ast.Try, ast.If)):
+        return False
+    inner = list(statement.body) + list(statement.orelse)
+    return bool(inner) and all(isinstance(one, (ast.Import, ast.ImportFrom)) for one in inner)
+
+
+def _sees(scope, outer):
+    while scope is not None:
+        if scope is outer:
+            return True
+        scope = scope.parent
+    return False
+
+
+def _number(value):
+    """int for a count of hits, float for anything else."""
+    if isinstance(value, ast.Call) and getattr(value.func, "attr", "") == "sum" and not value.args:
+        inner = value.func.value
+        if isinstance(inner, ast.Compare) or isinstance(inner, ast.Call) and getattr(inner.func, "attr", "") in ("eq", "ne", "gt", "lt", "ge", "le"):
+            return "int"
+    return "float"

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "project/fix_answer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+namespace saturate {
+
+namespace {
+
+Json place_json(const SourcePlace& place) {
+    return Json::object(
+        {{"file", place.file}, {"line", place.line > 0 ? Json(place.line) : Json()}});
+}
+
+Json or_null(const std::string& text) { return text.empty() ? Json() : Json(text); }
+
+}  // namespace
+
+FixOutcome FixAnswer::outcome(const FixProposal& proposal) const {
+    auto found = outcomes.find(proposal.id);
+    return found == outcomes.end() ? FixOutcome{} : found->second;
+}
+
+bool FixAnswer::has_training() const {
+    return !facts.loops.empty() || std::ranges::any_of(facts.calls, [](const FactCall& call) {
+        return call.kind == "loader" || call.kind == "trainer" || call.kind == "arguments";
+    });
+}
+
+namespace {
+
+std::vector<const FactWait*> waits_of(const ProjectFacts& facts, bool implicit) {
+    std::vector<const FactWait*> out;
+    std::set<std::pair<std::string, int>> seen;
+    for (const FactWait& wait : facts.waits) {
+        if (!wait.is_said() || (wait.kind == "sync_implicit") != implicit) continue;
+        if (seen.emplace(wait.file, wait.line).second) out.push_back(&wait);
+    }
+    return out;
+}
+
+}  // namespace
+
+std::vector<const FactWait*> said_waits(const ProjectFacts& facts) {
+    return waits_of(facts, false);
+}
+
+std::vector<const FactWait*> possible_waits(const ProjectFacts& facts) {
+    return waits_of(facts, true);
+}
+
+std::vector<const FactWithoutEffect*> said_without_effect(const ProjectFacts& facts) {
+    std::vector<const FactWithoutEffect*> out;
+    for (const FactWithoutEffect& one : facts.without_effect)
+        if (one.certainty != Certainty::unknown) out.push_back(&one);
+    return out;
+}
+
+std::string wait_words(const FactWait& wait) {
+    std::string use = wait.kind == "sync_control"    ? "read to decide what happens next"
+                      : wait.kind == "sync_dead"     ? "read, and nothing uses it"
+                      : wait.kind == "metric_cpu"    ? "a metric computed on the CPU"
+                      : wait.kind == "metric_step"   ? "a metric of every batch"
+                      : wait.kind == "sync_implicit" ? "given to code that may read it"
+                                                     : "read for a log";
+    if (wait.when == "branch") use += ", in some steps";
+    return use;
+}
+
+Json to_json(const FixAnswer& answer) {
+    const ProjectFacts& facts = answer.facts;
+    Json files = Json::array(), configs = Json::array(), unread = Json::array();
+    for (const FactSource& file : facts.files) {
+        if (file.problem.empty())
+            files.add(file.file);
+        else
+            unread.add(
+                Json::object({{"file", file.file},
+                              {"line", file.problem_line > 0 ? Json(file.problem_line) : Json()},
+                              {"why", file.problem}}));
+    }
+    for (const FactConfig& config : facts.configs) configs.add(config.file);
+
+    Json without_effect = Json::array(), waits = Json::array(), may_wait = Json::array(),
+         proposals = Json::array(), refused = Json::array(), above = Json::array();
+    for (const FactWithoutEffect* one : said_without_effect(facts)) {
+        Json entry = place_json(*one);
+        entry.set("setting", one->setting);
+        entry.set("kind", one->kind);
+        entry.set("why", one->why);
+        entry.set("instead", or_null(one->instead));
+        without_effect.add(entry);
+    }
+    auto wait_json = [](const FactWait* wait) {
+        Json entry = place_json(*wait);
+        std::string what = wait->value_text.empty() ? wait->what : wait->value_text;
+        entry.set("what", fmt::format("{}: {}", what, wait_words(*wait)));
+        entry.set("per_step", wait->when == "step");
+        entry.set("evidence", "read");
+        return entry;
+    };
+    for (const FactWait* wait : said_waits(facts)) waits.add(wait_json(wait));
+    for (const FactWait* wait : possible_waits(facts)) may_wait.add(wait_json(wait));
+    auto proposal_json = [&](const FixProposal& proposal) {
+        Json entry = Json::object({{"id", proposal.id}});
+        entry.set("file", proposal.at.file);
+        entry.set("line", proposal.at.line > 0 ? Json(proposal.at.line) : Json());
+        entry.set("setting", proposal.setting);
+        entry.set("level", level_name(proposal.level));
+        entry.set("before", or_null(proposal.before));
+        entry.set("after", proposal.after);
+        entry.set("reason", proposal.reason);
+        entry.set("expected", proposal.expected);
+        FixOutcome outcome = answer.outcome(proposal);
+        entry.set("outcome", outcome.word);
+        entry.set("measured", outcome.ratio);
+        if (!outcome.note.empty()) entry.set("note", outcome.note);
+        return entry;
+    };
+    for (const FixProposal& proposal : answer.plan.proposals)
+        proposals.add(proposal_json(proposal));
+    for (const FixProposal& proposal : answer.plan.above_level) above.add(proposal_json(proposal));
+    for (const FixRefusal& refusal : answer.plan.refused) {
+        Json entry = place_json(refusal.at);
+        entry.set("setting", refusal.setting);
+        entry.set("why", refusal.why);
+        refused.add(entry);
+    }
+    std::string script = facts.script.empty() ? facts.module_name : facts.script;
+    return Json::object(
+        {{"schema", 1},
+         {"project", Json::object({{"script", script},
+                                   {"python", facts.python},
+                                   {"files", files},
+                                   {"configs", configs},
+                                   {"unread", unread},
+                                   {"frameworks", Json::array_of(facts.frameworks)}})},
+         {"without_effect", without_effect},
+         {"waits", waits},
+         {"may_wait", may_wait},
+         {"level", level_name(answer.level)},
+         {"proposals", proposals},
+         {"above_level", above},
+         {"refused", refused},
+         {"limits", Json::array_of(facts.limits)},
+         {"patch", or_null(answer.patch_file)},
+         {"proof", Json()},
+         {"loss_guard", Json()},
+         {"baseline", Json()}});
+}
+
+}  // namespace saturate

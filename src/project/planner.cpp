@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "project/planner.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/file.h"
+#include "remedies/catalogue.h"
+
+namespace saturate {
+
+namespace {
+
+bool is_config(const FactDeclaration& declaration) {
+    return declaration.kind == "yaml" || declaration.kind == "json" || declaration.kind == "toml";
+}
+
+// The declaration that sets the value: the only one, or the configuration's where the source has a
+// default for it.
+const FactDeclaration* deciding(const ProjectFacts& facts, const std::vector<FlowSource>& sources,
+                                Certainty& certainty) {
+    const FactDeclaration* found = nullptr;
+    int configs = 0;
+    for (const FlowSource& source : sources) {
+        const FactDeclaration* one = facts.declaration(source.declaration);
+        if (!one) return nullptr;
+        configs += is_config(*one);
+        if (sources.size() > 1 && !is_config(*one)) continue;
+        found = one;
+        certainty = source.certainty;
+    }
+    return sources.size() > 1 && configs != 1 ? nullptr : found;
+}
+
+std::string config_literal(const Json& value) {
+    if (auto flag = value.boolean()) return *flag ? "true" : "false";
+    return value.string().value_or(value.line());
+}
+
+}  // namespace
+
+std::string python_literal(const Json& value) {
+    if (auto flag = value.boolean()) return *flag ? "True" : "False";
+    if (value.is_null()) return "None";
+    return value.line();
+}
+
+KnownValue Planner::value(const FactCall& call, std::string_view name) const {
+    using enum KnownValue::State;
+    const FactArgument* argument = call.argument(name);
+    if (!argument) {
+        for (const FactSpread& spread : call.spreads) {
+            for (const auto& [key, id] : spread.keys) {
+                const FactDeclaration* declared = facts.declaration(id);
+                if (key != name) continue;
+                if (!declared || !declared->value || declared->value->literal.is_null())
+                    return {.state = unknown, .text = spread.text};
+                return {known, declared->value->literal, spread.text, declared->setting};
+            }
+        }
+        return {.state = call.may_hold(name) ? unknown : absent};
+    }
+    if (!argument->literal.is_null()) return {known, argument->literal, argument->text, ""};
+    Certainty certainty = Certainty::unknown;
+    const FactDeclaration* declared = deciding(facts, argument->sources, certainty);
+    KnownValue out{.state = unknown, .text = argument->text};
+    if (!declared) return out;
+    out.from = declared->setting;
+    if (declared->given) {
+        try {
+            out.literal = Json::parse(*declared->given, "the command");
+        } catch (const UserError&) {  // a word
+            out.literal = Json(*declared->given);
+        }
+        out.state = known;
+    } else if (declared->value && !declared->value->literal.is_null() &&
+               certainty == Certainty::certain && declared->writes.empty()) {
+        out.literal = declared->value->literal;
+        out.state = known;
+    }
+    return out;
+}
+
+std::variant<ValueChange, std::string> Planner::change_declared(
+    const std::vector<FlowSource>& sources, const Json& value) const {
+    Certainty certainty = Certainty::unknown;
+    const FactDeclaration* declared = deciding(facts, sources, certainty);
+    if (!declared)
+        return sources.empty() ? std::string("where its value comes from cannot be seen")
+                               : std::string("its value comes from several places");
+    if (certainty != Certainty::certain)
+        return fmt::format("it seems to come from {} ({}), but that is not certain",
+                           declared->setting, declared->place().text());
+    if (declared->given)
+        return fmt::format("your command sets {} to {}: change it there", declared->setting,
+                           *declared->given);
+    if (!declared->writes.empty())
+        return fmt::format("{} is set again at {}", declared->setting,
+                           declared->writes[0].place().text());
+    ValueChange out{.at = *declared};
+    if (!declared->value) {
+        // An option without a default: it gets one.
+        if (declared->kind != "option")
+            return fmt::format("{} has no value at {}", declared->setting,
+                               declared->place().text());
+        out.after = python_literal(value);
+        out.edits.push_back(
+            {declared->file,
+             SourceEdit{SourceEdit::Kind::keyword, declared->span, "default", out.after},
+             {}});
+        return out;
+    }
+    if (declared->value->literal.is_null() && declared->value->type != "none")
+        return fmt::format("{} is computed at {}", declared->setting, declared->place().text());
+    out.before = declared->value->text;
+    if (declared->value->line > 0) out.at.line = declared->value->line;
+    if (is_config(*declared)) {
+        out.after = config_literal(value);
+        Edit edit{.value = out.after};
+        std::size_t begin = 0;
+        for (std::size_t dot; (dot = declared->setting.find('.', begin)) != std::string::npos;
+             begin = dot + 1)
+            edit.path.push_back(declared->setting.substr(begin, dot - begin));
+        edit.path.push_back(declared->setting.substr(begin));
+        out.edits.push_back({declared->file, {}, edit});
+        return out;
+    }
+    out.after = python_literal(value);
+    out.edits.push_back(
+        {declared->file,
+         SourceEdit{SourceEdit::Kind::expression, declared->value->span, "", out.after},
+         {}});
+    return out;
+}
+
+std::variant<ValueChange, std::string> Planner::change(const FactCall& call,
+                                                       const std::string& name,
+                                                       const Json& value) const {
+    if (const FactArgument* argument = call.argument(name)) {
+        if (argument->literal.is_null() && argument->type != "none")
+            return change_declared(argument->sources, value);
+        ValueChange out{.at = call, .before = argument->text, .after = python_literal(value)};
+        if (argument->line > 0) out.at.line = argument->line;
+        out.edits.push_back(
+            {call.file,
+             SourceEdit{SourceEdit::Kind::expression, argument->span, "", out.after},
+             {}});
+        return out;
+    }
+    for (const FactSpread& spread : call.spreads) {
+        for (const auto& [key, id] : spread.keys) {
+            if (key == name) return change_declared({{id, Certainty::certain}}, value);
+        }
+    }
+    return add_expression(call, name, python_literal(value));
+}
+
+std::variant<ValueChange, std::string> Planner::add_expression(const FactCall& call,
+                                                               const std::string& name,
+                                                               const std::string& text) const {
+    if (call.argument(name)) return fmt::format("{} is given already", name);
+    if (call.may_hold(name))
+        return fmt::format("{} may hold {} already", call.spreads.front().text, name);
+    if (!call.may_insert) return std::string("there is no safe place for another argument");
+    ValueChange out{.at = call, .after = text};
+    out.edits.push_back(
+        {call.file, SourceEdit{SourceEdit::Kind::keyword, call.span, name, text}, {}});
+    return out;
+}
+
+std::optional<std::string> Planner::torch_in(const std::string& file,
+                                             std::vector<FileEdit>& edits) const {
+    const FactSource* source = facts.file(file);
+    if (!source) return std::nullopt;
+    if (!source->torch.empty()) return source->torch;
+    if (!source->after_imports) return std::nullopt;
+    edits.push_back(
+        {file,
+         SourceEdit{SourceEdit::Kind::after, *source->after_imports, "", "import torch"},
+         {}});
+    return "torch";
+}
+
+std::string Planner::text(const std::string& file, ByteSpan span) const {
+    std::string all = read_if_there(question_.folder / file);
+    return span.end <= all.size() ? all.substr(span.begin, span.end - span.begin) : "";
+}
+
+void Planner::propose(FixProposal proposal) {
+    const Remedy* remedy = find_remedy(proposal.setting);
+    SATURATE_CHECK(remedy, "what is proposed is in the catalogue");
+    proposal.level = remedy->level();
+    if (proposal.expected.empty()) proposal.expected = remedy->expect;
+    proposal.apply = remedy->shim.name;
+    if (remedy->shim.has_value) proposal.apply += fmt::format("={}", proposal.after);
+    proposal.id = proposal.setting;
+    for (int n = 2; !ids_.insert(proposal.id).second; ++n)
+        proposal.id = fmt::format("{}-{}", proposal.setting, n);
+    (proposal.level > question_.level ? plan_.above_level : plan_.proposals)
+        .push_back(std::move(proposal));
+}
+
+void Planner::refuse(const SourcePlace& at, const std::string& setting, const std::string& why) {
+    bool is_known = std::ranges::any_of(plan_.refused, [&](const FixRefusal& refusal) {
+        return refusal.setting == setting && refusal.at.file == at.file &&
+               refusal.at.line == at.line;
+    });
+    if (!is_known) plan_.refused.push_back({at, setting, why});
+}
+
+bool Planner::is_forbidden(const SourcePlace& at, const std::string& setting, int call) {
+    const FactTrap* trap = facts.trap(setting, call);
+    if (!trap) return false;
+    std::string why = trap->why;
+    if (trap->line > 0 && (trap->file != at.file || trap->line != at.line))
+        why += fmt::format(" ({})", trap->place().text());
+    refuse(at, setting, why);
+    return true;
+}
+
+bool Planner::is_proposed(std::string_view setting, int call) const {
+    return !edits_of(setting, call).empty();
+}
+
+std::vector<FileEdit> Planner::edits_of(std::string_view setting, int call) const {
+    for (const FixProposal& proposal : plan_.proposals)
+        if (proposal.setting == setting && proposal.call == call) return proposal.edits;
+    return {};
+}
+
+FixPlan plan_fixes(const ProjectFacts& facts, const FixMachine& machine,
+                   const FixQuestion& question) {
+    Planner planner(facts, machine, question);
+    propose_loader(planner);
+    propose_reads(planner);
+    propose_optimizer(planner);
+    propose_precision(planner);
+    propose_model(planner);
+    propose_frameworks(planner);
+    propose_intervals(planner);
+    return planner.take();
+}
+
+}  // namespace saturate

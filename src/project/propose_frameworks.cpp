@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where a framework has the loop: the arguments of Lightning's and Hugging Face's trainers.
+#include <fmt/format.h>
+
+#include "project/planner.h"
+
+namespace saturate {
+
+namespace {
+
+void set_keyword(Planner& planner, const FactCall& call, const std::string& keyword,
+                 const std::string& text, FixProposal proposal) {
+    if (planner.value(call, keyword).state != KnownValue::State::absent) return;
+    if (planner.is_forbidden(call, proposal.setting, call.id)) return;
+    auto change = planner.add_expression(call, keyword, text);
+    auto* done = std::get_if<ValueChange>(&change);
+    if (!done) {
+        planner.refuse(call, proposal.setting, std::get<std::string>(change));
+        return;
+    }
+    proposal.at = done->at;
+    proposal.after = done->after;
+    proposal.edits.insert(proposal.edits.begin(), done->edits.begin(), done->edits.end());
+    proposal.call = call.id;
+    planner.propose(std::move(proposal));
+}
+
+void propose_lightning(Planner& planner, const FactCall& call) {
+    set_keyword(planner, call, "precision", "\"bf16-mixed\"",
+                {.setting = "precision",
+                 .reason = "the trainer runs at 32 bits, its default",
+                 .expected = "matrix work at 16 bits (Lightning 2.0 or newer)"});
+}
+
+void propose_transformers(Planner& planner, const FactCall& call) {
+    int workers = planner.machine.workers;
+    set_keyword(planner, call, "dataloader_num_workers", fmt::format("{}", workers),
+                {.setting = "num_workers",
+                 .reason = "the trainer loads every batch in the training process, its default",
+                 .expected = "loading runs beside the training"});
+    if (call.argument("fp16") || call.argument("bf16")) return;
+    std::vector<FileEdit> edits;
+    auto torch = planner.torch_in(call.file, edits);
+    if (!torch) return;
+    set_keyword(planner, call, "bf16", fmt::format("{}.cuda.is_available()", *torch),
+                {.setting = "precision",
+                 .reason = "the trainer runs at 32 bits, its default",
+                 .expected = "matrix work at 16 bits on an Ampere GPU or newer",
+                 .edits = edits});
+}
+
+}  // namespace
+
+void propose_frameworks(Planner& planner) {
+    for (const FactCall& call : planner.facts.calls) {
+        if (call.kind == "trainer" && call.callee.find("lightning") != std::string::npos)
+            propose_lightning(planner, call);
+        if (call.kind == "arguments") propose_transformers(planner, call);
+    }
+}
+
+}  // namespace saturate

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+// Workers, pinned memory with asynchronous copies, and workers that stay between epochs.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "project/planner.h"
+
+namespace saturate {
+
+namespace {
+
+// Loops that train from this loader.
+std::vector<const FactLoop*> loops_of(const ProjectFacts& facts, const FactCall& loader) {
+    std::vector<const FactLoop*> out;
+    for (const FactLoop& loop : facts.loops)
+        if (loop.loader == loader.id) out.push_back(&loop);
+    return out;
+}
+
+bool trains(const ProjectFacts& facts, const FactCall& call) {
+    return call.kind == "loader" && call.short_callee() == "DataLoader" &&
+           (call.role == "train" || !loops_of(facts, call).empty());
+}
+
+// An expression that may be written twice: names, attributes, keys.
+bool is_plain(const std::string& text) {
+    return !text.empty() && text.find_first_not_of(
+                                "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                "_.[]'\"") == std::string::npos;
+}
+
+FixProposal make(const ValueChange& change, const FactCall& call, const char* setting,
+                 std::string reason) {
+    FixProposal out{.setting = setting,
+                    .at = change.at,
+                    .before = change.before,
+                    .after = change.after,
+                    .reason = std::move(reason),
+                    .edits = change.edits,
+                    .call = call.id};
+    return out;
+}
+
+// A change or the refusal of it.
+std::optional<ValueChange> taken(Planner& planner, const FactCall& call, const char* setting,
+                                 std::variant<ValueChange, std::string> change) {
+    if (auto* done = std::get_if<ValueChange>(&change)) return *done;
+    planner.refuse(call, setting, std::get<std::string>(change));
+    return std::nullopt;
+}
+
+void propose_workers(Planner& planner, const FactCall& loader) {
+    KnownValue now = planner.value(loader, "num_workers");
+    if (now.state == KnownValue::State::unknown) return;
+    std::int64_t count = now.literal.integer().value_or(0);
+    int fitting = planner.machine.workers;
+    // With workers at all, only a watched run tells whether they are too few.
+    if (count > 0 || fitting < 1) return;
+    if (planner.is_forbidden(loader, "num_workers", loader.id)) return;
+    auto change =
+        taken(planner, loader, "num_workers", planner.change(loader, "num_workers", Json(fitting)));
+    if (!change) return;
+    planner.propose(
+        make(*change, loader, "num_workers",
+             fmt::format("{}the training process loads every batch itself, and the device waits",
+                         now.from.empty() ? "" : fmt::format("{} is 0: ", now.from))));
+}
+
+void propose_persistent(Planner& planner, const FactCall& loader) {
+    KnownValue now = planner.value(loader, "persistent_workers");
+    KnownValue workers = planner.value(loader, "num_workers");
+    bool will_have = planner.is_proposed("num_workers", loader.id);
+    bool has = workers.literal.integer().value_or(0) > 0;
+    bool may_have = workers.state == KnownValue::State::unknown && is_plain(workers.text);
+    if (now.is(true) || now.state == KnownValue::State::unknown || !(has || will_have || may_have))
+        return;
+    bool has_epochs =
+        std::ranges::any_of(loops_of(planner.facts, loader),
+                            [](const FactLoop* loop) { return !loop->epochs.empty(); });
+    if (!has_epochs) return;
+    if (loader.in_epoch) {
+        planner.refuse(loader, "persistent_workers",
+                       "the loader is made anew in each epoch: its workers end with it");
+        return;
+    }
+    if (planner.is_forbidden(loader, "persistent_workers", loader.id)) return;
+    // Where the number of workers may be 0 the keyword must be off: PyTorch refuses the pair.
+    bool is_constant = loader.argument("num_workers") == nullptr ||
+                       !loader.argument("num_workers")->literal.is_null();
+    if (!is_constant && !is_plain(workers.text)) return;
+    auto change =
+        now.state == KnownValue::State::known
+            ? planner.change(loader, "persistent_workers", Json(true))
+            : planner.add_expression(loader, "persistent_workers",
+                                     is_constant ? "True" : fmt::format("{} > 0", workers.text));
+    auto done = taken(planner, loader, "persistent_workers", change);
+    if (!done) return;
+    if (will_have && is_constant) {
+        // Without workers PyTorch refuses it: it stands or falls with them.
+        for (const FileEdit& edit : planner.edits_of("num_workers", loader.id))
+            done->edits.push_back(edit);
+    }
+    planner.propose(
+        make(*done, loader, "persistent_workers", "the workers are started anew in every epoch"));
+}
+
+std::vector<const FactCall*> batch_copies(const ProjectFacts& facts, const FactCall& loader) {
+    std::vector<const FactCall*> out;
+    for (const FactLoop* loop : loops_of(facts, loader)) {
+        for (const FactCall& call : facts.calls) {
+            bool is_ours = call.kind == "copy" && call.in_step == loop->id && call.from_loader;
+            if (is_ours && !call.argument("non_blocking") && call.may_insert &&
+                call.certainty != Certainty::unknown && !call.may_hold("non_blocking"))
+                out.push_back(&call);
+        }
+    }
+    return out;
+}
+
+void add_copies(FixProposal& proposal, const std::vector<const FactCall*>& copies) {
+    for (const FactCall* copy : copies) {
+        FileEdit edit{copy->file,
+                      SourceEdit{SourceEdit::Kind::keyword, copy->span, "non_blocking", "True"},
+                      {}};
+        proposal.edits.push_back(edit);
+    }
+}
+
+std::string lines_text(const std::vector<const FactCall*>& copies) {
+    std::set<std::string> places;
+    for (const FactCall* copy : copies) places.insert(copy->place().text());
+    return fmt::format("{}", fmt::join(places, ", "));
+}
+
+void propose_pinned(Planner& planner, const FactCall& loader) {
+    std::vector<const FactCall*> copies = batch_copies(planner.facts, loader);
+    KnownValue now = planner.value(loader, "pin_memory");
+    if (now.is(true)) {
+        if (copies.empty()) return;
+        FixProposal proposal{
+            .setting = "non_blocking",
+            .at = *copies[0],
+            .after = "True",
+            .reason = fmt::format("the loader pins its memory, but the copies still wait ({})",
+                                  lines_text(copies)),
+            .call = loader.id};
+        add_copies(proposal, copies);
+        planner.propose(std::move(proposal));
+        return;
+    }
+    if (now.state == KnownValue::State::unknown) {
+        for (const FactCall* copy : copies)
+            planner.refuse(*copy, "non_blocking",
+                           fmt::format("it does nothing unless the loader at {} pins its memory, "
+                                       "and whether it does cannot be seen",
+                                       loader.place().text()));
+        return;
+    }
+    // Without a copy to a device in the step there is nothing to pin memory for.
+    bool has_copy = std::ranges::any_of(planner.facts.calls, [&](const FactCall& call) {
+        return call.kind == "copy" && call.in_step;
+    });
+    if (!has_copy || planner.is_forbidden(loader, "pin_memory", loader.id)) return;
+    auto change =
+        taken(planner, loader, "pin_memory", planner.change(loader, "pin_memory", Json(true)));
+    if (!change) return;
+    FixProposal proposal = make(
+        *change, loader, "pin_memory",
+        copies.empty()
+            ? std::string("batches are copied to the GPU through a second buffer of the driver")
+            : fmt::format("copies to the GPU hold up the step: pinned memory together with "
+                          "non_blocking=True ({})",
+                          lines_text(copies)));
+    add_copies(proposal, copies);
+    planner.propose(std::move(proposal));
+}
+
+}  // namespace
+
+void propose_loader(Planner& planner) {
+    for (const FactCall& call : planner.facts.calls) {
+        if (!trains(planner.facts, call)) continue;
+        propose_workers(planner, call);
+        propose_pinned(planner, call);
+        propose_persistent(planner, call);
+    }
+}
+
+}  // namespace saturate

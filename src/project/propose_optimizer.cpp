@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// One kernel for all parameters, and gradients that are dropped instead of filled with zeros.
+#include <fmt/format.h>
+
+#include "project/planner.h"
+
+namespace saturate {
+
+namespace {
+
+void propose_fused(Planner& planner, const FactCall& call) {
+    for (const char* name : {"fused", "foreach", "capturable", "differentiable"})
+        if (call.argument(name)) return;
+    if (call.fused_known == false) {
+        planner.refuse(call, "fused_optimizer",
+                       fmt::format("{} has no fused form", call.short_callee()));
+        return;
+    }
+    if (planner.is_forbidden(call, "fused_optimizer", call.id)) return;
+    if (call.groups == "per_parameter") {
+        planner.refuse(call, "fused_optimizer",
+                       "each parameter is a group of its own: fused would run once per parameter");
+        return;
+    }
+    if (!call.fused_known.value_or(false)) return;
+    std::vector<FileEdit> imports;
+    auto torch = planner.torch_in(call.file, imports);
+    if (!torch) return;
+    auto change =
+        planner.add_expression(call, "fused", fmt::format("{}.cuda.is_available()", *torch));
+    auto* done = std::get_if<ValueChange>(&change);
+    if (!done) {
+        planner.refuse(call, "fused_optimizer", std::get<std::string>(change));
+        return;
+    }
+    done->edits.insert(done->edits.end(), imports.begin(), imports.end());
+    planner.propose({.setting = "fused_optimizer",
+                     .at = done->at,
+                     .after = done->after,
+                     .reason = fmt::format("{} updates the parameters in many small kernels",
+                                           call.short_callee()),
+                     .edits = done->edits,
+                     .call = call.id});
+}
+
+void propose_set_to_none(Planner& planner, const FactCall& call) {
+    const FactArgument* argument = call.argument("set_to_none");
+    if (!argument || argument->literal.boolean() != false) return;
+    auto change = planner.change(call, "set_to_none", Json(true));
+    auto* done = std::get_if<ValueChange>(&change);
+    if (!done) return;
+    planner.propose({.setting = "set_to_none",
+                     .at = done->at,
+                     .before = done->before,
+                     .after = done->after,
+                     .reason = "gradients are filled with zeros and added to in every step",
+                     .edits = done->edits,
+                     .call = call.id});
+}
+
+}  // namespace
+
+void propose_optimizer(Planner& planner) {
+    for (const FactCall& call : planner.facts.calls) {
+        if (call.kind == "optimizer") propose_fused(planner, call);
+        if (call.kind == "zero_grad" && call.in_step) propose_set_to_none(planner, call);
+    }
+}
+
+}  // namespace saturate

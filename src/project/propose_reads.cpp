@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// Values that the host reads for a log in every step: kept on the device, or read every N steps.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <regex>
+
+#include "base/text.h"
+#include "project/planner.h"
+
+namespace saturate {
+
+namespace {
+
+constexpr int kEvery = 50;  // steps
+
+// `total += loss.item()`: the sum stays on the device, and is read where it is used. In 64 bits, as
+// Python adds; a count stays a whole number.
+bool keep_on_device(Planner& planner, const FactWait& wait) {
+    if (wait.into.empty() || wait.what != "item" || wait.value_text.empty()) return false;
+    bool is_read_each_step = std::ranges::any_of(
+        wait.uses, [](const FactUse& use) { return use.when == "step" || use.when.empty(); });
+    if (is_read_each_step || wait.uses.empty()) return false;
+    FixProposal proposal{.setting = "log_interval",
+                         .at = wait,
+                         .before = fmt::format("{}.item()", wait.value_text),
+                         .after = fmt::format("{}{}", wait.value_text,
+                                              wait.is_count ? ".detach()" : ".detach().double()"),
+                         .reason = fmt::format("{} is only used after the loop, but every step "
+                                               "waits for the device to add to it",
+                                               wait.into),
+                         .expected = "the host runs ahead of the device; the same sum"};
+    proposal.edits.push_back(
+        {wait.file, SourceEdit{SourceEdit::Kind::expression, wait.span, "", proposal.after}, {}});
+    for (const FactUse& use : wait.uses) {
+        SourceEdit edit{SourceEdit::Kind::expression, use.span, "",
+                        fmt::format("{}({})", wait.is_count ? "int" : "float", wait.into)};
+        proposal.edits.push_back({use.file, edit, {}});
+    }
+    planner.propose(std::move(proposal));
+    return true;
+}
+
+// A statement that does nothing but log.
+bool is_log(const std::string& statement) {
+    static const std::regex kLog(
+        R"re(^(print|([\w.\[\]'"]+\.)(set_postfix|set_postfix_str|set_description|set_description_str|add_scalar|add_scalars|info|debug))\()re");
+    return std::regex_search(statement, kLog);
+}
+
+}  // namespace
+
+void propose_reads(Planner& planner) {
+    std::map<std::pair<std::string, std::size_t>, FixProposal> by_statement;
+    for (const FactWait& wait : planner.facts.waits) {
+        if (!wait.is_said()) continue;
+        if (wait.kind == "sync_control") {
+            planner.refuse(wait, "reads", "the value decides what happens next");
+            continue;
+        }
+        if (wait.kind != "sync_log" && wait.kind != "sync_implicit") continue;
+        if (const FactTrap* trap = planner.facts.trap("reads", -1);
+            trap && trap->file == wait.file && trap->line == wait.line) {
+            planner.refuse(wait, "reads", trap->why);
+            continue;
+        }
+        if (keep_on_device(planner, wait)) continue;
+        const FactLoop* loop = planner.facts.loop(wait.loop);
+        bool is_in_loop =
+            loop && wait.path.empty() && loop->file == wait.file && loop->span.contains(wait.span);
+        if (is_in_loop && wait.statement && wait.statement_kind == "expression" &&
+            !loop->counter.empty() && is_log(planner.text(wait.file, *wait.statement))) {
+            FixProposal& proposal = by_statement[{wait.file, wait.statement->begin}];
+            if (!proposal.edits.empty()) continue;
+            proposal = {.setting = "log_interval",
+                        .at = wait,
+                        .before = "every step",
+                        .after = fmt::format("every {} steps", kEvery),
+                        .reason = "the host waits for the device in every step to show a value",
+                        .expected = fmt::format("the log has a line every {} steps, and the host "
+                                                "runs ahead of the device",
+                                                kEvery),
+                        .edits = {}};
+            SourceEdit edit{SourceEdit::Kind::wrap, *wait.statement, "",
+                            fmt::format("if {} % {} == 0:", loop->counter, kEvery)};
+            proposal.edits.push_back({wait.file, edit, {}});
+            continue;
+        }
+        planner.refuse(wait, "reads",
+                       wait.use == "nobody"
+                           ? "nothing uses the value; a person should take the line out"
+                           : "the value goes on into other code; a person should read it every "
+                             "N steps only");
+    }
+    for (auto& [where, proposal] : by_statement) planner.propose(std::move(proposal));
+}
+
+}  // namespace saturate

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/fix_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "base/text.h"
+
+namespace saturate {
+
+namespace {
+
+constexpr std::size_t kShown = 12;  // of a list, unless all is asked for
+constexpr std::size_t kWidth = 100;
+
+class Page {
+  public:
+    explicit Page(const FixTextSettings& settings) : settings_(settings) {}
+
+    void title(const std::string& text) {
+        out_ += settings_.colour ? fmt::format("\n\x1b[1m{}\x1b[0m\n", text)
+                                 : fmt::format("\n{}\n", text);
+    }
+    void line(const std::string& text) { out_ += text + "\n"; }
+    // Text in lines of a readable width, indented.
+    void wrapped(std::size_t indent, const std::string& text) {
+        std::string now(indent, ' ');
+        std::size_t width = indent;
+        for (std::string_view word : split(text, ' ')) {
+            std::size_t size = display_width(word);
+            if (width > indent && width + 1 + size > kWidth) {
+                out_ += now + "\n";
+                now = std::string(indent, ' ');
+                width = indent;
+            }
+            if (width > indent) now += ' ', ++width;
+            now += word;
+            width += size;
+        }
+        out_ += now + "\n";
+    }
+    void add(const std::string& text) { out_ += text; }
+    // How many of a list are shown; says how many are not.
+    std::size_t shown(std::size_t count) const {
+        return settings_.all ? count : std::min(count, kShown);
+    }
+    void rest(std::size_t count, const char* what) {
+        if (count > shown(count))
+            line(fmt::format("  ... and {} {} (--all)", count - shown(count), what));
+    }
+    [[nodiscard]] std::string strong(const std::string& text) const {
+        return settings_.colour ? fmt::format("\x1b[36m{}\x1b[0m", text) : text;
+    }
+    [[nodiscard]] std::string take() { return std::move(out_); }
+
+  private:
+    FixTextSettings settings_;
+    std::string out_;
+};
+
+// A piece of source on one line.
+std::string shortened(const std::string& source) {
+    std::string out = quoted(source, 48);
+    return out.size() > 2 ? out.substr(1, out.size() - 2) : out;
+}
+
+const char* level_words(Level level) {
+    switch (level) {
+        case Level::safe:
+            return "safe: nothing changes but the time";
+        case Level::numerics:
+            return "numerics: rounding changes";
+        default:
+            return "training: how the model is trained changes";
+    }
+}
+
+void add_project(Page& page, const FixAnswer& answer) {
+    const ProjectFacts& facts = answer.facts;
+    std::size_t sources = 0;
+    std::vector<std::string> configs;
+    for (const FactSource& file : facts.files) sources += file.problem.empty();
+    for (const FactConfig& config : facts.configs) configs.push_back(config.file);
+    std::string text = facts.script.empty() ? facts.module_name : facts.script;
+    if (sources > 1)
+        text += fmt::format(" and {} file{} it uses", sources - 1, sources == 2 ? "" : "s");
+    if (!configs.empty()) text += fmt::format("; configuration {}", join(configs, ", "));
+    page.line(
+        fmt::format("{} (read with Python {}; nothing of yours was run)", text, facts.python));
+    for (const FactSource& file : facts.files) {
+        if (!file.problem.empty())
+            page.line(fmt::format("  not read: {}: {}", Place{file.file, file.problem_line}.text(),
+                                  file.problem));
+    }
+}
+
+void add_waits(Page& page, const ProjectFacts& facts) {
+    std::vector<const FactWait*> waits = said_waits(facts), possible = possible_waits(facts);
+    if (waits.empty() && possible.empty()) return;
+    page.title(waits.empty() ? "The host may wait for the device in every step"
+                             : "The host waits for the device in every step");
+    waits.insert(waits.end(), possible.begin(), possible.end());
+    std::size_t width = 0;
+    for (const FactWait* wait : waits) width = std::max(width, wait->place().text().size());
+    for (std::size_t i = 0; i < page.shown(waits.size()); ++i) {
+        const FactWait& wait = *waits[i];
+        std::string what = wait.value_text.empty() ? wait.what : wait.value_text;
+        page.line(fmt::format("  {}  {}: {}", page.strong(pad_right(wait.place().text(), width)),
+                              shortened(what), wait_words(wait)));
+    }
+    page.rest(waits.size(), "more places");
+}
+
+void add_without_effect(Page& page, const ProjectFacts& facts) {
+    std::vector<const FactWithoutEffect*> all = said_without_effect(facts);
+    if (all.empty()) return;
+    page.title("Settings that have no effect");
+    for (std::size_t i = 0; i < page.shown(all.size()); ++i) {
+        const FactWithoutEffect& one = *all[i];
+        page.line(
+            fmt::format("  {}  {} ({})", page.strong(one.place().text()), one.setting, one.kind));
+        std::string why = one.why;
+        if (one.at && one.at->line > 0) why += fmt::format(" ({})", one.at->place().text());
+        page.wrapped(6, why);
+        if (!one.instead.empty()) page.wrapped(6, fmt::format("instead: {}", one.instead));
+    }
+    page.rest(all.size(), "more");
+}
+
+std::string measured_words(const FixOutcome& outcome) {
+    std::string out = outcome.word;
+    if (outcome.ratio) out += fmt::format(", {:+.0f} %", 100 * (*outcome.ratio - 1));
+    if (!outcome.note.empty()) out += fmt::format(" ({})", outcome.note);
+    return out;
+}
+
+void add_proposals(Page& page, const FixAnswer& answer, bool was_run) {
+    for (Level level : {Level::safe, Level::numerics, Level::training}) {
+        std::vector<const FixProposal*> all;
+        for (const FixProposal& proposal : answer.plan.proposals)
+            if (proposal.level == level) all.push_back(&proposal);
+        if (all.empty()) continue;
+        page.title(fmt::format("To change, {}", level_words(level)));
+        for (const FixProposal* proposal : all) {
+            std::string change =
+                proposal->before.empty()
+                    ? proposal->after
+                    : fmt::format("{} -> {}", shortened(proposal->before), proposal->after);
+            page.line(fmt::format("  {}  {}: {}", page.strong(proposal->at.place().text()),
+                                  proposal->setting, change));
+            page.wrapped(6, fmt::format("{}.", proposal->reason));
+            if (was_run)
+                page.wrapped(
+                    6, fmt::format("measured: {}", measured_words(answer.outcome(*proposal))));
+            else
+                page.wrapped(6, fmt::format("expect: {}", proposal->expected));
+        }
+    }
+    if (!answer.plan.above_level.empty()) {
+        Level next = Level::model;
+        for (const FixProposal& proposal : answer.plan.above_level)
+            next = std::min(next, proposal.level);
+        page.line("");
+        page.line(fmt::format("{} more with --level {}", answer.plan.above_level.size(),
+                              level_name(next)));
+    }
+}
+
+void add_refused(Page& page, const FixAnswer& answer) {
+    const std::vector<FixRefusal>& all = answer.plan.refused;
+    if (all.empty()) return;
+    page.title("Left alone");
+    for (std::size_t i = 0; i < page.shown(all.size()); ++i) {
+        page.line(fmt::format("  {}  {}", page.strong(all[i].at.place().text()), all[i].setting));
+        page.wrapped(6, fmt::format("{}.", all[i].why));
+    }
+    page.rest(all.size(), "more");
+}
+
+void add_unknown(Page& page, const FixAnswer& answer) {
+    page.title("Only a run can tell");
+    page.line("  how much each change gains, and which of them are worth keeping");
+    if (!said_waits(answer.facts).empty())
+        page.line("  how long each of the waits takes, and those in code that was not read");
+    bool has_loader = std::ranges::any_of(
+        answer.facts.calls, [](const FactCall& call) { return call.kind == "loader"; });
+    if (has_loader) page.line("  whether batches come too late, and how many workers they need");
+    for (const std::string& limit : answer.facts.limits) page.wrapped(2, limit);
+}
+
+}  // namespace
+
+std::string diff_text(const std::string& patch, bool colour) {
+    if (!colour) return patch;
+    std::string out;
+    for (std::string_view line : split(patch, '\n')) {
+        const char* code = line.starts_with("---") || line.starts_with("+++") ? "\x1b[1m"
+                           : line.starts_with('-')                            ? "\x1b[31m"
+                           : line.starts_with('+')                            ? "\x1b[32m"
+                           : line.starts_with("@@")                           ? "\x1b[36m"
+                                                                              : "";
+        if (line.ends_with('\r')) line.remove_suffix(1);
+        out += *code ? fmt::format("{}{}\x1b[0m\n", code, line) : fmt::format("{}\n", line);
+    }
+    if (out.ends_with("\n\n")) out.pop_back();
+    return out;
+}
+
+std::string fix_text(const FixAnswer& answer, const FixTextSettings& settings) {
+    Page page(settings);
+    add_project(page, answer);
+    if (!answer.has_training()) {
+        page.line("");
+        page.line("No training loop, data loader or trainer was found in these files.");
+        for (const std::string& limit : answer.facts.limits) page.wrapped(2, limit);
+        return page.take();
+    }
+    add_waits(page, answer.facts);
+    add_without_effect(page, answer.facts);
+    add_proposals(page, answer, settings.was_run);
+    add_refused(page, answer);
+    if (!settings.was_run) add_unknown(page, answer);
+    std::string patch = answer.patch.text();
+    if (patch.empty()) {
+        page.line("");
+        page.line(settings.was_run ? "Nothing that was tried is proven to be faster."
+                                   : "Nothing to change was found by reading.");
+        return page.take();
+    }
+    page.title(
+        answer.patch_file.empty()
+            ? std::string("The patch")
+            : fmt::format("The patch: git apply {0}, or patch -p1 < {0}", answer.patch_file));
+    page.add(diff_text(patch, settings.colour));
+    return page.take();
+}
+
+}  // namespace saturate

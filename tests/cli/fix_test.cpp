@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// fix --dry-run as a user runs it: what it says, writes and leaves alone.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "support/run.h"
+
+namespace saturate {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+const char* const kTrain = R"py(import argparse
+import torch
+from torch.utils.data import DataLoader
+from data import Pictures
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--workers", type=int, default=0)
+parser.add_argument("--unused", type=int, default=3)
+args = parser.parse_args()
+
+
+def main():
+    device = torch.device("cuda")
+    model = torch.nn.Linear(8, 2).to(device)
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+    loader = DataLoader(Pictures(), batch_size=32, shuffle=True,
+                        num_workers=args.workers)  # all of them
+    for epoch in range(3):
+        total = 0.0
+        for step, (x, y) in enumerate(loader):
+            x, y = x.to(device), y.to(device)
+            optimizer.zero_grad()
+            out = model(x)
+            loss = torch.nn.functional.cross_entropy(out, y)
+            loss.backward()
+            optimizer.step()
+            total += loss.item()
+        print(epoch, total)
+
+
+if __name__ == "__main__":
+    main()
+)py";
+
+const char* const kData = R"py(import torch
+
+open("imported", "w").write("a user's file must not be imported")
+
+
+class Pictures(torch.utils.data.Dataset):
+    def __len__(self):
+        return 64
+
+    def __getitem__(self, index):
+        return torch.zeros(8), index % 2
+)py";
+
+struct Project {
+    TemporaryFolder folder;
+    Project() {
+        folder.file("train.py", kTrain);
+        folder.file("data.py", kData);
+    }
+    Ran fix(std::vector<std::string> words, const std::vector<std::string>& command) const {
+        words.insert(words.begin(), {SATURATE_BINARY, "fix", "--dry-run"});
+        words.push_back("--");
+        words.insert(words.end(), command.begin(), command.end());
+        return run(words, {.folder = folder.path()});
+    }
+};
+
+TEST(FixTest, WritesAPatchThatGitAndPatchTake) {
+    Project project;
+    Ran ran = project.fix({"--json", "-o", "out"}, {"python3", "train.py"});
+    ASSERT_EQ(ran.status, 0) << ran.err;
+    Json json = Json::parse(ran.out, "stdout");
+    EXPECT_EQ(json["project"]["script"].string(), "train.py");
+    EXPECT_EQ(json["patch"].string(), "out/fix.patch");
+    for (const std::vector<std::string>& tool :
+         {std::vector<std::string>{"git", "apply", "--check", "out/fix.patch"},
+          std::vector<std::string>{"patch", "-p1", "-s", "-i", "out/fix.patch"}}) {
+        Ran applied = run(tool, {.folder = project.folder.path()});
+        EXPECT_EQ(applied.status, 0) << applied.out << applied.err;
+    }
+    std::string after = read_file(project.folder.path() / "train.py", 1 << 20, "the script");
+    EXPECT_THAT(after, HasSubstr("\"--workers\", type=int, default="));
+    EXPECT_THAT(after, Not(HasSubstr("\"--workers\", type=int, default=0)")));
+    EXPECT_THAT(after, HasSubstr("pin_memory=True"));
+    EXPECT_THAT(after, HasSubstr("x.to(device, non_blocking=True)"));
+    EXPECT_THAT(after, HasSubstr("persistent_workers=args.workers > 0)  # all of them"));
+    EXPECT_EQ(
+        run({"python3", "-m", "py_compile", "train.py"}, {.folder = project.folder.path()}).status,
+        0);
+}
+
+TEST(FixTest, RunsNothingAndChangesNothing) {
+    Project project;
+    ASSERT_EQ(project.fix({"-o", "out"}, {"python3", "train.py"}).status, 0);
+    EXPECT_EQ(read_file(project.folder.path() / "train.py", 1 << 20, "the script"), kTrain);
+    EXPECT_FALSE(std::filesystem::exists(project.folder.path() / "imported"));
+    EXPECT_FALSE(std::filesystem::exists(project.folder.path() / "__pycache__"));
+}
+
+TEST(FixTest, NeverWritesIntoAFolderThatIsInUse) {
+    Project project;
+    project.folder.file("out/mine.txt", "mine");
+    Ran ran = project.fix({"-o", "out"}, {"python3", "train.py"});
+    EXPECT_EQ(ran.status, 2);
+    EXPECT_EQ(ran.err,
+              "error: out: the folder is there and not empty\n  expected: a new folder\n"
+              "  fix:      name another one with -o\n");
+    EXPECT_FALSE(std::filesystem::exists(project.folder.path() / "out/fix.json"));
+}
+
+TEST(FixTest, SaysWhatItCannotWorkWith) {
+    Project project;
+    project.folder.file("empty.py", "print('no training here')\n");
+    Ran none = project.fix({"-o", "a"}, {"python3", "empty.py"});
+    EXPECT_EQ(none.status, 1);
+    EXPECT_THAT(none.out, HasSubstr("No training loop, data loader or trainer was found"));
+    Ran missing = project.fix({"-o", "b"}, {"python3", "nowhere.py"});
+    EXPECT_EQ(missing.status, 2);
+    EXPECT_THAT(missing.err, HasSubstr("nowhere.py"));
+    EXPECT_FALSE(std::filesystem::exists(project.folder.path() / "b"));
+    EXPECT_EQ(run({SATURATE_BINARY, "fix", "--dry-run"}).status, 2);
+}
+
+TEST(FixTest, AValueOfTheCommandLineIsLeftToTheUser) {
+    Project project;
+    Ran ran = project.fix({"--json", "-o", "out"}, {"python3", "train.py", "--workers", "0"});
+    Json json = Json::parse(ran.out, "stdout");
+    std::string why;
+    for (const Json& refusal : json["refused"].items())
+        if (refusal["setting"].string() == "num_workers")
+            why = refusal["why"].string().value_or("");
+    EXPECT_EQ(why, "your command sets --workers to 0: change it there");
+}
+
+}  // namespace
+}  // namespace saturate
