@@ -17,7 +17,7 @@ pid=$!
 while kill -0 $pid; do
     port=$(sed -n 's#.*http://127.0.0.1:\([0-9]*\)/metrics#\1#p' "$2")
     if [ -n "$port" ] && exec 3<>/dev/tcp/127.0.0.1/$port; then
-        printf 'GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n' >&3
+        printf 'GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n' >&3
         answer=$(cat <&3)
         case $answer in *"200 OK"*) break ;; esac
     fi
