@@ -25,6 +25,7 @@ class Effect(Unread):
         self.calls = calls
         self.found = []
         self._away = None
+        self._said = None
 
     def find(self):
         self._wrong_types()

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Settings that nothing reads, with everything that may read them unseen ruled out first (a part of Effect)."""
 import ast
+import re
 
 from . import names
 from .literals import literal
@@ -10,6 +11,10 @@ from .settings import LOOSE
 from .source import Source
 
 HYDRA_OWN = {"_target_", "_partial_", "_recursive_", "_convert_", "defaults", "hydra", "class_path", "init_args", "_self_", "_args_", "_name_", "_group_"}
+
+# Constants of a script that are settings, by their name.
+SETTING = re.compile(r"batch|worker|epoch|(^|_)lr($|_)|learning_?rate|momentum|weight_?decay|(^|_)amp($|_)|fp16|bf16|precision|compile|pin_mem|prefetch|interval|freq"
+                     r"|(^|_)seed|benchmark|determinis|accum", re.I)
 
 
 class Unread:
@@ -35,9 +40,33 @@ class Unread:
                     continue
                 if self._spread_class(declaration.scope):
                     continue
+            elif declaration.kind == "attribute":
+                if declaration.key.startswith("__") or declaration.key in self._words() or "literal" not in (declaration.value or {}):
+                    continue
+                if declaration.scope not in self.reach.classes or not any(d.reads for d in self.settings.all if d.scope is declaration.scope):
+                    continue
+            elif declaration.kind in ("constant", "variable"):
+                if declaration.file != self.project.entry.file or not SETTING.search(declaration.key) or declaration.key in self._words():
+                    continue
+                if declaration.scope.source.index.rewrites or (declaration.value or {}).get("type") not in ("int", "float", "bool"):
+                    continue
             else:
-                continue  # constants and attributes are too often read by other means
+                continue
             yield declaration
+
+    def _words(self):
+        """Every word that some code of the program reads, calls or names."""
+        if self._said is None:
+            self._said = set()
+            for source in self.project.order:
+                if source.index is None:
+                    continue
+                self._said.update(load.id for load in source.index.loads)
+                self._said.update(node.attr for node in source.index.attributes)
+                self._said.update(attr for _, attr, _, _ in source.index.imports if attr)
+                self._said.update(k.arg for call in source.index.calls for k in call.keywords if k.arg)
+                self._said |= source.index.strings
+        return self._said
 
     def _how(self, declaration):
         for entry in self.configs.found.values():

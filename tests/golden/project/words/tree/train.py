@@ -3,6 +3,16 @@ import random
 
 import torch
 
+SEED = 1
+VAL_BATCH_SIZE = 4
+random.seed(SEED)
+
+
+class Config:
+    width = 8
+    depth = 2
+    height = 3
+
 
 def worker_init_fn(worker):
     random.seed(worker)
@@ -30,6 +40,8 @@ def get_args():
 
 def main():
     args = get_args()
+    shape = Config()
+    print(shape.width, shape.depth)
     folder = "run_" + str(args.max_steps) + ("_x" if args.extra else "")
     args.classes = {"fast": 3, "slow": 4}[args.mode]
     if args.kept > 3:
