@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "base/csv.h"
 #include "base/text.h"
@@ -96,46 +97,15 @@ bool same_key(const std::string& a, const std::string& b, bool ignore_case) {
     return ignore_case ? lower(a) == lower(b) : a == b;
 }
 
-// Sections whose batch size and workers are not those of training.
+// Sections whose batch size, workers and precision are not those of training.
 bool is_side_section(const std::string& key) {
-    static const char* kSides[] = {"val_",  "valid",   "eval",    "test",
-                                   "infer", "predict", "serving", "export"};
+    static const char* kSides[] = {"val_",      "valid",   "eval",    "test",     "infer",
+                                   "predict",   "serving", "export",  "callback", "checkpointer",
+                                   "tokenizer", "decod",   "generat", "augment",  "transform",
+                                   "metric",    "deploy",  "onnx",    "quant",    "benchmark_"};
     std::string name = lower(key);
     return name == "val" ||
            std::ranges::any_of(kSides, [&](const char* side) { return name.starts_with(side); });
-}
-
-const Node* follow(const Document& document, const Node& map, std::span<const std::string> keys,
-                   bool ignore_case, KeyPath& path, const Member*& last) {
-    const Node* node = &map;
-    for (const std::string& key : keys) {
-        const Node* inside = document.resolve(*node);
-        auto member = std::ranges::find_if(
-            inside->members, [&](const Member& m) { return same_key(m.key, key, ignore_case); });
-        if (member == inside->members.end()) return nullptr;
-        path.push_back(member->key);
-        last = &*member;
-        node = &member->value;
-    }
-    return node;
-}
-
-void collect(const Document& document, const Node& map, const Alias& alias, bool ignore_case,
-             int depth, const KeyPath& prefix, std::vector<Found>& out) {
-    KeyPath path = prefix;
-    const Member* member = nullptr;
-    if (const Node* node = follow(document, map, alias.key, ignore_case, path, member)) {
-        out.push_back({path, node, member});
-    }
-    constexpr int kDeepest = 3;
-    if (depth >= kDeepest) return;
-    for (const Member& section : map.members) {
-        // Aliases are not walked into: what stands behind one is found at its anchor.
-        if (section.value.kind != Node::Kind::map || is_side_section(section.key)) continue;
-        KeyPath below = prefix;
-        below.push_back(section.key);
-        collect(document, section.value, alias, ignore_case, depth + 1, below, out);
-    }
 }
 
 // Rare keys weigh more: "lr" is everyone's, "per_device_train_batch_size" is one's own.
@@ -162,15 +132,111 @@ std::span<const Dialect> dialects() {
     return kDialects;
 }
 
-std::vector<Found> find_alias(const Document& document, const Alias& alias, bool ignore_case) {
+const Dialect* find_dialect(std::string_view name) {
+    auto found = std::ranges::find(dialects(), name, &Dialect::name);
+    return found == dialects().end() ? nullptr : &*found;
+}
+
+KeyIndex::KeyIndex(const Document& document, bool ignore_case)
+    : document_(document), ignore_case_(ignore_case) {
+    walk(document.root(), {});
+}
+
+void KeyIndex::walk(const Node& map, const KeyPath& prefix) {
+    constexpr std::size_t kDeepest = 3;
+    for (const Member& member : map.members) {
+        auto& sections = by_key_[ignore_case_ ? lower(member.key) : member.key];
+        if (sections.empty() || sections.back() != sections_.size())
+            sections.push_back(sections_.size());
+    }
+    sections_.push_back({prefix, &map});
+    if (prefix.size() >= kDeepest) return;
+    for (const Member& section : map.members) {
+        // Aliases are not walked into: what stands behind one is found at its anchor.
+        if (section.value.kind != Node::Kind::map || is_side_section(section.key)) continue;
+        KeyPath below = prefix;
+        below.push_back(section.key);
+        walk(section.value, below);
+    }
+}
+
+std::vector<Found> KeyIndex::find(const KeyPath& key) const {
     std::vector<Found> out;
-    collect(document, document.root(), alias, ignore_case, 0, {}, out);
+    auto sections = by_key_.find(ignore_case_ ? lower(key[0]) : key[0]);
+    if (sections == by_key_.end()) return out;
+    for (std::size_t index : sections->second) {
+        const Section& section = sections_[index];
+        Found found{.path = section.prefix, .prefix = section.prefix.size()};
+        const Node* node = section.map;
+        for (const std::string& part : key) {
+            const Node* inside = document_.resolve(*node);
+            auto member = std::ranges::find_if(inside->members, [&](const Member& m) {
+                return same_key(m.key, part, ignore_case_);
+            });
+            node = member == inside->members.end() ? nullptr : &member->value;
+            if (!node) break;
+            found.path.push_back(member->key);
+            found.member = &*member;
+        }
+        found.node = node;
+        if (node) out.push_back(std::move(found));
+    }
+    return out;
+}
+
+DialectKeys::DialectKeys(const KeyIndex& index, const Dialect& dialect)
+    : index_(index), dialect_(dialect) {
+    if (dialect.is_free()) return;
+    std::map<KeyPath, int> homes;
+    auto count = [&](const KeyPath& key) {
+        for (const Found& found : index.find(key))
+            ++homes[KeyPath(found.path.begin(),
+                            found.path.begin() + static_cast<std::ptrdiff_t>(found.prefix))];
+    };
+    for (const Alias& alias : dialect.aliases) count(alias.key);
+    for (const KeyPath& marker : dialect.markers) count(marker);
+    int most = 0;
+    for (const auto& [path, number] : homes) {
+        if (number < most || (number == most && path.size() >= home_.size())) continue;
+        home_ = path;
+        most = number;
+    }
+}
+
+bool DialectKeys::is_home(const Found& found, const KeyPath& key) const {
+    if (dialect_.is_free()) return true;
+    if (dialect_.name == "kohya") return found.prefix <= 1;  // in sections of any name
+    // Lightning's Trainer has a section, its data another one beside it.
+    bool is_beside = key.size() > 1 && found.prefix <= home_.size();
+    return (found.prefix == home_.size() || is_beside) &&
+           std::equal(found.path.begin(),
+                      found.path.begin() + static_cast<std::ptrdiff_t>(found.prefix),
+                      home_.begin());
+}
+
+std::vector<Found> DialectKeys::find(const Alias& alias) const {
+    std::vector<Found> out = index_.find(alias.key);
+    std::erase_if(out, [&](const Found& found) { return !is_home(found, alias.key); });
     auto rank = [](const Found& found) {
         bool in_training = std::ranges::any_of(
             found.path, [](const std::string& key) { return lower(key).starts_with("train"); });
         return std::pair(in_training ? 0 : 1, found.path.size());
     };
     std::ranges::stable_sort(out, {}, rank);
+    return out;
+}
+
+std::vector<std::pair<KeyPath, KeyPath>> DialectKeys::explained() const {
+    std::vector<std::pair<KeyPath, KeyPath>> out;
+    auto add = [&](const KeyPath& key) {
+        for (const Found& found : index_.find(key))
+            if (is_home(found, key)) out.emplace_back(found.path, key);
+    };
+    for (const Alias& alias : dialect_.aliases) {
+        // What a model is made of says nothing about who trains it.
+        if (info_of(alias.setting).level != Level::model) add(alias.key);
+    }
+    for (const KeyPath& marker : dialect_.markers) add(marker);
     return out;
 }
 
@@ -193,22 +259,27 @@ const Dialect& recognise_dialect(const Document& document) {
     std::span<const Dialect> all = dialects();
     if (names_a_job(document)) return all[0];
 
+    KeyIndex index(document, false), forgiving(document, true);
+    std::set<KeyPath> known;  // to any of them
+    for (const auto& [path, key] : DialectKeys(forgiving, all[1]).explained()) known.insert(path);
+    std::vector<std::set<KeyPath>> explained(all.size());
+    std::vector<double> scores(all.size(), 0);
+    for (std::size_t i = 2; i < all.size(); ++i) {
+        std::set<KeyPath> keys;
+        for (const auto& [path, key] : DialectKeys(index, all[i]).explained()) {
+            explained[i].insert(path);
+            if (keys.insert(key).second) scores[i] += weight_of(key);
+        }
+    }
     const Dialect* best = &all[1];
     double best_score = 1.0;  // a framework must show at least two keys, one of them its own
-    for (const Dialect& dialect : all.subspan(2)) {
-        double score = 0;
-        std::vector<KeyPath> keys = dialect.markers;
-        for (const Alias& alias : dialect.aliases) keys.push_back(alias.key);
-        std::ranges::sort(keys);
-        keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
-        for (const KeyPath& key : keys) {
-            if (!find_alias(document, {Setting::batch_size, key}, false).empty())
-                score += weight_of(key);
-        }
-        if (score > best_score) {
-            best_score = score;
-            best = &dialect;
-        }
+    for (std::size_t i = 2; i < all.size(); ++i) {
+        std::set<KeyPath> of_any = known;
+        of_any.insert(explained[i].begin(), explained[i].end());
+        bool has_most = 2 * explained[i].size() > of_any.size();
+        if (!has_most || scores[i] <= best_score) continue;
+        best_score = scores[i];
+        best = &all[i];
     }
     return *best;
 }

@@ -7,6 +7,8 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "config/document.h"
@@ -56,25 +58,61 @@ struct Dialect {
         markers;  // keys that say nothing about a setting but give the dialect away
 
     [[nodiscard]] bool is_ours() const { return name == "saturate"; }
+    [[nodiscard]] bool is_free() const { return is_ours() || name == "plain"; }
     // The first name that the dialect has for a setting, or null.
     [[nodiscard]] const Alias* alias_of(Setting setting) const;
 };
 
 [[nodiscard]] std::span<const Dialect> dialects();
+[[nodiscard]] const Dialect* find_dialect(std::string_view name);
 
-// The dialect whose own keys the file has most of; plain when no framework's show. A file with a
-// top-level key `job` that names one of our jobs is ours.
+// The dialect that explains most of the keys that any of them knows, with one of its own among
+// them; plain when there is none. A file with a top-level key `job` that is a word is ours.
 [[nodiscard]] const Dialect& recognise_dialect(const Document& document);
 
-// Where an alias stands in a document: at its own path, or below other keys ("train.batch_size" for
-// "batch_size"), except below keys of validation and test. Several places come in order of
-// preference.
 struct Found {
     KeyPath path;
     const Node* node = nullptr;
     const Member* member = nullptr;
+    std::size_t prefix = 0;  // keys of the path before the alias begins
 };
-[[nodiscard]] std::vector<Found> find_alias(const Document& document, const Alias& alias,
-                                            bool ignore_case);
+
+// The keys of a document, except those below keys of validation, test, callbacks and the like. Made
+// once, as files may be large.
+class KeyIndex {
+  public:
+    KeyIndex(const Document& document, bool ignore_case);
+    // At the root, or below other keys ("train.batch_size" for "batch_size").
+    [[nodiscard]] std::vector<Found> find(const KeyPath& key) const;
+
+  private:
+    struct Section {
+        KeyPath prefix;
+        const Node* map;
+    };
+    void walk(const Node& map, const KeyPath& prefix);
+
+    const Document& document_;
+    bool ignore_case_;
+    std::vector<Section> sections_;
+    std::unordered_map<std::string, std::vector<std::size_t>> by_key_;  // to sections
+};
+
+// The names of one dialect in a document. A framework's count only where most of them stand.
+class DialectKeys {
+  public:
+    DialectKeys(const KeyIndex& index, const Dialect& dialect);
+    // Several places come in order of preference.
+    [[nodiscard]] std::vector<Found> find(const Alias& alias) const;
+    // Every path that the dialect explains by an alias or a marker, and that name.
+    [[nodiscard]] std::vector<std::pair<KeyPath, KeyPath>> explained() const;
+
+  private:
+    [[nodiscard]] bool is_home(const Found& found, const KeyPath& key) const;
+
+    const KeyIndex& index_;
+    const Dialect& dialect_;
+    KeyPath home_;
+};
 
 }  // namespace saturate

@@ -84,7 +84,8 @@ void report_duplicates(const Node& map, std::vector<Problem>& problems) {
         problems.push_back(
             {.where = member.place,
              .found = fmt::format("the key {} again; it is already in line {}",
-                                  quoted(std::string_view(member.key)), first->second->place.line),
+                                  saturate::quoted(std::string_view(member.key)),
+                                  first->second->place.line),
              .expected = "each key once in its map",
              .fix = member.key == "<<" ? "<<: [*one, *two]" : "remove one of the two"});
     }
@@ -107,10 +108,11 @@ Document Document::parse(std::string text, const std::string& file) {
     document.file_ = file;
     document.format_ = format_of(file);
     std::vector<Problem> problems;
-    auto read = document.format_ == Format::json   ? read_json
-                : document.format_ == Format::toml ? read_toml
-                                                   : read_yaml;
-    document.root_ = read(document.text_, document.file_, problems);
+    document.root_ = document.format_ == Format::json
+                         ? read_json(document.text_, document.file_, problems)
+                     : document.format_ == Format::toml
+                         ? read_toml(document.text_, document.file_, problems)
+                         : read_yaml(document.text_, document.file_, problems, document.second_);
     throw_if_any(std::move(problems));
     const Node& root = document.root_;
     bool is_empty = root.kind == Node::Kind::null && root.begin == root.end;

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,6 +32,7 @@ struct Node {
     bool placed = true;           // begin and end are certain; what is not cannot be edited
     bool flow = false;            // a map or sequence in brackets, or inside one
     std::string anchor;           // the name of an anchor on this node
+    bool tagged = false;          // a tag (!!bool, !ref) says what it is: its value is not ours
     std::vector<Node> items;      // of a sequence
     std::vector<Member> members;  // of a map, in the order of the file
 
@@ -51,9 +53,9 @@ enum class Format { yaml, json, toml };
 
 class Document {
   public:
-    // Reads one document. Throws UserError with every mistake that can be seen at once: syntax,
-    // duplicate keys, tabs, binary content, nesting too deep, no map at the top. Aliases are kept
-    // as such, so a file of nested aliases costs nothing.
+    // Reads the file. Throws UserError with every mistake that can be seen at
+    // once: syntax, duplicate keys, tabs, binary content, nesting too deep, no map at the top.
+    // Aliases are kept as such, so a file of nested aliases costs nothing.
     static Document parse(std::string text, const std::string& file);
     // Reads the file (at most kLargest bytes) and parses it.
     static Document read(const std::string& file);
@@ -63,6 +65,8 @@ class Document {
     [[nodiscard]] const std::string& file() const { return file_; }
     [[nodiscard]] Format format() const { return format_; }
     [[nodiscard]] const Node& root() const { return root_; }
+    // Where a second document of the file begins: the keys of all of them are put together.
+    [[nodiscard]] const std::optional<Place>& second_document() const { return second_; }
 
     // Follows keys from the root, through aliases; null when one is missing.
     [[nodiscard]] const Node* find(const KeyPath& path) const;
@@ -74,6 +78,7 @@ class Document {
     std::string file_;
     Format format_ = Format::yaml;
     Node root_;
+    std::optional<Place> second_;
 };
 
 }  // namespace saturate

@@ -15,8 +15,9 @@ namespace saturate {
 inline constexpr std::size_t kDeepest = 100;         // lists and maps inside each other
 inline constexpr std::size_t kMostValues = 500'000;  // in one file
 
+// `second`: where another document begins.
 [[nodiscard]] Node read_yaml(std::string_view text, const std::string& file,
-                             std::vector<Problem>& problems);
+                             std::vector<Problem>& problems, std::optional<Place>& second);
 [[nodiscard]] Node read_json(std::string_view text, const std::string& file,
                              std::vector<Problem>& problems);
 [[nodiscard]] Node read_toml(std::string_view text, const std::string& file,

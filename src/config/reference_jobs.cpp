@@ -83,7 +83,7 @@ std::vector<ReferenceJob> make_table() {
          .samples = JobSamples::points,
          .picture = {.width = 320, .height = 160},
          .has_convolutions = true,
-         .usual_batch_max = 128,
+         .usual_batch_max = 512,
          .told_by = {image_size},
          .told_by_numbers = 2,
          .estimate = locator_cost,

@@ -22,7 +22,7 @@ Wish read_wish(const std::string& text) {
     std::string value;
     if (equals != std::string::npos) value = trim(std::string_view(text).substr(equals + 1));
     if (value.empty()) {
-        throw UserError({.found = fmt::format("--set is {}", quoted(text)),
+        throw UserError({.found = fmt::format("--set is {}", saturate::quoted(text)),
                          .expected = "key=value",
                          .fix = "--set batch_size=64"});
     }
@@ -30,7 +30,7 @@ Wish read_wish(const std::string& text) {
     if (!info) {
         std::vector<std::string> names;
         for (const SettingInfo& each : schema()) names.emplace_back(each.name);
-        Problem problem{.found = fmt::format("--set names no setting {}", quoted(key)),
+        Problem problem{.found = fmt::format("--set names no setting {}", saturate::quoted(key)),
                         .expected = "a name of docs/settings.md"};
         if (auto meant = closest(key, names))
             problem.fix = fmt::format("--set {}={}", *meant, value);
@@ -49,9 +49,11 @@ Document with_values(const Document& document, std::span<const std::string> valu
         const Dialect& dialect = recognise_dialect(out);
         KeyPath path{std::string(wish.info->name)};
         bool found = false;
+        KeyIndex index(out, true);
+        DialectKeys keys(index, dialect);
         for (const Alias& alias : dialect.aliases) {
             if (alias.setting != wish.info->id) continue;
-            for (const Found& place : find_alias(out, alias, true)) {
+            for (const Found& place : keys.find(alias)) {
                 if (out.resolve(*place.node)->kind == Node::Kind::map) continue;  // a section
                 if (!found) path = place.path;
                 found = true;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "base/text.h"
 
@@ -24,7 +25,8 @@ std::optional<bool> parse_flag(std::string_view text) {
 bool is_left_alone(std::string_view text) {
     std::string word = lower(text);
     return word.empty() || word == "auto" || word == "null" || word == "none" || word == "~" ||
-           text.find("${") != std::string_view::npos || text.find("{{") != std::string_view::npos;
+           text == "???" || text.find("${") != std::string_view::npos ||
+           text.find("{{") != std::string_view::npos;
 }
 
 std::string range_text(const SettingInfo& info) {
@@ -53,6 +55,7 @@ class Reader {
     std::vector<Value> values;
     std::vector<Warning> warnings;
     std::vector<Problem> problems;
+    std::vector<std::string> notes;
 
     void read(const Alias& alias, const Found& found) {
         const Node& node = *document_.resolve(*found.node);
@@ -62,7 +65,8 @@ class Reader {
                     .prefix = found.path.size() - alias.key.size(),
                     .place = node.place.line > 0 ? node.place : found.member->place,
                     .text = node.text,
-                    .quoted = node.quoted};
+                    .quoted = node.quoted,
+                    .type = scalar_type(node.text, node.quoted, document_.format())};
         const SettingInfo& info = info_of(alias.setting);
         if (node.kind == Node::Kind::map) return;  // a section of that name, not the setting
         if (node.kind == Node::Kind::sequence) {
@@ -75,12 +79,16 @@ class Reader {
                 return;
             }
             for (const Node& item : node.items) {
-                auto number = parse_number(document_.resolve(item)->text);
-                if (!number) return wrong(value, quoted(item.text), "a list of whole numbers");
+                auto number = number_of(document_.resolve(item)->text);
+                if (!number)
+                    return wrong(value, saturate::quoted(item.text), "a list of whole numbers");
                 value.numbers.push_back(*number);
             }
             if (value.numbers.empty())
                 return wrong(value, "an empty list", "a list of whole numbers");
+            value.left_alone = !dialect_.is_ours();  // a list stays the list it is
+        } else if (node.tagged) {
+            leave(value, "a tag says how it is to be read");
         } else if (info.kind != Kind::precision && is_left_alone(node.text)) {
             value.left_alone = true;
         } else {
@@ -90,8 +98,22 @@ class Reader {
     }
 
   private:
-    void wrong(const Value& value, const std::string& found, const std::string& expected,
+    [[nodiscard]] std::optional<double> number_of(std::string_view text) const {
+        return scalar_number(text, document_.format());
+    }
+
+    void leave(Value& value, const std::string& why) {
+        value.left_alone = true;
+        value.numbers.clear();
+        notes.push_back(fmt::format("{} is {}: {}", path_text(value.path),
+                                    value.text.empty() ? "a list" : saturate::quoted(value.text),
+                                    why));
+    }
+
+    void wrong(Value& value, const std::string& found, const std::string& expected,
                const std::string& fix = "") {
+        // To another program it may mean something.
+        if (!dialect_.is_ours()) return leave(value, "not " + expected);
         problems.push_back({.where = value.place,
                             .found = fmt::format("{} is {}", path_text(value.path), found),
                             .expected = expected,
@@ -117,7 +139,7 @@ class Reader {
     }
 
     void read_number(const SettingInfo& info, Value& value) {
-        auto number = parse_number(value.text);
+        auto number = number_of(value.text);
         if (value.convention == unit_text || value.convention == tokens ||
             value.convention == by_epoch) {
             value.left_alone = true;
@@ -132,14 +154,13 @@ class Reader {
         bool whole = info.kind != Kind::number;
         bool fits = number && std::isfinite(*number) && *number >= info.least &&
                     *number <= info.most && (!whole || *number == std::floor(*number));
-        // Foreign frameworks give -1 and 0 meanings of their own ("never", "off").
-        if (!fits && number && !dialect_.is_ours() && dialect_.name != "plain" &&
-            (*number == -1 || *number == 0)) {
+        // Others give -1 and 0 meanings of their own ("never", "off").
+        if (!fits && number && !dialect_.is_ours() && (*number == -1 || *number == 0)) {
             value.left_alone = true;
             return;
         }
         if (!fits) {
-            return wrong(value, quoted(value.text), range_text(info),
+            return wrong(value, saturate::quoted(value.text), range_text(info),
                          info.default_text.empty()
                              ? ""
                              : fmt::format("{}: {}", value.path.back(), info.default_text));
@@ -154,14 +175,14 @@ class Reader {
         if (value.convention == word_mode) value.flag = lower(value.text) != "none";
         if (value.text == "0" || value.text == "1") value.flag = value.text == "1";
         if (!value.flag)
-            return wrong(value, quoted(value.text), "true or false",
+            return wrong(value, saturate::quoted(value.text), "true or false",
                          fmt::format("{}: true", value.path.back()));
         if (value.quoted && value.convention == none) {
             warnings.push_back(
                 {value.place,
-                 fmt::format("{} is {}, a word and not a truth value: a program that tests it "
-                             "finds it true whatever it says",
-                             path_text(value.path), quoted(value.text)),
+                 fmt::format("{} is {}, a word and not a boolean: a program that tests it finds it "
+                             "true whatever it says",
+                             path_text(value.path), saturate::quoted(value.text)),
                  fmt::format("{}: {}", value.path.back(), *value.flag ? "true" : "false")});
         }
     }
@@ -177,14 +198,19 @@ class Reader {
             value.precision = Precision::fp16;
         if (value.convention == amp_wrapper) value.flag = lower(value.text) == "ampoptimwrapper";
         std::string word = lower(value.text);
-        if (word == "auto" || word == "null" || word.empty() ||
-            value.text.find("${") != std::string::npos) {
+        bool is_open = word == "auto" || word == "null" || word.empty() || word == "~" ||
+                       value.text == "???" || value.text.find("${") != std::string::npos ||
+                       value.text.find("{{") != std::string::npos;
+        if (is_open) {
             value.left_alone = true;
             return;
         }
+        // bf16-true holds the weights themselves in bf16: mixed precision would double them.
+        if (!dialect_.is_ours() && word.ends_with("-true") && word != "32-true")
+            return leave(value, "the weights themselves are in this type");
         if (value.flag == false) value.precision = Precision::fp32;
         if (!value.flag && !value.precision) {
-            wrong(value, quoted(value.text),
+            wrong(value, saturate::quoted(value.text),
                   is_switch ? "true or false" : "true, bf16, fp16, none or off",
                   fmt::format("{}: bf16", value.path.back()));
         }
@@ -214,7 +240,7 @@ void check_known(const Node& map, const Dialect& dialect, const Document& docume
         }
         if (std::ranges::find(names, lower(member.key)) != names.end()) continue;
         Problem problem{.where = member.place,
-                        .found = fmt::format("no setting {}", quoted(member.key)),
+                        .found = fmt::format("no setting {}", saturate::quoted(member.key)),
                         .expected = "a name of docs/settings.md"};
         if (auto meant = closest(member.key, names))
             problem.fix = fmt::format("did you mean {}?", *meant);
@@ -224,21 +250,36 @@ void check_known(const Node& map, const Dialect& dialect, const Document& docume
 
 }  // namespace
 
-Settings Settings::read(const Document& document) {
+Settings Settings::read(const Document& document, const Dialect* dialect) {
     Settings out;
-    out.dialect_ = &recognise_dialect(document);
+    out.dialect_ = dialect ? dialect : &recognise_dialect(document);
     bool forgiving = out.dialect_->is_ours() || out.dialect_->name == "plain";
     Reader reader(document, *out.dialect_);
-    std::vector<KeyPath> seen;
+    std::set<KeyPath> seen;
+    KeyIndex index(document, forgiving);
+    DialectKeys keys(index, *out.dialect_);
     for (const Alias& alias : out.dialect_->aliases) {
-        for (const Found& found : find_alias(document, alias, forgiving)) {
-            if (std::ranges::find(seen, found.path) != seen.end()) continue;
-            seen.push_back(found.path);
+        for (const Found& found : keys.find(alias)) {
+            if (!seen.insert(found.path).second) continue;
             reader.read(alias, found);
         }
     }
     if (out.dialect_->is_ours())
         check_known(document.root(), *out.dialect_, document, true, reader.problems);
+    if (auto second = document.second_document()) {
+        if (out.dialect_->is_ours())
+            reader.problems.push_back(
+                {.where = *second,
+                 .found = "a second document begins here",
+                 .expected = "one document in the file",
+                 .fix = "keep one of them, or write each to a file of its own"});
+        else
+            reader.notes.push_back(
+                fmt::format("line {} begins a second document: the keys of all are put together, "
+                            "the first of a name "
+                            "counts",
+                            second->line));
+    }
     if (!reader.problems.empty()) {
         std::ranges::stable_sort(reader.problems, {}, [](const Problem& p) {
             return std::pair(p.where.line, p.where.column);
@@ -253,7 +294,23 @@ Settings Settings::read(const Document& document) {
     out.upper_case_ = forgiving && capitals * 2 > reader.values.size();
     out.values_ = std::move(reader.values);
     out.warnings_ = std::move(reader.warnings);
+    out.notes_ = std::move(reader.notes);
     return out;
+}
+
+bool Settings::is_training() const {
+    if (dialect_->is_ours() || dialect_->name != "plain") return true;
+    std::set<Setting> strong, weak;
+    for (const Value& value : values_) {
+        // Names that have a meaning elsewhere too.
+        static const std::set<std::string> kEverywhere = {
+            "workers", "batch", "cache", "compile", "seed",          "data",    "prefetch",
+            "bs",      "job",   "fused", "optim",   "deterministic", "threads", "benchmark"};
+        bool is_model = info_of(value.setting).level == Level::model;
+        bool is_common = kEverywhere.contains(lower(value.path.back())) || is_model;
+        (is_common ? weak : strong).insert(value.setting);
+    }
+    return !strong.empty() || weak.size() >= 3;
 }
 
 const Value* Settings::get(Setting setting) const {

@@ -8,6 +8,7 @@
 
 #include "config/dialect.h"
 #include "config/document.h"
+#include "config/scalar.h"
 #include "probe/gpu_table.h"
 
 namespace saturate {
@@ -21,6 +22,7 @@ struct Value {
     Place place;             // of the value
     std::string text;        // as in the file, without quotes
     bool quoted = false;
+    ScalarType type = ScalarType::word;  // to the program that reads the file
     bool left_alone = false;  // auto, null, ${...}, a unit we do not convert: not ours to change
     std::vector<double> numbers;         // of a whole, number or size
     std::optional<bool> flag;            // of a flag, and of compile
@@ -43,9 +45,10 @@ struct Warning {
 
 class Settings {
   public:
-    // Throws UserError with every value that is out of range or of the wrong kind, and with unknown
-    // keys when the file is ours.
-    static Settings read(const Document& document);
+    // Of our own files throws UserError with every value that is out of range or of the wrong kind,
+    // and with unknown keys. In others such a value may mean something to their program: it is left
+    // alone, with a note. `dialect`: that of the file where it is known, else it is recognised.
+    static Settings read(const Document& document, const Dialect* dialect = nullptr);
 
     [[nodiscard]] const Dialect& dialect() const { return *dialect_; }
     [[nodiscard]] bool upper_case() const {
@@ -53,6 +56,11 @@ class Settings {
     }  // BATCH_SIZE rather than batch_size
     [[nodiscard]] const std::vector<Value>& values() const { return values_; }
     [[nodiscard]] const std::vector<Warning>& warnings() const { return warnings_; }
+    // What was not understood and is left alone.
+    [[nodiscard]] const std::vector<std::string>& notes() const { return notes_; }
+    // Whether any of the values is one of training. A manifest or a workflow has none, or a name or
+    // two that training uses as well.
+    [[nodiscard]] bool is_training() const;
 
     // The value that counts for a setting, or null.
     [[nodiscard]] const Value* get(Setting setting) const;
@@ -66,6 +74,7 @@ class Settings {
     bool upper_case_ = false;
     std::vector<Value> values_;
     std::vector<Warning> warnings_;
+    std::vector<std::string> notes_;
 };
 
 }  // namespace saturate

@@ -58,13 +58,9 @@ class TreeBuilder : public YAML::EventHandler {
     }
 
     void OnDocumentStart(const YAML::Mark& mark) override {
-        if (++documents_ == 1) return;
-        problems_.push_back({.where = lines_.place(at(mark)),
-                             .found = "a second document begins here",
-                             .expected = "one document in the file",
-                             .fix = "keep one of them, or write each to a file of its own"});
-        throw Stop();
+        if (++documents_ == 2) second = lines_.place(at(mark));
     }
+    std::optional<Place> second;  // where another document begins
     void OnDocumentEnd() override {}
 
     void OnAnchor(const YAML::Mark&, const std::string& name) override { anchor_ = name; }
@@ -93,6 +89,7 @@ class TreeBuilder : public YAML::EventHandler {
         Node node = start(Node::Kind::scalar, begin);
         node.text = value;
         node.quoted = is_quoted || is_block || tag == "tag:yaml.org,2002:str";
+        node.tagged = !tag.empty() && tag != "?" && tag != "!";
         std::optional<std::size_t> end = is_quoted  ? quoted_end(text_, begin)
                                          : is_block ? block_end(text_, begin, column())
                                                     : plain_end(text_, begin, value);
@@ -206,10 +203,11 @@ class TreeBuilder : public YAML::EventHandler {
         std::size_t line = lines_.begin(key.begin);
         std::string_view before = text_.substr(line, key.begin - std::min(key.begin, line));
         if (in_flow() || before.find('?') != std::string_view::npos) return;
-        problems_.push_back({.where = key.place,
-                             .found = "a key without a colon: " + quoted(std::string_view(key.key)),
-                             .expected = "key: value",
-                             .fix = "add the colon, or remove the line"});
+        problems_.push_back(
+            {.where = key.place,
+             .found = "a key without a colon: " + saturate::quoted(std::string_view(key.key)),
+             .expected = "key: value",
+             .fix = "add the colon, or remove the line"});
     }
 
     // Where an empty value would stand: behind its anchor or tag, its colon or its dash.
@@ -257,7 +255,7 @@ class TreeBuilder : public YAML::EventHandler {
     void add(Node node) {
         cursor_ = std::max(cursor_, node.end);
         if (frames_.empty()) {
-            root_ = std::move(node);
+            add_document(std::move(node));
             return;
         }
         Frame& frame = frames_.back();
@@ -270,6 +268,20 @@ class TreeBuilder : public YAML::EventHandler {
         } else {
             add_key(frame, std::move(node));
         }
+    }
+
+    // Programs that read several documents put their keys together; of two of a name the first
+    // counts here.
+    void add_document(Node node) {
+        if (documents_ == 1 || root_.kind == Node::Kind::null) {
+            root_ = std::move(node);
+            return;
+        }
+        if (root_.kind != Node::Kind::map || node.kind != Node::Kind::map) return;
+        for (Member& member : node.members) {
+            if (!root_.find(member.key)) root_.members.push_back(std::move(member));
+        }
+        root_.end = std::max(root_.end, node.end);
     }
 
     void add_key(Frame& frame, Node node) {
@@ -331,7 +343,8 @@ bool report_tabs(std::string_view text, Lines& lines, std::size_t from,
 
 }  // namespace
 
-Node read_yaml(std::string_view text, const std::string& file, std::vector<Problem>& problems) {
+Node read_yaml(std::string_view text, const std::string& file, std::vector<Problem>& problems,
+               std::optional<Place>& second) {
     TreeBuilder builder(text, file, problems);
     try {
         View view(text);
@@ -350,6 +363,7 @@ Node read_yaml(std::string_view text, const std::string& file, std::vector<Probl
     } catch (const std::runtime_error& error) {  // the library's "internal error"
         problems.push_back(explain_yaml_error({file}, error.what(), ""));
     }
+    second = builder.second;
     return builder.take_root();
 }
 

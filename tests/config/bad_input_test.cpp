@@ -133,10 +133,6 @@ TEST(BadInputTest, LongListsOfMistakesAreCut) {
 }
 
 TEST(BadInputTest, SyntaxErrorsSayWhatToDo) {
-    EXPECT_EQ(message_of("a: 1\n---\nb: 2\n"),
-              "error: job.yaml:2:1: a second document begins here\n"
-              "  expected: one document in the file\n"
-              "  fix:      keep one of them, or write each to a file of its own");
     EXPECT_EQ(message_of("a: *none\n"),
               "error: job.yaml:1:4: an alias whose anchor is not defined above it: \"a: *none\"\n"
               "  expected: an anchor (&name) earlier in the file\n"

@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "config/reference.h"
+#include "config/settings.h"
 
 namespace saturate {
 namespace {
@@ -67,17 +68,35 @@ TEST(DialectTest, RecognisesEachFramework) {
         "kohya");
 }
 
+TEST(DialectTest, TwoNamesAreNoFramework) {
+    // torchtune has llm-foundry's max_seq_len, below its tokenizer.
+    EXPECT_EQ(dialect_of("tokenizer: {_component_: x, max_seq_len: 8}\ndataset: {packed: "
+                         "False}\nbatch_size: 2\nepochs: 1\noptimizer: {_component_: AdamW, fused: "
+                         "True, lr: 2e-5}\ncompile: False\ngradient_accumulation_steps: 8\n"
+                         "global_train_batch_size: 4\n"),
+              "plain");
+    // ESPnet names decoder layers as timm names its own.
+    EXPECT_EQ(
+        dialect_of("batch_type: numel\nnum_workers: 4\nmax_epoch: 50\naccum_grad: 2\noptim: "
+                   "adam\ngrad_clip: 1\nuse_amp: true\ndecoder_conf: {drop_path: 0.1, reprob: "
+                   "0.2}\nbatch_size: 4\nlog_interval: 10\n"),
+        "plain");
+    EXPECT_EQ(dialect_of("job: my_own\nbatch_size: 4\n"), "saturate");
+    EXPECT_EQ(dialect_of("job: {config_file: x}\nbatch_size: 4\n"), "plain");
+}
+
 TEST(DialectTest, PassesOverSectionsOfValidation) {
     Document document =
         Document::parse("val:\n  batch_size: 1\ntrain:\n  batch_size: 8\n", "c.yaml");
-    std::vector<Found> found = find_alias(document, {Setting::batch_size, {"batch_size"}}, false);
+    KeyIndex index(document, false);
+    std::vector<Found> found = index.find({"batch_size"});
     ASSERT_EQ(found.size(), 1u);
     EXPECT_EQ(path_text(found[0].path), "train.batch_size");
 }
 
 TEST(DialectTest, PrefersTheTrainingSection) {
     Document document = Document::parse("batch_size: 1\ntraining:\n  batch_size: 8\n", "c.yaml");
-    EXPECT_EQ(path_text(find_alias(document, {Setting::batch_size, {"batch_size"}}, false)[0].path),
+    EXPECT_EQ(path_text(Settings::read(document).get(Setting::batch_size)->path),
               "training.batch_size");
 }
 

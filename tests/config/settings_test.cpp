@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 namespace saturate {
 namespace {
 
@@ -52,30 +54,87 @@ TEST(SettingsTest, ReadsPrecisionAsItIsMeant) {
 }
 
 TEST(SettingsTest, TellsEveryMistakeWithItsPlace) {
-    EXPECT_EQ(error_of("train:\n  batch_size: -4\n  num_workers: many\n  lr: .nan\n  pin_memory: "
+    EXPECT_EQ(error_of("job: tiny_mlp\ntrain:\n  batch_size: -4\n  num_workers: many\n  lr: .nan\n "
+                       " pin_memory: "
                        "perhaps\n  amp: fp8x\n"),
-              "error: c.yaml:2:15: train.batch_size is \"-4\"\n"
+              "error: c.yaml:3:15: train.batch_size is \"-4\"\n"
               "  expected: a whole number from 1 to 10000000\n"
               "  fix:      batch_size: 32\n"
-              "error: c.yaml:3:16: train.num_workers is \"many\"\n"
+              "error: c.yaml:4:16: train.num_workers is \"many\"\n"
               "  expected: a whole number from 0 to 1024\n"
               "  fix:      num_workers: auto\n"
-              "error: c.yaml:4:7: train.lr is \".nan\"\n"
+              "error: c.yaml:5:7: train.lr is \".nan\"\n"
               "  expected: a number from 1e-12 to 1000\n"
-              "error: c.yaml:5:15: train.pin_memory is \"perhaps\"\n"
+              "error: c.yaml:6:15: train.pin_memory is \"perhaps\"\n"
               "  expected: true or false\n"
               "  fix:      pin_memory: true\n"
-              "error: c.yaml:6:8: train.amp is \"fp8x\"\n"
+              "error: c.yaml:7:8: train.amp is \"fp8x\"\n"
               "  expected: true, bf16, fp16, none or off\n"
               "  fix:      amp: bf16");
-    EXPECT_EQ(error_of("batch_size: 1e300\n"),
-              "error: c.yaml:1:13: batch_size is \"1e300\"\n"
+    EXPECT_EQ(error_of("job: x\nbatch_size: 1e300\n"),
+              "error: c.yaml:2:13: batch_size is \"1e300\"\n"
               "  expected: a whole number from 1 to 10000000\n"
               "  fix:      batch_size: 32");
-    EXPECT_EQ(error_of("batch_size: 3.5\n").substr(0, 45),
-              "error: c.yaml:1:13: batch_size is \"3.5\"\n  exp");
-    EXPECT_EQ(error_of("batch_size: inf\n").substr(0, 40),
-              "error: c.yaml:1:13: batch_size is \"inf\"\n");
+    EXPECT_EQ(error_of("job: x\nbatch_size: 3.5\n").substr(0, 45),
+              "error: c.yaml:2:13: batch_size is \"3.5\"\n  exp");
+    EXPECT_EQ(error_of("job: x\nbatch_size: inf\n").substr(0, 40),
+              "error: c.yaml:2:13: batch_size is \"inf\"\n");
+}
+
+// In another program's file such a value may mean something.
+TEST(SettingsTest, OneOddValueRefusesNoFileOfOthers) {
+    for (const char* odd :
+         {"save_steps: 0.1\nper_device_train_batch_size: 1\noutput_dir: o", "precision: fp8",
+          "num_workers: ???", "batch_size: !ref <x>", "grad_clip: -1", "train_size: 0.8",
+          "batch_size: -4", "pin_memory: perhaps", "lr: .nan", "image_size: [a, b]"}) {
+        Settings settings = read(std::string(odd) + "\nepochs: 3\n");
+        bool has_note = !settings.notes().empty();
+        bool all_alone = std::ranges::all_of(settings.values(), [](const Value& value) {
+            return value.left_alone || !value.numbers.empty();
+        });
+        EXPECT_TRUE(has_note || all_alone) << odd;
+    }
+    EXPECT_EQ(read("train_size: 0.8\n").notes()[0],
+              "train_size is \"0.8\": not a whole number from 1 to 10000000000000");
+}
+
+TEST(SettingsTest, PutsTheKeysOfSeveralDocumentsTogether) {
+    Settings settings = read("batch_size: 8\n---\nbatch_size: 9\nnum_workers: 32\n");
+    EXPECT_EQ(settings.number(Setting::batch_size), 8);
+    EXPECT_EQ(settings.number(Setting::num_workers), 32);
+    EXPECT_EQ(settings.notes()[0],
+              "line 2 begins a second document: the keys of all are put together, the first of a "
+              "name counts");
+    EXPECT_EQ(error_of("job: sequence\n---\nbatch_size: 9\n").substr(0, 50),
+              "error: c.yaml:2:1: a second document begins here\n ");
+}
+
+TEST(SettingsTest, ReadsNumbersAsTheUsualReadersDo) {
+    auto yaml = [](const std::string& text) {
+        return read("batch_size: " + text + "\n").number(Setting::batch_size);
+    };
+    auto toml = [](const std::string& text) {
+        return Settings::read(Document::parse("batch_size = " + text + "\n", "c.toml"))
+            .number(Setting::batch_size);
+    };
+    EXPECT_EQ(yaml("010"), 8);
+    EXPECT_EQ(yaml("0x10"), 16);
+    EXPECT_EQ(yaml("1_000"), 1000);
+    EXPECT_EQ(yaml("1:30"), std::nullopt);
+    EXPECT_EQ(yaml("08"), std::nullopt);
+    EXPECT_EQ(toml("0x8"), 8);
+    EXPECT_EQ(toml("0o10"), 8);
+    EXPECT_EQ(toml("1_000"), 1000);
+}
+
+TEST(SettingsTest, AManifestIsNoTraining) {
+    EXPECT_FALSE(read("apiVersion: v1\nkind: Pod\nspec: {replicas: 2}\n").is_training());
+    EXPECT_FALSE(
+        read("on: push\njobs: {build: {cache: npm, strategy: {matrix: 1}}}\n").is_training());
+    EXPECT_FALSE(read("repos: []\nworkers: 4\n").is_training());
+    EXPECT_TRUE(read("num_workers: 4\n").is_training());
+    EXPECT_TRUE(read("workers: 4\nbatch: 3\ncompile: true\n").is_training());
+    EXPECT_TRUE(read("job: anything\nseed: 1\n").is_training());
 }
 
 TEST(SettingsTest, SuggestsForUnknownKeysInOurFilesOnly) {
@@ -137,8 +196,8 @@ TEST(SettingsTest, WarnsOfATruthValueThatIsAWord) {
     Settings settings = read("pin_memory: \"false\"\n");
     ASSERT_EQ(settings.warnings().size(), 1u);
     EXPECT_EQ(settings.warnings()[0].what,
-              "pin_memory is \"false\", a word and not a truth value: a program that tests it "
-              "finds it true whatever it says");
+              "pin_memory is \"false\", a word and not a boolean: a program that tests it finds "
+              "it true whatever it says");
 }
 
 }  // namespace
