@@ -33,7 +33,7 @@ constexpr int kAssumedCores = 16;
 constexpr double kGigabyte = 1024.0 * 1024 * 1024;
 
 struct Aim {
-    Target target;
+    Facts facts;
     std::string text;  // "RTX 4090, 24.0 GiB; 16 cores (assumed: --cores tells)"
 };
 
@@ -83,31 +83,39 @@ std::optional<GpuFacts> choose_gpu(const Arguments& arguments, const GpuSurvey& 
     return match->facts;
 }
 
+Level level_of(const Arguments& arguments) {
+    std::string name = *arguments.text("--level");
+    for (Level level : {Level::safe, Level::numerics, Level::model}) {
+        if (level_name(level) == name) return level;
+    }
+    return Level::training;
+}
+
 Aim choose_target(const Arguments& arguments) {
     bool elsewhere = arguments.has("--gpu") && lower(*arguments.text("--gpu")) != "cpu";
     Aim aim;
     std::string how;
     GpuSurvey survey = arguments.has("--gpu") ? GpuSurvey{} : survey_gpus();
-    Target& target = aim.target;
-    target.gpu = choose_gpu(arguments, survey, how);
-    int found = survey.driver ? static_cast<int>(survey.driver->gpus.size()) : 1;
-    target.gpus = static_cast<int>(arguments.whole("--gpus", 1, 100000).value_or(1));
     CpuFacts cpu = probe_cpu();
-    target.cores =
-        static_cast<int>(arguments.whole("--cores", 1, 100000)
-                             .value_or(elsewhere ? kAssumedCores * target.gpus : cpu.cores_usable));
-    target.memory_bytes = gigabytes(arguments, "--memory").value_or(probe_memory().usable_bytes());
-    target.cpu_has_bf16 = cpu.has("avx512_bf16") || cpu.has("amx_bf16") || cpu.has("bf16");
+    aim.facts =
+        machine_facts(cpu, probe_memory(), choose_gpu(arguments, survey, how), level_of(arguments));
+    Facts& facts = aim.facts;
+    int found = survey.driver ? static_cast<int>(survey.driver->gpus.size()) : 1;
+    facts.processes = static_cast<int>(arguments.whole("--gpus", 1, 100000).value_or(1));
+    facts.cores = static_cast<int>(
+        arguments.whole("--cores", 1, 100000)
+            .value_or(elsewhere ? kAssumedCores * facts.processes : cpu.cores_usable));
+    if (auto memory = gigabytes(arguments, "--memory")) facts.memory_available_bytes = *memory;
     if (auto workers = arguments.whole("--workers", 0, 1024))
-        target.workers = static_cast<int>(*workers);
-    if (auto samples = arguments.whole("--dataset-size", 1, 1L << 60))
-        target.dataset_size = static_cast<double>(*samples);
+        facts.workers_asked = static_cast<int>(*workers);
+    facts.dataset_size = arguments.whole("--dataset-size", 1, 1L << 60).value_or(0);
 
-    if (target.gpu) {
-        aim.text = fmt::format("{}{}, {}", target.gpus > 1 ? fmt::format("{} x ", target.gpus) : "",
-                               target.gpu->name, bytes_text(target.gpu->memory_bytes));
+    if (facts.gpu) {
+        aim.text = fmt::format("{}{}, {}",
+                               facts.processes > 1 ? fmt::format("{} x ", facts.processes) : "",
+                               facts.gpu->name, bytes_text(facts.gpu->memory_bytes));
         if (!how.empty()) aim.text += fmt::format(" ({})", how);
-        if (!elsewhere && found > target.gpus)
+        if (!elsewhere && found > facts.processes)
             aim.text += fmt::format(" (1 of {}; --gpus {} if the job uses all)", found, found);
     } else {
         aim.text = arguments.has("--gpu") ? "the CPU"
@@ -117,17 +125,9 @@ Aim choose_target(const Arguments& arguments) {
                                                 survey.absent_because);
     }
     if (arguments.text("--device")->starts_with("sim:")) aim.text += " (simulated)";
-    aim.text += fmt::format("; {} cores", target.cores);
+    aim.text += fmt::format("; {} cores", facts.cores);
     if (elsewhere && !arguments.has("--cores")) aim.text += " (assumed; --cores N)";
     return aim;
-}
-
-Level level_of(const Arguments& arguments) {
-    std::string name = *arguments.text("--level");
-    for (Level level : {Level::safe, Level::numerics, Level::model}) {
-        if (level_name(level) == name) return level;
-    }
-    return Level::training;
 }
 
 // Nothing with --in-place, which replaces the input and keeps it beside.
@@ -178,6 +178,14 @@ std::string as_text(const Document& document, const Settings& settings, const Ai
         out += fmt::format("  {}: {}\n", warning.where.text(), warning.what);
         if (!warning.fix.empty()) out += fmt::format("      fix: {}\n", warning.fix);
     }
+    if (!advice.additions.empty()) {
+        std::vector<std::string> keys;
+        for (const Addition& addition : advice.additions)
+            keys.push_back(fmt::format("{}: {}", addition.key, addition.value));
+        out +=
+            fmt::format("\nNot in the file, and not written, as nobody is seen to read it:\n  {}\n",
+                        join(keys, ", "));
+    }
     if (!advice.notes.empty()) out += "\nLeft alone:\n";
     for (const std::string& note : advice.notes) out += fmt::format("  {}\n", note);
     return out + "\n";
@@ -185,7 +193,13 @@ std::string as_text(const Document& document, const Settings& settings, const Ai
 
 Json as_json(const Document& document, const Settings& settings, const Aim& aim,
              const Advice& advice, const std::string& output) {
-    Json changes = Json::array(), warnings = Json::array();
+    Json changes = Json::array(), warnings = Json::array(), additions = Json::array();
+    for (const Addition& addition : advice.additions) {
+        additions.add(Json::object({{"key", addition.key},
+                                    {"value", addition.value},
+                                    {"level", level_name(addition.level)},
+                                    {"reason", addition.reason}}));
+    }
     for (const Change& change : advice.changes) {
         changes.add(Json::object({{"key", path_text(change.edit.path)},
                                   {"line", change.line > 0 ? Json(change.line) : Json()},
@@ -201,47 +215,38 @@ Json as_json(const Document& document, const Settings& settings, const Aim& aim,
                                    {"what", warning.what},
                                    {"fix", warning.fix}}));
     }
-    const auto& gpu = aim.target.gpu;
+    const auto& gpu = aim.facts.gpu;
     return Json::object({{"schema", 1},
                          {"input", document.file()},
                          {"output", output.empty() ? Json() : Json(output)},
                          {"dialect", settings.dialect().name},
                          {"gpu", gpu ? Json(gpu->name) : Json()},
-                         {"gpus", aim.target.gpus},
-                         {"cores", aim.target.cores},
+                         {"gpus", aim.facts.processes},
+                         {"cores", aim.facts.cores},
                          {"changes", changes},
+                         {"advice", additions},
                          {"warnings", warnings},
                          {"notes", Json::array_of(advice.notes)}});
 }
 
-// The file with the changes done. Changes that cannot be made exactly (behind an alias, say) are
-// taken out of the advice and become warnings; UserError when none is left.
-std::string apply_changes(const Document& document, Advice& advice) {
-    std::vector<Change> possible;
-    std::vector<Edit> edits;
-    std::vector<Problem> refused;
-    for (const Change& change : advice.changes) {
-        std::optional<Problem> problem = check_edit(document, change.edit);
-        if (!problem) {
-            possible.push_back(change);
-            edits.push_back(change.edit);
-            continue;
-        }
-        advice.warnings.push_back(
-            {problem->where,
-             fmt::format("{}: {} is not written, because {}", path_text(change.edit.path),
-                         change.after, problem->found),
-             problem->fix});
-        refused.push_back(*problem);
-    }
-    if (possible.empty() && !refused.empty()) {
-        // Many changes of one map are refused for one reason: it is said once.
-        auto same = [](const Problem& a, const Problem& b) { return a.text() == b.text(); };
-        refused.erase(std::unique(refused.begin(), refused.end(), same), refused.end());
-        throw UserError(refused);
-    }
-    advice.changes = possible;
-    return apply_edits(document, edits);
+// The dialect that --dialect names; null: to be recognised.
+const Dialect* named_dialect(const Arguments& arguments) {
+    auto name = arguments.text("--dialect");
+    if (!name) return nullptr;
+    if (const Dialect* dialect = find_dialect(*name)) return dialect;
+    std::vector<std::string> names;
+    for (const Dialect& dialect : dialects()) names.push_back(dialect.name);
+    Problem problem{.found = fmt::format("--dialect is {}", saturate::quoted(*name)),
+                    .expected = join(names, ", ")};
+    if (auto meant = closest(*name, names)) problem.fix = fmt::format("--dialect {}", *meant);
+    throw UserError(problem);
+}
+
+[[noreturn]] void throw_no_training(const Document& document) {
+    throw UserError({.where = {document.file()},
+                     .found = "no training configuration: no setting of docs/settings.md is in it",
+                     .expected = "keys such as batch_size, num_workers or learning_rate",
+                     .fix = "name the file that your training reads"});
 }
 
 // Measured, and nothing to write that is proven: the answer is no.
@@ -269,8 +274,9 @@ int cmd_optimize(const Arguments& arguments) {
     Document document = Document::read(input.string());
     std::optional<OutputFile> output = output_of(arguments, input);
     Aim aim = choose_target(arguments);
-    Settings settings = Settings::read(document);
-    Advice advice = advise(document, settings, aim.target, level_of(arguments));
+    Settings settings = Settings::read(document, named_dialect(arguments));
+    if (!settings.is_training()) throw_no_training(document);
+    Advice advice = advise(document, settings, aim.facts);
     std::optional<TuneAnswer> measured;
     Benchmarked proven;
     fs::path folder;

@@ -1,32 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// From settings and a machine to the changes that would keep its device busy, each with its reason.
-// Nothing here is measured; what only a measurement can tell is said to be so.
+// From settings and facts to the changes of a configuration, each with its reason. Nothing here is
+// measured; what only a measurement can tell is said to be so. Asked again about its own answer, it
+// has nothing to change.
 #pragma once
 
-#include <cstdint>
-#include <optional>
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "config/document.h"
 #include "config/edit.h"
 #include "config/settings.h"
-#include "probe/gpu_table.h"
+#include "remedies/facts.h"
 
 namespace saturate {
-
-// The machine that the configuration is for: this one, or one elsewhere.
-struct Target {
-    std::optional<GpuFacts> gpu;  // absent: the CPU
-    int gpus = 1;
-    int cores = 1;  // that the job may use, all processes together
-    std::uint64_t memory_bytes = 0;
-    bool cpu_has_bf16 = false;
-    std::optional<int> workers;          // asked for by the user
-    std::optional<double> dataset_size;  // likewise
-
-    [[nodiscard]] int cores_per_process() const { return std::max(1, cores / std::max(1, gpus)); }
-};
 
 struct Change {
     Setting setting;
@@ -39,18 +26,32 @@ struct Change {
     std::string effect;  // what to expect of it
 };
 
+// A key that is not there and that nobody is seen to read: shown, not written.
+struct Addition {
+    std::string key;  // in the words of the file's dialect
+    std::string value;
+    Level level = Level::safe;
+    std::string reason;
+};
+
 struct Advice {
     std::vector<Change> changes;
+    std::vector<Addition> additions;
     std::vector<Warning>
         warnings;  // contradictions and settings without effect, as the file stands
     std::vector<std::string> notes;  // what was left alone and why
 };
 
-[[nodiscard]] Advice advise(const Document& document, const Settings& settings,
-                            const Target& target, Level level);
+// Who reads a key of the file: "train.py:41"; empty: nobody is seen to. For files that are not
+// ours; a new key is written only where somebody reads it.
+using KeyReader = std::function<std::string(const KeyPath& path)>;
 
-// A value that was found elsewhere, by measuring: canonical name, and value as `train --set` takes
-// it.
+// `facts` with the machine and the level; the settings are added here.
+[[nodiscard]] Advice advise(const Document& document, const Settings& settings, Facts facts,
+                            const KeyReader& reader = {});
+
+// A value that was found elsewhere, by measuring or by a diagnosis: canonical name, and value as
+// `train --set` takes it.
 struct FoundValue {
     Setting setting;
     std::string value;
@@ -61,6 +62,11 @@ struct FoundValue {
 // The changes that write these values in the words of the file's dialect. What it has no word for
 // becomes a note.
 [[nodiscard]] Advice advise_values(const Document& document, const Settings& settings,
-                                   const std::vector<FoundValue>& values);
+                                   const std::vector<FoundValue>& values,
+                                   const KeyReader& reader = {});
+
+// The text with the changes done. Those that cannot be made exactly (behind an alias, say) leave
+// the advice and become warnings.
+[[nodiscard]] std::string apply_changes(const Document& document, Advice& advice);
 
 }  // namespace saturate

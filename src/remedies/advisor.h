@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The notebook of the rules in advise.cpp: they say what they want and why; it knows how the file's
-// dialect writes that, whether it stands there already, and where a missing key belongs.
+// Writes values into a configuration: it knows how the file's dialect says them, whether they stand
+// there already, that a value keeps its type, and where a missing key belongs. Only for advise.cpp.
 #pragma once
 
 #include <map>
@@ -8,7 +8,6 @@
 #include <string>
 
 #include "remedies/advise.h"
-#include "remedies/workload.h"
 
 namespace saturate {
 
@@ -20,48 +19,52 @@ struct Because {
 
 class Advisor {
   public:
-    Advisor(const Document& document, const Settings& settings, const Target& target, Level level);
+    Advisor(const Document& document, const Settings& settings, Level level,
+            const KeyReader& reader);
 
-    const Document& document;
-    const Settings& settings;
-    const Target& target;
-    const Level level;
-    std::optional<ModelShape> shape;  // as it will be after the changes so far
-
-    // Propose a value. Nothing happens when it is there already, when the file leaves it open
-    // (auto), when the dialect has no name for it, or when its level is above the one allowed
-    // (which is counted).
-    void want(Setting setting, bool value, const Because& because);
-    void want(Setting setting, double value, const Because& because);
-    void want_precision(Precision precision, const Because& because);
-    void want_word(Setting setting, const std::string& value, const Because& because);
+    // Proposes a value as `train --set` takes it; true when it will stand in the file. Not when it
+    // is there already, when the file leaves it open (auto), when the dialect has no name for it,
+    // when it would change its type, or when its level is above the one allowed (which is counted).
+    bool want(Setting setting, const std::string& value, const Because& because);
+    // Whether want() would write a value for it.
+    [[nodiscard]] bool can_write(Setting setting) const;
     void remove(const Value& value, const Because& because);
 
     void warn(const Value& value, std::string what, std::string fix);
     void note(std::string text);
-
-    // The value as it will be: proposed, or as the file has it.
-    [[nodiscard]] std::optional<double> number(Setting setting) const;
-    [[nodiscard]] std::optional<bool> flag(Setting setting) const;
-    [[nodiscard]] bool may_add(Setting setting) const;
+    // How the file would say the value; empty: it cannot.
+    [[nodiscard]] std::string said(const Value& value, const std::string& wanted) const;
 
     [[nodiscard]] std::size_t changes() const { return advice_.changes.size(); }
     [[nodiscard]] Advice take();
 
   private:
-    void propose(Setting setting, const Value* value, const Alias& alias, const std::string& text,
+    bool want_precision(const std::string& value, const Because& because);
+    bool propose(Setting setting, const Value* value, const Alias& alias, const std::string& text,
                  const Because& because);
+    [[nodiscard]] bool is_free() const { return settings_.dialect().is_free(); }
     [[nodiscard]] KeyPath own_parent(const Alias& alias) const;
     [[nodiscard]] std::optional<Edit> place_new(Setting setting, const Alias& alias,
                                                 const std::string& text) const;
-    [[nodiscard]] std::string word(const std::string& text, bool quoted) const;
-    [[nodiscard]] std::string flag_text(Convention convention, const Value* value,
-                                        bool wanted) const;
+    [[nodiscard]] std::string new_text(Setting setting, const Alias& alias,
+                                       const std::string& wanted) const;
 
+    const Document& document_;
+    const Settings& settings_;
+    const Level level_;
+    const KeyReader& reader_;
     Advice advice_;
-    std::map<Setting, double> numbers_;
-    std::map<Setting, bool> flags_;
     std::map<Level, int> above_level_;
 };
+
+// A value's text for this wish in the same type and style (keep_type.cpp): True for true where the
+// file has False, 6.0e-4 for 0.0006 where it has 3.0e-4. Nothing where it would become another
+// type.
+[[nodiscard]] std::optional<std::string> in_type_of(const Value& value, const std::string& wanted,
+                                                    Format format);
+// What a dialect's convention calls a value (dialect_words.cpp); `was` is the text that is there,
+// empty for a new key. Empty where it has no word for it.
+[[nodiscard]] std::string dialect_word(Setting setting, Convention convention,
+                                       const std::string& wanted, const std::string& was);
 
 }  // namespace saturate

@@ -3,7 +3,7 @@
 // facts or the reason against it, its level, what to expect, and its ways in: key of a
 // configuration (config/aliases.csv has the dialects' names), setting of the engine, edit of a
 // source file, name in the shim of `run --apply`. Read by optimize (advise.h), diagnosis, tuning,
-// the shim (shim_table()) and fix. A new remedy is a row in catalogue.cpp and its function in
+// the shim (shim_table()) and fix. A new remedy is a row and its function in one of
 // cures_*.cpp.
 #pragma once
 
@@ -28,7 +28,8 @@ struct Proposal {
     std::string expect;                  // instead of the row's own
     Assignment with = {};                // what goes along, by canonical name
     std::vector<std::string> also = {};  // further values worth a trial
-    std::string wrong_now = {};          // what is wrong with the value that is there
+    std::string wrong_now = {};          // what is wrong with the value that is there ...
+    std::string fix = {};                // ... and what to do, where no value does it
     std::optional<Level> level = {};     // where it is another than the row's
     bool remove = false;                 // the key is to go
 };
@@ -65,7 +66,7 @@ struct Remedy {
     std::string_view name;           // of the setting, as the schema and the search have it
     std::optional<Setting> setting;  // absent: only a script has it
     Level own_level = Level::safe;   // of those without a setting
-    std::string_view causes;         // "F01 F02": ids of findings
+    std::string_view causes = {};    // "F01 F02": ids of findings
     Relief relief = Relief::unknown;
     bool for_gpu = false;        // does nothing on a CPU
     bool is_measured = false;    // a trial of seconds tells what it is worth

@@ -23,7 +23,7 @@ std::string precision_expect(const Facts& facts, Precision precision) {
 
 }  // namespace
 
-Proposal cure_precision(const Facts& facts) {
+static Proposal cure_precision(const Facts& facts) {
     Precision best = facts.best_precision();
     std::string now = facts.value("precision");
     bool is_on = now == "bf16" || now == "fp16" || now == "true";
@@ -51,7 +51,7 @@ Proposal cure_precision(const Facts& facts) {
     return out;
 }
 
-Proposal cure_tf32(const Facts& facts) {
+static Proposal cure_tf32(const Facts& facts) {
     if (!facts.has_tf32) {
         Proposal out{.reason =
                          facts.on_cpu ? "the CPU has no TF32" : facts.device() + " has no TF32"};
@@ -74,7 +74,7 @@ Proposal cure_tf32(const Facts& facts) {
     return out;
 }
 
-Proposal cure_channels_last(const Facts& facts) {
+static Proposal cure_channels_last(const Facts& facts) {
     if (!facts.has_images) return {.reason = "no convolutions are known of"};
     bool is_on = facts.is_on("channels_last");
     if (facts.is_measuring)
@@ -88,7 +88,7 @@ Proposal cure_channels_last(const Facts& facts) {
             .reason = "tensor cores read convolutions pixel by pixel; kept on trial"};
 }
 
-Proposal cure_cudnn_benchmark(const Facts& facts) {
+static Proposal cure_cudnn_benchmark(const Facts& facts) {
     if (facts.on_cpu) return {.reason = "cuDNN is of GPUs"};
     if (facts.is_on("cudnn_benchmark")) return {.reason = "it is on already"};
     if (facts.is_on("deterministic")) return {.reason = "deterministic algorithms are asked for"};
@@ -98,7 +98,7 @@ Proposal cure_cudnn_benchmark(const Facts& facts) {
     return {.value = "true", .reason = "convolutions choose their algorithm by timing"};
 }
 
-Proposal cure_compile(const Facts& facts) {
+static Proposal cure_compile(const Facts& facts) {
     bool is_on = facts.is_on("compile");
     if (!facts.can_compile && !facts.on_cpu && is_on)
         return {.value = "false",
@@ -112,22 +112,26 @@ Proposal cure_compile(const Facts& facts) {
     return {.value = "true", .reason = "fewer and larger kernels, less waiting for the host"};
 }
 
-Proposal cure_fused_optimizer(const Facts& facts) {
+static Proposal cure_fused_optimizer(const Facts& facts) {
     if (facts.is_on("fused_optimizer")) return {.reason = "it is on already"};
+    if (facts.on_cpu && !facts.in_engine && !facts.is_measuring)
+        return {.reason = "on a CPU only a measurement tells"};
     return {.value = "true", .reason = "one kernel updates all parameters"};
 }
 
-Proposal cure_foreach(const Facts& facts) {
+static Proposal cure_foreach(const Facts& facts) {
     if (facts.on_cpu) return {.reason = "it groups kernels of a GPU"};
+    if (!facts.is_measuring)
+        return {.reason = "where the optimizer has a fused form, that is one kernel"};
     return {.value = "true", .reason = "a few kernels update all parameters"};
 }
 
-Proposal cure_set_to_none(const Facts& facts) {
+static Proposal cure_set_to_none(const Facts& facts) {
     if (facts.is_on("set_to_none")) return {.reason = "it is on already"};
     return {.value = "true", .reason = "no kernels that only write zeros"};
 }
 
-Proposal cure_gradient_checkpointing(const Facts& facts) {
+static Proposal cure_gradient_checkpointing(const Facts& facts) {
     if (!facts.is_on("gradient_checkpointing")) return {.reason = "activations are kept already"};
     if (!facts.is_measuring)
         return {.reason = "whether activations fit into memory only a measurement tells"};
@@ -135,7 +139,7 @@ Proposal cure_gradient_checkpointing(const Facts& facts) {
             .reason = "activations are kept, where they fit, and not computed again"};
 }
 
-Proposal cure_threads(const Facts& facts) {
+static Proposal cure_threads(const Facts& facts) {
     if (!facts.on_cpu) return {.reason = "the model computes on the GPU"};
     if (!facts.is_measuring || facts.cores < 2)
         return {.reason = "only a measurement tells how many threads pay"};
@@ -153,27 +157,165 @@ Proposal cure_threads(const Facts& facts) {
     return {.reason = "steps are long enough to share their work"};
 }
 
-Proposal cure_attention(const Facts&) {
+static Proposal cure_attention(const Facts&) {
     return {.value = "sdpa", .reason = "one kernel instead of softmax between two products"};
 }
 
-Proposal cure_expandable_segments(const Facts& facts) {
+static Proposal cure_expandable_segments(const Facts& facts) {
     if (facts.on_cpu) return {.reason = "it is of the GPU's allocator"};
     return {.value = "true", .reason = "memory grows in place instead of being asked for anew"};
 }
 
-Proposal cure_bucket_size(const Facts& facts) {
+static Proposal cure_bucket_size(const Facts& facts) {
     std::string usual(info_of(Setting::bucket_size).default_text);
+    if (facts.in_engine && !facts.number("bucket_size"))
+        return {.reason = "the engine's own size is in force"};
     if (facts.number("bucket_size").value_or(0) >= parse_number(usual).value_or(0))
         return {.reason = "buckets are large enough"};
     return {.value = usual, .reason = "fewer, larger messages between ranks"};
 }
 
-Proposal cure_gradient_compression(const Facts& facts) {
+static Proposal cure_gradient_compression(const Facts& facts) {
     if (facts.value("gradient_compression") == "bf16") return {.reason = "it is on already"};
     if (!facts.is_measuring)
         return {.reason = "rounds the gradients: only a measurement tells whether it pays"};
     return {.value = "bf16", .reason = "half the bytes between ranks"};
 }
+
+namespace {
+
+using enum Setting;
+using Set = ShimWay::Set;
+using Kind = SourceWay::Kind;
+
+constexpr Remedy kDevice[] = {
+    {.name = "precision",
+     .setting = precision,
+     .causes = "F18",
+     .relief = Relief::device,
+     .is_measured = true,
+     .shim = {"autocast", Set::by_name},
+     .source = {Kind::around_forward, "", "with torch.autocast(\"{device}\", torch.{value}):"},
+     .expect = "faster matrix work, activations half the memory",
+     .propose = cure_precision},
+    {.name = "tf32",
+     .setting = tf32,
+     .causes = "F18",
+     .relief = Relief::device,
+     .for_gpu = true,
+     .is_measured = true,
+     .shim = {"tf32", Set::numerics},
+     .source = {Kind::statement, "", "torch.set_float32_matmul_precision(\"high\")"},
+     .expect = "fp32 matrix work on tensor cores",
+     .propose = cure_tf32},
+    {.name = "channels_last",
+     .setting = channels_last,
+     .causes = "F19",
+     .relief = Relief::device,
+     .is_measured = true,
+     .pair = "batch_size",
+     .shim = {"channels_last", Set::by_name},
+     .source = {Kind::after_model, "", "{model} = {model}.to(memory_format=torch.channels_last)"},
+     .expect = "0.85 to 1.4 times, by network: measure it",
+     .propose = cure_channels_last},
+    {.name = "cudnn_benchmark",
+     .setting = cudnn_benchmark,
+     .causes = "F25",
+     .relief = Relief::device,
+     .for_gpu = true,
+     .is_measured = true,
+     .shim = {"cudnn_benchmark", Set::numerics},
+     .source = {Kind::statement, "", "torch.backends.cudnn.benchmark = True"},
+     .expect = "faster convolutions where shapes do not change",
+     .propose = cure_cudnn_benchmark},
+    {.name = "gradient_checkpointing",
+     .setting = gradient_checkpointing,
+     .causes = "F31",
+     .relief = Relief::device,
+     .is_measured = true,
+     .source = {Kind::declared},
+     .expect = "a quarter less work, more memory",
+     .propose = cure_gradient_checkpointing},
+    {.name = "compile",
+     .setting = compile,
+     .causes = "F10 F12 F27",
+     .relief = Relief::host,
+     .is_measured = true,
+     .shim = {"compile", Set::by_name},
+     .source = {Kind::after_model, "", "{model} = torch.compile({model})"},
+     .expect = "write-ups report 1.1 to 1.5 times; the first step takes 30 to 60 s",
+     .propose = cure_compile},
+    {.name = "fused_optimizer",
+     .setting = fused_optimizer,
+     .causes = "F13 F12",
+     .relief = Relief::unknown,
+     .for_gpu = true,
+     .is_measured = true,
+     .shim = {"fused", Set::numerics},
+     .source = {Kind::keyword, "optimizer", "fused"},
+     .expect = "some hundred small kernels fewer per step",
+     .propose = cure_fused_optimizer},
+    {.name = "foreach",
+     .setting = std::nullopt,
+     .own_level = Level::numerics,
+     .causes = "F13",
+     .relief = Relief::unknown,
+     .for_gpu = true,
+     .shim = {"foreach", Set::by_name},
+     .source = {Kind::keyword, "optimizer", "foreach"},
+     .expect = "some hundred small kernels fewer per step, at the cost of memory",
+     .propose = cure_foreach},
+    {.name = "set_to_none",
+     .setting = set_to_none,
+     .causes = "F14",
+     .relief = Relief::unknown,
+     .is_measured = true,
+     .shim = {"set_to_none", Set::safe},
+     .source = {Kind::keyword, "zero_grad", "set_to_none"},
+     .expect = "one pass over the gradients fewer",
+     .propose = cure_set_to_none},
+    {.name = "threads",
+     .setting = threads,
+     .causes = "F30 F01",
+     .relief = Relief::unknown,
+     .is_measured = true,
+     .shim = {"threads", Set::safe, true, true},
+     .source = {Kind::statement, "", "torch.set_num_threads({})"},
+     .expect = "less switching between threads",
+     .propose = cure_threads},
+    {.name = "attention",
+     .setting = std::nullopt,
+     .own_level = Level::numerics,
+     .causes = "F20",
+     .relief = Relief::device,
+     .source = {Kind::by_hand, "", "torch.nn.functional.scaled_dot_product_attention"},
+     .expect = "one kernel for what were three, and no matrix of scores in memory",
+     .propose = cure_attention},
+    {.name = "expandable_segments",
+     .setting = std::nullopt,
+     .own_level = Level::safe,
+     .causes = "F09",
+     .relief = Relief::host,
+     .for_gpu = true,
+     .source = {Kind::environment, "", "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"},
+     .expect = "fewer calls of cudaMalloc inside the steps",
+     .propose = cure_expandable_segments},
+    {.name = "bucket_size",
+     .setting = bucket_size,
+     .causes = "F16",
+     .relief = Relief::host,
+     .expect = "less waiting for many small messages",
+     .propose = cure_bucket_size},
+    {.name = "gradient_compression",
+     .setting = gradient_compression,
+     .causes = "F15",
+     .relief = Relief::host,
+     .expect = "half the bytes between ranks",
+     .propose = cure_gradient_compression},
+};
+
+}  // namespace
+
+std::span<const Remedy> device_remedies() { return kDevice; }
 
 }  // namespace saturate

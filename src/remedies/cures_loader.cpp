@@ -44,9 +44,11 @@ int worker_count(const Facts& facts) {
     return facts.on_cpu ? std::max(1, cores / 4) : std::clamp(cores / 2, 1, kMostUnmeasured);
 }
 
-Proposal cure_num_workers(const Facts& facts) {
+static Proposal cure_num_workers(const Facts& facts) {
     if (facts.in_memory)
         return {.reason = "the data set is tensors in memory: workers would be slower"};
+    if (facts.cores == 0 && !facts.loader && !facts.workers_asked)
+        return {.reason = "how many cores there are is not known"};
     int wanted = worker_count(facts);
     std::optional<double> now = facts.number("num_workers");
     bool is_there = now && *now == wanted;
@@ -86,38 +88,46 @@ Proposal cure_num_workers(const Facts& facts) {
     return out;
 }
 
-Proposal cure_persistent_workers(const Facts& facts) {
+static Proposal cure_persistent_workers(const Facts& facts) {
     if (facts.number("num_workers").value_or(1) == 0) return {.reason = "there are no workers"};
     if (facts.is_on("persistent_workers")) return {.reason = "workers stay already"};
     return {.value = "true", .reason = "workers are not started again at every epoch"};
 }
 
-Proposal cure_prefetch_factor(const Facts& facts) {
+static Proposal cure_prefetch_factor(const Facts& facts) {
     constexpr double kBursts = 0.1;
-    double ahead = facts.number("prefetch_factor").value_or(0);
-    bool is_set = facts.number("prefetch_factor").has_value();
+    std::optional<double> ahead = facts.number("prefetch_factor");
+    Proposal out;
+    auto at_first = facts.start.find("num_workers");
+    if (ahead && at_first != facts.start.end() && at_first->second == "0") {
+        out.wrong_now = "torch refuses it while num_workers is 0";
+        out.fix = "num_workers above 0, or no prefetch_factor";
+    }
     if (facts.number("num_workers") == 0) {
-        Proposal out{.reason = "no workers, nothing to prefetch", .remove = is_set};
-        if (is_set) out.wrong_now = "torch refuses it while num_workers is 0";
-        return out;
+        out.reason = "no workers, nothing to prefetch";
+        out.remove = ahead.has_value();
+    } else if (facts.is_measuring || facts.loader) {
+        bool in_bursts = facts.spread > kBursts;
+        out.reason = ahead >= 4   ? "four batches per worker are ready already"
+                     : !in_bursts ? "the wait does not come in bursts"
+                                  : "the wait comes in bursts: more batches ready";
+        if (in_bursts && ahead.value_or(0) < 4) out.value = "4";
+    } else if (ahead.value_or(0) >= 2) {
+        out.reason = "two batches per worker are ready already";
+    } else {
+        out.value = "4";
+        out.reason = "a slow sample does not empty the queue";
     }
-    if (facts.is_measuring || facts.loader) {
-        if (ahead >= 4) return {.reason = "four batches per worker are ready already"};
-        if (facts.is_measuring && facts.spread <= kBursts)
-            return {.reason = "the wait does not come in bursts"};
-        return {.value = "4", .reason = "the wait comes in bursts: more batches ready"};
-    }
-    if (ahead >= 2) return {.reason = "two batches per worker are ready already"};
-    return {.value = "4", .reason = "a slow sample does not empty the queue"};
+    return out;
 }
 
-Proposal cure_batched_fetch(const Facts& facts) {
+static Proposal cure_batched_fetch(const Facts& facts) {
     if (!facts.in_memory) return {.reason = "the data set is not tensors in memory"};
     if (facts.is_on("batched_fetch")) return {.reason = "batches are cut out at once already"};
     return {.value = "true", .reason = "tensors in memory: a batch is cut out at once"};
 }
 
-Proposal cure_cache(const Facts& facts) {
+static Proposal cure_cache(const Facts& facts) {
     if (!facts.can_cache) return {.reason = "the data is in memory already"};
     if (!facts.is_measuring || !facts.loader)
         return {.reason = "only a measurement tells whether decoding is the bottleneck"};
@@ -127,7 +137,7 @@ Proposal cure_cache(const Facts& facts) {
     return {.value = "ram", .reason = "decoded samples kept in memory, from the second epoch on"};
 }
 
-Proposal cure_pin_memory(const Facts& facts) {
+static Proposal cure_pin_memory(const Facts& facts) {
     if (facts.on_cpu) {
         if (!facts.is_on("pin_memory")) return {.reason = "there is no GPU to pin memory for"};
         return {.value = "false",
@@ -141,10 +151,87 @@ Proposal cure_pin_memory(const Facts& facts) {
     return out;
 }
 
-Proposal cure_non_blocking(const Facts& facts) {
+static Proposal cure_non_blocking(const Facts& facts) {
     if (facts.on_cpu) return {.reason = "nothing is copied to a GPU"};
     if (facts.is_on("non_blocking")) return {.reason = "copies do not block already"};
     return {.value = "true", .reason = "the host goes on while a pinned batch is copied"};
 }
+
+namespace {
+
+using enum Setting;
+using Set = ShimWay::Set;
+using Kind = SourceWay::Kind;
+
+constexpr Remedy kLoader[] = {
+    {.name = "num_workers",
+     .setting = num_workers,
+     .causes = "F01 F02 F30",
+     .relief = Relief::input,
+     .is_measured = true,
+     .shim = {"num_workers", Set::safe, true, true},
+     .source = {Kind::keyword, "DataLoader", "num_workers"},
+     .expect = "the next batch is made while this one is computed",
+     .propose = cure_num_workers},
+    {.name = "batched_fetch",
+     .setting = std::nullopt,
+     .own_level = Level::safe,
+     .causes = "F01",
+     .relief = Relief::input,
+     .is_measured = true,
+     .shim = {"batched_fetch", Set::safe, false, true},
+     .source = {Kind::by_hand, "DataLoader",
+                "for rows in torch.randperm(n).split(batch_size): x[rows], y[rows]"},
+     .expect = "whole batches are cut out, not row by row",
+     .propose = cure_batched_fetch},
+    {.name = "prefetch_factor",
+     .setting = prefetch_factor,
+     .causes = "F01 F05",
+     .relief = Relief::input,
+     .is_measured = true,
+     .shim = {"prefetch_factor", Set::safe, true, false},
+     .source = {Kind::keyword, "DataLoader", "prefetch_factor"},
+     .expect = "steadier supply",
+     .propose = cure_prefetch_factor},
+    {.name = "persistent_workers",
+     .setting = persistent_workers,
+     .causes = "F05 F01 F02",
+     .relief = Relief::input,
+     .is_measured = true,
+     .shim = {"persistent_workers", Set::safe, false, true},
+     .source = {Kind::keyword, "DataLoader", "persistent_workers"},
+     .expect = "no pause at epoch starts",
+     .propose = cure_persistent_workers},
+    {.name = "cache",
+     .setting = cache,
+     .causes = "F01",
+     .relief = Relief::input,
+     .is_measured = true,
+     .expect = "no decoding from the second epoch on",
+     .propose = cure_cache},
+    {.name = "pin_memory",
+     .setting = pin_memory,
+     .causes = "F03 F04",
+     .relief = Relief::copy,
+     .for_gpu = true,
+     .is_measured = true,
+     .shim = {"pin_memory", Set::safe},
+     .source = {Kind::keyword, "DataLoader", "pin_memory"},
+     .expect = "copies at the speed of the bus, beside the computation",
+     .propose = cure_pin_memory},
+    {.name = "non_blocking",
+     .setting = non_blocking,
+     .causes = "F03 F04",
+     .relief = Relief::copy,
+     .for_gpu = true,
+     .is_measured = true,
+     .source = {Kind::keyword, "to", "non_blocking"},
+     .expect = "copy hidden behind computation",
+     .propose = cure_non_blocking},
+};
+
+}  // namespace
+
+std::span<const Remedy> loader_remedies() { return kLoader; }
 
 }  // namespace saturate

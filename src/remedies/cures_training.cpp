@@ -54,8 +54,7 @@ BatchAim batch_aim(const Facts& facts) {
 }
 
 Proposal grow(const Facts& facts, const char* name, const char* kind, double wanted) {
-    if (facts.level < Level::model || facts.on_cpu || !facts.gpu || !facts.shape ||
-        facts.shape->kind != kind)
+    if (facts.on_cpu || !facts.gpu || !facts.shape || facts.shape->kind != kind)
         return {.reason = "a larger model is another model"};
     auto now = facts.number(name);
     if (!now) return {.reason = "the file does not tell its size"};
@@ -86,7 +85,7 @@ Proposal rarer(const Facts& facts, const char* name, std::string reason, std::st
 
 }  // namespace
 
-Proposal cure_batch_size(const Facts& facts) {
+static Proposal cure_batch_size(const Facts& facts) {
     auto now = facts.number("batch_size");
     if (!now) return {.reason = "the batch size is not known"};
     if (facts.on_cpu || !facts.gpu) return {.reason = "on a CPU only a measurement tells"};
@@ -132,9 +131,9 @@ Proposal cure_batch_size(const Facts& facts) {
     return out;
 }
 
-Proposal cure_accumulation(const Facts&) { return {.reason = "follows the batch size"}; }
+static Proposal cure_accumulation(const Facts&) { return {.reason = "follows the batch size"}; }
 
-Proposal cure_learning_rate(const Facts& facts) {
+static Proposal cure_learning_rate(const Facts& facts) {
     auto rate = facts.number("learning_rate");
     double before = effective_batch(facts.start), after = effective_batch(facts.now);
     if (!rate || before <= 0 || after <= 0 || before == after)
@@ -149,7 +148,7 @@ Proposal cure_learning_rate(const Facts& facts) {
             .expect = "same progress per sample; warm up longer"};
 }
 
-Proposal cure_grad_clip(const Facts& facts) {
+static Proposal cure_grad_clip(const Facts& facts) {
     auto number = [](const Assignment& values) {
         auto found = values.find("learning_rate");
         return found == values.end() ? 0 : parse_number(found->second).value_or(0);
@@ -161,7 +160,7 @@ Proposal cure_grad_clip(const Facts& facts) {
             .expect = "none while gradients are short"};
 }
 
-Proposal cure_log_interval(const Facts& facts) {
+static Proposal cure_log_interval(const Facts& facts) {
     constexpr double kLog = 50, kOften = 10;
     auto now = facts.number("log_interval");
     if (facts.is_measuring && facts.on_cpu)
@@ -173,31 +172,31 @@ Proposal cure_log_interval(const Facts& facts) {
                                       : "no wait between logs"};
 }
 
-Proposal cure_eval_interval(const Facts& facts) {
+static Proposal cure_eval_interval(const Facts& facts) {
     return rarer(facts, "eval_interval", "training stands still while it evaluates",
                  "a fifth of the pauses; early stopping reacts later");
 }
 
-Proposal cure_checkpoint_interval(const Facts& facts) {
+static Proposal cure_checkpoint_interval(const Facts& facts) {
     return rarer(facts, "checkpoint_interval", "training stands still while it saves",
                  "a fifth of the pauses; up to five epochs lost in a crash");
 }
 
-Proposal grow_base_channels(const Facts& facts) {
+static Proposal grow_base_channels(const Facts& facts) {
     return grow(facts, "base_channels", "restoration", 32 * memory_steps(facts));
 }
-Proposal grow_num_blocks(const Facts& facts) {
+static Proposal grow_num_blocks(const Facts& facts) {
     double steps = memory_steps(facts);
     return grow(facts, "num_blocks", "restoration", steps == 2 ? 6 : steps == 3 ? 8 : 12);
 }
-Proposal grow_patch_size(const Facts& facts) {
+static Proposal grow_patch_size(const Facts& facts) {
     return grow(facts, "patch_size", "restoration", 64 * memory_steps(facts));
 }
-Proposal grow_hidden_size(const Facts& facts) {
+static Proposal grow_hidden_size(const Facts& facts) {
     return grow(facts, "hidden_size", "sequence", gigabytes(facts) >= 40 ? 256 : 128);
 }
-Proposal grow_use_perceptual(const Facts& facts) {
-    bool may = facts.level >= Level::model && facts.shape && facts.shape->kind == "restoration";
+static Proposal grow_use_perceptual(const Facts& facts) {
+    bool may = facts.gpu && facts.shape && facts.shape->kind == "restoration";
     if (!may || memory_steps(facts) < 3 || !facts.is_off("use_perceptual"))
         return {.reason = "another training goal is another model"};
     return {.value = "true",
@@ -206,5 +205,89 @@ Proposal grow_use_perceptual(const Facts& facts) {
                 "another training goal",
             .expect = "sharper pictures in most write-ups; compare quality, not speed"};
 }
+
+namespace {
+
+using enum Setting;
+using Kind = SourceWay::Kind;
+
+constexpr Remedy kModel[] = {
+    {.name = "base_channels",
+     .setting = base_channels,
+     .source = {Kind::declared},
+     .propose = grow_base_channels},
+    {.name = "num_blocks",
+     .setting = num_blocks,
+     .source = {Kind::declared},
+     .propose = grow_num_blocks},
+    {.name = "patch_size",
+     .setting = patch_size,
+     .source = {Kind::declared},
+     .propose = grow_patch_size},
+    {.name = "use_perceptual",
+     .setting = use_perceptual,
+     .source = {Kind::declared},
+     .propose = grow_use_perceptual},
+    {.name = "hidden_size",
+     .setting = hidden_size,
+     .source = {Kind::declared},
+     .propose = grow_hidden_size},
+};
+
+}  // namespace
+
+namespace {
+
+constexpr Remedy kTraining[] = {
+    {.name = "batch_size",
+     .setting = batch_size,
+     .causes = "F10 F25 F31",
+     .relief = Relief::unknown,
+     .is_measured = true,
+     .pair = "channels_last",
+     .source = {Kind::declared, "DataLoader", "batch_size"},
+     .expect = "fewer, larger steps",
+     .propose = cure_batch_size},
+    {.name = "gradient_accumulation_steps",
+     .setting = gradient_accumulation_steps,
+     .is_measured = true,
+     .source = {Kind::declared},
+     .expect = "the effective batch stays",
+     .propose = cure_accumulation},
+    {.name = "learning_rate",
+     .setting = learning_rate,
+     .is_measured = true,
+     .source = {Kind::declared},
+     .propose = cure_learning_rate},
+    {.name = "grad_clip",
+     .setting = grad_clip,
+     .source = {Kind::declared},
+     .propose = cure_grad_clip},
+    {.name = "log_interval",
+     .setting = log_interval,
+     .causes = "F06",
+     .relief = Relief::log,
+     .is_measured = true,
+     .source = {Kind::loop},
+     .propose = cure_log_interval},
+    {.name = "eval_interval",
+     .setting = eval_interval,
+     .causes = "F23",
+     .relief = Relief::pause,
+     .source = {Kind::declared},
+     .propose = cure_eval_interval},
+    {.name = "checkpoint_interval",
+     .setting = checkpoint_interval,
+     .causes = "F23",
+     .relief = Relief::pause,
+     .source = {Kind::declared},
+     .propose = cure_checkpoint_interval},
+};
+
+}  // namespace
+
+std::span<const Remedy> model_remedies() { return kModel; }
+
+std::span<const Remedy> training_remedies() { return kTraining; }
 
 }  // namespace saturate

@@ -71,9 +71,11 @@ Facts machine_facts(const CpuFacts& cpu, const MemoryFacts& memory,
 
 void add_settings(Facts& facts, const Settings& settings) {
     facts.start = facts.now = values_in_force(settings);
+    facts.in_engine = settings.dialect().is_ours();
     facts.shape = shape_of(settings);
-    facts.has_images = facts.shape ? facts.shape->has_convolutions
-                                   : settings.get(Setting::channels_last) != nullptr;
+    facts.has_images = facts.shape
+                           ? facts.shape->has_convolutions
+                           : facts.in_engine || settings.get(Setting::channels_last) != nullptr;
     const Value* data = settings.get(Setting::data);
     facts.can_cache = !data || !data->text.ends_with(".csv");
     if (auto size = settings.number(Setting::dataset_size); size && facts.dataset_size == 0)

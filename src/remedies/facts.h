@@ -35,6 +35,7 @@ struct Facts {
     bool has_tf32 = false;
     // The job.
     bool has_images = false;  // convolutions: layout matters
+    bool in_engine = false;   // `train` trains it
     bool can_compile = true;
     bool can_cache = true;   // images in files; rows of a table are in memory already
     bool is_python = false;  // a script under `run`: what has no flag goes through its shim ...

@@ -75,7 +75,8 @@ TEST_F(OptimizeCliTest, JsonHasWhatIsPromised) {
     EXPECT_EQ(json["output"].string(), "job_gpu_optimized.yaml");
     EXPECT_EQ(json["dialect"].string(), "plain");
     EXPECT_EQ(json["gpu"].string(), "RTX 4090");
-    EXPECT_EQ(json["warnings"].items().size(), 2u);
+    EXPECT_EQ(json["warnings"].items().size(), 1u);
+    EXPECT_FALSE(json["advice"].items().empty());
     ASSERT_FALSE(json["changes"].items().empty());
     const Json& change = json["changes"].items()[0];
     EXPECT_EQ(change["key"].string(), "num_workers");
@@ -87,7 +88,8 @@ TEST_F(OptimizeCliTest, JsonHasWhatIsPromised) {
 
 TEST_F(OptimizeCliTest, MistakesOfTheUserExitWithTwoAndLeaveNothingBehind) {
     folder.file("ok.yaml", "num_workers: 0\n");
-    folder.file("wrong.yaml", "batch_size: -1\nnum_workers: lots\n");
+    folder.file("wrong.yaml", "job: sequence\nbatch_size: -1\nnum_workers: lots\n");
+    folder.file("pod.yaml", "apiVersion: v1\nkind: Pod\nspec: {replicas: 2}\n");
     fs::create_directory(folder.path() / "folder");
     std::vector<std::string> before = files();
     struct Case {
@@ -113,12 +115,21 @@ TEST_F(OptimizeCliTest, MistakesOfTheUserExitWithTwoAndLeaveNothingBehind) {
         {{"--config", "ok.yaml", "--in-place", "-o", "x.yaml"},
          "error: --in-place and --output together\n  expected: one of the two\n"},
         {{"--config", "wrong.yaml"},
-         "error: wrong.yaml:1:13: batch_size is \"-1\"\n"
+         "error: wrong.yaml:2:13: batch_size is \"-1\"\n"
          "  expected: a whole number from 1 to 10000000\n"
          "  fix:      batch_size: 32\n"
-         "error: wrong.yaml:2:14: num_workers is \"lots\"\n"
+         "error: wrong.yaml:3:14: num_workers is \"lots\"\n"
          "  expected: a whole number from 0 to 1024\n"
          "  fix:      num_workers: auto\n"},
+        {{"--config", "pod.yaml"},
+         "error: pod.yaml: no training configuration: no setting of docs/settings.md is in it\n"
+         "  expected: keys such as batch_size, num_workers or learning_rate\n"
+         "  fix:      name the file that your training reads\n"},
+        {{"--config", "ok.yaml", "--dialect", "lightnin"},
+         "error: --dialect is \"lightnin\"\n"
+         "  expected: saturate, plain, hf_trainer, lightning, timm, ultralytics, mmengine, mmcv, "
+         "torchtitan_toml, torchtitan, deepspeed, llm_foundry, detectron2, accelerate, kohya\n"
+         "  fix:      --dialect lightning\n"},
     };
     for (const Case& c : cases) {
         Ran ran = optimize(c.words);
@@ -127,6 +138,31 @@ TEST_F(OptimizeCliTest, MistakesOfTheUserExitWithTwoAndLeaveNothingBehind) {
         EXPECT_EQ(ran.out, "");
     }
     EXPECT_EQ(files(), before);
+}
+
+TEST_F(OptimizeCliTest, ASecondRunChangesNothing) {
+    folder.file("job.yaml", "job: sequence\nhidden_size: 64\nbatch_size: 32\nlr: 0.001\n");
+    EXPECT_EQ(optimize({"--config", "job.yaml", "-o", "a.yaml"}).status, 0);
+    EXPECT_THAT(content("a.yaml"), HasSubstr("batch_size: 512"));
+    EXPECT_THAT(optimize({"--config", "a.yaml"}).out, HasSubstr("Nothing to change."));
+    EXPECT_EQ(files(), (std::vector<std::string>{"a.yaml", "job.yaml"}));
+}
+
+TEST_F(OptimizeCliTest, NothingIsAddedThatNobodyIsSeenToRead) {
+    folder.file("job.yaml", "num_workers: 0\namp: false\n");
+    Ran ran = optimize({"--config", "job.yaml"});
+    EXPECT_THAT(ran.out, HasSubstr("Not in the file, and not written"));
+    EXPECT_THAT(ran.out, HasSubstr("pin_memory: true"));
+    EXPECT_EQ(content("job_gpu_optimized.yaml").find("pin_memory"), std::string::npos);
+    EXPECT_THAT(content("job_gpu_optimized.yaml"), HasSubstr("amp: true  # saturate: was false"));
+}
+
+TEST_F(OptimizeCliTest, OneOddValueRefusesNoFile) {
+    folder.file("odd.toml", "batch_size = 0x8\nnum_workers = 1_000\ntrain_size = 0.8\n");
+    Ran ran = optimize({"--config", "odd.toml"});
+    EXPECT_EQ(ran.status, 0) << ran.err;
+    EXPECT_THAT(content("odd_gpu_optimized.toml"), HasSubstr("num_workers = 8"));
+    EXPECT_THAT(ran.out, HasSubstr("train_size is \"0.8\": not a whole number"));
 }
 
 TEST_F(OptimizeCliTest, AFullDiskExitsWithThree) {
