@@ -11,12 +11,13 @@
 #include "base/file.h"
 #include "base/output_file.h"
 #include "commands.h"
-#include "config/edit.h"
 #include "config/settings.h"
 #include "diagnosis/diagnosis.h"
 #include "diagnosis/trace_read.h"
 #include "exit_code.h"
 #include "probe/machine.h"
+#include "process/gpus.h"
+#include "remedies/advise.h"
 #include "report/diagnosis_text.h"
 #include "report/timeline_html.h"
 #include "telemetry/run_gather.h"
@@ -75,6 +76,18 @@ Inputs sort_inputs(const std::vector<std::string>& operands) {
     return inputs;
 }
 
+// This machine, as optimize sees it.
+Facts here() {
+    std::optional<GpuFacts> gpu;
+    GpuSurvey survey = survey_gpus();
+    if (survey.driver && !survey.driver->gpus.empty()) {
+        const GpuIdentity& first = survey.driver->gpus[0];
+        auto match = match_gpu(first.name, first.capability, first.memory_total_bytes);
+        if (match) gpu = match->facts;
+    }
+    return machine_facts(probe_cpu(), probe_memory(), gpu, Level::training);
+}
+
 // The traces are kept where the caller wants to draw them.
 Diagnosis diagnose(const std::vector<std::string>& operands, const TraceOptions& options,
                    std::vector<Trace>* kept = nullptr) {
@@ -95,32 +108,29 @@ Diagnosis diagnose(const std::vector<std::string>& operands, const TraceOptions&
         join(inputs.traces.empty() && !kept ? diagnose_run_folder(run)
                                             : diagnose_run(gather_run(run), run.string()));
     }
-    int cores = inputs.configs.empty() ? 1 : probe_cpu().cores_usable;
     for (const fs::path& config : inputs.configs)
-        join(diagnose_config(Document::read(config.string()), cores));
+        join(diagnose_config(Document::read(config.string()), here()));
     return std::move(*answer);
 }
 
-// The findings' settings as edits of the configuration, in the words of its dialect.
-std::vector<Edit> edits_for(const Document& document, const std::vector<Finding>& findings) {
+// The findings' settings as changes of the configuration, in the words of its dialect. Only keys
+// that the file has: where a new one belongs, optimize decides.
+Advice advice_for(const Document& document, const std::vector<Finding>& findings) {
     Settings settings = Settings::read(document);
-    std::vector<Edit> edits;
+    std::vector<FoundValue> values;
     for (const Finding& finding : findings) {
         for (const SettingChange& change : finding.settings) {
             const SettingInfo* info = find_setting(change.key);
-            if (!info) continue;
-            const Value* value = settings.get(info->id);
-            // Only keys that the file has: where a new one belongs, optimize decides.
-            if (!value || value->left_alone || value->text == change.value) continue;
+            if (!info || !settings.get(info->id)) continue;
             bool is_same = std::ranges::any_of(
-                edits, [&](const Edit& edit) { return edit.path == value->path; });
+                values, [&](const FoundValue& value) { return value.setting == info->id; });
             if (!is_same)
-                edits.push_back({.path = value->path,
-                                 .value = change.value,
-                                 .reason = fmt::format("{} {}", finding.id, finding.name())});
+                values.push_back({.setting = info->id,
+                                  .value = change.value,
+                                  .reason = fmt::format("{} {}", finding.id, finding.name())});
         }
     }
-    return edits;
+    return advise_values(document, settings, values);
 }
 
 void apply(const std::vector<std::string>& operands, const Diagnosis& diagnosis, std::size_t most) {
@@ -132,17 +142,17 @@ void apply(const std::vector<std::string>& operands, const Diagnosis& diagnosis,
              .fix = "saturate diagnose trace.json.gz job.yaml --apply"});
     }
     Document document = Document::read(inputs.configs[0].string());
-    std::vector<Edit> edits = edits_for(document, diagnosis.shown(most, false));
-    if (edits.empty()) {
+    Advice advice = advice_for(document, diagnosis.shown(most, false));
+    if (advice.changes.empty()) {
         fmt::print(stderr, "nothing to apply: no finding names a key of {}\n", document.file());
         return;
     }
-    std::string text = apply_edits(document, edits);
+    std::string text = apply_changes(document, advice);
     fs::path backup = keep_backup(document.file(), document.text());
     write_file_whole(document.file(), text);
-    for (const Edit& edit : edits)
-        fmt::print(stderr, "{}: {} = {}  ({})\n", document.file(), path_text(edit.path), edit.value,
-                   edit.reason);
+    for (const Change& change : advice.changes)
+        fmt::print(stderr, "{}: {} = {}  ({})\n", document.file(), path_text(change.edit.path),
+                   change.after, change.reason);
     fmt::print(stderr, "the old file is {}\n", backup.string());
 }
 

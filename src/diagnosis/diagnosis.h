@@ -15,6 +15,7 @@
 #include "diagnosis/finding.h"
 #include "diagnosis/ranks.h"
 #include "diagnosis/timeline.h"
+#include "remedies/facts.h"
 #include "telemetry/record_reader.h"
 
 namespace saturate {
@@ -60,7 +61,7 @@ struct Diagnosis {
 [[nodiscard]] Diagnosis diagnose_run_folder(const std::filesystem::path& folder);
 // The same of its own record, which was read already.
 [[nodiscard]] Diagnosis diagnose_run_folder(const std::filesystem::path& folder, RunRecord record);
-[[nodiscard]] Diagnosis diagnose_config(const Document& document, int cores);
+[[nodiscard]] Diagnosis diagnose_config(const Document& document, const Facts& facts);
 // One answer of several about the same job: findings are merged, the time is the trace's.
 [[nodiscard]] Diagnosis joined(Diagnosis trace, Diagnosis other);
 
@@ -77,6 +78,6 @@ struct Diagnosis {
 [[nodiscard]] std::vector<Finding> run_findings(const RunRecord& record);
 // What the shim told explains findings that are there and adds its own.
 void python_findings(const RunRecord& record, std::vector<Finding>& findings);
-[[nodiscard]] std::vector<Finding> config_findings(const Document& document, int cores);
+[[nodiscard]] std::vector<Finding> config_findings(const Document& document, Facts facts);
 
 }  // namespace saturate

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "config/settings.h"
+#include "diagnosis/cure.h"
 #include "diagnosis/diagnosis.h"
 
 namespace saturate {
@@ -23,9 +24,11 @@ Finding finding_at(std::string id, const Place& place, std::string evidence) {
 
 }  // namespace
 
-std::vector<Finding> config_findings(const Document& document, int cores) {
+std::vector<Finding> config_findings(const Document& document, Facts facts) {
     std::vector<Finding> out;
     Settings settings = Settings::read(document);
+    add_settings(facts, settings);
+    int cores = facts.cores_per_process();
     for (const Warning& warning : settings.warnings()) {
         Finding finding = finding_at("F32", warning.where, warning.what);
         finding.confidence = Confidence::high;
@@ -39,25 +42,25 @@ std::vector<Finding> config_findings(const Document& document, int cores) {
         if (count == 0) {
             Finding finding = finding_at("F02", workers->place,
                                          "the loader runs in the training process (0 workers)");
-            finding.settings = {{"num_workers", std::to_string(std::clamp(cores - 1, 1, 8))}};
+            finding.settings = cures("F02", facts);
             out.push_back(finding);
         } else if (count > cores) {
             Finding finding = finding_at(
                 "F30", workers->place, fmt::format("{} workers on {} usable cores", count, cores));
-            finding.settings = {{"num_workers", std::to_string(std::max(1, cores - 1))}};
+            finding.settings = cures("F30", facts);
             out.push_back(finding);
         }
     }
     const Value* pin = settings.get(Setting::pin_memory);
     if (pin && pin->flag == false) {
         Finding finding = finding_at("F03", pin->place, "batches are copied from pageable memory");
-        finding.settings = {{"pin_memory", "true"}};
+        finding.settings = cures("F03", facts);
         out.push_back(finding);
     }
     const Value* none = settings.get(Setting::set_to_none);
     if (none && none->flag == false) {
         Finding finding = finding_at("F14", none->place, "gradients are set to zero by kernels");
-        finding.settings = {{"set_to_none", "true"}};
+        finding.settings = cures("F14", facts);
         out.push_back(finding);
     }
     const Value* log = settings.get(Setting::log_interval);
@@ -65,16 +68,16 @@ std::vector<Finding> config_findings(const Document& document, int cores) {
         log->convention != Convention::epochs) {
         Finding finding = finding_at("F06", log->place,
                                      "logging every step reads a value from the device every step");
-        finding.settings = {{"log_interval", "50"}};
+        finding.settings = cures("F06", facts);
         out.push_back(finding);
     }
     return out;
 }
 
-Diagnosis diagnose_config(const Document& document, int cores) {
+Diagnosis diagnose_config(const Document& document, const Facts& facts) {
     Diagnosis out;
     out.inputs = {document.file()};
-    out.findings = merged(config_findings(document, cores));
+    out.findings = merged(config_findings(document, facts));
     out.split.unknown = 100;
     out.verdict =
         out.findings.empty()

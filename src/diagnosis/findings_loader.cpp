@@ -8,8 +8,10 @@
 
 #include "base/text.h"
 #include "diagnosis/core_use.h"
+#include "diagnosis/cure.h"
 #include "diagnosis/patch.h"
 #include "diagnosis/python_job.h"
+#include "remedies/catalogue.h"
 
 namespace saturate {
 namespace {
@@ -55,11 +57,10 @@ constexpr double kAllBusy = 0.75;
 
 // T' = max(T - W, D / w, work / cores): D the time of one batch, w workers. The work of a step is
 // what the job's processes used, else what its threads could at most.
-Plan plan_of(const StepTimes& times, const Fetch& fetch, double compute_cores, int cores,
+Plan plan_of(const StepTimes& times, const Fetch& fetch, double compute_cores, const Facts& facts,
              const CoreUse& host) {
-    double most = fetch.is_storage() ? 4.0 * cores : cores;
-    double wanted = std::ceil(1.2 * fetch.wall / times.compute());
-    Plan plan{.workers = static_cast<int>(std::clamp(wanted, 1.0, most))};
+    int cores = facts.cores_per_process();
+    Plan plan{.workers = worker_count(facts)};
     double work = host.n > 0 ? std::max(host.own * times.step, fetch.cpu)
                              : fetch.core + times.compute() * compute_cores;
     plan.least_ns = std::max({times.compute(), fetch.wall / plan.workers, work / cores});
@@ -87,12 +88,12 @@ void in_memory(Finding& wait, const Json& loader, const StepTimes& times) {
 }
 
 void no_workers(std::vector<Finding>& findings, Finding& wait, const Json& python,
-                const Json& loader, const StepTimes& times, const Fetch& fetch,
+                const Json& loader, const StepTimes& times, const Fetch& fetch, const Facts& facts,
                 const CoreUse& host) {
-    int cores = static_cast<int>(python["flags"]["cores"].integer().value_or(1));
+    int cores = facts.cores_per_process();
     double threads = python["flags"]["threads"].number().value_or(1);
     double compute_cores = is_on_gpu(python) ? 1.0 : std::min<double>(cores, threads);
-    Plan plan = plan_of(times, fetch, compute_cores, cores, host);
+    Plan plan = plan_of(times, fetch, compute_cores, facts, host);
     double bound = wait.gain.high, likely = times.step / plan.step_ns;
     std::string cause = fetch.is_storage() ? "waiting for storage" : "decoding";
     wait.evidence +=
@@ -129,8 +130,8 @@ void no_workers(std::vector<Finding>& findings, Finding& wait, const Json& pytho
         part.optional = true;
         part.gain = {1.0, std::max(1.0, likely), std::max(1.0, likely)};
     } else {
-        std::string count = std::to_string(plan.workers);
-        wait.settings = {{"num_workers", count}, {"persistent_workers", "true"}};
+        wait.settings = cures("F02", facts);
+        std::string count = cure_of(wait.settings, "num_workers");
         wait.fix = fmt::format("num_workers={}, persistent_workers=True", count);
         wait.gain = gain_of(likely, std::min(bound, times.step / plan.least_ns));
         part.settings = wait.settings;
@@ -143,17 +144,16 @@ void no_workers(std::vector<Finding>& findings, Finding& wait, const Json& pytho
 }
 
 void with_workers(Finding& wait, const Json& python, const Json& loader, const StepTimes& times,
-                  const Fetch& fetch, const CoreUse& host) {
-    int cores = static_cast<int>(python["flags"]["cores"].integer().value_or(1));
+                  const Fetch& fetch, const Facts& facts, const CoreUse& host) {
     std::int64_t workers = loader["num_workers"].integer().value_or(1);
-    Plan plan = plan_of(times, fetch, is_on_gpu(python) ? 1.0 : 0.5, cores, host);
+    Plan plan = plan_of(times, fetch, is_on_gpu(python) ? 1.0 : 0.5, facts, host);
     wait.evidence += fmt::format("; {} worker{} take {:.1f} ms for one batch, mostly {}", workers,
                                  workers == 1 ? "" : "s", fetch.wall / 1e6,
                                  fetch.is_storage() ? "waiting for storage" : "decoding");
     double bound = wait.gain.high;
     if (plan.workers > workers) {
         std::string count = std::to_string(plan.workers);
-        wait.settings = {{"num_workers", count}};
+        wait.settings = cures("F01", facts);
         wait.fix = fmt::format("num_workers={}", count);
         wait.gain = gain_of(times.step / plan.step_ns, bound);
         wait.patch = keyword_patch(loader["site"], loader["call"], {{"num_workers", count}});
@@ -176,13 +176,19 @@ void explain_wait(const RunRecord& record, const StepTimes& times, std::vector<F
     wait->where = where_of(loader["site"]);
     Fetch fetch = fetch_of(python, loader["id"].integer().value_or(0));
     bool has_workers = loader["num_workers"].integer().value_or(0) > 0;
+    Facts facts = record_facts(record);
+    facts.cores = std::max(1, facts.cores);
+    if (fetch.batches > 0)
+        facts.loader = LoaderTimes{.fetch_seconds = fetch.wall / 1e9,
+                                   .compute_seconds = times.compute() / 1e9,
+                                   .waits_for_storage = fetch.is_storage()};
     Finding copy = *wait;  // findings may grow below
     if (loader["in_memory"].boolean().value_or(false) && !has_workers)
         in_memory(copy, loader, times);
     else if (fetch.batches > 0 && !has_workers)
-        no_workers(findings, copy, python, loader, times, fetch, host);
+        no_workers(findings, copy, python, loader, times, fetch, facts, host);
     else if (fetch.batches > 0)
-        with_workers(copy, python, loader, times, fetch, host);
+        with_workers(copy, python, loader, times, fetch, facts, host);
     *found(findings, "F01") = copy;
 }
 
@@ -207,13 +213,14 @@ void restarts(const RunRecord& record, const StepTimes& times, std::vector<Findi
         fmt::format("the workers are started anew {} times and take {:.1f} s, {:.1f} % of the run",
                     restarts.count, lost / 1e9, finding.share_percent);
     finding.fix = "persistent_workers=True";
-    finding.settings = {{"persistent_workers", "true"}};
+    finding.settings = cures("F05", record_facts(record));
     finding.gain = gain_of((total + lost) / (total + 0.1 * lost), (total + lost) / total);
     finding.patch = keyword_patch(loader["site"], loader["call"], {{"persistent_workers", "True"}});
     findings.push_back(finding);
 }
 
-void not_pinned(const Json& python, std::vector<Finding>& findings) {
+void not_pinned(const RunRecord& record, std::vector<Finding>& findings) {
+    const Json& python = record.python;
     Json loader = training_loader(python);
     if (!is_on_gpu(python) || !loader.is_object() || loader["pin_memory"].boolean().value_or(true))
         return;
@@ -225,7 +232,7 @@ void not_pinned(const Json& python, std::vector<Finding>& findings) {
     finding.where = where_of(loader["site"]);
     finding.evidence = "pin_memory is False: copies to the GPU hold up the host";
     finding.surer = "a trace shows what the copies cost";
-    finding.settings = {{"pin_memory", "true"}};
+    finding.settings = cures("F03", record_facts(record));
     finding.patch = keyword_patch(loader["site"], loader["call"], {{"pin_memory", "True"}});
     findings.push_back(finding);
 }
@@ -236,7 +243,7 @@ void loader_findings(const RunRecord& record, const StepTimes& times,
                      std::vector<Finding>& findings) {
     explain_wait(record, times, findings);
     restarts(record, times, findings);
-    not_pinned(record.python, findings);
+    not_pinned(record, findings);
 }
 
 }  // namespace saturate

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "diagnosis/cure.h"
 #include "diagnosis/diagnosis.h"
 #include "diagnosis/patch.h"
 #include "diagnosis/python_job.h"
@@ -67,7 +68,8 @@ void collections(const Json& python, const StepTimes& times, std::vector<Finding
     findings.push_back(finding);
 }
 
-void optimizers(const Json& python, std::vector<Finding>& findings) {
+void optimizers(const RunRecord& record, std::vector<Finding>& findings) {
+    const Json& python = record.python;
     for (const Json& optimizer : python["optimizers"].items()) {
         bool is_single = optimizer["foreach"].boolean() == false &&
                          !optimizer["fused"].boolean().value_or(false);
@@ -80,14 +82,15 @@ void optimizers(const Json& python, std::vector<Finding>& findings) {
         finding.where = where_of(optimizer["site"]);
         finding.evidence = fmt::format("foreach=False: {} updates {} tensors one by one",
                                        optimizer["type"].string().value_or("it"), finding.count);
-        finding.settings = {{"fused_optimizer", "true"}};
+        finding.settings = cures("F13", record_facts(record));
         finding.patch = keyword_patch(optimizer["site"], optimizer["call"], {{"foreach", "True"}});
         findings.push_back(finding);
         return;
     }
 }
 
-void zero_grads(const Json& python, std::vector<Finding>& findings) {
+void zero_grads(const RunRecord& record, std::vector<Finding>& findings) {
+    const Json& python = record.python;
     const Json& zero = python["zero_grad"];
     if (zero["to_zero"].integer().value_or(0) < 2 || zero["site"].is_null()) return;
     Finding finding{.id = "F14",
@@ -98,7 +101,7 @@ void zero_grads(const Json& python, std::vector<Finding>& findings) {
     finding.evidence =
         "gradients are filled with zeros, then added to; None lets backward write them";
     finding.optional = true;  // its time is not known without a trace
-    finding.settings = {{"set_to_none", "true"}};
+    finding.settings = cures("F14", record_facts(record));
     finding.patch = keyword_patch(zero["site"], zero["call"], {{"set_to_none", "True"}});
     findings.push_back(finding);
 }
@@ -153,8 +156,8 @@ void python_findings(const RunRecord& record, std::vector<Finding>& findings) {
     loader_findings(record, times, findings);
     reads(python, times, findings);
     collections(python, times, findings);
-    optimizers(python, findings);
-    zero_grads(python, findings);
+    optimizers(record, findings);
+    zero_grads(record, findings);
     pauses(python, findings);
     parallel(python, findings);
     threads(python, findings);

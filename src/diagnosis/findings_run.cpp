@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "diagnosis/cure.h"
 #include "diagnosis/diagnosis.h"
 
 namespace saturate {
@@ -93,7 +94,7 @@ void small_collectives(const RunRecord& record, const Waits& waits, std::vector<
                                    bytes_text(static_cast<std::uint64_t>(bytes)), finding.evidence);
     if (record.info.kind == "train") {
         finding.fix = "bucket_size: 4 (MiB of gradients sent at once)";
-        finding.settings = {{"bucket_size", "4"}};
+        finding.settings = cures("F16", record_facts(record));
     }
     bool is_exposed = std::ranges::find(out, "F15", &Finding::id) != out.end();
     if (is_exposed) finding.part_of = "F15";
@@ -225,7 +226,10 @@ void workers(const RunRecord& record, std::vector<Finding>& out) {
     finding.evidence = fmt::format(
         "{} loader workers on {} cores, with tasks waiting for a core in {} of {} samples",
         most_workers, cores, crowded, seen);
-    finding.settings = {{"num_workers", std::to_string(std::max(1, cores - 1))}};
+    Facts facts = record_facts(record);
+    facts.cores = cores;
+    facts.now["num_workers"] = std::to_string(most_workers);
+    finding.settings = cures("F30", facts);
     finding.gain = {1.0, 1.04, 1.15};
     out.push_back(finding);
 }

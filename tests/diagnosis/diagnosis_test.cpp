@@ -321,7 +321,7 @@ TEST(RunFindingsTest, SeesInputWaitInTheStepsOfARecord) {
 TEST(ConfigFindingsTest, SeesWorkersThatAreNotThere) {
     Document document =
         Document::parse("batch_size: 32\nnum_workers: 0\npin_memory: false\n", "job.yaml");
-    Diagnosis diagnosis = diagnose_config(document, 8);
+    Diagnosis diagnosis = diagnose_config(document, Facts{.cores = 8});
     ASSERT_NE(find(diagnosis, "F02"), nullptr);
     EXPECT_EQ(find(diagnosis, "F02")->evidence,
               "job.yaml:2:14: the loader runs in the training process (0 workers)");
