@@ -5,13 +5,8 @@ import os
 
 from . import disable, replace, say
 from .facts import facts
+from .remedies import LEVELS, NEEDED, NUMERICS, SAFE  # made from src/remedies/catalogue.cpp
 from .steps import steps
-
-SAFE = ("batched_fetch", "num_workers", "pin_memory", "persistent_workers", "prefetch_factor", "set_to_none", "threads")
-NUMERICS = ("tf32", "cudnn_benchmark", "fused")
-BY_NAME = ("foreach", "channels_last", "autocast", "compile")  # faster here, slower there: only where asked for
-NEEDED = ("batched_fetch", "num_workers", "persistent_workers", "threads")  # whose need a run can measure
-LEVELS = dict([(name, "safe") for name in SAFE] + [(name, "numerics") for name in NUMERICS + BY_NAME])
 
 
 class Wanted:

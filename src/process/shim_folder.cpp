@@ -11,6 +11,7 @@
 #include "base/embedded.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "remedies/catalogue.h"
 
 namespace saturate {
 
@@ -50,6 +51,7 @@ void ShimFolder::write() {
         std::filesystem::create_directories(path.parent_path());
         write_file_whole(path, file.text);
     }
+    write_file_whole(path_ / "python/_saturate_shim/remedies.py", shim_table());
     if (std::string_view extension = embedded_extension(); !extension.empty())
         write_file_whole(path_ / "python/_saturate_shim/_saturate_step.abi3.so", extension);
 }
