@@ -148,6 +148,25 @@ std::optional<Move> compiler_move(const Facts& facts, const Assignment& now) {
     return moves.empty() ? std::nullopt : std::optional(moves[0]);
 }
 
+std::optional<Move> paired_move(const Facts& facts, const Assignment& now) {
+    constexpr double kPairBatch = 8;  // times the batch that is there
+    Facts here = facts_now(facts, now, 0);
+    auto batch = here.number("batch_size");
+    if (!facts.on_cpu || !batch || facts.level < Level::training) return std::nullopt;
+    for (const Remedy& remedy : remedies()) {
+        if (remedy.pair != "batch_size") continue;
+        std::vector<Move> moves;
+        add(moves, remedy, here);
+        if (moves.empty()) continue;
+        Move& move = moves[0];
+        move.cause = fmt::format("{} and batch_size", remedy.name);
+        move.reason = "may gain only together: on a CPU the layout goes with the batch";
+        move.change["batch_size"] = fmt::format("{:.0f}", kPairBatch * *batch);
+        return move;
+    }
+    return std::nullopt;
+}
+
 void order_by_cause(std::vector<Move>& moves, const std::vector<Finding>& findings) {
     auto share = [&](const Move& move) {
         double most = 0;

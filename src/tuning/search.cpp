@@ -58,6 +58,7 @@ class Search {
             bool batch = (round == 0 || compute) && improve_batch(round == 0);
             if (!input && !compute && !batch && !contest_.settle()) break;
         }
+        try_pair();
         improve_pauses();
         try_compiler();
         if (answer_.ended.empty()) answer_.ended = why_done();
@@ -321,6 +322,17 @@ class Search {
             answer_.trials.push_back(tried);
             contest_.tell(answer_.trials.back());
         }
+    }
+
+    // Where neither of two gained alone, both at once.
+    void try_pair() {
+        auto move = paired_move(facts_, contest_.settings());
+        if (!move || !settings_.tune_batch || !answer_.ended.empty()) return;
+        auto size = parse_integer(move->change.at("batch_size"));
+        bool is_decided = std::ranges::any_of(
+            move->change, [&](const auto& entry) { return answer_.best.contains(entry.first); });
+        if (is_decided || !size || *size > batch_limits().max) return;
+        (void)attempt(*move);
     }
 
     // Last on a CPU: the graph is for one batch size and takes long to build.
