@@ -37,20 +37,46 @@ constexpr std::string_view kChanges[] = {
     "cudnn_benchmark", "fused",         "foreach",    "channels_last",
     "autocast",        "compile"};
 
-std::string checked_apply(const std::string& list) {
-    if (list == "safe" || list == "numerics" || list == "auto") return list;
-    std::vector<std::string> names(std::begin(kChanges), std::end(kChanges));
-    for (std::string_view part : split(list, ',')) {
-        std::string name(trim(part.substr(0, part.find('='))));
-        if (std::ranges::find(names, name) != names.end()) continue;
-        std::vector<std::string> all = {"safe", "numerics", "auto"};
-        all.insert(all.end(), names.begin(), names.end());
+constexpr std::string_view kGroups[] = {"safe", "numerics", "auto"};
+constexpr std::string_view kCounts[] = {"num_workers", "prefetch_factor", "threads"};
+
+void check_part(std::string_view part) {
+    std::size_t equals = part.find('=');
+    std::string name(trim(part.substr(0, equals)));
+    bool has_value = equals != std::string_view::npos;
+    std::vector<std::string> all(std::begin(kGroups), std::end(kGroups));
+    all.insert(all.end(), std::begin(kChanges), std::end(kChanges));
+    if (std::ranges::find(all, name) == all.end()) {
         Problem problem{.found = fmt::format("--apply names {}", saturate::quoted(name)),
                         .expected = join(all, ", ")};
         if (auto meant = closest(name, all)) problem.fix = fmt::format("--apply {}", *meant);
         throw UserError(problem);
     }
+    if (!has_value) return;
+    bool is_count = std::ranges::find(kCounts, name) != std::end(kCounts);
+    auto count = parse_integer(trim(part.substr(equals + 1)));
+    if (is_count && count && *count >= (name == "num_workers" ? 0 : 1) && *count <= 4096) return;
+    throw UserError({.found = fmt::format("--apply has {}", saturate::quoted(part)),
+                     .expected = is_count ? fmt::format("{}=N, a whole number", name)
+                                          : fmt::format("{} without a value", name)});
+}
+
+std::string checked_apply(const std::string& list) {
+    for (std::string_view part : split(list, ',')) check_part(part);
     return list;
+}
+
+// Every name that was asked for has an outcome: what no process told of is unknown.
+Json outcomes(const RunJobSettings& settings, const RunJobResult& result) {
+    if (settings.apply.empty() || result.python["changes"].is_array())
+        return result.python["changes"];
+    Json out = Json::array();
+    for (std::string_view part : split(settings.apply, ',')) {
+        out.add(Json::object({{"name", std::string(trim(part))},
+                              {"state", "unknown"},
+                              {"text", "no training step was seen from inside"}}));
+    }
+    return out;
 }
 
 RunJobSettings settings_of(const Arguments& arguments) {
@@ -132,7 +158,7 @@ int run(const Arguments& arguments) {
     RunAnswer view{.result = result.run,
                    .summary = result.summary,
                    .diagnosis = diagnosis,
-                   .changes = result.python["changes"],
+                   .changes = outcomes(settings, result),
                    .permanent = permanent_edits(result.python),
                    .torch = result.torch,
                    .notes = result.notes};

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # `saturate run --apply`: settings changed while the script runs. Every change has a level, a gate and a way back; one
-# that fails is taken back and said. What was done is in facts (python.json, "changes") with the reason.
+# that fails is taken back and said. What was done is in facts (python.json, "changes") with the reason; a name that was
+# asked for and never came up is refused with what stood in its way (outcome.py).
 import os
 
 from . import disable, replace, say
@@ -8,19 +9,28 @@ from .facts import facts
 from .remedies import LEVELS, NEEDED, NUMERICS, SAFE  # made from src/remedies/catalogue.cpp
 from .steps import steps
 
+GROUPS = {"safe": SAFE, "numerics": tuple(SAFE) + tuple(NUMERICS), "auto": NEEDED}
+
 
 class Wanted:
+    """A list of names, name=value and groups of names: "safe,num_workers=2"."""
+
     def __init__(self, text):
         self.values = {}
-        self.is_named = text not in ("safe", "numerics", "auto")
-        self.only_needed = text == "auto"  # what a finding asks for: waits and restarts are measured first
-        if self.is_named:
-            for part in text.split(","):
-                name, _, value = part.strip().partition("=")
+        self.named = set()
+        self.by_need = set()  # what a finding asks for: waits and restarts are measured first
+        parts = [part.strip() for part in text.split(",")]
+        self.is_numeric = "numerics" in parts
+        for part in parts:
+            name, _, value = part.partition("=")
+            if name in GROUPS:
+                for one in GROUPS[name]:
+                    self.values.setdefault(one, "")
+            else:
                 self.values[name] = value
-        else:
-            for name in NEEDED if self.only_needed else SAFE + (NUMERICS if text == "numerics" else ()):
-                self.values[name] = ""
+                self.named.add(name)
+        if "auto" in parts and not {"safe", "numerics"} & set(parts):
+            self.by_need = set(NEEDED) - self.named
 
     def __contains__(self, name):
         return name in self.values
@@ -49,19 +59,18 @@ def cores():
 
 def install(torch):
     wanted = Wanted(os.environ["SATURATE_APPLY"])
-    from . import apply_loader, apply_model
+    from . import apply_loader, apply_model, apply_optimizer, outcome
 
     if set(wanted.values) & set(apply_loader.NAMES):
         apply_loader.install(torch, wanted)
     if set(wanted.values) & set(apply_model.NAMES):
         apply_model.install(torch, wanted)
-    if "set_to_none" in wanted:
-        _set_to_none(torch)
-    if set(wanted.values) & {"fused", "foreach"}:
-        _optimizers(torch, wanted)
+    if set(wanted.values) & set(apply_optimizer.NAMES):
+        apply_optimizer.install(torch, wanted)
     if "threads" in wanted and wanted.number("threads"):
         torch.set_num_threads(wanted.number("threads"))
         applied("threads", "torch.set_num_threads(%d)" % wanted.number("threads"), value=wanted.number("threads"))
+    facts.unsettled = lambda: outcome.unsettled(torch, wanted)
     _first_step(torch, wanted)
 
 
@@ -91,11 +100,13 @@ def _threads(torch, wanted):
         local = facts.ranks()[1]
     threads = torch.get_num_threads()
     if local * threads <= cores():
+        refused("threads", "%d process%s of %d thread%s on %d core%s: nothing to cap" % (
+            local, "" if local == 1 else "es", threads, "" if threads == 1 else "s", cores(), "" if cores() == 1 else "s"))
         return
     share = max(1, cores() // local)
     text = "%d processes of %d threads on %d cores: torch.set_num_threads(%d)" % (local, threads, cores(), share)
     on_device = facts.device is not None and not str(facts.device).startswith("cpu")
-    if not on_device and "tf32" not in wanted and not wanted.is_named:
+    if not on_device and not wanted.is_numeric and "threads" not in wanted.named:
         refused("threads", text + " changes last digits on a CPU; --apply numerics or threads does it")
         return
     torch.set_num_threads(share)
@@ -115,6 +126,8 @@ def _tf32(torch):
     elif torch.get_float32_matmul_precision() == "highest":
         torch.set_float32_matmul_precision("high")
         applied("tf32", 'torch.set_float32_matmul_precision("high")')
+    else:
+        refused("tf32", "it is on already")
 
 
 def _cudnn_benchmark(torch):
@@ -126,58 +139,5 @@ def _cudnn_benchmark(torch):
     elif not cudnn.benchmark:
         cudnn.benchmark = True
         applied("cudnn_benchmark", "torch.backends.cudnn.benchmark = True")
-
-
-def _set_to_none(torch):
-    told = []
-
-    def make(old):
-        def zero_grad(self, set_to_none=True):
-            if not set_to_none and not told:
-                told.append(1)
-                applied("set_to_none", "zero_grad(set_to_none=True)")
-            return old(self, True)
-
-        return zero_grad
-
-    from importlib import import_module
-
-    replace(import_module("torch.optim.optimizer").Optimizer, "zero_grad", make)
-    replace(torch.nn.Module, "zero_grad", make)
-
-
-def _optimizers(torch, wanted):
-    import inspect
-
-    choices = {"fused", "foreach", "capturable", "differentiable"}
-    name = "fused" if "fused" in wanted else "foreach"
-
-    def tensors(groups):
-        for item in groups:
-            if isinstance(item, dict):
-                for tensor in item["params"] if not hasattr(item["params"], "dim") else [item["params"]]:
-                    yield tensor[1] if isinstance(tensor, tuple) else tensor
-            else:
-                yield item[1] if isinstance(item, tuple) else item
-
-    def make(old):
-        def __init__(self, params, *args, **kwargs):
-            if type(self).__mro__[0].__init__ is not type(self).__init__ or choices & set(kwargs):
-                return old(self, params, *args, **kwargs)
-            params = [dict(p, params=list(p["params"])) if isinstance(p, dict) else p for p in params]
-            if not all(p.is_cuda and p.is_floating_point() for p in tensors(params)):
-                refused(name, "%s has parameters that are not on a GPU" % type(self).__name__)
-                return old(self, params, *args, **kwargs)
-            try:
-                old(self, params, *args, **dict(kwargs, **{name: True}))
-                applied(name, "%s(..., %s=True)" % (type(self).__name__, name))
-            except Exception as error:
-                taken_back(name, str(error).split("\n")[0])
-                old(self, params, *args, **kwargs)
-
-        return __init__
-
-    for kind in ("Adam", "AdamW", "SGD", "Adagrad"):
-        optimizer = getattr(torch.optim, kind)
-        if name in inspect.signature(optimizer.__init__).parameters:
-            replace(optimizer, "__init__", make)
+    else:
+        refused("cudnn_benchmark", "it is on already")

@@ -4,42 +4,48 @@
 import functools
 from time import perf_counter_ns as clock
 
-from . import disable, replace
+from . import disable, replace, watch
 from .apply import applied, refused, taken_back
-from .apply_workers import SKIP, Flight, Pilot, configure, median, ms
+from .apply_workers import SKIP, Flight, Pilot, change_prefetch, change_workers, configure, follow, median, ms
+from .beside import Beside, iterators
+from .fingerprint import difference, fingerprint
 from .memory import tensors_of
 
 NAMES = ("batched_fetch", "num_workers", "pin_memory", "persistent_workers", "prefetch_factor")
 
 
-def _attributes(dataset):
-    """To see whether the script changes its data set between epochs: workers that stay would not."""
-    try:
-        return {name: (id(value), value if isinstance(value, (int, float, str, bool)) else None)
-                for name, value in vars(dataset).items()}
-    except TypeError:
-        return None
-
-
 def _persist(pilot, loader):
-    """Before an epoch of a loader with workers: they stay, unless the data set changed."""
-    now = _attributes(loader.dataset)
+    """Before an epoch of a loader with workers: they stay, unless the script needs them anew."""
     if pilot.is_persistent:
-        if now != pilot.snapshot:
+        reason = None
+        if iterators.living(loader):
+            # torch shares one iterator then: the loop around would begin again, and never end.
+            reason = "a second iterator of the loader is made while the first is in use"
+        elif difference(pilot.snapshot, fingerprint(loader.dataset, pilot.torch)) is not None:
+            reason = "the script changes its data set between epochs"
+        if reason is not None:
             pilot.is_persistent = False
             loader.__dict__["persistent_workers"] = False
             loader.__dict__["_iterator"] = None
-            taken_back("persistent_workers", "the script changes its data set between epochs", pilot.entry)
+            taken_back("persistent_workers", reason, pilot.entry)
         elif loader._iterator is not None:
             # An iterator made anew would draw its seed here: the script's later draws stay what they were.
             torch = pilot.torch
             torch.empty((), dtype=torch.int64).random_(generator=loader.generator).item()
-    elif pilot.snapshot is None and not loader.persistent_workers and not hasattr(loader.dataset, "set_epoch"):
-        # Starting them anew must have been felt, where only what is needed is wanted.
-        felt = pilot.start_ns > 0.03 * max(1, clock() - pilot.began)
-        if pilot.wanted.only_needed and not pilot.workers and not felt:
-            return
-        pilot.snapshot = now
+        return
+    if pilot.is_persistence_known or loader.persistent_workers:
+        return
+    # Starting them anew must have been felt, where only what is needed is wanted.
+    felt = pilot.start_ns > 0.03 * max(1, clock() - pilot.began)
+    if "persistent_workers" in pilot.wanted.by_need and not pilot.workers and not felt:
+        return
+    pilot.is_persistence_known = True
+    if hasattr(loader.dataset, "set_epoch"):
+        refused("persistent_workers", "the data set has set_epoch: workers that stay would not see it", pilot.entry)
+    elif pilot.entry["second_iterators"]:
+        refused("persistent_workers", "a second iterator of the loader is made while the first is in use", pilot.entry)
+    else:
+        pilot.snapshot = fingerprint(loader.dataset, pilot.torch)
         pilot.is_persistent = True
         loader.__dict__["persistent_workers"] = True
         applied("persistent_workers", "workers stay over epochs", pilot.entry, True)
@@ -47,7 +53,7 @@ def _persist(pilot, loader):
 
 def _batched(torch, module, loader, iterator, pilot):
     """In place of one row after another: index_select, checked against the plain way on the first batch."""
-    if pilot.wanted.only_needed and pilot.workers == 0 and not pilot.entry.get("batched"):
+    if "batched_fetch" in pilot.wanted.by_need and pilot.workers == 0 and not pilot.entry.get("batched"):
         return  # was not needed in the epoch before
     found = tensors_of(torch, loader.dataset)
     plain_collate = module._utils.collate.default_collate
@@ -84,7 +90,7 @@ def _batched(torch, module, loader, iterator, pilot):
 
     def fetch(indices):
         nonlocal checked
-        if pilot.wanted.only_needed and pilot.workers is None:
+        if "batched_fetch" in pilot.wanted.by_need and pilot.workers is None:
             return measure(indices)
         try:
             result = batched(indices)
@@ -110,17 +116,22 @@ def install(torch, wanted):
     from importlib import import_module
 
     module = import_module("torch.utils.data.dataloader")
+    watch.install(torch)
     make_pilot = functools.partial(Pilot, torch, wanted=wanted)
+    pilots = Beside()
 
     def prepare(loader):
-        pilot = loader.__dict__.get("_saturate_pilot")
+        pilot = pilots.get(loader)
         if pilot is None:
             if "_saturate_id" not in loader.__dict__:
                 return None
-            pilot = loader.__dict__["_saturate_pilot"] = make_pilot(loader)
+            pilot = make_pilot(loader)
+            pilots.set(loader, pilot)
         if "pin_memory" in wanted and not loader.pin_memory and torch.cuda.is_initialized():
             loader.__dict__["pin_memory"] = True
             applied("pin_memory", "DataLoader(pin_memory=True)", pilot.entry, True)
+        if "num_workers" in wanted and loader.num_workers > 0 and pilot.workers is None:
+            change_workers(pilot, loader)
         if loader.num_workers == 0 and pilot.workers is None and pilot.measured() and "num_workers" in wanted:
             if pilot.decide(None):
                 pilot.tell()
@@ -129,8 +140,7 @@ def install(torch, wanted):
         if loader.num_workers > 0:
             depth = wanted.number("prefetch_factor")
             if depth and loader.prefetch_factor != depth and loader._iterator is None:
-                loader.__dict__["prefetch_factor"] = depth
-                applied("prefetch_factor", "DataLoader(prefetch_factor=%d)" % depth, pilot.entry, depth)
+                change_prefetch(pilot, loader, depth)
             if "persistent_workers" in wanted:
                 _persist(pilot, loader)
         return pilot
@@ -147,7 +157,11 @@ def install(torch, wanted):
             try:
                 if pilot is not None:
                     pilot.began, pilot.start_ns = began, clock() - began
-                if pilot is not None and type(iterator) is module._SingleProcessDataLoaderIter:
+                if pilot is None:
+                    pass
+                elif pilot.is_changed and pilot.workers is not None and self.num_workers == pilot.workers != pilot.before:
+                    follow(pilot, self, iterator)
+                elif type(iterator) is module._SingleProcessDataLoaderIter:
                     _attend(torch, module, wanted, pilot, self, iterator)
             except Exception as error:
                 disable("--apply", error)

@@ -9,11 +9,13 @@ from math import ceil
 from time import perf_counter_ns as clock
 from time import process_time_ns, thread_time_ns
 import os
+import weakref
 
 from . import disable
 from .apply import applied, cores, refused, taken_back
 from .facts import facts
 from .hooks_loader import Delay
+from .watch import Watch, asks_for_worker
 from .steps import steps
 
 SKIP, MEASURE = 2, 8  # batches: of the measurement, the first ones left out
@@ -96,9 +98,12 @@ class Pilot:
         self.walls, self.cpus, self.delays, self.computes, self.compute_cpus = [], [], [], [], []
         self.bytes = 0
         self.others = None
-        self.before_ns = self.predicted = 0
+        self.before_ns = self.step_ns = self.predicted = 0
         self.draws = False
-        self.is_persistent = False
+        self.before = 0  # workers that the script asked for
+        self.is_changed = True
+        self.refusals = set()
+        self.is_persistent = self.is_persistence_known = False
         self.snapshot = None
         self.began = self.start_ns = 0  # of the epoch before, and what its start took
 
@@ -112,7 +117,7 @@ class Pilot:
         fetch_core = fetch_cpu + median(self.delays[SKIP:])
         compute, compute_cpu = median(self.computes[SKIP:]), median(self.compute_cpus[SKIP:])
         step = fetch + compute
-        self.before_ns = _mean(self.walls[SKIP:]) + _mean(self.computes[SKIP:])
+        self.before_ns = self.step_ns = _mean(self.walls[SKIP:]) + _mean(self.computes[SKIP:])
         asked = self.wanted.number("num_workers")
         said = "a batch takes %s, a step %s" % (ms(fetch), ms(compute))
         if fetch < LEAST_FETCH_NS:
@@ -169,7 +174,7 @@ class Pilot:
     def tell(self):
         text = "%s; %d worker%s, predicted %.2fx" % (self.said, self.workers, "" if self.workers == 1 else "s", self.predicted)
         if self.draws:
-            text += "; the data set draws random numbers, which are other ones in workers"
+            text += "; the data set or sampler draws random numbers, which are other ones in workers"
         applied("num_workers", text, self.entry, self.workers)
 
 
@@ -177,14 +182,17 @@ class Flight:
     """One iteration of a loader without workers: in process first, then perhaps with workers."""
 
     def __init__(self, pilot, loader, iterator, module):
-        self.pilot, self.loader, self.iterator, self.module = pilot, loader, iterator, module
+        # Weak: the iterator holds us, and must end when the script lets go of it.
+        self.pilot, self.loader, self.iterator, self.module = pilot, loader, weakref.ref(iterator), module
         self.inner = self.rest = None
         self.returned = self.returned_cpu = self.asked = 0
         self.count = 0
         self.after = []
         self.delay = Delay()
-        self.plain = iterator._next_data
+        plain, own = type(iterator)._next_data, self.iterator
+        self.plain = lambda: plain(own())
         iterator._next_data = self.next_data
+        self.watch = Watch(pilot.torch, loader)
         if pilot.workers is None and pilot.others is None:
             try:
                 pilot.others = _Others()
@@ -200,10 +208,14 @@ class Flight:
         return self.measure(pilot)
 
     def measure(self, pilot):
-        now, now_cpu = clock(), process_time_ns()
         if self.returned:
-            pilot.computes.append(now - self.returned)
-            pilot.compute_cpus.append(now_cpu - self.returned_cpu)
+            pilot.computes.append(clock() - self.returned)
+            pilot.compute_cpus.append(process_time_ns() - self.returned_cpu)
+        reason = self.watch.before() or self.reason(pilot)
+        if reason is not None:
+            pilot.refuse(reason)
+            return self.plain()
+        now = clock()
         cpu, delay = thread_time_ns(), self.delay()
         before = self.states() if self.count == 1 else None
         data = self.plain()
@@ -213,6 +225,7 @@ class Flight:
         pilot.delays.append(self.delay() - delay)
         self.count += 1
         try:
+            self.watch.after()
             if before is not None:
                 pilot.draws = before != self.states()
             if not pilot.note(data):
@@ -223,6 +236,14 @@ class Flight:
             disable("--apply num_workers", error)
         self.returned, self.returned_cpu = clock(), process_time_ns()
         return data
+
+    def reason(self, pilot):
+        """Why workers would change what is trained, if they would."""
+        if self.watch.own is not None:
+            return "the data set counts in %s while it is read: each worker would count for itself" % self.watch.own
+        if asks_for_worker(self.loader):
+            return "the data set asks get_worker_info: in workers it would answer otherwise"
+        return None
 
     def states(self):
         """Of the random generators that a data set may draw from."""
@@ -237,7 +258,7 @@ class Flight:
 
     def left(self):
         try:
-            return len(self.iterator) - self.count
+            return len(self.iterator()) - self.count
         except Exception:
             return None
 
@@ -249,7 +270,7 @@ class Flight:
         state = torch.get_rng_state()  # a second iterator draws a seed: the script must not see it
         try:
             loader = copy(self.loader)
-            self.rest = _Rest(self.iterator._sampler_iter, len(self.loader))
+            self.rest = _Rest(self.iterator()._sampler_iter, len(self.loader))
             loader.__dict__.pop("_iterator", None)
             loader.__dict__["_iterator"] = None
             loader.__dict__["batch_sampler" if loader._auto_collation else "sampler"] = self.rest
@@ -269,7 +290,7 @@ class Flight:
         steps.set_in_process(self.pilot.entry["id"], True)
         inner, self.inner = self.inner, None
         if self.rest is not None:  # what was handed out comes first
-            self.iterator._sampler_iter = chain(list(self.rest.pending), self.rest.indices)
+            self.iterator()._sampler_iter = chain(list(self.rest.pending), self.rest.indices)
         if inner is not None:
             try:
                 inner._shutdown_workers()
@@ -278,6 +299,10 @@ class Flight:
 
     def from_workers(self):
         pilot = self.pilot
+        reason = self.watch.before_from_workers(pilot.step_ns)
+        if reason is not None:
+            self.take_back(reason)
+            return self.plain()
         asked = clock()
         if self.asked and pilot.before_ns:
             self.after.append(asked - self.asked)
@@ -292,6 +317,7 @@ class Flight:
             self.take_back("a worker failed: %s" % str(error).strip().split("\n")[-1])
             return self.plain()  # in the process: an error of the data set is raised again, as without us
         self.rest.pending.popleft()
+        self.watch.after_from_workers()
         return data
 
     def is_slower(self):
@@ -314,3 +340,79 @@ def configure(loader, workers):
     if values.get("prefetch_factor") is None:
         values["prefetch_factor"] = 2
     loader.multiprocessing_context = "fork"  # a script without __main__ guard must not be imported again
+
+
+def _may_run_ahead(pilot, loader):
+    """None, or why another number of batches on their way would change what is trained."""
+    if isinstance(loader.dataset, pilot.torch.utils.data.IterableDataset):
+        return "each worker reads its own part of an iterable data set: another number gives other batches"
+    if asks_for_worker(loader):
+        return "the data set asks get_worker_info: another number gives other samples"
+    return None
+
+
+def change_workers(pilot, loader):
+    """Before the first epoch of a loader that has workers."""
+    asked, has = pilot.wanted.number("num_workers"), loader.num_workers
+    if asked is None or asked == has:
+        return pilot.refuse("the loader has %d worker%s already%s" % (
+            has, "" if has == 1 else "s", "; more than the %d cores here" % cores() if has > cores() else ""))
+    reason = _may_run_ahead(pilot, loader)
+    if reason is None and loader._iterator is not None:
+        reason = "its workers run already"
+    if reason is not None:
+        return pilot.refuse(reason)
+    values = loader.__dict__
+    pilot.workers = values["num_workers"] = asked
+    if asked == 0:
+        values["prefetch_factor"] = None
+        values["persistent_workers"] = False
+    pilot.before = has
+    applied("num_workers", "%d worker%s in place of %d" % (asked, "" if asked == 1 else "s", has), pilot.entry, asked)
+
+
+def follow(pilot, loader, iterator):
+    """An epoch with another number of workers than the script asked for: what the loop changes is seen all the same."""
+    names = ("sampler", "batch sampler") if pilot.before and pilot.workers else ("data set", "sampler", "batch sampler")
+    watch = Watch(pilot.torch, loader, names)
+    plain, own = type(iterator)._next_data, weakref.ref(iterator)
+    pilot.step_ns = pilot.step_ns or 10_000_000
+
+    def next_data():
+        reason = None
+        if pilot.is_changed:
+            try:
+                reason = watch.before_from_workers(pilot.step_ns)
+            except Exception as error:
+                disable("--apply num_workers", error)
+        if reason is not None:
+            give_up(pilot, loader, reason + "; from the next epoch on it is as it was")
+        data = plain(own())
+        if pilot.is_changed:
+            watch.after_from_workers()
+        return data
+
+    iterator._next_data = next_data
+
+
+def give_up(pilot, loader, text):
+    """From the next epoch on, the number of workers that the script asked for."""
+    taken_back("num_workers", text, pilot.entry)
+    pilot.is_changed = pilot.is_persistent = False
+    pilot.is_persistence_known = True
+    pilot.workers = 0
+    values = loader.__dict__
+    values["num_workers"], values["_iterator"], values["persistent_workers"] = pilot.before, None, False
+    values["prefetch_factor"] = 2 if pilot.before else None
+
+
+def change_prefetch(pilot, loader, depth):
+    if "prefetch_factor" in pilot.refusals:
+        return
+    reason = _may_run_ahead(pilot, loader)
+    if reason is not None:
+        pilot.refusals.add("prefetch_factor")
+        refused("prefetch_factor", reason, pilot.entry)
+        return
+    loader.__dict__["prefetch_factor"] = depth
+    applied("prefetch_factor", "DataLoader(prefetch_factor=%d)" % depth, pilot.entry, depth)

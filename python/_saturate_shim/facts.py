@@ -8,7 +8,7 @@ import sys
 import weakref
 from time import perf_counter_ns as clock
 
-from . import RUN_DIR, disable, profiler
+from . import RUN_DIR, disable, profiler, sizes
 from .sites import call_at, is_library, site_of, user_frame
 from .steps import FIRST_STEPS, FLUSH_AT, PROFILE_AT, steps
 
@@ -39,6 +39,7 @@ class Facts:
         self.parallel = {}
         self.saves = {}  # (file, line) -> [count, ns, site]
         self.changes = []  # what --apply did, refused or took back
+        self.unsettled = lambda: []  # what it was asked for besides, with the reason why not
         self.profiler = None
         self.next_flush = 0
         self.flushed_ns = 0
@@ -54,6 +55,10 @@ class Facts:
     # ---- told by hooks
 
     def torch_imported(self):
+        self.ready_made = sizes.ReadyMade(self.torch)
+        self.tell_torch()
+
+    def tell_torch(self):
         """So that a script that ends before its first step is not taken for one without torch."""
         try:
             with open(os.path.join(RUN_DIR, "torch.%d" % self.pid), "w", encoding="utf-8") as out:
@@ -69,18 +74,20 @@ class Facts:
             entry = known
         else:
             user = user_frame(frame)
-            entry = {"id": len(self.loaders), "type": type(dataset).__name__, "site": site_of(user), "starts": 0}
+            entry = {"id": len(self.loaders), "type": type(dataset).__name__, "site": site_of(user), "starts": 0,
+                     "second_iterators": 0}
             self.loaders.append(entry)
             self.by_dataset[id(dataset)] = entry
         loader.__dict__["_saturate_id"] = entry["id"]
 
-    def loader_started(self, loader, iterator):
+    def loader_started(self, loader, iterator, is_second):
         number = loader.__dict__.get("_saturate_id")
         if number is None:  # unpickled or copied: its __init__ did not run here
             self.loader_made(loader, sys._getframe(2))
             number = loader.__dict__["_saturate_id"]
         entry = self.loaders[number]
         entry["starts"] += 1
+        entry["second_iterators"] += is_second
         iterator.__dict__["_saturate_id"] = number
         steps.set_loader(number, int(loader.batch_size or 0), _try(lambda: len(loader), 0), loader.num_workers == 0)
         if entry["starts"] == 1 or entry.get("num_workers") != loader.num_workers:
@@ -163,10 +170,11 @@ class Facts:
         wanted = steps.take_flag(PROFILE_AT)
         if wanted or self.profiler is not None:
             self.profile(wanted)
+        self.ready_made.after_step(self.loaders, number < FIRST_STEPS or now > self.next_flush)
         if steps.take_flag(FLUSH_AT) or number == FIRST_STEPS or (number > FIRST_STEPS and now > self.next_flush):
             self.next_flush = now + EVERY_NS
             self.flush()
-        steps.wake(self.next_flush, self.profiler is not None)
+        steps.wake(self.next_flush, self.profiler is not None or self.ready_made.handle is not None)
 
     def profile(self, wanted):
         if self.profiler is None:
@@ -235,7 +243,7 @@ class Facts:
             "compile": _try(self.compile_facts),
             "memory": _try(self.memory_facts),
             "saves": [{"count": count, "ns": ns, "site": site} for count, ns, site in list(self.saves.values())[:20]],
-            "changes": self.changes,
+            "changes": self.changes + _try(self.unsettled, []),
             "own_profiler": profiler.own.was_seen,
             "foreign_steps": steps.foreign_steps,
             "flush_ns": self.flushed_ns,

@@ -10,13 +10,14 @@ from time import perf_counter_ns as clock
 from time import thread_time_ns
 
 from . import disable, replace
+from .beside import iterators
 from .facts import facts
 from .steps import FETCH_AT, LOADER, SLOT_BYTES, WORKER_SLOTS, hot, ring_path, steps
 
 
 def fetch_target():
     """For the extension in a worker: the ring that its batches are counted in, and worker + 1. None: it is none."""
-    worker = facts.torch.utils.data.get_worker_info()
+    worker = import_module("torch.utils.data._utils.worker").get_worker_info()
     return (None, 0) if worker is None else (_parents_ring(), worker.id + 1)
 
 
@@ -44,11 +45,17 @@ def hook_loader(torch):
 
     def make_iter(old):
         def __iter__(self):
+            is_second = False
+            try:
+                is_second = bool(iterators.living(self))
+            except Exception as error:
+                disable("DataLoader.__iter__", error)
             began = clock()
             iterator = old(self)
             try:
+                iterators.add(self, iterator)
                 took = clock() - began
-                entry = facts.loader_started(self, iterator)
+                entry = facts.loader_started(self, iterator, is_second)
                 if s.thread == thread_id():
                     if not s.is_open():
                         s.open_ring()
@@ -89,15 +96,14 @@ def hook_loader(torch):
             try:
                 data = old(self)
             except StopIteration:
+                self.__dict__["_saturate_ended"] = True
                 try:
                     s.ended(owner, asked_at, clock())
                 except Exception as error:
                     disable("end of the loader", error)
                 raise
             now = clock()
-            first = data[0] if type(data) in (list, tuple) and data else data
-            s.got(owner, asked_at, now,
-                  first.shape[0] if type(first) is tensor and first.dim() else s.batch_sizes.get(owner, 0))
+            s.got(owner, asked_at, now, s.samples_of(owner, data, tensor))
             return data
 
         return __next__
@@ -157,7 +163,7 @@ class _Fetch:
         self.pid = os.getpid()
         self.totals = {}
         self.delay = Delay()
-        self.worker = torch.utils.data.get_worker_info()
+        self.worker = import_module("torch.utils.data._utils.worker").get_worker_info()
         if self.worker is None:
             if steps.ring is None:
                 steps.open_ring()

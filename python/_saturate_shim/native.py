@@ -58,6 +58,7 @@ class NativeSteps:
 
     set_rank = staticmethod(native.set_rank)
     set_loader = staticmethod(native.set_loader)
+    set_samples = staticmethod(native.set_samples)
     set_in_process = staticmethod(native.set_in_process)
     take_flag = staticmethod(native.take_flag)
     set_flag = staticmethod(native.set_flag)

@@ -38,13 +38,22 @@ def place(ranks):
     return rank, world, int(os.environ.get("LOCAL_WORLD_SIZE", world))
 
 
+def size_of(data, tensor, depth=3):
+    """The first dimension of the first tensor in a batch; 0: there is none."""
+    if isinstance(data, tensor):
+        return data.shape[0] if data.dim() else 0
+    if depth and isinstance(data, (list, tuple, dict)) and data:
+        return size_of(next(iter(data.values())) if isinstance(data, dict) else data[0], tensor, depth - 1)
+    return 0
+
+
 class Steps:
     native = None
     __slots__ = (
         "ring", "written", "thread", "start", "wait", "samples", "owner", "syncs", "sync", "gc", "backward", "optimizer",
         "backwards", "optimizer_steps", "pause", "has_stepped", "first_optimizer", "last_beat", "training", "loop",
         "on_training_step", "backward_depth", "has_optimizer", "ranks", "wake_ns", "every_step", "batch_sizes", "zero_grads",
-        "optimizer_at", "optimizer_pause", "foreign_steps", "on_open",
+        "optimizer_at", "optimizer_pause", "foreign_steps", "on_open", "ready_made",
     )
 
     def __init__(self):
@@ -52,6 +61,7 @@ class Steps:
         self.ranks = lambda: (-1, 1)
         self.on_open = lambda: None
         self.batch_sizes = {}  # of a loader, where a batch does not tell
+        self.ready_made = {}
         self.zero_grads = [0, 0]  # calls that fill with zeros, calls that set to None
         self.reset()
 
@@ -111,6 +121,14 @@ class Steps:
     def set_loader(self, loader, batch_size, batches, in_process):
         """It starts; batches of an epoch, 0: not known."""
         self.batch_sizes[loader] = batch_size
+
+    def set_samples(self, loader, samples):
+        """Of a loader whose batches of one hold so many."""
+        self.ready_made[loader] = samples
+
+    def samples_of(self, loader, data, tensor):
+        size = size_of(data, tensor) or self.batch_sizes.get(loader, 0)
+        return self.ready_made.get(loader, 1) if size == 1 else size
 
     def set_in_process(self, loader, in_process):
         """Of no interest here: what is fetched is seen where it is (hooks.py)."""

@@ -12,7 +12,7 @@ HookState hook_state;
 namespace {
 
 struct Names {
-    PyObject *id, *size, *is_cuda, *zero;
+    PyObject *id, *ended, *size, *is_cuda, *zero;
 } names;
 
 // Whatever is raised meanwhile, the error of the script stays.
@@ -50,17 +50,25 @@ void disable(const char* where) {
 
 PyObject* old_next = nullptr;
 
-// The first dimension of a batch; 0: it has none.
-std::uint32_t size_of(PyObject* data) {
-    PyObject* first = data;
-    if (PyList_CheckExact(data) && PyList_Size(data) > 0) first = PyList_GetItem(data, 0);
-    if (PyTuple_CheckExact(data) && PyTuple_Size(data) > 0) first = PyTuple_GetItem(data, 0);
-    if (Py_TYPE(first) != hook_state.tensor) return 0;
-    PyObject* size = PyObject_CallMethodObjArgs(first, names.size, names.zero, nullptr);
-    long value = size ? PyLong_AsLong(size) : -1;
-    Py_XDECREF(size);
-    if (value < 0) PyErr_Clear();  // a number alone has no size
-    return value < 0 ? 0 : static_cast<std::uint32_t>(value);
+// The first dimension of the first tensor in a batch; 0: there is none.
+std::uint32_t size_of(PyObject* data, int depth = 3) {
+    PyObject* first = nullptr;
+    if (PyList_Check(data)) {
+        if (PyList_Size(data) > 0) first = PyList_GetItem(data, 0);
+    } else if (PyTuple_Check(data)) {
+        if (PyTuple_Size(data) > 0) first = PyTuple_GetItem(data, 0);
+    } else if (PyDict_Check(data)) {
+        Py_ssize_t at = 0;
+        PyObject* key;
+        if (!PyDict_Next(data, &at, &key, &first)) first = nullptr;
+    } else if (PyObject_TypeCheck(data, hook_state.tensor)) {
+        PyObject* size = PyObject_CallMethodObjArgs(data, names.size, names.zero, nullptr);
+        long value = size ? PyLong_AsLong(size) : -1;
+        Py_XDECREF(size);
+        if (value < 0) PyErr_Clear();  // a number alone has no size
+        return value < 0 ? 0 : static_cast<std::uint32_t>(value);
+    }
+    return first && depth > 0 ? size_of(first, depth - 1) : 0;
 }
 
 // Asking a tensor takes 2 us: done in the first batches, in every 16th, and in the last one, which
@@ -70,9 +78,10 @@ std::uint32_t samples_of(PyObject* data, std::int64_t owner) {
     LoaderFacts& loader = hook_state.loaders[owner];
     std::int64_t number = ++loader.given;
     bool is_like_last = loader.batch_size > 0 && number > 2 && number < loader.batches;
-    if (is_like_last && number % 16 != 0) return loader.samples;
+    if (is_like_last && number % 16 != 0 && loader.samples > 0) return loader.samples;
     std::uint32_t size = size_of(data);
-    loader.samples = size > 0 ? size : loader.batch_size;
+    if (size == 0) size = loader.batch_size;
+    loader.samples = size == 1 ? loader.ready_made : size;
     return loader.samples;
 }
 
@@ -104,6 +113,7 @@ PyObject* next(PyObject* self, PyObject*) {
         if (!PyErr_ExceptionMatches(PyExc_StopIteration)) return nullptr;
         KeepError error;
         steps.ended(owner, asked_at, clock_ns());
+        if (PyObject_SetAttr(self, names.ended, Py_True) != 0) PyErr_Clear();
         tell_if_due();
         return nullptr;
     }
@@ -289,6 +299,7 @@ PyObject* keep(PyObject*& slot, PyObject* value) {
 
 void make_names() {
     names.id = PyUnicode_InternFromString("_saturate_id");
+    names.ended = PyUnicode_InternFromString("_saturate_ended");
     names.size = PyUnicode_InternFromString("size");
     names.is_cuda = PyUnicode_InternFromString("is_cuda");
     names.zero = PyLong_FromLong(0);

@@ -36,7 +36,8 @@ struct LoaderFacts {
     std::uint32_t batch_size = 0;  // 0: differs
     std::int64_t batches = 0;      // of an epoch; 0: unknown
     std::int64_t given = 0;        // in this epoch
-    std::uint32_t samples = 0;     // of the batch that was asked last
+    std::uint32_t samples = 0;     // of the batch that was asked last; 0: none was
+    std::uint32_t ready_made = 1;  // in a batch of one
     bool in_process = false;       // without workers: what is waited for is made meanwhile
 };
 

@@ -80,8 +80,22 @@ PyObject* set_loader(PyObject*, PyObject* args) {
     if (!PyArg_ParseTuple(args, "iILp", &number, &size, &batches, &in_process)) return nullptr;
     hook_state.iterator = nullptr;  // another may come to lie where it was
     if (number >= 0 && number < 256)
-        hook_state.loaders[number] = {
-            .batch_size = size, .batches = batches, .in_process = in_process != 0};
+        hook_state.loaders[number] = {.batch_size = size,
+                                      .batches = batches,
+                                      .ready_made = hook_state.loaders[number].ready_made,
+                                      .in_process = in_process != 0};
+    Py_RETURN_NONE;
+}
+
+// A loader's batches of one hold so many samples.
+PyObject* set_samples(PyObject*, PyObject* args) {
+    int number;
+    unsigned int samples;
+    if (!PyArg_ParseTuple(args, "iI", &number, &samples)) return nullptr;
+    if (number >= 0 && number < 256) {
+        hook_state.loaders[number].ready_made = samples;
+        hook_state.loaders[number].samples = 0;
+    }
     Py_RETURN_NONE;
 }
 
@@ -190,6 +204,7 @@ PyMethodDef functions[] = {
     {"state", state, METH_NOARGS, nullptr},
     {"set_rank", set_rank, METH_VARARGS, nullptr},
     {"set_loader", set_loader, METH_VARARGS, nullptr},
+    {"set_samples", set_samples, METH_VARARGS, nullptr},
     {"set_in_process", set_in_process, METH_VARARGS, nullptr},
     {"set_fetch_loader", set_fetch_loader, METH_VARARGS, nullptr},
     {"set_has_optimizer", set_has_optimizer, METH_NOARGS, nullptr},

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "diagnosis/diagnosis.h"
+#include "diagnosis/python_job.h"
 #include "diagnosis/trace_read.h"
 #include "telemetry/run_gather.h"
 
@@ -62,11 +63,13 @@ Diagnosis diagnose_run_folder(const std::filesystem::path& folder) {
 }
 
 Diagnosis diagnose_run_folder(const std::filesystem::path& folder, RunRecord record) {
+    bool may_stay = may_persist(record.python, training_loader(record.python));
     Diagnosis of_run = diagnose_records(folder, std::move(record));
     std::filesystem::path file = folder / "trace.json.gz";
     if (!std::filesystem::exists(file)) return of_run;
     try {
         Diagnosis of_trace = diagnose_traces(read_traces({file}, {}));
+        if (!may_stay) advise_no_persistence(of_trace.findings);
         if (of_trace.busy_percent) return joined(std::move(of_trace), std::move(of_run));
     } catch (const UserError& error) {
         of_run.health.push_back({"trace", error.problems()[0].found, ""});

@@ -132,13 +132,20 @@ void no_workers(std::vector<Finding>& findings, Finding& wait, const Json& pytho
     } else {
         wait.settings = cures("F02", facts);
         std::string count = cure_of(wait.settings, "num_workers");
-        wait.fix = fmt::format("num_workers={}, persistent_workers=True", count);
+        std::vector<KeywordChange> keywords = {{"num_workers", count}};
+        wait.fix = fmt::format("num_workers={}", count);
+        if (may_persist(python, loader)) {
+            wait.fix += ", persistent_workers=True";
+            keywords.push_back({"persistent_workers", "True"});
+        } else {
+            std::erase_if(wait.settings,
+                          [](const SettingChange& one) { return one.key == "persistent_workers"; });
+        }
         wait.gain = gain_of(likely, std::min(bound, times.step / plan.least_ns));
         part.settings = wait.settings;
         part.fix = wait.fix;
         part.gain = wait.gain;
-        part.patch = keyword_patch(loader["site"], loader["call"],
-                                   {{"num_workers", count}, {"persistent_workers", "True"}});
+        part.patch = keyword_patch(loader["site"], loader["call"], keywords);
     }
     findings.push_back(part);
 }
@@ -196,7 +203,8 @@ void explain_wait(const RunRecord& record, const StepTimes& times, std::vector<F
 void restarts(const RunRecord& record, const StepTimes& times, std::vector<Finding>& findings) {
     Json loader = training_loader(record.python);
     if (loader["num_workers"].integer().value_or(0) == 0 ||
-        loader["persistent_workers"].boolean().value_or(true))
+        loader["persistent_workers"].boolean().value_or(true) ||
+        !may_persist(record.python, loader))
         return;
     PauseSums restarts = account_of(record).restarts;
     double lost = 1e9 * restarts.seconds;

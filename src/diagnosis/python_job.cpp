@@ -39,6 +39,33 @@ bool is_on_gpu(const Json& python) {
     return !device.empty() && device != "cpu";
 }
 
+bool may_persist(const Json& python, const Json& loader) {
+    if (loader["second_iterators"].integer().value_or(0) > 0) return false;
+    for (const Json& change : python["changes"].items()) {
+        std::string state = change["state"].string().value_or("");
+        if (change["name"].string() == "persistent_workers" && state != "applied" &&
+            change["loader"].integer() == loader["id"].integer())
+            return false;
+    }
+    return true;
+}
+
+void advise_no_persistence(std::vector<Finding>& findings) {
+    constexpr std::string_view kWords = "persistent_workers=True";
+    for (Finding& finding : findings) {
+        std::erase_if(finding.settings,
+                      [](const SettingChange& one) { return one.key == "persistent_workers"; });
+        std::string fix = finding.fix_text();
+        for (std::string_view around : {", persistent_workers=True", "persistent_workers=True, ",
+                                        "persistent_workers=True and "}) {
+            if (std::size_t at = fix.find(around); at != std::string::npos)
+                finding.fix = fix.erase(at, around.size());
+        }
+        if (std::size_t at = finding.patch.find(kWords); at != std::string::npos)
+            finding.patch.clear();
+    }
+}
+
 Finding* found(std::vector<Finding>& findings, std::string_view id) {
     auto at = std::ranges::find(findings, id, &Finding::id);
     return at == findings.end() ? nullptr : &*at;

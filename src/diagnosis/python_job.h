@@ -23,6 +23,12 @@ struct StepTimes {
 [[nodiscard]] std::string where_of(const Json& site);    // "train.py:12 (main)"
 [[nodiscard]] Json training_loader(const Json& python);  // that of the training steps; else null
 [[nodiscard]] bool is_on_gpu(const Json& python);
+// Whether workers of this loader may stay over epochs: not where a second iterator of it is made
+// while the first is in use (torch shares one then, and the loop never ends), nor where --apply
+// found that training would change.
+[[nodiscard]] bool may_persist(const Json& python, const Json& loader);
+// Takes persistent workers out of what findings advise.
+void advise_no_persistence(std::vector<Finding>& findings);
 
 [[nodiscard]] Finding* found(std::vector<Finding>& findings,
                              std::string_view id);  // null: not there

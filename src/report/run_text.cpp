@@ -47,9 +47,9 @@ std::string changes_text(const Json& changes) {
     std::string out;
     for (const Json& change : changes.items()) {
         std::string state = change["state"].string().value_or("");
-        out += fmt::format("  {:<10} {} ({}): {}\n", state, change["name"].string().value_or(""),
-                           change["level"].string().value_or(""),
-                           change["text"].string().value_or(""));
+        std::string name = change["name"].string().value_or("");
+        if (auto level = change["level"].string()) name += fmt::format(" ({})", *level);
+        out += fmt::format("  {:<10} {}: {}\n", state, name, change["text"].string().value_or(""));
     }
     return out;
 }

@@ -89,6 +89,24 @@ TEST_F(RunTest, AnUnknownChangeIsSaidWithASuggestion) {
               "  fix:      --apply num_workers\n");
 }
 
+TEST_F(RunTest, EveryNameThatNobodyToldOfIsUnknown) {
+    Ran ran = watched({"true"}, {"--apply", "safe,num_workers=2", "-o", "r"});
+    EXPECT_EQ(ran.status, 0);
+    EXPECT_THAT(ran.err, HasSubstr("saturate:   unknown    safe: no training step was seen from "
+                                   "inside\n"
+                                   "saturate:   unknown    num_workers=2: no training step was "
+                                   "seen from inside\n"));
+}
+
+TEST_F(RunTest, AValueThatIsNoNumberIsSaid) {
+    Ran ran = watched({"true"}, {"--apply", "num_workers=many", "-o", "r"});
+    EXPECT_EQ(ran.status, 125);
+    EXPECT_EQ(ran.err,
+              "error: --apply has \"num_workers=many\"\n"
+              "  expected: num_workers=N, a whole number\n");
+    EXPECT_EQ(watched({"true"}, {"--apply", "pin_memory=3", "-o", "r"}).status, 125);
+}
+
 TEST_F(RunTest, ALimitEndsTheCommandWith124) {
     Ran ran = watched({"sleep", "60"}, {"--seconds", "0.2", "-o", "r"});
     EXPECT_EQ(ran.status, 124);

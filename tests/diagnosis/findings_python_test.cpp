@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "diagnosis/diagnosis.h"
+#include "diagnosis/python_job.h"
 
 namespace saturate {
 namespace {
@@ -137,6 +138,35 @@ TEST(FindingsPythonTest, WorkersStartedAnewAreFelt) {
     ASSERT_TRUE(restart);
     EXPECT_THAT(restart->evidence, HasSubstr("started anew 2 times and take 2.0 s"));
     EXPECT_THAT(restart->patch, HasSubstr("+l = Loader(d, persistent_workers=True)\n"));
+}
+
+TEST(FindingsPythonTest, WorkersDoNotStayWhereASecondIteratorLives) {
+    RunRecord record = record_of({.workers = 2});
+    auto with = [&](const std::string& name, const std::string& value) {
+        std::string text = record.python.pretty();
+        std::size_t at = text.find("\"type\"");
+        text.insert(at, fmt::format("\"{}\":{},", name, value));
+        RunRecord out = record;
+        out.python = Json::parse(text, "python.json");
+        return out;
+    };
+    for (int i = 0; i < 4; ++i)
+        record.events.push_back({.kind = EventKind::epoch, .duration_ns = 1'000'000'000});
+    EXPECT_TRUE(find(diagnose_run(record, "r"), "F05"));
+    EXPECT_FALSE(find(diagnose_run(with("second_iterators", "3"), "r"), "F05"));
+    record = record_of({});
+    EXPECT_THAT(find(diagnose_run(record, "r"), "F01")->fix, HasSubstr("persistent_workers=True"));
+    EXPECT_THAT(find(diagnose_run(with("second_iterators", "3"), "r"), "F01")->fix,
+                testing::Not(HasSubstr("persistent_workers")));
+}
+
+TEST(FindingsPythonTest, WhatATraceAdvisesForgetsWorkersThatStay) {
+    std::vector<Finding> findings = {{.id = "F05"}};
+    findings[0].settings = {{"persistent_workers", "true"}, {"prefetch_factor", "4"}};
+    advise_no_persistence(findings);
+    EXPECT_EQ(findings[0].fix_text(), "a larger prefetch_factor");
+    ASSERT_EQ(findings[0].settings.size(), 1u);
+    EXPECT_EQ(findings[0].settings[0].key, "prefetch_factor");
 }
 
 TEST(FindingsPythonTest, ReadsAndCollectionsAreNamedFromFivePercentOn) {

@@ -93,6 +93,37 @@ TEST_P(RunPythonHooksTest, TheLastBatchOfAnEpochMayBeSmaller) {
         EXPECT_EQ(run.steps[i].samples, i % 21 == 20 ? 3 : 4) << i;
 }
 
+TEST_P(RunPythonHooksTest, SamplesOfReadyMadeBatchesAreThoseThatTheModelSees) {
+    folder_.file(
+        "ready.py",
+        "import torch\n"
+        "data = torch.utils.data.TensorDataset(torch.ones(40, 64, 4), torch.ones(40, 64))\n"
+        "model = torch.nn.Linear(4, 1)\n"
+        "opt = torch.optim.SGD(model.parameters(), lr=1e-3)\n"
+        "for x, y in torch.utils.data.DataLoader(data, batch_size=1):\n"
+        "    model(x[0]).mean().backward(); opt.step(); opt.zero_grad()\n");
+    expect_same({python_, "ready.py"});
+    RunRecord run = record();
+    ASSERT_EQ(run.steps.size(), 40u);
+    EXPECT_EQ(run.steps[39].samples, 64);
+    EXPECT_EQ(run.python["loaders"].items()[0]["ready_made"].integer(), 64);
+}
+
+TEST_P(RunPythonHooksTest, ABatchMayBeADictionary) {
+    folder_.file("words.py",
+                 "import torch\n"
+                 "data = [{'inputs': torch.ones(4), 'n': i} for i in range(80)]\n"
+                 "model = torch.nn.Linear(4, 1)\n"
+                 "opt = torch.optim.SGD(model.parameters(), lr=1e-3)\n"
+                 "sampler = torch.utils.data.BatchSampler(range(80), 8, False)\n"
+                 "for batch in torch.utils.data.DataLoader(data, batch_sampler=sampler):\n"
+                 "    model(batch['inputs']).mean().backward(); opt.step(); opt.zero_grad()\n");
+    expect_same({python_, "words.py"});
+    RunRecord run = record();
+    ASSERT_EQ(run.steps.size(), 10u);
+    for (const StepRecord& step : run.steps) EXPECT_EQ(step.samples, 8);
+}
+
 TEST_P(RunPythonHooksTest, AStepThatBreakLeavesOpenEndsWithItsOptimizer) {
     folder_.file("dry_run.py",
                  "import torch\n"

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+# Names that --apply was given and that never came up: refused, with what stood in their way so far. Asked for when facts
+# are written, so that the last word is that of the script's end.
+from .apply import LEVELS, SAFE
+from .facts import facts
+from .steps import steps
+
+
+def unsettled(torch, wanted):
+    known = {change["name"] for change in facts.changes}
+    return [
+        {"name": name, "level": LEVELS[name], "state": "refused", "text": _reason(torch, wanted, name), "loader": None,
+         "value": None}
+        for name in wanted.values
+        if name not in known
+    ]
+
+
+def _reason(torch, wanted, name):
+    loaders = [entry for entry in facts.loaders if entry["starts"]]
+    workers = [entry.get("num_workers") or 0 for entry in loaders]
+    if name in ("batched_fetch", "num_workers", "pin_memory", "persistent_workers", "prefetch_factor") and not loaders:
+        return "no DataLoader of torch's was started"
+    if name == "batched_fetch":
+        if not any(entry.get("in_memory") for entry in loaders):
+            return "no data set is tensors in memory"
+        return "not needed so far: too few batches were measured, or the batches are made in another way"
+    if name == "num_workers":
+        return "too few batches so far to measure whether workers pay"
+    if name == "pin_memory":
+        return "no GPU is used" if not torch.cuda.is_initialized() else "it is on already"
+    if name == "persistent_workers":
+        if not any(workers):
+            return "no loader has workers"
+        return "it is on already" if all(e.get("persistent_workers") for e in loaders) else "starting the workers was not felt"
+    if name == "prefetch_factor":
+        if wanted.number(name) is None:
+            return "needs a number: prefetch_factor=4"
+        return "no loader has workers" if not any(workers) else "it has that value already"
+    if name == "set_to_none":
+        return "zero_grad sets gradients to None already" if sum(steps.zero_grads) else "zero_grad was not called"
+    if name in ("fused", "foreach"):
+        if {"fused", "foreach"} <= set(wanted.values) and name == "foreach":
+            return "fused was asked for too and goes first"
+        return "no optimizer of torch's that takes it was made"
+    if name in SAFE:
+        return "the script has not made a step yet"
+    return "no module was called while training, or it has it already"
