@@ -77,8 +77,12 @@ std::string as_module(const std::shared_ptr<jit::Graph>& graph) {
 }  // namespace
 
 std::string first_line(const std::string& text) {
+    constexpr std::size_t kMost = 300;
     std::string line(split(text, '\n')[0]);
-    return line.size() > 300 ? line.substr(0, 300) + "..." : line;
+    if (line.size() <= kMost) return line;
+    line.resize(kMost);
+    line += "...";
+    return line;
 }
 
 TracedLoss trace_loss(Job& job, const TensorBatch& batch) {

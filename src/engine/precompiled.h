@@ -1,16 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The LibTorch headers that engine and workloads share, compiled once. Never included by name:
-// every file names the narrow headers it uses, and the build puts this one before them.
+// The LibTorch headers that the engine's files share, compiled once. Never included by name: every
+// file names the narrow headers it uses, and the build puts this one before them. No layers: they
+// would cost each file three seconds more.
 #pragma once
 
 #include <torch/nn/module.h>
-#include <torch/nn/modules/activation.h>
-#include <torch/nn/modules/batchnorm.h>
-#include <torch/nn/modules/container/sequential.h>
-#include <torch/nn/modules/conv.h>
-#include <torch/nn/modules/linear.h>
-#include <torch/nn/modules/loss.h>
-#include <torch/nn/modules/pooling.h>
-#include <torch/nn/modules/rnn.h>
-#include <torch/nn/modules/upsampling.h>
 #include <torch/types.h>

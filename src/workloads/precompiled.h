@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// The LibTorch headers that the models share, compiled once. Never included by name: every file
+// names the narrow headers it uses, and the build puts this one before them.
+#pragma once
+
+#include <torch/nn/module.h>
+#include <torch/nn/modules/activation.h>
+#include <torch/nn/modules/batchnorm.h>
+#include <torch/nn/modules/container/sequential.h>
+#include <torch/nn/modules/conv.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/nn/modules/loss.h>
+#include <torch/nn/modules/pooling.h>
+#include <torch/nn/modules/rnn.h>
+#include <torch/nn/modules/upsampling.h>
+#include <torch/types.h>
