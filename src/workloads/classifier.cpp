@@ -6,6 +6,7 @@
 #include <torch/nn/modules/container/modulelist.h>
 
 #include "base/error.h"
+#include "engine/recompute.h"
 
 namespace saturate {
 
@@ -77,7 +78,7 @@ struct ClassifierNet::Block : torch::nn::Module {
     torch::nn::BatchNorm2d shortcut_norm{nullptr};
 };
 
-ClassifierNet::ClassifierNet(const ClassifierShape& shape) {
+ClassifierNet::ClassifierNet(const ClassifierShape& shape) : recomputes_(shape.recomputes) {
     std::int64_t width = shape.base_channels, inputs = width;
     conv1_ = register_module("conv1", convolution({1, width, 7, 2}));
     bn1_ = register_module("bn1", torch::nn::BatchNorm2d(width));
@@ -95,7 +96,10 @@ ClassifierNet::ClassifierNet(const ClassifierShape& shape) {
 
 torch::Tensor ClassifierNet::forward(const torch::Tensor& picture) {
     torch::Tensor x = torch::max_pool2d(torch::relu(bn1_(conv1_(picture))), 3, 2, 1);
-    for (const auto& block : blocks_) x = block->forward(x);
+    for (const auto& block : blocks_) {
+        auto run = [block](const torch::Tensor& in) { return block->forward(in); };
+        x = recomputes_ ? recomputed(run, x, RandomNumbers::none, block->buffers()) : run(x);
+    }
     return fc_(x.mean({2, 3}));
 }
 
@@ -109,8 +113,10 @@ std::unique_ptr<Job> make_classifier(const Settings& settings) {
                    .fields = {{.name = "image", .shape = {1, -1, -1}},
                               {.name = "label", .element = Element::int64, .shape = {}}}});
     auto classes = static_cast<std::int64_t>(data.classes.size());
-    ClassifierShape shape{.base_channels = whole_or(settings, Setting::base_channels, 64),
-                          .num_classes = whole_or(settings, Setting::num_classes, classes)};
+    ClassifierShape shape{
+        .base_channels = whole_or(settings, Setting::base_channels, 64),
+        .num_classes = whole_or(settings, Setting::num_classes, classes),
+        .recomputes = settings.flag(Setting::gradient_checkpointing).value_or(false)};
     if (shape.num_classes == 0) {  // shards do not tell
         throw UserError({.found = "the data does not tell how many classes there are",
                          .expected = "num_classes in the configuration",

@@ -14,6 +14,7 @@ namespace saturate {
 struct ClassifierShape {
     std::int64_t base_channels = 64;
     std::int64_t num_classes = 10;
+    bool recomputes = false;  // gradient_checkpointing
 };
 
 class ClassifierNet : public torch::nn::Module {
@@ -27,10 +28,10 @@ class ClassifierNet : public torch::nn::Module {
     torch::nn::BatchNorm2d bn1_{nullptr};
     std::vector<std::shared_ptr<Block>> blocks_;
     torch::nn::Linear fc_{nullptr};
+    bool recomputes_ = false;
 };
 
 // Fields: image float32 [1, h, w], label int64 [].
 [[nodiscard]] std::unique_ptr<Job> classifier_job(const ClassifierShape& shape, JobData data);
-[[nodiscard]] std::unique_ptr<Job> make_classifier(const Settings& settings);
 
 }  // namespace saturate

@@ -13,8 +13,9 @@ constexpr double kWithin = 5.0;  // pixels
 
 class Locator final : public JobWithData {
   public:
-    Locator(std::int64_t base_channels, JobData data)
-        : JobWithData(std::move(data)), net_(std::make_shared<LocatorNet>(base_channels)) {}
+    Locator(std::int64_t base_channels, JobData data, bool recomputes)
+        : JobWithData(std::move(data)),
+          net_(std::make_shared<LocatorNet>(base_channels, recomputes)) {}
     torch::nn::Module& model() override { return *net_; }
     Tensor loss(const TensorBatch& batch) override {
         return locator_loss(net_->forward(batch[0]), batch[1]);
@@ -76,8 +77,8 @@ Tensor locate(const LocatorOutput& output) {
     return ((cell + offset + 0.5) * kStride).flatten(1);
 }
 
-std::unique_ptr<Job> locator_job(std::int64_t base_channels, JobData data) {
-    return std::make_unique<Locator>(base_channels, std::move(data));
+std::unique_ptr<Job> locator_job(std::int64_t base_channels, JobData data, bool recomputes) {
+    return std::make_unique<Locator>(base_channels, std::move(data), recomputes);
 }
 
 std::unique_ptr<Job> make_locator(const Settings& settings) {
@@ -86,7 +87,8 @@ std::unique_ptr<Job> make_locator(const Settings& settings) {
         {.kind = "images and labels.csv (file, then x and y of two points), below train/ and val/",
          .fields = {{.name = "image", .shape = {3, -1, -1}}, {.name = "points", .shape = {4}}}});
     return locator_job(whole_or(settings, Setting::base_channels, 40),
-                       {data.training, data.validation});
+                       {data.training, data.validation},
+                       settings.flag(Setting::gradient_checkpointing).value_or(false));
 }
 
 }  // namespace saturate

@@ -19,7 +19,8 @@ struct LocatorOutput {
 
 class LocatorNet : public torch::nn::Module {
   public:
-    explicit LocatorNet(std::int64_t base_channels = 40);
+    // `recomputes`: gradient_checkpointing
+    explicit LocatorNet(std::int64_t base_channels = 40, bool recomputes = false);
     ~LocatorNet() override;
     [[nodiscard]] LocatorOutput forward(const torch::Tensor& picture);  // [n, 3, h, w]
 
@@ -34,7 +35,7 @@ class LocatorNet : public torch::nn::Module {
 [[nodiscard]] torch::Tensor locate(const LocatorOutput& output);
 
 // Fields: image float32 [3, h, w], points float32 [4].
-[[nodiscard]] std::unique_ptr<Job> locator_job(std::int64_t base_channels, JobData data);
-[[nodiscard]] std::unique_ptr<Job> make_locator(const Settings& settings);
+[[nodiscard]] std::unique_ptr<Job> locator_job(std::int64_t base_channels, JobData data,
+                                               bool recomputes = false);
 
 }  // namespace saturate

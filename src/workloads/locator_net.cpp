@@ -4,6 +4,7 @@
 #include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/modules/container/modulelist.h>
 
+#include "engine/recompute.h"
 #include "workloads/locator.h"
 
 namespace saturate {
@@ -72,13 +73,15 @@ struct Path {
 // Blocks on every branch, then the first `outputs` branches receive the sum of all, resampled to
 // their size.
 struct Exchange : torch::nn::Module {
-    Exchange(const std::vector<std::int64_t>& widths, std::size_t outputs);
+    Exchange(const std::vector<std::int64_t>& widths, std::size_t outputs, bool recomputes);
     std::vector<Tensor> forward(std::vector<Tensor> xs);
     std::vector<std::vector<std::shared_ptr<LightBlock>>> branches;
     std::vector<std::vector<Path>> paths;  // [to][from]
+    bool recomputes;
 };
 
-Exchange::Exchange(const std::vector<std::int64_t>& widths, std::size_t outputs) {
+Exchange::Exchange(const std::vector<std::int64_t>& widths, std::size_t outputs, bool again)
+    : recomputes(again) {
     auto branch_list = register_module("branches", ModuleList());
     auto path_list = register_module("paths", ModuleList());
     for (std::size_t i = 0; i < widths.size(); ++i) {
@@ -126,7 +129,11 @@ Tensor follow(const Path& path, Tensor x, const Tensor& like) {
 
 std::vector<Tensor> Exchange::forward(std::vector<Tensor> xs) {
     for (std::size_t i = 0; i < branches.size(); ++i) {
-        for (const auto& block : branches[i]) xs[i] = block->forward(xs[i]);
+        for (const auto& block : branches[i]) {
+            auto run = [block](const Tensor& in) { return block->forward(in); };
+            xs[i] = recomputes ? recomputed(run, xs[i], RandomNumbers::none, block->buffers())
+                               : run(xs[i]);
+        }
     }
     std::vector<Tensor> out;
     for (std::size_t to = 0; to < paths.size(); ++to) {
@@ -149,7 +156,8 @@ struct LocatorNet::Layers {
     torch::nn::Conv2d maps{nullptr}, offsets{nullptr};
 };
 
-LocatorNet::LocatorNet(std::int64_t base_channels) : layers_(std::make_unique<Layers>()) {
+LocatorNet::LocatorNet(std::int64_t base_channels, bool recomputes)
+    : layers_(std::make_unique<Layers>()) {
     Layers& layers = *layers_;
     layers.stem = register_module("stem", conv_norm({3, kStemChannels, 3, 2}));
     layers.stem_down =
@@ -167,7 +175,7 @@ LocatorNet::LocatorNet(std::int64_t base_channels) : layers_(std::make_unique<La
             // Only the finest branch of the last module is read.
             bool is_last = widths.size() == 4 && i + 1 == modules;
             list->push_back(stage.emplace_back(
-                std::make_shared<Exchange>(widths, is_last ? 1 : widths.size())));
+                std::make_shared<Exchange>(widths, is_last ? 1 : widths.size(), recomputes)));
         }
         stages->push_back(list);
     }

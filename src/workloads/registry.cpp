@@ -5,13 +5,6 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "workloads/classifier.h"
-#include "workloads/locator.h"
-#include "workloads/restoration.h"
-#include "workloads/scripted.h"
-#include "workloads/sequence.h"
-#include "workloads/tiny_mlp.h"
-#include "workloads/window_cnn.h"
 
 namespace saturate {
 
@@ -34,6 +27,16 @@ std::unique_ptr<Job> JobRegistry::make(const std::string& name, const Settings& 
     if (auto meant = closest(name, names())) problem.fix = fmt::format("job: {}", *meant);
     throw UserError(problem);
 }
+
+// Each in the file of its job; what else there is to know of a job is a row of
+// config/reference_jobs.cpp.
+std::unique_ptr<Job> make_classifier(const Settings& settings);
+std::unique_ptr<Job> make_locator(const Settings& settings);
+std::unique_ptr<Job> make_restoration(const Settings& settings);
+std::unique_ptr<Job> make_scripted(const Settings& settings);
+std::unique_ptr<Job> make_sequence(const Settings& settings);
+std::unique_ptr<Job> make_tiny_mlp(const Settings& settings);
+std::unique_ptr<Job> make_window_cnn(const Settings& settings);
 
 JobRegistry reference_jobs() {
     JobRegistry registry;

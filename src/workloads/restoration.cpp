@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "engine/recompute.h"
 #include "workloads/perceptual.h"
 
 namespace saturate {
@@ -67,7 +68,7 @@ struct RestorationNet::Block : torch::nn::Module {
     torch::nn::Conv2d conv1, conv2;
 };
 
-RestorationNet::RestorationNet(const RestorationShape& shape) {
+RestorationNet::RestorationNet(const RestorationShape& shape) : recomputes_(shape.recomputes) {
     head_ = register_module("head", convolution(3, shape.base_channels));
     auto body = register_module("body", torch::nn::ModuleList());
     for (std::int64_t i = 0; i < shape.num_blocks; ++i) {
@@ -82,7 +83,12 @@ RestorationNet::RestorationNet(const RestorationShape& shape) {
 
 torch::Tensor RestorationNet::forward(const torch::Tensor& picture) {
     torch::Tensor x = head_(picture);
-    for (const auto& block : body_) x = x + block->conv2(torch::relu(block->conv1(x)));
+    for (const auto& block : body_) {
+        auto run = [block](const torch::Tensor& in) {
+            return in + block->conv2(torch::relu(block->conv1(in)));
+        };
+        x = recomputes_ ? recomputed(run, x, RandomNumbers::none) : run(x);
+    }
     return picture + tail_(x);
 }
 
@@ -97,7 +103,8 @@ std::unique_ptr<Job> make_restoration(const Settings& settings) {
                               {.name = "target", .shape = {3, -1, -1}}}});
     RestorationOptions options{
         .shape = {.base_channels = whole_or(settings, Setting::base_channels, 32),
-                  .num_blocks = whole_or(settings, Setting::num_blocks, 4)},
+                  .num_blocks = whole_or(settings, Setting::num_blocks, 4),
+                  .recomputes = settings.flag(Setting::gradient_checkpointing).value_or(false)},
         .use_perceptual = settings.flag(Setting::use_perceptual).value_or(false)};
     return restoration_job(options, {data.training, data.validation});
 }

@@ -13,6 +13,7 @@ namespace saturate {
 struct RestorationShape {
     std::int64_t base_channels = 32;
     std::int64_t num_blocks = 4;
+    bool recomputes = false;  // gradient_checkpointing
 };
 
 class RestorationNet : public torch::nn::Module {
@@ -23,6 +24,7 @@ class RestorationNet : public torch::nn::Module {
   private:
     struct Block;
     torch::nn::Conv2d head_{nullptr}, tail_{nullptr};
+    bool recomputes_ = false;
     std::vector<std::shared_ptr<Block>> body_;
 };
 
@@ -33,6 +35,5 @@ struct RestorationOptions {
 
 // Fields: input, target; both float32 [3, side, side].
 [[nodiscard]] std::unique_ptr<Job> restoration_job(const RestorationOptions& options, JobData data);
-[[nodiscard]] std::unique_ptr<Job> make_restoration(const Settings& settings);
 
 }  // namespace saturate

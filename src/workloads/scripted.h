@@ -11,6 +11,5 @@ namespace saturate {
 
 // Throws UserError when the file is no TorchScript, or holds nothing to train.
 [[nodiscard]] std::unique_ptr<Job> scripted_job(const std::filesystem::path& file, JobData data);
-[[nodiscard]] std::unique_ptr<Job> make_scripted(const Settings& settings);
 
 }  // namespace saturate

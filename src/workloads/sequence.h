@@ -30,6 +30,5 @@ class SequenceNet : public torch::nn::Module {
 
 // Fields: window float32 [rows, features], target float32 [].
 [[nodiscard]] std::unique_ptr<Job> sequence_job(const SequenceShape& shape, ForecastData data);
-[[nodiscard]] std::unique_ptr<Job> make_sequence(const Settings& settings);
 
 }  // namespace saturate

@@ -11,8 +11,6 @@
 namespace saturate {
 
 // 32 inputs, `hidden_size` wide (64), one output; `dataset_size` samples (4096).
-[[nodiscard]] std::unique_ptr<Job> make_tiny_mlp(const Settings& settings);
-
 [[nodiscard]] std::unique_ptr<Job> tiny_mlp_job(std::int64_t hidden_size);
 
 }  // namespace saturate

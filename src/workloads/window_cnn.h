@@ -30,6 +30,5 @@ class WindowCnn : public torch::nn::Module {
 
 // Fields: window float32 [1, rows, features], target float32 [].
 [[nodiscard]] std::unique_ptr<Job> window_cnn_job(const WindowCnnShape& shape, ForecastData data);
-[[nodiscard]] std::unique_ptr<Job> make_window_cnn(const Settings& settings);
 
 }  // namespace saturate

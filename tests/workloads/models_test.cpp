@@ -2,6 +2,9 @@
 // The five models: their sizes as stated, and losses that gradients lower.
 #include <gtest/gtest.h>
 
+#include <functional>
+
+#include "engine/device_backend.h"
 #include "workloads/classifier.h"
 #include "workloads/locator.h"
 #include "workloads/restoration.h"
@@ -77,6 +80,45 @@ TEST(ModelsTest, RestorationLearnsABatchAndGainsOverItsInput) {
     EXPECT_EQ(evaluate_one(*job, batch), 0);  // begins with what it is given
     expect_learns(*job, batch, 0.3, 60);
     EXPECT_GT(evaluate_one(*job, batch), 3);
+}
+
+// The same loss and gradients, to the last bit, and less memory.
+TEST(ModelsTest, BlocksThatAreComputedAgainGiveTheSameGradients) {
+    at::set_num_threads(1);
+    auto backend = make_cpu_backend({.threads = 1}, false);
+    auto compare = [&](const std::function<std::unique_ptr<Job>(bool)>& make,
+                       const TensorBatch& batch) {
+        std::vector<torch::Tensor> gradients[2];
+        std::uint64_t peaks[2] = {};
+        double losses[2] = {};
+        for (bool again : {false, true}) {
+            torch::manual_seed(3);
+            auto job = make(again);
+            backend->reset_peak();
+            torch::Tensor loss = job->loss(batch);
+            loss.backward();
+            peaks[again] = backend->memory().peak_bytes;
+            losses[again] = loss.item<double>();
+            for (const torch::Tensor& weight : job->model().parameters())
+                gradients[again].push_back(weight.grad().clone());
+            for (const torch::Tensor& buffer : job->model().buffers())
+                gradients[again].push_back(buffer.clone());
+        }
+        EXPECT_EQ(losses[0], losses[1]);
+        for (std::size_t i = 0; i < gradients[0].size(); ++i)
+            EXPECT_TRUE(torch::equal(gradients[0][i], gradients[1][i])) << i;
+        EXPECT_LT(peaks[1], peaks[0]);
+    };
+    compare(
+        [](bool again) {
+            return restoration_job({.shape = {.num_blocks = 6, .recomputes = again}}, {});
+        },
+        {torch::rand({2, 3, 48, 48}), torch::rand({2, 3, 48, 48})});
+    compare(
+        [](bool again) { return classifier_job({.base_channels = 8, .recomputes = again}, {}); },
+        {torch::randn({16, 1, 128, 128}), torch::randint(10, {16}, torch::kLong)});
+    compare([](bool again) { return locator_job(8, {}, again); },
+            {torch::rand({8, 3, 128, 128}), torch::full({8, 4}, 30.0F)});
 }
 
 TEST(ModelsTest, PerceptualLossIsZeroOnlyForTheSamePicture) {
