@@ -28,9 +28,13 @@ using at::cuda::CUDAEvent;
 using c10::cuda::CUDAStream;
 using c10::cuda::CUDAStreamGuard;
 
+// Called from the loader's threads, whose current device is GPU 0: without the guard every rank
+// would open a context there.
 class PinnedMemory final : public SlabMemory {
   public:
+    explicit PinnedMemory(c10::DeviceIndex index) : index_(index) {}
     [[nodiscard]] void* allocate(std::size_t bytes) override {
+        c10::cuda::CUDAGuard guard(index_);
         void* memory = nullptr;
         if (cudaHostAlloc(&memory, bytes, cudaHostAllocDefault) != cudaSuccess) {
             (void)cudaGetLastError();
@@ -39,6 +43,9 @@ class PinnedMemory final : public SlabMemory {
         return memory;
     }
     void release(void* memory, std::size_t) noexcept override { (void)cudaFreeHost(memory); }
+
+  private:
+    c10::DeviceIndex index_;
 };
 
 class LateReading final : public Reading {
@@ -71,7 +78,7 @@ class CudaBackend final : public DeviceBackend {
         : index_(static_cast<c10::DeviceIndex>(index)),
           copies_(c10::cuda::getStreamFromPool(/*isHighPriority=*/true, index_)),
           apart_(c10::cuda::getStreamFromPool(/*isHighPriority=*/false, index_)),
-          pinned_(options.pin_memory ? std::make_shared<PinnedMemory>() : nullptr) {
+          pinned_(options.pin_memory ? std::make_shared<PinnedMemory>(index_) : nullptr) {
         c10::cuda::set_device(index_);
         at::Context& context = at::globalContext();
         context.setFloat32Precision(
@@ -95,10 +102,17 @@ class CudaBackend final : public DeviceBackend {
         return at::cuda::getDeviceProperties(index_)->major >= 8;
     }
 
-    // Double buffering: while a step runs, the next batch is copied.
+    // Events tell the span of a step; what part of it a kernel was at work, a profiler tells.
+    [[nodiscard]] DeviceProof proves() const override { return {.capture = true}; }
+    [[nodiscard]] bool is_lost() noexcept override {
+        cudaError_t state = cudaStreamQuery(nullptr);
+        return state != cudaSuccess && state != cudaErrorNotReady;
+    }
+
     [[nodiscard]] SimulatedStep* simulated() override { return nullptr; }
     [[nodiscard]] std::unique_ptr<DeviceReader> counters() override { return nullptr; }
 
+    // Double buffering: while a step runs, the next batch is copied.
     [[nodiscard]] int uploads_ahead() const override { return 1; }
     std::shared_ptr<SlabMemory> slab_memory() override { return pinned_; }
     Upload start_upload(Batch batch) override {
@@ -140,7 +154,7 @@ class CudaBackend final : public DeviceBackend {
         marks.end.record(c10::cuda::getCurrentCUDAStream(index_));
         marks.ended = true;
     }
-    std::optional<std::int64_t> busy_ns(std::int64_t step) override {
+    std::optional<std::int64_t> step_ns(std::int64_t step) override {
         Marks& marks = marks_[static_cast<std::size_t>(step) % marks_.size()];
         if (marks.step != step || !marks.ended || !marks.end.query()) return std::nullopt;
         return static_cast<std::int64_t>(marks.begin.elapsed_time(marks.end) * 1e6);
@@ -156,7 +170,6 @@ class CudaBackend final : public DeviceBackend {
     void reset_peak() override { c10::cuda::CUDACachingAllocator::resetPeakStats(index_); }
     void release_cached() override { c10::cuda::CUDACachingAllocator::emptyCache(); }
 
-    [[nodiscard]] bool can_capture() const override { return true; }
     void run_apart(const std::function<void()>& work) override {
         in_turn([&] { work(); });
     }
@@ -195,15 +208,24 @@ class CudaBackend final : public DeviceBackend {
     // On the stream apart, behind what was asked for before and before what comes after.
     void in_turn(const std::function<void()>& work) {
         CUDAStream now = c10::cuda::getCurrentCUDAStream(index_);
-        CUDAEvent before, after;
+        CUDAEvent before;
         before.record(now);
         before.block(apart_);
-        {
-            CUDAStreamGuard guard(apart_);
-            work();
-        }
-        after.record(apart_);
-        after.block(now);
+        // Also when `work` throws: memory that it freed is used again on the stream that goes on.
+        struct Rejoin {
+            ~Rejoin() {
+                try {
+                    CUDAEvent after;
+                    after.record(apart);
+                    after.block(now);
+                } catch (const std::exception&) {
+                    // the device is lost: what goes on will say so
+                }
+            }
+            CUDAStream apart, now;
+        } rejoin{apart_, now};
+        CUDAStreamGuard guard(apart_);
+        work();
     }
 
     c10::DeviceIndex index_;
@@ -216,9 +238,6 @@ class CudaBackend final : public DeviceBackend {
 int device_count() { return c10::cuda::device_count(); }
 
 std::unique_ptr<DeviceBackend> open(int index, const DeviceOptions& options) {
-    // Fragments can grow together again. A user's own choice stays: it is read before this.
-    if (!std::getenv("PYTORCH_CUDA_ALLOC_CONF") && !std::getenv("PYTORCH_ALLOC_CONF"))
-        c10::CachingAllocator::setAllocatorSettings("expandable_segments:True");
     at::globalContext().lazyInitDevice(torch::kCUDA);
     return std::make_unique<CudaBackend>(index, options);
 }

@@ -47,6 +47,14 @@ class NcclCollectives final : public DeviceCollectives {
         return std::make_unique<NcclCollective>(nccl_->broadcast(tensors));
     }
 
+    void abort() noexcept override {
+        try {
+            nccl_->abort();
+        } catch (const std::exception&) {
+            // the communicator is gone already
+        }
+    }
+
   private:
     c10::intrusive_ptr<c10d::ProcessGroupNCCL> nccl_;
 };

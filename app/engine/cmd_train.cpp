@@ -42,10 +42,6 @@ TrainRequest request_of(const Arguments& arguments) {
     request.one_batch = arguments.has("--one-batch");
     request.bare = arguments.has("--bare");
     request.command = {"saturate", "train", "--config", request.config};
-    for (const std::string& value : request.values) {
-        request.command.push_back("--set");
-        request.command.push_back(value);
-    }
     return request;
 }
 

@@ -81,10 +81,6 @@ std::vector<GridRun> run_grid(const TrainRequest& request, const std::vector<std
         fmt::print(stderr, "run {} of {}: {}\n", runs.size() + 1, points.size(), join(point, ", "));
         TrainRequest one = request;
         one.values.insert(one.values.end(), point.begin(), point.end());
-        for (const std::string& value : point) {
-            one.command.push_back("--set");
-            one.command.push_back(value);
-        }
         one.output = folder + "/" + join(point, "-");
         runs.push_back({point, run_training(one, jobs)});
         if (runs.back().outcome.result.ended == "interrupted") break;

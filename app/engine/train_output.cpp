@@ -26,9 +26,10 @@ std::string progress_text(const TrainProgress& progress) {
     std::string out = fmt::format("epoch {}{}  step {}{}  loss ", progress.epoch + 1,
                                   of(progress.epochs), progress.step, of(progress.steps));
     out += progress.loss ? fmt::format("{:.4g}", *progress.loss) : "-";
-    out += fmt::format("  {} samples/s  busy {:.0f} %  input wait {:.0f} %  memory {}",
-                       rate_text(progress.samples_per_second), progress.busy_percent,
-                       progress.input_wait_percent, bytes_text(progress.memory_bytes));
+    out += fmt::format("  {} samples/s  ", rate_text(progress.samples_per_second));
+    if (progress.busy_percent) out += fmt::format("busy {:.0f} %  ", *progress.busy_percent);
+    out += fmt::format("input wait {:.0f} %  memory {}", progress.input_wait_percent,
+                       bytes_text(progress.memory_bytes));
     if (progress.seconds_left)
         out += fmt::format("  {} left", duration_text(*progress.seconds_left));
     return out;

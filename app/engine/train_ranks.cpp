@@ -44,11 +44,11 @@ void TrainRanks::refuse_simulated() const {
                      .fix = "docs/scaling.md has a model of the step time of many GPUs"});
 }
 
-void TrainRanks::join(const TrainSettings& settings, const DeviceBackend& backend) {
+void TrainRanks::join(double timeout_seconds) {
     if (!place_) return;
     using std::chrono::milliseconds;
     RankTimes times;
-    times.patience = milliseconds(static_cast<std::int64_t>(settings.rank_timeout * 1000));
+    times.patience = milliseconds(static_cast<std::int64_t>(timeout_seconds * 1000));
     // Silence is looked for first: a rank that is gone is not one that is slow.
     times.lost = std::min(times.lost, times.patience / 2);
     times.stale = std::min(times.stale, times.lost);
@@ -61,7 +61,10 @@ void TrainRanks::join(const TrainSettings& settings, const DeviceBackend& backen
                                                      .store_is_served = place_->store_is_served,
                                                      .prefix = place_->prefix,
                                                      .times = times});
-    if (!backend.device().is_cpu()) use_device_collectives(*group_);
+}
+
+void TrainRanks::use_device(const DeviceBackend& backend) {
+    if (group_ && !backend.device().is_cpu()) use_device_collectives(*group_);
 }
 
 std::filesystem::path TrainRanks::record_of(const std::filesystem::path& run) const {

@@ -16,6 +16,8 @@ namespace saturate {
 class TrainRanks {
   public:
     TrainRanks();  // from the environment; throws UserError
+    // By torchrun, srun, mpirun or our own launcher; maybe as the only process of the job.
+    [[nodiscard]] bool is_launched() const { return place_.has_value(); }
     [[nodiscard]] int rank() const { return place_ ? place_->rank : 0; }
     [[nodiscard]] int count() const { return place_ ? place_->count : 1; }
     [[nodiscard]] int local_rank() const { return place_ ? place_->local_rank : 0; }
@@ -25,7 +27,10 @@ class TrainRanks {
     // Threads and loader workers of this process out of the host's cores.
     void divide_cores(int cores, TrainSettings& settings) const;
     void refuse_simulated() const;
-    void join(const TrainSettings& settings, const DeviceBackend& backend);
+    // Waits for the others of a launched job.
+    void join(double timeout_seconds);
+    // What the ranks share goes over the device's own network from now on, where it has one.
+    void use_device(const DeviceBackend& backend);
 
     // RUN for rank 0, RUN/rank<k> for the others.
     [[nodiscard]] std::filesystem::path record_of(const std::filesystem::path& run) const;

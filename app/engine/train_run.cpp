@@ -17,12 +17,12 @@
 #include "engine/sim_cache.h"
 #include "exit_code.h"
 #include "probe/machine.h"
-#include "process/run_folder.h"
 #include "process/signals.h"
 #include "telemetry/record_json.h"
 #include "telemetry/record_writer.h"
 #include "telemetry/run_start.h"
 #include "train_output.h"
+#include "train_places.h"
 #include "train_ranks.h"
 #include "train_sampler.h"
 
@@ -32,73 +32,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string stem_of(const std::string& config) { return fs::path(config).stem(); }
-
-// The newest run of this configuration that has a checkpoint.
-std::optional<fs::path> newest_run(const std::string& config) {
-    std::vector<fs::path> runs;
-    std::error_code error;
-    for (const auto& entry : fs::directory_iterator(kRunsFolder, error)) {
-        if (entry.path().filename().string().starts_with(stem_of(config) + "-") &&
-            !list_checkpoints(entry.path() / "checkpoints").empty()) {
-            runs.push_back(entry.path());
-        }
-    }
-    if (runs.empty()) return std::nullopt;
-    return *std::ranges::max_element(runs);  // their names end in the time
-}
-
-// Where a run writes, and what it goes on from.
-struct Places {
-    fs::path record;       // a new folder
-    fs::path checkpoints;  // kept over resumes
-    std::optional<FoundCheckpoint> found;
-};
-
-[[noreturn]] void throw_no_checkpoint(const fs::path& where) {
-    throw UserError({.where = {where.string()},
-                     .found = "no checkpoint to resume from",
-                     .expected = "a run folder with checkpoints, or one of its checkpoints",
-                     .fix = "leave --resume out to begin anew"});
-}
-
-Places choose_places(const TrainRequest& request) {
-    fs::path run = request.output;
-    Places out;
-    if (!request.resume) {
-        if (run.empty()) run = new_run_folder(stem_of(request.config));
-        return {run, run / "checkpoints", std::nullopt};
-    }
-    if (*request.resume == "auto" || request.resume->empty()) {
-        if (run.empty()) {
-            auto newest = newest_run(request.config);
-            if (!newest) throw_no_checkpoint(kRunsFolder);
-            run = *newest;
-        }
-        out.found = find_checkpoint(run / "checkpoints");
-        // A run that never came to a checkpoint begins anew: scripts resume without looking.
-        if (!out.found && (!fs::exists(run) || fs::is_empty(run)))
-            return {run, run / "checkpoints", std::nullopt};
-        if (!out.found) throw_no_checkpoint(run);
-    } else if (fs::path given = *request.resume; fs::exists(given / "state.json")) {
-        out.found = FoundCheckpoint{given, read_checkpoint(given), {}};
-        if (run.empty()) run = fs::weakly_canonical(given).parent_path().parent_path();
-    } else {
-        out.found = find_checkpoint(given / "checkpoints");
-        if (!out.found) throw_no_checkpoint(given);
-        if (run.empty()) run = given;
-    }
-    out.checkpoints = run / "checkpoints";
-    out.record = run;
-    for (int n = 1; fs::exists(out.record) && !fs::is_empty(out.record); ++n)
-        out.record = run / fmt::format("resumed_{}", n);
-    return out;
-}
-
 RunInfo run_info(const TrainRequest& request, const Document& document,
                  const TrainSettings& settings, DeviceBackend& backend, const TrainRanks& ranks,
                  std::int64_t samples_per_epoch) {
-    RunInfo info = started_run("train", request.command, saturate_version());
+    std::vector<std::string> command = request.command;
+    for (const std::string& value : settings.set_values) {
+        command.emplace_back("--set");
+        command.push_back(value);
+    }
+    RunInfo info = started_run("train", std::move(command), saturate_version());
     info.simulated = backend.simulated() != nullptr;
     info.device = info.simulated ? backend.name() : backend.device().str();
     info.rank = ranks.rank();
@@ -133,40 +75,63 @@ void complete_summary(const TrainOutcome& outcome, const Settings& settings, Run
 }
 
 // Rank 0 looks for folders and checkpoints; the others, perhaps on other disks, follow it.
-Places share_places(TrainRanks& ranks, const TrainRequest& request) {
-    if (!ranks.group()) return choose_places(request);
-    Places out;
-    if (ranks.is_first()) out = choose_places(request);
-    std::string text =
-        ranks.group()->text_of_first(out.record.string() + "\n" + out.checkpoints.string());
-    std::vector<std::string_view> lines = split(text, '\n');
-    out.record = lines[0];
-    out.checkpoints = lines[1];
+RunPlaces share_places(TrainRanks& ranks, const TrainRequest& request) {
+    PlaceWish wish{.config = request.config,
+                   .resume = request.resume,
+                   .output = request.output,
+                   .bare = request.bare};
+    if (!ranks.group()) return choose_places(wish);
+    RunPlaces out;
+    if (ranks.is_first()) out = choose_places(wish);
+    Json mine = Json::object({{"record", out.record.string()},
+                              {"checkpoints", out.checkpoints.string()},
+                              {"values", Json::array_of(out.values)}});
+    Json given = Json::parse(ranks.group()->text_of_first(mine.line()), "rank 0");
+    out.record = given["record"].string().value_or("");
+    out.checkpoints = given["checkpoints"].string().value_or("");
+    if (!ranks.is_first()) {
+        for (const Json& value : given["values"].items())
+            out.values.push_back(value.string().value_or(""));
+    }
     return out;
 }
 
-}  // namespace
+// A record that could not be finished must not hide that the run failed, and of what.
+void finish_record(RecordWriter& recorder, TrainResult& result) {
+    try {
+        recorder.finish(result.summary);
+    } catch (const MachineError& error) {
+        if (!result.problem) throw;
+        const Problem& other = error.problems().at(0);
+        result.problem->found += fmt::format("; {}{}{}", other.where.text(),
+                                             other.where.text().empty() ? "" : ": ", other.found);
+    }
+}
 
-TrainOutcome run_training(const TrainRequest& request, const JobRegistry& jobs) {
-    TrainRanks ranks;
+// As it is now, or as it was when a search over it began.
+Document configuration(const TrainRequest& request) {
+    if (!request.snapshot) return Document::read(request.config);
+    return Document::parse(read_file(*request.snapshot, Document::kLargest, "a configuration"),
+                           request.config);
+}
+
+TrainOutcome run_placed(const TrainRequest& request, const JobRegistry& jobs, TrainRanks& ranks) {
+    Signals interrupts(Signals::Role::stop);
+    TrainOutput output(interrupts, request.quiet);
+    RunPlaces places = share_places(ranks, request);
     TrainLimits limits = request.limits;
     limits.ranks = ranks.count();
-    Document written =
-        request.snapshot
-            ? Document::parse(read_file(*request.snapshot, Document::kLargest, "a configuration"),
-                              request.config)
-            : Document::read(request.config);
-    Document document = with_values(written, request.values);
+    std::vector<std::string> values = joined_values(places.values, request.values);
+    Document document = with_values(configuration(request), values);
     Settings settings = Settings::read(document);
     TrainSettings chosen = train_settings(settings, limits);
+    chosen.set_values = values;
     chosen.one_batch = request.one_batch;
     Machine machine{.cpu = probe_cpu(), .memory = probe_memory()};
     ranks.divide_cores(machine.cpu.cores_usable, chosen);
     bool cpu_has_bf16 =
         machine.cpu.has("avx512_bf16") || machine.cpu.has("amx_bf16") || machine.cpu.has("bf16");
 
-    Signals interrupts(Signals::Role::stop);
-    TrainOutput output(interrupts, request.quiet);
     OpenedDevice opened =
         open_device(request.device, chosen.device, cpu_has_bf16, ranks.local_rank());
     DeviceBackend& backend = *opened.backend;
@@ -180,37 +145,49 @@ TrainOutcome run_training(const TrainRequest& request, const JobRegistry& jobs) 
     if (backend.simulated()) chosen.step.count_key = count_key(settings);
     output.say(fmt::format("device: {}{}", backend.name(),
                            opened.note.empty() ? "" : fmt::format(" ({})", opened.note)));
-    ranks.join(chosen, backend);
-    return ranks.tell_failures([&] {
-        set_seed(chosen.seed);
-        // Rank 0 first: a job may make its data on the disk.
-        std::unique_ptr<Job> job = ranks.first_then_others(
-            [&] { return jobs.make(settings.word(Setting::job), settings); });
-        Places places = share_places(ranks, request);
-        fs::path own = ranks.record_of(places.record);
-        Trainer trainer(*job, chosen,
-                        {.checkpoints = bare ? fs::path() : places.checkpoints,
-                         .tensorboard = ranks.is_first() ? own / "tensorboard" : fs::path()},
-                        backend, output, ranks.group());
-        if (places.found) trainer.restore(*places.found);
+    for (const std::string& line : places.notes) output.say(line);
+    if (!places.values.empty())
+        output.say(fmt::format("set as when the run began: {}", join(places.values, ", ")));
+    ranks.use_device(backend);
+    set_seed(chosen.seed);
+    // Rank 0 first: a job may make its data on the disk.
+    std::unique_ptr<Job> job =
+        ranks.first_then_others([&] { return jobs.make(settings.word(Setting::job), settings); });
+    fs::path own = ranks.record_of(places.record);
+    Trainer trainer(*job, chosen,
+                    {.checkpoints = bare ? fs::path() : places.checkpoints,
+                     .tensorboard = ranks.is_first() ? own / "tensorboard" : fs::path()},
+                    backend, output, ranks.group());
+    if (places.found) trainer.restore(*places.found);
 
-        // Rank 0 first: a record wants an empty folder, and the others' are inside it.
-        std::unique_ptr<RecordWriter> recorder = ranks.first_then_others([&] {
-            return std::make_unique<RecordWriter>(
-                own,
-                run_info(request, document, chosen, backend, ranks, job->training_data()->size()));
-        });
-        ranks.move_log(own);
-        TrainOutcome outcome{
-            .folder = own.string(), .metric = job->metric(), .ranks = ranks.count()};
-        {
-            TrainSampler sampler(*recorder, backend.counters());
-            outcome.result = trainer.run(*recorder);
-        }
-        complete_summary(outcome, settings, outcome.result.summary);
-        recorder->finish(outcome.result.summary);
-        return outcome;
+    // Rank 0 first: a record wants an empty folder, and the others' are inside it.
+    std::unique_ptr<RecordWriter> recorder = ranks.first_then_others([&] {
+        return std::make_unique<RecordWriter>(
+            own, run_info(request, document, chosen, backend, ranks, job->training_data()->size()));
     });
+    if (!bare && ranks.is_first() && !places.lock.is_held())
+        places.lock = CheckpointLock(places.checkpoints);
+    ranks.move_log(own);
+    TrainOutcome outcome{.folder = own.string(), .metric = job->metric(), .ranks = ranks.count()};
+    {
+        TrainSampler sampler(*recorder, backend.counters());
+        outcome.result = trainer.run(*recorder);
+    }
+    complete_summary(outcome, settings, outcome.result.summary);
+    finish_record(*recorder, outcome.result);
+    return outcome;
+}
+
+}  // namespace
+
+TrainOutcome run_training(const TrainRequest& request, const JobRegistry& jobs) {
+    TrainRanks ranks;
+    if (ranks.is_launched()) {
+        // Mistakes of the file are found before the ranks wait for each other.
+        Document document = with_values(configuration(request), request.values);
+        ranks.join(Settings::read(document).number(Setting::rank_timeout).value_or(300));
+    }
+    return ranks.tell_failures([&] { return run_placed(request, jobs, ranks); });
 }
 
 std::string outcome_text(const TrainOutcome& outcome) {

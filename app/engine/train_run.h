@@ -20,7 +20,7 @@ struct TrainRequest {
     std::optional<std::string> resume;  // "auto" or a path
     std::vector<std::string> values;    // key=value, before the settings are read
     std::string output;                 // folder of the run; empty: a new one
-    std::vector<std::string> command;   // as it was started
+    std::vector<std::string> command;   // as it was started, without `values`
     bool quiet = false;                 // no progress lines
     bool one_batch = false;             // the first batch again and again
     bool bare = false;                  // no evaluation, no checkpoint: a measurement

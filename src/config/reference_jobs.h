@@ -59,6 +59,7 @@ struct ReferenceJob {
     JobPicture picture = {};
     bool has_convolutions = false;  // the layout of tensors matters
     double usual_batch_max = 512;   // the largest that people train such a model with
+    bool can_recompute = false;     // its blocks may be computed again: gradient_checkpointing
     // Settings by which a file of nobody's framework shows a model like this one: all of them, with
     // so many numbers in the first. None: it cannot be told.
     std::vector<Setting> told_by = {};

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checkpoints of a run: one folder each, whole or not at all.
 //
-//     RUN/checkpoints/step_0000001200/model.safetensors   weights and buffers, for any reader
-//                                     state.safetensors   optimizer, moving mean, random state
+//     RUN/checkpoints/step_0000001200/model.safetensors   weights and buffers, for any reader;
+//                                                         with `ema` the mean that was judged
+//                                     state.safetensors   optimizer, with `ema` the weights
+//                                                         themselves, random state
 //                                     state.json          the rest, and the seals of the two files
 //     RUN/checkpoints/best -> step_0000000800
 #pragma once

@@ -38,6 +38,12 @@ class CpuBackend final : public DeviceBackend {
     [[nodiscard]] std::string name() const override { return "cpu"; }
     [[nodiscard]] bool has_bf16() const override { return has_bf16_; }
 
+    // The host is the device: from mark to mark it works, but for what it says it waited.
+    [[nodiscard]] DeviceProof proves() const override {
+        return {.exact_busy = true, .exposed_communication = true};
+    }
+    [[nodiscard]] bool is_lost() noexcept override { return false; }
+
     [[nodiscard]] SimulatedStep* simulated() override { return nullptr; }
     [[nodiscard]] std::unique_ptr<DeviceReader> counters() override { return nullptr; }
 
@@ -59,7 +65,7 @@ class CpuBackend final : public DeviceBackend {
         begin_ns_ = now_ns();
     }
     void mark_end(std::int64_t) override { busy_ns_ = now_ns() - begin_ns_; }
-    std::optional<std::int64_t> busy_ns(std::int64_t step) override {
+    std::optional<std::int64_t> step_ns(std::int64_t step) override {
         if (step != step_) return std::nullopt;
         return busy_ns_;
     }
@@ -73,7 +79,6 @@ class CpuBackend final : public DeviceBackend {
     void reset_peak() override { reset_cpu_peak(); }
     void release_cached() override { release_cached_cpu_memory(); }
 
-    [[nodiscard]] bool can_capture() const override { return false; }
     void run_apart(const std::function<void()>& work) override { work(); }
     std::unique_ptr<CapturedStep> capture(const std::function<void()>&) override {
         throw Bug(__FILE__, __LINE__, "nothing is captured on the CPU");

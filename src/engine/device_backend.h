@@ -28,6 +28,13 @@ struct DeviceOptions {
     std::int64_t memory_limit_bytes = 0;  // of tensors on the CPU; 0: none
 };
 
+// What a device can tell and do. What it cannot is left out of the record, never guessed.
+struct DeviceProof {
+    bool exact_busy = false;  // step_ns() counts work alone; else it is the span, holes included
+    bool exposed_communication = false;  // waiting for other ranks is told apart from computing
+    bool capture = false;                // a step can be recorded and replayed
+};
+
 struct DeviceMemory {
     std::uint64_t used_bytes = 0;
     std::uint64_t peak_bytes = 0;
@@ -64,6 +71,9 @@ class DeviceBackend {
     [[nodiscard]] virtual torch::Device device() const = 0;
     [[nodiscard]] virtual std::string name() const = 0;  // "cpu", "cuda:0 (NVIDIA H100)"
     [[nodiscard]] virtual bool has_bf16() const = 0;     // in hardware
+    [[nodiscard]] virtual DeviceProof proves() const = 0;
+    // An error that stays: every call fails from now on, and nothing can be read any more.
+    [[nodiscard]] virtual bool is_lost() noexcept = 0;
 
     // Not null where nothing is computed and time is modelled (sim_backend.h).
     [[nodiscard]] virtual SimulatedStep* simulated() = 0;
@@ -73,7 +83,7 @@ class DeviceBackend {
     // Batches that are copied ahead of the one at work; 0: copying costs nothing here.
     [[nodiscard]] virtual int uploads_ahead() const = 0;
     [[nodiscard]] virtual std::shared_ptr<SlabMemory> slab_memory() = 0;  // null: ordinary
-    // Starts the copy of a batch and returns at once.
+    // Starts the copy of a batch and returns at once. Throws c10::OutOfMemoryError.
     [[nodiscard]] virtual Upload start_upload(Batch batch) = 0;
     // What is computed from now on sees the batch. Never blocks the host.
     virtual void await_upload(const Upload& upload) = 0;
@@ -84,21 +94,26 @@ class DeviceBackend {
     // The device's own time of a step, for steps numbered by the caller.
     virtual void mark_begin(std::int64_t step) = 0;
     virtual void mark_end(std::int64_t step) = 0;
-    // Busy time of a step once the device has passed its end; asks, never waits. Absent: not yet,
-    // or the device does not tell.
-    [[nodiscard]] virtual std::optional<std::int64_t> busy_ns(std::int64_t step) = 0;
+    // Once the device has passed the step's end; asks, never waits. Absent: not yet, or the device
+    // does not tell. Busy time, or the span between the marks: see proves().
+    [[nodiscard]] virtual std::optional<std::int64_t> step_ns(std::int64_t step) = 0;
 
     [[nodiscard]] virtual DeviceMemory memory() const = 0;
     virtual void reset_peak() = 0;
     virtual void release_cached() = 0;
 
-    [[nodiscard]] virtual bool can_capture() const = 0;
-    // Runs `work` where it may be captured later: a step is warmed up there.
+    // Runs `work` where it may be captured later: a step is warmed up there. What comes after it
+    // sees its results, also when it threw.
     virtual void run_apart(const std::function<void()>& work) = 0;
     // Records `work` without running it. Throws when it does something that cannot be recorded.
     [[nodiscard]] virtual std::unique_ptr<CapturedStep> capture(
         const std::function<void()>& work) = 0;
 };
+
+// Memory that ran out, by whatever name: libraries below LibTorch have their own errors for it.
+[[nodiscard]] bool is_out_of_memory(const std::exception& error);
+// Runs `work`; what is_out_of_memory() comes out as c10::OutOfMemoryError.
+void with_memory_errors(const std::function<void()>& work);
 
 [[nodiscard]] std::unique_ptr<DeviceBackend> make_cpu_backend(const DeviceOptions& options,
                                                               bool has_bf16);
@@ -123,9 +138,12 @@ struct OpenedDevice {
     std::unique_ptr<DeviceBackend> backend;
     std::string note;  // why it is not a GPU, for `auto`; may be empty
 };
-// `wish` is auto, cpu, cuda, cuda:1 or sim:GPU; auto and cuda mean the GPU `index`, which is the
-// rank on this host. Throws UserError for another word, MachineError for a GPU that is not there.
+// The GPU of a process: its rank on this host, or the only one that it may see (Slurm and MPI often
+// show each task its own). Throws MachineError when there is none for it.
+[[nodiscard]] int gpu_of_rank(int local_rank, int visible);
+// `wish` is auto, cpu, cuda, cuda:1 or sim:GPU; auto and cuda mean gpu_of_rank(). Throws UserError
+// for another word, MachineError for a GPU that is not there.
 [[nodiscard]] OpenedDevice open_device(const std::string& wish, const DeviceOptions& options,
-                                       bool cpu_has_bf16, int index = 0);
+                                       bool cpu_has_bf16, int local_rank = 0);
 
 }  // namespace saturate

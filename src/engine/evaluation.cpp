@@ -42,7 +42,7 @@ void add_data(Job& job, std::shared_ptr<const SampleSource> data,
                    .shuffle = false,
                    .drop_last = false,
                    .seed = settings.seed,
-                   .memory = backend.slab_memory()},
+                   .memory = settings.memory},
                   recorder);
     Feed feed(loader, backend, {});
     while (std::optional<Upload> upload = feed.next()) {
@@ -51,9 +51,12 @@ void add_data(Job& job, std::shared_ptr<const SampleSource> data,
             std::int64_t end = std::min(size, begin + out.batch_size);
             torch::Tensor before = sums.clone();
             try {
-                add(job,
-                    end - begin == size ? upload->tensors : part_of(upload->tensors, begin, end),
-                    settings, backend, sums);
+                with_memory_errors([&] {
+                    add(job,
+                        end - begin == size ? upload->tensors
+                                            : part_of(upload->tensors, begin, end),
+                        settings, backend, sums);
+                });
                 begin = end;
             } catch (const c10::OutOfMemoryError& error) {
                 if (end - begin == 1) {

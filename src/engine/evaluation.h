@@ -21,6 +21,7 @@ struct EvaluationSettings {
     // the sums and the count of all.
     Shard shard = {};
     std::function<void(torch::Tensor&, std::int64_t&)> share = nullptr;
+    std::shared_ptr<SlabMemory> memory = nullptr;  // of its batches; null: ordinary
 };
 
 struct Evaluation {

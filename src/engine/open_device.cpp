@@ -33,7 +33,18 @@ const CudaPlugin* load_cuda_plugin(std::string& why) {
 
 namespace {
 
-std::unique_ptr<DeviceBackend> open_cuda(int index, const DeviceOptions& options) {
+[[noreturn]] void throw_no_gpu(int index, int count) {
+    throw MachineError({.found = count == 0 ? std::string("no GPU that CUDA can use")
+                                            : fmt::format("cuda:{} of {} GPUs", index, count),
+                        .expected = count == 0
+                                        ? std::string("an NVIDIA driver and a GPU of this process")
+                                        : fmt::format("cuda:0 to cuda:{}", count - 1),
+                        .fix = "saturate doctor tells what is there; --device cpu trains without"});
+}
+
+// `index`: the GPU; absent: that of the rank.
+std::unique_ptr<DeviceBackend> open_cuda(std::optional<int> index, int local_rank,
+                                         const DeviceOptions& options) {
     std::string why;
     const CudaPlugin* plugin = load_cuda_plugin(why);
     if (!plugin) {
@@ -48,18 +59,42 @@ std::unique_ptr<DeviceBackend> open_cuda(int index, const DeviceOptions& options
                                "tools/build release"});
     }
     int count = plugin->device_count();
-    if (index >= count) {
-        throw MachineError(
-            {.found = count == 0 ? std::string("no GPU that CUDA can use")
-                                 : fmt::format("cuda:{} of {} GPUs", index, count),
-             .expected = count == 0 ? std::string("an NVIDIA driver and a GPU of this process")
-                                    : fmt::format("cuda:0 to cuda:{}", count - 1),
-             .fix = "saturate doctor tells what is there; --device cpu trains without"});
-    }
-    return plugin->open(index, options);
+    if (!index) return plugin->open(gpu_of_rank(local_rank, count), options);
+    if (*index >= count) throw_no_gpu(*index, count);
+    return plugin->open(*index, options);
 }
 
 }  // namespace
+
+int gpu_of_rank(int local_rank, int visible) {
+    if (visible == 1) return 0;
+    if (local_rank >= visible) throw_no_gpu(local_rank, visible);
+    return local_rank;
+}
+
+bool is_out_of_memory(const std::exception& error) {
+    if (dynamic_cast<const c10::OutOfMemoryError*>(&error)) return true;
+    if (!dynamic_cast<const c10::Error*>(&error)) return false;
+    std::string_view text = error.what();
+    for (const char* sign :
+         {"CUBLAS_STATUS_ALLOC_FAILED", "CUDNN_STATUS_ALLOC_FAILED", "CUSOLVER_STATUS_ALLOC_FAILED",
+          "CUDA error: out of memory", "CUDA out of memory"}) {
+        if (text.find(sign) != std::string_view::npos) return true;
+    }
+    return false;
+}
+
+void with_memory_errors(const std::function<void()>& work) {
+    try {
+        work();
+    } catch (const c10::OutOfMemoryError&) {
+        throw;
+    } catch (const c10::Error& error) {
+        TORCH_CHECK_WITH(OutOfMemoryError, !is_out_of_memory(error),
+                         error.what_without_backtrace());
+        throw;
+    }
+}
 
 void use_device_collectives(ProcessGroup& group) {
     std::string why;
@@ -69,21 +104,21 @@ void use_device_collectives(ProcessGroup& group) {
 }
 
 OpenedDevice open_device(const std::string& wish, const DeviceOptions& options, bool cpu_has_bf16,
-                         int index) {
+                         int local_rank) {
     if (wish == "cpu") return {make_cpu_backend(options, cpu_has_bf16), ""};
     if (wish == "auto") {
         std::string why;
         const CudaPlugin* plugin = load_cuda_plugin(why);
-        if (plugin && plugin->device_count() > 0) return {open_cuda(index, options), ""};
+        if (plugin && plugin->device_count() > 0) return {open_cuda({}, local_rank, options), ""};
         if (plugin) why = "no GPU that CUDA can use";
         return {make_cpu_backend(options, cpu_has_bf16), why};
     }
     if (wish.starts_with("sim:")) return {make_sim_backend(wish.substr(4), options), ""};
-    if (wish == "cuda") return {open_cuda(index, options), ""};
+    if (wish == "cuda") return {open_cuda({}, local_rank, options), ""};
     if (wish.starts_with("cuda:")) {
         auto number = parse_integer(std::string_view(wish).substr(5));
         if (number && *number >= 0 && *number < 1024)
-            return {open_cuda(static_cast<int>(*number), options), ""};
+            return {open_cuda(static_cast<int>(*number), local_rank, options), ""};
     }
     throw UserError({.found = fmt::format("--device is {}", saturate::quoted(wish)),
                      .expected = "auto, cpu, cuda, cuda:N or sim:GPU",

@@ -19,6 +19,7 @@ Optimizer::Optimizer(const NamedTensors& parameters, const OptimizerSettings& se
     steps_ = torch::zeros({}, options);
     one_ = torch::ones({}, options);
     learning_rate_there_ = torch::zeros({}, options);
+    rate_is_there_ = steps_.is_cuda() || settings.replayed;
 }
 
 void Optimizer::clear_gradients(bool set_to_none) {
@@ -50,7 +51,7 @@ void Optimizer::gather() {
 }
 
 void Optimizer::set_learning_rate(double learning_rate) {
-    if (steps_.is_cuda() && learning_rate != learning_rate_)
+    if (rate_is_there_ && learning_rate != learning_rate_)
         learning_rate_there_.fill_(learning_rate);
     learning_rate_ = learning_rate;
 }
@@ -81,7 +82,7 @@ void Optimizer::update(torch::TensorList parameters, torch::TensorList gradients
     torch::TensorList steps = torch::TensorList(with_steps_).slice(0, parameters.size());
     double decay = settings_.weight_decay;
     // The number on the CPU, the tensor on a GPU: neither reads a value back from the device.
-    bool on_cpu = !steps_.is_cuda();
+    bool on_cpu = !rate_is_there_;
     switch (settings_.kind) {
         case OptimizerKind::adamw:
             on_cpu ? at::_fused_adamw_(parameters, gradients, first, second, {}, steps,

@@ -19,6 +19,7 @@ struct OptimizerSettings {
     double weight_decay = 0;
     double momentum = 0.9;  // of sgd
     bool fused = true;      // false: one call per parameter, the same arithmetic
+    bool replayed = false;  // its updates are recorded: what changes must lie on the device
 };
 
 using NamedTensors = std::vector<std::pair<std::string, torch::Tensor>>;
@@ -52,8 +53,9 @@ class Optimizer {
     torch::Tensor steps_;                                     // shared by all parameters
     torch::Tensor one_;                                       // a number would be made anew
     double learning_rate_ = 0;
-    torch::Tensor learning_rate_there_;  // on a GPU: a captured step reads it anew
-    bool is_first_ = true;               // sgd: the momentum begins as the gradient
+    bool rate_is_there_ = false;  // on a GPU, or in a captured step, which reads it anew
+    torch::Tensor learning_rate_there_;
+    bool is_first_ = true;  // sgd: the momentum begins as the gradient
     // Of the parameters that have a gradient, in this step.
     std::vector<torch::Tensor> with_, gradients_, with_first_, with_second_, with_steps_;
 };

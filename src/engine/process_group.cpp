@@ -256,6 +256,10 @@ int ProcessGroup::rank() const { return impl_->settings.rank; }
 int ProcessGroup::count() const { return impl_->settings.count; }
 bool ProcessGroup::is_lost() const { return impl_->lost; }
 c10d::Store& ProcessGroup::store() { return *impl_->store; }
+void ProcessGroup::abort_device() noexcept {
+    if (impl_->device) impl_->device->abort();
+}
+
 void ProcessGroup::use_device(std::unique_ptr<DeviceCollectives> device) {
     impl_->device = std::move(device);
 }

@@ -58,6 +58,9 @@ class DeviceCollectives {
     virtual ~DeviceCollectives() = default;
     [[nodiscard]] virtual std::unique_ptr<Collective> start_sum(torch::Tensor tensor) = 0;
     [[nodiscard]] virtual std::unique_ptr<Collective> start_broadcast(torch::Tensor tensor) = 0;
+    // Gives up what waits for a rank that will not come: the device computes and answers again. Of
+    // no use after it.
+    virtual void abort() noexcept = 0;
 };
 
 class ProcessGroup {
@@ -87,6 +90,8 @@ class ProcessGroup {
     // This rank ends: the others' messages then say why.
     void tell_failed(const std::string& why) noexcept;
     [[nodiscard]] bool is_lost() const;  // a RankLost was thrown
+    // After it: what was read from the device hangs no longer behind the lost rank.
+    void abort_device() noexcept;
 
   private:
     struct Impl;

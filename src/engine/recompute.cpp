@@ -7,6 +7,9 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <mutex>
+#include <optional>
+
+#include "engine/autocast.h"
 
 namespace saturate {
 
@@ -18,8 +21,9 @@ using torch::autograd::variable_list;
 struct Held : torch::CustomClassHolder {
     explicit Held(Block held) : part(std::move(held)) {}
     Block part;
-    bool autocast = false;
-    torch::ScalarType type = torch::kFloat;
+    Precision precision = Precision::fp32;
+    std::optional<torch::Tensor> random;  // state of the generator before the first run
+    std::vector<torch::Tensor> buffers;
 };
 
 torch::Tensor random_state(const torch::Device& device) {
@@ -34,6 +38,64 @@ void set_random_state(const torch::Device& device, const torch::Tensor& state) {
     generator.set_state(state);
 }
 
+// The random numbers of the first run for one scope; afterwards they go on where they were.
+class SameRandomNumbers {
+  public:
+    SameRandomNumbers(const torch::Device& device, const std::optional<torch::Tensor>& state)
+        : device_(device) {
+        if (!state) return;
+        now_ = random_state(device);
+        set_random_state(device, *state);
+    }
+    ~SameRandomNumbers() {
+        if (now_) set_random_state(device_, *now_);
+    }
+    SameRandomNumbers(const SameRandomNumbers&) = delete;
+    SameRandomNumbers& operator=(const SameRandomNumbers&) = delete;
+
+  private:
+    torch::Device device_;
+    std::optional<torch::Tensor> now_;
+};
+
+// Weights that are cast without gradients must not be found by what needs their gradients.
+class NoCastCache {
+  public:
+    NoCastCache() : was_(at::autocast::is_autocast_cache_enabled()) {
+        at::autocast::set_autocast_cache_enabled(false);
+    }
+    ~NoCastCache() { at::autocast::set_autocast_cache_enabled(was_); }
+    NoCastCache(const NoCastCache&) = delete;
+    NoCastCache& operator=(const NoCastCache&) = delete;
+
+  private:
+    bool was_;
+};
+
+// Tensors as they are now come back at the end of the scope.
+class Unchanged {
+  public:
+    explicit Unchanged(const std::vector<torch::Tensor>& tensors) : tensors_(tensors) {
+        torch::NoGradGuard no_gradients;
+        for (const torch::Tensor& tensor : tensors_) before_.push_back(tensor.clone());
+    }
+    ~Unchanged() {
+        torch::NoGradGuard no_gradients;
+        for (std::size_t i = 0; i < tensors_.size(); ++i) tensors_[i].copy_(before_[i]);
+    }
+    Unchanged(const Unchanged&) = delete;
+    Unchanged& operator=(const Unchanged&) = delete;
+
+  private:
+    std::vector<torch::Tensor> tensors_, before_;
+};
+
+Precision precision_now(torch::DeviceType device) {
+    if (!at::autocast::is_autocast_enabled(device)) return Precision::fp32;
+    return at::autocast::get_autocast_dtype(device) == torch::kHalf ? Precision::fp16
+                                                                    : Precision::bf16;
+}
+
 // Calls itself again in the backward pass; parameter gradients are added up there as usual.
 struct Recompute : torch::autograd::Function<Recompute> {
     // `anchor` needs a gradient, so that this is part of the graph even when `input` needs none.
@@ -41,10 +103,10 @@ struct Recompute : torch::autograd::Function<Recompute> {
                                  const torch::Tensor& anchor,
                                  const c10::intrusive_ptr<Held>& held) {
         (void)anchor;
-        context->saved_data["random"] = random_state(input.device());
         context->saved_data["held"] = c10::IValue::make_capsule(held);
         context->save_for_backward({input});
         torch::NoGradGuard no_gradients;
+        NoCastCache no_cache;
         return held->part(input);
     }
 
@@ -53,20 +115,15 @@ struct Recompute : torch::autograd::Function<Recompute> {
             c10::static_intrusive_pointer_cast<Held>(context->saved_data["held"].toCapsule());
         torch::Tensor kept = context->get_saved_variables()[0];
         torch::Tensor input = kept.detach().requires_grad_(kept.requires_grad());
-        torch::Tensor now = random_state(input.device());
-        set_random_state(input.device(), context->saved_data["random"].toTensor());
         torch::Tensor output;
+        Unchanged buffers(held->buffers);  // until the backward pass has used them
         {
+            SameRandomNumbers random(input.device(), held->random);
+            // Clears the cast weights at its end: the next forward pass has newer ones.
+            Autocast mixed(input.device().type(), held->precision);
             torch::AutoGradMode with_gradients(true);
-            bool was = at::autocast::is_autocast_enabled(input.device().type());
-            torch::ScalarType type = at::autocast::get_autocast_dtype(input.device().type());
-            at::autocast::set_autocast_enabled(input.device().type(), held->autocast);
-            at::autocast::set_autocast_dtype(input.device().type(), held->type);
             output = held->part(input);
-            at::autocast::set_autocast_enabled(input.device().type(), was);
-            at::autocast::set_autocast_dtype(input.device().type(), type);
         }
-        set_random_state(input.device(), now);
         torch::autograd::backward({output}, {gradients[0]});
         return {input.grad(), torch::Tensor(), torch::Tensor()};
     }
@@ -74,11 +131,13 @@ struct Recompute : torch::autograd::Function<Recompute> {
 
 }  // namespace
 
-torch::Tensor recomputed(Block part, const torch::Tensor& input) {
+torch::Tensor recomputed(Block part, const torch::Tensor& input, RandomNumbers random,
+                         std::vector<torch::Tensor> buffers) {
     if (!torch::GradMode::is_enabled()) return part(input);
     auto held = c10::make_intrusive<Held>(std::move(part));
-    held->autocast = at::autocast::is_autocast_enabled(input.device().type());
-    held->type = at::autocast::get_autocast_dtype(input.device().type());
+    held->precision = precision_now(input.device().type());
+    held->buffers = std::move(buffers);
+    if (random == RandomNumbers::drawn) held->random = random_state(input.device());
     torch::Tensor anchor = torch::zeros({}, torch::TensorOptions().requires_grad(true));
     return Recompute::apply(input, anchor, held);
 }

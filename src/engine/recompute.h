@@ -6,13 +6,21 @@
 #include <torch/types.h>
 
 #include <functional>
+#include <vector>
 
 namespace saturate {
 
 using Block = std::function<torch::Tensor(const torch::Tensor&)>;
 
-// The same value and gradients as part(input), dropout included. What `part` refers to must live
-// until the backward pass.
-[[nodiscard]] torch::Tensor recomputed(Block part, const torch::Tensor& input);
+// Whether `part` draws random numbers (dropout), which must come again. None: the generator is left
+// alone, which a step that is captured needs.
+enum class RandomNumbers { drawn, none };
+
+// The same value and gradients as part(input). What `part` refers to must live until the backward
+// pass. `buffers`: what a run of it changes besides (the statistics of batch normalisation), which
+// the second run leaves alone.
+[[nodiscard]] torch::Tensor recomputed(Block part, const torch::Tensor& input,
+                                       RandomNumbers random = RandomNumbers::drawn,
+                                       std::vector<torch::Tensor> buffers = {});
 
 }  // namespace saturate

@@ -181,7 +181,7 @@ SelftestCheck check_marks(DeviceBackend& backend) {
     (void)train(backend, {.count = 1});
     backend.mark_end(7);
     backend.synchronise();
-    auto busy = backend.busy_ns(7);
+    auto busy = backend.step_ns(7);
     return {"the device tells its time", busy && *busy > 0,
             busy ? fmt::format("{:.3g} ms", static_cast<double>(*busy) / 1e6) : "it does not"};
 }
@@ -210,11 +210,12 @@ std::vector<SelftestCheck> selftest_engine(DeviceBackend& backend) {
         "fp16 loss with the scaler against fp32",
         std::fabs(train(backend, {.settings = {.precision = Precision::fp16}}).loss - whole.loss),
         0.005));
-    if (backend.can_capture()) {
+    if (backend.proves().capture) {
         Trained captured = train(backend, {.settings = {.capture = true}});
         SelftestCheck check =
             within("a captured step against the step itself", difference(captured, whole), 2e-5);
-        check.passed = check.passed && captured.note == "the step is captured as one graph";
+        check.passed =
+            check.passed && captured.note.starts_with("the step is captured as one graph");
         check.detail += "; " + captured.note;
         checks.push_back(check);
     }

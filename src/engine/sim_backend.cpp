@@ -139,6 +139,9 @@ class SimBackend final : public DeviceBackend, public SimulatedStep {
         return fmt::format("sim:{} (simulated)", gpu_.name);
     }
     [[nodiscard]] bool has_bf16() const override { return gpu_.has_bf16; }
+    // The model knows what a captured step costs; nothing is captured.
+    [[nodiscard]] DeviceProof proves() const override { return {.exact_busy = true}; }
+    [[nodiscard]] bool is_lost() noexcept override { return false; }
     [[nodiscard]] SimulatedStep* simulated() override { return this; }
     [[nodiscard]] std::unique_ptr<DeviceReader> counters() override {
         return std::make_unique<SimReader>(gpu_, activity_);
@@ -166,7 +169,7 @@ class SimBackend final : public DeviceBackend, public SimulatedStep {
 
     void mark_begin(std::int64_t step) override { step_ = step; }
     void mark_end(std::int64_t) override {}
-    std::optional<std::int64_t> busy_ns(std::int64_t step) override {
+    std::optional<std::int64_t> step_ns(std::int64_t step) override {
         auto found = steps_.find(step);
         if (found == steps_.end() || found->second.end_ns > now_ns()) return std::nullopt;
         std::int64_t busy = found->second.busy_ns;
@@ -182,9 +185,6 @@ class SimBackend final : public DeviceBackend, public SimulatedStep {
     void reset_peak() override { peak_bytes_ = memory_bytes_; }
     void release_cached() override {}
 
-    [[nodiscard]] bool can_capture() const override {
-        return false;
-    }  // the model knows captured steps
     void run_apart(const std::function<void()>& work) override { work(); }
     std::unique_ptr<CapturedStep> capture(const std::function<void()>&) override {
         throw Bug(__FILE__, __LINE__, "a simulated step is not captured");

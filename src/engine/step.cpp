@@ -49,8 +49,11 @@ TensorBatch part_of(const TensorBatch& batch, std::int64_t begin, std::int64_t e
 struct TrainingStep::Captured {
     static constexpr int kWarmUp = 3;  // steps run apart first: libraries choose and allocate there
     int warm = 0;
+    std::int64_t full = 0;  // samples of the step that is captured
+    bool said_others = false;
     std::vector<TensorBatch> batches;
     torch::Tensor loss;
+    StepTimes unused;  // the recorded work refers to it
     std::unique_ptr<CapturedStep> step;
 
     [[nodiscard]] bool fits(std::span<const TensorBatch> given) const {
@@ -75,9 +78,14 @@ TrainingStep::TrainingStep(Job& job, const StepSettings& settings, DeviceBackend
         if (settings.channels_last) parameter.set_data(as_channels_last(parameter.detach()));
         if (parameter.requires_grad()) parameters_.emplace_back(item.key(), parameter);
     }
-    optimizer_.emplace(parameters_, settings.optimizer);
+    if (settings.capture && backend.proves().capture) {
+        captured_ = std::make_unique<Captured>();
+        captured_->full = settings.full;
+    }
+    OptimizerSettings optimizer = settings.optimizer;
+    optimizer.replayed = captured_ != nullptr;
+    optimizer_.emplace(parameters_, optimizer);
     if (settings.precision == Precision::fp16) scaler_.emplace(backend.device());
-    if (settings.capture && backend.can_capture()) captured_ = std::make_unique<Captured>();
     // A simulated GPU is told that its step is captured; what is counted is the job itself.
     wants_compiled_ = settings.compile && backend.device().is_cpu() && !backend.simulated();
     loss_ = torch::zeros({}, torch::TensorOptions().dtype(torch::kFloat).device(backend.device()));
@@ -152,14 +160,14 @@ void TrainingStep::run_now(std::span<const TensorBatch> batches, StepTimes& time
         bool failed = false;
         std::string said;
         try {
-            add_all_gradients(batches, times);
+            with_memory_errors([&] { add_all_gradients(batches, times); });
         } catch (const c10::OutOfMemoryError& error) {
             failed = true;
             said = error.what_without_backtrace();
         }
         sum_over_ranks(failed, said, times);
     } else {
-        add_all_gradients(batches, times);
+        with_memory_errors([&] { add_all_gradients(batches, times); });
     }
     std::int64_t begin = now_ns();
     torch::NoGradGuard no_gradients;
@@ -174,9 +182,11 @@ void TrainingStep::prepare_gradients() {
     bool failed = false;
     std::string said;
     try {
-        if (scaler_) scaler_->unscale(optimizer_->gradients());
-        if (settings_.grad_clip > 0 && !optimizer_->gradients().empty())
-            clip_gradients(optimizer_->gradients(), settings_.grad_clip);
+        with_memory_errors([&] {
+            if (scaler_) scaler_->unscale(optimizer_->gradients());
+            if (settings_.grad_clip > 0 && !optimizer_->gradients().empty())
+                clip_gradients(optimizer_->gradients(), settings_.grad_clip);
+        });
     } catch (const c10::OutOfMemoryError& error) {
         if (!reducer_) throw;
         failed = true;
@@ -257,6 +267,15 @@ void TrainingStep::add_gradients(const TensorBatch& batch, double weight, StepTi
 // due: no batch is trained on twice.
 bool TrainingStep::try_captured(std::span<const TensorBatch> batches, StepTimes& times) {
     Captured& captured = *captured_;
+    std::int64_t samples = 0;
+    for (const TensorBatch& batch : batches) samples += batch[0].size(0);
+    if (captured.full == 0) captured.full = samples;
+    if (samples != captured.full) {  // e.g. the last step of an epoch
+        if (!std::exchange(captured.said_others, true))
+            note_ = fmt::format("steps of other than {} samples run without the captured graph",
+                                captured.full);
+        return false;
+    }
     if (captured.warm < Captured::kWarmUp) {
         ++captured.warm;
         backend_.run_apart([&] { run_now(batches, times); });
@@ -265,7 +284,7 @@ bool TrainingStep::try_captured(std::span<const TensorBatch> batches, StepTimes&
     torch::NoGradGuard no_gradients;
     std::int64_t begin = now_ns();
     if (captured.step) {
-        if (!captured.fits(batches)) return false;  // e.g. the last, smaller batch of an epoch
+        if (!captured.fits(batches)) return false;  // as many samples, divided otherwise
         for (std::size_t i = 0; i < batches.size(); ++i) {
             for (std::size_t k = 0; k < batches[i].size(); ++k)
                 captured.batches[i][k].copy_(batches[i][k], /*non_blocking=*/true);
@@ -277,14 +296,13 @@ bool TrainingStep::try_captured(std::span<const TensorBatch> batches, StepTimes&
             captured.batches.push_back(std::move(copy));
         }
         try {
-            StepTimes unused;
             optimizer_->clear_gradients(true);
-            captured.step = backend_.capture([&] {
+            captured.step = backend_.capture([this, &captured] {
                 torch::AutoGradMode with_gradients(true);
-                run_now(captured.batches, unused);
+                run_now(captured.batches, captured.unused);
             });
             captured.loss = loss_;
-            note_ = "the step is captured as one graph";
+            note_ = fmt::format("the step is captured as one graph of {} samples", samples);
         } catch (const c10::OutOfMemoryError&) {
             throw;
         } catch (const std::exception& error) {

@@ -22,7 +22,8 @@ struct StepSettings {
     bool channels_last = false;
     bool set_to_none = true;
     bool tf32 = false;      // of a simulated device; a real one is told when it is opened
-    bool capture = false;   // record the step and replay it, where the device can
+    bool capture = false;   // record the step and replay it, where the device can ...
+    std::int64_t full = 0;  // ... with so many samples; others run as they are. 0: as the first
     bool compile = false;   // forward and backward as one compiled graph, on the CPU
     std::string count_key;  // of a simulated device (sim_cache.h); empty: counted anew
     double grad_clip = 0;   // 0: off

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "config/reference_jobs.h"
 
 namespace saturate {
 
@@ -183,9 +184,18 @@ void read_device(Reader& reader, const Settings& settings, TrainSettings& out) {
         out.notes.emplace_back("non_blocking: false has no effect: copies never hold up the host");
 }
 
+void read_recompute(Reader& reader, const Settings& settings, TrainSettings& out) {
+    bool wanted = reader.flag(Setting::gradient_checkpointing, false);
+    const ReferenceJob* job = find_reference_job(settings.word(Setting::job));
+    if (job && wanted && !job->can_recompute)
+        out.notes.push_back(fmt::format(
+            "gradient_checkpointing: true has no effect: {} has no blocks to compute again",
+            job->name));
+    out.can_recompute = job && job->can_recompute && !wanted;
+}
+
 void read_ranks(Reader& reader, TrainSettings& out) {
     using enum Setting;
-    out.rank_timeout = reader.number(rank_timeout, 300);
     out.check_ranks = reader.whole(check_ranks, 0);
     out.reducer.compress = reader.choice(gradient_compression, {"none", "bf16"}) == 1;
     if (reader.has(bucket_size)) {
@@ -205,6 +215,7 @@ TrainSettings train_settings(const Settings& settings, const TrainLimits& limits
     read_optimizer(reader, out);
     read_length(reader, limits, out);
     read_device(reader, settings, out);
+    read_recompute(reader, settings, out);
     read_ranks(reader, out);
     if (!reader.problems.empty()) throw UserError(reader.problems);
     return out;

@@ -37,6 +37,7 @@ struct TrainSettings {
     Schedule schedule;            // its totals are filled by the trainer
     std::int64_t schedule_step_epochs = 30;
     double ema = 0;
+    bool can_recompute = false;  // gradient_checkpointing is off, and the job would know it
 
     std::optional<std::int64_t> epochs, steps;  // the first that is reached ends the run
     std::optional<double> seconds;
@@ -46,14 +47,13 @@ struct TrainSettings {
     std::int64_t checkpoint_keep = 3;
     std::int64_t early_stopping = 0;
 
-    ReducerSettings reducer;  // of several ranks
-    std::int64_t check_ranks =
-        0;                      // steps between two comparisons of their weights; 0: at the start
-    double rank_timeout = 300;  // seconds until a rank that lives and does not come is given up
+    ReducerSettings reducer;       // of several ranks
+    std::int64_t check_ranks = 0;  // steps between two comparisons of weights; 0: at the start
 
     DeviceOptions device;
-    bool one_batch = false;          // the first batch again and again: what the loader costs
-    std::vector<std::string> notes;  // settings that have no effect here, for the user
+    bool one_batch = false;               // the first batch again and again: what the loader costs
+    std::vector<std::string> set_values;  // key=value of the command line, kept in checkpoints
+    std::vector<std::string> notes;       // settings that have no effect here, for the user
 };
 
 // Throws UserError with every value that cannot be meant.

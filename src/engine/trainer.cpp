@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <new>
 
 #include "base/clock.h"
 #include "base/text.h"
@@ -24,7 +25,8 @@ Trainer::Trainer(Job& job, const TrainSettings& settings, TrainPlaces places,
       places_(std::move(places)),
       backend_(backend),
       observer_(observer),
-      group_(group),
+      ranks_(make_ranks(group)),
+      log_(observer, backend),
       data_(job.training_data()),
       validation_(job.validation_data()) {
     check();
@@ -32,20 +34,27 @@ Trainer::Trainer(Job& job, const TrainSettings& settings, TrainPlaces places,
     settings_.step.precision = resolved.precision;
     observer_.say(resolved.note);
     for (const std::string& line : settings_.notes) observer_.say(line);
-    if (group_ && settings_.step.capture && backend_.can_capture()) {
+    if (ranks_->count() > 1 && settings_.step.capture && backend_.proves().capture) {
         settings_.step.capture = false;
         observer_.say("the step is not captured: its ranks talk while it runs");
     }
+    settings_.step.full = settings_.batch_size * settings_.accumulation;
     step_run_.emplace(job_, settings_.step, backend_);
     if (settings_.ema > 0) mean_.emplace(step_run_->parameters(), settings_.ema);
+    tensors_.emplace(job_, *step_run_, mean_, backend_.device());
 }
 
 Trainer::~Trainer() = default;
 
 TrainResult Trainer::run(Recorder& recorder) {
-    recorder_ = &recorder;
+    // The loader reports to the recorder when it ends, however this function is left.
+    struct Ending {
+        ~Ending() { trainer.loader_.reset(); }
+        Trainer& trainer;
+    } ending{*this};
+    log_.begin(recorder, places_.tensorboard);
     started_ns_ = now_ns();
-    try {
+    keep_failure([this] {
         begin();
         while (!is_over()) {
             std::vector<Upload> batches = next_batches();
@@ -57,36 +66,56 @@ TrainResult Trainer::run(Recorder& recorder) {
             }
         }
         conclude();
-    } catch (const RankLost& lost) {
-        alone_ = true;
-        save_alone(lost);
-        ended_ = "failed";
-        problem_ = lost.problems().at(0);
-    } catch (const Failure& failure) {  // e.g. too many broken samples, or no memory for one
-        ended_ = "failed";
-        problem_ = failure.problems().at(0);
-    } catch (const c10::Error& error) {  // LibTorch's: shapes that do not fit, an index too high
-        ended_ = "failed";
-        problem_ = Problem{.found = fmt::format("the job failed in step {}: {}", step_,
-                                                error.what_without_backtrace()),
-                           .expected = "a model and a loss that take this batch"};
-    }
-    if (group_ && problem_) {
-        alone_ = true;
-        group_->tell_failed(problem_->found);
-    }
+    });
+    if (problem_) ranks_->give_up(problem_->found);
     return finish();
 }
 
+// What the job, LibTorch or the machine throws ends the run, not the program: the record and the
+// summary are written all the same. Only a promise of our own that is broken goes through.
+void Trainer::keep_failure(const std::function<void()>& work) {
+    auto fail = [this](Problem problem) {
+        ended_ = "failed";
+        if (!problem_) problem_ = std::move(problem);  // the first is the cause
+    };
+    auto in_step = [this](const char* what) {
+        return fmt::format("the job failed in step {}: {}", now_.step, what);
+    };
+    try {
+        work();
+    } catch (const RankLost& lost) {
+        // First of all: what the device was given waits for the lost rank, and so would reading it.
+        ranks_->lose_others();
+        Problem cause = lost.problems().at(0);
+        keep_failure([&] { save_alone(lost); });
+        problem_.reset();
+        fail(std::move(cause));
+    } catch (const Failure& failure) {  // e.g. too many broken samples, or no memory for one
+        fail(failure.problems().at(0));
+    } catch (const c10::Error& error) {  // LibTorch's: shapes that do not fit, an index too high
+        fail({.found = in_step(error.what_without_backtrace()),
+              .expected = "a model and a loss that take this batch"});
+    } catch (const Bug&) {
+        throw;
+    } catch (const std::bad_alloc&) {
+        fail({.found = in_step("the host has no memory left"),
+              .fix = "fewer workers, a smaller batch_size, or a larger memory limit"});
+    } catch (const std::exception& error) {
+        fail({.found = in_step(error.what())});
+    } catch (...) {  // a job may throw anything
+        fail({.found = in_step("an exception that is no std::exception")});
+    }
+}
+
 void Trainer::check() const {
-    std::int64_t size = data_->size();
-    if (settings_.batch_size > size / ranks() && ranks() > 1) {
+    std::int64_t size = data_->size(), ranks = ranks_->count();
+    if (settings_.batch_size > size / ranks && ranks > 1) {
         throw UserError(
             {.found = fmt::format("batch_size is {} on each of {} ranks, and the training data has "
                                   "{} samples",
-                                  settings_.batch_size, ranks(), size),
-             .expected = fmt::format("1 to {}", size / ranks()),
-             .fix = fmt::format("batch_size: {}", std::max<std::int64_t>(1, size / ranks()))});
+                                  settings_.batch_size, ranks, size),
+             .expected = fmt::format("1 to {}", size / ranks),
+             .fix = fmt::format("batch_size: {}", std::max<std::int64_t>(1, size / ranks))});
     }
     if (settings_.batch_size > size) {
         throw UserError(
@@ -103,31 +132,87 @@ void Trainer::check() const {
 }
 
 void Trainer::begin() {
-    if (group_) begin_ranks();
-    Shard shard{.rank = group_ ? group_->rank() : 0, .count = ranks()};
+    begin_ranks();
     loader_.emplace(data_,
                     LoaderSettings{.batch_size = settings_.batch_size,
                                    .workers = settings_.workers,
                                    .cores = settings_.cores,
                                    .prefetch_factor = settings_.prefetch_factor,
                                    .seed = settings_.seed,
-                                   .shard = shard,
+                                   .shard = ranks_->shard(),
                                    .bad_samples_max = settings_.bad_samples_max,
                                    .memory = backend_.slab_memory()},
-                    *recorder_, position_);
-    feed_.emplace(*loader_, backend_, position_);
+                    log_.recorder(), now_.position);
+    feed_.emplace(*loader_, backend_, now_.position);
     if (settings_.one_batch) feed_->repeat_first();
+    tell_of_data();
     std::int64_t batches = loader_->batches_per_epoch();
     steps_per_epoch_ = (batches + settings_.accumulation - 1) / settings_.accumulation;
     settings_.schedule.total_steps = total_steps().value_or(0);
     settings_.schedule.steps_per_drop = settings_.schedule_step_epochs * steps_per_epoch_;
     losses_.emplace(backend_, std::min(settings_.log_interval, kRingMost));
-    if (!places_.checkpoints.empty() && shard.rank == 0)
+    if (!places_.checkpoints.empty() && ranks_->is_first())
         writer_.emplace(places_.checkpoints, static_cast<std::size_t>(settings_.checkpoint_keep));
-    if (!places_.tensorboard.empty()) curves_.emplace(places_.tensorboard);
+    evaluation_memory_ = kept_memory(backend_.slab_memory());
     backend_.reset_peak();
-    first_step_ = step_;
-    epoch_ended_then_ = epoch_ended_;
+    first_step_ = now_.step;
+    epoch_ended_ = now_.epoch_ended;
+}
+
+// What must be the same on all ranks for them to take the same steps; then the weights of rank 0,
+// its own fresh ones or those of a checkpoint, count for all.
+void Trainer::begin_ranks() {
+    const TrainSettings& s = settings_;
+    auto shown = [](const std::optional<std::int64_t>& value) {
+        return value ? std::to_string(*value) : std::string("-");
+    };
+    ranks_->stands(now_.step, "beginning");
+    ranks_->compare(
+        {{"training samples", std::to_string(data_->size())},
+         {"validation samples", std::to_string(validation_ ? validation_->size() : 0)},
+         {"batch_size", std::to_string(s.batch_size)},
+         {"gradient_accumulation_steps", std::to_string(s.accumulation)},
+         {"seed", std::to_string(s.seed)},
+         {"epochs", shown(s.epochs)},
+         {"steps", shown(s.steps)},
+         {"intervals",
+          fmt::format("{} {} {} {} {} {} {}", s.log_interval, s.eval_epochs, s.eval_steps,
+                      s.checkpoint_epochs, s.checkpoint_steps, s.early_stopping, s.check_ranks)},
+         {"precision", std::string(precision_name(s.step.precision))},
+         {"buckets", fmt::format("{} {}", s.reducer.bucket_bytes, s.reducer.compress)},
+         {"moving mean", fmt::format("{}", s.ema)},
+         {"shapes of the model", fmt::format("{:x}", hash_of(tensors_->model(), false))}});
+    Json mine = now_.json();
+    mine.set("step", now_.step);
+    Json given = Json::parse(ranks_->text_of_first(mine.line()), "rank 0");
+    if (!ranks_->is_first()) {
+        now_ = TrainFacts::of(given["step"].integer().value_or(0), given);
+        if (now_.split > 1) step_run_->set_split(now_.split);
+        if (now_.step > 0) step_run_->optimizer().restored();
+    }
+    ranks_->from_first(tensors_->shared());
+    if (now_.step > 0) saved_at_ = now_.step;
+    ranks_->set_random_states(random_kept_, s.seed, now_.step);
+    random_kept_.clear();
+    ranks_->compare_weights(step_run_->parameters(), now_.step);
+    ranks_->join(*step_run_, job_.model().buffers(), s.reducer);
+    if (ranks_->count() > 1)
+        observer_.say(fmt::format("ranks: {} x {} samples per step", ranks_->count(),
+                                  s.batch_size * s.accumulation));
+}
+
+// How the data was read, where that is not as it lies there.
+void Trainer::tell_of_data() {
+    std::vector<std::string> lines = data_->notes();
+    if (validation_) {
+        for (std::string& line : validation_->notes()) {
+            if (std::ranges::find(lines, line) == lines.end()) lines.push_back(std::move(line));
+        }
+    }
+    for (const std::string& line : lines) {
+        note(EventKind::note, line);
+        observer_.say(line);
+    }
 }
 
 std::optional<std::int64_t> Trainer::total_steps() const {
@@ -138,8 +223,8 @@ std::optional<std::int64_t> Trainer::total_steps() const {
 
 bool Trainer::is_over() {
     if (!over_because_.empty() || ended_ != "done") return true;
-    if (settings_.steps && step_ >= *settings_.steps) {
-        over_because_ = fmt::format("{} steps", step_);
+    if (settings_.steps && now_.step >= *settings_.steps) {
+        over_because_ = fmt::format("{} steps", now_.step);
     } else if (settings_.epochs && !epoch_ended_ && feed_->state().epoch >= *settings_.epochs) {
         over_because_ = fmt::format("{} epochs", *settings_.epochs);
     } else if (StopWish wish = stop_wish(); wish.timed_out) {
@@ -156,15 +241,13 @@ StopWish Trainer::stop_wish() {
     StopWish own;
     own.timed_out = settings_.seconds && seconds() >= *settings_.seconds;
     own.interrupted = !own.timed_out && observer_.stop_wanted();
-    if (!is_together()) return own;
-    step_run_->wish_to_stop(own);
-    return step_run_->wish_of_any();
+    return ranks_->agree(*step_run_, own);
 }
 
 // Nothing at the end of an epoch. The last step of an epoch may have fewer batches.
 std::vector<Upload> Trainer::next_batches() {
     std::vector<Upload> batches;
-    if (group_) group_->stands(step_, "loading");
+    ranks_->stands(now_.step, "loading");
     while (!epoch_ended_ && static_cast<std::int64_t>(batches.size()) < settings_.accumulation) {
         std::optional<Upload> batch = feed_->next();
         if (batch)
@@ -172,18 +255,18 @@ std::vector<Upload> Trainer::next_batches() {
         else
             epoch_ended_ = true;
     }
-    if (group_) group_->stands(step_, "computing");
+    ranks_->stands(now_.step, "computing");
     return batches;
 }
 
 void Trainer::run_step(std::vector<Upload> batches) {
     Feed::Times fed = feed_->take_times();
     std::int64_t begin = now_ns();
-    StepRecord record{.step = step_,
+    StepRecord record{.step = now_.step,
                       .start_ns = begin - fed.wait_ns - fed.copy_ns,
                       .input_wait_ns = fed.wait_ns,
                       .copy_ns = fed.copy_ns};
-    Trained trained{.step = step_};
+    Trained trained{.step = now_.step};
     std::vector<TensorBatch> tensors;
     std::int64_t samples = 0;
     for (Upload& upload : batches) {
@@ -199,22 +282,23 @@ void Trainer::run_step(std::vector<Upload> batches) {
     }
     record.samples = samples;
 
-    backend_.mark_begin(step_);
+    backend_.mark_begin(now_.step);
     StepTimes times = run_within_memory(tensors);
     if (mean_) mean_->update();
-    backend_.mark_end(step_);
-    losses_->put(step_, step_run_->loss());
+    backend_.mark_end(now_.step);
+    losses_->put(now_.step, step_run_->loss());
     trained_.push_back(std::move(trained));
 
-    ++step_;
-    samples_ += samples * ranks();
-    position_ = feed_->state();
-    epoch_ended_then_ = epoch_ended_;
+    ++now_.step;
+    now_.samples += samples * ranks_->count();
+    now_.position = feed_->state();
+    now_.epoch_ended = epoch_ended_;
+    now_.split = step_run_->split();
     record.start_ns += times.apart_ns;
     record.forward_ns = times.forward_ns;
     record.backward_ns = times.backward_ns;
     record.optimizer_ns = times.optimizer_ns;
-    if (group_) {
+    if (times.collectives > 0) {
         record.communication_ns = times.communication_ns;
         if (times.communication_total_ns > 0)
             record.communication_total_ns = times.communication_total_ns;
@@ -222,6 +306,7 @@ void Trainer::run_step(std::vector<Upload> batches) {
         record.collectives = times.collectives;
     }
     communication_ns_ += times.communication_total_ns;
+    feed_->top_up();  // what was loaded meanwhile is copied while the device works
     std::int64_t done = now_ns();
     if (losses_->is_full()) {
         log();
@@ -233,13 +318,12 @@ void Trainer::run_step(std::vector<Upload> batches) {
         }
     }
     record.duration_ns = now_ns() - record.start_ns;
-    unsent_.push_back(record);
-    emit_records(false);
+    log_.add(record);
 }
 
 // Out of memory: half the micro-batch, twice the accumulation, and the same step again.
 StepTimes Trainer::run_within_memory(std::span<const TensorBatch> batches) {
-    double learning_rate = settings_.schedule.at(step_);
+    double learning_rate = settings_.schedule.at(now_.step);
     std::int64_t micro = 0;
     std::string said;
     while (true) {
@@ -259,17 +343,19 @@ StepTimes Trainer::run_within_memory(std::span<const TensorBatch> batches) {
         micro = (settings_.batch_size + step_run_->split() - 1) / step_run_->split();
         if (micro <= 1) {
             throw MachineError(
-                {.found = fmt::format("out of memory with a micro-batch of 1 in step {}: {}", step_,
-                                      said),
+                {.found = fmt::format("out of memory with a micro-batch of 1 in step {}: {}",
+                                      now_.step, said),
                  .expected = "memory for the model, its gradients and one sample",
-                 .fix = "gradient_checkpointing: true, a smaller model, or a larger device"});
+                 .fix = settings_.can_recompute
+                            ? "gradient_checkpointing: true, a smaller model, or a larger device"
+                            : "a smaller model, or a larger device"});
         }
         step_run_->set_split(step_run_->split() * 2);
         std::int64_t half = (settings_.batch_size + step_run_->split() - 1) / step_run_->split();
         std::string line = fmt::format(
             "out of memory in step {}: micro-batch {} instead of {}, {} times the "
             "accumulation",
-            step_, half, micro, step_run_->split());
+            now_.step, half, micro, step_run_->split());
         note(EventKind::out_of_memory, line, {},
              Json::object({{"micro_batch", half}, {"split", step_run_->split()}, {"said", said}}));
         observer_.say(line);
@@ -278,17 +364,17 @@ StepTimes Trainer::run_within_memory(std::span<const TensorBatch> batches) {
 
 void Trainer::act_between_steps() {
     if (ended_ == "failed") return;
-    bool evaluate_due = settings_.eval_steps > 0 && step_ % settings_.eval_steps == 0;
-    bool save_due = settings_.checkpoint_steps > 0 && step_ % settings_.checkpoint_steps == 0;
-    if (is_together() && settings_.check_ranks > 0 && step_ % settings_.check_ranks == 0)
-        compare_weights();
-    if (evaluate_due) evaluate_now();
-    if (save_due) save_checkpoint(false);
+    auto is_due = [this](std::int64_t interval) {
+        return interval > 0 && now_.step % interval == 0;
+    };
+    if (is_due(settings_.check_ranks)) ranks_->compare_weights(step_run_->parameters(), now_.step);
+    if (is_due(settings_.eval_steps)) evaluate_now();
+    if (is_due(settings_.checkpoint_steps)) save_checkpoint(false);
 }
 
 void Trainer::end_epoch() {
-    epoch_ended_ = epoch_ended_then_ = false;
-    position_ = feed_->state();
+    epoch_ended_ = now_.epoch_ended = false;
+    now_.position = feed_->state();
     std::int64_t epochs = feed_->state().epoch;  // that are complete
     note(EventKind::epoch, fmt::format("epoch {} ended", epochs - 1));
     if (settings_.eval_epochs > 0 && epochs % settings_.eval_epochs == 0) evaluate_now();
@@ -297,23 +383,24 @@ void Trainer::end_epoch() {
 }
 
 void Trainer::evaluate_now() {
-    if (!validation_ || evaluated_at_ == step_ || ended_ == "failed") return;
-    evaluated_at_ = step_;
+    if (!validation_ || evaluated_at_ == now_.step || ended_ == "failed") return;
+    evaluated_at_ = now_.step;
     // Evaluating waits for the device anyway: every loss so far is looked at first.
-    for (const ReadLosses& losses : losses_->drain()) look_at(losses);
+    look_at_losses();
     if (ended_ == "failed") return;
     std::int64_t begin = now_ns();
-    if (group_) group_->stands(step_, "evaluating");
+    ranks_->stands(now_.step, "evaluating");
     Evaluation done = evaluate_mean();
     Metric metric = job_.metric();
     bool better = std::isfinite(done.value) &&
-                  (!best_ || (metric.higher_is_better ? done.value > *best_ : done.value < *best_));
-    metric_ = done.value;
-    if (!first_metric_) first_metric_ = done.value;
+                  (!now_.best ||
+                   (metric.higher_is_better ? done.value > *now_.best : done.value < *now_.best));
+    now_.metric = done.value;
+    if (!now_.first_metric) now_.first_metric = done.value;
     std::string line =
-        fmt::format("step {}: {} {:.5g}{}{} over {} samples", step_, metric.name, done.value,
+        fmt::format("step {}: {} {:.5g}{}{} over {} samples", now_.step, metric.name, done.value,
                     metric.unit.empty() ? "" : " ", metric.unit, done.samples);
-    if (better && best_) line += fmt::format(" (best so far, was {:.5g})", *best_);
+    if (better && now_.best) line += fmt::format(" (best so far, was {:.5g})", *now_.best);
     note(EventKind::evaluation, line, now_ns() - begin,
          Json::object({{"metric", metric.name},
                        {"value", done.value},
@@ -321,81 +408,71 @@ void Trainer::evaluate_now() {
                        {"samples", done.samples},
                        {"best", better}}));
     observer_.say(line);
-    if (curves_) curves_->scalar("evaluation/" + metric.name, step_, done.value);
-    evaluations_worse_ = better ? 0 : evaluations_worse_ + 1;
+    log_.curve("evaluation/" + metric.name, now_.step, done.value);
+    now_.evaluations_worse = better ? 0 : now_.evaluations_worse + 1;
     if (better) {
-        best_ = done.value;
-        best_step_ = step_;
+        now_.best = done.value;
+        now_.best_step = now_.step;
         save_checkpoint(true);
     }
-    if (settings_.early_stopping > 0 && evaluations_worse_ >= settings_.early_stopping)
+    if (settings_.early_stopping > 0 && now_.evaluations_worse >= settings_.early_stopping)
         over_because_ =
-            fmt::format("no better {} in {} evaluations", metric.name, evaluations_worse_);
+            fmt::format("no better {} in {} evaluations", metric.name, now_.evaluations_worse);
 }
 
-// With the moving mean in the model's place, if there is one; the weights come back in any case.
+// With the moving mean in the model's place, if there is one.
 Evaluation Trainer::evaluate_mean() {
-    struct Swapped {
-        explicit Swapped(std::optional<WeightMean>& given) : mean(given) {
-            if (mean) mean->swap();
-        }
-        ~Swapped() {
-            if (mean) mean->swap();
-        }
-        std::optional<WeightMean>& mean;
-    } swapped(mean_);
+    MeanInPlace swapped(mean_);
     EvaluationSettings how{.batch_size = settings_.eval_batch_size,
                            .workers = settings_.workers,
                            .cores = settings_.cores,
                            .seed = settings_.seed,
                            .precision = settings_.step.precision,
                            .channels_last = settings_.step.channels_last};
-    if (group_) {
-        how.shard = {.rank = group_->rank(), .count = group_->count()};
-        how.share = [this](torch::Tensor& sums, std::int64_t& samples) {
-            share_evaluation(sums, samples);
-        };
-    }
-    return evaluate(job_, validation_, how, backend_, *recorder_);
+    how.memory = evaluation_memory_;
+    how.shard = ranks_->shard();
+    how.share = [this](torch::Tensor& sums, std::int64_t& samples) { ranks_->sum(sums, samples); };
+    return evaluate(job_, validation_, how, backend_, log_.recorder());
 }
 
 void Trainer::conclude() {
-    for (const ReadLosses& losses : losses_->drain()) look_at(losses);
-    if (ended_ == "failed" || step_ == first_step_) return;
+    look_at_losses();
+    if (ended_ == "failed" || now_.step == first_step_) return;
     bool wants_evaluation = settings_.eval_epochs > 0 || settings_.eval_steps > 0;
     if (ended_ == "done" && wants_evaluation) evaluate_now();
     if (ended_ != "failed") save_checkpoint(false);
 }
 
 TrainResult Trainer::finish() {
-    if (losses_) {  // of a run that failed
-        for (const ReadLosses& losses : losses_->drain()) look_at(losses);
-    }
-    if (writer_) writer_->wait();
-    tell_saved();
-    backend_.synchronise();
-    emit_records(true);
+    // A device that is lost answers nothing but its error again.
+    bool answers = !backend_.is_lost();
+    if (answers) keep_failure([this] { look_at_losses(); });  // of a run that failed
+    keep_failure([this] {
+        if (writer_) writer_->wait();
+        tell_saved();
+        check_kept();
+    });
+    if (answers) keep_failure([this] { backend_.synchronise(); });
+    keep_failure([this] { log_.write_all(); });
     TrainResult result{.ended = ended_,
                        .why = over_because_,
                        .problem = problem_,
-                       .metric = metric_,
-                       .metric_best = best_,
-                       .metric_first = first_metric_,
-                       .best_step = best_step_};
+                       .metric = now_.metric,
+                       .metric_best = now_.best,
+                       .metric_first = now_.first_metric,
+                       .best_step = now_.best_step};
     RunSummary& summary = result.summary;
     summary.ended = ended_;
     summary.duration_ns = now_ns() - started_ns_;
-    Account account = account_.account();
+    Account account = log_.account();
     account.fill(summary);
-    if (group_ && communication_ns_ > 0 && account.timed.seconds > 0)
+    if (communication_ns_ > 0 && account.timed.seconds > 0)
         result.communication_percent =
             100 * static_cast<double>(communication_ns_) / 1e9 / account.timed.seconds;
-    summary.memory_peak_bytes = backend_.memory().peak_bytes;
+    if (answers) summary.memory_peak_bytes = backend_.memory().peak_bytes;
     summary.loss_first = loss_first_;
     summary.loss_last = loss_last_;
-    if (curves_ && !curves_->failure().empty())
-        observer_.say(fmt::format("curves are incomplete: {}", curves_->failure()));
-    loader_.reset();
+    log_.end();
     return result;
 }
 

@@ -18,34 +18,15 @@ constexpr std::int64_t kNonfiniteMost = 25;
 
 }  // namespace
 
-// A record waits until the device has told how long it was busy, which on a GPU is later.
-void Trainer::emit_records(bool all) {
-    while (!unsent_.empty()) {
-        StepRecord& record = unsent_.front();
-        record.device_busy_ns = backend_.busy_ns(record.step);
-        // The CPU's own count takes waiting for other ranks for work.
-        if (record.device_busy_ns && record.communication_ns && backend_.device().is_cpu())
-            *record.device_busy_ns -= *record.communication_ns;
-        constexpr std::size_t kMost = 256;
-        if (!record.device_busy_ns && !all && unsent_.size() < kMost) return;
-        account_.add(record);
-        recorder_->step(record);
-        unsent_.pop_front();
-    }
-}
-
 void Trainer::log() {
     if (auto losses = losses_->turn()) look_at(*losses);
-    TrainProgress line = progress(account_.take_interval());
-    observer_.progress(line);
+    log_.show(progress(log_.take_interval()), read_step_);
     tell_saved();
-    if (!curves_) return;
-    if (read_step_ && read_loss_) curves_->scalar("loss", *read_step_, *read_loss_);
-    curves_->scalar("learning_rate", step_ - 1, line.learning_rate);
-    curves_->scalar("samples_per_second", step_ - 1, line.samples_per_second);
-    curves_->scalar("input_wait_percent", step_ - 1, line.input_wait_percent);
-    curves_->scalar("busy_percent", step_ - 1, line.busy_percent);
-    curves_->flush();
+}
+
+void Trainer::look_at_losses() {
+    if (!losses_) return;
+    for (const ReadLosses& losses : losses_->drain()) look_at(losses);
 }
 
 // Losses of an interval, read late. The first that is no number ends the run, unless the scaler has
@@ -57,7 +38,7 @@ void Trainer::look_at(ReadLosses losses) {
         return;
     }
     std::vector<float> own = losses.values;
-    if (is_together()) reduce_losses(losses);
+    ranks_->mean(losses.values);
     double sum = 0;
     std::int64_t finite = 0;
     for (std::size_t i = 0; i < losses.values.size(); ++i) {
@@ -81,7 +62,9 @@ void Trainer::look_at(ReadLosses losses) {
              Json::object({{"step", step}, {"epoch", trained.epoch}, {"batch", trained.batch}}));
         if (skipped || problem_) continue;
         stop_for(trained, loss);
-        if (is_together()) share_problem(!std::isfinite(own[i]));
+        // Every rank ends for it; the one whose batch it was knows the samples.
+        std::string named = ranks_->text_of_any(std::isfinite(own[i]) ? "" : problem_->found);
+        if (!named.empty()) problem_->found = named;
     }
     read_step_ = losses.first_step + static_cast<std::int64_t>(losses.values.size()) - 1;
     read_loss_ = finite > 0 ? std::optional(sum / static_cast<double>(finite)) : std::nullopt;
@@ -103,35 +86,27 @@ void Trainer::stop_for(const Trained& trained, float loss) {
 double Trainer::seconds() const { return static_cast<double>(now_ns() - started_ns_) / 1e9; }
 
 TrainProgress Trainer::progress(const StepSums& interval) const {
-    TrainProgress out{.epoch = feed_->state().epoch,
-                      .epochs = settings_.epochs,
-                      .step = step_,
-                      .steps = total_steps(),
-                      .loss = read_loss_,
-                      .learning_rate = settings_.schedule.at(step_ - 1),
-                      .samples_per_second = interval.samples_per_second().value_or(0) * ranks(),
-                      .busy_percent = interval.percent(StepPart::device_busy).value_or(0),
-                      .input_wait_percent = interval.percent(StepPart::input_wait).value_or(0),
-                      .memory_bytes = backend_.memory().peak_bytes};
-    if (auto total = total_steps(); total && step_ > first_step_) {
-        double each = seconds() / static_cast<double>(step_ - first_step_);
-        out.seconds_left = each * static_cast<double>(std::max<std::int64_t>(0, *total - step_));
+    TrainProgress out{
+        .epoch = feed_->state().epoch,
+        .epochs = settings_.epochs,
+        .step = now_.step,
+        .steps = total_steps(),
+        .loss = read_loss_,
+        .learning_rate = settings_.schedule.at(now_.step - 1),
+        .samples_per_second = interval.samples_per_second().value_or(0) * ranks_->count(),
+        .input_wait_percent = interval.percent(StepPart::input_wait).value_or(0),
+        .memory_bytes = backend_.memory().peak_bytes};
+    if (backend_.proves().exact_busy) out.busy_percent = interval.percent(StepPart::device_busy);
+    if (auto total = total_steps(); total && now_.step > first_step_) {
+        double each = seconds() / static_cast<double>(now_.step - first_step_);
+        out.seconds_left =
+            each * static_cast<double>(std::max<std::int64_t>(0, *total - now_.step));
     }
     if (settings_.seconds) {
         double rest = std::max(0.0, *settings_.seconds - seconds());
         out.seconds_left = std::min(out.seconds_left.value_or(rest), rest);
     }
     return out;
-}
-
-void Trainer::note(EventKind kind, const std::string& text, std::optional<std::int64_t> duration_ns,
-                   Json values) {
-    recorder_->event({.kind = kind,
-                      .time_ns = now_ns(),
-                      .duration_ns = duration_ns,
-                      .step = step_,
-                      .text = text,
-                      .values = std::move(values)});
 }
 
 }  // namespace saturate

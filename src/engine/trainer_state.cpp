@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a checkpoint keeps of the trainer, and how it comes back.
-#include <ATen/Context.h>
 #include <fmt/format.h>
+
+#include <algorithm>
 
 #include "base/clock.h"
 #include "base/text.h"
@@ -9,97 +10,45 @@
 
 namespace saturate {
 
-namespace {
-
-constexpr const char* kRandomHost = "random.cpu";
-constexpr const char* kRandomDevice = "random.device";
-constexpr const char* kRandomRanks = "random.rank";  // of further ranks: random.rank1, ...
-
-torch::Tensor random_state(const torch::Device& device) {
-    at::Generator generator = at::globalContext().defaultGenerator(device);
-    std::lock_guard lock(generator.mutex());
-    return generator.get_state().clone();
-}
-
-void set_random_state(const torch::Device& device, const torch::Tensor& state) {
-    at::Generator generator = at::globalContext().defaultGenerator(device);
-    std::lock_guard lock(generator.mutex());
-    generator.set_state(state);
-}
-
-NamedTensors copied(const NamedTensors& tensors) {
-    torch::NoGradGuard no_gradients;
-    NamedTensors out;
-    for (const auto& [name, tensor] : tensors) {
-        torch::Tensor copy = torch::empty(
-            tensor.sizes(),
-            tensor.options().device(torch::kCPU).requires_grad(false).memory_format(std::nullopt));
-        copy.copy_(tensor);
-        out.emplace_back(name, copy);
-    }
-    return out;
-}
-
-Json optional_number(const std::optional<double>& value) { return Json(value); }
-
-}  // namespace
-
-NamedTensors Trainer::model_tensors() const {
-    NamedTensors out;
-    for (const auto& item : job_.model().named_parameters())
-        out.emplace_back(item.key(), item.value());
-    for (const auto& item : job_.model().named_buffers())
-        out.emplace_back(item.key(), item.value());
-    return out;
-}
-
-// The live tensors, all but the random states, which are copies.
-NamedTensors Trainer::state_tensors() {
-    NamedTensors out = step_run_->optimizer().state();
-    if (GradientScaler* scaler = step_run_->scaler()) {
-        out.emplace_back("scaler.scale", scaler->scale);
-        out.emplace_back("scaler.growth", scaler->growth);
-    }
-    if (mean_) out.insert(out.end(), mean_->state().begin(), mean_->state().end());
-    out.emplace_back(kRandomHost, random_state(torch::kCPU));
-    if (!backend_.device().is_cpu())
-        out.emplace_back(kRandomDevice, random_state(backend_.device()));
-    return out;
-}
-
 Json Trainer::facts() const {
-    return Json::object({{"samples", samples_},
-                         {"epoch", position_.epoch},
-                         {"batch", position_.batch},
-                         {"epoch_ended", epoch_ended_then_},
-                         {"batch_size", settings_.batch_size},
-                         {"ranks", ranks()},
-                         {"seed", settings_.seed},
-                         {"split", step_run_->split()},
-                         {"metric_name", job_.metric().name},
-                         {"metric", optional_number(metric_)},
-                         {"best", optional_number(best_)},
-                         {"best_step", Json(best_step_)},
-                         {"first_metric", optional_number(first_metric_)},
-                         {"evaluations_worse", evaluations_worse_}});
+    Json out = now_.json();
+    out.set("batch_size", settings_.batch_size);
+    out.set("ranks", ranks_->count());
+    out.set("seed", settings_.seed);
+    out.set("set", Json::array_of(settings_.set_values));
+    out.set("metric_name", job_.metric().name);
+    return out;
 }
 
 void Trainer::save_checkpoint(bool is_best) {
-    if (places_.checkpoints.empty() || (saved_at_ == step_ && !is_best)) return;
+    if (places_.checkpoints.empty() || (saved_at_ == now_.step && !is_best)) return;
     // Every loss so far is looked at first: weights that a nan went through are never kept.
-    for (const ReadLosses& losses : losses_->drain()) look_at(losses);
+    look_at_losses();
     if (ended_ == "failed") return;
     std::int64_t begin = now_ns();
-    saved_at_ = step_;
-    NamedTensors state;
-    if (is_together()) state = random_of_ranks();
+    saved_at_ = now_.step;
+    NamedTensors others = ranks_->random_states();
     if (!writer_) return;  // not the rank that writes
-    for (auto& item : copied(state_tensors())) state.push_back(std::move(item));
-    writer_->save(
-        {.step = step_, .model = copied(model_tensors()), .state = state, .facts = facts()},
-        is_best);
-    note(EventKind::checkpoint, fmt::format("checkpoint of step {} handed over", step_),
+    Checkpoint checkpoint = tensors_->take();
+    checkpoint.step = now_.step;
+    checkpoint.facts = facts();
+    for (auto& item : others) checkpoint.state.push_back(std::move(item));
+    writer_->save(std::move(checkpoint), is_best);
+    note(EventKind::checkpoint, fmt::format("checkpoint of step {} handed over", now_.step),
          now_ns() - begin);
+}
+
+// The weights of the last complete step are whole on every rank that is left: the lowest keeps
+// them.
+void Trainer::save_alone(const RankLost& lost) {
+    int writes = 0;
+    while (std::ranges::find(lost.ranks(), writes) != lost.ranks().end()) ++writes;
+    if (places_.checkpoints.empty() || now_.step == first_step_ || ranks_->rank() != writes) return;
+    if (!writer_)
+        writer_.emplace(places_.checkpoints, static_cast<std::size_t>(settings_.checkpoint_keep));
+    save_checkpoint(false);
+    if (ended_ != "failed")
+        observer_.say(fmt::format("checkpoint of step {} kept, to resume from", now_.step));
 }
 
 void Trainer::tell_saved() {
@@ -110,12 +59,28 @@ void Trainer::tell_saved() {
                                              saved.is_best ? ", the best so far" : "")
                                : fmt::format("no checkpoint of step {}, training goes on: {}",
                                              saved.step, saved.failure);
+        if (saved.failure.empty()) kept_step_ = saved.step;
+        unkept_ = saved.failure.empty() ? std::nullopt : std::optional(saved);
         note(EventKind::checkpoint, line, saved.duration_ns,
              Json::object({{"path", saved.path.string()},
                            {"best", saved.is_best},
                            {"failed", !saved.failure.empty()}}));
         if (!saved.failure.empty()) observer_.say(line);
     }
+}
+
+// Weights that nobody has are no result: the run has failed, whatever it learnt.
+void Trainer::check_kept() const {
+    if (!unkept_) return;
+    throw MachineError(
+        {.where = {places_.checkpoints.string()},
+         .found = fmt::format("the checkpoint of step {}, the last, could not be written: {}",
+                              unkept_->step, unkept_->failure),
+         .expected = "room on the disk and permission to write",
+         .fix = kept_step_
+                    ? fmt::format("make room, then --resume goes on from step {}", *kept_step_)
+                    : std::string("make room, or -o with a folder on another disk; no "
+                                  "checkpoint was written at all")});
 }
 
 void Trainer::restore(const FoundCheckpoint& found) {
@@ -129,35 +94,37 @@ void Trainer::restore(const FoundCheckpoint& found) {
                          .expected = "the same batch_size: the position in the data counts batches",
                          .fix = fmt::format("--set batch_size={}", batch_size.value_or(32))});
     }
-    load_tensors(checkpoint.model, model_tensors(), found.path / "model.safetensors");
-    NamedTensors state = state_tensors(), kept;
-    for (const auto& item : checkpoint.state)
-        (item.first.starts_with(kRandomRanks) ? random_kept_ : kept).push_back(item);
-    load_tensors(kept, state, found.path / "state.safetensors");
-    step_run_->optimizer().restored();
-    for (const auto& [name, tensor] : state) {
-        if (name == kRandomHost) set_random_state(torch::kCPU, tensor);
-        if (name == kRandomDevice) set_random_state(backend_.device(), tensor);
+    if (auto seed = checkpoint.facts["seed"].integer();
+        seed && static_cast<std::uint64_t>(*seed) != settings_.seed) {
+        throw UserError(
+            {.where = {found.path.string()},
+             .found = fmt::format("made with seed {}, and it is {} now", *seed, settings_.seed),
+             .expected = "the same seed: it gives the order of the data",
+             .fix = fmt::format("--set seed={}", *seed)});
     }
-    apply_facts(checkpoint.step, checkpoint.facts);
+    for (const std::string& line : tensors_->put(found, random_kept_)) observer_.say(line);
+    now_ = TrainFacts::of(checkpoint.step, checkpoint.facts);
+    if (now_.split > 1) step_run_->set_split(now_.split);
     auto ranks_before = static_cast<int>(checkpoint.facts["ranks"].integer().value_or(1));
-    if (ranks_before != ranks()) convert_position(ranks_before);
-    saved_at_ = step_;
-    observer_.say(fmt::format("resumed from {} at step {}", found.path.string(), step_));
+    if (ranks_before != ranks_->count()) convert_position(ranks_before);
+    saved_at_ = now_.step;
+    kept_step_ = now_.step;
+    observer_.say(fmt::format("resumed from {} at step {}", found.path.string(), now_.step));
 }
 
-void Trainer::apply_facts(std::int64_t step, const Json& facts) {
-    auto whole = [&](const char* key) { return facts[key].integer().value_or(0); };
-    step_ = step;
-    samples_ = whole("samples");
-    position_ = {.epoch = whole("epoch"), .batch = whole("batch")};
-    epoch_ended_ = epoch_ended_then_ = facts["epoch_ended"].boolean().value_or(false);
-    metric_ = facts["metric"].number();
-    best_ = facts["best"].number();
-    best_step_ = facts["best_step"].integer();
-    first_metric_ = facts["first_metric"].number();
-    evaluations_worse_ = whole("evaluations_worse");
-    if (std::int64_t split = whole("split"); split > 1) step_run_->set_split(split);
+// The data goes on where it was: so many samples of the epoch are done, whoever did them. What is
+// over of a step of all ranks is done again.
+void Trainer::convert_position(int ranks_before) {
+    std::int64_t done = now_.position.batch * ranks_before;  // batches of the epoch, of all ranks
+    std::int64_t ranks = ranks_->count(), step = settings_.batch_size * settings_.accumulation;
+    now_.position.batch = done / ranks;
+    observer_.say(
+        fmt::format("the checkpoint is of {} ranks, and there are {} now: a step has {} "
+                    "samples instead of {}",
+                    ranks_before, ranks, step * ranks, step * ranks_before));
+    if (done % ranks > 0)
+        observer_.say(fmt::format("{} samples of the epoch are seen again",
+                                  done % ranks * settings_.batch_size));
 }
 
 }  // namespace saturate

@@ -7,7 +7,7 @@ WeightMean::WeightMean(const NamedTensors& parameters, double decay) : decay_(de
     for (const auto& [name, parameter] : parameters) {
         weights_.push_back(parameter.detach());
         means_.push_back(parameter.detach().clone());
-        named_.emplace_back("ema." + name, means_.back());
+        named_.emplace_back("weights." + name, means_.back());
     }
 }
 

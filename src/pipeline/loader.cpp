@@ -93,14 +93,18 @@ void Loader::Impl::stop() {
     }
 }
 
+bool Loader::Impl::is_ready() {
+    if (position.batch == per_epoch) return true;
+    if (settings.workers == 0) return false;
+    std::lock_guard lock(ring->mutex);
+    return front_is_ready();
+}
+
 void Loader::Impl::wait_for_front(std::unique_lock<std::mutex>& lock) {
-    auto is_ready = [&] {
-        return opened > front && (slot(front).error || slot(front).done == slot(front).size);
-    };
-    if (is_ready()) return;
+    if (front_is_ready()) return;
     std::int64_t start_ns = now_ns();
     std::int64_t idle_ns = start_ns;
-    while (!is_ready()) {
+    while (!front_is_ready()) {
         if (help(lock)) {
             idle_ns = now_ns();
             continue;
@@ -257,6 +261,7 @@ Loader::Loader(std::shared_ptr<const SampleSource> source, LoaderSettings settin
     : impl_(std::make_unique<Impl>(std::move(source), std::move(settings), recorder, start)) {}
 Loader::~Loader() = default;
 std::optional<Batch> Loader::next() { return impl_->next(); }
+bool Loader::is_ready() const { return impl_->is_ready(); }
 std::int64_t Loader::batches_per_epoch() const { return impl_->per_epoch; }
 LoaderState Loader::state() const { return impl_->position; }
 LoaderStats Loader::stats() const { return impl_->stats_now(); }

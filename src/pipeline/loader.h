@@ -72,6 +72,9 @@ class Loader {
     // not to be called again after that.
     [[nodiscard]] std::optional<Batch> next();
 
+    // next() would not wait. Without workers it is the caller who loads, so never in mid-epoch.
+    [[nodiscard]] bool is_ready() const;
+
     [[nodiscard]] std::int64_t batches_per_epoch() const;
     [[nodiscard]] LoaderState state() const;
     [[nodiscard]] LoaderStats stats() const;  // any thread

@@ -37,10 +37,14 @@ struct Loader::Impl {
     ~Impl();
 
     [[nodiscard]] std::optional<Batch> next();
+    [[nodiscard]] bool is_ready();
     [[nodiscard]] LoaderStats stats_now() const;
 
     [[nodiscard]] Slot& slot(std::int64_t sequence) {
         return slots[static_cast<std::size_t>(sequence) % slots.size()];
+    }
+    [[nodiscard]] bool front_is_ready() {  // locked
+        return opened > front && (slot(front).error || slot(front).done == slot(front).size);
     }
     void start_workers(int count);  // as many as there must be; locked
     [[nodiscard]] bool start_worker();

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <map>
 #include <new>
 
 #include "base/error.h"
@@ -57,7 +58,43 @@ struct InSlab {
     Slab* slab;
 };
 
+class KeptMemory final : public SlabMemory {
+  public:
+    explicit KeptMemory(std::shared_ptr<SlabMemory> memory) : memory_(std::move(memory)) {}
+    ~KeptMemory() override {
+        for (const auto& [bytes, memory] : kept_) memory_->release(memory, bytes);
+    }
+    KeptMemory(const KeptMemory&) = delete;
+    KeptMemory& operator=(const KeptMemory&) = delete;
+
+    void* allocate(std::size_t bytes) override {
+        {
+            std::lock_guard lock(mutex_);
+            if (auto found = kept_.find(bytes); found != kept_.end())
+                return kept_.extract(found).mapped();
+        }
+        return memory_->allocate(bytes);
+    }
+    void release(void* memory, std::size_t bytes) noexcept override {
+        try {
+            std::lock_guard lock(mutex_);
+            kept_.emplace(bytes, memory);
+        } catch (const std::bad_alloc&) {
+            memory_->release(memory, bytes);
+        }
+    }
+
+  private:
+    std::shared_ptr<SlabMemory> memory_;
+    std::mutex mutex_;
+    std::multimap<std::size_t, void*> kept_;  // by size
+};
+
 }  // namespace
+
+std::shared_ptr<SlabMemory> kept_memory(std::shared_ptr<SlabMemory> memory) {
+    return memory ? std::make_shared<KeptMemory>(std::move(memory)) : nullptr;
+}
 
 std::shared_ptr<SlabMemory> ordinary_memory() { return std::make_shared<OrdinaryMemory>(); }
 

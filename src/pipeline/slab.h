@@ -23,6 +23,9 @@ class SlabMemory {
     virtual void release(void* memory, std::size_t bytes) noexcept = 0;
 };
 [[nodiscard]] std::shared_ptr<SlabMemory> ordinary_memory();
+// Keeps what is released and gives it out again: for loaders that come and go, as evaluations do,
+// where page-locking takes longer than loading. Null stays null. Any thread.
+[[nodiscard]] std::shared_ptr<SlabMemory> kept_memory(std::shared_ptr<SlabMemory> memory);
 
 // Memory for one batch.
 struct Slab {

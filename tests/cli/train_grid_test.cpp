@@ -55,6 +55,20 @@ TEST(OwnJobTest, OneRegisteredClassTrains) {
     EXPECT_NE(ran.out.find("accuracy"), std::string::npos) << ran.out;
 }
 
+// Not lost on the way: a job that the table does not know has every setting.
+TEST(OwnJobTest, TakesEverySettingAndRefusesTypingErrors) {
+    TemporaryFolder folder;
+    std::string program = std::filesystem::path(SATURATE_BINARY).parent_path() / "own_job";
+    auto said = [&](const std::string& more) {
+        folder.file("own.yaml", "job: spirals\nbatch_size: 128\nepochs: 1\n" + more);
+        Ran ran = run({program, "train", "--config", "own.yaml", "--quiet", "-o", "r"}, in(folder));
+        EXPECT_EQ(ran.status, 2);
+        return ran.err;
+    };
+    EXPECT_NE(said("learning_rate_min: 5\n").find("learning_rate_min is 5"), std::string::npos);
+    EXPECT_NE(said("shedule: cosine\n").find("schedule"), std::string::npos);
+}
+
 TEST(TorchScriptTest, AModelSavedFromPythonTrains) {
     Ran found = run({SATURATE_SOURCE_DIR "/tests/support/python_torch"});
     if (found.status != 0)

@@ -171,10 +171,9 @@ TEST_F(TrainTest, SaysWhatCannotBeTrained) {
                   "  expected: 1 to 10\n"
                   "  fix:      batch_size: 10\n");
     EXPECT_EQ(said(kConfig, {"--resume"}),
-              plain +
-                  "error: runs: no checkpoint to resume from\n"
-                  "  expected: a run folder with checkpoints, or one of its checkpoints\n"
-                  "  fix:      leave --resume out to begin anew\n");
+              "error: saturate-runs: no checkpoint to resume from\n"
+              "  expected: a run folder with checkpoints, or one of its checkpoints\n"
+              "  fix:      leave --resume out to begin anew\n");
     EXPECT_EQ(said(kConfig, {"--device", "gpu"}),
               "error: --device is given twice\n"
               "  expected: once\n");
@@ -217,6 +216,22 @@ TEST_F(TrainTest, AFileDeletedInMidEpochIsReplacedAndNamed) {
     EXPECT_EQ(json("run/summary.json")["ended"].string(), "done");
 }
 
+TEST_F(TrainTest, TellsWhatWasFilledAndLeftOutOfATable) {
+    std::string table = "day,a,b\n";
+    for (int i = 0; i < 80; ++i)
+        table += i == 40 ? "x,,1\n" : fmt::format("x,{},{}\n", i % 7, i % 5);
+    folder_.file("t.csv", table);
+    folder_.file("c.yaml",
+                 "job: sequence\ndata: t.csv\nsequence_length: 4\nnum_features: 2\nhidden_size: 4\n"
+                 "batch_size: 8\nthreads: 1\nnum_workers: 0\n");
+    Ran ran = train({"-o", "run", "--steps", "2"});
+    EXPECT_EQ(ran.status, 0) << ran.err;
+    EXPECT_THAT(ran.err, HasSubstr("t.csv: 1 missing cell was filled with the value of the row "
+                                   "before\nt.csv: not numbers, so left out: day\n"));
+    EXPECT_THAT(read_file(folder_.path() / "run/events.jsonl", 1 << 20, "events"),
+                HasSubstr("so left out: day"));
+}
+
 TEST_F(TrainTest, TornCheckpointsAreNamed) {
     ASSERT_EQ(train({"-o", "run", "--steps", "8", "--quiet"}).status, 0);
     fs::path file = folder_.path() / "run/checkpoints/step_0000000008/state.safetensors";
@@ -229,6 +244,97 @@ TEST_F(TrainTest, TornCheckpointsAreNamed) {
                                    "  expected: the file as it was written\n"
                                    "  fix:      resume from another checkpoint of this folder\n",
                                    size / 2, size));
+}
+
+// `a` and `a-big`: the run of one is not the other's, whatever its folder is called.
+TEST_F(TrainTest, ResumeTakesARunOfItsOwnConfiguration) {
+    folder_.file("a.yaml", kConfig);
+    folder_.file("a-big.yaml", kConfig);
+    auto with = [&](const std::string& config, std::vector<std::string> words) {
+        std::vector<std::string> command{SATURATE_BINARY, "train",    "--config",
+                                         config,          "--device", "cpu"};
+        command.insert(command.end(), words.begin(), words.end());
+        return run(command, {.folder = folder_.path()});
+    };
+    ASSERT_EQ(with("a-big.yaml", {"--steps", "8"}).status, 0);
+    Ran other = with("a.yaml", {"--steps", "16", "--resume"});
+    EXPECT_EQ(other.status, 2);
+    EXPECT_THAT(other.err, HasSubstr("no checkpoint to resume from"));
+    Ran own = with("a-big.yaml", {"--steps", "16", "--resume"});
+    EXPECT_EQ(own.status, 0) << own.err;
+    EXPECT_THAT(own.err, HasSubstr("step_0000000008 at step 8\n"));
+}
+
+TEST_F(TrainTest, ResumeKeepsWhatSetGaveWhenTheRunBegan) {
+    ASSERT_EQ(train({"-o", "run", "--steps", "4", "--set", "batch_size=64", "--set",
+                     "learning_rate=0.5", "--quiet"})
+                  .status,
+              0);
+    Ran ran = train({"-o", "run", "--resume", "--steps", "8", "--set", "learning_rate=0.25"});
+    EXPECT_EQ(ran.status, 0) << ran.err;
+    EXPECT_THAT(ran.err,
+                HasSubstr("set as when the run began: batch_size=64, learning_rate=0.5\n"));
+    std::string text = *json("run/resumed_1/run.json")["settings_text"].string();
+    EXPECT_THAT(text, HasSubstr("batch_size: 64\n"));
+    EXPECT_THAT(text, HasSubstr("learning_rate: 0.25\n"));
+    EXPECT_EQ(json("run/resumed_1/summary.json")["steps"].integer(), 4);
+    // And a third time, from the checkpoint of the second.
+    ASSERT_EQ(train({"-o", "run", "--resume", "--steps", "10", "--quiet"}).status, 0);
+    EXPECT_THAT(*json("run/resumed_2/run.json")["settings_text"].string(),
+                HasSubstr("learning_rate: 0.25\n"));
+}
+
+TEST_F(TrainTest, ResumeAfterAKillBeforeTheFirstCheckpointBeginsAnew) {
+    ASSERT_EQ(train({"-o", "run", "--steps", "4", "--set", "batch_size=64", "--quiet"}).status, 0);
+    fs::remove_all(folder_.path() / "run/checkpoints");  // as a kill leaves it
+    fs::remove(folder_.path() / "run/summary.json");
+    Ran ran = train({"-o", "run", "--resume", "--steps", "4"});
+    EXPECT_EQ(ran.status, 0) << ran.err;
+    EXPECT_THAT(ran.err, HasSubstr("run has no checkpoint yet: it begins anew\n"));
+    EXPECT_EQ(json("run/resumed_1/summary.json")["samples"].integer(), 256);
+    EXPECT_TRUE(fs::exists(folder_.path() / "run/checkpoints/step_0000000004/state.json"));
+    // A folder of something else is not a run.
+    folder_.file("other/notes.txt", "mine");
+    EXPECT_EQ(train({"-o", "other", "--resume"}).status, 2);
+    EXPECT_EQ(read_file(folder_.path() / "other/notes.txt", 100, "notes"), "mine");
+}
+
+TEST_F(TrainTest, OneProcessAtATimeWritesTheCheckpointsOfAFolder) {
+    ASSERT_EQ(train({"-o", "run", "--steps", "4", "--quiet"}).status, 0);
+    Ran ran = run({"flock", "-x", "run/checkpoints/.lock", SATURATE_BINARY, "train", "--config",
+                   "c.yaml", "--device", "cpu", "-o", "run", "--resume", "--steps", "8"},
+                  {.folder = folder_.path()});
+    EXPECT_EQ(ran.status, 2);
+    EXPECT_THAT(ran.err, HasSubstr("error: run/checkpoints: another train writes its checkpoints "
+                                   "here (process "));
+    EXPECT_FALSE(fs::exists(folder_.path() / "run/resumed_1"));
+    EXPECT_EQ(train({"-o", "run", "--resume", "--steps", "8", "--quiet"}).status, 0);
+}
+
+// A limit on the size of files stands in for a full disk: the weights are larger, the rest is not.
+TEST_F(TrainTest, NoCheckpointAtAllIsAFailureAlsoWhenQuiet) {
+    Ran ran = run({"bash", "-c",
+                   fmt::format("trap '' XFSZ; ulimit -f 16; {} train --config c.yaml --device cpu "
+                               "--set hidden_size=512 --steps 16 -o run --quiet",
+                               SATURATE_BINARY)},
+                  {.folder = folder_.path()});
+    EXPECT_EQ(ran.status, 4) << ran.err;
+    EXPECT_THAT(ran.err, HasSubstr("error: run/checkpoints: the checkpoint of step 16, the last, "
+                                   "could not be written: "));
+    EXPECT_THAT(ran.err, HasSubstr("no checkpoint was written at all"));
+}
+
+// 1,024 stacks of 8 MB do not fit: the run ends with the cause, not by a signal.
+TEST_F(TrainTest, TooManyWorkersForTheLimitsEndTheRunWithTheCause) {
+    Ran ran = run({"bash", "-c",
+                   fmt::format("ulimit -v 5000000; {} train --config c.yaml --device cpu --set "
+                               "num_workers=1024 -o r",
+                               SATURATE_BINARY)},
+                  {.folder = folder_.path()});
+    EXPECT_EQ(ran.status, 4) << ran.err;
+    EXPECT_THAT(ran.err, HasSubstr(" of 1024 cannot be started: the limits of this process are "
+                                   "reached\n  expected: room for a thread and its stack"));
+    EXPECT_EQ(json("r/summary.json")["ended"].string(), "failed");
 }
 
 TEST_F(TrainTest, ABareRunLeavesNoCheckpoint) {

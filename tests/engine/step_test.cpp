@@ -3,6 +3,7 @@
 #include "engine/step.h"
 
 #include <gtest/gtest.h>
+#include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/modules/conv.h>
 
 #include "engine/cpu_allocator.h"
@@ -205,6 +206,38 @@ TEST(RecomputeTest, GivesTheSameGradientsWithLessMemory) {
     }
     for (std::size_t i = 0; i < 6; ++i) EXPECT_TRUE(torch::equal(gradients[i], gradients[i + 6]));
     EXPECT_LT(peaks[1], 0.6 * static_cast<double>(peaks[0]));
+}
+
+// Several steps under autocast: the second run must not leave cast weights behind, which the next
+// forward pass would take for the weights of then; nor count a batch twice in the statistics.
+TEST(RecomputeTest, FollowsTheWeightsInMixedPrecisionAndLeavesStatisticsAlone) {
+    auto backend = make_cpu_backend({.threads = 1}, false);
+    std::vector<std::vector<torch::Tensor>> ended;
+    for (bool on : {false, true}) {
+        set_seed(0);
+        torch::nn::Conv2d conv(torch::nn::Conv2dOptions(4, 4, 3).padding(1));
+        torch::nn::BatchNorm2d norm(4);
+        torch::Tensor x = torch::randn({4, 4, 8, 8});
+        for (int step = 0; step < 4; ++step) {
+            torch::Tensor loss;
+            {
+                Autocast mixed(torch::kCPU, Precision::bf16);
+                Block part = [&](const torch::Tensor& in) { return norm(conv(in)); };
+                torch::Tensor h =
+                    on ? recomputed(part, x, RandomNumbers::none, norm->buffers()) : part(x);
+                loss = h.to(torch::kFloat).square().mean();
+            }
+            loss.backward();
+            torch::NoGradGuard no_gradients;
+            for (torch::Tensor parameter : {conv->weight, norm->weight}) {
+                parameter -= 0.5 * parameter.grad();
+                parameter.mutable_grad().reset();
+            }
+        }
+        ended.push_back({conv->weight.detach().clone(), norm->running_mean.clone(),
+                         norm->running_var.clone(), norm->num_batches_tracked.clone()});
+    }
+    for (std::size_t i = 0; i < 4; ++i) EXPECT_TRUE(torch::allclose(ended[0][i], ended[1][i])) << i;
 }
 
 TEST(CpuAllocatorTest, GivesBlocksOutAgainAndCounts) {

@@ -8,6 +8,8 @@
 
 #include <atomic>
 #include <csignal>
+#include <functional>
+#include <system_error>
 
 #include "engine/seed.h"
 #include "small_job.h"
@@ -246,7 +248,9 @@ TEST(TrainerTest, SaysWhenNotEvenOneSampleFits) {
     EXPECT_EQ(ran->result.ended, "failed");
     EXPECT_THAT(ran->result.problem->found,
                 HasSubstr("out of memory with a micro-batch of 1 in step 0: "));
-    EXPECT_EQ(ran->result.problem->fix,
+    EXPECT_EQ(ran->result.problem->fix, "a smaller model, or a larger device");
+    setup.train.can_recompute = true;  // a job that would know it
+    EXPECT_EQ(train(setup)->result.problem->fix,
               "gradient_checkpointing: true, a smaller model, or a larger device");
 }
 
@@ -358,49 +362,196 @@ TEST(TrainerTest, RefusesTheCheckpointOfAnotherModel) {
     }
 }
 
+// Whatever a job throws: the run has failed, with its cause, a summary and the loader's report.
+TEST(TrainerTest, AnyExceptionOfAStepEndsTheRunWithItsCause) {
+    struct Case {
+        std::function<void()> raise;
+        std::string found;
+    };
+    std::vector<Case> cases{
+        {[] { throw std::runtime_error("boom"); }, "the job failed in step 5: boom"},
+        {[] { throw std::bad_alloc(); }, "the job failed in step 5: the host has no memory left"},
+        {[] { throw 7; }, "the job failed in step 5: an exception that is no std::exception"},
+        {[] { TORCH_CHECK(false, "torn"); }, "the job failed in step 5: torn"},
+        {[] { throw std::system_error(EAGAIN, std::system_category()); },
+         "the job failed in step 5: Resource temporarily unavailable"}};
+    for (const Case& one : cases) {
+        Wish setup;
+        setup.train.workers = 2;
+        setup.job.at_loss = [&](std::int64_t number) {
+            if (number == 5) one.raise();
+        };
+        auto ran = train(setup);
+        EXPECT_EQ(ran->result.ended, "failed");
+        ASSERT_TRUE(ran->result.problem);
+        EXPECT_EQ(ran->result.problem->found, one.found);
+        EXPECT_EQ(ran->recorder.steps.size(), 5u);
+        EXPECT_EQ(ran->result.summary.steps, 5);
+        EXPECT_THAT(ran->event_text(EventKind::note), HasSubstr("loader: "));
+    }
+}
+
+// The recorder may go before the trainer does: nothing is told to it after run().
+TEST(TrainerTest, NothingIsRecordedAfterRunEvenWhenItThrows) {
+    auto backend = make_cpu_backend({.threads = 1}, false);
+    set_seed(0);
+    SmallJob job(
+        {.at_loss = [](std::int64_t number) { SATURATE_CHECK(number < 3, "broken on purpose"); }});
+    ListeningObserver observer;
+    MemoryRecorder recorder;
+    TrainSettings settings = small_settings();
+    settings.workers = 2;
+    std::size_t told = 0;
+    {
+        Trainer trainer(job, settings, {}, *backend, observer);
+        EXPECT_THROW((void)trainer.run(recorder), Bug);
+        told = recorder.events.size();
+        EXPECT_GE(told, 1u);  // the loader's report
+    }
+    EXPECT_EQ(recorder.events.size(), told);
+}
+
 // A limit on the size of files stands in for a full disk: writes fail in the middle of a file.
+class FullDisk {
+  public:
+    FullDisk() {
+        ::signal(SIGXFSZ, SIG_IGN);
+        EXPECT_EQ(::getrlimit(RLIMIT_FSIZE, &before_), 0);
+        rlimit small = before_;
+        small.rlim_cur = 300;
+        EXPECT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
+    }
+    ~FullDisk() { ::setrlimit(RLIMIT_FSIZE, &before_); }
+
+  private:
+    rlimit before_{};
+};
+
+std::vector<std::string> complaints(const Outcome& ran) {
+    std::vector<std::string> out;
+    for (const std::string& line : ran.observer.said) {
+        if (line.starts_with("no checkpoint")) out.push_back(line);
+    }
+    return out;
+}
+
 TEST(TrainerTest, FullDiskCostsTheCheckpointOnly) {
     TemporaryFolder folder;
     Wish setup;
     setup.train.checkpoint_epochs = 1;
     setup.train.eval_epochs = 0;
     setup.places.checkpoints = folder.path() / "checkpoints";
-    setup.train.epochs = 1;
-    (void)train(setup);
-    ASSERT_EQ(list_checkpoints(setup.places.checkpoints).size(), 1u);
+    setup.train.epochs = 3;
+    std::optional<FullDisk> full(std::in_place);
+    setup.job.at_loss = [&](std::int64_t number) {
+        if (number == 17) full.reset();  // room again before the third epoch's checkpoint
+    };
+    auto ran = train(setup);
+    EXPECT_EQ(ran->result.ended, "done");
+    EXPECT_EQ(ran->recorder.steps.size(), 24u);
+    auto said = complaints(*ran);
+    ASSERT_GE(said.size(), 1u);
+    EXPECT_EQ(
+        said[0],
+        "no checkpoint of step 8, training goes on: " +
+            (setup.places.checkpoints / "unfinished_step_0000000008/model.safetensors").string() +
+            ": cannot be written: File too large");
+    EXPECT_EQ(find_checkpoint(setup.places.checkpoints)->checkpoint.step, 24);
+    // Nothing half-written is left behind.
+    for (const auto& entry : std::filesystem::directory_iterator(setup.places.checkpoints))
+        EXPECT_TRUE(entry.path().filename().string().starts_with("step_")) << entry.path();
+}
 
-    ::signal(SIGXFSZ, SIG_IGN);
-    rlimit before{};
-    ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
-    rlimit small = before;
-    small.rlim_cur = 300;
-    ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
+// What was learnt is nowhere: that is no success.
+TEST(TrainerTest, ARunWhoseLastCheckpointCouldNotBeWrittenHasFailed) {
+    TemporaryFolder folder;
+    Wish setup;
+    setup.train.checkpoint_epochs = 1;
+    setup.train.eval_epochs = 0;
+    setup.places.checkpoints = folder.path() / "checkpoints";
+    setup.train.epochs = 1;
+    std::string where = setup.places.checkpoints.string();
+    auto text = [&](const Outcome& ran) {
+        EXPECT_EQ(ran.result.ended, "failed");
+        return ran.result.problem ? ran.result.problem->text() : "";
+    };
+    {
+        FullDisk full;
+        EXPECT_EQ(text(*train(setup)),
+                  "error: " + where +
+                      ": the checkpoint of step 8, the last, could not be written: " + where +
+                      "/unfinished_step_0000000008/model.safetensors: cannot be written: File too "
+                      "large\n"
+                      "  expected: room on the disk and permission to write\n"
+                      "  fix:      make room, or -o with a folder on another disk; no checkpoint "
+                      "was written at all");
+    }
+    EXPECT_EQ(train(setup)->result.ended, "done");
     setup.train.epochs = 3;
     setup.resume = true;
-    auto ran = train(setup);
-    ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
-
-    EXPECT_EQ(ran->result.ended, "done");
-    EXPECT_EQ(ran->recorder.steps.size(), 16u);
-    std::vector<std::string> complaints;
-    for (const std::string& line : ran->observer.said) {
-        if (line.starts_with("no checkpoint")) complaints.push_back(line);
-    }
-    ASSERT_GE(complaints.size(), 1u);
-    EXPECT_EQ(
-        complaints[0],
-        "no checkpoint of step 16, training goes on: " +
-            (setup.places.checkpoints / "unfinished_step_0000000016/model.safetensors").string() +
-            ": cannot be written: File too large");
-    ASSERT_EQ(list_checkpoints(setup.places.checkpoints).size(), 1u);
+    FullDisk full;
+    EXPECT_THAT(text(*train(setup)), HasSubstr("make room, then --resume goes on from step 8"));
     EXPECT_EQ(find_checkpoint(setup.places.checkpoints)->checkpoint.step, 8);
-    // Nothing half-written is left behind.
-    int entries = 0;
-    for ([[maybe_unused]] const auto& entry :
-         std::filesystem::directory_iterator(setup.places.checkpoints)) {
-        ++entries;
+}
+
+TEST(TrainerTest, RefusesTheCheckpointOfAnotherSeed) {
+    TemporaryFolder folder;
+    Wish setup;
+    setup.places.checkpoints = folder.path() / "checkpoints";
+    setup.train.epochs = 1;
+    (void)train(setup);
+    setup.train.seed = 5;
+    setup.resume = true;
+    try {
+        (void)train(setup);
+        FAIL();
+    } catch (const UserError& error) {
+        EXPECT_THAT(error.what(), HasSubstr("made with seed 0, and it is 5 now\n"
+                                            "  expected: the same seed: it gives the order of the "
+                                            "data\n  fix:      --set seed=0"));
     }
-    EXPECT_EQ(entries, 1);
+}
+
+// fp16 has a scaler, fp32 none: what one has no use for is left out, what it lacks begins anew.
+TEST(TrainerTest, ResumesInAnotherPrecisionWithANote) {
+    for (bool from_fp16 : {true, false}) {
+        TemporaryFolder folder;
+        Wish setup;
+        setup.places.checkpoints = folder.path() / "checkpoints";
+        setup.train.epochs = 1;
+        auto set = [&](bool fp16) {
+            setup.train.precision_wish = PrecisionWish{.on = fp16, .type = Precision::fp16};
+        };
+        set(from_fp16);
+        (void)train(setup);
+        set(!from_fp16);
+        setup.train.epochs = 2;
+        setup.resume = true;
+        auto ran = train(setup);
+        EXPECT_EQ(ran->result.ended, "done");
+        EXPECT_THAT(ran->observer.said,
+                    testing::Contains(from_fp16 ? "the gradient scaler of fp16 is not needed here"
+                                                : "the gradient scaler of fp16 begins anew"));
+    }
+}
+
+// The model of a checkpoint is the mean that was evaluated: loaded on its own it has that metric.
+TEST(TrainerTest, TheBestOfAMovingMeanIsTheMeanThatWasJudged) {
+    TemporaryFolder folder;
+    Wish setup;
+    setup.train.ema = 0.95;
+    setup.places.checkpoints = folder.path() / "checkpoints";
+    auto ran = train(setup);
+    Checkpoint best = read_checkpoint(setup.places.checkpoints / "best");
+    auto backend = make_cpu_backend(setup.train.device, false);
+    SmallJob job(setup.job);
+    NamedTensors into;
+    for (const auto& item : job.model().named_parameters())
+        into.emplace_back(item.key(), item.value());
+    load_tensors(best.model, into, "best");
+    Evaluation judged = evaluate(job, job.validation_data(), {.batch_size = 8, .workers = 0},
+                                 *backend, ran->recorder);
+    EXPECT_EQ(judged.value, *ran->result.metric_best);
 }
 
 }  // namespace

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a run tells while it works: step records, events, curves and lines for whoever looks on.
+// Records wait until the device has told its time of their step. Training thread.
+#pragma once
+
+#include <deque>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "engine/device_backend.h"
+#include "engine/tensorboard.h"
+#include "telemetry/account.h"
+#include "telemetry/recorder.h"
+
+namespace saturate {
+
+// One line of progress, at every log interval.
+struct TrainProgress {
+    std::int64_t epoch = 0;  // from 0
+    std::optional<std::int64_t> epochs;
+    std::int64_t step = 0;  // steps done
+    std::optional<std::int64_t> steps;
+    std::optional<double> loss;  // mean of the interval that was read
+    double learning_rate = 0;
+    double samples_per_second = 0;
+    std::optional<double> busy_percent;  // of the device, where it can tell
+    double input_wait_percent = 0;
+    std::uint64_t memory_bytes = 0;  // peak
+    std::optional<double> seconds_left;
+};
+
+// Who looks on: the command line, or a test.
+class TrainObserver {
+  public:
+    virtual ~TrainObserver() = default;
+    virtual void progress(const TrainProgress& progress) = 0;
+    virtual void say(const std::string& line) = 0;  // something happened
+    [[nodiscard]] virtual bool stop_wanted() = 0;   // asked before every step
+};
+
+class TrainLog {
+  public:
+    TrainLog(TrainObserver& observer, DeviceBackend& backend)
+        : observer_(observer), backend_(backend) {}
+    // `recorder` outlives the run. Empty `tensorboard`: no curves.
+    void begin(Recorder& recorder, const std::filesystem::path& tensorboard);
+    [[nodiscard]] Recorder& recorder() { return *recorder_; }
+
+    void say(const std::string& line) { observer_.say(line); }
+    void note(EventKind kind, std::int64_t step, const std::string& text,
+              std::optional<std::int64_t> duration_ns = {}, Json values = {});
+    void curve(const std::string& name, std::int64_t step, double value);
+
+    void add(const StepRecord& record);
+    void write_all();  // also records that the device has told nothing about
+    // Of the steps since the last call.
+    [[nodiscard]] StepSums take_interval() { return account_.take_interval(); }
+    void show(const TrainProgress& progress, std::optional<std::int64_t> loss_step);
+    [[nodiscard]] Account account() const { return account_.account(); }
+    // Says what could not be written of the curves.
+    void end();
+
+  private:
+    void write(bool all);
+
+    TrainObserver& observer_;
+    DeviceBackend& backend_;
+    Recorder* recorder_ = nullptr;
+    std::optional<TensorBoardFile> curves_;
+    RunAccount account_;
+    std::deque<StepRecord> unsent_;  // until the device has told its time
+};
+
+}  // namespace saturate

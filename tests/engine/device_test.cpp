@@ -1,0 +1,429 @@
+// SPDX-License-Identifier: Apache-2.0
+// The seam to the device: what every device must keep to, on the CPU, the simulated one and a fake
+// one that captures; and what a GPU would do to a run, on the fake one.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <set>
+
+#include "base/error.h"
+#include "engine/seed.h"
+#include "engine/selftest.h"
+#include "engine/sim_backend.h"
+#include "ranks.h"
+#include "small_job.h"
+#include "support/fake_device.h"
+#include "support/run.h"
+
+TORCH_LIBRARY_IMPL(_, TESTING_ONLY_GenericMode, library) {
+    library.fallback(torch::CppFunction::makeFromBoxedFunction<&saturate::take_down>());
+}
+
+namespace saturate {
+namespace {
+
+using testing::HasSubstr;
+
+std::unique_ptr<DeviceBackend> open_for_test(const std::string& name) {
+    if (name == "cpu") return make_cpu_backend({.threads = 1}, false);
+    if (name == "fake") return std::make_unique<FakeDevice>();
+    return make_sim_backend("RTX 4090", {});
+}
+
+class DeviceTest : public testing::TestWithParam<const char*> {
+  protected:
+    std::unique_ptr<DeviceBackend> device_ = open_for_test(GetParam());
+
+    // A step's worth of work, in a way that each device counts.
+    void work() {
+        if (SimulatedStep* simulated = device_->simulated()) {
+            if (!simulated->is_counted()) simulated->set_cost({}, {});
+            simulated->launch(1);
+        } else {
+            (void)torch::ones({64, 64}).matmul(torch::ones({64, 64}));
+        }
+    }
+};
+
+TEST_P(DeviceTest, ABatchIsThereOnceItIsAwaited) {
+    static const FieldSpec kSpec{.name = "x", .element = Element::float32, .shape = {2}};
+    auto memory = device_->slab_memory() ? device_->slab_memory() : ordinary_memory();
+    auto* data = static_cast<float*>(memory->allocate(64));
+    std::shared_ptr<void> slab(data, [memory](void* held) { memory->release(held, 64); });
+    std::iota(data, data + 6, 1.0F);
+    FieldView field{&kSpec, reinterpret_cast<std::byte*>(data)};
+    Upload upload = device_->start_upload({.size = 3, .fields = {&field, 1}, .slab = slab});
+    device_->await_upload(upload);
+    device_->synchronise();
+    EXPECT_TRUE(
+        torch::equal(upload.tensors.at(0), torch::arange(1, 7).view({3, 2}).to(torch::kFloat)));
+}
+
+TEST_P(DeviceTest, AReadingIsOfItsTime) {
+    torch::Tensor values = torch::ones({3}, device_->device());
+    std::unique_ptr<Reading> reading = device_->start_reading(values);
+    values.fill_(2);
+    EXPECT_TRUE(torch::equal(reading->values(), torch::ones({3})));
+}
+
+TEST_P(DeviceTest, TheTimeOfAStepComesAfterItsEnd) {
+    EXPECT_FALSE(device_->step_ns(0));
+    for (std::int64_t step = 0; step < 4; ++step) {
+        device_->mark_begin(step);
+        work();
+        device_->mark_end(step);
+        if (std::string(GetParam()) == "cpu") {
+            EXPECT_TRUE(device_->step_ns(step));
+        }
+    }
+    device_->synchronise();
+    if (std::string(GetParam()) != "cpu") {
+        EXPECT_TRUE(device_->step_ns(0));
+    }
+    EXPECT_FALSE(device_->step_ns(17));
+}
+
+TEST_P(DeviceTest, WorkApartPassesItsErrorAndTheDeviceGoesOn) {
+    EXPECT_THROW(device_->run_apart([] { throw std::runtime_error("x"); }), std::runtime_error);
+    int ran = 0;
+    device_->run_apart([&] { ++ran; });
+    EXPECT_EQ(ran, 1);
+    EXPECT_FALSE(device_->is_lost());
+}
+
+TEST_P(DeviceTest, CapturesExactlyWhenItSaysSo) {
+    torch::Tensor x = torch::ones({3}), y;
+    auto work = [&] { y = (x * 2).add_(1); };
+    if (!device_->proves().capture) {
+        EXPECT_THROW((void)device_->capture(work), Bug);
+        return;
+    }
+    auto captured = device_->capture(work);
+    torch::Tensor out = y;
+    x.fill_(5);
+    captured->replay();
+    EXPECT_TRUE(torch::equal(out, torch::full({3}, 11.0F)));
+}
+
+TEST_P(DeviceTest, ACaptureRunsNothing) {
+    if (!device_->proves().capture) GTEST_SKIP() << "captures nothing";
+    torch::Tensor x = torch::ones({3});
+    auto captured = device_->capture([&] { x.add_(1); });
+    EXPECT_TRUE(torch::equal(x, torch::ones({3})));
+    EXPECT_ANY_THROW((void)device_->capture([&] {
+        x.add_(1);
+        (void)x.sum().item();
+    }));
+    EXPECT_TRUE(torch::equal(x, torch::ones({3})));
+    captured->replay();
+    captured->replay();
+    EXPECT_TRUE(torch::equal(x, torch::full({3}, 3.0F)));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, DeviceTest, testing::Values("cpu", "sim", "fake"),
+                         [](const auto& info) { return std::string(info.param); });
+
+// `saturate selftest --device cuda` runs this list on a GPU.
+TEST(SelftestTest, TheListPassesOnTheFakeDevice) {
+    FakeDevice device;
+    device.times_late = 0;
+    bool captured = false;
+    for (const SelftestCheck& check : selftest_engine(device)) {
+        EXPECT_TRUE(check.passed) << check.name << ": " << check.detail;
+        captured = captured || check.name.find("captured") != std::string::npos;
+    }
+    EXPECT_TRUE(captured);
+}
+
+// ---- captured steps
+
+struct Course {
+    StepSettings step = {};
+    SmallJobSettings job = {};
+    std::vector<std::vector<std::int64_t>> steps;  // sizes of the batches of each
+};
+
+struct Ended {
+    std::vector<torch::Tensor> weights;
+    std::vector<float> losses;
+    std::vector<std::string> notes;
+};
+
+Ended run_steps(DeviceBackend& device, Course course) {
+    set_seed(5);
+    SmallJob job(course.job);
+    TrainingStep step(job, course.step, device);
+    Ended out;
+    for (std::size_t i = 0; i < course.steps.size(); ++i) {
+        std::vector<TensorBatch> batches;
+        for (std::int64_t size : course.steps[i]) {
+            torch::Tensor x =
+                torch::sin(torch::arange(size * 4).view({size, 4}) * static_cast<double>(i + 1));
+            batches.push_back({x, x.sum(1, true)});
+        }
+        step.run(batches, std::ldexp(1.0, -5 - static_cast<int>(i % 3)));  // another rate each time
+        if (std::string note = step.take_note(); !note.empty()) out.notes.push_back(note);
+        out.losses.push_back(step.loss().item<float>());
+    }
+    for (const torch::Tensor& weight : job.model().parameters())
+        out.weights.push_back(weight.detach().clone());
+    return out;
+}
+
+// The same operations in the same order, so the same numbers.
+void expect_equal(const Ended& a, const Ended& b) {
+    EXPECT_EQ(a.losses, b.losses);
+    for (std::size_t i = 0; i < a.weights.size(); ++i)
+        EXPECT_TRUE(torch::equal(a.weights[i], b.weights[i])) << i;
+}
+
+TEST(CapturedStepTest, EqualsTheStepItself) {
+    auto cpu = make_cpu_backend({.threads = 1}, false);
+    for (OptimizerKind kind : {OptimizerKind::adamw, OptimizerKind::adam, OptimizerKind::sgd}) {
+        for (Precision precision : {Precision::fp32, Precision::fp16, Precision::bf16}) {
+            for (double clip : {0.0, 0.5}) {
+                Course course{.step = {.precision = precision, .capture = true, .grad_clip = clip}};
+                course.step.optimizer.kind = kind;
+                course.steps.assign(9, {6, 2});
+                FakeDevice device;
+                Ended captured = run_steps(device, course);
+                expect_equal(captured, run_steps(*cpu, course));
+                EXPECT_EQ(device.captures, 1);
+                EXPECT_EQ(captured.notes, std::vector<std::string>{
+                                              "the step is captured as one graph of 8 samples"});
+            }
+        }
+    }
+}
+
+// Whichever comes first or fourth: the full step is captured, the short one never.
+TEST(CapturedStepTest, IsOfTheFullShape) {
+    auto cpu = make_cpu_backend({.threads = 1}, false);
+    Course course{.step = {.capture = true, .full = 8}};
+    course.steps = {{8}, {8}, {8}, {3}, {8}, {8}, {3}, {8}, {8}};
+    FakeDevice device;
+    Ended captured = run_steps(device, course);
+    expect_equal(captured, run_steps(*cpu, course));
+    EXPECT_EQ(device.captures, 1);
+    EXPECT_EQ(captured.notes, (std::vector<std::string>{
+                                  "steps of other than 8 samples run without the captured graph",
+                                  "the step is captured as one graph of 8 samples"}));
+}
+
+TEST(CapturedStepTest, ThatCannotBeRunsAsItIs) {
+    auto cpu = make_cpu_backend({.threads = 1}, false);
+    Course course{.step = {.capture = true}};
+    course.steps.assign(7, {8});
+    Ended plain = run_steps(*cpu, course);
+    int losses = 0;
+    course.job.at_loss = [&](std::int64_t number) {
+        losses = static_cast<int>(number) + 1;
+        (void)torch::ones({}).item();  // reads a value back
+    };
+    FakeDevice device;
+    Ended ended = run_steps(device, course);
+    expect_equal(ended, plain);
+    ASSERT_EQ(ended.notes.size(), 1u);
+    EXPECT_THAT(ended.notes[0],
+                HasSubstr("the step cannot be captured and runs as it is: operation "
+                          "not permitted when stream is capturing"));
+    EXPECT_EQ(device.captures, 1);
+}
+
+// The weights are as before: the step can be run again with half the micro-batch.
+TEST(CapturedStepTest, SurvivesRunningOutOfMemory) {
+    auto cpu = make_cpu_backend({.threads = 1}, false);
+    for (std::int64_t at : {1, 3}) {  // in the warm-up, in the capture
+        FakeDevice device;
+        set_seed(5);
+        SmallJob job({.at_loss = [&](std::int64_t number) {
+            TORCH_CHECK_WITH(OutOfMemoryError, number != at, "no room");
+        }});
+        TrainingStep step(job, {.capture = true}, device);
+        TensorBatch batch{torch::ones({8, 4}), torch::ones({8, 1})};
+        for (std::int64_t i = 0; i < at; ++i) step.run({&batch, 1}, 0.01);
+        torch::Tensor before = job.model().parameters()[0].detach().clone();
+        EXPECT_THROW(step.run({&batch, 1}, 0.01), c10::OutOfMemoryError);
+        EXPECT_TRUE(torch::equal(before, job.model().parameters()[0].detach()));
+        step.set_split(2);
+        step.run({&batch, 1}, 0.01);
+        EXPECT_FALSE(torch::equal(before, job.model().parameters()[0].detach()));
+        EXPECT_THAT(step.take_note(), HasSubstr("no longer captured"));
+    }
+}
+
+TEST(CapturedStepTest, DropsOutOtherUnitsEachTime) {
+    FakeDevice device;
+    Course course{.step = {.capture = true}, .job = {.dropout = 0.5, .width = 64}};
+    set_seed(5);
+    SmallJob job(course.job);
+    TrainingStep step(job, course.step, device);
+    TensorBatch batch{torch::ones({8, 4}), torch::ones({8, 1})};
+    std::set<float> losses;
+    for (int i = 0; i < 8; ++i) {
+        step.run({&batch, 1}, 0.0);  // the weights stay, so only the units differ
+        losses.insert(step.loss().item<float>());
+    }
+    EXPECT_EQ(device.captures, 1);
+    EXPECT_GT(losses.size(), 5u);
+}
+
+// ---- a run on the fake device
+
+struct FakeRun {
+    FakeDevice device;
+    TrainResult result;
+    MemoryRecorder recorder;
+    ListeningObserver observer;
+};
+
+void train_on(FakeRun& run, const SmallJobSettings& job_settings, const TrainSettings& settings,
+              ProcessGroup* group = nullptr, const TrainPlaces& places = {}) {
+    set_seed(settings.seed);
+    SmallJob job(job_settings);
+    Trainer trainer(job, settings, places, run.device, run.observer, group);
+    run.result = trainer.run(run.recorder);
+}
+
+// The batch that comes next is loaded only after the step before it was given to the device.
+TEST(FakeDeviceTest, AStepDoesNotWaitForTheBatchAfterIt) {
+    FakeRun run;
+    TrainSettings settings = small_settings();
+    settings.eval_epochs = 0;
+    train_on(run, {}, settings);
+    ASSERT_EQ(run.result.ended, "done") << run.result.problem->text();
+    auto at = [&](const std::string& what) {
+        return std::ranges::find(run.device.asked, what) - run.device.asked.begin();
+    };
+    // In the trainer's own thread nothing is loaded ahead: loading would hold up the launch.
+    EXPECT_LT(at("end 0"), at("upload 1"));
+    EXPECT_LT(at("await 1"), at("begin 1"));
+    EXPECT_LT(*run.result.summary.loss_last, *run.result.summary.loss_first);
+}
+
+TEST(FakeDeviceTest, OutOfMemoryInAnUploadIsSurvived) {
+    FakeRun whole, tight;
+    TrainSettings settings = small_settings();
+    settings.workers = 2;
+    tight.device.no_room_for = {0, 3, 9};
+    train_on(whole, {}, settings);
+    train_on(tight, {}, settings);
+    EXPECT_EQ(tight.result.ended, "done");
+    EXPECT_EQ(tight.result.summary.steps, 32);
+    EXPECT_EQ(*tight.result.summary.loss_last, *whole.result.summary.loss_last);
+}
+
+// After an error that stays nothing is read from the device, and the cause is what is told.
+TEST(FakeDeviceTest, ALostDeviceIsAskedNoMore) {
+    FakeRun run;
+    TrainSettings settings = small_settings();
+    SmallJobSettings job;
+    job.at_loss = [&](std::int64_t number) {
+        if (number != 5) return;
+        run.device.has_failed = true;
+        TORCH_CHECK(false, "CUDA error: device-side assert triggered");
+    };
+    train_on(run, job, settings);
+    EXPECT_EQ(run.result.ended, "failed");
+    ASSERT_TRUE(run.result.problem);
+    EXPECT_EQ(run.result.problem->found,
+              "the job failed in step 5: CUDA error: device-side assert triggered");
+    EXPECT_EQ(run.result.summary.steps, 5);
+    EXPECT_EQ(run.recorder.steps.size(), 5u);
+}
+
+// From mark to mark is a span, holes included: it is not told as busy time.
+TEST(FakeDeviceTest, ASpanIsNotToldAsBusyTime) {
+    for (bool exact : {false, true}) {
+        FakeRun run;
+        run.device.proof.exact_busy = exact;
+        train_on(run, {}, small_settings());
+        int told = 0;
+        for (const StepRecord& step : run.recorder.steps) {
+            told += step.device_busy_ns ? 1 : 0;
+        }
+        EXPECT_EQ(told > 20, exact);
+        EXPECT_EQ(told > 0, exact);
+        EXPECT_EQ(run.result.summary.busy_percent.has_value(), exact);
+        EXPECT_EQ(run.observer.lines.at(0).busy_percent.has_value(), exact);
+    }
+}
+
+TEST(FakeDeviceTest, EvaluationsUseTheirMemoryAgain) {
+    FakeRun once, often;
+    TrainSettings settings = small_settings();
+    settings.epochs = 1;
+    train_on(once, {}, settings);
+    settings.epochs = 8;
+    train_on(often, {}, settings);
+    EXPECT_EQ(once.device.slabs, often.device.slabs);
+}
+
+class FakeCollectives final : public DeviceCollectives {
+  public:
+    explicit FakeCollectives(FakeDevice& device) : device_(device) {}
+    std::unique_ptr<Collective> start_sum(torch::Tensor) override { return nullptr; }
+    std::unique_ptr<Collective> start_broadcast(torch::Tensor) override { return nullptr; }
+    void abort() noexcept override { device_.asked.emplace_back("abort"); }
+
+  private:
+    FakeDevice& device_;
+};
+
+// What the device was given waits for the lost rank: the collectives go first, then it is read.
+TEST(FakeDeviceTest, ALostRankIsGivenUpBeforeTheDeviceIsRead) {
+    TemporaryFolder folder;
+    std::vector<FakeRun> runs(2);
+    on_ranks(
+        2,
+        [&](ProcessGroup& group) {
+            FakeRun& run = runs[static_cast<std::size_t>(group.rank())];
+            group.use_device(std::make_unique<FakeCollectives>(run.device));
+            SmallJobSettings job;
+            if (group.rank() == 1) {
+                job.at_loss = [](std::int64_t number) {
+                    if (number == 6) throw std::runtime_error("rank 1 breaks");
+                };
+            }
+            TrainSettings settings = small_settings();
+            settings.log_interval = 100;
+            settings.eval_epochs = 0;
+            train_on(run, job, settings, &group, {.checkpoints = folder.path() / "c"});
+        },
+        short_times());
+    EXPECT_EQ(runs[0].result.ended, "failed");
+    auto& asked = runs[0].device.asked;
+    auto abort = std::ranges::find(asked, "abort"), read = std::ranges::find(asked, "read");
+    ASSERT_NE(abort, asked.end());
+    ASSERT_NE(read, asked.end());
+    EXPECT_LT(abort - asked.begin(), read - asked.begin());
+    EXPECT_EQ(list_checkpoints(folder.path() / "c").size(), 1u);
+}
+
+TEST(OpenDeviceTest, TheOnlyVisibleGpuIsThatOfEveryRank) {
+    EXPECT_EQ(gpu_of_rank(3, 1), 0);
+    EXPECT_EQ(gpu_of_rank(3, 8), 3);
+    EXPECT_THROW((void)gpu_of_rank(3, 2), MachineError);
+    EXPECT_THROW((void)gpu_of_rank(0, 0), MachineError);
+}
+
+TEST(OpenDeviceTest, MemoryThatRanOutHasManyNames) {
+    for (const char* text :
+         {"CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`",
+          "cuDNN error: CUDNN_STATUS_ALLOC_FAILED", "CUDA error: out of memory"}) {
+        EXPECT_THROW(with_memory_errors([&] { TORCH_CHECK(false, text); }), c10::OutOfMemoryError)
+            << text;
+    }
+    try {
+        with_memory_errors([] { TORCH_CHECK(false, "shapes differ"); });
+        FAIL();
+    } catch (const c10::Error& error) {
+        EXPECT_FALSE(is_out_of_memory(error));
+    }
+}
+
+}  // namespace
+}  // namespace saturate
