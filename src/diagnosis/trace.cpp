@@ -6,6 +6,32 @@
 #include <unordered_map>
 
 namespace saturate {
+namespace {
+
+// Of ASCII, and U+0080 to U+009F, which a terminal may take as the start of an escape sequence.
+bool has_control(std::string_view text) {
+    for (std::size_t i = 0; i < text.size(); ++i) {
+        auto c = static_cast<unsigned char>(text[i]);
+        if (c < 0x20 || c == 0x7f) return true;
+        if (c == 0xc2 && i + 1 < text.size() && static_cast<unsigned char>(text[i + 1]) < 0xa0)
+            return true;
+    }
+    return false;
+}
+
+std::string without_control(std::string_view text) {
+    std::string out;
+    for (std::size_t i = 0; i < text.size(); ++i) {
+        auto c = static_cast<unsigned char>(text[i]);
+        bool is_pair =
+            c == 0xc2 && i + 1 < text.size() && static_cast<unsigned char>(text[i + 1]) < 0xa0;
+        out += c < 0x20 || c == 0x7f || is_pair ? '?' : text[i];
+        i += is_pair;
+    }
+    return out;
+}
+
+}  // namespace
 
 struct Names::Table {
     // The views point into blocks, which never move.
@@ -36,6 +62,11 @@ Names& Names::operator=(Names&&) noexcept = default;
 std::uint32_t Names::add(std::string_view text) {
     auto found = table_->ids.find(text);
     if (found != table_->ids.end()) return found->second;
+    if (has_control(text)) {
+        std::uint32_t clean = add(without_control(text));
+        table_->ids.emplace(table_->keep(text), clean);
+        return clean;
+    }
     auto id = static_cast<std::uint32_t>(table_->texts.size());
     std::string_view kept = table_->keep(text);
     table_->texts.push_back(kept);

@@ -32,7 +32,8 @@ enum class Category : std::uint8_t {
 
 [[nodiscard]] inline bool is_gpu(Category category) { return category <= Category::memset; }
 
-// Texts kept once each. Id 0 is the empty text.
+// Texts kept once each. Id 0 is the empty text. Control characters become "?": a name is printed to
+// terminals, where it must not move the cursor or change colours.
 class Names {
   public:
     Names();
@@ -108,7 +109,7 @@ struct TraceLosses {
     std::uint64_t implausible_times = 0;   // a time stamp days away from the rest; dropped too
     std::uint64_t repaired_events = 0;     // control characters, unescaped quotes, broken UTF-8
     std::uint64_t negative_durations = 0;  // taken as 0
-    std::uint64_t skipped_ranges = 0;      // begin/end pairs, which PyTorch does not write
+    std::uint64_t skipped_ranges = 0;      // begin events without an end, or ends without a begin
     bool truncated = false;                // the file ends in the middle
 
     [[nodiscard]] std::uint64_t lost() const { return dropped_events + implausible_times; }

@@ -111,8 +111,17 @@ void TraceBuilder::add(const RawEvent& raw) {
                                                     0, parse_integer(raw.reserved).value_or(0))));
             }
             break;
-        case 'B':
-            ++trace_.losses.skipped_ranges;
+        case 'B': {
+            std::size_t count = trace_.events.size();
+            add_complete(raw);
+            if (trace_.events.size() > count) {
+                const Event& event = trace_.events.back();
+                edges_.push_back({static_cast<std::int64_t>(count), event.start_ns, event.lane});
+            }
+            break;
+        }
+        case 'E':
+            add_end(raw);
             break;
         case 0:
             ++trace_.losses.dropped_events;
@@ -175,6 +184,48 @@ void TraceBuilder::add_complete(const RawEvent& raw) {
     trace_.events.push_back(event);
 }
 
+// The end of the range that its thread (or stream) began last; it needs no name.
+void TraceBuilder::add_end(const RawEvent& raw) {
+    std::optional<std::int64_t> time = time_ns(raw.time);
+    if (!time) {
+        ++trace_.losses.skipped_ranges;
+        return;
+    }
+    Category category = category_of(raw.category, raw.name);
+    bool is_stream = is_gpu(category) && !raw.stream.empty();
+    std::uint16_t lane =
+        is_stream ? stream_lane(static_cast<int>(parse_integer(unquoted(raw.device)).value_or(0)),
+                                parse_integer(unquoted(raw.stream)).value_or(0))
+                  : host_lane(raw.process, raw.thread);
+    edges_.push_back({-1, *time, lane});
+}
+
+void TraceBuilder::close_ranges() {
+    std::ranges::stable_sort(edges_, {}, &RangeEdge::time_ns);
+    std::vector<std::vector<std::int64_t>> open(trace_.lanes.size());
+    for (const RangeEdge& edge : edges_) {
+        std::vector<std::int64_t>& stack = open[edge.lane];
+        if (edge.event >= 0) {
+            stack.push_back(edge.event);
+        } else if (stack.empty()) {
+            ++trace_.losses.skipped_ranges;
+        } else {
+            Event& event = trace_.events[static_cast<std::size_t>(stack.back())];
+            event.duration_ns = edge.time_ns - event.start_ns;
+            stack.pop_back();
+        }
+    }
+    std::vector<std::int64_t> left;
+    for (const std::vector<std::int64_t>& stack : open)
+        left.insert(left.end(), stack.begin(), stack.end());
+    std::ranges::sort(left, std::greater<>());
+    for (std::int64_t event : left) {
+        trace_.events.erase(trace_.events.begin() + event);
+        ++trace_.losses.skipped_ranges;
+    }
+    edges_.clear();
+}
+
 void TraceBuilder::add_flow(const RawEvent& raw) {
     if (raw.category != "ac2g" && raw.category != "async") return;
     std::optional<std::int64_t> start = time_ns(raw.time);
@@ -234,8 +285,12 @@ std::uint16_t TraceBuilder::stream_lane(int device, std::int64_t stream) {
 }
 
 TraceBuilder::Mark TraceBuilder::mark() const {
-    return {trace_.events.size(), trace_.gpu_details.size(), trace_.op_details.size(),
-            trace_.flows.size(), trace_.losses};
+    return {trace_.events.size(),
+            trace_.gpu_details.size(),
+            trace_.op_details.size(),
+            trace_.flows.size(),
+            edges_.size(),
+            trace_.losses};
 }
 
 void TraceBuilder::rewind(const Mark& mark) {
@@ -243,10 +298,12 @@ void TraceBuilder::rewind(const Mark& mark) {
     trace_.gpu_details.resize(mark.gpu_details);
     trace_.op_details.resize(mark.op_details);
     trace_.flows.resize(mark.flows);
+    edges_.resize(mark.edges);
     trace_.losses = mark.losses;
 }
 
 void TraceBuilder::finish() {
+    close_ranges();
     for (Lane& lane : trace_.lanes) {
         auto found = thread_names_.find(lane.process + "/" + lane.thread);
         if (found != thread_names_.end()) lane.name = found->second;

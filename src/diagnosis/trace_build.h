@@ -43,7 +43,7 @@ class TraceBuilder {
 
     // A point to go back to when a chunk turns out to be broken in the middle.
     struct Mark {
-        std::size_t events, gpu_details, op_details, flows;
+        std::size_t events, gpu_details, op_details, flows, edges;
         TraceLosses losses;
     };
     [[nodiscard]] Mark mark() const;
@@ -56,8 +56,17 @@ class TraceBuilder {
     void add_metadata(const RawEvent& raw);
     void add_flow(const RawEvent& raw);
     void add_complete(const RawEvent& raw);
+    void add_end(const RawEvent& raw);
+    void close_ranges();  // pairs begin with end events
 
+    // A begin (its event, whose length is open) or an end, in the order of the file.
+    struct RangeEdge {
+        std::int64_t event;  // -1: an end
+        std::int64_t time_ns;
+        std::uint16_t lane;
+    };
     Trace& trace_;
+    std::vector<RangeEdge> edges_;
     std::unordered_map<std::string, std::uint16_t> lanes_;
     std::unordered_map<std::string, std::string> thread_names_;
     std::string key_;       // scratch

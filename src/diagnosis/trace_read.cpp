@@ -37,6 +37,7 @@ class Reader {
 
     Trace read() {
         window_.want(kChunk);
+        if (window_.view().starts_with("\xef\xbb\xbf")) window_.drop(3);  // a byte order mark
         std::optional<char> first = window_.peek();
         if (!first) fail("is empty");
         if (*first == '[') {
@@ -270,7 +271,7 @@ void Reader::use(const std::string& key, const std::string& value) {
     for (const Json& item : json.items()) {
         TraceDevice device;
         device.id = static_cast<int>(item["id"].integer().value_or(0));
-        device.name = item["name"].string().value_or("");
+        device.name = trace_.names.text(trace_.names.add(item["name"].string().value_or("")));
         device.memory_bytes = static_cast<std::uint64_t>(
             std::max<std::int64_t>(0, item["totalGlobalMem"].integer().value_or(0)));
         if (auto major = item["computeMajor"].integer()) {

@@ -71,6 +71,15 @@ struct Progress {
     Oddities odd;
 };
 
+// A pipe in a record would hold the reader up for ever.
+void check_is_file(const std::filesystem::path& path) {
+    std::error_code error;
+    if (!std::filesystem::is_regular_file(path, error))
+        throw UserError({.where = {path.string()},
+                         .found = "is no regular file",
+                         .expected = "a part of a run record"});
+}
+
 // `take` gives false for a line that is no record.
 template <typename Take>
 void read_texts(const std::filesystem::path& folder, Progress& progress, bool is_end,
@@ -80,6 +89,7 @@ void read_texts(const std::filesystem::path& folder, Progress& progress, bool is
         run.notes.push_back(fmt::format("{}: not there", progress.name));
         return;
     }
+    check_is_file(path);
     LineReader reader(path, "a part of a run record");
     reader.start_at(progress.position, progress.lines);
     while (auto line = reader.next()) {
@@ -159,6 +169,7 @@ RunInfo read_info(const std::filesystem::path& folder, std::vector<std::string>&
 Json read_python(const std::filesystem::path& folder, std::vector<std::string>& notes) {
     std::filesystem::path path = folder / "python.json";
     if (!std::filesystem::exists(path)) return {};
+    check_is_file(path);
     auto json = parse_if_whole(read_file(path, kLargestInfo, "what Python told of a run"), path);
     if (json) return *json;
     notes.emplace_back("python.json: cut off");
@@ -172,6 +183,7 @@ std::optional<RunSummary> read_summary(const std::filesystem::path& folder,
         notes.push_back("summary.json: not there, the run did not come to its end");
         return std::nullopt;
     }
+    check_is_file(path);
     auto json = parse_if_whole(read_file(path, kLargestInfo, "the summary of a run"), path);
     if (json) return summary_of(*json);
     notes.emplace_back("summary.json: cut off");

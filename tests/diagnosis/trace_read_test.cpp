@@ -88,11 +88,43 @@ TEST(TraceReadTest, RepairsControlCharactersAndUnescapedQuotes) {
                          kernel("e", "5");
     Trace trace = parse_trace(document(events), "t.json");
     ASSERT_EQ(trace.events.size(), 5u);
-    EXPECT_EQ(trace.name(trace.events[1]), "b\x01\nc");
+    EXPECT_EQ(trace.name(trace.events[1]), "b??c");
     EXPECT_EQ(trace.name(trace.events[2]), "op<\"x\", \"y\">");
     EXPECT_EQ(trace.name(trace.events[3]), "d?");
     EXPECT_EQ(trace.losses.repaired_events, 3u);
     EXPECT_EQ(trace.losses.lost(), 0u);
+}
+
+// A terminal would obey them: ESC ] 0 ; sets the window's title.
+TEST(TraceReadTest, KeepsNoEscapeSequenceOfAName) {
+    std::string events = kernel("\\u001b]0;owned\\u0007a", "1") + "," + kernel("b\\u009b31m", "2");
+    Trace trace = parse_trace(document(events), "t.json");
+    ASSERT_EQ(trace.events.size(), 2u);
+    EXPECT_EQ(trace.name(trace.events[0]), "?]0;owned?a");
+    EXPECT_EQ(trace.name(trace.events[1]), "b?31m");
+}
+
+TEST(TraceReadTest, ReadsAFileThatStartsWithAByteOrderMark) {
+    Trace trace = parse_trace("\xef\xbb\xbf" + document(kernel("a", "1")), "t.json");
+    EXPECT_EQ(trace.events.size(), 1u);
+}
+
+TEST(TraceReadTest, PairsBeginAndEndEventsOfEachThread) {
+    auto edge = [](char phase, const char* name, int thread, int time) {
+        return fmt::format(R"({{"ph":"{}","cat":"cpu_op","name":"{}","pid":1,"tid":{},"ts":{}}})",
+                           phase, name, thread, time);
+    };
+    std::string events = edge('B', "outer", 1, 10) + "," + edge('B', "other", 2, 11) + "," +
+                         edge('B', "inner", 1, 12) + "," + edge('E', "", 1, 15) + "," +
+                         edge('E', "", 2, 18) + "," + edge('E', "outer", 1, 20) + "," +
+                         edge('B', "open", 1, 30) + "," + edge('E', "", 3, 31);
+    Trace trace = parse_trace(document(events), "t.json");
+    ASSERT_EQ(trace.events.size(), 3u);
+    EXPECT_EQ(trace.name(trace.events[0]), "outer");
+    EXPECT_EQ(trace.events[0].duration_ns, 10'000);
+    EXPECT_EQ(trace.events[1].duration_ns, 7'000);
+    EXPECT_EQ(trace.events[2].duration_ns, 3'000);
+    EXPECT_EQ(trace.losses.skipped_ranges, 2u);
 }
 
 TEST(TraceReadTest, CountsWhatItHasToDrop) {
