@@ -88,6 +88,15 @@ Facts here() {
     return machine_facts(probe_cpu(), probe_memory(), gpu, Level::training);
 }
 
+// What the file says and the run did not do.
+void join_settings(const RunRecord& record, const Document& document, Diagnosis& answer) {
+    if (record.info.settings_source == document.file()) return;  // told with the record
+    std::vector<Finding> found;
+    settings_in_force(record, document, found);
+    for (Finding& finding : found) answer.findings.push_back(std::move(finding));
+    answer.findings = merged(std::move(answer.findings));
+}
+
 // The traces are kept where the caller wants to draw them.
 Diagnosis diagnose(const std::vector<std::string>& operands, const TraceOptions& options,
                    std::vector<Trace>* kept = nullptr) {
@@ -103,13 +112,16 @@ Diagnosis diagnose(const std::vector<std::string>& operands, const TraceOptions&
     };
     if (!inputs.traces.empty()) join_traces(inputs.traces);
     for (const fs::path& run : inputs.runs) {
-        if (kept && inputs.traces.empty() && fs::exists(run / "trace.json.gz"))
+        if (kept && inputs.traces.empty() && fs::is_regular_file(run / "trace.json.gz"))
             join_traces({run / "trace.json.gz"});  // to be drawn
         join(inputs.traces.empty() && !kept ? diagnose_run_folder(run)
                                             : diagnose_run(gather_run(run), run.string()));
     }
-    for (const fs::path& config : inputs.configs)
-        join(diagnose_config(Document::read(config.string()), here()));
+    for (const fs::path& config : inputs.configs) {
+        Document document = Document::read(config.string());
+        join(diagnose_config(document, here()));
+        for (const fs::path& run : inputs.runs) join_settings(gather_run(run), document, *answer);
+    }
     return std::move(*answer);
 }
 

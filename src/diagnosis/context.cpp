@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "diagnosis/context.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+
+#include "diagnosis/one_off.h"
 
 namespace saturate {
 namespace {
@@ -66,14 +70,43 @@ Context::Context(const Timeline& timeline, const Replay& replayed)
     if (device == nullptr && !trace.devices.empty()) device = &trace.devices.front();
     if (device) {
         auto match = match_gpu(device->name, device->capability, device->memory_bytes);
-        if (match) gpu = match->facts;
+        // Only NVIDIA's cards can be told by capability; AMD counts its own.
+        bool is_amd = device->name.find("AMD") != std::string::npos;
+        if (match && !(is_amd && match->kind == GpuMatchKind::capability)) gpu = match->facts;
     }
     for (std::uint32_t index : line.gpu) {
         const Event& kernel = event(index);
         if (kernel.category == Category::kernel && classes.of(kernel) != KernelClass::communication)
             kernel_ns += kernel.duration_ns;
     }
+    learn_job();
     waits = find_waits(*this);
+}
+
+// By names, each looked at once.
+void Context::learn_job() {
+    std::vector<bool> is_ours(trace.lanes.size()), is_known(trace.names.size());
+    for (std::uint16_t lane : line.host_lanes) is_ours[lane] = true;
+    for (const Event& one : trace.events) {
+        bool is_op = one.category == Category::op;
+        has_operators |= is_op && is_ours[one.lane];
+        if (is_known[one.name]) continue;
+        is_known[one.name] = true;
+        std::string_view name = trace.name(one);
+        bool is_range = is_op || one.category == Category::annotation;
+        if (is_op && name.find("Backward") != name.npos) is_training = true;
+        if (is_range && is_compiled_region(name)) is_compiled = true;
+        if (one.category == Category::kernel && name.starts_with("triton_")) is_compiled = true;
+        if (one.category == Category::annotation && name.starts_with("Optimizer.step#")) {
+            is_training = true;
+            name.remove_prefix(std::string_view("Optimizer.step#").size());
+            if (optimizer.empty()) optimizer = name.substr(0, name.find('.'));
+        }
+        if (name.starts_with("enumerate(DataLoader)#") ||
+            (one.category == Category::python &&
+             name.find("torch/utils/data/dataloader.py") != name.npos))
+            has_loader = true;
+    }
 }
 
 double Context::ms_per_step(std::int64_t ns) const {
@@ -82,6 +115,12 @@ double Context::ms_per_step(std::int64_t ns) const {
 
 double Context::per_step(std::int64_t count) const {
     return static_cast<double>(count) / line.step_count();
+}
+
+std::string Context::rate_text(std::int64_t count) const {
+    double each = per_step(count);
+    return line.has_steps ? fmt::format("{:.{}f} per step", each, each < 10 ? 1 : 0)
+                          : fmt::format("{} in all", count);
 }
 
 const Event* Context::launch(std::size_t i) const {
@@ -100,11 +139,24 @@ Example Context::example(std::size_t index, std::string text) const {
     return out;
 }
 
+double Context::most_gain(const ReplayChange& change) const {
+    if (line.device < 0) return 1e9;
+    auto left = static_cast<double>(line.split.busy_ns() + line.split.unknown_ns);
+    if (change.gpu_scale) {
+        for (std::uint32_t index : line.gpu)
+            left -= static_cast<double>(event(index).duration_ns) *
+                    (1.0 - std::min(1.0, change.gpu_scale(index)));
+    }
+    auto whole = static_cast<double>(line.length_ns());
+    return std::max(1.0, whole / std::max(left, 0.01 * whole));
+}
+
 bool Context::add(Finding finding, const ReplayChange& change, std::int64_t exposed_ns,
                   bool always) {
-    double likely = replay.gain(change);
+    double most = most_gain(change);
+    double likely = std::min(replay.gain(change), most);
     double left = 1.0 - percent(exposed_ns) / 100.0;
-    double bound = left > 0.01 ? 1.0 / left : 100.0;
+    double bound = std::min(left > 0.01 ? 1.0 / left : 100.0, most);
     finding.gain = {1.0 + 0.6 * (likely - 1.0), likely, std::max(likely, bound)};
     if (finding.share_percent == 0) finding.share_percent = percent(exposed_ns);
     if (finding.ms_per_step == 0) finding.ms_per_step = ms_per_step(exposed_ns);
@@ -160,7 +212,8 @@ std::int64_t idle_after(const Timeline& line, const std::vector<std::uint32_t>& 
         // host did for other reasons in between is theirs.
         std::int64_t from = returned - gap.start_ns < kSlack ? gap.start_ns : returned;
         std::int64_t others = 0;
-        for (Cause cause : {Cause::input, Cause::allocator, Cause::pause, Cause::compile})
+        for (Cause cause : {Cause::recording, Cause::startup, Cause::input, Cause::allocator,
+                            Cause::pause, Cause::compile})
             others += at(gap.causes, cause);
         idle += std::max<std::int64_t>(gap.end_ns - from - others, 0);
     }

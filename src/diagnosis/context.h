@@ -43,6 +43,12 @@ struct Context {
     std::optional<GpuFacts> gpu;
     const TraceDevice* device = nullptr;
     std::int64_t kernel_ns = 0;  // sum of kernel times, communication left out
+    // What kind of job it is, so that the fixes fit.
+    bool is_training = false;    // it has a backward pass or an optimizer
+    bool is_compiled = false;    // torch.compile is in use
+    bool has_loader = false;     // a DataLoader
+    bool has_operators = false;  // recorded, on the threads that launch
+    std::string optimizer;       // "AdamW"; empty: not seen
     std::vector<Finding> findings;
     std::vector<std::pair<std::string, ReplayChange>> changes;  // of the findings, by id
     Waits waits;
@@ -52,10 +58,14 @@ struct Context {
     [[nodiscard]] double percent(std::int64_t ns) const { return line.percent(ns); }
     [[nodiscard]] double ms_per_step(std::int64_t ns) const;
     [[nodiscard]] double per_step(std::int64_t count) const;
+    // "12 per step", or "240 in all" where steps are not known.
+    [[nodiscard]] std::string rate_text(std::int64_t count) const;
     // The launch of the i-th GPU event of the timeline, or null.
     [[nodiscard]] const Event* launch(std::size_t i) const;
     [[nodiscard]] std::uint8_t launch_inside(std::size_t i) const;
     [[nodiscard]] Example example(std::size_t event, std::string text = "") const;
+    // No change can make the window shorter than the work that is left on the GPU.
+    [[nodiscard]] double most_gain(const ReplayChange& change) const;
     // Fills gain from the replay of `change` and the bound of leaving out `exposed_ns` altogether.
     // Below 1 % it is no finding, unless its share alone is worth saying.
     bool add(Finding finding, const ReplayChange& change, std::int64_t exposed_ns,
@@ -65,6 +75,9 @@ struct Context {
     // Without a replay: part of another finding.
     void add_part(Finding finding, std::string part_of);
     [[nodiscard]] bool has(std::string_view id) const;
+
+  private:
+    void learn_job();
 };
 
 // The idle time of gaps in which the host first had to return from one of `calls` (sorted by
@@ -85,6 +98,7 @@ void settle_waits(Context& context);  // waits.cpp: prices the findings of the t
 void find_launch(Context& context);
 void find_communication(Context& context);
 void find_compute(Context& context);
+void find_fusible(Context& context);  // findings_fusion.cpp, called by the one before
 void find_pauses(Context& context);
 
 }  // namespace saturate

@@ -66,11 +66,15 @@ Diagnosis diagnose_run_folder(const std::filesystem::path& folder, RunRecord rec
     bool may_stay = may_persist(record.python, training_loader(record.python));
     Diagnosis of_run = diagnose_records(folder, std::move(record));
     std::filesystem::path file = folder / "trace.json.gz";
-    if (!std::filesystem::exists(file)) return of_run;
+    if (!std::filesystem::is_regular_file(file)) return of_run;
     try {
         Diagnosis of_trace = diagnose_traces(read_traces({file}, {}));
         if (!may_stay) advise_no_persistence(of_trace.findings);
-        if (of_trace.busy_percent) return joined(std::move(of_trace), std::move(of_run));
+        if (of_trace.busy_percent) {
+            Diagnosis both = joined(std::move(of_trace), std::move(of_run));
+            drop_what_is_in_force(gather_run(folder), both.findings);
+            return both;
+        }
     } catch (const UserError& error) {
         of_run.health.push_back({"trace", error.problems()[0].found, ""});
     }

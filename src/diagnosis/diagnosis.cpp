@@ -17,7 +17,8 @@ Gain total_of(const Context& context, const std::vector<Finding>& findings) {
     ReplayChange all;
     double likely = 1.0, high = 1.0;
     for (const Finding& finding : findings) {
-        if (finding.optional || finding.gain.likely < kShownFrom) continue;
+        bool is_part = !finding.part_of.empty();  // of time that another one has already
+        if (is_part || finding.optional || finding.gain.likely < kShownFrom) continue;
         likely = std::max(likely, finding.gain.likely);
         high = std::max(high, finding.gain.high);
         for (const auto& [id, change] : context.changes) {
@@ -25,7 +26,7 @@ Gain total_of(const Context& context, const std::vector<Finding>& findings) {
         }
     }
     if (likely == 1.0) return {};
-    likely = std::max(likely, context.replay.gain(all));
+    likely = std::max(likely, std::min(context.replay.gain(all), context.most_gain(all)));
     high = std::max(high, likely);
     return {1.0 + 0.6 * (likely - 1.0), likely, high};
 }
@@ -44,51 +45,17 @@ void fill_time(const Timeline& line, Diagnosis& out) {
             out.idle.emplace_back(static_cast<Cause>(i), line.percent(line.causes[i]));
     }
     std::ranges::stable_sort(out.idle, std::greater<>(), &std::pair<Cause, double>::second);
-}
-
-std::string gain_text(const Diagnosis& diagnosis) {
-    if (diagnosis.total.likely < kShownFrom) return "";
-    return fmt::format("; the fixes below would make a step about {:.2f} times as fast",
-                       diagnosis.total.likely);
-}
-
-std::string verdict_of(const Diagnosis& diagnosis) {
-    std::vector<Finding> shown = diagnosis.shown(5, false);
-    if (!diagnosis.busy_percent) {
-        std::string text =
-            "no GPU work in this trace: it was recorded on the CPU, or without "
-            "ProfilerActivity.CUDA";
-        if (!shown.empty())
-            text += fmt::format("; the host's dearest is {} ({:.0f} % of the window)",
-                                shown[0].name(), shown[0].share_percent);
-        return text;
-    }
-    double busy = *diagnosis.busy_percent;
-    if (diagnosis.split.unknown > 25)
-        return fmt::format(
-            "cannot say: {:.0f} % of the window is unknown, for the trace does not show what the "
-            "GPU did there "
-            "(seen busy: {:.1f} %)",
-            diagnosis.split.unknown, busy);
-    if (diagnosis.ranks && !diagnosis.ranks->late.empty()) {
-        std::string late;
-        for (std::size_t i = 0; i < diagnosis.ranks->late.size(); ++i)
-            late += fmt::format("{}{}",
-                                i == 0                                  ? ""
-                                : i + 1 == diagnosis.ranks->late.size() ? " and "
-                                                                        : ", ",
-                                diagnosis.ranks->late[i]);
-        bool one = diagnosis.ranks->late.size() == 1;
-        return fmt::format("the ranks wait for rank{} {}{}", one ? "" : "s", late,
-                           gain_text(diagnosis));
-    }
-    if (shown.empty())
-        return fmt::format(
-            "{}: the GPU is busy {:.1f} % of the time and no drop-in change would gain 3 % or more",
-            busy >= 80 ? "healthy" : "no single cause", busy);
-    return fmt::format(
-        "the GPU is busy {:.1f} % of the time; the dearest cause is {} ({:.0f} % of the window){}",
-        busy, shown[0].name(), shown[0].share_percent, gain_text(diagnosis));
+    const SteadyPart& steady = line.steady;
+    auto ms = [](std::int64_t ns) { return static_cast<double>(ns) / 1e6; };
+    RecordedTime parts{.whole_ms = ms(steady.whole_ns),
+                       .steady_ms = out.window_ms,
+                       .startup_percent = steady.share(steady.startup_ns),
+                       .recording_percent = steady.share(steady.recording_ns)};
+    if (line.device >= 0) parts.whole_busy_percent = steady.percent(steady.whole_busy_ns);
+    for (const UnsteadyTime& part : steady.left_out)
+        parts.left_out.emplace_back(part.kind, ms(part.ns));
+    out.window = std::move(parts);
+    out.truncated = line.trace->losses.truncated;
 }
 
 Diagnosis diagnose_timeline(const Timeline& line) {
@@ -104,12 +71,27 @@ Diagnosis diagnose_timeline(const Timeline& line) {
     out.health = trace_health(line);
     bool is_unknown = line.device >= 0 && out.split.unknown > 25;
     out.findings = merged(context.findings);
+    // A file that ends before any GPU work may have held some.
+    bool is_nothing = out.truncated && line.device < 0;
     for (Finding& finding : out.findings) {
         // A gain that rests on a window that was not seen is not worth its digits.
-        if (is_unknown || replay.error_percent() > 5) finding.confidence = Confidence::low;
-        if (is_unknown) finding.optional = true;
+        if (is_unknown || is_nothing || replay.error_percent() > 5)
+            finding.confidence = Confidence::low;
+        if (out.truncated && finding.confidence == Confidence::high)
+            finding.confidence = Confidence::medium;
+        if (is_unknown || is_nothing) finding.optional = true;
+        // Beside a recording the calls around it look like faults of their own.
+        bool is_beside =
+            out.window->recording_percent >= 15 && (finding.id == "F07" || finding.id == "F10" ||
+                                                    finding.id == "F12" || finding.id == "F27");
+        // Where one-offs were cut out of the middle, little is left and that little is not steady.
+        bool is_remnant = line.cut && out.window_ms < 0.25 * out.window->whole_ms;
+        if (is_beside || is_remnant) {
+            finding.confidence = Confidence::low;
+            finding.optional = true;
+        }
     }
-    out.total = is_unknown ? Gain{} : total_of(context, out.findings);
+    out.total = is_unknown || is_nothing ? Gain{} : total_of(context, out.findings);
     out.replay_error_percent = replay.error_percent();
     out.dropped_events = line.trace->losses.lost();
     out.repaired_events = line.trace->losses.repaired_events;
@@ -150,7 +132,9 @@ std::vector<Finding> Diagnosis::shown(std::size_t most, bool everything) const {
         if (finding.optional || out.size() >= most) continue;
         bool is_static =
             finding.gain.high == 1.0 && finding.share_percent == 0;  // a configuration's
-        if (finding.gain.likely >= kShownFrom || is_static) out.push_back(finding);
+        // Under 1 % of the time nothing is told for its gain alone.
+        bool is_small = finding.share_percent > 0 && finding.share_percent < 1;
+        if ((finding.gain.likely >= kShownFrom && !is_small) || is_static) out.push_back(finding);
     }
     return out;
 }

@@ -20,7 +20,7 @@
 
 namespace saturate {
 
-// H1-H3: how far the input itself can be believed.
+// H1-H6: how far the input itself can be believed.
 struct HealthNote {
     std::string id;
     std::string text;
@@ -31,12 +31,24 @@ struct SplitPercent {
     double compute = 0, communication = 0, memcpy = 0, memset = 0, idle = 0, unknown = 0;
 };
 
+// The recorded time, and the steady part of it that is diagnosed.
+struct RecordedTime {
+    double whole_ms = 0;
+    double steady_ms = 0;
+    std::optional<double> whole_busy_percent;
+    double startup_percent = 0;                            // of the whole, left out or not
+    double recording_percent = 0;                          // of the whole: CUDA graphs
+    std::vector<std::pair<std::string, double>> left_out;  // kind, ms
+};
+
 struct Diagnosis {
     std::vector<std::string> inputs;
     std::string verdict;
-    std::string device;  // "Tesla V100-DGXS-32GB"; empty: unknown
-    double window_ms = 0;
-    std::optional<double> step_ms;  // median
+    std::string device;                  // "Tesla V100-DGXS-32GB"; empty: unknown
+    double window_ms = 0;                // the steady part
+    std::optional<RecordedTime> window;  // of a trace
+    bool truncated = false;              // the file ends in the middle
+    std::optional<double> step_ms;       // median
     std::int64_t steps = 0;
     std::optional<double> busy_percent;  // absent: no GPU was seen
     SplitPercent split;
@@ -69,6 +81,11 @@ struct Diagnosis {
 [[nodiscard]] Finding straggler(const RankComparison& ranks, const Diagnosis& late,
                                 double window_ms);
 
+// verdict.cpp: one sentence, from all that is known by then.
+[[nodiscard]] std::string verdict_of(const Diagnosis& diagnosis);
+// The part of it that names the largest cause and the best fix.
+[[nodiscard]] std::string cause_and_fix(const Diagnosis& diagnosis, std::string_view whole);
+
 // docs/json.md, section diagnose.
 [[nodiscard]] Json to_json(const Diagnosis& diagnosis, std::size_t most, bool everything);
 
@@ -78,6 +95,13 @@ struct Diagnosis {
 [[nodiscard]] std::vector<Finding> run_findings(const RunRecord& record);
 // What the shim told explains findings that are there and adds its own.
 void python_findings(const RunRecord& record, std::vector<Finding>& findings);
+// findings_trend.cpp: memory that grows, steps that get slower.
+void trend_findings(const RunRecord& record, std::vector<Finding>& findings);
+// findings_force.cpp: what the configuration says and the run did not do.
+void settings_in_force(const RunRecord& record, const Document& document,
+                       std::vector<Finding>& findings);
+// What the run did already is not advised again, nor more workers beside too many.
+void drop_what_is_in_force(const RunRecord& record, std::vector<Finding>& findings);
 [[nodiscard]] std::vector<Finding> config_findings(const Document& document, Facts facts);
 
 }  // namespace saturate

@@ -48,6 +48,7 @@ Json finding_json(const Finding& finding) {
     if (!finding.part_of.empty()) out.set("part_of", finding.part_of);
     if (finding.optional) out.set("optional", true);
     if (!finding.surer.empty()) out.set("surer", finding.surer);
+    if (!finding.assumes.empty()) out.set("assumes", finding.assumes);
     return out;
 }
 
@@ -73,6 +74,17 @@ Json to_json(const Diagnosis& diagnosis, std::size_t most, bool everything) {
     out.set("inputs", Json::array_of(diagnosis.inputs));
     out.set("device", diagnosis.device.empty() ? Json() : Json(diagnosis.device));
     out.set("window_ms", rounded(diagnosis.window_ms, 3));
+    if (diagnosis.window) {
+        Json left_out = Json::array();
+        for (const auto& [kind, ms] : diagnosis.window->left_out)
+            left_out.add(Json::object({{"kind", kind}, {"ms", rounded(ms, 3)}}));
+        Json window = Json::object({{"whole_ms", rounded(diagnosis.window->whole_ms, 3)},
+                                    {"steady_ms", rounded(diagnosis.window->steady_ms, 3)}});
+        if (diagnosis.window->whole_busy_percent)
+            window.set("whole_busy_percent", rounded(*diagnosis.window->whole_busy_percent, 3));
+        window.set("left_out", left_out);
+        out.set("window", window);
+    }
     out.set("steps", diagnosis.steps);
     auto maybe = [](const std::optional<double>& value) {
         return value ? Json(rounded(*value, 3)) : Json();
@@ -102,6 +114,7 @@ Json to_json(const Diagnosis& diagnosis, std::size_t most, bool everything) {
         health.add(one);
     }
     out.set("health", health);
+    out.set("truncated", diagnosis.truncated);
     out.set("dropped_events", diagnosis.dropped_events);
     out.set("repaired_events", diagnosis.repaired_events);
     if (diagnosis.ranks) {

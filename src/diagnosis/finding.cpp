@@ -9,7 +9,7 @@ namespace saturate {
 namespace {
 
 constexpr FindingRow kRows[] = {
-    {"F01", "input wait",
+    {"F01", "waiting for data",
      "more loader workers, prefetch_factor 4, persistent_workers=True; then faster decoding or a "
      "cache",
      "trace, run", "the device idles while the training thread waits for the next batch"},
@@ -97,8 +97,19 @@ constexpr FindingRow kRows[] = {
      "more loader workers than cores, with tasks waiting for a core"},
     {"F31", "memory unused", "a larger batch with the learning-rate rule", "run",
      "the run never used more than a part of the GPU's memory"},
-    {"F32", "setting without effect", "the edit below", "configuration",
-     "a value that is not what the loop compares it with, or that another setting overrides"},
+    {"F32", "setting without effect", "the edit below", "run, configuration",
+     "a value that is not what the loop compares it with, that another setting overrides, or that "
+     "the run shows not to be in force"},
+    {"F33", "unfused element-wise work",
+     "torch.compile the part that runs them, or fused modules (fused norm, fused activation)",
+     "trace",
+     "the GPU is busy, but mostly with runs of element-wise kernels that each read and write "
+     "memory"},
+    {"F34", "memory that grows", "keep no batches, losses or graphs in lists; make loaders once",
+     "run", "the memory of the job or of the GPU rises in a straight line until it runs out"},
+    {"F35", "steps that get slower",
+     "look for what grows: lists, logs, files in one folder, caches without a limit", "run",
+     "the steps of each part of the run take longer than those of the part before"},
 };
 
 }  // namespace
@@ -121,10 +132,23 @@ static const FindingRow& row_of(std::string_view id) {
 std::string_view Finding::name() const { return row_of(id).name; }
 std::string Finding::fix_text() const { return fix.empty() ? std::string(row_of(id).fix) : fix; }
 
+// Two sources that saw the same thing. One source never sees the same twice: what it tells under
+// one id are different faults (a bias before batch norm, a tensor filled on the CPU), and of the
+// ids that name many kinds of fault only the same fix makes the same fault.
+static bool is_same(const Finding& one, const Finding& other) {
+    if (one.id != other.id) return false;
+    for (const std::string& source : one.sources) {
+        if (std::ranges::find(other.sources, source) != other.sources.end()) return false;
+    }
+    bool has_kinds = one.id == "F26" || one.id == "F32";
+    return !has_kinds || one.fix_text() == other.fix_text();
+}
+
 std::vector<Finding> merged(std::vector<Finding> findings) {
     std::vector<Finding> out;
     for (Finding& finding : findings) {
-        auto same = std::ranges::find(out, finding.id, &Finding::id);
+        auto same = std::ranges::find_if(
+            out, [&](const Finding& other) { return is_same(finding, other); });
         if (same == out.end()) {
             out.push_back(std::move(finding));
             continue;
@@ -152,8 +176,10 @@ std::vector<Finding> merged(std::vector<Finding> findings) {
         if (!finding.part_of.empty() &&
             std::ranges::find(out, finding.part_of, &Finding::id) != out.end())
             continue;
+        bool is_first = std::ranges::find(ordered, finding.id, &Finding::id) == ordered.end();
         ordered.push_back(finding);
         for (const Finding& part : out) {
+            if (!is_first) break;
             if (part.part_of == finding.id) ordered.push_back(part);
         }
     }

@@ -48,9 +48,10 @@ struct Finding {
     std::string patch;  // the fix as a unified diff, where it is mechanical; else empty
     Gain gain;
     std::vector<Example> examples;  // three at most
-    std::string surer;              // what to record to be surer; may be empty
-    std::string part_of;            // the finding whose time this one explains further
-    bool optional = false;          // not a drop-in change: shown with --all only
+    std::string surer;              // what to record to be more certain; may be empty
+    std::string assumes;    // what the gain takes for granted, with its source; may be empty
+    std::string part_of;    // the finding whose time this one explains further
+    bool optional = false;  // not a drop-in change: shown with --all only
     std::vector<std::string> sources = {"trace"};  // trace, run record, configuration
 
     [[nodiscard]] std::string_view name() const;

@@ -31,10 +31,16 @@ void exposed_communication(Context& context) {
                     .count = static_cast<std::int64_t>(all.size()),
                     .confidence = Confidence::low};
     finding.evidence = fmt::format(
-        "{:.1f} % of the window is communication with no computation beside it ({} collectives)",
+        "{:.1f} % of the recorded time is communication with no computation beside it ({} "
+        "collectives)",
         context.percent(exposed), all.size());
     finding.surer = "the traces of all ranks tell transfer from waiting for a late rank";
     finding.examples.push_back(context.example(longest));
+    if (!context.is_training)
+        finding.fix =
+            "tensor-parallel traffic: overlap it with other work (asynchronous or sequence "
+            "parallel), fewer and larger collectives, fewer GPUs per replica, a faster link";
+    finding.assumes = "half of it can be hidden, an estimate";
     // How much of it is transfer one rank cannot know; half is assumed to be hidden.
     context.add(finding, scaling_works(all, 0.5), exposed, true);
 }
@@ -74,14 +80,16 @@ void small_collectives(Context& context) {
         return std::ranges::binary_search(calls, event) ? 1.0 - kSpared : 1.0;
     };
     Finding finding{.id = "F16", .count = count, .confidence = Confidence::medium};
-    finding.evidence = fmt::format("{:.0f} collectives per step, median {:.0f} us",
-                                   context.per_step(count), static_cast<double>(median) / 1e3);
+    finding.evidence = fmt::format("{} collectives, median {:.0f} us", context.rate_text(count),
+                                   static_cast<double>(median) / 1e3);
+    if (!context.is_training) finding.fix = "join small collectives into fewer, larger ones";
+    finding.assumes = "forty of them become one, an estimate";
     finding.examples.push_back(context.example(all.front()));
     std::int64_t exposed = std::min<std::int64_t>(static_cast<std::int64_t>(saved),
                                                   context.line.split.communication_ns);
     for (const Gap& gap : context.line.gaps) {
         if (gap.next >= 0 && std::ranges::binary_search(all, static_cast<std::uint32_t>(gap.next)))
-            exposed += gap.length_ns();
+            exposed += gap.steady_ns();
     }
     context.add(finding, change, exposed);
 }

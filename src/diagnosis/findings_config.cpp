@@ -22,6 +22,13 @@ Finding finding_at(std::string id, const Place& place, std::string evidence) {
     return finding;
 }
 
+// The fix is the line of the file.
+void set_line(Finding& finding, const Value& value, std::string_view key) {
+    auto change = std::ranges::find(finding.settings, key, &SettingChange::key);
+    if (change != finding.settings.end())
+        finding.fix = fmt::format("{}: {}", path_text(value.path), change->value);
+}
+
 }  // namespace
 
 std::vector<Finding> config_findings(const Document& document, Facts facts) {
@@ -43,11 +50,13 @@ std::vector<Finding> config_findings(const Document& document, Facts facts) {
             Finding finding = finding_at("F02", workers->place,
                                          "the loader runs in the training process (0 workers)");
             finding.settings = cures("F02", facts);
+            set_line(finding, *workers, "num_workers");
             out.push_back(finding);
         } else if (count > cores) {
             Finding finding = finding_at(
                 "F30", workers->place, fmt::format("{} workers on {} usable cores", count, cores));
             finding.settings = cures("F30", facts);
+            set_line(finding, *workers, "num_workers");
             out.push_back(finding);
         }
     }
@@ -55,12 +64,14 @@ std::vector<Finding> config_findings(const Document& document, Facts facts) {
     if (pin && pin->flag == false) {
         Finding finding = finding_at("F03", pin->place, "batches are copied from pageable memory");
         finding.settings = cures("F03", facts);
+        set_line(finding, *pin, "pin_memory");
         out.push_back(finding);
     }
     const Value* none = settings.get(Setting::set_to_none);
     if (none && none->flag == false) {
         Finding finding = finding_at("F14", none->place, "gradients are set to zero by kernels");
         finding.settings = cures("F14", facts);
+        set_line(finding, *none, "set_to_none");
         out.push_back(finding);
     }
     const Value* log = settings.get(Setting::log_interval);
@@ -69,6 +80,7 @@ std::vector<Finding> config_findings(const Document& document, Facts facts) {
         Finding finding = finding_at("F06", log->place,
                                      "logging every step reads a value from the device every step");
         finding.settings = cures("F06", facts);
+        set_line(finding, *log, "log_interval");
         out.push_back(finding);
     }
     return out;

@@ -60,7 +60,7 @@ void input_wait(Context& context, const Loader& loader) {
     Finding finding{.id = "F01", .count = batches};
     finding.confidence = share >= 20 ? Confidence::high : Confidence::medium;
     finding.evidence = fmt::format(
-        "the GPU idles {:.1f} % of the window in DataLoader __next__ ({} calls, "
+        "the GPU idles {:.1f} % of the recorded time in DataLoader __next__ ({} calls, "
         "median {:.1f} ms)",
         share, batches, batch_ms);
     auto fetched_by_workers = [&](double pressure) {
@@ -77,9 +77,8 @@ void input_wait(Context& context, const Loader& loader) {
         finding.settings = {{"num_workers", std::to_string(workers)},
                             {"persistent_workers", "true"}};
         change = fetched_by_workers(kPressureLikely);
-        finding.evidence += fmt::format(
-            "; the gain takes the launching thread to be {:.0f} % slower beside workers ({:.0f} to "
-            "{:.0f} %: {:.2f} to {:.2f})",
+        finding.assumes = fmt::format(
+            "workers slow the main thread by {:.0f} % ({:.0f} to {:.0f} %: {:.2f} to {:.2f} times)",
             100 * (kPressureLikely - 1), 100 * (kPressureLeast - 1), 100 * (kPressureMost - 1),
             context.replay.gain(fetched_by_workers(kPressureLeast)),
             context.replay.gain(fetched_by_workers(kPressureMost)));
@@ -184,8 +183,18 @@ void copies(Context& context) {
             "{} copies, {:.2f} GB at {:.1f} GB/s; the host is blocked {:.0f} ms in them",
             calls.size(), static_cast<double>(bytes) / 1e9, speed,
             static_cast<double>(blocked) / 1e6);
-        finding.settings = {{"pin_memory", "true"}};
+        if (context.has_loader) {
+            finding.settings = {{"pin_memory", "true"}};
+        } else {
+            finding.fix =
+                "copy from page-locked memory: tensor.pin_memory(), then .to(device, "
+                "non_blocking=True)";
+        }
         finding.examples.push_back(context.example(calls.front()));
+        finding.assumes = fmt::format(
+            "page-locked copies at {:.0f} GB/s, an estimate by the GPU's "
+            "generation",
+            pinned_gb_per_second(context));
         context.add_waiting(finding, change, exposed);
     }
     std::int64_t exposed = std::min(pinned_time, context.line.split.memcpy_ns);
@@ -193,10 +202,24 @@ void copies(Context& context) {
         ReplayChange change = scaling_works(pinned, 0.02);
         Finding finding{.id = "F04", .count = static_cast<std::int64_t>(pinned.size())};
         finding.evidence = fmt::format(
-            "{} pinned copies take {:.1f} % of the window on the GPU with nothing beside them",
+            "{} pinned copies take {:.1f} % of the recorded time on the GPU with nothing beside "
+            "them",
             pinned.size(), context.percent(exposed));
         finding.examples.push_back(context.example(pinned.front()));
-        context.add(finding, change, exposed);
+        finding.assumes = "copies and other work run side by side: the longer of them is left";
+        if (!context.add(finding, change, exposed)) return;
+        // Overlapped, the longer of the two is left.
+        double whole = static_cast<double>(context.line.length_ns());
+        double rest = whole - static_cast<double>(exposed);
+        double most = whole / std::max({rest, static_cast<double>(pinned_time), 0.01 * whole});
+        Gain& gain = context.findings.back().gain;
+        gain.likely = std::min(gain.likely, most);
+        gain.high = std::min(gain.high, most);
+        gain.low = std::min(gain.low, gain.likely);
+        if (gain.likely < 1.01) {
+            context.findings.pop_back();
+            context.changes.pop_back();
+        }
     }
 }
 

@@ -34,8 +34,40 @@ bool repeats_itself(const Context& context) {
     });
 }
 
+// Of the host's time per launch, what is left of it. Estimates: compiled code was seen to launch in
+// 0.3 to 0.5 of the time of eager code, a captured step in 0.1 and less.
+constexpr double kCompiled = 0.4, kCaptured = 0.1;
+
+constexpr const char* kCompiledFix =
+    "torch.compile(mode='reduce-overhead') for CUDA graphs; remove graph breaks "
+    "(TORCH_LOGS=graph_breaks); a larger batch";
+
+void captured_step(Context& context, const Finding& bound, std::int64_t late) {
+    if (context.has("F06") || context.has("F08") || !repeats_itself(context)) return;
+    Finding graph{.id = "F27",
+                  .share_percent = bound.share_percent,
+                  .ms_per_step = context.ms_per_step(late)};
+    graph.count = static_cast<std::int64_t>(context.line.steps.size());
+    graph.confidence = Confidence::low;
+    graph.evidence =
+        fmt::format("the steps launch the same number of kernels ({}) and read nothing back",
+                    context.line.steps[context.line.steps.size() / 2].kernels);
+    ReplayChange captured;
+    captured.scale(Cause::launch) = captured.scale(Cause::optimizer) = kCaptured;
+    double likely = std::min(context.replay.gain(captured), context.most_gain(captured));
+    graph.gain = {1.0 + 0.6 * (likely - 1.0), likely, likely};
+    graph.assumes = "a captured step launches in a tenth of the time, an estimate";
+    context.add_part(graph, "F10");
+}
+
 void launch_bound(Context& context, const CauseTimes& causes) {
     std::int64_t late = at(causes, Cause::launch);
+    // Without operators the host's time between two calls has no name: both are meant.
+    bool is_nameless = !context.has_operators;
+    if (is_nameless) late += at(causes, Cause::python) + at(causes, Cause::host);
+    // The usual way from a call to the GPU, many times over, is launching too.
+    std::int64_t latency = at(causes, Cause::latency);
+    if (context.percent(latency) >= 10) late += latency;
     if (context.percent(late) < 15 || context.line.gpu.empty()) return;
     std::int64_t host = 0;  // the host's own time in operators
     for (const Activity& activity : context.line.host) {
@@ -47,80 +79,119 @@ void launch_bound(Context& context, const CauseTimes& causes) {
     Finding finding{.id = "F10", .share_percent = context.percent(late), .count = count};
     finding.confidence = context.percent(late) >= 25 ? Confidence::high : Confidence::medium;
     finding.evidence = fmt::format(
-        "the GPU idles {:.1f} % of the window while the host is inside operators: {:.1f} us of "
-        "host per launch, "
-        "{:.1f} us of GPU",
+        "the GPU idles {:.1f} % of the recorded time while the host is inside operators: {:.1f} us "
+        "of host per launch, {:.1f} us of GPU",
         context.percent(late), static_cast<double>(host) / 1e3 / static_cast<double>(count),
         static_cast<double>(context.line.split.busy_ns()) / 1e3 / static_cast<double>(count));
-    finding.settings = {{"compile", "true"}};
-    ReplayChange change;
-    change.scale(Cause::launch) = change.scale(Cause::optimizer) = 0.4;
-    if (!context.add(finding, change, late)) return;
-    bool reads = context.has("F06") || context.has("F08");
-    if (!reads && repeats_itself(context)) {
-        Finding graph{.id = "F27",
-                      .share_percent = finding.share_percent,
-                      .ms_per_step = context.ms_per_step(late)};
-        graph.count = static_cast<std::int64_t>(context.line.steps.size());
-        graph.confidence = Confidence::low;
-        graph.evidence =
-            fmt::format("the steps launch the same number of kernels ({}) and read nothing back",
-                        context.line.steps[context.line.steps.size() / 2].kernels);
-        ReplayChange captured;
-        captured.scale(Cause::launch) = captured.scale(Cause::optimizer) = 0.1;
-        double likely = context.replay.gain(captured);
-        graph.gain = {1.0 + 0.6 * (likely - 1.0), likely, likely};
-        context.add_part(graph, "F10");
+    finding.assumes =
+        fmt::format("compiled code launches in {:.0f} % of the time, an estimate", 100 * kCompiled);
+    if (context.is_compiled) {
+        finding.fix = kCompiledFix;
+        finding.assumes = "a step of CUDA graphs, or half the launches; an estimate";
+    } else {
+        finding.settings = {{"compile", "true"}};
     }
+    ReplayChange change;
+    change.scale(Cause::launch) = change.scale(Cause::optimizer) = kCompiled;
+    // Launching is many short calls; few long ones are the start of a job.
+    if (count < 200 && host > count * 1'000'000) {
+        finding.confidence = Confidence::low;
+        finding.optional = true;
+        finding.surer = "record a later part: these few, long calls look like start-up";
+    }
+    if (is_nameless) {
+        finding.confidence = Confidence::low;
+        finding.evidence = fmt::format(
+            "the GPU idles {:.1f} % of the recorded time between launches; operators were not "
+            "recorded, so launching and python cannot be told apart",
+            context.percent(late));
+        finding.surer = "record with ProfilerActivity.CPU";
+        change.scale(Cause::python) = change.scale(Cause::host) = kCompiled;
+    }
+    if (context.add(finding, change, late)) captured_step(context, finding, late);
 }
 
-void python_between(Context& context, const CauseTimes& causes) {
-    std::int64_t late = at(causes, Cause::python) + at(causes, Cause::host);
-    if (context.percent(late) < 10) return;
-    // The frames that cost most, by name.
-    std::map<std::uint32_t, std::int64_t> by_frame;
-    std::map<std::uint32_t, std::int32_t> one;
+// The frames and ranges that the host spends its time in while the GPU idles, the largest first.
+struct Frame {
+    std::int64_t idle_ns = 0;
+    std::int64_t own_ns = 0;  // of the host, whether the GPU idles or not
+    std::int32_t event = -1;
+    std::uint32_t name = 0;
+};
+
+std::vector<Frame> idle_frames(const Context& context) {
+    std::map<std::uint32_t, Frame> by_name;
     std::size_t at_gap = 0;
     for (const Activity& activity : context.line.host) {
         if (activity.cause != Cause::python || activity.event < 0) continue;
+        std::uint32_t name = context.event(static_cast<std::size_t>(activity.event)).name;
+        Frame& frame = by_name[name];
+        frame.name = name;
+        frame.event = activity.event;
+        frame.own_ns += activity.end_ns - activity.start_ns;
+        if (context.line.device < 0) {
+            frame.idle_ns = frame.own_ns;
+            continue;
+        }
         while (at_gap < context.line.gaps.size() &&
                context.line.gaps[at_gap].end_ns <= activity.start_ns)
             ++at_gap;
         for (std::size_t i = at_gap; i < context.line.gaps.size(); ++i) {
             const Gap& gap = context.line.gaps[i];
             if (gap.start_ns >= activity.end_ns) break;
-            const Event& frame = context.event(static_cast<std::size_t>(activity.event));
-            by_frame[frame.name] +=
+            frame.idle_ns +=
                 std::min(gap.end_ns, activity.end_ns) - std::max(gap.start_ns, activity.start_ns);
-            one[frame.name] = activity.event;
         }
     }
-    if (context.line.device < 0) {
-        for (const Activity& activity : context.line.host) {
-            if (activity.cause != Cause::python || activity.event < 0) continue;
-            std::uint32_t name = context.event(static_cast<std::size_t>(activity.event)).name;
-            by_frame[name] += activity.end_ns - activity.start_ns;
-            one[name] = activity.event;
-        }
+    std::vector<Frame> frames;
+    for (const auto& [name, frame] : by_name) frames.push_back(frame);
+    std::ranges::sort(frames, std::greater<>(), &Frame::idle_ns);
+    return frames;
+}
+
+// One function or range that is most of the idle time, and in which nothing else happens: a sleep,
+// a download. It is moved away as a whole, not made a third shorter.
+bool is_one_thing(const Context& context, const Frame& frame) {
+    if (10 * frame.idle_ns < 8 * context.line.split.idle_ns) return false;
+    std::int64_t whole = 0;
+    for (const Event& event : context.trace.events) {
+        if (event.name == frame.name && event.start_ns < context.line.end_ns)
+            whole += event.duration_ns;
     }
-    std::vector<std::pair<std::int64_t, std::uint32_t>> dearest;
-    for (const auto& [name, time] : by_frame) dearest.emplace_back(time, name);
-    std::ranges::sort(dearest, std::greater<>());
+    return 10 * frame.own_ns >= 8 * whole;
+}
+
+// Python between operators is seldom removed altogether: what is left of it, an estimate.
+constexpr double kPythonLeft = 0.3;
+
+void python_between(Context& context, const CauseTimes& causes) {
+    std::int64_t late = at(causes, Cause::python) + at(causes, Cause::host);
+    if (context.percent(late) < 10) return;
+    if (context.line.device >= 0 && !context.has_operators) return;  // told with F10
+    std::vector<Frame> frames = idle_frames(context);
     Finding finding{.id = "F11", .share_percent = context.percent(late)};
     finding.confidence = context.trace.has_stacks ? Confidence::high : Confidence::medium;
     finding.evidence = fmt::format(
-        "{} {:.1f} % of the window while the host is between operators",
+        "{} {:.1f} % of the recorded time while the host is between operators",
         context.line.device < 0 ? "nothing is computed" : "the GPU idles", context.percent(late));
-    for (std::size_t i = 0; i < std::min<std::size_t>(dearest.size(), 3); ++i) {
-        std::string text =
-            fmt::format("{} ({:.1f} ms)", context.trace.names.text(dearest[i].second),
-                        static_cast<double>(dearest[i].first) / 1e6);
+    for (std::size_t i = 0; i < std::min<std::size_t>(frames.size(), 3); ++i) {
+        std::string text = fmt::format("{} ({:.1f} ms)", context.trace.names.text(frames[i].name),
+                                       static_cast<double>(frames[i].idle_ns) / 1e6);
         finding.examples.push_back(
-            context.example(static_cast<std::size_t>(one[dearest[i].second]), text));
+            context.example(static_cast<std::size_t>(frames[i].event), text));
     }
     if (!context.trace.has_stacks) finding.surer = "with_stack=True names the python frames";
+    if (!context.is_training) finding.fix = "move python work out of the loop";
     ReplayChange change;
-    change.scale(Cause::python) = change.scale(Cause::host) = 0.3;
+    bool is_whole = !frames.empty() && context.line.device >= 0 && is_one_thing(context, frames[0]);
+    change.scale(Cause::python) = change.scale(Cause::host) = is_whole ? 0.0 : kPythonLeft;
+    if (is_whole) {
+        finding.fix = fmt::format("take {} out of the loop, or do it in another thread or process",
+                                  context.trace.names.text(frames[0].name));
+        finding.assumes = "it is taken out as a whole";
+    } else {
+        finding.assumes = "seven tenths of it can go, an estimate";
+    }
     context.add(finding, change, late);
 }
 
@@ -149,7 +220,7 @@ void tiny_kernels(Context& context) {
                     .count = tiny};
     finding.evidence = fmt::format(
         "{} of {} kernels take under 10 us; they and the waits before them are {:.1f} % of the "
-        "window",
+        "recorded time",
         tiny, count, finding.share_percent);
     ReplayChange change;
     change.scale(Cause::launch) = change.scale(Cause::optimizer) = 0.6;
@@ -157,8 +228,11 @@ void tiny_kernels(Context& context) {
         const Event& kernel = trace.events[event];
         return kernel.category == Category::kernel && kernel.duration_ns < kTiny ? 0.5 : 1.0;
     };
+    if (context.is_compiled) finding.fix = kCompiledFix;
+    finding.assumes =
+        "fused kernels take half the time and two fifths of the launches, an estimate";
     if (context.has("F10")) {
-        double likely = context.replay.gain(change);
+        double likely = std::min(context.replay.gain(change), context.most_gain(change));
         finding.gain = {1.0 + 0.6 * (likely - 1.0), likely, likely};
         context.add_part(finding, "F10");
     } else {
@@ -196,7 +270,7 @@ Inner works_inside(const Context& context, std::uint8_t flag, std::string_view a
     for (const Gap& gap : context.line.gaps) {
         if (gap.next >= 0 &&
             std::ranges::binary_search(inner.works, static_cast<std::uint32_t>(gap.next)))
-            inner.idle_ns += gap.length_ns();
+            inner.idle_ns += gap.steady_ns();
     }
     if (!times.empty()) {
         std::ranges::nth_element(times,
@@ -227,22 +301,26 @@ void optimizer_operators(Context& context) {
     std::int64_t time = at(context.line.causes, Cause::optimizer);
     if (context.per_step(steps) > 50 && !grouped) {
         Finding finding{.id = "F13", .count = steps};
-        finding.evidence =
-            fmt::format("{:.0f} operators per step inside Optimizer.step, none of them grouped",
-                        context.per_step(steps));
+        finding.evidence = fmt::format("{} operators inside Optimizer.step, none of them grouped",
+                                       context.rate_text(steps));
         finding.settings = {{"fused_optimizer", "true"}};
         finding.examples.push_back(context.example(step_example));
         context.add(finding, change, time);
     }
     if (context.per_step(zeros) > 10) {
         Finding finding{.id = "F14", .count = zeros};
-        finding.evidence =
-            fmt::format("{:.0f} zero_ per step inside zero_grad", context.per_step(zeros));
+        finding.evidence = fmt::format("{} zero_ inside zero_grad", context.rate_text(zeros));
         finding.settings = {{"set_to_none", "true"}};
         finding.examples.push_back(context.example(zero_example));
         finding.gain = {1.0, 1.0, 1.02};
         context.findings.push_back(finding);
     }
+}
+
+// Of torch.optim; others have foreach only.
+bool has_fused(std::string_view optimizer) {
+    return optimizer == "SGD" || optimizer == "Adam" || optimizer == "AdamW" ||
+           optimizer == "Adagrad";
 }
 
 void optimizer_kernels(Context& context) {
@@ -266,18 +344,29 @@ void optimizer_kernels(Context& context) {
     if (context.per_step(count) > 50 && step.median_ns < kTiny && !step.grouped) {
         Finding finding{.id = "F13", .count = count, .confidence = Confidence::high};
         finding.evidence = fmt::format(
-            "{:.0f} kernels per step inside Optimizer.step, median {:.1f} us: one or more per "
-            "parameter",
-            context.per_step(count), static_cast<double>(step.median_ns) / 1e3);
+            "{} kernels inside Optimizer.step, median {:.1f} us: one or more per parameter",
+            context.rate_text(count), static_cast<double>(step.median_ns) / 1e3);
         finding.settings = {{"fused_optimizer", "true"}};
+        if (!context.optimizer.empty())
+            finding.fix = has_fused(context.optimizer)
+                              ? fmt::format("optimizer = {}(..., fused=True), or foreach=True",
+                                            context.optimizer)
+                              : fmt::format("optimizer = {}(..., foreach=True)", context.optimizer);
+        finding.assumes =
+            "a fused optimizer takes a tenth of the kernels' and launches' time, an "
+            "estimate";
         finding.examples.push_back(context.example(step.works.front()));
-        context.add(finding, change_for(step, 0.1), step.idle_ns + step.gpu_ns);
+        std::int64_t idle = std::max(
+            step.idle_ns, static_cast<std::int64_t>(
+                              static_cast<double>(at(context.line.causes, Cause::optimizer)) *
+                              static_cast<double>(step.host_ns) / host));
+        context.add(finding, change_for(step, 0.1), idle + step.gpu_ns);
     }
     count = static_cast<std::int64_t>(zero.works.size());
     if (context.per_step(count) > 10) {
         Finding finding{.id = "F14", .count = count, .confidence = Confidence::high};
-        finding.evidence = fmt::format("{:.0f} kernels or memsets per step inside zero_grad",
-                                       context.per_step(count));
+        finding.evidence =
+            fmt::format("{} kernels or memsets inside zero_grad", context.rate_text(count));
         finding.settings = {{"set_to_none", "true"}};
         finding.examples.push_back(context.example(zero.works.front()));
         context.add(finding, change_for(zero, 0.02), zero.idle_ns + zero.gpu_ns);

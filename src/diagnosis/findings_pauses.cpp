@@ -39,7 +39,7 @@ void report(Context& context, std::string_view id, Cause cause, std::string_view
     if (spent.events.empty() || context.percent(lost) < 2) return;
     Finding finding{.id = std::string(id), .share_percent = context.percent(lost)};
     finding.count = static_cast<std::int64_t>(spent.events.size());
-    finding.evidence = fmt::format("{} takes {:.0f} ms, {:.1f} % of the window", what,
+    finding.evidence = fmt::format("{} takes {:.0f} ms, {:.1f} % of the recorded time", what,
                                    static_cast<double>(lost) / 1e6, context.percent(lost));
     for (std::size_t i = 0; i < std::min<std::size_t>(spent.events.size(), 3); ++i)
         finding.examples.push_back(context.example(spent.events[i]));
@@ -48,15 +48,52 @@ void report(Context& context, std::string_view id, Cause cause, std::string_view
     context.add(finding, change, lost);
 }
 
+std::int64_t recording_in(const Timeline& line, const Step& step) {
+    std::int64_t sum = 0;
+    for (const Activity& one : line.one_offs) {
+        if (one.cause == Cause::recording)
+            sum += std::max<std::int64_t>(
+                0, std::min(one.end_ns, step.end_ns) - std::max(one.start_ns, step.start_ns));
+    }
+    return sum;
+}
+
+// A graph that is recorded in step after step: its addresses or shapes change.
+void recorded_again(Context& context) {
+    if (!context.line.has_steps || context.has("F24")) return;
+    std::int64_t steps = 0, time = 0;
+    for (const Step& step : context.line.steps) {
+        std::int64_t one = at(step.causes, Cause::recording);
+        if (context.line.cut) one = recording_in(context.line, step);
+        steps += one > 0;
+        time += one;
+    }
+    if (steps < 3) return;
+    const SteadyPart& steady = context.line.steady;
+    Finding finding{.id = "F24", .share_percent = steady.percent(time), .count = steps};
+    finding.ms_per_step = context.ms_per_step(time);
+    finding.evidence =
+        fmt::format("CUDA graphs are recorded in {} of {} steps: {:.0f} % of the recorded time",
+                    steps, context.line.steps.size(), finding.share_percent);
+    finding.fix =
+        "keep shapes and addresses the same from step to step: fixed batch size, "
+        "torch.compiler.cudagraph_mark_step_begin(), no new input tensors";
+    double left = std::max(0.05, 1.0 - finding.share_percent / 100.0);
+    finding.gain = {1.0 + 0.6 * (1.0 / left - 1.0), 1.0 / left, 1.0 / left};
+    context.findings.push_back(finding);
+}
+
 }  // namespace
 
 void find_pauses(Context& context) {
     report(context, "F23", Cause::pause, "a checkpoint or an evaluation inside the loop", 0);
-    // The first step compiles; it is no steady state.
-    std::size_t steady = context.line.steps_dropped > 0 ? 0 : 1;
-    if (context.line.has_steps && context.line.steps.size() > steady + 1)
-        report(context, "F24", Cause::compile, "compilation or module loading after the first step",
-               steady);
+    // The first step compiles, or without steps the first half: that is start-up.
+    const Timeline& line = context.line;
+    bool has_first = line.has_steps && line.steps.size() > 2 && line.steps_dropped == 0 &&
+                     line.steady.left_out.empty();
+    report(context, "F24", Cause::compile, "compilation or module loading in the steady part",
+           has_first ? 1 : 0);
+    recorded_again(context);
 }
 
 }  // namespace saturate

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/error.h"
 #include "base/text.h"
 #include "diagnosis/cure.h"
 #include "diagnosis/diagnosis.h"
@@ -230,7 +231,12 @@ void workers(const RunRecord& record, std::vector<Finding>& out) {
     facts.cores = cores;
     facts.now["num_workers"] = std::to_string(most_workers);
     finding.settings = cures("F30", facts);
+    for (const SettingChange& setting : finding.settings) {
+        if (setting.key == "num_workers")
+            finding.fix = fmt::format("num_workers={}, one thread in each", setting.value);
+    }
     finding.gain = {1.0, 1.04, 1.15};
+    finding.assumes = "tasks that wait for a core cost 4 %, an estimate";
     out.push_back(finding);
 }
 
@@ -266,6 +272,17 @@ std::vector<Finding> run_findings(const RunRecord& record) {
     workers(record, out);
     memory(record, out);
     python_findings(record, out);
+    trend_findings(record, out);
+    if (!record.info.settings_text.empty()) {
+        try {
+            settings_in_force(
+                record, Document::parse(record.info.settings_text, record.info.settings_source),
+                out);
+        } catch (const UserError&) {
+            // A configuration that we cannot read says nothing about the run.
+        }
+    }
+    drop_what_is_in_force(record, out);
     return out;
 }
 
@@ -304,10 +321,8 @@ Diagnosis diagnose_run(const RunRecord& record, const std::string& folder) {
     std::string busy = out.busy_percent
                            ? fmt::format("the device is busy {:.1f} %", *out.busy_percent)
                            : "how busy the device was is not recorded";
-    out.verdict = shown.empty()
-                      ? fmt::format("{}; the record shows no cause above 3 %", busy)
-                      : fmt::format("{}; the dearest cause is {} ({:.0f} % of the step time)", busy,
-                                    shown[0].name(), shown[0].share_percent);
+    out.verdict = shown.empty() ? fmt::format("{}; the record shows no cause above 3 %", busy)
+                                : busy + cause_and_fix(out, "step time");
     return out;
 }
 

@@ -34,10 +34,13 @@ void reading_values(Context& context) {
         names += fmt::format("{}{} {}", names.empty() ? "" : ", ", count, name);
     Finding finding{.id = "F06", .count = static_cast<std::int64_t>(waits.read_ops.size())};
     finding.confidence = Confidence::high;
-    finding.evidence = fmt::format(
-        "{} wait for the GPU ({:.0f} per step); it idles until the host has launched again", names,
-        context.per_step(finding.count));
-    finding.settings = {{"log_interval", "50"}};
+    finding.evidence =
+        fmt::format("{} wait for the GPU ({}); it idles until the host has launched again", names,
+                    context.rate_text(finding.count));
+    if (context.is_training)
+        finding.settings = {{"log_interval", "50"}};
+    else
+        finding.fix = "keep the value on the GPU, or read all results at once at the end";
     add_examples(context, waits.read_ops, finding);
     if (!context.trace.has_stacks)
         finding.surer = "with_stack=True names the lines that read the values";
@@ -48,9 +51,9 @@ void explicit_waits(Context& context) {
     const WaitGroup& group = context.waits.explicit_ones;
     if (group.calls.empty() || context.percent(group.idle_ns) < kLeastIdle) return;
     Finding finding{.id = "F07", .count = static_cast<std::int64_t>(group.calls.size())};
-    finding.evidence = fmt::format("{} calls of {} ({:.1f} per step)", finding.count,
+    finding.evidence = fmt::format("{} calls of {} ({})", finding.count,
                                    context.trace.name(context.event(group.calls[0])),
-                                   context.per_step(finding.count));
+                                   context.rate_text(finding.count));
     add_examples(context, group.calls, finding);
     context.add_waiting(finding, unblocking(group.calls), group.idle_ns);
 }
@@ -65,11 +68,39 @@ void copies_to_host(Context& context) {
     }
     if (context.per_step(all) <= 4 || context.percent(group.idle_ns) < kLeastIdle) return;
     Finding finding{.id = "F08", .count = all};
-    finding.evidence = fmt::format(
-        "{} copies to pageable host memory ({:.0f} per step), item() and the like included", all,
-        context.per_step(all));
+    finding.evidence =
+        fmt::format("{} copies to pageable host memory ({}), item() and the like included", all,
+                    context.rate_text(all));
     add_examples(context, group.calls, finding);
     context.add_waiting(finding, unblocking(group.calls), group.idle_ns);
+}
+
+// In step after step, or over the whole window where steps are not known, and by many calls alike.
+// A cache that fills up allocates as well, but only at the start.
+bool is_spread(const Context& context, const std::vector<std::uint32_t>& calls) {
+    const Timeline& line = context.line;
+    std::size_t parts = line.has_steps && line.steps.size() > 2 ? line.steps.size() : 4;
+    std::vector<std::int64_t> times(parts);
+    std::int64_t all = 0, longest = 0;
+    for (std::uint32_t index : calls) {
+        const Event& call = context.event(index);
+        longest = std::max(longest, call.duration_ns);
+        std::size_t part = 0;
+        if (parts == line.steps.size()) {
+            while (part + 1 < parts && line.steps[part + 1].start_ns <= call.start_ns) ++part;
+        } else {
+            auto length = static_cast<double>(line.end_ns - line.start_ns);
+            part = static_cast<std::size_t>(static_cast<double>(parts) *
+                                            static_cast<double>(call.start_ns - line.start_ns) /
+                                            std::max(length, 1.0));
+        }
+        times[std::min(part, parts - 1)] += call.duration_ns;
+        all += call.duration_ns;
+    }
+    auto many = std::ranges::count_if(times, [&](std::int64_t time) {
+        return time * 5 * static_cast<std::int64_t>(parts) >= all;
+    });
+    return static_cast<std::size_t>(many) * 2 >= parts && longest * 10 < all * 3;
 }
 
 void allocations(Context& context) {
@@ -80,7 +111,8 @@ void allocations(Context& context) {
     for (std::size_t i = 0; i < context.trace.events.size(); ++i) {
         const Event& event = context.event(i);
         if (event.category != Category::runtime || event.start_ns < context.line.start_ns ||
-            event.start_ns >= context.line.end_ns || !is_allocating(context.trace.name(event)))
+            event.start_ns >= context.line.end_ns || !is_allocating(context.trace.name(event)) ||
+            context.line.is_in_one_off(event))
             continue;
         calls.push_back(static_cast<std::uint32_t>(i));
         ++by_name[context.trace.name(event)];
@@ -96,9 +128,15 @@ void allocations(Context& context) {
     Finding finding{.id = "F09", .count = static_cast<std::int64_t>(calls.size())};
     finding.confidence = context.percent(exposed) >= 5 ? Confidence::high : Confidence::medium;
     finding.evidence =
-        fmt::format("{}: {:.0f} ms of the host, {:.1f} % of the window idle behind them", names,
-                    static_cast<double>(host) / 1e6, context.percent(exposed));
+        fmt::format("{}: {:.0f} ms of the host, {:.1f} % of the recorded time idle behind them",
+                    names, static_cast<double>(host) / 1e6, context.percent(exposed));
     finding.settings = {{"expandable_segments", "true"}};
+    if (!is_spread(context, calls)) {
+        finding.optional = true;
+        finding.confidence = Confidence::low;
+        finding.evidence += "; not in every part of it: the cache may still fill up";
+        finding.surer = "record later steps";
+    }
     std::ranges::sort(calls, std::greater<>(),
                       [&](std::uint32_t call) { return context.event(call).duration_ns; });
     add_examples(context, calls, finding);

@@ -24,8 +24,26 @@ Cause runtime_cause(std::string_view name) {
 }
 
 // PyTorch writes the ranges of its compiler as operators.
+bool is_compiler_range(std::string_view name) {
+    return name.ends_with("(dynamo_timed)") && !name.starts_with("CUDAGraphNode.record");
+}
+
 Cause op_cause(std::string_view name) {
-    return name.ends_with("(dynamo_timed)") ? Cause::compile : Cause::launch;
+    return is_compiler_range(name) ? Cause::compile : Cause::launch;
+}
+
+// The frames that compile. `__call__` of a code cache and `run` of a compiled graph are the
+// compiled code at work, as is `run` of an autotuner that has chosen already.
+bool is_compiler_frame(std::string_view name) {
+    if (has_any(name,
+                {"torch/_dynamo/convert_frame.py", "torch/_inductor/graph.py", "triton/compiler/"}))
+        return true;
+    if (!has_any(name, {"torch/_inductor/codecache.py", "torch/_inductor/compile_fx.py",
+                        "triton/runtime/autotuner.py"}))
+        return false;
+    std::size_t colon = name.rfind(": ");
+    return colon != std::string_view::npos &&
+           has_any(name.substr(colon), {"compile", "codegen", "load", "write", "bench"});
 }
 
 bool is_pause_function(std::string_view function) {
@@ -48,16 +66,14 @@ Cause annotation_cause(std::string_view name) {
     if (name.starts_with("Optimizer.")) return Cause::optimizer;
     if (name.starts_with("ProfilerStep#")) return Cause::unknown;
     if (is_pause(name)) return Cause::pause;
-    if (has_any(name, {"dynamo_timed", "compile_fx", "CompileContext"})) return Cause::compile;
+    if (is_compiler_range(name) || has_any(name, {"CompileContext"})) return Cause::compile;
     return Cause::python;
 }
 
 Cause python_cause(std::string_view name) {
     if (has_any(name, {"torch/utils/data/dataloader.py"}) && name.ends_with(": __next__"))
         return Cause::input;
-    if (has_any(name, {"torch/_dynamo/convert_frame.py", "torch/_inductor/graph.py",
-                       "torch/_inductor/codecache.py", "triton/compiler/"}))
-        return Cause::compile;
+    if (is_compiler_frame(name)) return Cause::compile;
     if (has_any(name, {"torch/serialization.py"}) && name.ends_with(": save")) return Cause::pause;
     // Only functions, not files: everything that runs under evaluate.py is not an evaluation.
     std::size_t colon = name.rfind(": ");
@@ -86,6 +102,13 @@ HostCauses::HostCauses(const Trace& trace) : trace_(trace) {
     std::ranges::sort(blocking_);
 }
 
+bool HostCauses::is_compiling(const Trace& trace, const Event& event) {
+    std::string_view name = trace.name(event);
+    if (event.category == Category::op || event.category == Category::annotation)
+        return is_compiler_range(name);
+    return event.category == Category::python && is_compiler_frame(name);
+}
+
 Cause HostCauses::of(std::size_t index) const {
     const Event& event = trace_.events[index];
     switch (event.category) {
@@ -107,8 +130,9 @@ Cause HostCauses::of(std::size_t index) const {
     }
 }
 
-std::vector<Activity> host_activities(const Trace& trace, std::span<const std::uint16_t> lanes,
-                                      std::int64_t start_ns, std::int64_t end_ns) {
+std::vector<Activity> host_activities(const Timeline& line) {
+    const Trace& trace = *line.trace;
+    std::int64_t start_ns = line.start_ns, end_ns = line.end_ns;
     struct Edge {
         std::int64_t time;
         std::uint32_t event;
@@ -116,9 +140,15 @@ std::vector<Activity> host_activities(const Trace& trace, std::span<const std::u
         std::uint8_t cause;
     };
     std::vector<bool> is_ours(trace.lanes.size());
-    for (std::uint16_t lane : lanes) is_ours[lane] = true;
+    for (std::uint16_t lane : line.host_lanes) is_ours[lane] = true;
     HostCauses causes(trace);
     std::vector<Edge> edges;
+    for (const Activity& one : line.one_offs) {
+        auto code = static_cast<std::uint8_t>(one.cause);
+        auto index = static_cast<std::uint32_t>(one.event);
+        edges.push_back({std::max(one.start_ns, start_ns), index, true, code});
+        edges.push_back({one.end_ns, index, false, code});
+    }
     for (std::size_t i = 0; i < trace.events.size(); ++i) {
         const Event& event = trace.events[i];
         if (!is_ours[event.lane] || event.start_ns >= end_ns || event.end_ns() <= start_ns ||
@@ -141,7 +171,8 @@ std::vector<Activity> host_activities(const Trace& trace, std::span<const std::u
             for (std::size_t cause = 0; cause < kCauses; ++cause) {
                 if (open[cause] == 0) continue;
                 auto event = static_cast<std::int32_t>(latest[cause]);
-                if (!out.empty() && out.back().end_ns == since && out.back().event == event)
+                if (!out.empty() && out.back().end_ns == since && out.back().event == event &&
+                    out.back().cause == static_cast<Cause>(cause))
                     out.back().end_ns = edge.time;
                 else
                     out.push_back({since, edge.time, static_cast<Cause>(cause), event});

@@ -16,6 +16,8 @@ class HostCauses {
   public:
     explicit HostCauses(const Trace& trace);
     [[nodiscard]] Cause of(std::size_t event) const;
+    // An operator, range or frame of a compiler; loading a module is not meant.
+    [[nodiscard]] static bool is_compiling(const Trace& trace, const Event& event);
 
   private:
     const Trace& trace_;
@@ -23,9 +25,8 @@ class HostCauses {
     std::vector<std::uint32_t> blocking_;   // correlations of pageable copies, sorted
 };
 
-[[nodiscard]] std::vector<Activity> host_activities(const Trace& trace,
-                                                    std::span<const std::uint16_t> lanes,
-                                                    std::int64_t start_ns, std::int64_t end_ns);
+// Of the threads that launch, in the window; what happens once is there as found before.
+[[nodiscard]] std::vector<Activity> host_activities(const Timeline& line);
 
 // What the host was doing at that time; Cause::host where nothing was recorded. `hint` as below.
 [[nodiscard]] Cause activity_at(std::span<const Activity> host, std::int64_t time_ns,

@@ -27,6 +27,7 @@ constexpr Pattern kPatterns[] = {
     {"multimem", KernelClass::communication},
     {"internode", KernelClass::communication},
     {"intranode", KernelClass::communication},
+    {"triton_", KernelClass::compiled},
     {"nchwtonhwc", KernelClass::layout},
     {"nhwctonchw", KernelClass::layout},
     {"nchw2nhwc", KernelClass::layout},
@@ -43,6 +44,13 @@ constexpr Pattern kPatterns[] = {
     {"bn_bw", KernelClass::norm},
     {"layer_norm", KernelClass::norm},
     {"batchnorm", KernelClass::norm},
+    {"layernorm", KernelClass::norm},
+    {"rmsnorm", KernelClass::norm},
+    {"rms_norm", KernelClass::norm},
+    {"group_norm", KernelClass::norm},
+    {"groupnorm", KernelClass::norm},
+    {"rowwisemoments", KernelClass::norm},
+    {"gammabeta", KernelClass::norm},
     {"tensorop", KernelClass::matrix_tensor},
     {"tf32", KernelClass::matrix_tensor},
     {"884gemm", KernelClass::matrix_tensor},
@@ -73,6 +81,14 @@ constexpr Pattern kPatterns[] = {
     {"fillfunctor", KernelClass::fill},
     {"copy_kernel", KernelClass::copy},
     {"catarraybatchedcopy", KernelClass::copy},
+    {"index", KernelClass::index},
+    {"gather", KernelClass::index},
+    {"scatter", KernelClass::index},
+    {"sort", KernelClass::index},
+    {"embedding", KernelClass::index},
+    {"elementwise", KernelClass::elementwise},
+    {"reduce_kernel", KernelClass::reduction},
+    {"dropout", KernelClass::elementwise},
 };
 
 bool ends_with_any(std::string_view text, std::initializer_list<std::string_view> ends) {
@@ -97,8 +113,16 @@ bool is_matrix(KernelClass kind) {
            kind == KernelClass::matrix_half || kind == KernelClass::matrix;
 }
 
+bool is_fusible(KernelClass kind) {
+    return kind == KernelClass::elementwise || kind == KernelClass::reduction ||
+           kind == KernelClass::norm || kind == KernelClass::softmax || kind == KernelClass::copy ||
+           kind == KernelClass::fill;
+}
+
 bool is_synchronising(std::string_view call) {
-    return ends_with_any(call, {"Synchronize", "Memcpy", "MemcpyDtoH", "MemcpyHtoD"});
+    return ends_with_any(call,
+                         {"Synchronize", "Memcpy", "MemcpyDtoH", "MemcpyHtoD", "MemcpyWithStream",
+                          "MemcpyDtoD", "MemcpyPeer", "Memcpy2D", "Memcpy3D"});
 }
 
 bool is_allocating(std::string_view call) {

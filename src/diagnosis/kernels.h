@@ -24,10 +24,16 @@ enum class KernelClass : std::uint8_t {
     norm,
     copy,  // element-wise copy or concatenation
     fill,
+    elementwise,
+    reduction,
+    index,     // sort, gather, scatter: not element by element
+    compiled,  // made by torch.compile, fused already
 };
 
 [[nodiscard]] KernelClass classify_kernel(std::string_view name);
 [[nodiscard]] bool is_matrix(KernelClass kind);
+// Reads and writes each element once or twice: neighbours of this kind can be fused.
+[[nodiscard]] bool is_fusible(KernelClass kind);
 
 // Calls of the runtime.
 [[nodiscard]] bool is_synchronising(std::string_view call);  // waits for the GPU by itself

@@ -106,6 +106,7 @@ void Replay::collect() {
         if (gap.next >= 0 && at(gap.causes, Cause::graph) > 0)
             behind_graphs.push_back(static_cast<std::uint32_t>(gap.next));
     }
+    KernelClasses classes(trace);
     std::map<std::uint16_t, std::uint32_t> streams;
     works_.reserve(line_.gpu.size());
     for (const Launched& one : launched) {
@@ -124,7 +125,9 @@ void Replay::collect() {
                           .duration_ns = std::min(event.end_ns(), line_.end_ns) - start,
                           .kind = static_cast<std::uint8_t>(event.category),
                           .has_launch = !std::ranges::binary_search(orphans, work_event),
-                          .has_unseen = std::ranges::binary_search(behind_graphs, work_event)});
+                          .has_unseen = std::ranges::binary_search(behind_graphs, work_event),
+                          .is_collective = event.category == Category::kernel &&
+                                           classes.of(event) == KernelClass::communication});
     }
     streams_ = streams.size();
 }
@@ -134,6 +137,7 @@ void Replay::collect() {
 void Replay::link_work() {
     const Trace& trace = *line_.trace;
     std::vector<std::int32_t> last(streams_, -1);  // of each stream, in the order of launches
+    std::int32_t latest = -1;                      // of all
     std::array<std::vector<std::int64_t>, 3> launch_lags, queue_lags;  // by kind
     struct Held {
         std::size_t work;
@@ -159,14 +163,24 @@ void Replay::link_work() {
                 queue = std::min(end, start);
                 work.after = last[s];
             }
+            // Peers do not come sooner because this rank does: a collective keeps its distance to
+            // the work that was launched last before it.
+            if (work.is_collective && work.after < 0 && latest >= 0 &&
+                latest != last[work.stream] && end_of(latest) <= start && end_of(latest) > queue) {
+                queue = end_of(latest);
+                work.after = latest;
+            }
             bool by_launch = called >= queue;
-            work.launch_lag = std::max<std::int64_t>(start - called, 0);
-            work.queue_lag = std::max<std::int64_t>(start - queue, 0);
+            work.launch_lag =
+                std::max<std::int64_t>(start - called - line_.cut_between(called, start), 0);
+            work.queue_lag =
+                std::max<std::int64_t>(start - queue - line_.cut_between(queue, start), 0);
             if (work.has_launch && !work.has_unseen)
                 (by_launch ? launch_lags : queue_lags)[work.kind].push_back(
                     by_launch ? work.launch_lag : work.queue_lag);
             held.push_back({w, by_launch});
             last[work.stream] = static_cast<std::int32_t>(w);
+            latest = static_cast<std::int32_t>(w);
         }
     }
     // The lag that was not seen, because the other one held the work, is the usual one.
@@ -176,6 +190,7 @@ void Replay::link_work() {
     }
     for (const Held& one : held) {
         Work& work = works_[one.work];
+        if (one.by_launch && work.is_collective) continue;  // its peers held it as well
         if (one.by_launch)
             work.queue_lag = std::min(work.queue_lag, usual_queue_[work.kind]);
         else
@@ -200,7 +215,9 @@ void Replay::link_order() {
         CauseTimes times = {};
         if (to > from) charge(line_.host, from, to, hint, times);
         for (std::size_t i = 0; i < kCauses; ++i) {
-            if (times[i] > 0) parts.push_back({static_cast<Cause>(i), times[i]});
+            auto cause = static_cast<Cause>(i);
+            if (times[i] > 0 && !(line_.cut && is_one_off(cause)))
+                parts.push_back({cause, times[i]});
         }
     };
     std::int64_t end_before = line_.start_ns;
@@ -220,9 +237,10 @@ void Replay::link_order() {
         call.first_part = static_cast<std::uint32_t>(parts_.size());
         add_parts(end_before, start, parts_);
         call.part_count = static_cast<std::uint32_t>(parts_.size()) - call.first_part;
-        call.own_ns = end - start;
+        call.own_ns = end - start - line_.cut_between(start, end);
         bool is_call = trace.events[call.event].category == Category::runtime;
         call.cause = is_call ? causes.of(call.event) : Cause::launch;
+        if (is_call && line_.is_in_one_off(trace.events[call.event])) call.cause = Cause::startup;
     }
     if (!open.empty()) std::tie(end_before, tail_call_) = *std::ranges::max_element(open);
     // Without step marks the host is done with the last thing that was recorded of it; the GPU may
@@ -272,6 +290,7 @@ void Replay::link_waits() {
         if (over <= start || over > end + slack) continue;
         call.waits_for = awaited;
         call.tail_ns = own_only ? end - over : std::max<std::int64_t>(end - over, 0);
+        call.tail_ns -= line_.cut_between(over, end);
         call.own_ns = std::min(call.own_ns, usual_call);
         (own_only ? copy_tails : tails).push_back(call.tail_ns);
     }
@@ -307,7 +326,11 @@ std::int64_t Replay::run(const ReplayChange& change, Lags lags) const {
                 free_at = std::max(free_at, work_end[static_cast<std::size_t>(work.after)]);
             bool is_usual = lags == Lags::usual && work.has_launch && !work.has_unseen;
             std::int64_t launched = start + (is_usual ? usual_launch_[work.kind] : work.launch_lag);
-            std::int64_t queued = free_at + (is_usual ? usual_queue_[work.kind] : work.queue_lag);
+            std::int64_t queue_lag = is_usual ? usual_queue_[work.kind] : work.queue_lag;
+            // A collective that becomes part of another one is not waited for any more.
+            if (work.is_collective && call_scale < 1.0)
+                queue_lag = std::min(queue_lag, usual_queue_[work.kind]);
+            std::int64_t queued = free_at + queue_lag;
             std::int64_t length =
                 scale == 1.0
                     ? work.duration_ns

@@ -71,9 +71,10 @@ class Replay {
             0;  // from the call's start to its own, where nothing else holds it
         std::int64_t queue_lag = 0;  // from the end of what runs before it
         std::int64_t duration_ns = 0;
-        std::uint8_t kind = 0;    // usual_launch_, usual_queue_: kernel, copy, set
-        bool has_launch = true;   // recorded
-        bool has_unseen = false;  // behind graph nodes that were not recorded
+        std::uint8_t kind = 0;       // usual_launch_, usual_queue_: kernel, copy, set
+        bool has_launch = true;      // recorded
+        bool has_unseen = false;     // behind graph nodes that were not recorded
+        bool is_collective = false;  // waits for other ranks: starts no sooner than now
     };
     struct Span {
         std::int64_t start, end;

@@ -67,14 +67,16 @@ void split_busy(const Trace& trace, Timeline& line) {
 
 std::string_view cause_key(Cause cause) {
     constexpr std::string_view kKeys[kCauses] = {
-        "input",     "synchronisation", "allocator", "pause", "compile",
-        "optimizer", "launch",          "python",    "host",  "dependency",
-        "latency",   "graph",           "unknown"};
+        "recording", "startup",    "input",     "synchronisation", "allocator",
+        "pause",     "compile",    "optimizer", "launch",          "python",
+        "host",      "dependency", "latency",   "graph",           "unknown"};
     return kKeys[static_cast<std::size_t>(cause)];
 }
 
 std::string_view cause_text(Cause cause) {
-    constexpr std::string_view kTexts[kCauses] = {"waiting for data",
+    constexpr std::string_view kTexts[kCauses] = {"recording CUDA graphs",
+                                                  "start-up, happens once",
+                                                  "waiting for data",
                                                   "synchronisation",
                                                   "allocating GPU memory",
                                                   "checkpoint or evaluation",
@@ -113,7 +115,8 @@ Timeline make_timeline(const Trace& trace) {
     Timeline line;
     line.trace = &trace;
     choose_window(line);
-    line.host = host_activities(trace, line.host_lanes, line.start_ns, line.end_ns);
+    find_steady(line);
+    line.host = host_activities(line);
     split_busy(trace, line);
     if (line.device >= 0) {
         judge_gaps(line);

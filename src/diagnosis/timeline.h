@@ -16,6 +16,8 @@ namespace saturate {
 // Why the GPU was idle. The order is the priority: where two cover the same microsecond the first
 // is charged. From `dependency` on the host is not to blame.
 enum class Cause : std::uint8_t {
+    recording,   // a CUDA graph is recorded: its launches run nothing
+    startup,     // happens once: kernels loaded, libraries started, code compiled
     input,       // the training thread waits for the DataLoader
     sync,        // a synchronising call
     allocator,   // cudaMalloc, cudaFree
@@ -26,7 +28,7 @@ enum class Cause : std::uint8_t {
     python,      // python between operators
     host,        // nothing recorded: python without stacks, or another process
     dependency,  // queued behind a copy or another stream
-    latency,     // under 10 us between launch and start
+    latency,     // the usual time between a launch and its start
     graph,       // inside a CUDA graph whose nodes were not recorded: not idle, unknown
     unknown,     // no launch recorded
 };
@@ -34,6 +36,8 @@ inline constexpr std::size_t kCauses = static_cast<std::size_t>(Cause::unknown) 
 [[nodiscard]] std::string_view cause_key(Cause cause);   // "input", for JSON
 [[nodiscard]] std::string_view cause_text(Cause cause);  // "waiting for data"
 [[nodiscard]] inline bool is_idle(Cause cause) { return cause < Cause::graph; }
+// What no step after the first pays again.
+[[nodiscard]] inline bool is_one_off(Cause cause) { return cause <= Cause::startup; }
 
 using CauseTimes = std::array<std::int64_t, kCauses>;  // nanoseconds
 [[nodiscard]] inline std::int64_t& at(CauseTimes& times, Cause cause) {
@@ -60,7 +64,11 @@ struct Gap {
     CauseTimes causes = {};    // sums to the length
 
     [[nodiscard]] std::int64_t length_ns() const { return end_ns - start_ns; }
-    [[nodiscard]] Cause main_cause() const;  // the dearest
+    // Without what happens once.
+    [[nodiscard]] std::int64_t steady_ns() const {
+        return length_ns() - at(causes, Cause::recording) - at(causes, Cause::startup);
+    }
+    [[nodiscard]] Cause main_cause() const;  // the largest
 };
 
 // Where the window went. Busy time is charged once, by priority compute > communication > copy >
@@ -85,8 +93,36 @@ struct Step {
     Split split;
     CauseTimes causes = {};
     std::size_t kernels = 0;
+    std::int64_t cut_ns = 0;  // of it is left out
 
-    [[nodiscard]] std::int64_t length_ns() const { return end_ns - start_ns; }
+    [[nodiscard]] std::int64_t length_ns() const { return end_ns - start_ns - cut_ns; }
+};
+
+// What of the recorded time is not looked at: "start-up", "recording CUDA graphs" ...
+struct UnsteadyTime {
+    std::string kind;
+    std::int64_t ns = 0;
+};
+
+// The recorded time and the part of it that a longer run repeats.
+struct SteadyPart {
+    std::int64_t whole_ns = 0;       // all complete steps, or the whole trace
+    std::int64_t whole_busy_ns = 0;  // of the GPU in it
+    std::int64_t startup_ns = 0;     // idle, because of what happens once
+    std::int64_t recording_ns = 0;   // idle, because a CUDA graph is recorded
+    std::string startup_kinds;       // "loading kernels 52 %, ..."
+    std::size_t recordings = 0;      // of CUDA graphs
+    std::int64_t head_ns = 0;        // at the start, the GPU works on what the trace does not hold
+    std::vector<UnsteadyTime> left_out;  // sums to whole minus steady
+
+    [[nodiscard]] double percent(std::int64_t ns) const {
+        return whole_ns > 0 ? 100.0 * static_cast<double>(ns) / static_cast<double>(whole_ns) : 0;
+    }
+    // Of the trace's own time, without the head.
+    [[nodiscard]] double share(std::int64_t ns) const {
+        std::int64_t own = whole_ns - head_ns;
+        return own > 0 ? 100.0 * static_cast<double>(ns) / static_cast<double>(own) : 0;
+    }
 };
 
 struct Timeline {
@@ -106,9 +142,18 @@ struct Timeline {
     std::vector<std::uint32_t> gpu;       // the device's events in the window, by start
     std::vector<std::int32_t> launch_of;  // beside `gpu`: the launching call, -1 when not recorded
     std::vector<std::uint16_t> host_lanes;  // the threads that launch
+    // Idle time of the window because of what happens once, by start. With `cut` it does not count
+    // as part of the window.
+    std::vector<Activity> one_offs;
+    bool cut = false;
+    std::int64_t cut_ns = 0;
+    SteadyPart steady;
 
-    [[nodiscard]] std::int64_t length_ns() const { return end_ns - start_ns; }
-    [[nodiscard]] double percent(std::int64_t ns) const;  // of the window
+    [[nodiscard]] std::int64_t length_ns() const { return end_ns - start_ns - cut_ns; }
+    // How much of [from, to) is cut.
+    [[nodiscard]] std::int64_t cut_between(std::int64_t from, std::int64_t to) const;
+    [[nodiscard]] bool is_in_one_off(const Event& event) const;  // half of it or more
+    [[nodiscard]] double percent(std::int64_t ns) const;         // of the window
     [[nodiscard]] double busy_percent() const { return percent(split.busy_ns()); }
     // The median length of the steps, or the window's where steps are not marked.
     [[nodiscard]] std::int64_t step_ns() const;

@@ -9,7 +9,10 @@
 namespace saturate {
 namespace {
 
-constexpr std::int64_t kLatencyMost = 10'000;  // between a launch and the start of its kernel
+// Between a launch and the start of its kernel.
+constexpr std::int64_t kLatencyLeast = 10'000, kLatencyMost = 100'000;
+// A call that waits for nothing returns at once.
+constexpr std::int64_t kLongWait = 1'000'000, kSoon = 20'000;
 
 // Launches of graphs whose nodes have no events of their own, by start.
 std::vector<std::int64_t> unseen_graphs(const Trace& trace, const Timeline& line) {
@@ -32,6 +35,7 @@ class GapJudge {
         : trace_(trace), line_(line), graphs_(unseen_graphs(trace, line)) {}
 
     void judge() {
+        learn_latency();
         std::size_t next = 0;
         std::int32_t before = -1;  // the GPU event that ended last, by index into line_.gpu
         for (Gap& gap : line_.gaps) {
@@ -47,6 +51,7 @@ class GapJudge {
                 gap.launch = line_.launch_of[next];
             }
             judge(gap, before);
+            doubt_waits(gap);
         }
     }
 
@@ -56,14 +61,34 @@ class GapJudge {
         return trace_.events[static_cast<std::size_t>(index)];
     }
 
+    // Drivers differ: a kernel starts 2 us after its call returned, or 20. What is usual is seen
+    // where the launch came after the GPU had run dry.
+    void learn_latency() {
+        std::vector<std::int64_t> lags;
+        std::size_t next = 0;
+        for (const Gap& gap : line_.gaps) {
+            while (next < line_.gpu.size() && gpu(next).start_ns < gap.end_ns) ++next;
+            if (next >= line_.gpu.size()) break;
+            if (line_.launch_of[next] < 0) continue;
+            const Event& launch = event(line_.launch_of[next]);
+            if (launch.category == Category::runtime && launch.start_ns >= gap.start_ns &&
+                launch.end_ns() <= gap.end_ns)
+                lags.push_back(gap.end_ns - launch.end_ns());
+        }
+        if (lags.empty()) return;
+        auto middle = lags.begin() + static_cast<std::ptrdiff_t>(lags.size() / 2);
+        std::ranges::nth_element(lags, middle);
+        latency_ = std::clamp(2 * *middle, kLatencyLeast, kLatencyMost);
+    }
+
     void judge(Gap& gap, std::int32_t before) {
-        std::int64_t from = gap.start_ns;
+        std::int64_t from = past_one_offs(gap);
         if (gap.next < 0) {  // the tail: whatever the host did
             charge(line_.host, from, gap.end_ns, hint_, gap.causes);
             return;
         }
         if (gap.launch < 0) {
-            at(gap.causes, Cause::unknown) += gap.length_ns();
+            at(gap.causes, Cause::unknown) += gap.end_ns - from;
             return;
         }
         const Event& launch = event(gap.launch);
@@ -84,8 +109,8 @@ class GapJudge {
             std::clamp(is_op ? launch.start_ns : launch.end_ns(), called, gap.end_ns);
         std::int64_t rest = gap.end_ns - returned;
         bool is_late = launch.start_ns >= from;
-        if (is_late && rest < kLatencyMost) {
-            charge_late(gap, called);
+        if (is_late && rest < latency_) {
+            charge_late(gap, from, called);
         } else {
             charge(line_.host, from, called, hint_, gap.causes);
             at(gap.causes, Cause::latency) += returned - called;
@@ -93,15 +118,49 @@ class GapJudge {
         }
     }
 
+    // What happens once, and what the host did before that, is charged at once; the rest of the gap
+    // begins behind it.
+    std::int64_t past_one_offs(Gap& gap) {
+        std::int64_t from = gap.start_ns;
+        while (one_off_ < line_.one_offs.size() && line_.one_offs[one_off_].end_ns <= gap.start_ns)
+            ++one_off_;
+        for (; one_off_ < line_.one_offs.size() && line_.one_offs[one_off_].start_ns < gap.end_ns;
+             ++one_off_)
+            from = std::min(line_.one_offs[one_off_].end_ns, gap.end_ns);
+        charge(line_.host, gap.start_ns, from, hint_, gap.causes);
+        return from;
+    }
+
+    // A call that waits for the GPU, while the GPU does nothing that was recorded: it works on what
+    // was not, or it is another GPU that is waited for.
+    void doubt_waits(Gap& gap) {
+        if (at(gap.causes, Cause::sync) < kLongWait) return;
+        std::size_t i = hint_;
+        while (i > 0 && line_.host[i - 1].end_ns > gap.start_ns) --i;
+        for (; i < line_.host.size() && line_.host[i].start_ns < gap.end_ns; ++i) {
+            const Activity& one = line_.host[i];
+            if (one.cause != Cause::sync || one.event < 0) continue;
+            const Event& call = event(one.event);
+            std::int64_t part =
+                std::min(one.end_ns, gap.end_ns) - std::max(one.start_ns, gap.start_ns);
+            if (call.start_ns < gap.start_ns + kSoon || part < kLongWait ||
+                !trace_.name(call).ends_with("Synchronize"))
+                continue;
+            part = std::min(part, at(gap.causes, Cause::sync));
+            at(gap.causes, Cause::sync) -= part;
+            at(gap.causes, Cause::unknown) += part;
+        }
+    }
+
     // The host came late. What it did until the call is charged. The way from the call to the GPU
     // would have been hidden by an earlier call: it goes to what held the host when the GPU ran
     // dry.
-    void charge_late(Gap& gap, std::int64_t called) {
-        Cause first = activity_at(line_.host, gap.start_ns, hint_);
+    void charge_late(Gap& gap, std::int64_t from, std::int64_t called) {
+        Cause first = activity_at(line_.host, from, hint_);
         // A copy from pageable memory blocks its caller: that call is work of its own.
         bool is_copy = event(gap.next).category == Category::memcpy;
-        std::int64_t until = called > gap.start_ns && !is_copy ? called : gap.end_ns;
-        charge(line_.host, gap.start_ns, until, hint_, gap.causes);
+        std::int64_t until = called > from && !is_copy ? called : gap.end_ns;
+        charge(line_.host, from, until, hint_, gap.causes);
         at(gap.causes, first) += gap.end_ns - until;
         // Fetching a batch is more than __next__: what nothing was recorded for, in a gap that is
         // mostly the loader's, is the loop around it.
@@ -111,7 +170,7 @@ class GapJudge {
 
     [[nodiscard]] Cause queued_cause(const Gap& gap, const Event& launch, std::int32_t before,
                                      std::int64_t rest) const {
-        if (rest < kLatencyMost) return Cause::latency;
+        if (rest < latency_) return Cause::latency;
         if (is_graph_launch(trace_.name(launch))) return Cause::graph;
         if (before < 0) return Cause::unknown;
         bool other_stream = gpu(static_cast<std::size_t>(before)).lane != event(gap.next).lane;
@@ -123,15 +182,20 @@ class GapJudge {
     Timeline& line_;
     std::vector<std::int64_t> graphs_;
     std::size_t hint_ = 0;
+    std::size_t one_off_ = 0;  // the next in line_.one_offs
+    std::int64_t latency_ = kLatencyLeast;
 };
 
 void sum_gaps(Timeline& line) {
     StepCursor cursor(line);
     for (const Gap& gap : line.gaps) {
         std::int64_t unseen = at(gap.causes, Cause::graph) + at(gap.causes, Cause::unknown);
-        for (std::size_t i = 0; i < kCauses; ++i) line.causes[i] += gap.causes[i];
+        for (std::size_t i = 0; i < kCauses; ++i) {
+            if (!line.cut || !is_one_off(static_cast<Cause>(i))) line.causes[i] += gap.causes[i];
+        }
+        std::int64_t counted = line.cut ? gap.steady_ns() : gap.length_ns();
         line.split.unknown_ns += unseen;
-        line.split.idle_ns += gap.length_ns() - unseen;
+        line.split.idle_ns += counted - unseen;
         // A gap that two steps share is divided by length; its causes likewise.
         cursor.split(gap.start_ns, gap.end_ns, [&](Step& step, std::int64_t time) {
             double share = static_cast<double>(time) / static_cast<double>(gap.length_ns());
@@ -140,7 +204,7 @@ void sum_gaps(Timeline& line) {
             };
             for (std::size_t i = 0; i < kCauses; ++i) step.causes[i] += part(gap.causes[i]);
             step.split.unknown_ns += part(unseen);
-            step.split.idle_ns += time - part(unseen);
+            step.split.idle_ns += part(counted - unseen);
         });
     }
     StepCursor counter(line);

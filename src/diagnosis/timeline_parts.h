@@ -13,6 +13,9 @@ namespace saturate {
 // with their launches, the threads that launch.
 void choose_window(Timeline& line);
 
+// timeline_steady.cpp: leaves out what a longer run does not repeat.
+void find_steady(Timeline& line);
+
 // timeline_gaps.cpp: charges every gap to its causes and sums them over the window and the steps.
 void judge_gaps(Timeline& line);
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// H1-H3, and what the reader had to drop.
+// H1-H6, and what the reader had to drop.
 #include <fmt/format.h>
+
+#include <algorithm>
 
 #include "diagnosis/diagnosis.h"
 #include "diagnosis/kernels.h"
@@ -14,7 +16,7 @@ constexpr const char* kRecordBetter =
 void recording(const Timeline& line, std::vector<HealthNote>& notes) {
     if (!line.has_steps) {
         notes.push_back(
-            {"H1", "no step marks: the whole trace is taken as one step", kRecordBetter});
+            {"H1", "steps are not marked: the trace is taken as one piece", kRecordBetter});
         return;
     }
     if (line.steps_dropped > 0)
@@ -28,7 +30,7 @@ void recording(const Timeline& line, std::vector<HealthNote>& notes) {
     }
     if (line.percent(overhead) > 5)
         notes.push_back({"H1",
-                         fmt::format("the profiler itself takes {:.0f} % of the window",
+                         fmt::format("the profiler itself takes {:.0f} % of the recorded time",
                                      line.percent(overhead)),
                          kRecordBetter});
 }
@@ -39,7 +41,7 @@ void graphs(const Timeline& line, std::vector<HealthNote>& notes) {
     if (inside * 2 <= gaps || line.percent(inside) < 5) return;
     notes.push_back(
         {"H2",
-         fmt::format("{:.0f} % of the window lies inside CUDA graphs whose nodes were not "
+         fmt::format("{:.0f} % of the recorded time lies inside CUDA graphs whose nodes were not "
                      "recorded: unknown, not idle",
                      line.percent(inside)),
          "record graph nodes: a newer PyTorch and driver, or nsys --cuda-graph-trace=node"});
@@ -78,6 +80,41 @@ void launches(const Timeline& line, std::vector<HealthNote>& notes) {
             {"H3", fmt::format("{} of {} steps hold no kernel", without, line.steps.size()), ""});
 }
 
+constexpr const char* kRecordLater =
+    "record a later part: a schedule with wait and warm-up steps (saturate diagnose --how)";
+
+// H4 to H6: what happens once, and what is not the trace's own.
+void one_offs(const Timeline& line, std::vector<HealthNote>& notes) {
+    const SteadyPart& steady = line.steady;
+    double startup = steady.share(steady.startup_ns);
+    double recording = steady.share(steady.recording_ns);
+    bool is_left_out =
+        line.cut || std::ranges::any_of(steady.left_out, [](const UnsteadyTime& part) {
+            return part.kind == "start-up" || part.kind == "recording CUDA graphs";
+        });
+    std::string treated = is_left_out ? "left out below" : "too little to leave it out";
+    if (startup >= 5)
+        notes.push_back({"H4",
+                         fmt::format("{:.0f} % of the recorded time is start-up and happens once "
+                                     "({}); {}",
+                                     startup, steady.startup_kinds, treated),
+                         kRecordLater});
+    if (recording >= 15)
+        notes.push_back(
+            {"H5",
+             fmt::format("{:.0f} % of the recorded time goes into recording CUDA graphs ({} "
+                         "recording{}): nothing runs meanwhile; {}",
+                         recording, steady.recordings, steady.recordings == 1 ? "" : "s", treated),
+             "trace a later call, when the graphs are replayed"});
+    if (steady.percent(steady.head_ns) >= 1)
+        notes.push_back(
+            {"H6",
+             fmt::format("the first {:.1f} ms ({:.0f} %) are left out: the GPU still works on what "
+                         "was launched before the trace begins",
+                         static_cast<double>(steady.head_ns) / 1e6, steady.percent(steady.head_ns)),
+             ""});
+}
+
 void losses(const Trace& trace, std::vector<HealthNote>& notes) {
     const TraceLosses& lost = trace.losses;
     if (lost.truncated)
@@ -98,8 +135,10 @@ void losses(const Trace& trace, std::vector<HealthNote>& notes) {
                          lost.repaired_events),
              ""});
     if (lost.skipped_ranges > 0)
-        notes.push_back(
-            {"note", fmt::format("{} begin/end ranges were skipped", lost.skipped_ranges), ""});
+        notes.push_back({"note",
+                         fmt::format("{} begin or end events have no partner and were left out",
+                                     lost.skipped_ranges),
+                         ""});
 }
 
 }  // namespace
@@ -107,6 +146,7 @@ void losses(const Trace& trace, std::vector<HealthNote>& notes) {
 std::vector<HealthNote> trace_health(const Timeline& line) {
     std::vector<HealthNote> notes;
     recording(line, notes);
+    one_offs(line, notes);
     graphs(line, notes);
     launches(line, notes);
     losses(*line.trace, notes);

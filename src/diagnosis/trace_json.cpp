@@ -50,10 +50,24 @@ error_code product(ondemand::value value, std::uint64_t& out) {
     return SUCCESS;
 }
 
+// Of those that move memory and compute little.
+bool is_element_wise(std::string_view name) {
+    if (!name.starts_with("aten::")) return false;
+    name.remove_prefix(6);
+    if (name.ends_with('_')) name.remove_suffix(1);
+    for (std::string_view one :
+         {"add",      "mul",   "sub",     "div",   "copy", "gelu", "silu",
+          "relu",     "pow",   "neg",     "rsqrt", "mean", "sum",  "native_layer_norm",
+          "_softmax", "where", "sigmoid", "tanh",  "exp",  "sqrt"}) {
+        if (name == one) return true;
+    }
+    return false;
+}
+
 // Operators whose shapes a rule reads.
 bool wants_shapes(std::string_view name) {
     return name.ends_with("mm") || name.ends_with("matmul") || name.ends_with("linear") ||
-           name.ends_with("convolution") || name.ends_with("conv2d");
+           name.ends_with("convolution") || name.ends_with("conv2d") || is_element_wise(name);
 }
 
 // Calls use(key, value) for each field until one fails.

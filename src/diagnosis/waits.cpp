@@ -50,7 +50,7 @@ Waits find_waits(const Context& context) {
             std::ranges::lower_bound(copies, index, {}, &std::pair<std::uint32_t, Copy>::first);
         bool is_copy = found != copies.end() && found->first == index;
         if (is_copy) last_copy[event.lane] = found->second;
-        if (causes.of(i) != Cause::sync) continue;
+        if (causes.of(i) != Cause::sync || context.line.is_in_one_off(event)) continue;
         std::string_view name = trace.name(event);
         bool is_stream = name.ends_with("StreamSynchronize");
         if (context.inside[i] & kInsideRead) {
@@ -62,7 +62,7 @@ Waits find_waits(const Context& context) {
             // PyTorch synchronises the stream behind a copy from or to pageable memory.
             bool down = last_copy[event.lane] == Copy::to_host;
             (down ? waits.to_host : waits.to_device).calls.push_back(index);
-        } else if (!name.ends_with("Memcpy")) {
+        } else if (name.find("Memcpy") == name.npos) {
             waits.explicit_ones.calls.push_back(index);
             if (name.ends_with("DeviceSynchronize")) last_device_sync = index;
         }

@@ -54,13 +54,22 @@ std::string gain_text(const Gain& gain) {
     return fmt::format("{:.2f}x ({:.2f} to {:.2f})", gain.likely, gain.low, gain.high);
 }
 
-std::string finding_text(const Finding& finding, std::size_t number) {
+// A part that is all of what it explains, with the same fix (F02 of F01): one finding to the
+// reader.
+bool says_the_same(const Finding& part, const std::vector<Finding>& all) {
+    return std::ranges::any_of(all, [&](const Finding& whole) {
+        return whole.id == part.part_of && whole.share_percent == part.share_percent &&
+               whole.fix_text() == part.fix_text();
+    });
+}
+
+std::string finding_text(const Finding& finding, std::size_t number, bool has_steps) {
     bool is_part = !finding.part_of.empty();
     std::string out = is_part ? fmt::format("     {} {}", finding.id, finding.name())
                               : fmt::format("  {}. {} {}", number, finding.id, finding.name());
-    if (finding.share_percent > 0)
-        out += fmt::format(": {:.1f} %, {:.1f} ms per step", finding.share_percent,
-                           finding.ms_per_step);
+    if (finding.share_percent > 0) out += fmt::format(": {:.1f} %", finding.share_percent);
+    if (finding.share_percent > 0 && finding.ms_per_step > 0)
+        out += fmt::format(", {:.1f} ms{}", finding.ms_per_step, has_steps ? " per step" : "");
     out += fmt::format("\n       seen: {}\n", finding.evidence);
     for (const Example& example : finding.examples) {
         out += fmt::format("         at {:.3f} ms: {}", static_cast<double>(example.time_ns) / 1e6,
@@ -72,11 +81,26 @@ std::string finding_text(const Finding& finding, std::size_t number) {
     out += fmt::format("       fix:  {}\n", finding.fix_text());
     out += fmt::format("       gain: {}, confidence {}\n", gain_text(finding.gain),
                        confidence_text(finding.confidence));
-    if (!finding.surer.empty()) out += fmt::format("       surer: {}\n", finding.surer);
+    if (!finding.assumes.empty()) out += fmt::format("       assumes: {}\n", finding.assumes);
+    if (!finding.surer.empty())
+        out += fmt::format("       to be more certain: {}\n", finding.surer);
     for (std::string_view line : split(trim(finding.patch), '\n')) {
         if (!line.empty()) out += fmt::format("         {}\n", line);
     }
     return out;
+}
+
+// Fixes that only count together: one cause hides behind the other.
+std::string more_than_the_product(const Diagnosis& diagnosis, const std::vector<Finding>& shown) {
+    double product = 1.0;
+    for (const Finding& finding : shown) {
+        if (finding.part_of.empty() && !finding.optional) product *= finding.gain.likely;
+    }
+    if (diagnosis.total.likely < 1.01 * product) return "";
+    return fmt::format(
+        ", more than one after the other ({:.2f}x): where one cause goes alone, the next takes "
+        "some of its time",
+        product);
 }
 
 std::string ranks_text(const RankComparison& ranks) {
@@ -93,6 +117,20 @@ std::string ranks_text(const RankComparison& ranks) {
             static_cast<double>(rank.wait_ns) / 1e6, rank.latest, late ? "  <- late" : "");
     }
     return out;
+}
+
+// "; of 5295.2 ms recorded (busy 18.5 %), start-up 3917.3 ms ... are left out"
+std::string left_out_text(const Diagnosis& diagnosis) {
+    if (!diagnosis.window || diagnosis.window->left_out.empty()) return "";
+    const RecordedTime& window = *diagnosis.window;
+    std::string parts;
+    for (const auto& [kind, ms] : window.left_out)
+        parts += fmt::format("{}{} {:.1f} ms", parts.empty() ? "" : ", ", kind, ms);
+    return fmt::format("\n  left out of {:.1f} ms recorded{}: {}", window.whole_ms,
+                       window.whole_busy_percent
+                           ? fmt::format(" (busy {:.1f} %)", *window.whole_busy_percent)
+                           : "",
+                       parts);
 }
 
 double step_time(const Diagnosis& diagnosis) {
@@ -123,6 +161,7 @@ std::string diagnosis_text(const Diagnosis& diagnosis, const DiagnoseView& view)
             out += fmt::format(", {} step{}", diagnosis.steps, diagnosis.steps == 1 ? "" : "s");
         if (diagnosis.step_ms) out += fmt::format(" of {:.1f} ms", *diagnosis.step_ms);
         if (diagnosis.busy_percent) out += fmt::format(", busy {:.1f} %", *diagnosis.busy_percent);
+        out += left_out_text(diagnosis);
         out += "\n" + bar_text(diagnosis) + "\n";
     }
     if (diagnosis.ranks) out += ranks_text(*diagnosis.ranks) + "\n";
@@ -130,14 +169,23 @@ std::string diagnosis_text(const Diagnosis& diagnosis, const DiagnoseView& view)
     std::size_t number = 0;
     for (const Finding& finding : shown) {
         if (finding.part_of.empty()) ++number;
-        out += finding_text(finding, number) + "\n";
+        if (says_the_same(finding, shown)) continue;
+        out += finding_text(finding, number, diagnosis.steps > 0);
+        for (const Finding& part : shown) {
+            if (part.part_of == finding.id && says_the_same(part, shown))
+                out += fmt::format("       also: {} {}: {}\n", part.id, part.name(), part.evidence);
+        }
+        out += "\n";
     }
     std::size_t hidden = diagnosis.findings.size() - shown.size();
     if (diagnosis.total.likely > 1.0)
-        out += fmt::format("  all fixes together: {}\n", gain_text(diagnosis.total));
+        out += fmt::format("  all fixes together: {}{}\n", gain_text(diagnosis.total),
+                           more_than_the_product(diagnosis, shown));
     if (diagnosis.replay_error_percent && !shown.empty())
-        out += fmt::format("  how sure: the unchanged replay is {:.1f} % off the measured window\n",
-                           *diagnosis.replay_error_percent);
+        out += fmt::format(
+            "  how certain: the trace replayed without a change is {:.1f} % off what was "
+            "measured\n",
+            *diagnosis.replay_error_percent);
     for (const HealthNote& note : diagnosis.health) {
         out += fmt::format("  {}: {}\n", note.id, note.text);
         if (!note.advice.empty()) out += fmt::format("      {}\n", note.advice);

@@ -86,7 +86,7 @@ std::string finding_html(const Finding& finding) {
     out += fmt::format("</dd>\n<dt>Gain</dt><dd>{}, confidence {}</dd>\n", gain_html(finding.gain),
                        confidence_text(finding.confidence));
     if (!finding.surer.empty())
-        out += fmt::format("<dt>To be surer</dt><dd>{}</dd>\n", html_text(finding.surer));
+        out += fmt::format("<dt>To be more certain</dt><dd>{}</dd>\n", html_text(finding.surer));
     return out + "</dl>\n</section>\n";
 }
 

@@ -66,7 +66,7 @@ TEST_F(DiagnoseCliTest, ComparesTwoInputs) {
     Ran ran = diagnose({"--before", kTrace, "--after", kTrace});
     EXPECT_EQ(ran.status, 0) << ran.err;
     EXPECT_THAT(ran.out, HasSubstr("step: 1.0 ms to 1.0 ms, 1.000 times as fast"));
-    EXPECT_THAT(ran.out, HasSubstr("F01 input wait: 59"));
+    EXPECT_THAT(ran.out, HasSubstr("F01 waiting for data: 59"));
     EXPECT_EQ(diagnose({"--before", kTrace}).status, 2);
 }
 

@@ -92,7 +92,7 @@ TEST(TimelineTest, CountsTimeInsideAGraphWithoutNodesAsUnknown) {
     EXPECT_EQ(line.split.idle_ns, 10'000);
     Diagnosis diagnosis = diagnose_trace(trace);
     EXPECT_THAT(diagnosis.verdict,
-                testing::StartsWith("cannot say: 80 % of the window is unknown"));
+                testing::StartsWith("cannot say: 80 % of the recorded time is unknown"));
 }
 
 TEST(TimelineTest, DropsAFirstStepThatHoldsTheProfilersStart) {
@@ -208,6 +208,20 @@ TEST(FindingsTest, SaysThatATraceHasNoGpuWork) {
     EXPECT_THAT(diagnosis.verdict, testing::StartsWith("no GPU work in this trace"));
 }
 
+TEST(FindingsTest, AFileThatIsCutOffLeadsWithThat) {
+    TraceMaker maker;
+    maker.op("aten::mm", 0, 100);
+    maker.op("aten::mm", 5'000'000, 100);
+    std::string text = maker.text();
+    Diagnosis diagnosis = diagnose_trace(parse_trace(text.substr(0, text.size() - 3), "t.json"));
+    EXPECT_TRUE(diagnosis.truncated);
+    EXPECT_TRUE(diagnosis.verdict.starts_with("the file ends in the middle")) << diagnosis.verdict;
+    EXPECT_TRUE(diagnosis.shown(5, false).empty());
+    EXPECT_EQ(diagnosis.total.likely, 1.0);
+    for (const Finding& finding : diagnosis.findings)
+        EXPECT_EQ(finding.confidence, Confidence::low) << finding.id;
+}
+
 TEST(FindingsTest, LooksAtTheHostOfACpuTrace) {
     TraceMaker maker;
     for (int i = 0; i < 3; ++i) {
@@ -303,6 +317,18 @@ TEST(FindingTest, OneFindingFromTwoSourcesIsOneWithMoreEvidence) {
     EXPECT_EQ(out[0].confidence, Confidence::high);
 }
 
+TEST(FindingTest, TwoFaultsOfOneIdFromOneSourceStayTwo) {
+    Finding a{.id = "F26", .evidence = "a bias", .fix = "bias=False"};
+    Finding b{.id = "F26", .evidence = "filled on the CPU", .fix = "device=device"};
+    std::vector<Finding> out = merged({a, b});
+    ASSERT_EQ(out.size(), 2u);
+    EXPECT_EQ(out[0].confidence, Confidence::medium);
+    EXPECT_EQ(out[1].fix, "device=device");
+    Finding c{.id = "F32", .fix = "amp: bf16", .sources = {"configuration"}};
+    Finding d{.id = "F32", .fix = "compile: true", .sources = {"run record"}};
+    EXPECT_EQ(merged({c, d}).size(), 2u);
+}
+
 TEST(RunFindingsTest, SeesInputWaitInTheStepsOfARecord) {
     RunRecord record;
     for (int i = 0; i < 10; ++i) {
@@ -358,8 +384,10 @@ TEST(DiagnosisTest, AWaitThatABusyDeviceHidesIsNoLoss) {
     EXPECT_EQ(busy.verdict, "the device is busy 100.0 %; the record shows no cause above 3 %");
     for (StepRecord& step : record.steps) step.device_busy_ns = 8'000'000;
     Diagnosis idle = diagnose_run(record, "run");
-    EXPECT_EQ(idle.verdict,
-              "the device is busy 80.0 %; the dearest cause is input wait (20 % of the step time)");
+    EXPECT_EQ(
+        idle.verdict,
+        "the device is busy 80.0 %; biggest cause: waiting for data, 20 % of the step time; the "
+        "fixes below would make a step about 1.21 times as fast");
 }
 
 }  // namespace

@@ -35,6 +35,10 @@ class TruthTest : public testing::Test {
         }
         return 0;
     }
+    static bool has_note(const Diagnosis& diagnosis, std::string_view id) {
+        return std::ranges::any_of(diagnosis.health,
+                                   [&](const HealthNote& note) { return note.id == id; });
+    }
     static std::string first(const Diagnosis& diagnosis) {
         std::vector<Finding> shown = diagnosis.shown(5, false);
         return shown.empty() ? "" : shown[0].id;
@@ -86,7 +90,9 @@ TEST_F(TruthTest, LoaderAllocatorAndPageableCopies) {
     EXPECT_NEAR(*diagnosis.busy_percent, 29.3, 0.2);
     EXPECT_EQ(first(diagnosis), "F01");
     EXPECT_NEAR(find(diagnosis, "F01")->share_percent, 45, 2);
-    EXPECT_NEAR(find(diagnosis, "F09")->share_percent, 12, 2);
+    // The README's 12 % hold a launch of 726 ms that loads its kernel: that is start-up (H4).
+    EXPECT_NEAR(find(diagnosis, "F09")->share_percent, 7.5, 1);
+    EXPECT_TRUE(has_note(diagnosis, "H4"));
     EXPECT_THAT(find(diagnosis, "F03")->evidence,
                 testing::HasSubstr("GB at 3.7 GB/s; the host is blocked 2010 ms"));
 }
@@ -103,7 +109,10 @@ TEST_F(TruthTest, ReadingValuesInTheLoopAndNoneAfterTheFix) {
     EXPECT_EQ(find(before, "F08")->count, 4259);
     EXPECT_EQ(find(before, "F08")->part_of, "F06");
     EXPECT_NEAR(*after.busy_percent, 92.2, 0.2);
-    expect_healthy(after);
+    EXPECT_EQ(first(after), "F33");
+    // 54 % of kernel time; fused 1.28 to 1.39 on it.
+    EXPECT_NEAR(find(after, "F33")->gain.likely, 1.39, 0.03);
+    EXPECT_EQ(after.shown(5, false).size(), 1u);
 }
 
 TEST_F(TruthTest, AllocatorWithoutItsCache) {
@@ -150,14 +159,98 @@ TEST_F(TruthTest, GraphsWithoutNodesAreUnknownAndNotIdle) {
     EXPECT_LT(diagnosis.split.idle, 10);
     EXPECT_TRUE(diagnosis.verdict.starts_with("cannot say")) << diagnosis.verdict;
     EXPECT_TRUE(diagnosis.shown(5, false).empty());
-    bool has_note = false;
-    for (const HealthNote& note : diagnosis.health) has_note |= note.id == "H2";
-    EXPECT_TRUE(has_note);
+    EXPECT_TRUE(has_note(diagnosis, "H2"));
 }
 
-TEST_F(TruthTest, HealthyTracesShowNothing) {
-    for (const char* name : {"resnet-v100-healthy", "particle-a100-batch128"})
-        expect_healthy(of(name));
+TEST_F(TruthTest, AHealthyTraceShowsNothing) { expect_healthy(of("resnet-v100-healthy")); }
+
+// A measured pair: the same five steps took 591 ms with 4 workers.
+TEST_F(TruthTest, StartUpIsLeftOutAndTheSteadyPartPredictsTheMeasuredGain) {
+    Diagnosis diagnosis = of("startup-cudnn-benchmark-v100");
+    EXPECT_TRUE(has_note(diagnosis, "H4"));
+    EXPECT_NEAR(diagnosis.window->startup_percent, 74, 2);
+    EXPECT_NEAR(diagnosis.window->steady_ms, 805, 2);
+    EXPECT_EQ(diagnosis.steps, 5);
+    EXPECT_NEAR(*diagnosis.busy_percent, 63.6, 0.5);
+    EXPECT_NEAR(*diagnosis.window->whole_busy_percent, 18.5, 0.5);
+    EXPECT_EQ(first(diagnosis), "F01");
+    EXPECT_NEAR(find(diagnosis, "F01")->share_percent, 27, 1);
+    EXPECT_NEAR(find(diagnosis, "F01")->gain.likely / 1.364, 1.0, 0.06);
+    EXPECT_EQ(find(diagnosis, "F09"), nullptr);
+    EXPECT_EQ(find(diagnosis, "F10"), nullptr);
+    EXPECT_EQ(find(diagnosis, "F07"), nullptr);
+}
+
+TEST_F(TruthTest, StartUpOfOtherKinds) {
+    Diagnosis lazy = of("startup-lazy-loading-rtx4090"), jit = of("startup-jit-a100");
+    EXPECT_NEAR(lazy.window->startup_percent, 52, 2);
+    EXPECT_NEAR(*lazy.busy_percent, 97.3, 0.5);
+    EXPECT_EQ(first(lazy), "F15");
+    EXPECT_NEAR(find(lazy, "F15")->share_percent, 79, 2);
+    // An inference: nothing about gradients.
+    EXPECT_EQ(find(lazy, "F15")->fix_text().find("backward"), std::string::npos);
+    EXPECT_NEAR(jit.window->startup_percent, 90, 2);
+    EXPECT_NEAR(*jit.busy_percent, 18.5, 0.5);
+    EXPECT_NEAR(find(jit, "F10")->share_percent, 57, 2);
+    EXPECT_NEAR(find(jit, "F11")->share_percent, 24, 2);
+}
+
+TEST_F(TruthTest, RecordingGraphsIsNoReasonToUseGraphs) {
+    for (auto [name, share] :
+         {std::pair("graph-recording-a100", 98.5), std::pair("graph-recording-mi300x", 68.0)}) {
+        Diagnosis diagnosis = of(name);
+        EXPECT_TRUE(has_note(diagnosis, "H5")) << name;
+        EXPECT_NEAR(diagnosis.window->recording_percent, share, 1) << name;
+        EXPECT_TRUE(diagnosis.verdict.starts_with("this trace shows CUDA graphs being recorded"))
+            << diagnosis.verdict;
+        for (const Finding& finding : diagnosis.shown(9, false)) {
+            for (const char* id : {"F07", "F10", "F24", "F27"}) EXPECT_NE(finding.id, id) << name;
+        }
+    }
+}
+
+TEST_F(TruthTest, WhatWasLaunchedBeforeTheTraceIsNoIdleTime) {
+    Diagnosis diagnosis = of("cut-head-mi300x");
+    EXPECT_TRUE(has_note(diagnosis, "H6"));
+    EXPECT_NEAR(*diagnosis.busy_percent, 99.8, 0.2);
+    expect_healthy(diagnosis);
+}
+
+TEST_F(TruthTest, DriversDifferInTheWayToTheGpu) {
+    Diagnosis diagnosis = of("launch-lag-mi300x");
+    EXPECT_NEAR(*diagnosis.busy_percent, 23.0, 0.2);
+    EXPECT_NEAR(find(diagnosis, "F10")->share_percent, 51, 7);
+    EXPECT_NEAR(find(diagnosis, "F11")->share_percent, 20, 7);
+    EXPECT_LT(diagnosis.split.unknown, 2);
+}
+
+TEST_F(TruthTest, BusyWithUnfusedWork) {
+    Diagnosis particle = of("particle-a100-batch128"), qwen = of("unfused-qwen-mi300x");
+    EXPECT_EQ(first(particle), "F33");
+    EXPECT_THAT(find(particle, "F33")->evidence, testing::HasSubstr("80 % of kernel time"));
+    EXPECT_EQ(first(qwen), "F33");
+    EXPECT_THAT(find(qwen, "F33")->evidence, testing::HasSubstr("47 % of kernel time"));
+    EXPECT_NEAR(find(qwen, "F33")->gain.likely, 1.52, 0.05);
+}
+
+TEST_F(TruthTest, CompiledCodeAtWorkIsNoCompilation) {
+    Diagnosis diagnosis = of("compiled-model-gtx1650");
+    EXPECT_EQ(idle(diagnosis, Cause::compile), 0);
+    EXPECT_NEAR(*diagnosis.busy_percent, 2.6, 0.2);
+    EXPECT_EQ(first(diagnosis), "F10");
+    EXPECT_EQ(find(diagnosis, "F10")->fix_text().find("torch.compile(model)"), std::string::npos);
+}
+
+TEST_F(TruthTest, NoCauseOfIdleGainsMoreThanTheIdle) {
+    Diagnosis diagnosis = of("exposed-communication-v100");
+    EXPECT_EQ(first(diagnosis), "F15");
+    EXPECT_NEAR(find(diagnosis, "F15")->share_percent, 23, 1);
+    for (const Finding& finding : diagnosis.findings) {
+        for (const char* id : {"F01", "F03", "F06", "F07", "F09", "F10", "F11"}) {
+            if (finding.id != id) continue;
+            EXPECT_LE(finding.gain.likely, 1.02) << id;
+        }
+    }
 }
 
 TEST_F(TruthTest, SmallBatchIsLaunchBound) {

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// The one sentence that a user reads first: how busy, the largest cause, the best fix; or why that
+// cannot be said.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "diagnosis/diagnosis.h"
+
+namespace saturate {
+namespace {
+
+constexpr double kShownFrom = 1.03;
+
+// The causes of idle time that a finding explains. A finding about the GPU's own work has none.
+std::vector<Cause> causes_of(std::string_view id) {
+    if (id == "F01" || id == "F02" || id == "F05") return {Cause::input};
+    if (id == "F03" || id == "F06" || id == "F07" || id == "F08") return {Cause::sync};
+    if (id == "F09") return {Cause::allocator};
+    if (id == "F10" || id == "F12" || id == "F27") return {Cause::launch, Cause::latency};
+    if (id == "F11") return {Cause::python, Cause::host};
+    if (id == "F13" || id == "F14") return {Cause::optimizer};
+    if (id == "F23") return {Cause::pause};
+    if (id == "F24") return {Cause::compile, Cause::recording};
+    return {};
+}
+
+struct Biggest {
+    std::string name;
+    double share = 0;
+};
+
+// The largest part of the recorded time that a finding names; of two with one id the first.
+const Finding* largest_of(const std::vector<Finding>& shown) {
+    const Finding* largest = nullptr;
+    for (const Finding& finding : shown) {
+        if (!finding.part_of.empty()) continue;
+        if (!largest || finding.share_percent > largest->share_percent) largest = &finding;
+    }
+    return largest;
+}
+
+// A cause of idle that no finding names and that is larger than what they name.
+std::optional<Biggest> unexplained(const Diagnosis& diagnosis, const std::vector<Finding>& shown,
+                                   double told) {
+    for (const auto& [cause, share] : diagnosis.idle) {
+        if (!is_idle(cause) || is_one_off(cause)) continue;
+        bool is_named = std::ranges::any_of(shown, [&, cause = cause](const Finding& finding) {
+            std::vector<Cause> named = causes_of(finding.id);
+            return std::ranges::find(named, cause) != named.end();
+        });
+        if (!is_named && share >= 10 && share >= 1.3 * told)
+            return Biggest{std::string(cause_text(cause)), share};
+    }
+    return std::nullopt;
+}
+
+std::string speed_up(const Diagnosis& diagnosis, double factor) {
+    return fmt::format("would make {} about {:.2f} times as fast",
+                       diagnosis.steps > 0 ? "a step" : "it", factor);
+}
+
+// What of the trace says little about a longer run; empty: all of it is steady.
+std::string not_steady(const Diagnosis& diagnosis) {
+    if (!diagnosis.window) return "";
+    const RecordedTime& window = *diagnosis.window;
+    if (window.recording_percent >= 50)
+        return fmt::format(
+            "this trace shows CUDA graphs being recorded ({:.0f} % of it), which happens once and "
+            "runs nothing: trace a later call; in the rest ",
+            window.recording_percent);
+    if (window.startup_percent >= 25)
+        return fmt::format(
+            "this trace shows start-up: {:.0f} % of it happens once; record a later part; in the "
+            "rest ",
+            window.startup_percent);
+    return "";
+}
+
+std::string late_ranks(const Diagnosis& diagnosis) {
+    const std::vector<int>& late = diagnosis.ranks->late;
+    std::string names;
+    for (std::size_t i = 0; i < late.size(); ++i)
+        names += fmt::format("{}{}", i == 0 ? "" : i + 1 == late.size() ? " and " : ", ", late[i]);
+    std::string text =
+        fmt::format("the ranks wait for rank{} {}", late.size() == 1 ? "" : "s", names);
+    if (diagnosis.total.likely >= kShownFrom)
+        text += "; the fixes below " + speed_up(diagnosis, diagnosis.total.likely);
+    return text;
+}
+
+}  // namespace
+
+std::string cause_and_fix(const Diagnosis& diagnosis, std::string_view whole) {
+    std::vector<Finding> shown = diagnosis.shown(5, false);
+    std::vector<Finding> measured, named;  // not a configuration's, which has no time
+    for (const Finding& finding : shown) {
+        if (finding.share_percent > 0) measured.push_back(finding);
+    }
+    // A large cause is named although nothing is known to gain by it.
+    for (const Finding& finding : diagnosis.findings) {
+        if (!finding.optional && finding.share_percent >= (measured.empty() ? 10 : 1))
+            named.push_back(finding);
+    }
+    const Finding* largest = largest_of(named);
+    std::optional<Biggest> hidden;
+    if (diagnosis.busy_percent)
+        hidden = unexplained(diagnosis, named, largest ? largest->share_percent : 0);
+    std::string text;
+    if (hidden) {
+        text = fmt::format("; biggest cause: {}, {:.0f} % of the {}, which no finding explains",
+                           hidden->name, hidden->share, whole);
+        if (largest)
+            text += fmt::format("; then {}, {:.0f} %", largest->name(), largest->share_percent);
+    } else if (largest) {
+        text = fmt::format("; biggest cause: {}, {:.0f} % of the {}", largest->name(),
+                           largest->share_percent, whole);
+    }
+    // Ranked by gain: the first is the best fix. Where it is about another cause, it is named too.
+    if (!measured.empty() && largest && measured[0].id != largest->id)
+        text += fmt::format("; best fix: {}", measured[0].name());
+    if (diagnosis.total.likely >= kShownFrom)
+        text += fmt::format("; the fixes below {}", speed_up(diagnosis, diagnosis.total.likely));
+    return text;
+}
+
+std::string verdict_of(const Diagnosis& diagnosis) {
+    std::string cut =
+        diagnosis.truncated ? "the file ends in the middle, so what follows is missing: " : "";
+    if (!diagnosis.busy_percent) {
+        if (diagnosis.truncated)
+            return "the file ends in the middle, and what is left of it holds no GPU work: cannot "
+                   "say; let the profiler finish writing, or copy the file again";
+        return "no GPU work in this trace: it was recorded on the CPU, or without "
+               "ProfilerActivity.CUDA" +
+               cause_and_fix(diagnosis, "recorded time");
+    }
+    double busy = *diagnosis.busy_percent;
+    if (diagnosis.split.unknown > 25)
+        return cut + fmt::format(
+                         "cannot say: {:.0f} % of the recorded time is unknown, for the trace does "
+                         "not show what the GPU did there (seen busy: {:.1f} %)",
+                         diagnosis.split.unknown, busy);
+    if (diagnosis.ranks && !diagnosis.ranks->late.empty()) return cut + late_ranks(diagnosis);
+    std::string head = not_steady(diagnosis);
+    std::string told = cause_and_fix(diagnosis, head.empty() ? "recorded time" : "rest");
+    bool is_quiet = diagnosis.shown(5, false).empty();
+    // Little is left beside what happens once, and nothing of it is told below.
+    if (!head.empty() && is_quiet && diagnosis.window_ms < 0.25 * diagnosis.window->whole_ms)
+        return cut + head + fmt::format("the GPU is busy {:.1f} % of the time", busy);
+    if (is_quiet && (told.empty() || busy >= 80))
+        return cut + head +
+               fmt::format(
+                   "{}: the GPU is busy {:.1f} % of the time and no drop-in change would "
+                   "gain 3 % or more",
+                   busy >= 80 ? "healthy" : "no single cause", busy);
+    return cut + head + fmt::format("the GPU is busy {:.1f} % of the time{}", busy, told);
+}
+
+}  // namespace saturate
