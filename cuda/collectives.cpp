@@ -47,7 +47,7 @@ class NcclCollectives final : public DeviceCollectives {
         return std::make_unique<NcclCollective>(nccl_->broadcast(tensors));
     }
 
-    void abort() noexcept override {
+    void give_up() noexcept override {
         try {
             nccl_->abort();
         } catch (const std::exception&) {

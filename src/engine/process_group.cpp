@@ -257,7 +257,7 @@ int ProcessGroup::count() const { return impl_->settings.count; }
 bool ProcessGroup::is_lost() const { return impl_->lost; }
 c10d::Store& ProcessGroup::store() { return *impl_->store; }
 void ProcessGroup::abort_device() noexcept {
-    if (impl_->device) impl_->device->abort();
+    if (impl_->device) impl_->device->give_up();
 }
 
 void ProcessGroup::use_device(std::unique_ptr<DeviceCollectives> device) {

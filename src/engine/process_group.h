@@ -60,7 +60,7 @@ class DeviceCollectives {
     [[nodiscard]] virtual std::unique_ptr<Collective> start_broadcast(torch::Tensor tensor) = 0;
     // Gives up what waits for a rank that will not come: the device computes and answers again. Of
     // no use after it.
-    virtual void abort() noexcept = 0;
+    virtual void give_up() noexcept = 0;
 };
 
 class ProcessGroup {

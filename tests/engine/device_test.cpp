@@ -15,7 +15,7 @@
 #include "engine/sim_backend.h"
 #include "ranks.h"
 #include "small_job.h"
-#include "support/fake_device.h"
+#include "engine/fake_device.h"
 #include "support/run.h"
 
 TORCH_LIBRARY_IMPL(_, TESTING_ONLY_GenericMode, library) {
@@ -367,7 +367,7 @@ class FakeCollectives final : public DeviceCollectives {
     explicit FakeCollectives(FakeDevice& device) : device_(device) {}
     std::unique_ptr<Collective> start_sum(torch::Tensor) override { return nullptr; }
     std::unique_ptr<Collective> start_broadcast(torch::Tensor) override { return nullptr; }
-    void abort() noexcept override { device_.asked.emplace_back("abort"); }
+    void give_up() noexcept override { device_.asked.emplace_back("abort"); }
 
   private:
     FakeDevice& device_;
