@@ -22,7 +22,7 @@ TEST(InstallTest, TheInstalledProgramsRunFromElsewhere) {
         {prefix + "/bin/saturate", "optimize", "--config", "job.yaml", "--gpu", "A100 80GB SXM4"},
         there);
     EXPECT_EQ(ran.status, 0) << ran.err;
-    EXPECT_THAT(ran.out, testing::HasSubstr("changes written to job_gpu_optimized.yaml"));
+    EXPECT_THAT(ran.out, testing::HasSubstr("1 change written to job_gpu_optimized.yaml"));
     Ran selftest = run({prefix + "/bin/saturate", "selftest"}, there);
 #ifdef SATURATE_HAS_ENGINE
     EXPECT_EQ(selftest.status, 0) << selftest.err;
