@@ -145,7 +145,9 @@ void no_workers(std::vector<Finding>& findings, Finding& wait, const Json& pytho
         part.settings = wait.settings;
         part.fix = wait.fix;
         part.gain = wait.gain;
-        part.patch = keyword_patch(loader["site"], loader["call"], keywords);
+        // The part is told in one line below the wait: the edit stands with the wait.
+        wait.patch = keyword_patch(loader["site"], loader["call"], keywords);
+        part.patch = wait.patch;
     }
     findings.push_back(part);
 }

@@ -14,7 +14,7 @@ TEST_F(RunPythonTest, ASlowFolderIsNamedWithItsLineAndAnEdit) {
     expect_same(script("image_folder.py", {"images", "1"}));
     Ran ran = run({SATURATE_BINARY, "diagnose", "r"}, {.folder = folder_.path()});
     EXPECT_THAT(ran.out, HasSubstr("1. F01 waiting for data"));
-    EXPECT_THAT(ran.out, HasSubstr("     F02 loader runs in the training process"));
+    EXPECT_THAT(ran.out, HasSubstr("also: F02 loader runs in the training process"));
     EXPECT_THAT(ran.out, HasSubstr("tests/python/scripts/image_folder.py:33 (<module>)\n"));
     EXPECT_THAT(
         ran.out,
