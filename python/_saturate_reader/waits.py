@@ -156,7 +156,7 @@ class Waits:
     # Expressions
 
     def _condition(self, test, context):
-        """A condition that turns a tensor into a truth value."""
+        """A condition that turns a tensor into a boolean."""
         for node in conditions(test):
             if isinstance(node, ast.Call):
                 continue
