@@ -12,9 +12,10 @@ namespace saturate {
 namespace {
 
 // Words that tell no card from another.
-constexpr std::array kNoise = {"nvidia",   "geforce", "tesla", "amd",   "radeon",
-                               "instinct", "rtx",     "gtx",   "gpu",   "card",
-                               "hbm2",     "hbm2e",   "hbm3",  "hbm3e", "graphics"};
+constexpr std::array kNoise = {"nvidia",     "geforce",     "tesla",  "amd",   "radeon",
+                               "instinct",   "rtx",         "gtx",    "gpu",   "card",
+                               "hbm2",       "hbm2e",       "hbm3",   "hbm3e", "graphics",
+                               "generation", "workstation", "edition"};
 // Written together with the number by many users: "rtx4090", "2080ti", "h100sxm5".
 constexpr std::array kPrefixes = {"nvidia", "geforce", "tesla", "rtx", "gtx"};
 constexpr std::array kSuffixes = {"ti",   "super", "laptop", "mobile", "ada",  "sxm",
@@ -103,7 +104,8 @@ GpuName parse_gpu_name(std::string_view name) {
         } else if (std::string form = form_in(word); !form.empty()) {
             out.form = form;
         } else if (!is_one_of(kNoise, word)) {
-            out.words.push_back(word);
+            // Data sheets say mobile where the driver says laptop.
+            out.words.push_back(word == "mobile" ? "laptop" : word);
         }
     }
     out.key = join(out.words, " ");

@@ -202,6 +202,10 @@ std::optional<GpuMatch> match_by_name(std::string_view asked, const GpuName& nam
     return match;
 }
 
+bool is_laptop(const GpuName& name) {
+    return std::ranges::find(name.words, "laptop") != name.words.end();
+}
+
 std::optional<GpuMatch> match_by_capability(std::string_view asked, const GpuName& name,
                                             Capability capability,
                                             std::optional<std::uint64_t> memory_bytes) {
@@ -216,8 +220,9 @@ std::optional<GpuMatch> match_by_capability(std::string_view asked, const GpuNam
         const Row& row = *choice.row;
         bool shares_model = std::ranges::find(name.words, row.name.words[0]) != name.words.end();
         return std::tuple(std::abs(row.facts.capability->minor - capability.minor),
-                          choice.size_distance, !shares_model, row.official.geforce != name.geforce,
-                          choice.other_form, choice.memory_bytes, row.form() != "sxm");
+                          is_laptop(row.name) != is_laptop(name), choice.size_distance,
+                          !shares_model, row.official.geforce != name.geforce, choice.other_form,
+                          choice.memory_bytes, row.form() != "sxm");
     };
     const Choice best = *std::ranges::min_element(choices, {}, rank);
     GpuMatch match{.facts = best.row->facts, .kind = GpuMatchKind::capability};
