@@ -77,19 +77,27 @@ double middle(int size, int target, int pad) {
     return (std::nearbyint(spare / 2.0) + 0.5) / (spare + 1);
 }
 
-void plan_shorter_side(const ImageTransform& transform, ImageSize size, ImagePlan& plan) {
-    int shorter = std::min(size.width, size.height);
-    auto resized = [&](int side) {
-        return side == shorter ? transform.resize_to
-                               : static_cast<int>(static_cast<std::int64_t>(transform.resize_to) *
-                                                  side / shorter);
-    };
-    auto side = [](int length, int full, int target) {
-        int first = static_cast<int>(std::nearbyint((full - target) / 2.0));
+// Resized first, then cut out: from the middle or from anywhere.
+void plan_resized_crop(const ImageTransform& transform, ImageSize size, ImageSize resized,
+                       DrawRandom& random, ImagePlan& plan) {
+    auto side = [&](int length, int full, int target) {
+        int first = transform.crop_anywhere
+                        ? random.below(full - target + 1)
+                        : static_cast<int>(std::nearbyint((full - target) / 2.0));
         return ResizeAxis{0, length, full, first, target, false};
     };
-    plan.across = side(size.width, resized(size.width), transform.width);
-    plan.down = side(size.height, resized(size.height), transform.height);
+    plan.across = side(size.width, resized.width, transform.width);
+    plan.down = side(size.height, resized.height, transform.height);
+}
+
+ImageSize with_shorter_side(int resize_to, ImageSize size) {
+    int shorter = std::min(size.width, size.height);
+    auto resized = [&](int side) {
+        return side == shorter
+                   ? resize_to
+                   : static_cast<int>(static_cast<std::int64_t>(resize_to) * side / shorter);
+    };
+    return {resized(size.width), resized(size.height)};
 }
 
 void plan_jitter(const ColourJitter& jitter, DrawRandom& random, ImagePlan& plan) {
@@ -120,7 +128,19 @@ ImagePlan plan_image(const ImageTransform& transform, ImageSize size, const Samp
             plan.down = {0, size.height, height, 0, height, false};
             break;
         case Fit::shorter_side:
-            plan_shorter_side(transform, size, plan);
+            plan_resized_crop(transform, size, with_shorter_side(transform.resize_to, size), random,
+                              plan);
+            break;
+        case Fit::resized_sides:
+            plan_resized_crop(transform, size,
+                              {transform.resize_sides[0], transform.resize_sides[1]}, random, plan);
+            break;
+        case Fit::as_is:
+            if (size != ImageSize{width, height})
+                throw BadImage(fmt::format("is {}x{}, the others are {}x{}", size.width,
+                                           size.height, width, height));
+            plan.across = {0, width, width, 0, width, false};
+            plan.down = {0, height, height, 0, height, false};
             break;
         case Fit::random_resized_crop: {
             Region part = random_part(transform, size, random);
@@ -170,6 +190,10 @@ void ImageTransform::check() const {
         fail(fmt::format("the shorter side is resized to {}, then {}x{} is cut out", resize_to,
                          width, height),
              "a shorter side no smaller than the crop");
+    if (fit == Fit::resized_sides && (resize_sides[0] < width || resize_sides[1] < height))
+        fail(fmt::format("images are resized to {}x{}, then {}x{} is cut out", resize_sides[0],
+                         resize_sides[1], width, height),
+             "a size no smaller than the crop");
     if (!(area[0] > 0 && area[0] <= area[1] && area[1] <= 1))
         fail(fmt::format("random crops of {} to {} of the area", area[0], area[1]),
              "0 < low <= high <= 1");

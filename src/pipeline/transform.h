@@ -17,9 +17,11 @@ namespace saturate {
 enum class Fit {
     stretch,              // the whole image to width x height
     shorter_side,         // shorter side to `resize_to`, then the middle: usual for evaluation
+    resized_sides,        // both sides to `resize_sides`, then the middle
     random_resized_crop,  // a random part of the area and shape to width x height
     random_crop,          // width x height pixels from a random place, not resized
     centre_crop,          // ... from the middle
+    as_is,                // width x height already; an image of another size is a bad one
 };
 
 // As torchvision's ColorJitter: factors from [1 - x, 1 + x], hue shift from [-hue, hue] turns.
@@ -39,6 +41,8 @@ struct ImageTransform {
     Fit fit = Fit::stretch;
     Interpolation interpolation = Interpolation::bilinear;
     int resize_to = 256;                       // shorter_side
+    std::array<int, 2> resize_sides = {};      // resized_sides: width, height
+    bool crop_anywhere = false;                // these two: from a random place, not the middle
     std::array<double, 2> area = {0.08, 1.0};  // random_resized_crop
     std::array<double, 2> aspect = {3.0 / 4, 4.0 / 3};
     // The two crops: so many pixels of `pad_value` around the image. An image that is still too

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pipeline/image_files.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <cstring>
+
+#include "base/error.h"
+#include "pipeline/image_stage.h"
+#include "pipeline/random.h"
+#include "pipeline/sample_file.h"
+
+namespace saturate {
+
+namespace {
+
+struct FilesScratch final : Scratch {
+    explicit FilesScratch(const ImageTransform& transform) : stage(transform) {}
+    ImageStage stage;
+    std::string path;
+    Buffer<std::uint8_t> file;
+};
+
+}  // namespace
+
+ImageFiles::ImageFiles(ImageFilesSettings settings) : settings_(std::move(settings)) {
+    settings_.transform.check();
+    for (std::size_t at = 0; at < settings_.paths.size(); at = settings_.paths.find('\0', at) + 1) {
+        starts_.push_back(at);
+        if (settings_.paths.find('\0', at) == std::string::npos) break;
+    }
+    if (starts_.empty())
+        throw UserError({.where = {},
+                         .found = "a list of images without a single one",
+                         .expected = "at least one path"});
+    fields_ = {settings_.transform.field("image")};
+    if (settings_.labels.empty()) return;
+    if (settings_.labels.size() != starts_.size())
+        throw UserError({.found = fmt::format("{} labels for {} images", settings_.labels.size(),
+                                              starts_.size()),
+                         .expected = "one per image, or none"});
+    fields_.push_back({"label", Element::int64, {}, false});
+}
+
+std::int64_t ImageFiles::size() const { return static_cast<std::int64_t>(starts_.size()); }
+
+std::unique_ptr<Scratch> ImageFiles::make_scratch() const {
+    return std::make_unique<FilesScratch>(settings_.transform);
+}
+
+std::string ImageFiles::name_of(std::int64_t index) const {
+    return settings_.paths.data() + starts_[static_cast<std::size_t>(index)];
+}
+
+void ImageFiles::write_label(std::int64_t index, std::span<std::byte* const> places) const {
+    if (settings_.labels.empty()) return;
+    std::memcpy(places[1], &settings_.labels[static_cast<std::size_t>(index)],
+                sizeof(std::int64_t));
+}
+
+void ImageFiles::write(const SampleDraw& draw, Scratch& scratch, std::span<std::byte* const> places,
+                       SampleCost& cost) const {
+    auto& memory = static_cast<FilesScratch&>(scratch);
+    memory.path = settings_.paths.data() + starts_[static_cast<std::size_t>(draw.index)];
+    Bytes bytes = read_sample_file(memory.path, memory.file, cost);
+    try {
+        (void)memory.stage.write(bytes, draw, places[0], cost);
+    } catch (const BadImage& bad) {
+        throw BadSample(memory.path, bad.what());
+    }
+    write_label(draw.index, places);
+}
+
+void ImageFiles::prepare(std::int64_t index, Scratch& scratch, std::vector<std::byte>& prepared,
+                         SampleCost& cost) const {
+    auto& memory = static_cast<FilesScratch&>(scratch);
+    memory.path = settings_.paths.data() + starts_[static_cast<std::size_t>(index)];
+    Bytes bytes = read_sample_file(memory.path, memory.file, cost);
+    prepared.clear();
+    try {
+        memory.stage.prepare(bytes, prepared, cost);
+    } catch (const BadImage& bad) {
+        throw BadSample(memory.path, bad.what());
+    }
+}
+
+void ImageFiles::finish(const SampleDraw& draw, std::span<const std::byte> prepared,
+                        Scratch& scratch, std::span<std::byte* const> places,
+                        SampleCost& cost) const {
+    auto& memory = static_cast<FilesScratch&>(scratch);
+    try {
+        (void)memory.stage.write_prepared(prepared, draw, places[0], cost);
+    } catch (const BadImage& bad) {
+        throw BadSample(name_of(draw.index), bad.what());
+    }
+    write_label(draw.index, places);
+}
+
+std::string ImageFiles::identity() const {
+    // Version of what prepare() writes; grows when decoding changes.
+    std::uint64_t hash = mix(1, static_cast<std::uint64_t>(settings_.transform.decode.channels));
+    hash = mix(hash, settings_.transform.decode.exif_orientation);
+    for (std::int64_t i = 0; i < size(); ++i) {
+        std::string path = name_of(i);
+        struct stat status {};
+        (void)::stat(path.c_str(), &status);  // a vanished file counts as empty
+        hash = mix(hash, std::hash<std::string>()(path));
+        hash = mix(hash, static_cast<std::uint64_t>(status.st_size));
+        hash = mix(hash, static_cast<std::uint64_t>(status.st_mtim.tv_sec));
+        hash = mix(hash, static_cast<std::uint64_t>(status.st_mtim.tv_nsec));
+    }
+    return fmt::format("image files {} {:016x}", size(), hash);
+}
+
+}  // namespace saturate
