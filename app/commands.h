@@ -14,6 +14,7 @@ int cmd_demo(const Arguments& arguments);
 int cmd_diagnose(const Arguments& arguments);
 int cmd_doctor(const Arguments& arguments);
 int cmd_fix(const Arguments& arguments);
+int cmd_loader_process(const char* socket);  // not in the table: for Python's loader
 int cmd_monitor(const Arguments& arguments);
 int cmd_optimize(const Arguments& arguments);
 int cmd_report(const Arguments& arguments);

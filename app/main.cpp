@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <string_view>
+
 #include "commands.h"
 #include "dispatch.h"
 
 int main(int argc, char** argv) {
     using namespace saturate;
+    if (argc == 3 && std::string_view(argv[1]) == "loader-process")
+        return cmd_loader_process(argv[2]);
     constexpr Handler kHandlers[] = {
         {"bench", cmd_bench},       {"completion", cmd_completion},
         {"data", cmd_data},         {"demo", cmd_demo},

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// loader-process: what saturate_gpu.Loader starts. No row in the table of verbs: it is of no use
+// without a Python process at the other end of the socket.
+#include <fmt/format.h>
+#include <sys/socket.h>
+
+#include <csignal>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "commands.h"
+#include "exit_code.h"
+#include "pipeline/serve_batches.h"
+
+namespace saturate {
+
+int cmd_loader_process(const char* socket) {
+    int type = 0;
+    socklen_t length = sizeof type;
+    std::optional<std::int64_t> number = parse_integer(socket);
+    if (!number || ::getsockopt(static_cast<int>(*number), SOL_SOCKET, SO_TYPE, &type, &length)) {
+        fmt::print(stderr, "error: loader-process is started by Python's saturate_gpu.Loader\n");
+        return kUser;
+    }
+    // Ctrl-C is for the training script, which ends this process by closing the socket.
+    std::signal(SIGINT, SIG_IGN);
+    std::signal(SIGPIPE, SIG_IGN);
+    serve_batches(static_cast<int>(*number));
+    return kDone;
+}
+
+}  // namespace saturate

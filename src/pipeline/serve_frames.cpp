@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pipeline/serve_frames.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+namespace saturate {
+
+namespace {
+
+using Head = std::array<std::int64_t, 5>;
+
+// Only to notice a parent that died while one of its other children keeps the socket open.
+constexpr int kLookAfterMs = 1000;
+constexpr std::int64_t kPayloadMax = std::int64_t{1} << 36;
+
+}  // namespace
+
+FrameSocket::FrameSocket(int socket) : socket_(socket), parent_(::getppid()) {}
+
+bool FrameSocket::read_exactly(char* to, std::size_t bytes) {
+    while (bytes > 0) {
+        pollfd waiting{.fd = socket_, .events = POLLIN, .revents = 0};
+        int ready = ::poll(&waiting, 1, kLookAfterMs);
+        if (ready == 0 && ::getppid() != parent_) return false;
+        if (ready <= 0) {
+            if (ready < 0 && errno != EINTR) return false;
+            continue;
+        }
+        ssize_t got = ::recv(socket_, to, bytes, 0);
+        if (got < 0 && (errno == EINTR || errno == EAGAIN)) continue;
+        if (got <= 0) return false;
+        to += got;
+        bytes -= static_cast<std::size_t>(got);
+    }
+    return true;
+}
+
+std::optional<Frame> FrameSocket::read() {
+    Head head{};
+    if (!read_exactly(reinterpret_cast<char*>(head.data()), sizeof head)) return std::nullopt;
+    Frame frame{.kind = static_cast<FrameKind>(head[0]), .a = head[2], .b = head[3], .c = head[4]};
+    if (head[1] < 0 || head[1] > kPayloadMax) return std::nullopt;
+    frame.payload.resize(static_cast<std::size_t>(head[1]));
+    if (!read_exactly(frame.payload.data(), frame.payload.size())) return std::nullopt;
+    return frame;
+}
+
+bool FrameSocket::write(std::string_view bytes) {
+    std::lock_guard lock(mutex_);
+    while (!bytes.empty()) {
+        ssize_t sent = ::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+        if (sent < 0 && errno == EINTR) continue;
+        if (sent < 0) return false;
+        bytes.remove_prefix(static_cast<std::size_t>(sent));
+    }
+    return true;
+}
+
+bool FrameSocket::write(const Frame& frame, int memory) {
+    std::string bytes;
+    append_frame(bytes, frame);
+    iovec part{.iov_base = bytes.data(), .iov_len = bytes.size()};
+    alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof memory)> control{};
+    msghdr message{};
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    message.msg_control = control.data();
+    message.msg_controllen = control.size();
+    cmsghdr* rights = CMSG_FIRSTHDR(&message);
+    rights->cmsg_level = SOL_SOCKET;
+    rights->cmsg_type = SCM_RIGHTS;
+    rights->cmsg_len = CMSG_LEN(sizeof memory);
+    std::memcpy(CMSG_DATA(rights), &memory, sizeof memory);
+    ssize_t sent = 0;
+    {
+        std::lock_guard lock(mutex_);
+        do {
+            sent = ::sendmsg(socket_, &message, MSG_NOSIGNAL);
+        } while (sent < 0 && errno == EINTR);
+    }
+    // So few bytes go whole or not at all: the socket blocks until there is room.
+    return sent == static_cast<ssize_t>(bytes.size());
+}
+
+void append_frame(std::string& out, const Frame& frame) {
+    Head head{static_cast<std::int64_t>(frame.kind),
+              static_cast<std::int64_t>(frame.payload.size()), frame.a, frame.b, frame.c};
+    out.append(reinterpret_cast<const char*>(head.data()), sizeof head);
+    out.append(frame.payload);
+}
+
+}  // namespace saturate

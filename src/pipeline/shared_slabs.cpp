@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pipeline/shared_slabs.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <new>
+
+#include "base/error.h"
+
+namespace saturate {
+
+namespace {
+
+// An anonymous file of this size that cannot change its size any more: a mapping of it never ends
+// in SIGBUS.
+int make_file(std::size_t bytes) {
+    int file = ::memfd_create("saturate-batch", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (file < 0) throw std::bad_alloc();
+    if (::ftruncate(file, static_cast<off_t>(bytes)) != 0 ||
+        ::fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
+        ::close(file);
+        throw std::bad_alloc();
+    }
+    return file;
+}
+
+}  // namespace
+
+SharedSlabs::~SharedSlabs() {
+    for (const Fresh& fresh : fresh_) ::close(fresh.file);
+}
+
+void* SharedSlabs::allocate(std::size_t bytes) {
+    int file = make_file(bytes);
+    void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    if (memory == MAP_FAILED) {
+        ::close(file);
+        throw std::bad_alloc();
+    }
+    std::lock_guard lock(mutex_);
+    places_[memory] = {next_, bytes};
+    fresh_.push_back({next_, file, bytes});
+    ++next_;
+    return memory;
+}
+
+void SharedSlabs::release(void* memory, std::size_t bytes) noexcept {
+    ::munmap(memory, bytes);
+    std::lock_guard lock(mutex_);
+    places_.erase(memory);
+}
+
+std::int64_t SharedSlabs::number_of(const void* memory) const {
+    std::lock_guard lock(mutex_);
+    auto found = places_.find(memory);
+    SATURATE_CHECK(found != places_.end(), "every slab's memory came from here");
+    return found->second.number;
+}
+
+void SharedSlabs::replace(void* memory) {
+    std::lock_guard lock(mutex_);
+    Place& place = places_.at(memory);
+    int file = make_file(place.bytes);
+    if (::mmap(memory, place.bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, 0) ==
+        MAP_FAILED) {
+        ::close(file);
+        throw std::bad_alloc();
+    }
+    place.number = next_;
+    fresh_.push_back({next_, file, place.bytes});
+    ++next_;
+}
+
+std::vector<SharedSlabs::Fresh> SharedSlabs::take_fresh() {
+    std::lock_guard lock(mutex_);
+    return std::exchange(fresh_, {});
+}
+
+}  // namespace saturate
