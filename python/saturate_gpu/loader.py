@@ -1,0 +1,274 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The loader: `for batch in loader`, filled by the saturate program in a process of its own (docs/loader.md)."""
+import array
+import os
+import threading
+import weakref
+
+from . import transforms as T
+from .native import NativeBatches
+from .ranks import rank_and_world
+from .sources import PythonDataset, Source
+
+_all = weakref.WeakSet()
+
+
+def _quarter_of_memory():
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 4
+
+
+def _cache(cache, limit, folder):
+    if cache is None:
+        return None
+    if cache not in ("memory", "disk"):
+        raise ValueError(f'cache={cache!r}: it is "memory", "disk" or None')
+    if limit is None:
+        limit = _quarter_of_memory()
+        if cache == "disk":
+            where = folder or os.environ.get("SATURATE_CACHE") or os.path.expanduser("~")
+            space = os.statvfs(where if os.path.isdir(where) else "/")
+            limit = space.f_bavail * space.f_frsize // 2
+    return {"place": cache, "limit_bytes": int(limit), "folder": os.path.abspath(os.fspath(folder)) if folder else ""}
+
+
+def _numbers(code, values, what):
+    """A list, an array or a tensor as bytes."""
+    if hasattr(values, "tolist"):
+        values = values.tolist()
+    try:
+        return array.array(code, values).tobytes()
+    except TypeError as problem:
+        raise TypeError(f"{what}: {problem}") from None
+
+
+class Loader:
+    """Batches of a source, the same for any number of workers: order and randomness depend on seed, epoch and sample alone.
+
+    workers: threads of the loader process; None follows the measured wait. memory: bytes for all batches that wait or are
+    held; what the program holds beyond that is copied. weights: one per sample, drawn with replacement. subset: numbers of the
+    samples to use. tells_samples: each batch ends with the numbers of its samples. as_: "torch" or "numpy".
+    """
+
+    def __init__(self, source, batch_size=1, shuffle=False, seed=0, drop_last=False, transforms=None, *, workers=None, prefetch=2,
+                 memory=None, rank=None, world=None, weights=None, subset=None, cache=None, cache_limit=None, cache_folder=None,
+                 dtype="float32", channels_last=False, decode="fast", exif=True, pin_memory=None, bad_samples_max=100,
+                 sample_timeout=60.0, tells_samples=False, as_=None):
+        self._settings = {name: value for name, value in locals().items() if name not in ("self", "source")}  # before any other local
+        for name, value, low in (("batch_size", batch_size, 1), ("prefetch", prefetch, 1), ("bad_samples_max", bad_samples_max, 0),
+                                 ("workers", 0 if workers is None else workers, 0)):
+            if isinstance(value, bool) or not isinstance(value, int) or value < low:
+                raise ValueError(f"{name}={value!r}: a whole number of at least {low} is needed")
+        for name, value, choices in (("dtype", dtype, ("float32", "bfloat16", "uint8")), ("decode", decode, ("fast", "exact"))):
+            if value not in choices:
+                raise ValueError(f"{name}={value!r}: it is one of {', '.join(choices)}")
+        rank, world = rank_and_world(rank, world)
+        self.batch_size, self.drop_last, self.source = batch_size, bool(drop_last), source
+        self._order = {"seed": int(seed) & (2**63 - 1), "shuffle": bool(shuffle), "batch_size": batch_size, "drop_last": bool(drop_last),
+                       "rank": rank, "world": world}
+        self._start()
+        if isinstance(source, PythonDataset):
+            from .fallback import PythonBatches
+            for name, value in (("transforms", transforms), ("cache", cache), ("memory", memory), ("tells_samples", tells_samples)):
+                if value:
+                    raise ValueError(f"{name} does not go with a PythonDataset: its own Python makes the samples")
+            self._batches = PythonBatches(source, self._order, workers, prefetch, weights, subset, pin_memory)
+        else:
+            if not isinstance(source, Source):
+                raise TypeError(f"{type(source).__name__} is no source of saturate_gpu; from_torchvision() takes a data set of "
+                                "torchvision, PythonDataset() any other")
+            request, blobs = self._request(source, transforms, weights, subset, {
+                "dtype": dtype, "channels_last": bool(channels_last), "decode": decode, "exif": bool(exif)},
+                _cache(cache, cache_limit, cache_folder))
+            request.update(workers=-1 if workers is None else workers, prefetch=prefetch, memory_bytes=int(memory or 0),
+                           bad_samples_max=bad_samples_max, sample_ms_max=max(1, int(sample_timeout * 1000)),
+                           tells_samples=bool(tells_samples))
+            self._batches = NativeBatches(request, blobs, as_, memory, pin_memory)
+        self._finalizer = weakref.finalize(self, self._batches.close)
+        _all.add(self)
+
+    def _start(self):
+        self._lock = threading.Lock()
+        self._pass = 0            # the number of the one that may go on
+        self._position = (0, 0)   # what comes next: epoch, batch
+        self._is_fresh = True     # no pass has begun at this position
+
+    def _request(self, source, transforms, weights, subset, images, cache):
+        request, blobs = {"source": source.spec(), **self._order}, source.blobs()
+        if source.has_images:
+            transform = T.resolved(transforms or [])
+            if transform["fit"] == "as_is" and not source.can_be_as_is:
+                raise ValueError(f"{type(source).__name__} needs a transform that gives a size, Resize((224, 224)) for example")
+            request["transform"] = {**transform, **images}
+        elif transforms:
+            raise ValueError(f"{type(source).__name__} gives no images: it takes no transforms")
+        if cache is not None:
+            if not source.can_cache:
+                raise ValueError(f"{type(source).__name__} cannot be cached; folders and files of images can")
+            request["cache"] = cache
+        if subset is not None:
+            blobs["subset"] = _numbers("q", subset, "subset")
+        if weights is not None:
+            blobs["weights"] = _numbers("d", weights, "weights")
+        return request, blobs
+
+    @classmethod
+    def like(cls, dataloader, **changes):
+        """What a PyTorch DataLoader over images of torchvision gives, from the saturate pipeline."""
+        from .like import like
+        return like(cls, dataloader, changes)
+
+    # -- what is there
+
+    def __len__(self):
+        """Batches of an epoch, on this rank."""
+        return self._batches.batches
+
+    @property
+    def samples(self):
+        return self._batches.samples
+
+    @property
+    def classes(self):
+        """Names by label; empty when the source has none."""
+        return list(self._batches.classes)
+
+    @property
+    def notes(self):
+        """What to know about how the data was read, a line each."""
+        return list(self._batches.notes)
+
+    @property
+    def skipped(self):
+        """Samples that cannot be used, each with the reason; others stand in for them."""
+        return list(self._batches.skipped.items())
+
+    @property
+    def pid(self):
+        """Of the loader process; None when there is none."""
+        return self._batches.pid
+
+    def stats(self):
+        """What the loader process has done so far: bytes read, time of each part, and why_slow when it is the bottleneck."""
+        with self._lock:
+            return self._batches.stats()
+
+    # -- passes
+
+    def __iter__(self):
+        with self._lock:
+            if not self._is_fresh:  # the last pass was broken off: the next epoch, from its start
+                self._position = (self._position[0] + 1, 0)
+            self._is_fresh = False
+            self._pass += 1
+            self._guarded(self._batches.start, *self._position)
+            return _Pass(self, self._pass)
+
+    def _next(self, number):
+        with self._lock:
+            if number != self._pass:
+                raise RuntimeError("another pass over this loader has begun; two at once need two loaders")
+            if not self._batches.is_open:  # forked, or the process died
+                self._guarded(self._batches.start, *self._position)
+            batch = self._guarded(self._batches.next)
+            epoch, index = self._position
+            if batch is None:
+                self._position, self._is_fresh = (epoch + 1, 0), True
+                self._pass += 1
+            else:
+                self._position = (epoch, index + 1)
+            return batch
+
+    def _guarded(self, function, *arguments):
+        """Any exception, Ctrl-C too, may have come between two halves of a message: the process ends, the position stays."""
+        try:
+            return function(*arguments)
+        except BaseException:
+            self._batches.close()
+            raise
+
+    def set_epoch(self, epoch):
+        """The next pass is this epoch; without it epochs count up by themselves. A position of load_state_dict() in it stays."""
+        if not (self._is_fresh and self._position[0] == epoch):
+            self._position = (int(epoch), 0)
+        self._is_fresh = True
+
+    def state_dict(self):
+        """Where the loader stands: what comes next. Exact, also in mid-epoch and with other workers."""
+        epoch, batch = self._position
+        return {"version": 1, "epoch": epoch, "batch": batch, "samples": self.samples, **self._order}
+
+    def load_state_dict(self, state):
+        """The next pass goes on there. The data and all that makes the order must be the same."""
+        if state.get("version") != 1:
+            raise ValueError(f"a loader's state of version {state.get('version')!r}; this package reads version 1")
+        for name, value in {"samples": self.samples, **self._order}.items():
+            if state.get(name) != value:
+                raise ValueError(f"the state was saved with {name}={state.get(name)}, this loader has {value}: the batches would not "
+                                 "be those that were to come")
+        if not 0 <= state["batch"] <= len(self) or state["epoch"] < 0:
+            raise ValueError(f"the state is at batch {state['batch']} of epoch {state['epoch']}; there are {len(self)} batches")
+        self._position, self._is_fresh = (int(state["epoch"]), int(state["batch"])), True
+        self._pass += 1
+
+    # -- the end
+
+    def close(self):
+        """Ends the loader process. Batches that are held stay as they are."""
+        with self._lock:
+            self._pass += 1
+            self._batches.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def __reduce__(self):
+        """For another process: a loader of its own at the same place."""
+        return _again, (type(self), self.source, self._settings, self._position, self._is_fresh)
+
+    def _after_fork_in_child(self):
+        self._lock = threading.Lock()
+        self._batches.after_fork_in_child()
+
+
+def _again(cls, source, settings, position, is_fresh):
+    loader = cls(source, **settings)
+    loader._position, loader._is_fresh = position, is_fresh
+    return loader
+
+
+class _Pass:
+    """One pass over a loader."""
+
+    def __init__(self, loader, number):
+        self._loader, self._number, self._ended = loader, number, False
+
+    def __iter__(self):
+        return self
+
+    def __len__(self):
+        return len(self._loader)
+
+    def __next__(self):
+        if self._ended:
+            raise StopIteration
+        batch = self._loader._next(self._number)
+        if batch is None:
+            self._ended = True
+            raise StopIteration
+        return batch
+
+
+def _before_fork():
+    for loader in list(_all):
+        loader._batches.before_fork()
+
+
+def _after_fork_in_child():
+    for loader in list(_all):
+        loader._after_fork_in_child()
+
+
+os.register_at_fork(before=_before_fork, after_in_child=_after_fork_in_child)

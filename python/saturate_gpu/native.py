@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Batches from the loader process: what Loader drives for every source but a Python data set."""
+import collections
+import json
+import os
+import sys
+
+from . import process as frames
+from .errors import LoaderError
+from .process import Process, error_of
+from .slabs import Slab, fields_of, library
+
+# Batches told of before they are asked for: two, and more when they are small, so that fast ones need fewer wake-ups.
+AHEAD_BYTES = 16 << 20
+AHEAD_MAX = 8
+HELD_BYTES = 2 << 30  # kept by the program without a copy, unless it says otherwise
+
+
+class Pinned:
+    """Page-locks slabs for a GPU. A slab whose batch was copied asynchronously is free once the copy is done: an event on
+    the current stream, asked without waiting."""
+
+    def __init__(self, torch):
+        self._torch, self._cudart = torch, torch.cuda.cudart()
+
+    def lock(self, tensor):
+        code = self._cudart.cudaHostRegister(tensor.data_ptr(), tensor.numel(), 0)
+        if int(code) != 0:
+            raise LoaderError(f"{tensor.numel() >> 20} MiB cannot be page-locked (CUDA error {int(code)}): "
+                              "raise ulimit -l, or pass pin_memory=False")
+
+    def unlock(self, address):
+        self._cudart.cudaHostUnregister(address)
+
+    def mark(self):
+        event = self._torch.cuda.Event()
+        event.record()
+        return event.query
+
+
+def wants_pinned(wish, module):
+    """Where PyTorch uses a GPU already; True and False are obeyed."""
+    if wish is False or module.__name__ != "torch":
+        return False
+    return module.cuda.is_available() and (wish is True or module.cuda.is_initialized())
+
+
+class NativeBatches:
+    def __init__(self, request, blobs, as_, memory, pin_memory):
+        self._request, self._blobs, self._memory = request, blobs, memory
+        self._module = library(as_)
+        self._is_torch = self._module.__name__ == "torch"
+        self._pin = pin_memory
+        self.skipped = {}  # why, by name: each process finds them again
+        self._process = None
+        self._generation = 0
+        self.open()
+
+    # -- the process
+
+    def open(self):
+        self._process = Process()
+        self._pinned = Pinned(self._module) if wants_pinned(self._pin, self._module) else None
+        self._slabs, self._held, self._busy = {}, {}, []
+        self._gone = collections.deque()  # filled by the garbage collector, in any thread
+        self._owed = 0
+        self.position = None  # of the next batch that comes, when nothing else is asked for
+        try:
+            text = json.dumps({**self._request, "blobs": {name: len(blob) for name, blob in self._blobs.items()}}).encode()
+            self._process.send(frames.OPEN, a=len(text), payload=text + b"".join(self._blobs.values()))
+            kind, _, _, _, payload = self._process.receive()
+            if kind == frames.ERROR:
+                raise error_of(payload)
+            self._told_opened(json.loads(payload))
+        except BaseException:
+            self.close()
+            raise
+
+    def _told_opened(self, facts):
+        self.samples, self.batches = facts["samples"], facts["batches"]
+        self.classes, self.notes = facts["classes"], facts["notes"]
+        self._slab_bytes = facts["slab_bytes"]
+        self.fields = fields_of(facts["fields"], self._request["batch_size"])
+        make = "torch" if self._is_torch else "numpy"
+        self._show = [getattr(field, make)(self._module) for field in self.fields]
+        self._ahead = max(2, min(AHEAD_MAX, AHEAD_BYTES // max(self._slab_bytes, 1)))
+        limit = self._memory or HELD_BYTES
+        # Two are left to fill; what is kept beyond that is copied.
+        self._held_max = max(1, limit // max(self._slab_bytes, 1) - 2 - self._ahead)
+
+    @property
+    def is_open(self):
+        return self._process is not None and self._process.owner == os.getpid()
+
+    @property
+    def pid(self):
+        return self._process.pid if self.is_open else None
+
+    def close(self):
+        process, self._process = self._process, None
+        if process is not None:
+            if self._pinned is not None:
+                for slab in self._slabs.values():
+                    self._pinned.unlock(slab.address)
+            self._slabs, self._held = {}, {}
+            process.close()
+
+    # -- forks
+
+    def before_fork(self):
+        for lent in list(self._held.values()):
+            lent.is_shared = True
+
+    def after_fork_in_child(self):
+        process, self._process = self._process, None
+        if process is not None:
+            process.abandon()
+        self._slabs, self._held = {}, {}
+
+    # -- batches
+
+    def start(self, epoch, batch):
+        """Batches from this one on."""
+        if not self.is_open:
+            self.open()
+        if self.position == (epoch, batch):
+            return
+        self._generation += 1
+        self._process.send(frames.START, epoch, batch, self._generation)
+        self._owed = self._ahead
+        self.position = (epoch, batch)
+
+    def next(self):
+        """The next batch as a tuple, or None at the end of the epoch."""
+        process = self._process
+        if process is None:
+            raise LoaderError("this loader is closed")
+        while True:
+            if not process.has_frames:
+                self._give()
+            kind, a, b, c, payload = process.receive()
+            if kind == frames.BATCH:
+                if c != self._generation:  # of a pass that was broken off
+                    self._gone.append(self._slabs[a].lend(None)[1])
+                    continue
+                self._owed += 1
+                epoch, batch = self.position
+                self.position = (epoch, batch + 1)
+                return self._lend(self._slabs[a], b, payload)
+            if kind == frames.SLAB:
+                self._add_slab(a, b)
+            elif kind == frames.SKIPPED:
+                found = json.loads(payload)
+                self.skipped[found["sample"]] = found["why"]
+            elif kind == frames.END and c == self._generation:
+                self.position = (self.position[0] + 1, 0)
+                return None
+            elif kind == frames.ERROR and c == self._generation:
+                self.position = None
+                raise error_of(payload)
+
+    def stats(self):
+        if not self.is_open:
+            return {}
+        self._process.send(frames.STATS)
+        kept = []
+        while True:
+            frame = self._process.receive()
+            if frame[0] == frames.TOLD:
+                self._process.put_back(kept)
+                return json.loads(frame[4])
+            kept.append(frame)
+
+    def _add_slab(self, number, size):
+        slab = self._slabs[number] = Slab(number, self._process.take_file(), size)
+        if self._pinned is not None:
+            whole = self._module.frombuffer(slab.lend(None)[0], dtype=self._module.uint8)
+            slab.address = whole.data_ptr()
+            self._pinned.lock(whole)
+
+    def _lend(self, slab, samples, payload):
+        exporter, lent = slab.lend(self._gone.append)
+        out = tuple([show(exporter, samples) for show in self._show])
+        if payload:
+            indices = memoryview(payload).cast("q")
+            out += (self._module.tensor(list(indices)) if self._is_torch else self._module.array(indices),)
+        self._held[slab.number] = lent
+        if len(self._held) - len(self._gone) > self._held_max:
+            out = tuple([part.clone() if self._is_torch else part.copy() for part in out])
+        return out if len(out) > 1 else out[0]
+
+    def _give(self):
+        """Tells the process which slabs are free again, and how many batches there is room for."""
+        gone, numbers = self._gone, []
+        while gone:
+            lent = gone.popleft()
+            self._held.pop(lent.number, None)
+            if lent.is_shared:
+                self._drop(lent.number)
+                numbers.append(~lent.number)
+            elif self._pinned is None:
+                numbers.append(lent.number)
+            else:
+                self._busy.append((self._pinned.mark(), lent.number))
+        while self._busy and self._busy[0][0]():
+            numbers.append(self._busy.pop(0)[1])
+        if numbers or self._owed:
+            self._process.send(frames.GIVE, self._owed, payload=b"".join([n.to_bytes(8, sys.byteorder, signed=True)
+                                                                          for n in numbers]))
+            self._owed = 0
+
+    def _drop(self, number):
+        slab = self._slabs.pop(number)
+        if self._pinned is not None:
+            self._pinned.unlock(slab.address)

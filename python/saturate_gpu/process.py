@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The loader process: `saturate loader-process`, and the frames that go to and fro (src/pipeline/serve_frames.h).
+
+Frames are five whole numbers (kind, bytes of payload, three more) and the payload. Not for several threads at once.
+"""
+import array
+import collections
+import json
+import os
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+
+from .errors import LoaderError, LoaderProcessDied
+from .program import find_program, folders
+
+HEAD = struct.Struct("<5q")
+OPEN, START, GIVE, STATS = 1, 2, 3, 4
+OPENED, SLAB, BATCH, END, SKIPPED, ERROR, TOLD = 11, 12, 13, 14, 15, 16, 17
+
+RECEIVED_AT_ONCE = 1 << 16
+FILES_AT_ONCE = socket.CMSG_SPACE(64 * 4)
+EXIT_SECONDS = 5
+
+
+def program_path():
+    """$SATURATE, the program that was installed with this package, or one on PATH."""
+    named = os.environ.get("SATURATE")
+    found = shutil.which(named) if named else find_program() or shutil.which("saturate")
+    if found is None:
+        raise FileNotFoundError(f"SATURATE={named} is not a program" if named else
+                                f"the program saturate is neither in {', '.join(folders())} nor on PATH; "
+                                "python -m pip install saturate-gpu brings it, or set SATURATE to its path")
+    return found
+
+
+class Process:
+    def __init__(self):
+        program = program_path()
+        mine, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        with its:
+            try:
+                self._child = subprocess.Popen([program, "loader-process", str(its.fileno())], pass_fds=[its.fileno()],
+                                               stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+            except BaseException:
+                mine.close()
+                raise
+        self.pid = self._child.pid
+        self._socket = mine
+        self._bytes = b""
+        self._frames = collections.deque()
+        self._files = collections.deque()
+        self.owner = os.getpid()
+
+    @property
+    def has_frames(self):
+        return bool(self._frames)
+
+    def send(self, kind, a=0, b=0, c=0, payload=b""):
+        try:
+            self._socket.sendall(HEAD.pack(kind, len(payload), a, b, c) + payload)
+        except (BrokenPipeError, ConnectionResetError):
+            raise self._died() from None
+
+    def receive(self):
+        """The next frame: kind, a, b, c, payload. Waits for it."""
+        while not self._frames:
+            try:
+                data, rights, _, _ = self._socket.recvmsg(RECEIVED_AT_ONCE, FILES_AT_ONCE)
+            except ConnectionResetError:
+                raise self._died() from None
+            for level, kind, content in rights:
+                if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
+                    files = array.array("i")
+                    files.frombytes(content[:len(content) - len(content) % files.itemsize])
+                    self._files.extend(files)
+            if not data:
+                raise self._died()
+            self._take(data)
+        return self._frames.popleft()
+
+    def _take(self, data):
+        data = self._bytes + data if self._bytes else data
+        at, end = 0, len(data)
+        while end - at >= 40:
+            kind, size, a, b, c = HEAD.unpack_from(data, at)
+            if end - at < 40 + size:
+                break
+            self._frames.append((kind, a, b, c, data[at + 40:at + 40 + size] if size else b""))
+            at += 40 + size
+        self._bytes = data[at:]
+
+    def put_back(self, frames):
+        """Frames that were received too early, to be received again."""
+        self._frames.extendleft(reversed(frames))
+
+    def take_file(self):
+        """The memory that came with a SLAB frame. The caller closes it."""
+        return self._files.popleft()
+
+    def _died(self):
+        try:
+            status = self._child.wait(EXIT_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._child.kill()
+            status = self._child.wait()
+        if status < 0:
+            how = f"was killed by signal {-status} ({signal.Signals(-status).name})"
+            if -status == signal.SIGKILL:
+                how += "; the kernel does that when memory runs out (dmesg tells, or the container's events)"
+        else:
+            how = f"ended with status {status}"
+            if status == 2:
+                how += f"; is {self._child.args[0]} of the same version as this package?"
+        return LoaderProcessDied(f"the loader process {self.pid} {how}")
+
+    def close(self):
+        """Ends the process and waits for it. Closing again does nothing."""
+        self._close_files()
+        self._socket.close()
+        if self.owner != os.getpid():
+            return
+        try:
+            self._child.wait(EXIT_SECONDS)
+        except subprocess.TimeoutExpired:  # a file that does not answer
+            self._child.kill()
+            self._child.wait()
+
+    def abandon(self):
+        """In a forked child: the process belongs to the parent, which must not notice anything."""
+        self._close_files()
+        self._socket.close()
+        self._child.returncode = 0  # not ours to wait for
+
+    def _close_files(self):
+        while self._files:
+            os.close(self._files.popleft())
+
+
+def error_of(payload):
+    found = json.loads(payload)
+    text = found["text"]
+    if text.startswith("error: "):
+        text = text[len("error: "):]
+    if found["kind"] == "bug":
+        text = "this is a bug of saturate: " + text
+    return LoaderError(text, found["place"] or None)

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Memory that the loader process fills and this one maps; arrays and tensors over it without a copy.
+
+A slab is given back when the last array or tensor over it is gone, seen by a weak reference to the object that they all keep
+alive. In a forked child those arrays go on to show the same memory: what is held at a fork is never filled again.
+"""
+import ctypes
+import mmap
+import os
+import sys
+import weakref
+
+MAP_POPULATE = getattr(mmap, "MAP_POPULATE", 0x8000)
+
+
+class Lent(weakref.ref):
+    """Alive as long as somebody holds a part of the slab."""
+    __slots__ = ("number", "is_shared")
+
+    def __init__(self, exporter, gone, number):
+        super().__init__(exporter, gone)
+        self.number = number
+        self.is_shared = False
+
+    def __new__(cls, exporter, gone, number):
+        return super().__new__(cls, exporter, gone)
+
+
+class Slab:
+    def __init__(self, number, file, size):
+        try:
+            self._map = mmap.mmap(file, size, flags=mmap.MAP_SHARED | MAP_POPULATE)
+        finally:
+            os.close(file)
+        self.number = number
+        self._type = ctypes.c_char * size
+
+    def lend(self, gone):
+        """An object that shows the memory, and the weak reference that tells when it is gone."""
+        exporter = self._type.from_buffer(self._map)
+        return exporter, Lent(exporter, gone, self.number)
+
+
+class Field:
+    """One field of every batch: where it lies in a slab, and how to show it."""
+
+    def __init__(self, spec, offset):
+        self.name, self.dtype, self.shape = spec["name"], spec["dtype"], tuple(spec["shape"])
+        self.channels_last = spec["channels_last"]
+        self.offset, self.sample_bytes = offset, spec["sample_bytes"]
+        self.elements = 1
+        for length in self.shape:
+            self.elements *= length
+        self.stored = (*self.shape[1:], self.shape[0]) if self.channels_last else self.shape
+
+    def torch(self, module):
+        dtype, offset, elements = getattr(module, self.dtype), self.offset, self.elements
+        stored, turned, frombuffer = self.stored, self.channels_last, module.frombuffer
+
+        def show(exporter, samples):
+            out = frombuffer(exporter, dtype=dtype, count=samples * elements, offset=offset).view(samples, *stored)
+            return out.permute(0, 3, 1, 2) if turned else out
+        return show
+
+    def numpy(self, module):
+        if self.dtype == "bfloat16":
+            raise ValueError('dtype="bfloat16" needs PyTorch: NumPy has no such type')
+        dtype, offset, elements = module.dtype(self.dtype), self.offset, self.elements
+        stored, turned, frombuffer = self.stored, self.channels_last, module.frombuffer
+
+        def show(exporter, samples):
+            out = frombuffer(exporter, dtype, samples * elements, offset).reshape(samples, *stored)
+            return out.transpose(0, 3, 1, 2) if turned else out
+        return show
+
+
+def fields_of(specs, batch_size):
+    out, offset = [], 0
+    for spec in specs:
+        out.append(Field(spec, offset))
+        offset += -(-spec["sample_bytes"] * batch_size // 64) * 64  # as src/pipeline/slab.cpp lays them out
+    return out
+
+
+def library(name):
+    """"torch" or "numpy" as a module; without a name PyTorch where the program has imported it."""
+    if name is None:
+        name = "torch" if "torch" in sys.modules else "numpy"
+    if name not in ("torch", "numpy"):
+        raise ValueError(f'as_={name!r}: it is "torch" or "numpy"')
+    try:
+        return __import__(name)
+    except ImportError:
+        raise ImportError(f"batches come as {name} arrays, and {name} cannot be imported") from None

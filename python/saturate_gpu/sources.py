@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where samples come from. Each is a description; the loader process opens it."""
+import array
+import glob
+import os
+
+
+def _path(path):
+    path = os.fspath(path)
+    return os.path.abspath(os.fsdecode(path))
+
+
+class Source:
+    """has_images: transforms, dtype and cache apply. blobs: long lists that go along as bytes."""
+    has_images = True
+    can_be_as_is = True
+    can_cache = True
+
+    def spec(self):
+        raise NotImplementedError
+
+    def blobs(self):
+        return {}
+
+
+class _Folder(Source):
+    def __init__(self, root, layout, **other):
+        self._spec = {"kind": "folder", "root": _path(root), "layout": layout, "input": "input", "target": "target",
+                      "table": "labels.csv", "points": False, "classes": [], **other}
+
+    def spec(self):
+        return self._spec
+
+    def __repr__(self):
+        return f"{type(self).__name__}({self._spec['root']!r})"
+
+
+class ImageFolder(_Folder):
+    """root/<class>/**/<image>: batches of images and labels (int64). `classes`: their names by label, else those found, by name."""
+
+    def __init__(self, root, classes=None):
+        super().__init__(root, "classes", classes=list(classes or []))
+
+
+class ImagePairs(_Folder):
+    """root/input/** and root/target/**, matched by path without ending: two images with the same crop and flips."""
+
+    def __init__(self, root, input="input", target="target"):
+        super().__init__(root, "pairs", input=input, target=target)
+
+
+class ImageTable(_Folder):
+    """Images and a CSV beside them: file, then numbers (float32). `points`: they are x, y in pixels and move with the image."""
+
+    def __init__(self, root, table="labels.csv", points=False):
+        super().__init__(root, "table", table=table, points=bool(points))
+
+
+class Images(_Folder):
+    """root/**/<image>, without labels."""
+
+    def __init__(self, root):
+        super().__init__(root, "plain")
+
+
+class ImageFiles(Source):
+    """Images by their paths, with an int label each or without."""
+
+    def __init__(self, paths, labels=None, classes=None):
+        self._paths = [_path(path) for path in paths]
+        self._labels = None if labels is None else array.array("q", [int(label) for label in labels])
+        self._classes = list(classes or [])
+        if self._labels is not None and len(self._labels) != len(self._paths):
+            raise ValueError(f"{len(self._labels)} labels for {len(self._paths)} paths")
+
+    def spec(self):
+        return {"kind": "files", "classes": self._classes}
+
+    def blobs(self):
+        out = {"paths": b"".join([os.fsencode(path) + b"\0" for path in self._paths])}
+        if self._labels is not None:
+            out["labels"] = self._labels.tobytes()
+        return out
+
+    def __repr__(self):
+        return f"ImageFiles({len(self._paths)} paths)"
+
+
+class TarShards(Source):
+    """Tar files with WebDataset's names: 000123.jpg and 000123.cls are one sample. Paths, folders of them, or patterns."""
+    can_be_as_is = can_cache = False
+
+    def __init__(self, paths):
+        paths = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
+        self._paths = []
+        for path in map(_path, paths):
+            found = [path] if os.path.exists(path) else sorted(glob.glob(path))
+            self._paths += found or [path]
+
+    def spec(self):
+        return {"kind": "shards", "paths": self._paths}
+
+
+class Arrays(Source):
+    """An .npy file, an .npz archive or a folder of .npy files; the first dimension is the sample, each array a field."""
+    has_images = can_cache = False
+
+    def __init__(self, path):
+        self._spec = {"kind": "arrays", "path": _path(path)}
+
+    def spec(self):
+        return self._spec
+
+
+class Windows(Source):
+    """Windows over the rows of a table (CSV, or a 2-D float32 .npy): [length, columns], and the target column `horizon` rows
+    after the window; horizon=0 leaves the target out. The last validation_percent of the rows are the part "validation"; both
+    parts are normalised by the training part."""
+    has_images = can_cache = False
+
+    def __init__(self, path, length, stride=1, horizon=1, target=None, validation_percent=20.0, normalise=True, channel=False,
+                 part="training"):
+        if part not in ("training", "validation"):
+            raise ValueError(f'part={part!r}: it is "training" or "validation"')
+        self._spec = {"kind": "windows", "path": _path(path), "length": int(length), "stride": int(stride), "horizon": int(horizon),
+                      "target": "" if target is None else str(target), "validation_percent": float(validation_percent),
+                      "normalise": bool(normalise), "channel": bool(channel), "part": part}
+
+    def spec(self):
+        return self._spec
+
+
+class PythonDataset:
+    """A fall-back for a data set of one's own (__getitem__ and __len__): its Python runs in worker processes, at Python's speed;
+    only order, sharding and state are the loader's."""
+
+    def __init__(self, dataset, collate_fn=None):
+        for needed in ("__getitem__", "__len__"):
+            if not hasattr(dataset, needed):
+                raise TypeError(f"{type(dataset).__name__} has no {needed}: a data set with a length and samples by number is needed")
+        self.dataset, self.collate_fn = dataset, collate_fn

@@ -1,0 +1,375 @@
+# SPDX-License-Identifier: Apache-2.0
+"""saturate_gpu.Loader: batches, order, state, memory that is shared with the loader process, and how it ends."""
+from common import LoaderTest, enter, picture, run_script
+
+enter()
+import gc
+import os
+import pickle
+import random
+import signal
+import subprocess
+import sys
+import unittest
+
+import numpy
+import torch
+
+from saturate_gpu import ImageFolder, Loader, LoaderError, LoaderProcessDied, transforms as T
+
+
+def whole(loader):
+    """All batches of a pass as copies."""
+    return [tuple(part.clone() for part in batch) for batch in loader]
+
+
+def same(a, b):
+    return len(a) == len(b) and all(torch.equal(x, y) for one, other in zip(a, b) for x, y in zip(one, other))
+
+
+RANDOM = [T.RandomResizedCrop(16), T.HorizontalFlip(), T.ColorJitter(0.3, 0.3, 0.3, 0.1), T.Normalize([0.5] * 3, [0.25] * 3)]
+
+
+class BatchesTest(LoaderTest):
+    def test_pixels_and_labels_are_those_of_the_files(self):
+        root = self.images(10)
+        with Loader(ImageFolder(root), batch_size=4, dtype="uint8", tells_samples=True) as loader:
+            self.assertEqual((len(loader), loader.samples, loader.classes), (3, 10, ["class0", "class1", "class2"]))
+            names, seen = sorted(root.glob("*/*")), []
+            for images, labels, samples in loader:
+                self.assertEqual((images.dtype, labels.dtype), (torch.uint8, torch.int64))
+                for image, label, sample in zip(images, labels, samples.tolist()):
+                    name = names[sample]
+                    self.assertEqual(name.parent.name, f"class{label}")
+                    self.assertTrue(numpy.array_equal(image.permute(1, 2, 0).numpy(), picture(int(name.stem))))
+                    seen.append(sample)
+            self.assertEqual(seen, list(range(10)))
+
+    def test_batches_are_the_same_for_any_number_of_workers(self):
+        root, passes = self.images(40), []
+        for workers in (0, 1, 3, None):
+            with Loader(ImageFolder(root), 7, shuffle=True, seed=5, transforms=RANDOM, workers=workers, tells_samples=True) as loader:
+                passes.append(whole(loader) + whole(loader))
+        for other in passes[1:]:
+            self.assertTrue(same(passes[0], other))
+        first, second = passes[0][:6], passes[0][6:]
+        self.assertFalse(same(first, second))  # another epoch, another order
+        for one in (first, second):
+            self.assertEqual(sorted(sample for batch in one for sample in batch[2].tolist()), list(range(40)))
+
+    def test_channels_last_and_bfloat16(self):
+        root = self.images(6)
+        with Loader(ImageFolder(root), 6, channels_last=True) as a, Loader(ImageFolder(root), 6, dtype="bfloat16") as b, \
+                Loader(ImageFolder(root), 6) as c:
+            (last, _), (half, _), (plain, _) = next(iter(a)), next(iter(b)), next(iter(c))
+            self.assertTrue(last.is_contiguous(memory_format=torch.channels_last))
+            self.assertTrue(torch.equal(last, plain))
+            self.assertEqual(half.dtype, torch.bfloat16)
+            self.assertTrue(torch.equal(half, plain.bfloat16()))
+
+    def test_ranks_share_an_epoch(self):
+        root, seen = self.images(23), []
+        for rank in range(3):
+            with Loader(ImageFolder(root), 4, shuffle=True, rank=rank, world=3, tells_samples=True) as loader:
+                mine = [sample for _, _, samples in loader for sample in samples.tolist()]
+                self.assertEqual(len(mine), 8)
+                seen += mine
+        self.assertEqual(sorted(set(seen)), list(range(23)))
+
+    def test_rank_and_world_come_from_the_environment(self):
+        ran = run_script("import sys, torch\nfrom saturate_gpu import ImageFolder, Loader\n"
+                         "print(Loader(ImageFolder(sys.argv[1]), 2).state_dict()['rank'])", self.images(8),
+                         env={**os.environ, "RANK": "2", "WORLD_SIZE": "4"})
+        self.assertEqual((ran.stdout, ran.stderr), ("2\n", ""))
+
+    def test_weights_and_subsets(self):
+        root = self.images(20)
+        weights = [0.0] * 20
+        weights[3] = weights[11] = 1.0
+        with Loader(ImageFolder(root), 5, weights=weights, tells_samples=True) as loader:
+            self.assertEqual({sample for _, _, samples in loader for sample in samples.tolist()}, {3, 11})
+        with Loader(ImageFolder(root), 5, subset=[19, 0, 4]) as part, Loader(ImageFolder(root), 20) as all_of_it:
+            (images, labels), (every, labels_of_all) = next(iter(part)), next(iter(all_of_it))
+            self.assertTrue(torch.equal(images, every[[19, 0, 4]]))
+            self.assertTrue(torch.equal(labels, labels_of_all[[19, 0, 4]]))
+
+    def test_a_cache_changes_nothing(self):
+        root = self.images(12, ending=".jpg")
+        settings = dict(batch_size=5, shuffle=True, transforms=RANDOM)
+        with Loader(ImageFolder(root), **settings, decode="exact") as plain:
+            expected = whole(plain) + whole(plain)
+        for cache in ("memory", "disk"):
+            with Loader(ImageFolder(root), **settings, decode="exact", cache=cache, cache_folder=self.folder / "cache") as loader:
+                self.assertTrue(same(whole(loader) + whole(loader), expected), cache)
+                self.assertGreater(loader.stats()["cache_hits"], 0)
+
+    def test_without_pytorch_batches_are_numpy_arrays(self):
+        ran = run_script("import sys\nfrom saturate_gpu import ImageFolder, Loader\n"
+                         "for images, labels in Loader(ImageFolder(sys.argv[1]), 4): pass\n"
+                         "print(type(images).__module__, images.shape, labels.dtype, 'torch' in sys.modules)", self.images(8))
+        self.assertEqual((ran.stdout, ran.stderr), ("numpy (4, 3, 30, 40) int64 False\n", ""))
+
+
+class MemoryTest(LoaderTest):
+    def test_batches_that_are_kept_do_not_change(self):
+        root = self.images(60)
+        for memory in (None, 10 * 4 * 3 * 4096 * 4):  # plenty; or so little that some are copied
+            with Loader(ImageFolder(root), 4, shuffle=True, transforms=RANDOM, memory=memory) as loader:
+                kept, copies = [], []
+                for _ in range(3):
+                    for batch in loader:
+                        kept.append(batch)
+                        copies.append(tuple(part.clone() for part in batch))
+                self.assertTrue(same(kept, copies))
+
+    def test_a_view_keeps_its_batch(self):
+        with Loader(ImageFolder(self.images(60)), 4) as loader:
+            views = [images[1, 2] for images, _ in loader]
+            copies = [view.clone() for view in views]
+            for _ in range(2):
+                for _ in loader:
+                    pass
+            self.assertTrue(all(map(torch.equal, views, copies)))
+            arrays = [images.numpy()[0] for images, _ in loader]
+            copies = [array.copy() for array in arrays]
+            for _ in loader:
+                pass
+            self.assertTrue(all(map(numpy.array_equal, arrays, copies)))
+
+    def test_slabs_go_round(self):
+        with Loader(ImageFolder(self.images(60)), 4, workers=2) as loader:
+            for _ in range(5):
+                for _ in loader:
+                    pass
+            self.assertLess(len(loader._batches._slabs), 20)  # 75 batches
+            files = len(os.listdir("/proc/self/fd"))
+            for _ in range(5):
+                for _ in loader:
+                    pass
+            self.assertLessEqual(len(os.listdir("/proc/self/fd")), files + 2)
+
+    def test_what_a_forked_child_sees_does_not_change(self):
+        with Loader(ImageFolder(self.images(60)), 4, shuffle=True, transforms=RANDOM) as loader:
+            passing = iter(loader)
+            batch = next(passing)
+            copy, (to_child, parent_end), (child_end, to_parent) = batch[0].clone(), os.pipe(), os.pipe()
+            child = os.fork()
+            if child == 0:
+                os.read(to_child, 1)  # the parent is through with its pass
+                os.write(to_parent, b"=" if torch.equal(batch[0], copy) else b"!")
+                os._exit(0)
+            del batch
+            for _ in passing:
+                pass
+            for _ in loader:
+                pass
+            os.write(parent_end, b".")
+            self.assertEqual(os.read(child_end, 1), b"=")
+            os.waitpid(child, 0)
+            for file in (to_child, parent_end, child_end, to_parent):
+                os.close(file)
+
+    def test_a_forked_child_has_a_process_of_its_own(self):
+        with Loader(ImageFolder(self.images(20)), 4, shuffle=True) as loader:
+            first = whole(loader)
+            passing = iter(loader)
+            before = next(passing)[0].clone()
+            child = os.fork()
+            if child == 0:
+                status = 1
+                try:
+                    loader.set_epoch(0)
+                    status = 0 if same(whole(loader), first) else 2
+                finally:
+                    loader.close()
+                    os._exit(status)
+            self.assertEqual(os.waitpid(child, 0)[1], 0)
+            rest = list(passing)
+            self.assertEqual(len(rest), len(loader) - 1)
+            loader.set_epoch(1)
+            self.assertTrue(torch.equal(next(iter(loader))[0], before))
+
+
+class StateTest(LoaderTest):
+    def test_restored_at_any_place_with_other_workers(self):
+        root, dice = self.images(30), random.Random(1)
+        settings = dict(batch_size=4, shuffle=True, seed=9, transforms=[T.RandomCrop(16), T.HorizontalFlip()], tells_samples=True)
+        with Loader(ImageFolder(root), **settings) as loader:
+            batches, states = [], [loader.state_dict()]
+            for _ in range(3):
+                for batch in loader:
+                    batches.append(tuple(part.clone() for part in batch))
+                    states.append(loader.state_dict())
+            ends = states[-1]
+        self.assertEqual((ends["epoch"], ends["batch"]), (2, 8))  # the last batch is out, the end of the epoch is not
+        with Loader(ImageFolder(root), **settings, workers=2) as other:
+            for _ in range(25):
+                at = dice.randrange(3) * 8 + dice.randrange(1, 8)  # in mid-epoch
+                other.load_state_dict(pickle.loads(pickle.dumps(states[at])))
+                rest = whole(other)
+                self.assertTrue(same(rest, batches[at:at // 8 * 8 + 8]), at)
+            other.load_state_dict(ends)
+            self.assertEqual(whole(other), [])  # as it would have gone on
+            self.assertEqual(other.state_dict()["epoch"], 3)
+
+    def test_set_epoch(self):
+        with Loader(ImageFolder(self.images(12)), 4, shuffle=True, tells_samples=True) as loader:
+            order = [[batch[2].tolist() for batch in loader] for _ in range(3)]
+            loader.set_epoch(1)
+            self.assertEqual([batch[2].tolist() for batch in loader], order[1])
+            self.assertEqual([batch[2].tolist() for batch in loader], order[2])
+            loader.set_epoch(2)
+            next(iter(loader))
+            state = loader.state_dict()
+            loader.load_state_dict(state)
+            loader.set_epoch(2)  # as training loops do after resuming: the position in this epoch stays
+            self.assertEqual([batch[2].tolist() for batch in loader], order[2][1:])
+
+    def test_a_broken_off_pass_is_over(self):
+        with Loader(ImageFolder(self.images(12)), 4, shuffle=True, tells_samples=True) as loader:
+            order = [[batch[2].tolist() for batch in loader] for _ in range(2)]
+            loader.set_epoch(0)
+            for batch in loader:
+                break
+            self.assertEqual([batch[2].tolist() for batch in loader], order[1])
+            first = iter(loader)
+            next(first)
+            iter(loader)
+            with self.assertRaisesRegex(RuntimeError, "another pass"):
+                next(first)
+
+    def test_a_state_of_other_data_is_refused(self):
+        root = self.images(12)
+        with Loader(ImageFolder(root), 4, seed=1) as a, Loader(ImageFolder(root), 4, seed=2) as b:
+            with self.assertRaisesRegex(ValueError, "saved with seed=1, this loader has 2"):
+                b.load_state_dict(a.state_dict())
+
+
+class BadInputTest(LoaderTest):
+    def test_broken_files_are_skipped_and_named(self):
+        root = self.images(20)
+        broken = root / "class1" / "0004.png"
+        broken.write_bytes(broken.read_bytes()[:60])
+        (root / "class0" / "0006.png").write_bytes(b"")
+        with Loader(ImageFolder(root), 5, workers=2) as loader:
+            self.assertEqual(len(whole(loader)), 4)
+            self.assertEqual(sorted(name for name, _ in loader.skipped), [str(root / "class0" / "0006.png"), str(broken)])
+            self.assertTrue(all(why for _, why in loader.skipped))
+        with Loader(ImageFolder(root), 5, bad_samples_max=1) as loader:
+            with self.assertRaises(LoaderError) as caught:
+                whole(loader)
+            self.assertIn("bad_samples_max", str(caught.exception))
+            self.assertTrue(caught.exception.place.endswith(".png"))
+
+    def test_an_image_of_another_size_is_named(self):
+        root = self.images(8)
+        other = root / "class2" / "0005.png"
+        from PIL import Image
+        Image.fromarray(picture(5, 11, 12)).save(other)
+        with Loader(ImageFolder(root), 4) as loader:
+            whole(loader)
+            self.assertEqual(loader.skipped, [(str(other), "is 11x12, the others are 40x30")])
+
+    def test_wrong_arguments(self):
+        root = self.images(4)
+        for wrong, what in (({"batch_size": 0}, "batch_size=0"), ({"dtype": "int4"}, "dtype='int4'"), ({"rank": 1}, "rank and world"),
+                            ({"rank": 4, "world": 4}, "rank=4"), ({"cache": "tape"}, "cache='tape'"), ({"decode": "slow"}, "decode='slow'"),
+                            ({"transforms": [T.Normalize([0], [1]), T.Resize(3)]}, "Resize comes too late"),
+                            ({"transforms": [T.Resize(3)]}, "different shapes"), ({"as_": "jax"}, "as_='jax'")):
+            with self.assertRaisesRegex(ValueError, what):
+                Loader(ImageFolder(root), **{"batch_size": 2, **wrong})
+        with self.assertRaisesRegex(LoaderError, "nowhere"):
+            Loader(ImageFolder(self.folder / "nowhere"), 2)
+        with self.assertRaisesRegex(LoaderError, "make no batch of 9"):
+            Loader(ImageFolder(root), 9, drop_last=True)
+        with self.assertRaisesRegex(TypeError, "from_torchvision"):
+            Loader([1, 2, 3], 2)
+
+
+class EndsTest(LoaderTest):
+    def test_a_killed_process_is_an_exception(self):
+        with Loader(ImageFolder(self.images(60)), 4, shuffle=True) as loader:
+            expected = whole(loader)
+            loader.set_epoch(0)
+            passing, pid = iter(loader), loader.pid
+            held = next(passing)
+            copy = held[0].clone()
+            os.kill(pid, signal.SIGKILL)
+            with self.assertRaisesRegex(LoaderProcessDied, f"the loader process {pid} was killed by signal 9"):
+                for _ in passing:
+                    pass
+            self.assertTrue(torch.equal(held[0], copy))
+            loader.set_epoch(0)
+            self.assertTrue(same(whole(loader), expected))  # another process
+            self.assertNotEqual(loader.pid, pid)
+
+    def test_the_process_ends_with_the_loader(self):
+        root, pids = self.images(20), []
+        for how in ("close", "delete", "break", "exception"):
+            loader = Loader(ImageFolder(root), 2)
+            pids.append(loader.pid)
+            try:
+                for batch in loader:
+                    if how == "exception":
+                        raise KeyError("the training's own")
+                    if how == "break":
+                        break
+            except KeyError:
+                pass
+            if how == "close":
+                loader.close()
+                with self.assertRaisesRegex(RuntimeError, "another pass|closed"):
+                    next(iter(_finished(loader)))
+            del loader
+        gc.collect()
+        for pid in pids:
+            self.assertTrue(self.ends(pid))
+            self.assertFalse(os.path.exists(f"/proc/{pid}"))  # waited for, no zombie
+
+    def test_the_process_ends_with_its_parent(self):
+        for end in ("os._exit(0)", "os.kill(os.getpid(), 9)", "sys.exit(0)"):
+            script = ("import os, sys, torch\nfrom saturate_gpu import ImageFolder, Loader\n"
+                      "loader = Loader(ImageFolder(sys.argv[1]), 2)\nfor batch in loader: break\n"
+                      f"print(loader.pid, flush=True)\n{end}\n")
+            ran = run_script(script, self.images(20))
+            self.assertTrue(self.ends(int(ran.stdout)), end)
+
+    def test_ctrl_c_reaches_the_program_and_not_the_process(self):
+        script = ("import os, signal, sys, torch\nfrom saturate_gpu import ImageFolder, Loader\n"
+                  "loader = Loader(ImageFolder(sys.argv[1]), 2)\ncount = 0\n"
+                  "try:\n    for batch in loader:\n        count += 1\n        os.killpg(0, signal.SIGINT)\n"
+                  "except KeyboardInterrupt:\n    print('interrupted', loader.state_dict()['batch'] == count)\n"
+                  "print(len(list(loader)))\n")
+        ran = run_script(script, self.images(20), start_new_session=True)
+        self.assertEqual((ran.stdout, ran.stderr), ("interrupted True\n10\n", ""))
+
+    def test_two_loaders_at_once(self):
+        root = self.images(20)
+        with Loader(ImageFolder(root), 4, shuffle=True, seed=3) as a, Loader(ImageFolder(root), 4, shuffle=True, seed=3) as b:
+            for one, other in zip(a, b):
+                self.assertTrue(torch.equal(one[0], other[0]))
+
+    def test_spawned_processes_get_a_loader(self):
+        with Loader(ImageFolder(self.images(12)), 4, shuffle=True) as loader:
+            next(iter(loader))
+            copy = pickle.loads(pickle.dumps(loader))
+            with copy:
+                self.assertNotEqual(copy.pid, loader.pid)
+                self.assertEqual(copy.state_dict(), loader.state_dict())
+                self.assertEqual(copy.state_dict()["batch"], 1)
+                self.assertEqual(len(list(copy)), 3)  # the pass of the other loader goes on there; this one begins the next
+
+    def test_the_verb_is_not_for_people(self):
+        ran = subprocess.run([os.environ["SATURATE"], "loader-process", "1"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.assertEqual((ran.returncode, ran.stdout), (2, ""))
+        self.assertIn("saturate_gpu.Loader", ran.stderr)
+
+
+def _finished(loader):
+    passing = iter(loader)
+    loader.close()
+    return passing
+
+
+if __name__ == "__main__":
+    unittest.main()
