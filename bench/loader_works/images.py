@@ -74,6 +74,16 @@ def installed(setting, name, command):
     return [*command[:-1], python, *command[-1]] if python else ["bash", "-c", f"echo {why!r} >&2; exit 1"]
 
 
+def from_python(setting, work, path, seconds):
+    """Our loader as a Python program uses it."""
+    folder = setting.cache / "python_package"  # the package alone: python/ also holds the sitecustomize of `run`
+    folder.mkdir(exist_ok=True)
+    (folder / "saturate_gpu").unlink(missing_ok=True)
+    (folder / "saturate_gpu").symlink_to(ROOT / "python/saturate_gpu")
+    return ["env", f"SATURATE={setting.build / 'saturate'}", f"PYTHONPATH={folder}", setting.python,
+            setting.works / "python_loader.py", work, path, seconds, 2]
+
+
 def peers(setting, work):
     """Contenders of a work, the same for A and B but for their name; the strongest ones when it must be quick."""
     images, shards, here = setting.cache / "images" / work / "train", setting.cache / "shards" / work, setting.works
