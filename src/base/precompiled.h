@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// The headers of the standard library that most files use, compiled once for all of them. Never included by name: every file
+// names what it uses, and the build puts this one before it. Not <filesystem>: its std::quoted is found before ours.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <charconv>
+#include <chrono>
+#include <cmath>
+#include <condition_variable>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
