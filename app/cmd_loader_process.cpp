@@ -5,6 +5,8 @@
 #include <sys/socket.h>
 
 #include <csignal>
+#include <cstdint>
+#include <optional>
 
 #include "base/error.h"
 #include "base/text.h"

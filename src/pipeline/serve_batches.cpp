@@ -6,7 +6,10 @@
 #include <condition_variable>
 #include <cstring>
 #include <map>
+#include <optional>
+#include <system_error>
 #include <thread>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/error.h"

@@ -3,8 +3,9 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
+#include <algorithm>
 #include <cstring>
+#include <filesystem>
 
 #include "base/cache_folder.h"
 #include "base/error.h"
