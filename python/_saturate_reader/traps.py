@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What makes a change wrong or useless in this project, each with its place and what it forbids."""
 import ast
+import multiprocessing
 import re
 
 from . import names
@@ -8,6 +9,8 @@ from .scopes import FUNCTIONS, LOOPS, ancestors, dotted, function_of
 from .literals import argument_of, literal
 
 SEEDS = {"seed", "manual_seed", "manual_seed_all", "set_seed", "seed_everything"}
+
+SPAWNS = re.compile(rb"""["'](spawn|forkserver)["']""")
 
 
 class Traps:
@@ -21,6 +24,7 @@ class Traps:
         self.waits = waits
         self.tensors = tensors
         self.found = []
+        self.is_forking = None  # not known yet
 
     def _add(self, kind, source, node, why, forbids, ids=()):
         self._at(kind, source.place(node), why, forbids, ids)
@@ -125,7 +129,8 @@ class Traps:
             scope = value[1] if value[0] != "partial" else (value[1][1] if value[1][0] == "fn" else None)
             if scope is None:
                 continue
-            if scope.parent is not None and scope.parent.is_function or isinstance(scope.node, ast.Lambda):
+            is_local = scope.parent is not None and scope.parent.is_function or isinstance(scope.node, ast.Lambda)
+            if is_local and not self._forks():
                 self._add("local_function", source, function, "worker_init_fn is a local function: it cannot be sent to workers that are spawned", ["num_workers"], ids)
             for call in scope.calls:
                 last = getattr(call.func, "attr", getattr(call.func, "id", ""))
@@ -156,7 +161,8 @@ class Traps:
             scope = value[1] if value[0] != "inst" else self.values.find_method(value[1], "__call__")
             if scope is None:
                 continue
-            if isinstance(scope.node, ast.Lambda) or scope.parent is not None and scope.parent.is_function:
+            is_local = isinstance(scope.node, ast.Lambda) or scope.parent is not None and scope.parent.is_function
+            if is_local and not self._forks():
                 self._add("local_function", source, function, "collate_fn is a local function: it cannot be sent to workers that are spawned", ["num_workers"], ids)
             called = {getattr(c.func, "attr", getattr(c.func, "id", "")) for c in scope.calls}
             if "pad_sequence" in called or "max" in called and called & {"zeros", "new_zeros", "pad", "full", "ones", "new_full", "empty"}:
@@ -224,10 +230,18 @@ class Traps:
 
     # The program
 
+    def _forks(self):
+        """Workers are forked: nothing of the script runs again in them, and nothing has to be sent to them. By this Python,
+        which is the one that the command runs."""
+        if self.is_forking is None:
+            is_default = multiprocessing.get_all_start_methods()[0] == "fork"
+            self.is_forking = is_default and not any(SPAWNS.search(source.data or b"") for source in self.project.sources.values())
+        return self.is_forking
+
     def _no_guard(self):
         """Training starts when the file is imported: spawned workers would run it again."""
         entry = self.project.entry
-        if entry is None or entry.index is None:
+        if entry is None or entry.index is None or self._forks():
             return
         for node in self.calls.by_node:
             if self.calls.by_node[node]["kind"] != "loader":

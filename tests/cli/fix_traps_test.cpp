@@ -201,6 +201,7 @@ INSTANTIATE_TEST_SUITE_P(
              {"num_workers"}},
         Trap{"closure_as_collate",
              {{"local",
+               "torch.multiprocessing.set_start_method(\"spawn\")\n"
                "def pack(samples):\n    return torch.stack([s[0] for s in samples]), "
                "torch.tensor([s[1] for s in samples])\n"},
               {"loader", ", collate_fn=pack"}},

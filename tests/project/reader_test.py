@@ -5,6 +5,7 @@ A case is a folder tests/golden/project/<case>/ with command (one shell line), t
 SATURATE_GOLDEN_ACCEPT=1 rewrites facts.txt; review the difference like code.
 """
 import json
+import multiprocessing
 import os
 import random
 import shlex
@@ -186,6 +187,17 @@ class BadInput(unittest.TestCase):
         facts = self.read({"train.py": "print('hello')\n"})
         self.assertIsNone(facts["command"]["problem"])
         self.assertEqual((facts["loops"], facts["calls"], facts["waits"]), ([], [], []))
+
+    def test_forked_workers_need_no_guard(self):
+        script = ("import torch\nfrom torch.utils.data import DataLoader\n%smodel = torch.nn.Linear(1, 1)\n"
+                  "optimizer = torch.optim.SGD(model.parameters(), lr=1)\n"
+                  "for x in DataLoader([torch.ones(1)] * 9, batch_size=3, collate_fn=lambda rows: torch.stack(rows)):\n"
+                  "    model(x).sum().backward()\n    optimizer.step()\n")
+        forks = multiprocessing.get_all_start_methods()[0] == "fork"
+        for line, spawns in (("", not forks), ("torch.multiprocessing.set_start_method('spawn')\n", True)):
+            kinds = {trap["kind"] for trap in self.read({"train.py": script % line})["traps"]}
+            self.assertEqual({"no_main_guard", "local_function"} <= kinds, spawns, line)
+            self.assertEqual(bool({"no_main_guard", "local_function"} & kinds), spawns, line)
 
     def test_unknown_and_wrong_encodings(self):
         self.assertIn("encoding", self.read({"train.py": "# coding: nonsense\n"})["command"]["problem"])

@@ -6,7 +6,7 @@ import torch
 import torch.nn as nn
 import wandb
 from torch.utils.data import DataLoader, Dataset
-
+torch.multiprocessing.set_start_method("spawn")
 
 class Stored(Dataset):
     def __init__(self, path):
