@@ -87,6 +87,7 @@ RunJobSettings settings_of(const Arguments& arguments) {
                          .fix = "saturate run -- python train.py"});
     }
     if (auto list = arguments.text("--apply")) out.apply = checked_apply(*list);
+    out.with_losses = arguments.has("--losses");
     std::string profile = *arguments.text("--profile");
     if (profile == "off") {
         out.with_profile = false;

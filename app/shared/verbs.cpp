@@ -343,8 +343,8 @@ std::vector<Verb> make_verbs() {
                     "Ctrl-C, SIGTERM and SIGHUP end with the summary too, status 130.\n"},
         {.name = "run",
          .summary = "watch any training command from inside and outside, end with a diagnosis",
-         .usage = "run [--apply LIST] [--profile auto|off|N] [--seconds N | --steps N] [-o DIR] -- "
-                  "COMMAND...",
+         .usage = "run [--apply LIST] [--profile auto|off|N] [--losses] [--seconds N | --steps N] "
+                  "[-o DIR] -- COMMAND...",
          .options = {{.name = "--apply",
                       .value = "LIST",
                       .help = "change settings while it runs: safe, numerics, auto, or names with "
@@ -353,6 +353,10 @@ std::vector<Verb> make_verbs() {
                       .value = "WHEN",
                       .help = "a window of the profiler: auto, off, or its steps",
                       .fallback = "auto"},
+                     {.name = "--losses",
+                      .value = "",
+                      .help =
+                          "on a GPU too, record the losses that the script does not read itself"},
                      {.name = "--seconds",
                       .value = "N",
                       .help = "end the command after so long, status 124"},

@@ -119,7 +119,9 @@ class _Finder:
 
 
 def arm():
-    from . import hooks
+    from . import files, hooks
+
+    files.install()
 
     after = hooks.after_import()
     for name in list(after):

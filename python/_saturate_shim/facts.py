@@ -8,11 +8,14 @@ import sys
 import weakref
 from time import perf_counter_ns as clock
 
-from . import RUN_DIR, disable, profiler, sizes
+from . import RUN_DIR, disable, losses, profiler, sizes
+from .files import files
 from .sites import call_at, is_library, site_of, user_frame
 from .steps import FIRST_STEPS, FLUSH_AT, PROFILE_AT, steps
 
 EVERY_NS = 10_000_000_000
+ENOUGH_READS = 64  # training steps, where no device is there to wait for
+_VALUES = ("lr", "momentum", "weight_decay", "betas", "eps")  # of an optimizer's first group
 
 
 def _try(function, otherwise=None):
@@ -20,6 +23,22 @@ def _try(function, otherwise=None):
         return function()
     except Exception:
         return otherwise
+
+
+class Read:
+    """One place that reads values of tensors."""
+
+    def __init__(self, call, site, in_library):
+        self.call, self.site, self.in_library = call, site, in_library
+        self.count = self.steps = self.ns = self.waits = self.not_finite = 0
+        self.last_step = self.first = self.last = None
+        self.is_loss = False
+
+    def object(self):
+        number = lambda value: value if value is None or value - value == 0 else None  # noqa: E731
+        return {"call": self.call, "count": self.count, "steps": self.steps, "waits": self.waits, "ns": self.ns,
+                "in_library": self.in_library, "is_loss": self.is_loss, "first": number(self.first), "last": number(self.last),
+                "not_finite": self.not_finite, "site": self.site}
 
 
 class Facts:
@@ -31,8 +50,12 @@ class Facts:
         self.optimizers = {}
         self.optimizer_sites = {}
         self.zero_grad_site = None
-        self.reads = {}  # (call, code, instruction) -> [count, ns, site, call]
-        self.autocasts = {}
+        self.reads = {}  # (call, code, instruction) -> Read; an interpreter that specialises has several for one call
+        self.read_places = {}  # (call, file, line, whether it is in a library) -> Read
+        self.stop_reads = None  # takes the hooks on reads out, where nothing waits for a device
+        self.reads_counted = None  # steps, where they were taken out
+        self.autocasts = {}  # (device, type, enabled) -> [count, site]
+        self.compiles = {}  # (file, line) -> what torch.compile was asked for
         self.scaler_steps = 0
         self.models = weakref.WeakSet()
         self.model_ids = set()
@@ -40,6 +63,7 @@ class Facts:
         self.saves = {}  # (file, line) -> [count, ns, site]
         self.changes = []  # what --apply did, refused or took back
         self.unsettled = lambda: []  # what it was asked for besides, with the reason why not
+        self.late = losses.Late() if losses.IS_ASKED else None
         self.profiler = None
         self.next_flush = 0
         self.flushed_ns = 0
@@ -123,6 +147,8 @@ class Facts:
             self.device = devices[0]
         self.optimizers[id(optimizer)] = {
             "type": type(optimizer).__name__,
+            "groups": len(optimizer.param_groups),
+            "values": {name: first[name] for name in _VALUES if isinstance(first.get(name), (int, float, tuple))},
             "site": self.optimizer_sites.get(id(optimizer)),
             "fused": first.get("fused"),
             "foreach": first.get("foreach"),
@@ -138,15 +164,45 @@ class Facts:
             self.model_ids.add(id(module))
             self.models.add(module)
 
-    def read_done(self, name, took, frame):
-        """A read that waited for the device; frame: where it was called."""
+    def read_done(self, name, took, waited, is_loss, result, frame):
+        """A value of a tensor was read; waited: from a device, for which the host waits. frame: where it was called."""
+        if self.is_flushing:
+            return  # ours
         key = (name, frame.f_code, frame.f_lasti)
-        seen = self.reads.get(key)
-        if seen is not None:
-            seen[0] += 1
-            seen[1] += took
-        elif len(self.reads) < 500:
-            self.reads[key] = [1, took, site_of(user_frame(frame)), name]
+        read = self.reads.get(key)
+        if read is None:
+            if len(self.reads) >= 500:
+                return
+            site, in_library = site_of(user_frame(frame)), is_library(frame.f_code.co_filename)
+            place = (name, site["file"], site["line"], in_library) if site else (name, None, 0, in_library)
+            read = self.reads[key] = self.read_places.setdefault(place, Read(name, site, in_library))
+        read.count += 1
+        read.ns += took
+        read.waits += waited
+        read.is_loss = read.is_loss or is_loss
+        number = steps.training
+        if read.last_step != number:
+            read.last_step = number
+            read.steps += 1
+        if type(result) is float:
+            if result - result != 0:  # neither a NaN nor infinite equals itself after this
+                read.not_finite += 1
+            if read.first is None:
+                read.first = result
+            read.last = result
+
+    def autocast_entered(self, key, frame):
+        entry = self.autocasts.get(key)
+        if entry is None:
+            entry = self.autocasts[key] = [0, site_of(user_frame(frame))]
+        entry[0] += 1
+
+    def compiled(self, words, frame):
+        site = site_of(user_frame(frame))
+        key = (site["file"], site["line"]) if site else None
+        if len(self.compiles) < 50 and key not in self.compiles:
+            self.compiles[key] = {"site": site, "mode": str(words.get("mode")), "backend": str(words.get("backend")),
+                                  "dynamic": words.get("dynamic")}
 
     def zero_grad_to_zero(self, frame):
         if self.zero_grad_site is None:
@@ -170,11 +226,20 @@ class Facts:
         wanted = steps.take_flag(PROFILE_AT)
         if wanted or self.profiler is not None:
             self.profile(wanted)
+        if self.stop_reads is not None and number >= ENOUGH_READS:
+            self.end_reads()
         self.ready_made.after_step(self.loaders, number < FIRST_STEPS or now > self.next_flush)
         if steps.take_flag(FLUSH_AT) or number == FIRST_STEPS or (number > FIRST_STEPS and now > self.next_flush):
             self.next_flush = now + EVERY_NS
             self.flush()
-        steps.wake(self.next_flush, self.profiler is not None or self.ready_made.handle is not None)
+        is_busy = self.profiler is not None or self.ready_made.handle is not None or self.stop_reads is not None
+        steps.wake(self.next_flush, is_busy)
+
+    def end_reads(self):
+        stop, self.stop_reads = self.stop_reads, None
+        if stop is not None:
+            self.reads_counted = steps.training
+            stop()
 
     def profile(self, wanted):
         if self.profiler is None:
@@ -207,7 +272,7 @@ class Facts:
         rank, world = self.ranks()
         steps.set_rank(rank, world)
         to_zero, to_none = steps.zero_grads
-        return {
+        out = {
             "schema": 1,
             "pid": self.pid,
             "argv": list(getattr(sys, "argv", [])),
@@ -229,14 +294,15 @@ class Facts:
                 lambda name: name == "zero_grad",
             ),
             "reads": [
-                {"call": call, "count": count, "ns": ns, "site": site}
-                for count, ns, site, call in sorted(list(self.reads.values()), key=lambda read: -read[1])[:20]
+                read.object() for read in sorted(list(self.read_places.values()), key=lambda read: (-read.ns, -read.count))[:50]
             ],
+            "reads_steps": steps.training if self.reads_counted is None else self.reads_counted,
             "autocast": [
-                {"device": str(key[0]), "type": str(key[1]), "enabled": bool(key[2]), "count": count}
-                for key, count in list(self.autocasts.items())
+                {"device": str(key[0]), "type": str(key[1]), "enabled": bool(key[2]), "count": count, "site": site}
+                for key, (count, site) in list(self.autocasts.items())
             ],
             "scaler_steps": self.scaler_steps,
+            "compile_calls": list(self.compiles.values()),
             "flags": self.flags(),
             "models": _try(self.model_facts, []),
             "parallel": self.parallel,
@@ -244,10 +310,15 @@ class Facts:
             "memory": _try(self.memory_facts),
             "saves": [{"count": count, "ns": ns, "site": site} for count, ns, site in list(self.saves.values())[:20]],
             "changes": self.changes + _try(self.unsettled, []),
+            "files": files.object() + files.of_workers(self.pid),
+            "files_left_out": files.left_out,
             "own_profiler": profiler.own.was_seen,
             "foreign_steps": steps.foreign_steps,
             "flush_ns": self.flushed_ns,
         }
+        if self.late is not None:
+            out["late_losses"] = self.late.read(torch)
+        return out
 
     def with_call(self, entry, is_meant):
         if "call" not in entry:

@@ -6,11 +6,13 @@ import gc
 import os
 import sys
 import threading
+import weakref
 from importlib import import_module
 from time import perf_counter_ns as clock
 
 from . import RUN_DIR, disable, on_disable, profiler, replace
 from .facts import facts
+from .files import files
 from .hooks_loader import fetch_target, hook_loader
 from .steps import CHECKPOINT, hot, steps
 
@@ -33,7 +35,8 @@ def on_torch(torch):
             "zero_grad": lambda: facts.zero_grad_to_zero(sys._getframe(1)),
             "enough": _zero_grads_known,
             "fetch": fetch_target,
-            "read": lambda name, took: facts.read_done(name, took, sys._getframe(1)),
+            "read": lambda *read: facts.read_done(*read, sys._getframe(1)),
+            "loss": facts.late.add if facts.late is not None else None,
             "disable": disable,
         }
         steps.prepare(torch, calls, _reads_wait_always())
@@ -43,6 +46,7 @@ def on_torch(torch):
     hook_backward(torch)
     hook_reads(torch)
     hook_precision(torch)
+    hook_compile(torch)
     hook_models(torch)
     hook_save(torch)
     profiler.hook_profiler(torch)
@@ -158,6 +162,28 @@ def hook_optimizer(torch):
 
 def hook_backward(torch):
     s = steps
+    all_devices = _reads_wait_always()
+
+    def take_loss(tensor):
+        """On a CPU its value is there and costs nothing; on a device nobody waits for it here. Only of plain tensors: of
+        others item() may be a collective."""
+        if type(tensor) is tuple and len(tensor) == 1:
+            tensor = tensor[0]
+        s.is_loss_known = False
+        s.root = None
+        if type(tensor) is not torch.Tensor:
+            return
+        s.root = weakref.ref(tensor)
+        if tensor.is_cpu and not all_devices:
+            if tensor.numel() == 1:
+                s.is_reading = True  # a read of ours
+                value = tensor.item()
+                s.is_reading = False
+                if type(value) is float:
+                    s.loss_known(value)
+                    s.is_loss_known = True
+        elif facts.late is not None:
+            facts.late.add(tensor)
 
     def make(old):
         def backward(*args, **kwargs):
@@ -169,11 +195,16 @@ def hook_backward(torch):
             s.backward_depth = 1
             began = clock()
             try:
-                return old(*args, **kwargs)
-            finally:
+                result = old(*args, **kwargs)
+            finally:  # one that raises is not counted
                 s.backward_depth = 0
-                now = clock()
+            now = clock()
+            try:
+                take_loss(args[0] if args else kwargs.get("tensors"))
                 s.backward_done(now - began, now)
+            except Exception as error:
+                disable("backward", error)
+            return result
 
         return backward
 
@@ -189,41 +220,52 @@ def _reads_wait_always():
 
 
 def hook_reads(torch):
-    """item(), cpu() and so on, where they make the host wait for the device."""
+    """item(), cpu() and so on: they make the host wait where the tensor is on a device. Without one they are counted in
+    the first steps only."""
     all_devices = _reads_wait_always()
-    if not all_devices and not any(os.path.exists(path) for path in _DEVICES):
-        return
     s, thread_id = steps, threading.get_ident
 
     def make(name):
         def make_read(old):
             def read(self, *args, **kwargs):
-                if not (all_devices or self.is_cuda) or s.thread != thread_id():
+                if s.thread != thread_id() or s.is_reading:
                     return old(self, *args, **kwargs)
+                s.is_reading = True
                 began = clock()
-                result = old(self, *args, **kwargs)
+                try:
+                    result = old(self, *args, **kwargs)
+                finally:
+                    s.is_reading = False
                 took = clock() - began
-                s.syncs += 1
-                s.sync += took
-                facts.read_done(name, took, sys._getframe(1))
+                waits = all_devices or self.is_cuda
+                if waits:
+                    s.syncs += 1
+                    s.sync += took
+                is_loss = s.root is not None and s.root() is self
+                if is_loss and not s.is_loss_known and type(result) is float:
+                    s.is_loss_known = True
+                    s.loss_read(result)
+                facts.read_done(name, took, waits, is_loss, result, sys._getframe(1))
                 return result
 
             return read
 
         return make_read
 
-    for name in ("item", "tolist", "numpy", "cpu", "nonzero", "__bool__", "__float__", "__int__"):
-        if hasattr(torch.Tensor, name):
-            hot(torch.Tensor, name, make(name))
+    made = [
+        hot(torch.Tensor, name, make(name))
+        for name in ("item", "tolist", "numpy", "cpu", "nonzero", "__bool__", "__float__", "__int__")
+        if hasattr(torch.Tensor, name)
+    ]
+    if not all_devices and not any(os.path.exists(path) for path in _DEVICES):
+        facts.stop_reads = lambda: [hook.retire() for hook in reversed(made)]
 
 
 def hook_precision(torch):
-    autocasts = facts.autocasts
-
     def make_enter(old):
         def __enter__(self):
             key = (getattr(self, "device", "?"), getattr(self, "fast_dtype", "?"), getattr(self, "_enabled", True))
-            autocasts[key] = autocasts.get(key, 0) + 1
+            facts.autocast_entered(key, sys._getframe(1))
             return old(self)
 
         return __enter__
@@ -239,6 +281,24 @@ def hook_precision(torch):
         return step
 
     replace(scaler, "step", make_step)
+
+
+def hook_compile(torch):
+    def make(old):
+        def compile(*args, **kwargs):
+            try:
+                facts.end_reads()  # what is compiled sees torch as it is
+                facts.compiled(kwargs, sys._getframe(1))
+            except Exception as error:
+                disable("torch.compile", error)
+            return old(*args, **kwargs)
+
+        return compile
+
+    if hasattr(torch, "compile"):
+        replace(torch, "compile", make)
+    if hasattr(torch.nn.Module, "compile"):
+        replace(torch.nn.Module, "compile", make)
 
 
 def hook_models(torch):
@@ -276,6 +336,10 @@ def hook_save(torch):
                 if steps.thread == threading.get_ident():
                     took = clock() - began
                     steps.put_aside(CHECKPOINT, 0, began, took)
+                target = args[1] if len(args) > 1 else kwargs.get("f")
+                if isinstance(target, (str, os.PathLike)):
+                    files.opened(target, os.O_WRONLY)  # torch writes it in C++
+                if steps.thread == threading.get_ident():
                     facts.saved(took, sys._getframe(1))
             except Exception as error:
                 disable("torch.save", error)

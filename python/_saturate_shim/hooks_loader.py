@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The hooks on torch's DataLoader: what was asked for and came (steps.py), and how long a batch takes in the data set, in
 # this process or in a worker of its own.
+import inspect
 import os
 import struct
 import sys
@@ -12,6 +13,7 @@ from time import thread_time_ns
 from . import disable, replace
 from .beside import iterators
 from .facts import facts
+from .files import files
 from .steps import FETCH_AT, LOADER, SLOT_BYTES, WORKER_SLOTS, hot, ring_path, steps
 
 
@@ -112,10 +114,9 @@ def hook_loader(torch):
     replace(module.DataLoader, "__iter__", make_iter)
     replace(module._BaseDataLoaderIter, "__init__", make_base_init)
     hot(module._BaseDataLoaderIter, "__next__", make_next)
-    if s.native is None:
+    if s.native is None:  # else the extension's __next__ measures what the loader without workers makes
         hook_fetch()
-    else:  # in this process the extension's __next__ measures what the loader without workers makes
-        replace(import_module("torch.utils.data._utils.worker"), "_worker_loop", _make_worker_loop)
+    replace(import_module("torch.utils.data._utils.worker"), "_worker_loop", _make_worker_loop)
 
 
 def hook_fetch():
@@ -127,10 +128,16 @@ def hook_fetch():
 def _make_worker_loop(old):
     def _worker_loop(*args, **kwargs):
         try:
-            hook_fetch()
+            files.reset()
+            if steps.native is not None:
+                hook_fetch()
         except Exception as error:
             disable("worker", error)
-        return old(*args, **kwargs)
+        try:
+            return old(*args, **kwargs)
+        finally:
+            worker = inspect.signature(old).bind(*args, **kwargs).arguments.get("worker_id", 0)
+            files.leave(os.getppid(), _fetch.loader, worker)
 
     return _worker_loop
 

@@ -23,7 +23,7 @@ class NativeSteps:
 
     def prepare(self, torch, calls, reads_wait_always):
         """calls: of the names below, what the extension hands back to Python."""
-        names = ("optimizer", "zero_grad", "enough", "fetch", "read", "disable")
+        names = ("optimizer", "zero_grad", "enough", "fetch", "read", "loss", "disable")
         native.prepare(torch.Tensor, self.open_ring, self.after_step, *[calls[name] for name in names], reads_wait_always)
 
     def after_step(self, number, now):

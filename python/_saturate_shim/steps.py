@@ -23,10 +23,12 @@ MANY_STEPS = 64  # optimizer steps on one batch from which the loader is no long
 FIRST_STEPS = 3  # after which on_training_step is always called
 IDLE_NS = 10_000_000_000  # after which another thread's steps are told
 
-_RECORD = struct.Struct("<IIIIqqqqqqqII")
+_RECORD = struct.Struct("<IIIIqqqqqqqIIdII")
+RECORD_BYTES = _RECORD.size
 _COUNT = struct.Struct("<Q")
 _HEAD = struct.Struct("<8sIIQQQiiii")
 _write, _count = _RECORD.pack_into, _COUNT.pack_into
+_OF_A_STEP = ("samples", "syncs", "sync", "gc", "backward", "optimizer", "backwards", "optimizer_steps", "loss", "losses", "batches")
 
 
 def ring_path(pid):
@@ -53,7 +55,8 @@ class Steps:
         "ring", "written", "thread", "start", "wait", "samples", "owner", "syncs", "sync", "gc", "backward", "optimizer",
         "backwards", "optimizer_steps", "pause", "has_stepped", "first_optimizer", "last_beat", "training", "loop",
         "on_training_step", "backward_depth", "has_optimizer", "ranks", "wake_ns", "every_step", "batch_sizes", "zero_grads",
-        "optimizer_at", "optimizer_pause", "foreign_steps", "on_open", "ready_made",
+        "optimizer_at", "optimizer_pause", "foreign_steps", "on_open", "ready_made", "is_reading", "root",
+        "is_loss_known", "loss", "losses", "batches",
     )
 
     def __init__(self):
@@ -76,20 +79,24 @@ class Steps:
         self.first_optimizer = None
         self.loop = ""
         self.backward_depth = 0
+        self.is_reading = False
+        self.root = None  # weak: what the last backward was called on
+        self.is_loss_known = False
         self.clear()
 
     def clear(self):
         self.start = self.wait = self.samples = self.pause = 0
         self.owner = -1
         self.syncs = self.sync = self.gc = self.backward = self.optimizer = 0
-        self.backwards = self.optimizer_steps = 0
+        self.backwards = self.optimizer_steps = self.losses = self.batches = 0
+        self.loss = 0.0
 
     def is_open(self):
         return self.ring is not None
 
     def open_ring(self):
         rank, world, local_world = place(self.ranks)
-        size = RECORDS_AT + CAPACITY * _RECORD.size
+        size = RECORDS_AT + CAPACITY * RECORD_BYTES
         path = ring_path(os.getpid())
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
@@ -172,18 +179,20 @@ class Steps:
             self.open_ring()
             ring = self.ring
         n = self.written
-        _write(ring, RECORDS_AT + (n % CAPACITY) * 80, kind, loader & 0xFFFFFFFF, self.samples, self.syncs, start, duration,
-               wait, self.sync, self.gc, self.backward, self.optimizer, self.backwards, self.optimizer_steps)
+        _write(ring, RECORDS_AT + (n % CAPACITY) * RECORD_BYTES, kind, loader & 0xFFFFFFFF, self.samples, self.syncs, start,
+               duration, wait, self.sync, self.gc, self.backward, self.optimizer, self.backwards, self.optimizer_steps,
+               self.loss, self.losses, self.batches)
         self.written = n = n + 1
         _count(ring, COUNT_AT, n)
 
     def put_aside(self, kind, loader, start, duration):
         """A pause: not part of the step around it."""
-        kept = self.samples, self.syncs, self.sync, self.gc, self.backward, self.optimizer, self.backwards, self.optimizer_steps
-        self.samples = self.syncs = self.sync = self.gc = self.backward = self.optimizer = self.backwards = self.optimizer_steps = 0
+        kept = [getattr(self, name) for name in _OF_A_STEP]
+        for name in _OF_A_STEP:
+            setattr(self, name, 0)
         self.put(kind, loader, start, duration)
-        (self.samples, self.syncs, self.sync, self.gc, self.backward, self.optimizer, self.backwards,
-         self.optimizer_steps) = kept
+        for name, value in zip(_OF_A_STEP, kept):
+            setattr(self, name, value)
         if self.start:
             self.pause += duration
 
@@ -220,6 +229,7 @@ class Steps:
             self.wait = now - asked_at
             self.samples = samples
             self.loop = "loader"
+        self.batches += 1
         self.owner = owner
 
     def ended(self, owner, asked_at, now):
@@ -256,6 +266,16 @@ class Steps:
             self.first_optimizer = id(optimizer)
         if self.first_optimizer == id(optimizer):
             self.beat("optimizer", now)
+
+    def loss_known(self, value):
+        """What backward was called on; before backward_done."""
+        self.loss += value
+        self.losses += 1
+
+    def loss_read(self, value):
+        """The script read it after backward; nothing where the step is over."""
+        if self.losses < self.backwards:
+            self.loss_known(value)
 
     def backward_done(self, took, now):
         self.backward += took

@@ -12,7 +12,7 @@ HookState hook_state;
 namespace {
 
 struct Names {
-    PyObject *id, *ended, *size, *is_cuda, *zero;
+    PyObject *id, *ended, *size, *is_cuda, *is_cpu, *item, *zero;
 } names;
 
 // Whatever is raised meanwhile, the error of the script stays.
@@ -213,6 +213,41 @@ PyObject* zero_grad(PyObject* self, PyObject* args, PyObject* kwargs) {
 
 PyObject* old_backward = nullptr;
 
+bool has_flag(PyObject* tensor, PyObject* name) {
+    PyObject* answer = PyObject_GetAttr(tensor, name);
+    bool is_set = answer == Py_True;
+    Py_XDECREF(answer);
+    if (!answer) PyErr_Clear();
+    return is_set;
+}
+
+// The loss: on a CPU its value is there and costs nothing; on a device nobody waits for it here.
+// Only of plain tensors: of others item() may be a collective.
+void take_loss(PyObject* tensor) {
+    Py_XDECREF(hook_state.root);
+    hook_state.root = PyWeakref_NewRef(tensor, nullptr);
+    hook_state.is_loss_known = false;
+    PyErr_Clear();
+    if (reinterpret_cast<PyObject*>(Py_TYPE(tensor)) !=
+        reinterpret_cast<PyObject*>(hook_state.tensor))
+        return;
+    if (!hook_state.reads_wait_always && has_flag(tensor, names.is_cpu)) {
+        hook_state.is_reading = true;  // a read of ours
+        PyObject* value = PyObject_CallMethodObjArgs(tensor, names.item, nullptr);
+        hook_state.is_reading = false;
+        if (value && PyFloat_Check(value)) {
+            steps.loss_known(PyFloat_AsDouble(value));
+            hook_state.is_loss_known = true;
+        }
+        Py_XDECREF(value);
+        PyErr_Clear();  // not a single number
+    } else if (calls.loss != Py_None) {
+        PyObject* done = PyObject_CallFunctionObjArgs(calls.loss, tensor, nullptr);
+        if (!done) disable("losses");
+        Py_XDECREF(done);
+    }
+}
+
 PyObject* backward(PyObject*, PyObject* args, PyObject* kwargs) {
     // Without an optimizer of torch's a backward is what tells that a thread trains.
     bool is_ours = is_own_thread() || (!steps.has_optimizer && !hook_state.is_in_backward &&
@@ -225,6 +260,12 @@ PyObject* backward(PyObject*, PyObject* args, PyObject* kwargs) {
     hook_state.is_in_backward = false;
     std::int64_t now = clock_ns();
     KeepError error;
+    if (!result) return nullptr;  // it raised: no gradients, and perhaps nobody is told
+    PyObject* root = PyTuple_Size(args) > 0 ? PyTuple_GetItem(args, 0)
+                     : kwargs               ? PyDict_GetItemString(kwargs, "tensors")
+                                            : nullptr;
+    if (root && PyTuple_Check(root) && PyTuple_Size(root) == 1) root = PyTuple_GetItem(root, 0);
+    if (root) take_loss(root);
     steps.backward_done(now - began, now);
     tell_if_due();
     return result;
@@ -239,25 +280,38 @@ PyObject* old_reads[kReads];
 PyObject* read_names[kReads];
 
 bool waits(PyObject* tensor) {
-    if (!is_own_thread()) return false;
-    if (hook_state.reads_wait_always) return true;
-    PyObject* answer = PyObject_GetAttr(tensor, names.is_cuda);
-    bool is_cuda = answer == Py_True;
-    Py_XDECREF(answer);
-    if (!answer) PyErr_Clear();
-    return is_cuda;
+    return hook_state.reads_wait_always || has_flag(tensor, names.is_cuda);
+}
+
+bool is_loss(PyObject* tensor) {
+    if (!hook_state.root) return false;
+    PyObject* root = PyObject_CallFunctionObjArgs(hook_state.root, nullptr);
+    Py_XDECREF(root);
+    return root == tensor;
 }
 
 template <int which>
 PyObject* read(PyObject* self, PyObject* args, PyObject* kwargs) {
-    if (!waits(self)) return forward(old_reads[which], self, args, kwargs);
+    // One read may be made of others: the outermost is the script's.
+    if (!is_own_thread() || hook_state.is_reading)
+        return forward(old_reads[which], self, args, kwargs);
+    bool does_wait = waits(self);
+    hook_state.is_reading = true;
     std::int64_t began = clock_ns();
     PyObject* result = forward(old_reads[which], self, args, kwargs);
-    if (!result) return nullptr;
     std::int64_t took = clock_ns() - began;
-    steps.waited_for_device(took);
+    hook_state.is_reading = false;
+    if (!result) return nullptr;
+    if (does_wait) steps.waited_for_device(took);
+    bool is_root = is_loss(self);
+    if (is_root && !hook_state.is_loss_known && PyFloat_Check(result)) {
+        hook_state.is_loss_known = true;
+        steps.loss_read(PyFloat_AsDouble(result));
+    }
     PyObject* ns = PyLong_FromLongLong(took);
-    PyObject* done = PyObject_CallFunctionObjArgs(calls.read, read_names[which], ns, nullptr);
+    PyObject* done = PyObject_CallFunctionObjArgs(calls.read, read_names[which], ns,
+                                                  does_wait ? Py_True : Py_False,
+                                                  is_root ? Py_True : Py_False, result, nullptr);
     Py_XDECREF(ns);
     if (!done) disable("reads");
     Py_XDECREF(done);
@@ -302,6 +356,8 @@ void make_names() {
     names.ended = PyUnicode_InternFromString("_saturate_ended");
     names.size = PyUnicode_InternFromString("size");
     names.is_cuda = PyUnicode_InternFromString("is_cuda");
+    names.is_cpu = PyUnicode_InternFromString("is_cpu");
+    names.item = PyUnicode_InternFromString("item");
     names.zero = PyLong_FromLong(0);
     tick_clock.begin();
 }

@@ -26,8 +26,10 @@ struct Calls {
     PyObject* zero_grad = nullptr;  // () when gradients are filled with zeros for the first time
     PyObject* enough = nullptr;     // () when calls of zero_grad need not be counted any more
     PyObject* fetch = nullptr;      // () -> (path of the ring, worker + 1); no path: ours
-    PyObject* read = nullptr;       // (name, ns) after a call that waited for the device
-    PyObject* disable = nullptr;    // (where, error) takes all hooks out
+    // (name, ns, whether it waited for a device, whether it is the loss, result) after a read
+    PyObject* read = nullptr;
+    PyObject* loss = nullptr;     // (tensor) on a device, after backward; None: not asked for
+    PyObject* disable = nullptr;  // (where, error) takes all hooks out
 };
 extern Calls calls;
 
@@ -44,7 +46,9 @@ struct LoaderFacts {
 struct HookState {
     PyTypeObject* tensor = nullptr;
     bool reads_wait_always = false;  // for tests without a GPU
-    bool is_in_backward = false;
+    bool is_in_backward = false, is_reading = false;
+    PyObject* root = nullptr;          // weak: what the last backward was called on
+    bool is_loss_known = false;        // ... and whether its value is
     long long zero_grads[2] = {};      // calls to zero, to None
     PyObject* iterator = nullptr;      // the last one, only compared ...
     std::int64_t iterator_loader = 0;  // ... and its loader

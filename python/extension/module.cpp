@@ -22,12 +22,12 @@ void wait_for_window() {
 PyObject* prepare(PyObject*, PyObject* args) {
     int always = 0;
     PyObject* tensor;
-    if (!PyArg_ParseTuple(args, "OOOOOOOOOp", &tensor, &calls.open, &calls.step, &calls.optimizer,
-                          &calls.zero_grad, &calls.enough, &calls.fetch, &calls.read,
+    if (!PyArg_ParseTuple(args, "OOOOOOOOOOp", &tensor, &calls.open, &calls.step, &calls.optimizer,
+                          &calls.zero_grad, &calls.enough, &calls.fetch, &calls.read, &calls.loss,
                           &calls.disable, &always))
         return nullptr;
     for (PyObject* call : {tensor, calls.open, calls.step, calls.optimizer, calls.zero_grad,
-                           calls.enough, calls.fetch, calls.read, calls.disable})
+                           calls.enough, calls.fetch, calls.read, calls.loss, calls.disable})
         Py_INCREF(call);
     hook_state.tensor = reinterpret_cast<PyTypeObject*>(tensor);
     hook_state.reads_wait_always = always != 0;
@@ -49,7 +49,10 @@ PyObject* open(PyObject*, PyObject* args) {
 PyObject* reset(PyObject*, PyObject*) {
     steps.reset();
     fetches.forget();
-    hook_state.is_in_backward = false;
+    hook_state.is_in_backward = hook_state.is_reading = false;
+    hook_state.is_loss_known = false;
+    Py_XDECREF(hook_state.root);
+    hook_state.root = nullptr;
     Py_RETURN_NONE;
 }
 
@@ -182,6 +185,9 @@ PyObject* tell(PyObject*, PyObject* args) {
             break;
         case 'c':
             steps.collected(a);
+            break;
+        case 'l':
+            b ? steps.loss_read(static_cast<double>(a)) : steps.loss_known(static_cast<double>(a));
             break;
         case 'w':
             steps.waited_for_device(a);

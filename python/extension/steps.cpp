@@ -208,6 +208,7 @@ void Steps::got(std::int64_t owner, std::int64_t asked_at, std::int64_t now,
         now_.samples = samples;
         loop_ = Loop::loader;
     }
+    ++now_.batches;
     owner_ = owner;
 }
 

@@ -45,6 +45,15 @@ class Steps {
     // From the optimizer and from backward.
     void optimizer_stepped(const void* optimizer, std::int64_t took, std::int64_t now);
     void backward_done(std::int64_t took, std::int64_t now);
+    // What backward was called on; before backward_done.
+    void loss_known(double value) {
+        now_.loss += value;
+        ++now_.losses;
+    }
+    // The script read it after backward; nothing where the step is over.
+    void loss_read(double value) {
+        if (now_.losses < now_.backwards) loss_known(value);
+    }
     // The process ends: a step that break left open ended with its optimizer.
     void finish();
     // A pause: not part of the step around it.

@@ -14,11 +14,20 @@
 namespace saturate {
 namespace {
 
+// Those of tensors on a device, for which the host waits; records without `waits` hold no others.
+Json reads_that_wait(const Json& python) {
+    Json out = Json::array();
+    for (const Json& read : python["reads"].items())
+        if (read["waits"].integer().value_or(1) > 0) out.add(read);
+    return out;
+}
+
 void reads(const Json& python, const StepTimes& times, std::vector<Finding>& findings) {
     double steps = std::max(1.0, python["steps"].number().value_or(1));
     double ns = 0;
     std::int64_t count = 0;
-    for (const Json& read : python["reads"].items()) {
+    Json waits = reads_that_wait(python);
+    for (const Json& read : waits.items()) {
         ns += read["ns"].number().value_or(0);
         count += read["count"].integer().value_or(0);
     }
@@ -28,13 +37,13 @@ void reads(const Json& python, const StepTimes& times, std::vector<Finding>& fin
         .id = "F06", .count = count, .confidence = Confidence::low, .sources = {"run record"}};
     finding.share_percent = std::min(100.0, 100.0 * per_step / times.step);
     finding.ms_per_step = per_step / 1e6;
-    const Json& first = python["reads"].items()[0];
+    const Json& first = waits.items()[0];
     finding.where = where_of(first["site"]);
     finding.evidence = fmt::format(
         "{:.1f} reads per step hold the host up for {:.1f} % of the step; most by .{}()",
         static_cast<double>(count) / steps, finding.share_percent,
         first["call"].string().value_or("?"));
-    for (const Json& read : python["reads"].items()) {
+    for (const Json& read : waits.items()) {
         if (finding.examples.size() == 3) break;
         finding.examples.push_back(
             {.text = fmt::format(".{}() {} times, {:.1f} ms", read["call"].string().value_or("?"),

@@ -110,9 +110,9 @@ void RunJob::keep(Write write) {
 }
 
 void RunJob::start() {
+    ShimWishes wishes{settings_.apply, trace_.is_served(), settings_.with_losses};
     child_.emplace(settings_.command, ChildSettings{.output_to_stderr = settings_.output_to_stderr,
-                                                    .environment = shim_.environment(
-                                                        settings_.apply, trace_.is_served()),
+                                                    .environment = shim_.environment(wishes),
                                                     .mask = &relay_.mask_before()});
     relay_.relay_to(child_->pid());
     host_.emplace(HostSettings{.watched_pid = child_->pid()});

@@ -20,9 +20,10 @@ struct RunJobSettings {
     std::filesystem::path folder;  // of the record; new or empty
     std::string apply;  // changes for the shim to make: "safe", "num_workers=4,tf32"; empty: none
     bool with_profile = true;
-    int profile_steps = 0;   // 0: as many as half a second holds
-    double seconds = 0;      // ends the command after this long; 0: no limit
-    std::int64_t steps = 0;  // ... or after so many training steps
+    bool with_losses = false;  // also those on a GPU that the script does not read itself
+    int profile_steps = 0;     // 0: as many as half a second holds
+    double seconds = 0;        // ends the command after this long; 0: no limit
+    std::int64_t steps = 0;    // ... or after so many training steps
     double interval_seconds = 1;
     bool output_to_stderr = false;  // the command's stdout
 };

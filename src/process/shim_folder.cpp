@@ -62,15 +62,16 @@ ShimFolder::~ShimFolder() {
     std::filesystem::remove_all(path_, ignored);
 }
 
-std::vector<std::pair<std::string, std::string>> ShimFolder::environment(const std::string& apply,
-                                                                         bool with_traces) const {
+std::vector<std::pair<std::string, std::string>> ShimFolder::environment(
+    const ShimWishes& wishes) const {
     if (!missing_because_.empty()) return {};
     std::string path = (path_ / "python").string();
     if (const char* old = std::getenv("PYTHONPATH"); old && *old) path += fmt::format(":{}", old);
     std::vector<std::pair<std::string, std::string>> out = {{"PYTHONPATH", path},
                                                             {"SATURATE_RUN_DIR", path_.string()}};
-    if (!apply.empty()) out.emplace_back("SATURATE_APPLY", apply);
-    if (with_traces) {
+    if (!wishes.apply.empty()) out.emplace_back("SATURATE_APPLY", wishes.apply);
+    if (wishes.with_losses) out.emplace_back("SATURATE_LOSSES", "1");
+    if (wishes.with_traces) {
         out.emplace_back("KINETO_USE_DAEMON", "1");
         out.emplace_back("KINETO_IPC_SOCKET_DIR", path_.string());
         // Its own chatter would stand between the script's lines.

@@ -10,6 +10,12 @@
 
 namespace saturate {
 
+struct ShimWishes {
+    std::string apply;  // as the shim takes it; empty: nothing
+    bool with_traces = false;
+    bool with_losses = false;
+};
+
 class ShimFolder {
   public:
     ShimFolder();   // makes it and writes the shim
@@ -21,9 +27,9 @@ class ShimFolder {
     // same, watched from outside only. Empty: there is one.
     [[nodiscard]] const std::string& missing_because() const { return missing_because_; }
     [[nodiscard]] const std::filesystem::path& path() const { return path_; }
-    // What the command gets added to its environment. `apply` as the shim takes it; empty: nothing.
+    // What the command gets added to its environment.
     [[nodiscard]] std::vector<std::pair<std::string, std::string>> environment(
-        const std::string& apply, bool with_traces) const;
+        const ShimWishes& wishes) const;
 
   private:
     void write();

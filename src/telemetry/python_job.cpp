@@ -26,6 +26,7 @@ StepRecord step_of(const RingRecord& record, std::int64_t number) {
     if (record.backwards > 0) step.backward_ns = record.backward_ns;
     if (record.optimizer_steps > 0) step.optimizer_ns = record.optimizer_ns;
     if (record.reads > 0) step.synchronisation_ns = record.read_ns;
+    step.loss = loss_of(record);
     return step;
 }
 
@@ -46,10 +47,7 @@ Json PythonProcess::python_json() const {
                                   {"delay_ns", fetch.delay_ns}}));
     }
     out.set("fetches", fetches);
-    Json beaten = Json::array();
-    for (const auto& [loader, steps] : steps_by_loader)
-        beaten.add(Json::object({{"loader", loader}, {"steps", steps}}));
-    out.set("steps_by_loader", beaten);
+    totals.put_into(out);
     out.set("gc", Json::object({{"ns", gc_ns}, {"longest_in_step_ns", gc_longest_ns}}));
     out.set("lost_records", ring.lost());
     return out;
@@ -86,6 +84,7 @@ void PythonJob::poll(bool is_last) {
 
 void PythonJob::take(PythonProcess& process, const RingRecord& record) {
     auto kind = static_cast<RingKind>(record.kind);
+    process.totals.add(record);
     if (kind == RingKind::training && !process.recorder) {
         int rank = process.ring.rank();
         process.rank = rank >= 0 ? rank : without_rank_++;
@@ -138,7 +137,6 @@ void PythonJob::take(PythonProcess& process, const RingRecord& record) {
                                  .text = fmt::format("loader {} starts", record.loader)});
         process.loader_took_ns = 0;
     }
-    if (record.loader != kNoLoader) ++process.steps_by_loader[record.loader];
     StepRecord step = step_of(record, process.account.steps());
     if (process.account.is_disturbed()) step.profiled = 1;
     process.last_step_ns = record.start_ns + record.duration_ns;

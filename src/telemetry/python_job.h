@@ -13,6 +13,7 @@
 
 #include "base/json.h"
 #include "telemetry/account.h"
+#include "telemetry/python_totals.h"
 #include "telemetry/recorder.h"
 #include "telemetry/step_ring.h"
 
@@ -27,7 +28,7 @@ struct PythonProcess {
     int world_size = 1;
     Recorder* recorder = nullptr;  // once it trains
     RunAccount account;
-    std::map<std::uint32_t, std::int64_t> steps_by_loader;
+    PythonTotals totals;
     std::int64_t gc_ns = 0, gc_longest_ns = 0;
     std::int64_t first_step_ns = 0, last_step_ns = 0;
     Json facts;  // as the shim wrote them last; null: not yet

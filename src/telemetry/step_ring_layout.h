@@ -36,10 +36,13 @@ struct RingRecord {
     std::int64_t gc_ns = 0;
     std::int64_t backward_ns = 0;
     std::int64_t optimizer_ns = 0;
-    std::uint32_t backwards = 0;
+    std::uint32_t backwards = 0;  // those that raised are not counted
     std::uint32_t optimizer_steps = 0;
+    double loss = 0;           // sum of the tensors that backward was called on, ...
+    std::uint32_t losses = 0;  // ... of so many calls; it is whole if this is `backwards`
+    std::uint32_t batches = 0;
 };
-static_assert(sizeof(RingRecord) == 80);
+static_assert(sizeof(RingRecord) == 96);
 
 namespace ring {
 

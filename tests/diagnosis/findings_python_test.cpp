@@ -182,6 +182,17 @@ TEST(FindingsPythonTest, ReadsAndCollectionsAreNamedFromFivePercentOn) {
     EXPECT_THAT(find(diagnosis, "F11")->evidence, HasSubstr("garbage collector takes 10.0 %"));
 }
 
+TEST(FindingsPythonTest, ReadsThatDoNotWaitAreNoFinding) {
+    std::string reads =
+        R"(,"reads":[{"call":"item","count":100,"waits":0,"ns":3e9,"site":null},{"call":"cpu","count":9,"waits":9,"ns":1e9,"site":{"file":"train.py","line":7,"function":"log"}}])";
+    Diagnosis diagnosis = diagnose_run(record_of({.wait_ms = 1, .workers = 4, .more = reads}), "r");
+    const Finding* read = find(diagnosis, "F06");
+    ASSERT_TRUE(read);
+    EXPECT_EQ(read->count, 9);
+    EXPECT_EQ(read->where, "train.py:7 (log)");
+    EXPECT_NEAR(read->share_percent, 10, 0.01);
+}
+
 TEST(FindingsPythonTest, OneLongCollectionIsNoHabit) {
     std::string once = R"(,"gc":{"ns":1.1e9,"longest_in_step_ns":1e9})";
     Diagnosis diagnosis = diagnose_run(record_of({.wait_ms = 1, .workers = 4, .more = once}), "r");

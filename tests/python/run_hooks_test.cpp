@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the hooks see of a loop, once with the extension, once with the hooks in Python. Needs
 // PyTorch (tests/support/python_torch --make).
+#include <fmt/format.h>
+
+#include <cmath>
+
 #include "python/run_python.h"
 
 namespace saturate {
@@ -45,11 +49,65 @@ TEST_P(RunPythonHooksTest, ALoopByHandIsRecordedStepByStep) {
     const Json& fetch = run.python["fetches"].items()[0];
     EXPECT_EQ(fetch["batches"].integer(), 96);
     EXPECT_GT(fetch["measured"].integer(), 0);
+    EXPECT_EQ(run.python["totals"].line(),
+              R"({"steps": 96, "batches": 96, "skipped_batches": 0, "evaluation_batches": 6, )"
+              R"("backwards": 96, "optimizer_steps": 96, "losses": 96, "not_finite": 0})");
+    EXPECT_EQ(run.python["batch_sizes"].line(), R"([{"samples": 16, "steps": 96}])");
+    // The loss that the script itself prints after the epoch is that of its last step.
+    Ran alone = plain(script("plain_loop.py", {"weights.pt"}));
+    ASSERT_TRUE(run.steps[95].loss);
+    EXPECT_THAT(alone.out, HasSubstr(fmt::format("epoch 2 loss {:.9f}", *run.steps[95].loss)));
+    EXPECT_EQ(run.python["losses"]["first"].items().size(), 64u);
+    const Json::Array& tail = run.python["losses"]["tail"].items();
+    ASSERT_EQ(tail.size(), 32u);
+    EXPECT_EQ(tail.back().items()[0].integer(), 95);
+    EXPECT_EQ(tail.back().items()[1].number(), run.steps[95].loss);
+    // Nothing waits on a CPU; places are counted over the first 64 steps.
+    EXPECT_EQ(run.python["reads_steps"].integer(), 64);
+    for (const Json& read : run.python["reads"].items()) {
+        EXPECT_EQ(read["waits"].integer(), 0);
+        EXPECT_EQ(read["is_loss"].boolean(), read["site"]["line"].integer() == 30);
+    }
+    std::map<std::string, std::int64_t> written;
+    for (const Json& folder : run.python["files"].items())
+        for (const auto& [name, times] : folder["names"].members())
+            if (folder["written"].boolean() == true) written[name] += *times.integer();
+    EXPECT_THAT(written, testing::Contains(testing::Pair("weights.pt", testing::Ge(3))));
+    EXPECT_NEAR(*run.python["optimizers"].items()[0]["values"]["lr"].number(), 1e-2, 1e-12);
+}
+
+// What a script that catches its own errors leaves: batches without a step, losses that are none.
+TEST_P(RunPythonHooksTest, BatchesWithoutAStepAreCounted) {
+    folder_.file("swallows.py",
+                 "import torch\n"
+                 "data = torch.utils.data.TensorDataset(torch.arange(40.).reshape(40, 1))\n"
+                 "model = torch.nn.Linear(1, 1)\n"
+                 "opt = torch.optim.SGD(model.parameters(), lr=1e-3)\n"
+                 "for batch, in torch.utils.data.DataLoader(data, batch_size=4):\n"
+                 "    try:\n"
+                 "        loss = model(batch).mean() * 0 + (7 if batch[0] < 32 else float('nan'))\n"
+                 "        if batch[0] == 8: raise ValueError\n"
+                 "        loss.backward()\n"
+                 "        if batch[0] == 16: loss.backward()\n"
+                 "        opt.step()\n"
+                 "        opt.zero_grad()\n"
+                 "    except (ValueError, RuntimeError):\n"
+                 "        continue\n");
+    expect_same({python_, "swallows.py"});
+    RunRecord run = record();
+    // The backward that raised is none; its step goes on with the next batch.
+    EXPECT_EQ(run.python["totals"].line(),
+              R"({"steps": 8, "batches": 9, "skipped_batches": 1, "evaluation_batches": 0, )"
+              R"("backwards": 9, "optimizer_steps": 8, "losses": 8, "not_finite": 2})");
+    EXPECT_EQ(run.steps[0].loss, 7);
+    ASSERT_TRUE(run.steps[7].loss);
+    EXPECT_FALSE(std::isfinite(*run.steps[7].loss));
 }
 
 TEST_P(RunPythonHooksTest, ReadsThatWaitAreCountedByLine) {
     environment_["SATURATE_READS"] = "all";  // here every tensor is on the CPU
-    expect_same(script("plain_loop.py", {"weights.pt"}));
+    Ran ran = watched(script("plain_loop.py", {"weights.pt"}), {"--profile", "off", "--losses"});
+    EXPECT_EQ(ran.status, 0) << ran.err;
     std::map<std::pair<std::string, std::int64_t>, std::int64_t> counts;
     RunRecord run = record();
     for (const Json& read : run.python["reads"].items())
@@ -57,6 +115,39 @@ TEST_P(RunPythonHooksTest, ReadsThatWaitAreCountedByLine) {
             *read["count"].integer();
     EXPECT_EQ((counts[{"item", 29}]), 6);
     EXPECT_EQ((counts[{"item", 30}]), 3);
+    // No step waits for its loss; they are read later, all at once.
+    EXPECT_FALSE(run.steps[0].loss || run.steps[95].loss);
+    EXPECT_EQ(run.python["losses"]["first"].items().size(), 64u);
+    const Json& last = run.python["losses"]["tail"].items().back();
+    EXPECT_EQ(last.items()[0].integer(), 95);
+    EXPECT_THAT(ran.out, HasSubstr(fmt::format("epoch 2 loss {:.9f}", *last.items()[1].number())));
+}
+
+TEST_P(RunPythonHooksTest, OnADeviceALossIsKnownWhereTheScriptReadsIt) {
+    environment_["SATURATE_READS"] = "all";  // here every tensor is on the CPU
+    folder_.file("reads.py",
+                 "import torch\n"
+                 "data = torch.utils.data.TensorDataset(torch.ones(80, 4))\n"
+                 "model = torch.nn.Linear(4, 1)\n"
+                 "opt = torch.optim.SGD(model.parameters(), lr=1e-3)\n"
+                 "for i, (batch,) in enumerate(torch.utils.data.DataLoader(data, batch_size=8)):\n"
+                 "    loss = model(batch).mean() * 0 + i\n"
+                 "    (loss / 2).backward() if i == 4 else loss.backward()\n"
+                 "    opt.step(); opt.zero_grad()\n"
+                 "    float(batch.sum()), loss.item(), loss.item()\n"
+                 "    if i == 2: loss.item()\n");
+    expect_same({python_, "reads.py"});
+    RunRecord run = record();
+    ASSERT_EQ(run.steps.size(), 10u);
+    for (int i = 0; i < 10; ++i)
+        EXPECT_EQ(run.steps[static_cast<std::size_t>(i)].loss,
+                  i == 4 ? std::nullopt : std::optional<double>(i));
+    std::map<std::pair<std::int64_t, std::string>, std::int64_t> steps;
+    for (const Json& read : run.python["reads"].items())
+        steps[{*read["site"]["line"].integer(), *read["call"].string()}] = *read["steps"].integer();
+    EXPECT_EQ((steps[{9, "__float__"}]), 10);
+    EXPECT_EQ((steps[{10, "item"}]), 1);
+    EXPECT_EQ(run.python["reads_steps"].integer(), 10);
 }
 
 TEST_P(RunPythonHooksTest, WorkersCountTheirBatches) {

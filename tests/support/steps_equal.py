@@ -31,7 +31,7 @@ class Pair:
         nothing = lambda *_: None  # noqa: E731
         native.reset()
         native.prepare(int, self.open, lambda n, now: self.told[1].append((n, now)), nothing, nothing, nothing, nothing,
-                       nothing, nothing, False)
+                       nothing, nothing, nothing, False)
         self.open_both()
         self.optimizers = [object(), object(), object()]
 
@@ -62,11 +62,13 @@ class Pair:
         elif name == "waited":
             s.syncs += 1
             s.sync += numbers[0]
+        elif name == "loss":
+            (s.loss_read if numbers[1] else s.loss_known)(float(numbers[0]))
         else:
             {"asked": s.asked, "got": s.got, "ended": s.ended, "backward": s.backward_done}[name](*numbers)
 
     def records(self):
-        size = plain.RECORDS_AT + 80 * self.steps.written
+        size = plain.RECORDS_AT + plain.RECORD_BYTES * self.steps.written
         with open(self.path, "rb") as file:
             other = file.read(size)
         mine = bytes(self.steps.ring[:size])
@@ -96,7 +98,11 @@ def run(number):
         elif kind == 2:
             pair.tell("optimizer", draw.randrange(1, 4), took, now)
         elif kind == 3:
+            if draw.random() < 0.4:
+                pair.tell("loss", draw.randrange(-9, 9), 0)
             pair.tell("backward", took, now)
+            if draw.random() < 0.4:
+                pair.tell("loss", draw.randrange(-9, 9), 1)
         elif kind == 4:
             pair.tell("collected", took)
         elif kind == 5:

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "support/ring_file.h"
 #include "support/run.h"
 
@@ -62,6 +64,46 @@ TEST(PythonJobTest, BatchesWithoutBackwardAreOneEvaluation) {
     EXPECT_EQ(job.kept.events[0].kind, EventKind::evaluation);
     EXPECT_EQ(job.kept.events[0].text, "3 batches");
     EXPECT_EQ(job.kept.events[0].duration_ns, 3 * kMs);
+}
+
+// A trial is compared with the run before it by these.
+TEST(PythonJobTest, TotalsTellBatchesWithoutAStepFromEvaluation) {
+    RingRecord step = training(0), skipped{.kind = 2, .batches = 1},
+               evaluated{.kind = 2, .loader = 1, .batches = 1}, start{.kind = 3};
+    step.batches = 2;
+    step.losses = 1;
+    step.loss = 0.5;
+    RingRecord bad = step;
+    bad.loss = std::nan("");
+    RingRecord unknown = step;
+    unknown.losses = 0;
+    unknown.samples = 4;
+    // accelerate asks for one batch ahead when an epoch starts.
+    Job job({start, skipped, step, skipped, step, evaluated, evaluated, bad, unknown});
+    Json python = job.process().python_json();
+    EXPECT_EQ(python["totals"].line(),
+              R"({"steps": 4, "batches": 9, "skipped_batches": 1, "evaluation_batches": 2, )"
+              R"("backwards": 4, "optimizer_steps": 4, "losses": 3, "not_finite": 1})");
+    EXPECT_EQ(python["losses"].line(), R"({"first": [[0, 0.5], [1, 0.5], [2, null]], "tail": []})");
+    EXPECT_EQ(python["batch_sizes"].line(),
+              R"([{"samples": 8, "steps": 3}, {"samples": 4, "steps": 1}])");
+    EXPECT_EQ(python["steps_by_loader"].line(), R"([{"loader": 0, "steps": 4}])");
+    EXPECT_EQ(job.kept.steps[0].loss, 0.5);
+    EXPECT_FALSE(job.kept.steps[3].loss);
+}
+
+TEST(PythonJobTest, OfManyLossesTheFirstAndSomeLaterOnesAreKept) {
+    std::vector<RingRecord> records;
+    for (int i = 0; i < 180; ++i) {
+        records.push_back(training(i));
+        records.back().losses = 1;
+        records.back().loss = i;
+    }
+    Job job(records);
+    Json losses = job.process().python_json()["losses"];
+    EXPECT_EQ(losses["first"].items().size(), 64u);
+    EXPECT_LE(losses["tail"].items().size(), 65u);
+    EXPECT_EQ(losses["tail"].items().back().line(), "[179, 179]");
 }
 
 }  // namespace
