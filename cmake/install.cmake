@@ -24,11 +24,17 @@ if(SKBUILD)
   install(DIRECTORY ${pages}/man1 DESTINATION ${SKBUILD_DATA_DIR}/share/man COMPONENT wheel)
   install(FILES ${pages}/saturate.bash DESTINATION ${SKBUILD_DATA_DIR}/share/bash-completion/completions RENAME saturate COMPONENT wheel)
   install(FILES ${pages}/_saturate DESTINATION ${SKBUILD_DATA_DIR}/share/zsh/site-functions COMPONENT wheel)
-  foreach(package libdeflate-dev libfmt-dev libjpeg62-turbo-dev libmicrohttpd-dev libncurses-dev libsqlite3-dev
+  foreach(package libdeflate-dev libfmt-dev libjpeg62-turbo-dev libjpeg-turbo8-dev libmicrohttpd-dev libncurses-dev libsqlite3-dev
       libtomlplusplus-dev libwebp-dev libyaml-cpp-dev libzstd-dev nlohmann-json3-dev zlib1g-dev)
-    install(FILES /usr/share/doc/${package}/copyright DESTINATION ${SKBUILD_METADATA_DIR}/licenses/linked
-      RENAME ${package}.txt COMPONENT wheel)
+    if(EXISTS /usr/share/doc/${package}/copyright)  # libjpeg has another name on Ubuntu
+      install(FILES /usr/share/doc/${package}/copyright DESTINATION ${SKBUILD_METADATA_DIR}/licenses/linked
+        RENAME ${package}.txt COMPONENT wheel)
+    endif()
   endforeach()
+  # simdjson's source comes without a file of its own for it.
+  file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/simdjson.txt CONTENT
+    "simdjson, by its authors (https://simdjson.org): Apache License 2.0, whose text is in LICENSE beside this folder.\n")
+  install(FILES ${CMAKE_BINARY_DIR}/simdjson.txt DESTINATION ${SKBUILD_METADATA_DIR}/licenses/linked COMPONENT wheel)
 endif()
 
 # The package leaves out what trains: LibTorch is no Debian package.
