@@ -3,13 +3,13 @@
 
 #include <fmt/format.h>
 
-#include <cerrno>
-#include <cstdlib>
-#include <cstring>
+#include <algorithm>
 #include <fstream>
 #include <set>
 
 #include "base/error.h"
+#include "base/file.h"
+#include "base/text.h"
 #include "project/captured.h"
 
 namespace saturate {
@@ -18,42 +18,53 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Mounts, then becomes the command, so that signals and status need no care.
-constexpr const char* kMount =
-    "mount -t overlay overlay -o "
-    "lowerdir=\"$1\",upperdir=\"$2/upper\",workdir=\"$2/work\",userxattr "
-    "\"$1\" && cd \"$1\" && shift 2 && exec \"$@\"";
+// Mounts, then becomes the command, so that signals and status need no care. Other file systems
+// below the folder (data, often) would be hidden: each is laid aside and put back as an overlay.
+// $1 folder, $2 the tree's own folder, $3 how many such mounts follow.
+constexpr const char* kMount = R"sh(
+folder=$1 own=$2 count=$3; shift 3
+i=0; for at in "$@"; do [ $i -lt $count ] || break
+  mount --rbind "$at" "$own/mounts/$i/lower" || exit 125; i=$((i+1)); done
+lay() { mount -t overlay overlay -o lowerdir="$1",upperdir="$2/upper",workdir="$2/work",userxattr "$3"; }
+lay "$folder" "$own" "$folder" || exit 125
+i=0; while [ $i -lt $count ]; do
+  lay "$own/mounts/$i/lower" "$own/mounts/$i" "$1" 2>/dev/null ||
+    mount --rbind "$own/mounts/$i/lower" "$1" || exit 125
+  shift; i=$((i+1)); done
+cd "$folder" && exec "$@")sh";
 
-constexpr std::uintmax_t kCopied = 4 << 20;  // larger files are links: they are data
+constexpr std::uintmax_t kCopied = 4 << 20;        // larger files are links: they are data
+constexpr std::uintmax_t kCopiedAll = 256u << 20;  // of a tree; the rest are links
+constexpr std::size_t kEntries = 2000;             // a folder of more files is data: one link
 
 std::vector<std::string> mounted(const fs::path& folder, const fs::path& own,
+                                 const std::vector<fs::path>& mounts,
                                  const std::vector<std::string>& command) {
     std::vector<std::string> out = {
-        "unshare", "--user", "--map-root-user", "--mount",   "--", "sh", "-c",
-        kMount,    "sh",     folder.string(),   own.string()};
+        "unshare", "--user", "--map-root-user", "--mount", "--", "sh", "-c", kMount, "sh", folder,
+        own,       ""};
+    out.back() = std::to_string(mounts.size());
+    for (const fs::path& mount : mounts) out.push_back(mount.string());
     out.insert(out.end(), command.begin(), command.end());
     return out;
 }
 
-fs::path make_own(const fs::path& parent) {
-    std::error_code error;
-    fs::create_directories(parent, error);
-    std::string pattern = (parent / "tree-XXXXXX").string();
-    if (!::mkdtemp(pattern.data())) {
-        throw MachineError(
-            {.where = {parent.string()},
-             .found = fmt::format("no folder can be made here: {}", std::strerror(errno)),
-             .expected = "a folder for temporary files",
-             .fix = "set TMPDIR"});
-    }
-    fs::create_directories(fs::path(pattern) / "upper");
-    fs::create_directories(fs::path(pattern) / "work");
-    return pattern;
+// The parts of an overlay.
+void make_layers(const fs::path& own) {
+    for (const char* part : {"lower", "upper", "work"}) fs::create_directories(own / part);
 }
 
 void write(const fs::path& path, const std::string& text) {
     fs::create_directories(path.parent_path());
-    std::ofstream(path, std::ios::binary) << text;
+    std::ofstream out(path, std::ios::binary);
+    out << text;
+    out.flush();
+    if (!out) {
+        throw MachineError({.where = {path.string()},
+                            .found = "the edited file cannot be written",
+                            .expected = "room for a copy of your sources",
+                            .fix = "set TMPDIR to a folder with room"});
+    }
 }
 
 // A folder whose commas or colons would be taken for options of the mount.
@@ -61,85 +72,139 @@ bool is_plain(const fs::path& path) {
     return path.string().find_first_of(",:\\\"") == std::string::npos;
 }
 
+bool is_below(const fs::path& path, const fs::path& folder) {
+    auto [end, rest] = std::ranges::mismatch(folder, path);
+    return end == folder.end();
+}
+
+std::string octal_unescaped(std::string_view text) {  // mountinfo writes a space as \040
+    std::string out;
+    for (std::size_t i = 0; i < text.size(); ++i) {
+        if (text[i] == '\\' && i + 3 < text.size()) {
+            out += static_cast<char>((text[i + 1] - '0') * 64 + (text[i + 2] - '0') * 8 +
+                                     (text[i + 3] - '0'));
+            i += 3;
+        } else {
+            out += text[i];
+        }
+    }
+    return out;
+}
+
+// The topmost mounts below the folder: what is below them comes along.
+std::vector<fs::path> mounts_below(const fs::path& folder) {
+    std::set<fs::path> found;
+    std::string all = read_if_there("/proc/self/mountinfo");
+    for (std::string_view line : split(all, '\n')) {
+        std::vector<std::string_view> words = split(line, ' ');
+        if (words.size() < 5) continue;
+        fs::path at = octal_unescaped(words[4]);
+        if (at != folder && is_below(at, folder)) found.insert(at);
+    }
+    std::vector<fs::path> out;
+    for (const fs::path& at : found)
+        if (out.empty() || !is_below(at, out.back())) out.push_back(at);
+    return out;
+}
+
 }  // namespace
 
 bool can_overlay() {
     static const bool kCan = [] {
         std::error_code error;
-        fs::path own = make_own(fs::temp_directory_path(error));
-        fs::create_directories(own / "below");
-        Captured tried = run_captured(mounted(own / "below", own, {"true"}), "");
-        fs::remove_all(own, error);
+        MortalFolder own(fs::temp_directory_path(error));
+        make_layers(own.path());
+        Captured tried = run_captured(mounted(own.path() / "lower", own.path(), {}, {"true"}), "");
         return tried.end == Captured::End::exited && tried.status == 0;
     }();
     return kCan;
 }
 
-ScratchTree::ScratchTree(const fs::path& folder, const fs::path& parent,
-                         const std::vector<ScratchFile>& edited)
-    : folder_(fs::canonical(folder)), own_(make_own(parent)) {
-    is_overlay_ = is_plain(folder_) && is_plain(own_) && can_overlay();
+ScratchTree::ScratchTree(const ScratchSettings& settings)
+    : folder_(fs::canonical(settings.folder)),
+      own_(settings.parent.empty() ? temporary_beside(folder_) : settings.parent) {
+    make_layers(own_.path());
+    is_overlay_ =
+        settings.may_overlay && is_plain(folder_) && is_plain(own_.path()) && can_overlay();
     if (!is_overlay_) {
-        link_tree(edited);
+        link_tree(settings.edited);
         return;
     }
-    for (const ScratchFile& file : edited) {
-        write(own_ / "upper" / file.file, file.text);
+    mounts_ = mounts_below(folder_);
+    for (std::size_t i = 0; i < mounts_.size(); ++i)
+        make_layers(own_.path() / "mounts" / std::to_string(i));
+    for (const ScratchFile& file : settings.edited) {
+        write(upper() / file.file, file.text);
         std::error_code error;
-        fs::permissions(own_ / "upper" / file.file,
-                        fs::status(folder_ / file.file, error).permissions(), error);
+        fs::permissions(upper() / file.file, fs::status(folder_ / file.file, error).permissions(),
+                        error);
     }
 }
 
-ScratchTree::~ScratchTree() {
-    std::error_code ignored;
-    // The overlay's own work folder has no permissions; ours to give.
-    fs::permissions(own_ / "work" / "work", fs::perms::owner_all, ignored);
-    fs::remove_all(own_, ignored);
-}
-
-// Folders are real, so that what is written goes to the tree; small files are copies; large ones
-// and special ones are links.
+// Folders are real, so that what is written goes to the tree; small files are copies; large ones,
+// special ones and folders of very many files are links.
 void ScratchTree::link_tree(const std::vector<ScratchFile>& edited) {
     static const std::set<std::string> kLeft = {".git", "saturate-runs", "__pycache__",
                                                 "node_modules"};
-    fs::path top = own_ / "upper";
+    fs::path top = upper();
     std::error_code error;
+    std::uintmax_t copied = 0;
     auto options = fs::directory_options::skip_permission_denied;
+    auto is_large = [](const fs::path& folder) {
+        std::size_t count = 0;
+        std::error_code ignored;
+        for (fs::directory_iterator it(folder, ignored), end; it != end && count <= kEntries;
+             it.increment(ignored))
+            ++count;
+        return count > kEntries;
+    };
     for (fs::recursive_directory_iterator it(folder_, options, error), end; it != end;
          it.increment(error)) {
         if (error) break;
         fs::path to = top / fs::relative(it->path(), folder_);
         bool is_folder = it->is_directory(error) && !it->is_symlink(error);
         if (is_folder &&
-            (kLeft.contains(it->path().filename()) || it->path() == own_.parent_path())) {
+            (kLeft.contains(it->path().filename()) || MortalFolder::is_one(it->path()))) {
             it.disable_recursion_pending();
             continue;
         }
-        if (is_folder)
+        if (is_folder && is_large(it->path())) {
+            it.disable_recursion_pending();
+            fs::create_directory_symlink(it->path(), to, error);
+            error.clear();
+            continue;
+        }
+        std::uintmax_t size = is_folder ? 0 : it->file_size(error);
+        bool is_copied = !error && !is_folder && it->is_regular_file(error) && size <= kCopied &&
+                         copied + size <= kCopiedAll;
+        error.clear();
+        if (is_folder) {
             fs::create_directories(to, error);
-        else if (it->is_regular_file(error) && it->file_size(error) <= kCopied)
+        } else if (is_copied) {
             fs::copy_file(it->path(), to, error);
-        else
+            copied += size;
+        } else {
             fs::create_symlink(
                 it->is_symlink(error) ? fs::canonical(it->path(), error) : it->path(), to, error);
+        }
         error.clear();
     }
     for (const ScratchFile& file : edited) write(top / file.file, file.text);
 }
 
 std::vector<std::string> ScratchTree::command(const std::vector<std::string>& own) const {
-    if (is_overlay_) return mounted(folder_, own_, own);
+    if (is_overlay_) return mounted(folder_, own_.path(), mounts_, own);
     std::vector<std::string> out = {"sh", "-c", "cd \"$1\" && shift && exec \"$@\"", "sh",
-                                    (own_ / "upper").string()};
+                                    upper().string()};
     out.insert(out.end(), own.begin(), own.end());
     return out;
 }
 
 std::string ScratchTree::unguarded() const {
     return is_overlay_ ? ""
-                       : "this system allows no overlay: files named by absolute paths and files "
-                         "over 4 MiB are not guarded against writing";
+                       : "this system allows no overlay: files named by absolute paths, files over "
+                         "4 MiB and folders of more than 2,000 files are not guarded against "
+                         "writing";
 }
 
 }  // namespace saturate

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // A folder of the user's as a trial sees it: with edited files, and free to be written to, while
 // nothing of that reaches the folder itself. An overlay in a mount namespace of the trial's own;
-// where the system forbids that, a tree of links in which sources are copies.
+// where the system forbids that, a tree of links in which sources are copies. It goes with its
+// maker, even where that is killed, and after the processes that the maker started.
 #pragma once
 
 #include <filesystem>
 #include <string>
 #include <vector>
+
+#include "process/mortal_folder.h"
 
 namespace saturate {
 
@@ -15,25 +18,31 @@ struct ScratchFile {
     std::string text;
 };
 
+struct ScratchSettings {
+    std::filesystem::path folder;  // the user's
+    std::filesystem::path parent;  // where its own files go; empty: a folder for temporary files
+    std::vector<ScratchFile> edited = {};
+    bool may_overlay = true;
+};
+
 class ScratchTree {
   public:
-    // `parent` is where its own files go; it must be outside of `folder`.
-    ScratchTree(const std::filesystem::path& folder, const std::filesystem::path& parent,
-                const std::vector<ScratchFile>& edited);
-    ~ScratchTree();  // removes it
-    ScratchTree(const ScratchTree&) = delete;
-    ScratchTree& operator=(const ScratchTree&) = delete;
+    explicit ScratchTree(const ScratchSettings& settings);
 
     // The command as it runs in the tree.
     [[nodiscard]] std::vector<std::string> command(const std::vector<std::string>& own) const;
+    // The user's folder as the command sees it.
+    [[nodiscard]] std::filesystem::path root() const { return is_overlay_ ? folder_ : upper(); }
     // What a trial could still change; empty: nothing below the folder.
     [[nodiscard]] std::string unguarded() const;
 
   private:
+    [[nodiscard]] std::filesystem::path upper() const { return own_.path() / "upper"; }
     void link_tree(const std::vector<ScratchFile>& edited);
 
     std::filesystem::path folder_;
-    std::filesystem::path own_;
+    MortalFolder own_;
+    std::vector<std::filesystem::path> mounts_;  // of other file systems, below the folder
     bool is_overlay_ = false;
 };
 

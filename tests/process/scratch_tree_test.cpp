@@ -1,11 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // A command in a scratch tree sees the folder with its edits, may write anywhere below it, and
-// leaves nothing behind.
+// leaves nothing behind, whatever becomes of us.
 #include "process/scratch_tree.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <fstream>
 
 #include "base/file.h"
+#include "process/child.h"
 #include "support/run.h"
 
 namespace saturate {
@@ -13,12 +22,19 @@ namespace {
 
 namespace fs = std::filesystem;
 
-TEST(ScratchTreeTest, ATrialChangesNothingOfTheFolder) {
-    TemporaryFolder user, scratch;
-    user.file("train.py", "old");
-    user.file("data/rows.txt", "rows");
+class ScratchTreeTest : public testing::TestWithParam<bool> {
+  protected:
+    [[nodiscard]] ScratchSettings settings(const std::vector<ScratchFile>& edited = {}) const {
+        return {user_.path(), scratch_.path(), edited, GetParam()};
+    }
+    TemporaryFolder user_, scratch_;
+};
+
+TEST_P(ScratchTreeTest, ATrialChangesNothingOfTheFolder) {
+    user_.file("train.py", "old");
+    user_.file("data/rows.txt", "rows");
     {
-        ScratchTree tree(user.path(), scratch.path(), {{"train.py", "new"}});
+        ScratchTree tree(settings({{"train.py", "new"}}));
         Ran ran =
             run(tree.command({"sh", "-c",
                               "cat train.py data/rows.txt; echo x > train.py; rm data/rows.txt; "
@@ -26,16 +42,77 @@ TEST(ScratchTreeTest, ATrialChangesNothingOfTheFolder) {
         EXPECT_EQ(ran.status, 0) << ran.err;
         EXPECT_EQ(ran.out, "newrows");
     }
-    EXPECT_EQ(read_if_there(user.path() / "train.py"), "old");
-    EXPECT_EQ(read_if_there(user.path() / "data/rows.txt"), "rows");
-    EXPECT_FALSE(fs::exists(user.path() / "checkpoints"));
-    EXPECT_TRUE(fs::is_empty(scratch.path()));
+    EXPECT_EQ(read_if_there(user_.path() / "train.py"), "old");
+    EXPECT_EQ(read_if_there(user_.path() / "data/rows.txt"), "rows");
+    EXPECT_FALSE(fs::exists(user_.path() / "checkpoints"));
+    EXPECT_TRUE(fs::is_empty(scratch_.path()));
 }
 
-TEST(ScratchTreeTest, TheCommandKeepsItsStatus) {
-    TemporaryFolder user, scratch;
-    ScratchTree tree(user.path(), scratch.path(), {});
+TEST_P(ScratchTreeTest, TheCommandKeepsItsStatus) {
+    ScratchTree tree(settings());
     EXPECT_EQ(run(tree.command({"sh", "-c", "exit 7"})).status, 7);
+}
+
+TEST_P(ScratchTreeTest, OneThatIsKilledLeavesNeitherFilesNorProcesses) {
+    user_.file("train.py", "old");
+    TemporaryFolder beside;  // in an overlay a FIFO is another one
+    fs::path fifo = beside.path() / "fifo";
+    ::mkfifo(fifo.c_str(), 0600);
+    int held[2];  // by every process that comes of this; closes with the last
+    ASSERT_EQ(::pipe(held), 0);
+    pid_t maker = ::fork();
+    if (maker == 0) {
+        ::close(held[0]);
+        ScratchTree tree(settings());
+        Child child(tree.command({"sh", "-c", "echo x > train.py; echo 1 > $0; sleep 1000", fifo}),
+                    {.own_group = true, .tree = Tree::ended_with});
+        child.wait();
+        ::_exit(1);
+    }
+    ::close(held[1]);
+    int begun = 0;
+    std::ifstream(fifo) >> begun;
+    EXPECT_EQ(begun, 1);
+    EXPECT_FALSE(fs::is_empty(scratch_.path()));
+    ::kill(maker, SIGKILL);
+    ::waitpid(maker, nullptr, 0);
+    pollfd end{held[0], POLLIN, 0};
+    EXPECT_EQ(::poll(&end, 1, 30'000), 1);
+    char byte = 0;
+    EXPECT_EQ(::read(held[0], &byte, 1), 0) << "a process is left";
+    ::close(held[0]);
+    EXPECT_TRUE(fs::is_empty(scratch_.path()));
+    EXPECT_EQ(read_if_there(user_.path() / "train.py"), "old");
+}
+
+TEST_P(ScratchTreeTest, TheNextOneSweepsWhatADeadOneLeft) {
+    scratch_.file("saturate-tmp-dead/lock", "");
+    scratch_.file("saturate-tmp-dead/upper/a", "a");
+    scratch_.file("another/lock", "");
+    ScratchTree first(settings());
+    ScratchTree second(settings());
+    EXPECT_FALSE(fs::exists(scratch_.path() / "saturate-tmp-dead"));
+    EXPECT_TRUE(fs::exists(scratch_.path() / "another"));
+    EXPECT_EQ(run(first.command({"true"})).status, 0);
+    EXPECT_EQ(run(second.command({"true"})).status, 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(OverlayOrLinks, ScratchTreeTest, testing::Bool());
+
+TEST(ScratchTreeLinksTest, DataIsNeverCopied) {
+    TemporaryFolder user, scratch;
+    user.file("train.py", "old");
+    fs::create_directories(user.path() / "pictures");
+    for (int i = 0; i < 2100; ++i) user.file("pictures/" + std::to_string(i) + ".jpg", "picture");
+    std::ofstream(user.path() / "large.bin").close();
+    fs::resize_file(user.path() / "large.bin", 50ull << 30);  // a hole: it takes no room
+    ScratchTree tree({user.path(), scratch.path(), {}, false});
+    Ran ran = run(tree.command({"sh", "-c",
+                                "[ -L pictures ] && [ -L large.bin ] && [ ! -L train.py ] && "
+                                "cat pictures/2099.jpg && stat -Lc %s large.bin"}));
+    EXPECT_EQ(ran.status, 0) << ran.err;
+    EXPECT_EQ(ran.out, "picture53687091200\n");
+    EXPECT_NE(tree.unguarded(), "");
 }
 
 }  // namespace

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "process/mortal_folder.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+
+#include "base/cache_folder.h"
+#include "base/error.h"
+
+namespace saturate {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kName = "saturate-tmp-";
+
+// Waits until the last of our processes is gone, then removes the folder, $0. The work folders of
+// overlays have no permissions.
+constexpr const char* kJanitor = R"sh(
+trap '' INT TERM HUP; read -r ignored; n=0
+while [ -e "$0" ] && [ $n -lt 100 ]; do
+  rm -rf "$0" 2>/dev/null || { chmod -R u+rwX "$0" 2>/dev/null; sleep 0.1; }; n=$((n+1)); done)sh";
+
+void remove_now(const fs::path& folder) {
+    std::error_code error;
+    fs::remove_all(folder, error);
+    if (!error) return;
+    auto options = fs::directory_options::skip_permission_denied;
+    for (fs::recursive_directory_iterator it(folder, options, error), end; it != end;
+         it.increment(error)) {
+        std::error_code ignored;
+        if (it->is_directory(ignored) && !it->is_symlink(ignored))
+            fs::permissions(it->path(), fs::perms::owner_all, fs::perm_options::add, ignored);
+    }
+    fs::remove_all(folder, error);
+}
+
+}  // namespace
+
+bool MortalFolder::is_one(const fs::path& path) {
+    return path.filename().string().starts_with(kName);
+}
+
+void MortalFolder::sweep(const fs::path& parent) {
+    std::error_code error;
+    for (fs::directory_iterator it(parent, error), end; !error && it != end; it.increment(error)) {
+        if (!is_one(it->path())) continue;
+        int lock = ::open((it->path() / "lock").c_str(), O_RDWR | O_CLOEXEC);
+        if (lock < 0) continue;  // another user's, or just being made
+        if (::flock(lock, LOCK_EX | LOCK_NB) == 0) remove_now(it->path());
+        ::close(lock);
+    }
+}
+
+MortalFolder::MortalFolder(const fs::path& parent) {
+    std::error_code error;
+    fs::create_directories(parent, error);
+    sweep(parent);
+    std::string pattern = (parent / kName).string() + "XXXXXX";
+    if (!::mkdtemp(pattern.data())) {
+        throw MachineError(
+            {.where = {parent.string()},
+             .found = fmt::format("no folder can be made here: {}", std::strerror(errno)),
+             .expected = "a folder for temporary files",
+             .fix = "set TMPDIR"});
+    }
+    path_ = pattern;
+    // Forked processes hold it with us, programs that they start do not.
+    lock_ = ::open((path_ / "lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (lock_ >= 0) ::flock(lock_, LOCK_EX | LOCK_NB);
+    start_janitor();
+}
+
+// A process that outlives us: only it can tidy up after a SIGKILL. It waits for the end of a pipe
+// that nothing is written to, which the keepers of our children hold too, so it comes last.
+void MortalFolder::start_janitor() {
+    int ends[2];
+    if (::pipe2(ends, O_CLOEXEC) != 0) return;  // the next one sweeps
+    std::string folder = path_.string();
+    janitor_pid_ = ::fork();
+    if (janitor_pid_ == 0) {
+        ::setsid();
+        int null = ::open("/dev/null", O_RDWR);
+        ::dup2(ends[0], STDIN_FILENO);
+        ::dup2(null, STDOUT_FILENO);
+        ::dup2(null, STDERR_FILENO);
+        sigset_t none;
+        ::sigemptyset(&none);
+        ::sigprocmask(SIG_SETMASK, &none, nullptr);
+        ::execl("/bin/sh", "sh", "-c", kJanitor, folder.c_str(), nullptr);
+        ::_exit(127);
+    }
+    ::close(ends[0]);
+    janitor_ = ends[1];
+}
+
+MortalFolder::~MortalFolder() {
+    remove_now(path_);
+    if (lock_ >= 0) ::close(lock_);
+    if (janitor_ >= 0) ::close(janitor_);
+    if (janitor_pid_ > 0) ::waitpid(janitor_pid_, nullptr, 0);
+}
+
+fs::path temporary_beside(const fs::path& folder) {
+    std::error_code error;
+    fs::path own = fs::weakly_canonical(folder, error), temporary = fs::temp_directory_path(error);
+    for (const fs::path& one :
+         {temporary, fs::path("/var/tmp"), user_cache_folder(), own.parent_path()}) {
+        fs::path there = fs::weakly_canonical(one, error);
+        bool is_below = std::ranges::mismatch(own, there).in1 == own.end();
+        if (!one.empty() && !is_below && ::access(there.c_str(), W_OK) == 0) return there;
+    }
+    return temporary;
+}
+
+}  // namespace saturate
