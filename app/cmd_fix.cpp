@@ -15,11 +15,14 @@
 #include "exit_code.h"
 #include "probe/gpu_table.h"
 #include "probe/machine.h"
+#include "process/device_lock.h"
 #include "process/fix_trials.h"
 #include "process/gpus.h"
+#include "process/mortal_folder.h"
 #include "process/run_folder.h"
 #include "project/fix_answer.h"
 #include "remedies/catalogue.h"
+#include "report/fix_html.h"
 #include "report/fix_text.h"
 #include "report/tuning_text.h"
 
@@ -37,6 +40,7 @@ Level level_of(const Arguments& arguments) {
 struct MachineHere {
     FixMachine facts;
     bool has_gpu = false;
+    std::uint64_t device_memory_bytes = 0;
 };
 
 MachineHere this_machine(Level level) {
@@ -49,7 +53,9 @@ MachineHere this_machine(Level level) {
         if (match) gpu = match->facts;
     }
     Facts facts = machine_facts(probe_cpu(), probe_memory(), gpu, level);
-    return {{.workers = worker_count(facts), .has_bf16 = !gpu || gpu->has_bf16}, has_gpu};
+    return {{.workers = worker_count(facts), .has_bf16 = !gpu || gpu->has_bf16},
+            has_gpu,
+            has_gpu ? survey.driver->gpus[0].memory_total_bytes.value_or(0) : 0};
 }
 
 bool wants_colour() {
@@ -100,30 +106,81 @@ double budget_of(const Arguments& arguments) {
     return *value * unit;
 }
 
+BatchLimits batch_limits(const Arguments& arguments) {
+    BatchLimits limits;
+    limits.min = arguments.whole("--min", 1, 1 << 20).value_or(limits.min);
+    limits.max = arguments.whole("--max", limits.min, 1 << 20).value_or(4096);
+    limits.step = arguments.whole("--step", 1, 1 << 20).value_or(limits.step);
+    return limits;
+}
+
 std::string last_lines(const std::string& file, std::size_t count) {
     std::string text = read_if_there(file), out;
     std::vector<std::string_view> lines = split(trim(text), '\n');
+    std::erase_if(lines, [](std::string_view line) {  // what `run` says of it, and nothing at all
+        return line.starts_with("saturate:") || trim(line).empty();
+    });
     std::size_t first = lines.size() > count ? lines.size() - count : 0;
     for (std::size_t i = first; i < lines.size(); ++i) out += fmt::format("    {}\n", lines[i]);
     return out;
 }
 
-Json baseline_json(const TrialResult& baseline) {
-    if (!baseline.samples_per_second) return {};
-    auto busy = baseline.samples_per_second->device_busy_share;
-    return Json::object({{"samples_per_second", baseline.samples_per_second->per_second},
-                         {"busy_percent", busy ? Json(100 * *busy) : Json()},
-                         {"findings", Json::array()}});
+Json baseline_json(const FixTrials& tried) {
+    if (!tried.baseline.samples_per_second) return {};
+    const Rate& rate = *tried.baseline.samples_per_second;
+    Json findings = Json::array();
+    for (const Finding& finding : tried.findings) {
+        findings.add(Json::object({{"id", finding.id},
+                                   {"name", std::string(finding.name())},
+                                   {"share_percent", finding.share_percent},
+                                   {"evidence", finding.evidence},
+                                   {"where", finding.where.empty() ? Json() : Json(finding.where)},
+                                   {"fix", finding.fix_text()}}));
+    }
+    return Json::object(
+        {{"samples_per_second", rate.per_second},
+         {"busy_percent", rate.device_busy_share ? Json(100 * *rate.device_busy_share) : Json()},
+         {"input_wait_percent", 100 * rate.input_wait_share},
+         {"step_ms", 1e3 * rate.step_seconds},
+         {"findings", findings}});
+}
+
+// What the end of a job that does not run as it is calls for; empty: its last lines say it.
+std::string hint(const FixTrials& tried, const std::string& log) {
+    auto says = [&](std::string_view words) { return log.find(words) != std::string::npos; };
+    if (says("EOFError")) return "it asks for input, and a trial has none: give it as arguments";
+    if (says("the following arguments are required")) return "add its arguments behind the script";
+    if (says("ModuleNotFoundError") || says("No module named"))
+        return "use the Python that you train with: saturate fix -- /path/to/python train.py";
+    if (says("Found no NVIDIA driver") || says("No CUDA GPUs are available") ||
+        says("Torch not compiled with CUDA"))
+        return "it wants a GPU, and there is none here: run fix on the machine that it trains on";
+    if (tried.baseline.outcome == TrialOutcome::hang ||
+        tried.baseline.outcome == TrialOutcome::too_slow)
+        return "if it only needs longer to start, give it time: --budget 30m";
+    if (tried.baseline.message.starts_with("it ended after"))
+        return "a trial needs some seconds of training steps: more epochs, or, where it goes on "
+               "from a finished checkpoint, a fresh output folder";
+    return "";
+}
+
+Json curve_json(const LossCurve& curve) {
+    Json out = Json::array();
+    for (const LossPoint& point : curve)
+        out.add(Json::array({Json(point.samples), Json(point.loss)}));
+    return out;
 }
 
 // Tries, proves and says; the exit code.
 int try_and_prove(const Arguments& arguments, FixAnswer& answer, ProjectReader& reader,
-                  const FixQuestion& question, const fs::path& folder, bool has_gpu) {
+                  const FixQuestion& question, const fs::path& folder, const MachineHere& machine) {
     FixTrialSettings settings{
         .command = arguments.command,
         .output = folder,
         .budget_seconds = budget_of(arguments),
-        .has_gpu = has_gpu,
+        .has_gpu = machine.has_gpu,
+        .device_memory_bytes = machine.device_memory_bytes,
+        .batch = batch_limits(arguments),
         .on_line = [](const std::string& line) { fmt::print(stderr, "{}\n", line); }};
     FixTrials tried = try_fixes(answer, reader, question, settings);
     std::string patch = answer.patch.text();
@@ -132,13 +189,26 @@ int try_and_prove(const Arguments& arguments, FixAnswer& answer, ProjectReader& 
         write_file_whole(answer.patch_file, patch);
     }
     Json json = to_json(answer);
-    json.set("baseline", baseline_json(tried.baseline));
+    json.set("baseline", baseline_json(tried));
     if (tried.proof) {
         json.set("proof", to_json(*tried.proof));
         json.set("loss_guard", tried.proof->loss_guard);
     }
     json.set("trials", tried.trials);
     json.set("seconds", tried.seconds);
+    json.set("losses", Json::object({{"before", curve_json(tried.losses_before)},
+                                     {"after", curve_json(tried.losses_after)}}));
+    fs::path page = folder / "report.html";
+    write_file_whole(page, fix_html({.answer = answer,
+                                     .command = join(arguments.command, " "),
+                                     .baseline = tried.baseline.samples_per_second,
+                                     .findings = tried.findings,
+                                     .proof = tried.proof ? &*tried.proof : nullptr,
+                                     .losses_before = tried.losses_before,
+                                     .losses_after = tried.losses_after,
+                                     .trials = tried.trials,
+                                     .seconds = tried.seconds}));
+    json.set("report", page.string());
     write_file_whole(folder / "fix.json", json.pretty() + "\n");
     bool is_proven = tried.proof && tried.proof->verdict == Verdict::faster && !patch.empty();
     if (arguments.has("--json")) {
@@ -148,12 +218,19 @@ int try_and_prove(const Arguments& arguments, FixAnswer& answer, ProjectReader& 
                                            .all = arguments.has("--all"),
                                            .was_run = true}));
         if (tried.proof) fmt::print("\n{}", proof_text(*tried.proof));
+        if (tried.baseline.ok())
+            fmt::print("\nYour job: {}. {} trials in {:.0f} s; page: {}\n",
+                       fix_verdict(answer, tried.proof ? &*tried.proof : nullptr), tried.trials,
+                       tried.seconds, page.string());
         if (!tried.unguarded.empty()) fmt::print("note: {}\n", tried.unguarded);
     }
     if (!tried.baseline.ok() && !tried.is_stopped) {
-        fmt::print(stderr, "Your job does not run as it is ({}: {}); its last lines:\n{}",
+        std::string last = last_lines(tried.baseline_log, 8);
+        fmt::print(stderr, "Your job does not run as it is ({}: {}){}\n{}",
                    outcome_name(tried.baseline.outcome), tried.baseline.message,
-                   last_lines(tried.baseline_log, 8));
+                   last.empty() ? "; it printed nothing" : "; its last lines:", last);
+        if (std::string fix = hint(tried, read_if_there(tried.baseline_log)); !fix.empty())
+            fmt::print(stderr, "  fix: {}\n", fix);
         return kJobFailed;
     }
     if (is_proven && arguments.has("--write")) {
@@ -169,6 +246,12 @@ int try_and_prove(const Arguments& arguments, FixAnswer& answer, ProjectReader& 
 int cmd_fix(const Arguments& arguments) {
     check_command(arguments);
     FixQuestion question{.level = level_of(arguments)};
+    // Whatever we and the trials put among temporary files goes with us.
+    std::optional<MortalFolder> temporary;
+    if (!arguments.has("--dry-run")) {
+        temporary.emplace(temporary_beside(question.folder));
+        ::setenv("TMPDIR", temporary->path().c_str(), 1);
+    }
     ProjectReader reader({arguments.command, arguments.all("--config"), question.folder});
     FixAnswer answer{.facts = reader.read(), .level = question.level};
     if (!answer.facts.command_problem.empty()) {
@@ -179,9 +262,11 @@ int cmd_fix(const Arguments& arguments) {
     MachineHere machine = this_machine(question.level);
     answer.plan = plan_fixes(answer.facts, machine.facts, question);
     keep_exact(reader, answer.facts, question, answer.plan);
+    std::optional<DeviceLock> lock;
+    if (!arguments.has("--dry-run")) lock.emplace(machine.has_gpu ? "cuda:0" : "cpu");
     fs::path folder = make_folder(arguments);
     if (!arguments.has("--dry-run"))
-        return try_and_prove(arguments, answer, reader, question, folder, machine.has_gpu);
+        return try_and_prove(arguments, answer, reader, question, folder, machine);
 
     std::vector<const FixProposal*> all;
     for (const FixProposal& proposal : answer.plan.proposals) all.push_back(&proposal);

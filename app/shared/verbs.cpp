@@ -68,6 +68,14 @@ std::vector<Verb> make_verbs() {
               {.name = "--budget",
                .value = "TIME",
                .help = "for trials and proof: 90s, 10m or 1h (default: 10m)"},
+              {.name = "--min",
+               .value = "N",
+               .help = "smallest batch size to try (level training)"},
+              {.name = "--max", .value = "N", .help = "largest batch size to try"},
+              {.name = "--step",
+               .value = "N",
+               .help = "batch sizes are multiples",
+               .fallback = "8"},
               {.name = "--write",
                .value = "",
                .help = "change your files once the gain is proven; the old ones are kept"},
@@ -191,7 +199,9 @@ std::vector<Verb> make_verbs() {
                      {.name = "--quiet", .value = "", .help = "no progress lines"},
                      kJson},
          .operands = "restoration|locator|classifier|sequence|window_cnn",
-         .details = "  Without a job: classifier. Status 1: nothing faster was found.\n"},
+         .details = "  Without a job: fix on a small Python project, where a Python with torch is "
+                    "at hand; else\n"
+                    "  window_cnn. Status 1: nothing faster was found.\n"},
         {.name = "train",
          .summary = "train natively, with all of this built in",
          .usage = "train --config FILE [--device DEVICE] [--epochs N | --steps N | --seconds N] "

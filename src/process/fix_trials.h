@@ -9,7 +9,10 @@
 #include <string>
 #include <vector>
 
+#include "diagnosis/finding.h"
 #include "project/fix_answer.h"
+#include "tuning/batch_size.h"
+#include "tuning/loss_guard.h"
 #include "tuning/proof.h"
 #include "tuning/trial.h"
 
@@ -20,16 +23,20 @@ struct FixTrialSettings {
     std::filesystem::path output;  // records and logs of the trials go below it
     double budget_seconds = 600;
     bool has_gpu = false;
+    std::uint64_t device_memory_bytes = 0;            // of a GPU; 0: not known
+    BatchLimits batch = {.max = 4096};                // of a search at level training
     std::function<void(const std::string&)> on_line;  // may be null
 };
 
 struct FixTrials {
     TrialResult baseline;
-    std::string baseline_log;  // its file
+    std::vector<Finding> findings;  // why it is slow, by the watched run
+    std::string baseline_log;       // its file
     int trials = 0;
     double seconds = 0;
     std::optional<Proof> proof;
-    std::string unguarded;  // what the trials could have changed; empty: nothing
+    LossCurve losses_before, losses_after;  // of a run of each, as far as they were seen
+    std::string unguarded;                  // what the trials could have changed; empty: nothing
     bool is_stopped = false;
 };
 

@@ -156,7 +156,7 @@ std::string reason_in(std::string_view log) {
     std::string last, error;
     for (std::string_view line : split(log, '\n')) {
         std::string_view text = trim(line);
-        if (text.empty()) continue;
+        if (text.empty() || text.starts_with("saturate:")) continue;  // what `run` says of it
         last = text;
         if (lower(std::string(text)).find("error") != std::string::npos) error = text;
     }

@@ -70,6 +70,28 @@ std::string wait_words(const FactWait& wait) {
     return use;
 }
 
+std::vector<WatchedRead> watched_reads(const Json& python, const std::filesystem::path& folder) {
+    std::vector<WatchedRead> out;
+    auto steps = static_cast<double>(python["reads_steps"].integer().value_or(0));
+    if (steps <= 0) return out;
+    std::error_code error;
+    std::filesystem::path own = std::filesystem::canonical(folder, error);
+    for (const Json& read : python["reads"].items()) {
+        if (read["waits"].integer().value_or(0) <= 0) continue;
+        std::filesystem::path file = read["site"]["file"].string().value_or("");
+        if (file.is_absolute()) {
+            std::filesystem::path below = file.lexically_relative(own);
+            if (!below.empty() && *below.begin() != "..") file = below;
+        }
+        constexpr double kEvery = 0.9;  // of the steps: a first one may be left out
+        out.push_back({file.string(), static_cast<int>(read["site"]["line"].integer().value_or(0)),
+                       read["call"].string().value_or(""),
+                       static_cast<double>(read["steps"].integer().value_or(0)) >= kEvery * steps,
+                       read["ns"].number().value_or(0) / 1e6 / steps});
+    }
+    return out;
+}
+
 Json to_json(const FixAnswer& answer) {
     const ProjectFacts& facts = answer.facts;
     Json files = Json::array(), configs = Json::array(), unread = Json::array();
@@ -102,7 +124,26 @@ Json to_json(const FixAnswer& answer) {
         entry.set("evidence", "read");
         return entry;
     };
-    for (const FactWait* wait : said_waits(facts)) waits.add(wait_json(wait));
+    // What the run shows is more than what reading guesses.
+    auto is_at = [](const SourcePlace& place, const WatchedRead& read) {
+        return place.file == read.file && place.line == read.line;
+    };
+    for (const FactWait* wait : said_waits(facts)) {
+        bool is_watched = std::ranges::any_of(
+            answer.watched, [&](const WatchedRead& read) { return is_at(*wait, read); });
+        if (!is_watched) waits.add(wait_json(wait));
+    }
+    for (const WatchedRead& read : answer.watched) {
+        std::string what = read.what;
+        for (const FactWait& wait : facts.waits)
+            if (is_at(wait, read)) what = fmt::format("{}: {}", wait.value_text, wait_words(wait));
+        waits.add(Json::object({{"file", read.file},
+                                {"line", read.line},
+                                {"what", what},
+                                {"per_step", read.per_step},
+                                {"ms_per_step", read.ms_per_step},
+                                {"evidence", "watched"}}));
+    }
     for (const FactWait* wait : possible_waits(facts)) may_wait.add(wait_json(wait));
     auto proposal_json = [&](const FixProposal& proposal) {
         Json entry = Json::object({{"id", proposal.id}});

@@ -2,9 +2,11 @@
 // What `fix` answers: the facts, the proposals with what became of them, and the patch.
 #pragma once
 
+#include <filesystem>
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/json.h"
 #include "project/fix_patch.h"
@@ -17,6 +19,18 @@ struct FixOutcome {
     std::string note;
 };
 
+// A value that the watched run read from the device.
+struct WatchedRead {
+    std::string file;  // as the facts have it; of a file outside of the folder its whole path
+    int line = 0;
+    std::string what;  // item, cpu, ...
+    bool per_step = false;
+    double ms_per_step = 0;
+};
+// Those that waited for a device, by the python.json of a run of the job in `folder`.
+[[nodiscard]] std::vector<WatchedRead> watched_reads(const Json& python,
+                                                     const std::filesystem::path& folder);
+
 struct FixAnswer {
     ProjectFacts facts;
     FixPlan plan;
@@ -24,6 +38,8 @@ struct FixAnswer {
     std::string patch_file;  // empty: none was written
     Level level = Level::numerics;
     std::map<std::string, FixOutcome> outcomes;  // by the proposal's id
+    std::vector<WatchedRead> watched;            // empty: nothing was run, or nothing waited
+    std::string longer;  // "20m": a budget that would do; empty: all of it was tried
 
     [[nodiscard]] FixOutcome outcome(const FixProposal& proposal) const;
     [[nodiscard]] bool has_training() const;  // the source shows a loop, a loader or a trainer

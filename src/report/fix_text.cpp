@@ -77,7 +77,7 @@ const char* level_words(Level level) {
     }
 }
 
-void add_project(Page& page, const FixAnswer& answer) {
+void add_project(Page& page, const FixAnswer& answer, bool was_run) {
     const ProjectFacts& facts = answer.facts;
     std::size_t sources = 0;
     std::vector<std::string> configs;
@@ -87,8 +87,8 @@ void add_project(Page& page, const FixAnswer& answer) {
     if (sources > 1)
         text += fmt::format(" and {} file{} it uses", sources - 1, sources == 2 ? "" : "s");
     if (!configs.empty()) text += fmt::format("; configuration {}", join(configs, ", "));
-    page.line(
-        fmt::format("{} (read with Python {}; nothing of yours was run)", text, facts.python));
+    page.line(fmt::format("{} (read with Python {}{})", text, facts.python,
+                          was_run ? "" : "; nothing of yours was run"));
     for (const FactSource& file : facts.files) {
         if (!file.problem.empty())
             page.line(fmt::format("  not read: {}: {}", Place{file.file, file.problem_line}.text(),
@@ -210,7 +210,7 @@ std::string diff_text(const std::string& patch, bool colour) {
 
 std::string fix_text(const FixAnswer& answer, const FixTextSettings& settings) {
     Page page(settings);
-    add_project(page, answer);
+    add_project(page, answer, settings.was_run);
     if (!answer.has_training()) {
         page.line("");
         page.line("No training loop, data loader or trainer was found in these files.");

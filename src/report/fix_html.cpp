@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/fix_html.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/figures.h"
+#include "base/text.h"
+#include "report/run_report.h"
+#include "report/timeline_html.h"
+#include "report/tuning_text.h"
+
+namespace saturate {
+
+namespace {
+
+constexpr double kWidth = 640, kLeft = 56, kRight = 12;
+
+struct Scale {
+    double from = 0, to = 1, at = 0, length = 1;
+    [[nodiscard]] double operator()(double value) const {
+        return at + (to > from ? (value - from) / (to - from) : 0.5) * length;
+    }
+};
+
+// A range with a little room on both sides.
+Scale scale_of(double low, double high, double at, double length) {
+    double room = high > low ? 0.08 * (high - low) : std::max(0.05 * std::abs(low), 1e-9);
+    return {low - room, high + room, at, length};
+}
+
+std::string svg(double height, const std::string& label, const std::string& inside) {
+    return fmt::format(
+        "<svg viewBox=\"0 0 {0:.0f} {1:.0f}\" role=\"img\" aria-label=\"{2}\" "
+        "style=\"width:100%;max-width:{0:.0f}px;font-size:12px\">{3}</svg>\n",
+        kWidth, height, html_text(label), inside);
+}
+
+std::string words_at(double x, double y, const char* anchor, const std::string& text) {
+    return fmt::format(
+        "<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\" fill=\"currentColor\">{}</text>", x, y,
+        anchor, html_text(text));
+}
+
+// Each pair of runs as two dots and a line between them.
+std::string proof_svg(const Proof& proof) {
+    double low = std::min(proof.before.low, proof.after.low);
+    double high = std::max(proof.before.high, proof.after.high);
+    double height = 46 + 18 * static_cast<double>(proof.pairs.size());
+    Scale x = scale_of(low, high, kLeft, kWidth - kLeft - kRight);
+    std::string out;
+    for (std::size_t i = 0; i < proof.pairs.size(); ++i) {
+        auto [a, b] = proof.pairs[i];
+        double y = 14 + 18 * static_cast<double>(i);
+        out += words_at(kLeft - 8, y + 4, "end", fmt::format("pair {}", i + 1));
+        out += fmt::format(
+            "<line x1=\"{:.1f}\" x2=\"{:.1f}\" y1=\"{:.1f}\" y2=\"{:.1f}\" "
+            "stroke=\"var(--line)\"/>",
+            x(a), x(b), y, y);
+        out += fmt::format(
+            "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"4\" fill=\"none\" stroke=\"var(--r0)\" "
+            "stroke-width=\"2\"/><circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"5\" "
+            "fill=\"var(--r1)\"/>",
+            x(a), y, x(b), y);
+    }
+    double axis = height - 26;
+    out += fmt::format(
+        "<line x1=\"{:.1f}\" x2=\"{:.1f}\" y1=\"{:.1f}\" y2=\"{:.1f}\" stroke=\"var(--quiet)\"/>",
+        kLeft, kWidth - kRight, axis, axis);
+    for (double value : {low, high})
+        out += words_at(x(value), axis + 16, "middle", rate_text(value));
+    return svg(height, "rates of each pair of runs, before and after", out) +
+           fmt::format(
+               "<ul class=\"legend\"><li><i style=\"border:2px solid var(--r0);"
+               "border-radius:50%\"></i>before</li><li><i style=\"background:var(--r1);"
+               "border-radius:50%\"></i>after</li><li class=\"quiet\">{}</li></ul>\n",
+               html_text(proof.unit));
+}
+
+std::string path_of(const LossCurve& curve, const Scale& x, const Scale& y, const char* style) {
+    std::string points;
+    for (const LossPoint& point : curve) {
+        if (std::isfinite(point.loss))
+            points += fmt::format("{:.1f},{:.1f} ", x(point.samples), y(point.loss));
+    }
+    return fmt::format("<polyline points=\"{}\" fill=\"none\" stroke-width=\"1.5\" {}/>", points,
+                       style);
+}
+
+std::string losses_svg(const LossCurve& before, const LossCurve& after) {
+    double least = INFINITY, most = -INFINITY, samples = 0;
+    for (const LossCurve* curve : {&before, &after}) {
+        for (const LossPoint& point : *curve) {
+            if (!std::isfinite(point.loss)) continue;
+            least = std::min(least, point.loss);
+            most = std::max(most, point.loss);
+            samples = std::max(samples, point.samples);
+        }
+    }
+    if (!(most >= least)) return "";
+    double height = 240;
+    Scale x{0, samples, kLeft, kWidth - kLeft - kRight};
+    Scale y = scale_of(least, most, height - 30, -(height - 44));
+    std::string out = path_of(before, x, y, "stroke=\"var(--r0)\" stroke-dasharray=\"5 3\"") +
+                      path_of(after, x, y, "stroke=\"var(--r1)\"");
+    out += words_at(kLeft - 8, y(most) + 4, "end", fmt::format("{:.3g}", most));
+    out += words_at(kLeft - 8, y(least) + 4, "end", fmt::format("{:.3g}", least));
+    out += words_at(kWidth - kRight, height - 8, "end", fmt::format("{:.0f} samples", samples));
+    return svg(height, "loss by samples seen, before and after", out) +
+           "<ul class=\"legend\"><li><i class=\"line d1\" style=\"border-color:var(--r0)\"></i>"
+           "before</li><li><i class=\"line\" "
+           "style=\"border-color:var(--r1)\"></i>after</li></ul>\n";
+}
+
+std::string why_html(const FixPage& page) {
+    std::string out = "<h2>Why it is slow</h2>\n";
+    if (page.baseline)
+        out += fmt::format(
+            "<p>{} samples/s, {:.1f} ms per step; {:.0f} % of it waiting for data.</p>\n",
+            rate_text(page.baseline->per_second), 1e3 * page.baseline->step_seconds,
+            100 * page.baseline->input_wait_share);
+    std::size_t shown = 0;
+    for (const Finding& finding : page.findings) {
+        if (finding.optional || shown++ >= 4) continue;
+        out += fmt::format("<div class=\"finding\"><h4>{}, {:.0f} %</h4><p>{}</p>{}</div>\n",
+                           html_text(std::string(finding.name())), finding.share_percent,
+                           html_text(finding.evidence),
+                           finding.where.empty() ? ""
+                                                 : fmt::format("<p class=\"quiet\">{}</p>",
+                                                               html_text(finding.where)));
+    }
+    if (shown == 0) out += "<p>No cause above 3 % was seen.</p>\n";
+    std::vector<const FactWithoutEffect*> dead = said_without_effect(page.answer.facts);
+    if (!dead.empty()) out += "<h3>Settings that have no effect</h3>\n<ul>\n";
+    for (const FactWithoutEffect* one : dead)
+        out += fmt::format("<li><code>{}</code> {}: {}</li>\n", html_text(one->place().text()),
+                           html_text(one->setting), html_text(one->why));
+    return dead.empty() ? out : out + "</ul>\n";
+}
+
+std::string tried_html(const FixAnswer& answer) {
+    if (answer.plan.proposals.empty()) return "";
+    std::string out =
+        "<h2>What was tried</h2>\n<table>\n<thead><tr><th>change</th><th>where</th><th>level</th>"
+        "<th>outcome</th><th>measured</th></tr></thead>\n<tbody>\n";
+    for (const FixProposal& proposal : answer.plan.proposals) {
+        FixOutcome outcome = answer.outcome(proposal);
+        std::string change =
+            proposal.before.empty()
+                ? fmt::format("{}: {}", proposal.setting, proposal.after)
+                : fmt::format("{}: {} -> {}", proposal.setting, proposal.before, proposal.after);
+        out += fmt::format(
+            "<tr><td>{}</td><td>{}</td><td>{}</td><td style=\"white-space:normal\">{}{}</td>"
+            "<td>{}</td></tr>\n",
+            html_text(change), html_text(proposal.at.place().text()), level_name(proposal.level),
+            outcome.word == "kept" ? "<b>kept</b>" : html_text(outcome.word),
+            outcome.note.empty()
+                ? ""
+                : fmt::format(" <span class=\"quiet\">{}</span>", html_text(outcome.note)),
+            outcome.ratio ? fmt::format("{:+.0f} %", 100 * (*outcome.ratio - 1)) : "-");
+    }
+    return out + "</tbody>\n</table>\n";
+}
+
+std::string patch_html(const FixAnswer& answer) {
+    std::string patch = answer.patch.text(), out;
+    if (patch.empty()) return "";
+    for (std::string_view line : split(trim(patch), '\n')) {
+        const char* colour = line.starts_with("+++") || line.starts_with("---") ? "var(--quiet)"
+                             : line.starts_with('+')                            ? "var(--r2)"
+                             : line.starts_with('-')                            ? "var(--r0)"
+                                                                                : "inherit";
+        out += fmt::format("<span style=\"color:{}\">{}</span>\n", colour,
+                           html_text(std::string(line)));
+    }
+    return fmt::format(
+        "<h2>The patch</h2>\n<p>In the folder of the job: <code>git apply {0}</code> or "
+        "<code>patch -p1 &lt; {0}</code></p>\n<pre style=\"overflow-x:auto\">{1}</pre>\n",
+        html_text(answer.patch_file), out);
+}
+
+}  // namespace
+
+std::string fix_verdict(const FixAnswer& answer, const Proof* proof) {
+    if (proof && proof->verdict == Verdict::faster && !answer.patch.files.empty())
+        return fmt::format("{:.2f} times as fast, proven in {} pairs of runs", proof->ratio,
+                           proof->pairs.size());
+    if (proof && proof->verdict == Verdict::not_proven)
+        return proof->longer.empty()
+                   ? std::string("not proven")
+                   : fmt::format("not proven, run longer: --budget {}", proof->longer);
+    if (proof) return std::string(verdict_name(proof->verdict));
+    if (!answer.longer.empty())
+        return fmt::format("not all of it was tried, run longer: --budget {}", answer.longer);
+    bool was_tried = std::ranges::any_of(
+        answer.outcomes, [](const auto& entry) { return entry.second.ratio.has_value(); });
+    return was_tried ? "nothing that was tried is faster" : "nothing to gain was found";
+}
+
+std::string fix_html(const FixPage& page) {
+    std::string verdict = fix_verdict(page.answer, page.proof);
+    std::string out = page_start("en", "saturate fix", nullptr);
+    out += fmt::format("<h1>{}</h1>\n<p><code>{}</code></p>\n", html_text(verdict),
+                       html_text(page.command));
+    out += why_html(page);
+    out += tried_html(page.answer);
+    if (page.proof && !page.proof->pairs.empty()) {
+        out += "<h2>The proof</h2>\n" + proof_svg(*page.proof);
+        out += fmt::format("<pre>{}</pre>\n", html_text(proof_text(*page.proof)));
+    }
+    std::string losses = losses_svg(page.losses_before, page.losses_after);
+    if (!losses.empty()) out += "<h2>Losses</h2>\n" + losses;
+    out += patch_html(page.answer);
+    out +=
+        fmt::format("<p class=\"quiet\">{} trials in {:.0f} s.</p>\n", page.trials, page.seconds);
+    return out + "</main>\n</body>\n</html>\n";
+}
+
+}  // namespace saturate

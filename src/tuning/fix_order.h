@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which proposals of a fix are tried, in which order and which together: by the causes that the
+// watched run shows. What cannot gain by what was measured is not tried, and says why. Pure.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "diagnosis/finding.h"
+#include "project/fix_plan.h"
+#include "telemetry/record_reader.h"
+#include "tuning/rate.h"
+
+namespace saturate {
+
+constexpr double kFixGain = 1.03;  // less is not worth a change
+
+struct FixOrder {
+    std::vector<std::vector<const FixProposal*>> trials;  // those of one are tried together
+    std::map<std::string, std::string> left_out;          // id, why
+};
+
+struct WatchedRun {
+    const RunRecord& record;
+    const Rate& rate;
+    const std::vector<Finding>& findings;
+    bool has_gpu = false;
+};
+
+[[nodiscard]] FixOrder order_trials(const FixPlan& plan, const WatchedRun& watched);
+
+// What the proposal asked for and the record shows to be otherwise; nothing where it is in force or
+// where a record cannot tell.
+[[nodiscard]] std::optional<std::string> not_in_force(const FixProposal& proposal,
+                                                      const RunRecord& record);
+
+}  // namespace saturate

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// `fix --write` on the example, ended at twenty different moments: the project is as it was or
+// wholly written, and no process, mount or temporary file is left.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "support/run.h"
+
+namespace saturate {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::map<std::string, std::string> files_below(const fs::path& folder) {
+    std::map<std::string, std::string> out;
+    for (const auto& entry : fs::recursive_directory_iterator(folder))
+        out[entry.path().lexically_relative(folder)] =
+            entry.is_regular_file() ? read_if_there(entry.path()) : "a folder";
+    return out;
+}
+
+class FixSlowTest : public testing::Test {
+  protected:
+    void SetUp() override {
+        Ran found = run({SATURATE_SOURCE_DIR "/tests/support/python_torch"});
+        if (found.status != 0) GTEST_SKIP() << found.err;
+        python_ = trim(found.out);
+        for (const char* name : {"train.py", "data.py", "config.json"})
+            fs::copy_file(fs::path(SATURATE_SOURCE_DIR) / "examples/pictures" / name,
+                          project_.path() / name);
+        Ran made = run({python_, "-B", "-c", "from data import *; make_pictures('pictures')"},
+                       {.folder = project_.path()});
+        ASSERT_EQ(made.status, 0) << made.err;
+    }
+    // Everything that comes of it holds what it prints to: this returns after the last is gone.
+    Ran fix(const std::string& before, const std::string& name, const std::string& budget) {
+        return run({"sh", "-c", "exec 9>&1; " + before + " \"$@\"", "sh", SATURATE_BINARY, "fix",
+                    "--write", "--budget", budget, "-o", (out_.path() / name).string(), "--",
+                    python_, "train.py"},
+                   {.folder = project_.path(),
+                    .environment = {{"TMPDIR", temporary_.path().string()},
+                                    {"SATURATE_CACHE", cache_.path().string()}}});
+    }
+    std::string python_;
+    TemporaryFolder project_, out_, temporary_, cache_;
+};
+
+TEST_F(FixSlowTest, EndedAtAnyMomentItLeavesNothing) {
+    auto was = files_below(project_.path());
+    for (int i = 0; i < 20; ++i) {
+        const char* signal = i % 3 == 0 ? "INT" : "KILL";
+        SCOPED_TRACE(fmt::format("SIG{} after {} s", signal, 1 + 2 * i));
+        std::string name = std::to_string(i);
+        fix(fmt::format("timeout --foreground -k 20 -s {} {}", signal, 1 + 2 * i), name, "45s");
+        EXPECT_TRUE(fs::is_empty(temporary_.path()));
+        if (fs::exists(out_.path() / name / "before")) {
+            Ran back = run({"patch", "-p1", "-R", "-s", "-i", out_.path() / name / "fix.patch"},
+                           {.folder = project_.path()});
+            EXPECT_EQ(back.status, 0) << back.out;
+        }
+        ASSERT_EQ(files_below(project_.path()), was);
+    }
+}
+
+// A script that waits for nothing gets no edit, ten times.
+TEST_F(FixSlowTest, AWellWrittenScriptGetsNoEdit) {
+    std::string script =
+        read_if_there(fs::path(SATURATE_SOURCE_DIR) / "tests/python/scripts/well_fed.py");
+    std::size_t at = script.find("range(2)");
+    ASSERT_NE(at, std::string::npos);
+    script.replace(at, 8, "range(500)");
+    project_.file("train.py", script);
+    auto was = files_below(project_.path());
+    for (int i = 0; i < 10; ++i) {
+        std::string name = std::to_string(i);
+        Ran ran = fix("", name, "90s");
+        EXPECT_EQ(ran.status, 1) << ran.out << ran.err;
+        EXPECT_FALSE(fs::exists(out_.path() / name / "fix.patch"));
+    }
+    EXPECT_EQ(files_below(project_.path()), was);
+}
+
+}  // namespace
+}  // namespace saturate

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+// `fix` on jobs that do not train as they should: each is told with its last lines and what to do,
+// and nothing of the user's folder changes. No PyTorch is needed to fail.
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "support/run.h"
+
+namespace saturate {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+using testing::Not;
+
+class FixRunsTest : public testing::Test {
+  protected:
+    // Every file with what it holds.
+    [[nodiscard]] std::map<std::string, std::string> files() const {
+        std::map<std::string, std::string> out;
+        for (const auto& entry : fs::recursive_directory_iterator(project_.path()))
+            out[entry.path().string()] =
+                entry.is_regular_file() ? read_if_there(entry.path()) : "a folder";
+        return out;
+    }
+    // The project stays as it is, and no temporary file is left.
+    Ran fix(const std::string& script, const std::vector<std::string>& before = {}) {
+        project_.file("train.py", script);
+        auto was = files();
+        std::vector<std::string> words = before;
+        for (const char* word : {SATURATE_BINARY, "fix", "--budget", "10s", "-o"})
+            words.emplace_back(word);
+        words.push_back((out_.path() / "fix").string());
+        words.insert(words.end(), {"--", "python3", "train.py"});
+        Ran ran = run(words, {.folder = project_.path(),
+                              .environment = {{"TMPDIR", temporary_.path().string()},
+                                              {"SATURATE_CACHE", cache_.path().string()}}});
+        EXPECT_EQ(files(), was);
+        EXPECT_TRUE(fs::is_empty(temporary_.path()));
+        return ran;
+    }
+    TemporaryFolder project_, out_, temporary_, cache_;
+};
+
+TEST_F(FixRunsTest, AJobThatFailsIsToldWithItsLastLines) {
+    Ran ran = fix("print('loading')\nraise ValueError('no such data set')\n");
+    EXPECT_EQ(ran.status, 4);
+    EXPECT_THAT(ran.err, HasSubstr("Your job does not run as it is (failed: ValueError: no such "
+                                   "data set); its last lines:\n"));
+    EXPECT_THAT(ran.err, HasSubstr("    ValueError: no such data set\n"));
+    EXPECT_TRUE(fs::exists(out_.path() / "fix/fix.json"));
+    EXPECT_FALSE(fs::exists(out_.path() / "fix/fix.patch"));
+}
+
+TEST_F(FixRunsTest, OneThatAsksForInputIsToldToGiveItAsArguments) {
+    Ran ran = fix("name = input('name of the run? ')\n");
+    EXPECT_EQ(ran.status, 4);
+    EXPECT_THAT(ran.err, HasSubstr("fix: it asks for input, and a trial has none"));
+}
+
+TEST_F(FixRunsTest, OneThatNeedsArgumentsShowsWhich) {
+    Ran ran = fix(
+        "import argparse\np = argparse.ArgumentParser()\np.add_argument('--data', required=True)\n"
+        "p.parse_args()\n");
+    EXPECT_EQ(ran.status, 4);
+    EXPECT_THAT(ran.err, HasSubstr("the following arguments are required: --data"));
+    EXPECT_THAT(ran.err, HasSubstr("fix: add its arguments behind the script"));
+}
+
+TEST_F(FixRunsTest, OneThatWantsAGpuIsToldSo) {
+    Ran ran = fix("raise RuntimeError('No CUDA GPUs are available')\n");
+    EXPECT_EQ(ran.status, 4);
+    EXPECT_THAT(ran.err, HasSubstr("fix: it wants a GPU, and there is none here"));
+}
+
+TEST_F(FixRunsTest, OneThatEndsAtOnceAndSaysNothing) {
+    Ran ran = fix("pass\n");
+    EXPECT_EQ(ran.status, 4);
+    EXPECT_THAT(ran.err, HasSubstr("it ended after 0 steps: too few to measure); it printed "
+                                   "nothing\n"));
+    EXPECT_THAT(ran.err, HasSubstr("a fresh output folder"));
+}
+
+TEST_F(FixRunsTest, OneThatHangsEndsWithItsShareOfTheBudget) {
+    Ran ran = fix("import time\nprint('waiting', flush=True)\ntime.sleep(1000)\n");
+    EXPECT_EQ(ran.status, 4);
+    EXPECT_THAT(ran.err, HasSubstr("hang: no step within 5 s"));
+    EXPECT_THAT(ran.err, HasSubstr("    waiting\n"));
+    EXPECT_THAT(ran.err, HasSubstr("--budget 30m"));
+}
+
+const char* const kWrites = R"py(import os
+os.makedirs("checkpoints", exist_ok=True)
+open("checkpoints/last", "w").write("x")
+open(os.path.abspath("log.txt"), "a").write("x")
+open("train.py", "a").write("# changed by itself")
+raise ValueError("the end")
+)py";
+
+TEST_F(FixRunsTest, WhatAJobWritesDoesNotReachTheFolder) {
+    project_.file("log.txt", "mine\n");
+    EXPECT_THAT(fix(kWrites).err, HasSubstr("ValueError: the end"));
+}
+
+// As in a container that may make no mount namespace.
+TEST_F(FixRunsTest, NorWhereThereAreNoNamespaces) {
+    std::vector<std::string> closed = {
+        "unshare", "--user", "--map-root-user",
+        "sh",      "-c",     "echo 0 > /proc/sys/user/max_mnt_namespaces && exec \"$@\"",
+        "sh"};
+    std::vector<std::string> probe = closed;
+    probe.emplace_back("true");
+    if (run(probe).status != 0) GTEST_SKIP() << "this system has no user namespaces to close";
+    Ran ran = fix(kWrites, closed);
+    EXPECT_THAT(ran.err, HasSubstr("ValueError: the end"));
+    EXPECT_THAT(ran.out, HasSubstr("note: this system allows no overlay"));
+}
+
+TEST_F(FixRunsTest, AFolderThatIsReadOnlyNeedsAnotherPlaceForTheAnswer) {
+    project_.file("train.py", "raise ValueError('the end')\n");
+    std::vector<std::string> words = {
+        "unshare",
+        "--user",
+        "--map-root-user",
+        "--mount",
+        "sh",
+        "-c",
+        "mount --bind . . && mount -o remount,bind,ro . && cd \"$PWD\" && exec \"$@\"",
+        "sh"};
+    std::vector<std::string> probe = words;
+    probe.emplace_back("true");
+    if (run(probe, {.folder = project_.path()}).status != 0)
+        GTEST_SKIP() << "this system has no mount namespaces";
+    std::vector<std::string> here = words;
+    here.insert(here.end(), {SATURATE_BINARY, "fix", "--", "python3", "train.py"});
+    Ran ran = run(here, {.folder = project_.path()});
+    EXPECT_EQ(ran.status, 2);
+    EXPECT_THAT(ran.err, HasSubstr("-o DIR names another place"));
+    EXPECT_THAT(fix("raise ValueError('the end')\n", words).err, HasSubstr("ValueError: the end"));
+}
+
+TEST_F(FixRunsTest, TwoAtOnceWouldMeasureEachOther) {
+    fs::path file = cache_.path() / "tune-cpu.lock";
+    int lock = ::open(file.c_str(), O_CREAT | O_RDWR, 0666);
+    ASSERT_EQ(::flock(lock, LOCK_EX | LOCK_NB), 0);
+    Ran ran = fix("pass\n");
+    ::close(lock);
+    EXPECT_EQ(ran.status, 2);
+    EXPECT_THAT(ran.err, HasSubstr("another search is measuring on cpu"));
+    EXPECT_FALSE(fs::exists(out_.path() / "fix"));
+}
+
+}  // namespace
+}  // namespace saturate

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tuning/fix_order.h"
+
+#include <gtest/gtest.h>
+
+namespace saturate {
+namespace {
+
+FixProposal proposal(const std::string& setting, const std::string& after = "True") {
+    return {.id = setting, .setting = setting, .after = after};
+}
+
+std::vector<std::vector<std::string>> ids(const FixOrder& order) {
+    std::vector<std::vector<std::string>> out;
+    for (const auto& together : order.trials) {
+        out.emplace_back();
+        for (const FixProposal* one : together) out.back().push_back(one->id);
+    }
+    return out;
+}
+
+class FixOrderTest : public testing::Test {
+  protected:
+    FixOrder order(bool has_gpu, double wait_share) {
+        rate_.input_wait_share = wait_share;
+        rate_.step_seconds = 0.1;
+        return order_trials(plan_, {record_, rate_, findings_, has_gpu});
+    }
+    FixPlan plan_{.proposals = {proposal("fused_optimizer"), proposal("log_interval"),
+                                proposal("pin_memory"), proposal("precision", "bf16"),
+                                proposal("num_workers", "4"), proposal("eval_interval", "5")}};
+    RunRecord record_;
+    Rate rate_;
+    std::vector<Finding> findings_;
+};
+
+using Ids = std::vector<std::vector<std::string>>;
+
+TEST_F(FixOrderTest, TheBiggestCauseComesFirstAndWhatIsFreeTogether) {
+    EXPECT_EQ(
+        ids(order(true, 0.6)),
+        (Ids{{"num_workers"}, {"fused_optimizer", "pin_memory"}, {"log_interval"}, {"precision"}}));
+}
+
+TEST_F(FixOrderTest, WhatCannotGainIsNotTriedAndSaysWhy) {
+    FixOrder fed = order(false, 0.01);
+    EXPECT_EQ(ids(fed), (Ids{{"precision"}}));
+    EXPECT_EQ(fed.left_out["num_workers"],
+              "the steps wait for data 1.0 % of their time, and no more than that can be gained");
+    EXPECT_EQ(fed.left_out["pin_memory"], "it does nothing without a GPU, and there is none here");
+    EXPECT_EQ(fed.left_out["log_interval"], "on a CPU reading a value waits for nothing");
+    EXPECT_TRUE(fed.left_out.contains("eval_interval"));
+}
+
+TEST_F(FixOrderTest, ReadingsThatTakeNoTimeAreNotTried) {
+    record_.python = Json::parse(R"({"reads_steps": 10, "reads": [{"ns": 1000000}]})", "test");
+    EXPECT_TRUE(order(true, 0).left_out.contains("log_interval"));
+    record_.python = Json::parse(R"({"reads_steps": 10, "reads": [{"ns": 500000000}]})", "test");
+    EXPECT_FALSE(order(true, 0).left_out.contains("log_interval"));
+}
+
+TEST_F(FixOrderTest, WhatTheRecordShowsOtherwiseIsNotInForce) {
+    record_.python = Json::parse(
+        R"({"steps": 9, "loaders": [{"id": 0, "num_workers": 0, "batch_size": 8, "starts": 1}],
+            "steps_by_loader": [{"loader": 0, "steps": 9}]})",
+        "test");
+    EXPECT_EQ(not_in_force(proposal("num_workers", "4"), record_),
+              "num_workers=4: the script has 0");
+    EXPECT_EQ(not_in_force(proposal("num_workers", "0"), record_), std::nullopt);
+    // A record has no word for these.
+    EXPECT_EQ(not_in_force(proposal("log_interval"), record_), std::nullopt);
+}
+
+}  // namespace
+}  // namespace saturate
