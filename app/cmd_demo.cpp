@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// demo: one of the reference jobs as its write-up had it, why it is slow, what a search finds, and
-// the proof, beside what the write-up claims.
+// demo: a small Python project with the usual faults, fixed; or one of the reference jobs as its
+// write-up had it, why it is slow, what a search finds, and the proof, beside what the write-up
+// claims.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,6 +17,7 @@
 #include "base/text.h"
 #include "commands.h"
 #include "config/set_values.h"
+#include "demo_python.h"
 #include "diagnosis/diagnosis.h"
 #include "exit_code.h"
 #include "process/run_folder.h"
@@ -37,7 +39,7 @@ constexpr double kBudgetSeconds = 100;  // a demonstration ends within two minut
 constexpr double kLeastBudgetSeconds = 60;
 
 const DemoJob& job_of(const Arguments& arguments) {
-    std::string name = arguments.operands.empty() ? "classifier" : arguments.operands[0];
+    std::string name = arguments.operands.empty() ? "window_cnn" : arguments.operands[0];
     if (const DemoJob* job = find_demo_job(name); job && arguments.operands.size() <= 1)
         return *job;
     std::vector<std::string> names;
@@ -63,6 +65,20 @@ std::string write_config(const DemoJob& job, const fs::path& folder) {
     throw Bug(__FILE__, __LINE__, fmt::format("no configuration for {}", job.name));
 }
 
+fs::path make_folder(const Arguments& arguments, std::string_view name) {
+    auto named = arguments.text("--output");
+    fs::path folder = named ? output_folder(*named) : new_run_folder(fmt::format("demo-{}", name));
+    std::error_code error;
+    fs::create_directories(folder, error);
+    if (error || !fs::is_empty(folder, error)) {
+        throw UserError({.where = {folder.string()},
+                         .found = error ? error.message() : "the folder is not empty",
+                         .expected = "a new folder",
+                         .fix = "-o names another"});
+    }
+    return folder;
+}
+
 double batch_of(const Assignment& start, const Assignment& best) {
     Assignment settings = best;
     settings.insert(start.begin(), start.end());
@@ -81,19 +97,17 @@ std::string heading(const DemoJob& job, const std::string& device) {
 }  // namespace
 
 int cmd_demo(const Arguments& arguments) {
+    if (arguments.operands.empty() && !arguments.text("--device")) {
+        if (auto python = python_with_torch())
+            return demo_python(*python, make_folder(arguments, "pictures"),
+                               arguments.has("--json"));
+        fmt::print(stderr,
+                   "no Python with torch is here, so the native engine shows it; for your own kind "
+                   "of script: python3 -m pip install torch, or SATURATE_PYTHON=/path/to/python\n");
+    }
     const DemoJob& job = job_of(arguments);
     std::string device = arguments.text("--device").value_or(fmt::format("sim:{}", job.gpu));
-    auto named = arguments.text("--output");
-    fs::path folder =
-        named ? output_folder(*named) : new_run_folder(fmt::format("demo-{}", job.name));
-    std::error_code error;
-    fs::create_directories(folder, error);
-    if (error || !fs::is_empty(folder, error)) {
-        throw UserError({.where = {folder.string()},
-                         .found = error ? error.message() : "the folder is not empty",
-                         .expected = "a new folder",
-                         .fix = "-o names another"});
-    }
+    fs::path folder = make_folder(arguments, job.name);
     bool json = arguments.has("--json"), quiet = arguments.has("--quiet");
     std::string config = write_config(job, folder);
     if (!json) fmt::print("{}", heading(job, device));

@@ -17,7 +17,8 @@ def make_pictures(folder):
     os.makedirs(folder)
     for number in range(COUNT):
         kind = number % KINDS
-        rows = bytes(((x * (kind + 1) + y * (kind + 3) + draw.randrange(24)) % 256)
+        noise = draw.randbytes(SIDE * SIDE)
+        rows = bytes((x * (kind + 1) + y * (kind + 3) + noise[y * SIDE + x] % 24) % 256
                      for y in range(SIDE) for x in range(SIDE))
         with open(os.path.join(folder, "%d_%05d.picture" % (kind, number)), "wb") as file:
             file.write(struct.pack("<HH", SIDE, kind) + zlib.compress(rows, 9))
