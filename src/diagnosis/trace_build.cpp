@@ -156,14 +156,7 @@ void TraceBuilder::add_complete(const RawEvent& raw) {
     event.name = trace_.names.add(raw.name);
     event.correlation = id_of(raw.correlation);
     event.external = id_of(raw.external);
-    if (is_gpu(event.category) && !raw.stream.empty()) {
-        auto device = parse_integer(unquoted(raw.device)).value_or(0);
-        auto stream = parse_integer(unquoted(raw.stream)).value_or(0);
-        event.lane = stream_lane(static_cast<int>(device), stream);
-    } else {
-        event.lane = host_lane(raw.process, raw.thread);
-        if (is_gpu(event.category)) trace_.lanes[event.lane].gpu = true;
-    }
+    event.lane = lane_of(event.category, raw);
     if (is_gpu(event.category)) {
         std::int64_t bytes = parse_integer(unquoted(raw.bytes)).value_or(0);
         if (bytes > 0 || raw.blocks > 0) {
@@ -192,12 +185,7 @@ void TraceBuilder::add_end(const RawEvent& raw) {
         return;
     }
     Category category = category_of(raw.category, raw.name);
-    bool is_stream = is_gpu(category) && !raw.stream.empty();
-    std::uint16_t lane =
-        is_stream ? stream_lane(static_cast<int>(parse_integer(unquoted(raw.device)).value_or(0)),
-                                parse_integer(unquoted(raw.stream)).value_or(0))
-                  : host_lane(raw.process, raw.thread);
-    edges_.push_back({-1, *time, lane});
+    edges_.push_back({-1, *time, lane_of(category, raw)});
 }
 
 void TraceBuilder::close_ranges() {
@@ -261,6 +249,18 @@ std::uint16_t TraceBuilder::host_lane(std::string_view process, std::string_view
     last_key_ = key_;
     last_lane_ = place->second;
     return last_lane_;
+}
+
+std::uint16_t TraceBuilder::lane_of(Category category, const RawEvent& raw) {
+    if (!is_gpu(category)) return host_lane(raw.process, raw.thread);
+    // Where the arguments name neither device nor stream (ROCm's older profiler), process and
+    // thread do.
+    constexpr std::int64_t kMostDevices = 64;
+    bool is_named = !raw.stream.empty();
+    auto device = parse_integer(unquoted(is_named ? raw.device : raw.process)).value_or(0);
+    auto stream = parse_integer(unquoted(is_named ? raw.stream : raw.thread)).value_or(0);
+    if (!is_named && (device < 0 || device >= kMostDevices)) device = 0;
+    return stream_lane(static_cast<int>(device), stream);
 }
 
 std::uint16_t TraceBuilder::stream_lane(int device, std::int64_t stream) {

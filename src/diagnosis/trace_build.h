@@ -52,6 +52,7 @@ class TraceBuilder {
 
   private:
     std::uint16_t host_lane(std::string_view process, std::string_view thread);
+    std::uint16_t lane_of(Category category, const RawEvent& raw);
     std::uint16_t stream_lane(int device, std::int64_t stream);
     void add_metadata(const RawEvent& raw);
     void add_flow(const RawEvent& raw);

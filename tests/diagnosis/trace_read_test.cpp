@@ -34,6 +34,22 @@ std::string error_of(std::string_view bytes) {
     return "no error";
 }
 
+// ROCm's older profiler names neither device nor stream in the arguments.
+TEST(TraceReadTest, WorkWithoutADeviceInItsArgumentsIsTheGpus) {
+    Trace trace = parse_trace(
+        R"({"traceEvents":[
+            {"ph":"X","cat":"cpu_op","name":"aten::mm","pid":900,"tid":900,"ts":0,"dur":20},
+            {"ph":"X","cat":"kernel","name":"Cijk_Ailk","pid":2,"tid":0,"ts":20,"dur":100,
+             "args":{"External id":25}},
+            {"ph":"X","cat":"kernel","name":"Cijk_Ailk","pid":123456,"tid":0,"ts":120,"dur":100}]})",
+        "made.json");
+    std::vector<int> devices;
+    for (const Event& event : trace.events) {
+        if (is_gpu(event.category)) devices.push_back(trace.lane(event).device);
+    }
+    EXPECT_EQ(devices, (std::vector<int>{2, 0}));  // a process that can be no device: the first
+}
+
 TEST(TraceReadTest, ReadsAKernelWithItsArguments) {
     Trace trace = parse_trace(document(kernel("gemm", "1712195495505543.234", "1.5")), "t.json");
     ASSERT_EQ(trace.events.size(), 1u);
