@@ -110,7 +110,7 @@ class GapJudge {
         std::int64_t rest = gap.end_ns - returned;
         bool is_late = launch.start_ns >= from;
         if (is_late && rest < latency_) {
-            charge_late(gap, from, called);
+            charge_late(gap, from, called, returned);
         } else {
             charge(line_.host, from, called, hint_, gap.causes);
             at(gap.causes, Cause::latency) += returned - called;
@@ -152,16 +152,18 @@ class GapJudge {
         }
     }
 
-    // The host came late. What it did until the call is charged. The way from the call to the GPU
-    // would have been hidden by an earlier call: it goes to what held the host when the GPU ran
-    // dry.
-    void charge_late(Gap& gap, std::int64_t from, std::int64_t called) {
+    // The host came late. What it did until the call is charged. The call itself would have been
+    // hidden by an earlier one: it goes to what held the host when the GPU ran dry. Behind it, on
+    // the way to the GPU, the host is at its next work already, and late for that.
+    void charge_late(Gap& gap, std::int64_t from, std::int64_t called, std::int64_t returned) {
         Cause first = activity_at(line_.host, from, hint_);
         // A copy from pageable memory blocks its caller: that call is work of its own.
         bool is_copy = event(gap.next).category == Category::memcpy;
         std::int64_t until = called > from && !is_copy ? called : gap.end_ns;
         charge(line_.host, from, until, hint_, gap.causes);
-        at(gap.causes, first) += gap.end_ns - until;
+        std::int64_t on_way = std::max(until, returned);
+        at(gap.causes, first) += on_way - until;
+        charge(line_.host, on_way, gap.end_ns, hint_, gap.causes);
         // Fetching a batch is more than __next__: what nothing was recorded for, in a gap that is
         // mostly the loader's, is the loop around it.
         if (at(gap.causes, Cause::input) * 2 > gap.length_ns())
