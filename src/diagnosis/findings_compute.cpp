@@ -245,6 +245,7 @@ void copies(Context& context, Sums& sums) {
         fmt::format("{} element-wise and device-to-device copies: {:.0f} % of kernel time",
                     sum.count, share_of_kernels(context, sum.ns));
     finding.examples.push_back(context.example(sum.longest));
+    finding.assumes = "half of them are not needed, an estimate";
     context.add(finding, scaling(context, 0.5, {KernelClass::copy}), sum.ns);
 }
 
@@ -277,6 +278,7 @@ void fill(Context& context) {
                     count, sms, share_of_kernels(context, low));
     double left = 1.0 - context.percent(static_cast<std::int64_t>(unused)) / 100.0;
     finding.gain = {1.0, 1.0 + 0.3 * (1.0 / left - 1.0), 1.0 / left};
+    finding.assumes = "three tenths of the empty SMs can be filled, an estimate";
     context.findings.push_back(finding);
 }
 
@@ -287,6 +289,14 @@ bool fills(std::string_view op) {
         if (op == name) return true;
     }
     return false;
+}
+
+std::int64_t idle_within(const Timeline& line, std::int64_t from, std::int64_t to) {
+    std::int64_t idle = 0;
+    auto gap = std::ranges::upper_bound(line.gaps, from, {}, &Gap::end_ns);
+    for (; gap != line.gaps.end() && gap->start_ns < to; ++gap)
+        idle += std::min(gap->end_ns, to) - std::max(gap->start_ns, from);
+    return idle;
 }
 
 // Filled on the host and at once copied to the device: the copy's call stands inside the aten::to
@@ -301,7 +311,8 @@ void filled_then_moved(Context& context) {
             copies.push_back(static_cast<std::uint32_t>(context.line.launch_of[i]));
     }
     std::ranges::sort(copies);
-    std::vector<std::int64_t> filled(trace.lanes.size(), -1);
+    std::vector<std::int64_t> filled(trace.lanes.size(), -1);  // when
+    std::vector<std::int64_t> filling(trace.lanes.size(), 0);  // the GPU idles meanwhile
     std::vector<std::int64_t> moving_until(trace.lanes.size(), -1);
     std::vector<std::uint32_t> moves;
     std::int64_t time = 0;
@@ -309,7 +320,10 @@ void filled_then_moved(Context& context) {
         const Event& event = trace.events[i];
         if (event.start_ns < context.line.start_ns) continue;
         if (event.category == Category::op) {
-            if (fills(trace.name(event))) filled[event.lane] = event.end_ns();
+            if (fills(trace.name(event))) {
+                filled[event.lane] = event.end_ns();
+                filling[event.lane] = idle_within(context.line, event.start_ns, event.end_ns());
+            }
             bool follows = filled[event.lane] >= 0 && event.start_ns >= filled[event.lane] &&
                            event.start_ns - filled[event.lane] < 200'000;
             if (trace.name(event) == "aten::to" && follows)
@@ -317,7 +331,7 @@ void filled_then_moved(Context& context) {
         } else if (event.start_ns < moving_until[event.lane] &&
                    std::ranges::binary_search(copies, static_cast<std::uint32_t>(i))) {
             moves.push_back(static_cast<std::uint32_t>(i));
-            time += event.duration_ns;
+            time += event.duration_ns + filling[event.lane];
             moving_until[event.lane] = filled[event.lane] = -1;
         }
     }
@@ -334,6 +348,7 @@ void filled_then_moved(Context& context) {
     finding.examples.push_back(context.example(moves.front()));
     double left = 1.0 - finding.share_percent / 100;
     finding.gain = {1.0, 1.0 + 0.5 * (1 / left - 1), 1 / left};
+    finding.assumes = "half of it goes, an estimate";
     context.findings.push_back(finding);
 }
 

@@ -60,6 +60,25 @@ void captured_step(Context& context, const Finding& bound, std::int64_t late) {
     context.add_part(graph, "F10");
 }
 
+// Three gaps in a trace without steps, or three of each step, that hold most of the time.
+bool is_few_gaps(const Context& context, std::int64_t late) {
+    std::vector<std::int64_t> lengths;
+    for (const Gap& gap : context.line.gaps) {
+        if (gap.next < 0) continue;
+        lengths.push_back(at(gap.causes, Cause::launch) + at(gap.causes, Cause::latency) +
+                          (context.has_operators
+                               ? 0
+                               : at(gap.causes, Cause::python) + at(gap.causes, Cause::host)));
+    }
+    std::size_t few =
+        std::min(lengths.size(), 3 * static_cast<std::size_t>(context.line.step_count()));
+    std::ranges::partial_sort(lengths, lengths.begin() + static_cast<std::ptrdiff_t>(few),
+                              std::greater<>());
+    std::int64_t held = 0;
+    for (std::size_t i = 0; i < few; ++i) held += lengths[i];
+    return 3 * held >= 2 * late;
+}
+
 void launch_bound(Context& context, const CauseTimes& causes) {
     std::int64_t late = at(causes, Cause::launch);
     // Without operators the host's time between two calls has no name: both are meant.
@@ -93,8 +112,8 @@ void launch_bound(Context& context, const CauseTimes& causes) {
     }
     ReplayChange change;
     change.scale(Cause::launch) = change.scale(Cause::optimizer) = kCompiled;
-    // Launching is many short calls; few long ones are the start of a job.
-    if (count < 200 && host > count * 1'000'000) {
+    // Launching is many short calls; few long ones are the start of a job, or work on the CPU.
+    if ((count < 200 && host > count * 1'000'000) || is_few_gaps(context, late)) {
         finding.confidence = Confidence::low;
         finding.optional = true;
         finding.surer = "record a later part: these few, long calls look like start-up";
@@ -108,7 +127,8 @@ void launch_bound(Context& context, const CauseTimes& causes) {
         finding.surer = "record with ProfilerActivity.CPU";
         change.scale(Cause::python) = change.scale(Cause::host) = kCompiled;
     }
-    if (context.add(finding, change, late)) captured_step(context, finding, late);
+    if (context.add(finding, change, late) && !finding.optional)
+        captured_step(context, finding, late);
 }
 
 // The frames and ranges that the host spends its time in while the GPU idles, the largest first.

@@ -247,6 +247,10 @@ class Finder {
         bool is_long = first.later_ns < 0
                            ? first.own_ns >= 20 * kMs
                            : first.own_ns >= 5 * kMs && first.later_ns < first.own_ns / 10;
+        // In a short trace, what is a quarter of it and more.
+        is_long |= first.later_ns >= 0 && first.own_ns >= kMs &&
+                   first.later_ns < first.own_ns / 20 &&
+                   4 * first.own_ns >= line_.end_ns - line_.start_ns;
         if (!is_long || !contains(trace_.name(op), "::")) return;
         if (HostCauses::is_compiling(trace_, op)) return;
         std::vector<IdleSpan> pieces;
@@ -346,8 +350,10 @@ class Finder {
             works += is_work;
         }
         std::int64_t window = line_.end_ns - line_.start_ns;
+        // Before all work, half of the trace needs no comparison.
+        bool is_head = works_before == 0 && 2 * longest.length_ns() >= window;
         if (longest.length_ns() < 20 * kMs || longest.length_ns() * 100 < 15 * window ||
-            longest.length_ns() < 5 * second || works_before * 100 >= 15 * works)
+            (longest.length_ns() < 5 * second && !is_head) || works_before * 100 >= 15 * works)
             return;
         add(longest.start_ns, longest.end_ns, kBlank, 0);
     }

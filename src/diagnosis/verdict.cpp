@@ -116,9 +116,9 @@ std::string cause_and_fix(const Diagnosis& diagnosis, std::string_view whole) {
         text = fmt::format("; biggest cause: {}, {:.0f} % of the {}", largest->name(),
                            largest->share_percent, whole);
     }
-    // Ranked by gain: the first is the best fix. Where it is about another cause, it is named too.
+    // Ranked by gain: the first gains most. Where it is about another cause, it is named too.
     if (!measured.empty() && largest && measured[0].id != largest->id)
-        text += fmt::format("; best fix: {}", measured[0].name());
+        text += fmt::format("; fix first: {}", measured[0].name());
     if (diagnosis.total.likely >= kShownFrom)
         text += fmt::format("; the fixes below {}", speed_up(diagnosis, diagnosis.total.likely));
     return text;

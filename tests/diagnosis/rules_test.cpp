@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "diagnosis/diagnosis.h"
 #include "trace_maker.h"
 
@@ -253,6 +255,77 @@ TraceMaker on_two_devices(std::string_view frame) {
         maker.gpu("kernel", "gemm", 30, 500, id, 7, i);
     }
     return maker;
+}
+
+// Filling is the host's work, and the GPU waits for it.
+TEST(RulesTest, F26FillingCountsWithTheMove) {
+    TraceMaker made;
+    for (int i = 0; i < 4; ++i) {
+        int at = 20'000 * i;
+        made.step(i + 1, at, 20'000);
+        made.op("aten::randn", at + 10, 9'000);
+        made.op("aten::to", at + 9'020, 1'000);
+        made.call("cudaMemcpyAsync", at + 9'050, 900, made.next_id());
+        int id = made.next_id() - 1;
+        made.gpu("gpu_memcpy", "Memcpy HtoD (Pageable -> Device)", at + 9'060, 800, id);
+        made.op("aten::mm", at + 10'100, 100);
+        made.kernel("ampere_sgemm_128x64_tn", at + 10'120, at + 10'140, 9'000);
+    }
+    Diagnosis diagnosis = diagnose_trace(made.trace());
+    const Finding* moved = find(diagnosis, "F26");
+    ASSERT_NE(moved, nullptr);
+    EXPECT_NEAR(moved->share_percent, 49, 3);
+}
+
+// Few long calls are not launching: the first use of an operator, or work on the CPU.
+TEST(RulesTest, F10NeedsManyLaunches) {
+    TraceMaker few, many;
+    few.op("aten::mm", 0, 2'100);
+    few.kernel("gemm", 2'080, 2'110, 20);
+    for (int i = 0; i < 4; ++i) {
+        few.op("aten::mm", 2'150 + 60 * i, 50);
+        few.kernel("gemm", 2'180 + 60 * i, 2'190 + 60 * i, 15);
+    }
+    for (int i = 0; i < 100; ++i) {
+        many.op("aten::mm", 50 * i, 45);
+        many.kernel("gemm", 50 * i + 30, 50 * i + 40, 5);
+    }
+    Diagnosis quiet = diagnose_trace(few.trace());
+    for (const Finding& finding : quiet.shown(9, false)) {
+        EXPECT_NE(finding.id, "F10") << quiet.verdict;
+        EXPECT_NE(finding.id, "F27");
+    }
+    EXPECT_TRUE(fires(many, "F10"));
+}
+
+// Sixty element-wise kernels; then, if so, a collective.
+TraceMaker element_wise(bool alternates, int kernel_us, int peers_us) {
+    TraceMaker made;
+    made.device("NVIDIA A100-SXM4-80GB", 8, 108);
+    int at = 10;
+    for (int i = 0; i < 60; ++i) {
+        made.op("aten::mul", 20 * i, 15);
+        made.kernel(alternates && i % 2 ? "vectorized_elementwise_kernel<4, AddFunctor>"
+                                        : "vectorized_elementwise_kernel<4, MulFunctor>",
+                    20 * i + 5, std::max(at, 20 * i + 8), kernel_us);
+        at = std::max(at, 20 * i + 8) + kernel_us + 1;
+    }
+    if (peers_us > 0) {
+        made.op("c10d::allreduce_", 1'300, 20);
+        made.kernel("ncclDevKernel_AllReduce_Sum_f32", 1'305, std::max(at, 1'310), peers_us);
+    }
+    return made;
+}
+
+TEST(RulesTest, F33FusesWhatFollowsOneAnother) {
+    Diagnosis chain = diagnose_trace(element_wise(true, 100, 0).trace());
+    ASSERT_TRUE(fires(chain, "F33"));
+    const Gain& gain = find(chain, "F33")->gain;
+    EXPECT_LE(gain.low, gain.likely);
+    // A loop over tensors does not become one pass.
+    EXPECT_FALSE(fires(element_wise(false, 100, 0), "F33"));
+    // Busy, but with waiting for its peers.
+    EXPECT_FALSE(fires(element_wise(true, 4, 9'000), "F33"));
 }
 
 TEST(RulesTest, F28OneProcessForSeveralDevicesOrTheWrongBackend) {

@@ -90,7 +90,8 @@ TEST_F(TruthTest, LoaderAllocatorAndPageableCopies) {
     EXPECT_NEAR(*diagnosis.busy_percent, 29.3, 0.2);
     EXPECT_EQ(first(diagnosis), "F01");
     EXPECT_NEAR(find(diagnosis, "F01")->share_percent, 45, 2);
-    // The README's 12 % hold a launch of 726 ms that loads its kernel: that is start-up (H4).
+    // cudaMalloc and cudaFree take 1223 ms. The README's 12 % hold a launch of 726 ms as well, which
+    // loads its kernel: that is start-up (H4).
     EXPECT_NEAR(find(diagnosis, "F09")->share_percent, 7.5, 1);
     EXPECT_TRUE(has_note(diagnosis, "H4"));
     EXPECT_THAT(find(diagnosis, "F03")->evidence,
@@ -111,7 +112,8 @@ TEST_F(TruthTest, ReadingValuesInTheLoopAndNoneAfterTheFix) {
     EXPECT_NEAR(*after.busy_percent, 92.2, 0.2);
     EXPECT_EQ(first(after), "F33");
     // 54 % of kernel time; fused 1.28 to 1.39 on it.
-    EXPECT_NEAR(find(after, "F33")->gain.likely, 1.39, 0.03);
+    EXPECT_GE(find(after, "F33")->gain.likely, 1.28);
+    EXPECT_LE(find(after, "F33")->gain.likely, 1.39);
     EXPECT_EQ(after.shown(5, false).size(), 1u);
 }
 
@@ -219,8 +221,8 @@ TEST_F(TruthTest, WhatWasLaunchedBeforeTheTraceIsNoIdleTime) {
 TEST_F(TruthTest, DriversDifferInTheWayToTheGpu) {
     Diagnosis diagnosis = of("launch-lag-mi300x");
     EXPECT_NEAR(*diagnosis.busy_percent, 23.0, 0.2);
-    EXPECT_NEAR(find(diagnosis, "F10")->share_percent, 51, 7);
-    EXPECT_NEAR(find(diagnosis, "F11")->share_percent, 20, 7);
+    EXPECT_NEAR(find(diagnosis, "F10")->share_percent, 51, 5);
+    EXPECT_NEAR(find(diagnosis, "F11")->share_percent, 20, 5);
     EXPECT_LT(diagnosis.split.unknown, 2);
 }
 
@@ -228,9 +230,13 @@ TEST_F(TruthTest, BusyWithUnfusedWork) {
     Diagnosis particle = of("particle-a100-batch128"), qwen = of("unfused-qwen-mi300x");
     EXPECT_EQ(first(particle), "F33");
     EXPECT_THAT(find(particle, "F33")->evidence, testing::HasSubstr("80 % of kernel time"));
+    EXPECT_GE(find(particle, "F33")->gain.likely, 1.39);
+    EXPECT_LE(find(particle, "F33")->gain.likely, 1.94);
+    EXPECT_GE(find(particle, "F33")->gain.low, 1.3);
     EXPECT_EQ(first(qwen), "F33");
     EXPECT_THAT(find(qwen, "F33")->evidence, testing::HasSubstr("47 % of kernel time"));
-    EXPECT_NEAR(find(qwen, "F33")->gain.likely, 1.52, 0.05);
+    EXPECT_GE(find(qwen, "F33")->gain.likely, 1.19);
+    EXPECT_LE(find(qwen, "F33")->gain.likely, 1.52);
 }
 
 TEST_F(TruthTest, CompiledCodeAtWorkIsNoCompilation) {
