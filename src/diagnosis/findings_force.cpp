@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "config/settings.h"
+#include "diagnosis/cure.h"
 #include "diagnosis/diagnosis.h"
 #include "diagnosis/python_job.h"
 
@@ -57,8 +58,8 @@ const Json* made_anew(const Json& python) {
 
 class InForce {
   public:
-    InForce(const Json& python, const Settings& settings, std::vector<Finding>& out)
-        : python_(python), settings_(settings), out_(out) {}
+    InForce(const RunRecord& record, const Settings& settings, std::vector<Finding>& out)
+        : record_(record), python_(record.python), settings_(settings), out_(out) {}
 
     void check() {
         check_switches();
@@ -127,7 +128,18 @@ class InForce {
         auto in_force = loader[key].integer();
         if (!in_force || static_cast<double>(*in_force) == value->numbers[0]) return;
         add(*value, fmt::format("the loader at {} has {}", where_of(loader["site"]), *in_force),
-            fmt::format("pass it on: DataLoader({}={})", key, value->text));
+            fmt::format("pass it on: DataLoader({}={})", key, workers_served(*value)));
+    }
+
+    // The file's number, or what the cores can serve of it (F30).
+    [[nodiscard]] std::string workers_served(const Value& value) const {
+        Facts facts = record_facts(record_);
+        if (value.numbers[0] <= facts.cores_per_process()) return value.text;
+        facts.now["num_workers"] = value.text;
+        for (const SettingChange& setting : cures("F30", facts)) {
+            if (setting.key == "num_workers") return setting.value;
+        }
+        return value.text;
     }
 
     // Of one process, of all, or of several steps: any of these may be meant.
@@ -148,6 +160,7 @@ class InForce {
             fmt::format("pass it on: DataLoader(batch_size={})", value->text));
     }
 
+    const RunRecord& record_;
     const Json& python_;
     const Settings& settings_;
     std::vector<Finding>& out_;
@@ -173,7 +186,7 @@ void settings_in_force(const RunRecord& record, const Document& document,
                        std::vector<Finding>& findings) {
     if (!record.python.is_object() || record.python["steps"].integer().value_or(0) == 0) return;
     Settings settings = Settings::read(document);
-    InForce(record.python, settings, findings).check();
+    InForce(record, settings, findings).check();
 }
 
 void drop_what_is_in_force(const RunRecord& record, std::vector<Finding>& findings) {

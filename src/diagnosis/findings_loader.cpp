@@ -156,8 +156,8 @@ void with_workers(Finding& wait, const Json& python, const Json& loader, const S
                   const Fetch& fetch, const Facts& facts, const CoreUse& host) {
     std::int64_t workers = loader["num_workers"].integer().value_or(1);
     Plan plan = plan_of(times, fetch, is_on_gpu(python) ? 1.0 : 0.5, facts, host);
-    wait.evidence += fmt::format("; {} worker{} take {:.1f} ms for one batch, mostly {}", workers,
-                                 workers == 1 ? "" : "s", fetch.wall / 1e6,
+    wait.evidence += fmt::format("; {} worker{} {:.1f} ms for one batch, mostly {}", workers,
+                                 workers == 1 ? " takes" : "s take", fetch.wall / 1e6,
                                  fetch.is_storage() ? "waiting for storage" : "decoding");
     double bound = wait.gain.high;
     if (plan.workers > workers) {

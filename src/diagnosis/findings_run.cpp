@@ -200,7 +200,8 @@ void throttled(const RunRecord& record, std::vector<Finding>& out) {
                                        most == power  ? "its power limit"
                                        : most == heat ? "heat"
                                                       : "the power brake");
-        // How far the clocks fell is not in the counters; a tenth is usual.
+        // How far the clocks fell is not in the counters.
+        finding.assumes = "a throttled GPU is a tenth slower, an estimate";
         double likely = 1.0 + 0.1 * finding.share_percent / 100.0;
         finding.gain = {1.0, likely, 1.0 + 0.25 * finding.share_percent / 100.0};
         out.push_back(finding);
@@ -321,8 +322,14 @@ Diagnosis diagnose_run(const RunRecord& record, const std::string& folder) {
     std::string busy = out.busy_percent
                            ? fmt::format("the device is busy {:.1f} %", *out.busy_percent)
                            : "how busy the device was is not recorded";
-    out.verdict = shown.empty() ? fmt::format("{}; the record shows no cause above 3 %", busy)
-                                : busy + cause_and_fix(out, "step time");
+    std::string told = cause_and_fix(out, "step time");
+    // A job that will run out of memory is told before it is told to be quicker.
+    for (const Finding& finding : out.findings) {
+        if (finding.id == "F34")
+            told = "; " + finding.evidence.substr(0, finding.evidence.find(';')) + told;
+    }
+    out.verdict =
+        shown.empty() ? fmt::format("{}; the record shows no cause above 3 %", busy) : busy + told;
     return out;
 }
 

@@ -18,22 +18,25 @@ struct Point {
     double value = 0;
 };
 
-double median_of(std::vector<double> values) {
+double quantile_of(std::vector<double> values, double part) {
     if (values.empty()) return 0;
-    auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-    std::ranges::nth_element(values, middle);
-    return *middle;
+    auto at = values.begin() +
+              static_cast<std::ptrdiff_t>(part * static_cast<double>(values.size() - 1) + 0.5);
+    std::ranges::nth_element(values, at);
+    return *at;
 }
 
-// The medians of so many parts, one after the other; the start, which fills caches, is left out.
-std::vector<double> parts_of(const std::vector<double>& values, std::size_t parts) {
+// The medians (or another quantile) of so many parts, one after the other; the start, which fills
+// caches, is left out.
+std::vector<double> parts_of(const std::vector<double>& values, std::size_t parts,
+                             double quantile = 0.5) {
     std::size_t warm = values.size() / 5;
     std::vector<double> out;
     std::size_t rest = values.size() - warm;
     for (std::size_t i = 0; i < parts; ++i) {
         auto begin = values.begin() + static_cast<std::ptrdiff_t>(warm + rest * i / parts);
         auto end = values.begin() + static_cast<std::ptrdiff_t>(warm + rest * (i + 1) / parts);
-        out.push_back(median_of({begin, end}));
+        out.push_back(quantile_of({begin, end}, quantile));
     }
     return out;
 }
@@ -92,6 +95,18 @@ double steps_per_second(const RunRecord& record) {
     return span > 0 ? static_cast<double>(record.steps.size() - 1) * 1e9 / span : 0;
 }
 
+constexpr const char* kDetach =
+    "keep no tensors of a step: losses.append(loss) holds the graph of every step, "
+    "losses.append(loss.detach()) does not";
+
+// Half of them and more: the script holds on to its losses, and each to what computed it.
+bool kept_losses(const RunRecord& record) {
+    if (!record.python.is_object()) return false;
+    const Json& losses = record.python["losses"];
+    std::int64_t of = losses["of"].integer().value_or(0);
+    return of >= 20 && 2 * losses["with_graph"].integer().value_or(0) >= of;
+}
+
 void host_memory(const RunRecord& record, std::vector<Finding>& out) {
     std::vector<Point> points;
     double left = 0;
@@ -113,6 +128,13 @@ void host_memory(const RunRecord& record, std::vector<Finding>& out) {
         finding.evidence +=
             fmt::format("; its processes from {} to {}", processes_first, processes_last);
         finding.fix = "close what starts processes: make one DataLoader before the epochs";
+    } else if (kept_losses(record)) {
+        const Json& losses = record.python["losses"];
+        finding.evidence += fmt::format(
+            "; {} of the {} losses that backward() was called on are kept, with their graphs",
+            losses["with_graph"].integer().value_or(0), losses["of"].integer().value_or(0));
+        finding.fix = kDetach;
+        finding.confidence = Confidence::high;
     } else if (workers > 0) {
         finding.fix =
             "what a data set holds in Python lists is copied into each worker as it is read: hold "
@@ -136,9 +158,7 @@ void device_memory(const RunRecord& record, std::vector<Finding>& out) {
         if (!growth) continue;
         Finding finding = growth_finding(fmt::format("the memory of GPU {}", gpu), *growth,
                                          left[gpu], steps_per_second(record));
-        finding.fix =
-            "keep no tensors of a step: losses.append(loss) holds the graph of every step, "
-            "losses.append(loss.detach()) does not";
+        finding.fix = kDetach;
         out.push_back(finding);
         return;
     }
@@ -150,13 +170,18 @@ void slower_steps(const RunRecord& record, std::vector<Finding>& out) {
     std::vector<double> lengths;
     for (const StepRecord& step : record.steps)
         lengths.push_back(static_cast<double>(step.duration_ns));
+    // What else the machine does only makes steps longer: the short ones of each part tell the
+    // trend.
+    std::vector<double> shortest = parts_of(lengths, kParts, 0.1);
+    double risen = shortest.back() - shortest.front();
+    if (risen < 0.15 * shortest.front()) return;
+    for (std::size_t i = 1; i < kParts; ++i) {
+        double one = shortest[i] - shortest[i - 1];
+        if (one < 0.05 * risen || one > 0.6 * risen) return;
+    }
     std::vector<double> parts = parts_of(lengths, kParts);
     double grown = parts.back() - parts.front();
     if (grown < 0.15 * parts.front()) return;
-    for (std::size_t i = 1; i < kParts; ++i) {
-        double one = parts[i] - parts[i - 1];
-        if (one < 0.05 * grown || one > 0.6 * grown) return;
-    }
     double mean = 0;
     for (double part : parts) mean += part / static_cast<double>(kParts);
     Finding finding{.id = "F35",

@@ -60,6 +60,14 @@ TEST(FindingsForceTest, NamesThePlaceOfWhatIsNotInForce) {
     EXPECT_EQ(findings[0].confidence, Confidence::high);
 }
 
+TEST(FindingsForceTest, AFileWithTooManyWorkersIsNotPassedOnAsItIs) {
+    std::vector<Finding> findings;
+    settings_in_force(plain_run(), Document::parse("num_workers: 64\n", "job.yaml"), findings);
+    ASSERT_EQ(findings.size(), 1u);  // on 8 cores
+    EXPECT_THAT(findings[0].fix, HasSubstr("pass it on: DataLoader(num_workers="));
+    EXPECT_EQ(findings[0].fix.find("64"), std::string::npos) << findings[0].fix;
+}
+
 TEST(FindingsForceTest, SaysNothingOfWhatIsInForce) {
     RunRecord record = plain_run();
     record.python = Json::parse(fmt::format(R"({{"device":"cuda:0","steps":200,"world_size":4,
@@ -144,6 +152,26 @@ TEST(FindingsTrendTest, F34MemoryThatRisesInAStraightLine) {
     }
 }
 
+TEST(FindingsTrendTest, F34NamesTheLossesThatAreKept) {
+    RunRecord record = with_memory(120, [](int i) { return 1000.0 + 10 * i; });
+    record.python = Json::parse(R"({"losses":{"kept":110,"of":120,"with_graph":110}})", "p");
+    std::vector<Finding> findings;
+    trend_findings(record, findings);
+    ASSERT_NE(find(findings, "F34"), nullptr);
+    EXPECT_THAT(find(findings, "F34")->evidence, HasSubstr("110 of the 120 losses"));
+    EXPECT_THAT(find(findings, "F34")->fix, HasSubstr("loss.detach()"));
+    // A script that keeps the last few only.
+    record.python = Json::parse(R"({"losses":{"kept":5,"of":120,"with_graph":5}})", "p");
+    findings.clear();
+    trend_findings(record, findings);
+    EXPECT_EQ(find(findings, "F34")->evidence.find("losses"), std::string::npos);
+}
+
+TEST(FindingsTrendTest, TheVerdictNamesMemoryThatGrows) {
+    RunRecord record = with_memory(120, [](int i) { return 1000.0 + 10 * i; });
+    EXPECT_THAT(diagnose_run(record, "r").verdict, HasSubstr("memory on the host grows from"));
+}
+
 RunRecord with_steps(double (*ms)(int)) {
     RunRecord record;
     std::int64_t at = 0;
@@ -161,6 +189,13 @@ TEST(FindingsTrendTest, F35StepsThatGetSlower) {
     const Finding* slower = find(findings, "F35");
     ASSERT_NE(slower, nullptr);
     EXPECT_GT(slower->gain.likely, 1.1);
+    // Another job that slows two of three steps down for a while hides it from the medians only.
+    findings.clear();
+    trend_findings(with_steps([](int i) {
+                       return 100.0 + 0.5 * i + (i >= 136 && i < 168 && i % 3 > 0 ? 30 : 0);
+                   }),
+                   findings);
+    EXPECT_NE(find(findings, "F35"), nullptr);
     for (auto shape : {+[](int i) { return 100.0 + 40 * (i % 3); },
                        +[](int i) { return i > 150 ? 160.0 : 100.0; },  // another job came
                        +[](int i) { return 300.0 - i; }}) {
