@@ -6,7 +6,7 @@ import time
 
 STARTED = time.monotonic()
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
-import torch
+import torch  # batches are tensors where it is imported
 
 from common import time_batches
 from saturate_gpu import ImageFolder, Loader, Windows, transforms as T

@@ -77,8 +77,7 @@ def _fill(of):
 
 
 def _crop(of):
-    if _padding(of) == 0 and not of.pad_if_needed:
-        pass  # a smaller image is an error there and padded here
+    # An image that is too small is an error there without pad_if_needed, and padded here.
     if of.padding_mode != "constant":
         raise NotKnown(f"RandomCrop(padding_mode={of.padding_mode!r}): \"constant\" is there")
     return T.RandomCrop(_size(of), _padding(of), _fill(of))
@@ -118,10 +117,6 @@ NOTHING = ("Identity", "RGB", "ToImage", "ToPILImage", "ToPureTensor", "PILToTen
 
 def _list(values):
     return values.tolist() if hasattr(values, "tolist") else list(values)
-
-
-def _is_half(of):
-    return str(getattr(of, "dtype", "")) in ("torch.bfloat16", "torch.float16")
 
 
 class _Numbers:
@@ -210,13 +205,12 @@ def _files(dataset):
     return ImageFiles([path for path, _ in dataset.samples], [label for _, label in dataset.samples], dataset.classes)
 
 
-def _decoder(dataset, transforms):
-    """Channels as the data set's own loader makes them: torchvision's gives RGB."""
+def _check_loader(dataset):
+    """The loader decodes as torchvision's own functions do, to RGB."""
     import torchvision.datasets.folder as folder
     if dataset.loader not in (folder.default_loader, folder.pil_loader, folder.accimage_loader):
         raise NotKnown(f"the data set's own loader function {getattr(dataset.loader, '__name__', dataset.loader)} would not be run; "
                        "with torchvision's default_loader the loader gives the same, Grayscale() makes one channel")
-    return transforms
 
 
 def from_torchvision(dataset, batch_size=1, **settings):
@@ -225,7 +219,7 @@ def from_torchvision(dataset, batch_size=1, **settings):
     whole, indices = _subset(dataset)
     source = _files(whole)
     transforms, dtype = transforms_of(whole.transform)
-    _decoder(whole, transforms)
+    _check_loader(whole)
     settings = {"transforms": transforms, "dtype": dtype, "decode": "exact", "exif": False, "as_": "torch", **settings}
     if indices is not None:
         chosen = settings.get("subset")

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Batches from the loader process: what Loader drives for every source but a Python data set."""
+import array
 import collections
 import json
 import os
-import sys
 
 from . import process as frames
 from .errors import LoaderError
@@ -11,7 +11,7 @@ from .process import Process, error_of
 from .slabs import Slab, fields_of, library
 
 # Batches told of before they are asked for: two, and more when they are small, so that fast ones need fewer wake-ups.
-AHEAD_BYTES = 16 << 20
+AHEAD_BYTES = 8 << 20
 AHEAD_MAX = 8
 HELD_BYTES = 2 << 30  # kept by the program without a copy, unless it says otherwise
 
@@ -62,7 +62,8 @@ class NativeBatches:
         self._process = Process()
         self._pinned = Pinned(self._module) if wants_pinned(self._pin, self._module) else None
         self._slabs, self._held, self._busy = {}, {}, []
-        self._gone = collections.deque()  # filled by the garbage collector, in any thread
+        self._shared = set()  # slabs that a forked child sees too
+        self._gone = collections.deque()  # numbers of slabs, added whenever the last array of one goes, in any thread
         self._owed = 0
         self.position = None  # of the next batch that comes, when nothing else is asked for
         try:
@@ -108,8 +109,7 @@ class NativeBatches:
     # -- forks
 
     def before_fork(self):
-        for lent in list(self._held.values()):
-            lent.is_shared = True
+        self._shared.update(list(self._held))
 
     def after_fork_in_child(self):
         process, self._process = self._process, None
@@ -141,7 +141,7 @@ class NativeBatches:
             kind, a, b, c, payload = process.receive()
             if kind == frames.BATCH:
                 if c != self._generation:  # of a pass that was broken off
-                    self._gone.append(self._slabs[a].lend(None)[1])
+                    self._gone.append(a)
                     continue
                 self._owed += 1
                 epoch, batch = self.position
@@ -172,14 +172,14 @@ class NativeBatches:
             kept.append(frame)
 
     def _add_slab(self, number, size):
-        slab = self._slabs[number] = Slab(number, self._process.take_file(), size)
+        slab = self._slabs[number] = Slab(number, self._process.take_file(), size, self._gone.append)
         if self._pinned is not None:
-            whole = self._module.frombuffer(slab.lend(None)[0], dtype=self._module.uint8)
+            whole = self._module.frombuffer(slab.show(), dtype=self._module.uint8)
             slab.address = whole.data_ptr()
             self._pinned.lock(whole)
 
     def _lend(self, slab, samples, payload):
-        exporter, lent = slab.lend(self._gone.append)
+        exporter, lent = slab.lend()
         out = tuple([show(exporter, samples) for show in self._show])
         if payload:
             indices = memoryview(payload).cast("q")
@@ -193,20 +193,20 @@ class NativeBatches:
         """Tells the process which slabs are free again, and how many batches there is room for."""
         gone, numbers = self._gone, []
         while gone:
-            lent = gone.popleft()
-            self._held.pop(lent.number, None)
-            if lent.is_shared:
-                self._drop(lent.number)
-                numbers.append(~lent.number)
+            number = gone.popleft()
+            self._held.pop(number, None)
+            if number in self._shared:
+                self._shared.remove(number)
+                self._drop(number)
+                numbers.append(~number)
             elif self._pinned is None:
-                numbers.append(lent.number)
+                numbers.append(number)
             else:
-                self._busy.append((self._pinned.mark(), lent.number))
+                self._busy.append((self._pinned.mark(), number))
         while self._busy and self._busy[0][0]():
             numbers.append(self._busy.pop(0)[1])
         if numbers or self._owed:
-            self._process.send(frames.GIVE, self._owed, payload=b"".join([n.to_bytes(8, sys.byteorder, signed=True)
-                                                                          for n in numbers]))
+            self._process.send(frames.GIVE, self._owed, payload=array.array("q", numbers).tobytes())
             self._owed = 0
 
     def _drop(self, number):

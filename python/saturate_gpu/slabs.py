@@ -13,32 +13,26 @@ import weakref
 MAP_POPULATE = getattr(mmap, "MAP_POPULATE", 0x8000)
 
 
-class Lent(weakref.ref):
-    """Alive as long as somebody holds a part of the slab."""
-    __slots__ = ("number", "is_shared")
-
-    def __init__(self, exporter, gone, number):
-        super().__init__(exporter, gone)
-        self.number = number
-        self.is_shared = False
-
-    def __new__(cls, exporter, gone, number):
-        return super().__new__(cls, exporter, gone)
-
-
 class Slab:
-    def __init__(self, number, file, size):
+    """`gone` is called with the number when what was lent last is gone; in any thread, even while garbage is collected."""
+
+    def __init__(self, number, file, size, gone):
         try:
             self._map = mmap.mmap(file, size, flags=mmap.MAP_SHARED | MAP_POPULATE)
         finally:
             os.close(file)
         self.number = number
         self._type = ctypes.c_char * size
+        self._gone = lambda _: gone(number)
 
-    def lend(self, gone):
-        """An object that shows the memory, and the weak reference that tells when it is gone."""
+    def show(self):
+        """An object that shows the memory; every array over it keeps it alive."""
+        return self._type.from_buffer(self._map)
+
+    def lend(self):
+        """Such an object, and the weak reference that must be kept to be told when it is gone."""
         exporter = self._type.from_buffer(self._map)
-        return exporter, Lent(exporter, gone, self.number)
+        return exporter, weakref.ref(exporter, self._gone)
 
 
 class Field:
@@ -54,6 +48,13 @@ class Field:
         self.stored = (*self.shape[1:], self.shape[0]) if self.channels_last else self.shape
 
     def torch(self, module):
+        try:
+            import numpy
+            if self.dtype != "bfloat16":
+                array, from_numpy = self.numpy(numpy), module.from_numpy
+                return lambda exporter, samples: from_numpy(array(exporter, samples))  # half the time of frombuffer and view
+        except ImportError:
+            pass
         dtype, offset, elements = getattr(module, self.dtype), self.offset, self.elements
         stored, turned, frombuffer = self.stored, self.channels_last, module.frombuffer
 
@@ -65,11 +66,10 @@ class Field:
     def numpy(self, module):
         if self.dtype == "bfloat16":
             raise ValueError('dtype="bfloat16" needs PyTorch: NumPy has no such type')
-        dtype, offset, elements = module.dtype(self.dtype), self.offset, self.elements
-        stored, turned, frombuffer = self.stored, self.channels_last, module.frombuffer
+        dtype, offset, stored, turned, ndarray = module.dtype(self.dtype), self.offset, self.stored, self.channels_last, module.ndarray
 
         def show(exporter, samples):
-            out = frombuffer(exporter, dtype, samples * elements, offset).reshape(samples, *stored)
+            out = ndarray((samples, *stored), dtype, exporter, offset)
             return out.transpose(0, 3, 1, 2) if turned else out
         return show
 

@@ -9,13 +9,13 @@ import pickle
 import random
 import signal
 import subprocess
-import sys
 import unittest
+import unittest.mock
 
 import numpy
 import torch
 
-from saturate_gpu import ImageFolder, Loader, LoaderError, LoaderProcessDied, transforms as T
+from saturate_gpu import ImageFolder, Loader, LoaderError, LoaderProcessDied, native, transforms as T
 
 
 def whole(loader):
@@ -188,6 +188,42 @@ class MemoryTest(LoaderTest):
             self.assertEqual(len(rest), len(loader) - 1)
             loader.set_epoch(1)
             self.assertTrue(torch.equal(next(iter(loader))[0], before))
+
+
+class FakePinned:
+    """Page-locking without a GPU: a copy is under way until `done`."""
+
+    def __init__(self, torch):
+        self.locked, self.done = set(), False
+
+    def lock(self, tensor):
+        self.locked.add(tensor.data_ptr())
+
+    def unlock(self, address):
+        self.locked.remove(address)
+
+    def mark(self):
+        return lambda: self.done
+
+
+class PinnedTest(LoaderTest):
+    def test_memory_is_free_again_when_its_copy_is_done(self):
+        with unittest.mock.patch.multiple(native, Pinned=FakePinned, wants_pinned=lambda *_: True):
+            loader = Loader(ImageFolder(self.images(60)), 4)
+            pinned, views = loader._batches._pinned, []
+            for images, _ in loader:
+                self.assertIn(images.data_ptr(), pinned.locked)
+                views.append(images.data_ptr())
+            del images
+            self.assertEqual(len(set(views)), 15)  # nothing was filled again
+            pinned.done = True
+            before = len(pinned.locked)
+            for _ in range(4):
+                for _ in loader:
+                    pass
+            self.assertLess(len(pinned.locked), before + 9)
+            loader.close()
+            self.assertEqual(pinned.locked, set())
 
 
 class StateTest(LoaderTest):
