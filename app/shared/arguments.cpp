@@ -34,6 +34,27 @@ std::optional<Problem> check_choice(const Option& option, const std::string& val
     return problem;
 }
 
+bool is_configuration(std::string_view word) {
+    return word.ends_with(".yaml") || word.ends_with(".yml") || word.ends_with(".json") ||
+           word.ends_with(".toml");
+}
+
+// A word that no option takes: a file without its option, a command without its dashes.
+Problem stray_word(const Verb& verb, const std::vector<std::string>& words, std::size_t at) {
+    const std::string& word = words[at];
+    Problem problem{.found = fmt::format("{} takes no {}", verb.name, quoted(word)),
+                    .expected = fmt::format("saturate {}", verb.usage)};
+    if (find_option(verb, "--config") && is_configuration(word)) {
+        problem.fix = fmt::format("saturate {} --config {}", verb.name, word);
+    } else if (verb.takes_command && std::ranges::find(words, "--") == words.end()) {
+        std::vector<std::string> given = words;
+        given.insert(given.begin() + static_cast<std::ptrdiff_t>(at), "--");
+        problem.fix =
+            fmt::format("put -- before the command: saturate {} {}", verb.name, join(given, " "));
+    }
+    return problem;
+}
+
 }  // namespace
 
 Arguments Arguments::parse(const Verb& verb, const std::vector<std::string>& words) {
@@ -41,6 +62,7 @@ Arguments Arguments::parse(const Verb& verb, const std::vector<std::string>& wor
     out.verb_ = &verb;
     out.words = words;
     std::vector<Problem> problems;
+    std::optional<Problem> stray;
     for (std::size_t i = 0; i < words.size(); ++i) {
         const std::string& word = words[i];
         if (word == "--") {
@@ -55,6 +77,10 @@ Arguments Arguments::parse(const Verb& verb, const std::vector<std::string>& wor
         }
         if (word.size() < 2 || word[0] != '-') {
             out.operands.push_back(word);
+            if (verb.operands.empty()) {
+                stray = stray_word(verb, words, i);
+                if (!stray->fix.empty() && verb.takes_command) break;  // the rest is the command's
+            }
             continue;
         }
         std::size_t equals = word.starts_with("--") ? word.find('=') : std::string::npos;
@@ -96,16 +122,13 @@ Arguments Arguments::parse(const Verb& verb, const std::vector<std::string>& wor
         given.push_back(value);
     }
     if (out.wants_help) return out;
+    if (stray) problems.push_back(*stray);
     for (const Option& option : verb.options) {
-        if (option.required && !out.has(option.name)) {
+        // One mistake is told once: a file without its --config is not also a --config without its file.
+        if (option.required && !stray && !out.has(option.name)) {
             problems.push_back({.found = fmt::format("{} is missing", option.name),
                                 .expected = fmt::format("saturate {}", verb.usage)});
         }
-    }
-    if (verb.operands.empty() && !out.operands.empty()) {
-        problems.push_back(
-            {.found = fmt::format("{} takes no {}", verb.name, quoted(out.operands[0])),
-             .expected = fmt::format("saturate {}", verb.usage)});
     }
     if (!problems.empty()) throw UserError(problems);
     return out;

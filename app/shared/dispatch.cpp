@@ -45,11 +45,17 @@ namespace {
 
 int run_verb(int argc, char** argv, Program self, std::span<const Handler> handlers) {
     std::string_view word = argc > 1 ? argv[1] : "--help";
+    if (word == "help" && argc > 2) {
+        const Verb* verb = find_verb(argv[2]);
+        if (!verb) throw_unknown_verb(argv[2]);
+        fmt::print("{}", help_text(*verb));
+        return kDone;
+    }
     if (word == "--help" || word == "-h" || word == "help") {
         fmt::print("{}", help_text());
         return argc > 1 ? kDone : kUser;
     }
-    if (word == "--version") {
+    if (word == "--version" || word == "-V" || word == "-v" || word == "version") {
         fmt::print("saturate {}\n", saturate_version());
         return kDone;
     }

@@ -50,6 +50,9 @@ std::string help_text(const Verb& verb) {
         out += '\n';
     }
     if (!verb.details.empty()) out += fmt::format("\n{}", verb.details);
+    out += "\nExamples:\n";
+    for (const auto& [command, what] : verb_examples(verb.name))
+        out += fmt::format("  saturate {}\n      {}\n", command, what);
     return out.append("\n").append(kExitCodes);
 }
 

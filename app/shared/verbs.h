@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace saturate {
@@ -42,6 +43,9 @@ struct Verb {
 
 // What it does, with its default: "show at most N findings (default: 5)".
 [[nodiscard]] std::string option_help(const Option& option);
+// Commands with what each does: {"demo restoration", "one of the five jobs"}; examples.cpp.
+[[nodiscard]] std::vector<std::pair<std::string_view, std::string_view>> verb_examples(
+    std::string_view verb);
 // Null for an option that the verb does not have; `name` may be the short one.
 [[nodiscard]] const Option* find_option(const Verb& verb, std::string_view name);
 

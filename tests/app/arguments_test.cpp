@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "arguments.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "base/text.h"
 
 namespace saturate {
 namespace {
@@ -45,6 +47,48 @@ TEST(ArgumentsTest, EveryDefaultIsAValueThatCouldBeGiven) {
         }
     }
     EXPECT_GT(defaults, 15);
+}
+
+std::string complaint(const char* verb, const std::vector<std::string>& words) {
+    try {
+        (void)Arguments::parse(*find_verb(verb), words);
+    } catch (const UserError& error) {
+        return error.what();
+    }
+    return "none";
+}
+
+TEST(ArgumentsTest, ACommandWithoutItsDashesGetsThem) {
+    using testing::HasSubstr;
+    EXPECT_THAT(complaint("run", {"python", "train.py", "--lr", "1"}),
+                HasSubstr("put -- before the command: saturate run -- python train.py --lr 1"));
+    EXPECT_THAT(complaint("fix", {"--dry-run", "python", "train.py"}),
+                HasSubstr("saturate fix --dry-run -- python train.py"));
+    // Where the dashes are there, the word before them is something else.
+    EXPECT_THAT(complaint("run", {"fast", "--", "python", "train.py"}),
+                testing::Not(HasSubstr("put --")));
+}
+
+TEST(ArgumentsTest, AFileWithoutItsOptionIsToldOnce) {
+    std::string text = complaint("optimize", {"c.yaml"});
+    EXPECT_THAT(text, testing::HasSubstr("saturate optimize --config c.yaml"));
+    EXPECT_THAT(text, testing::Not(testing::HasSubstr("is missing")));
+    EXPECT_THAT(complaint("train", {"c.toml", "--typo"}), testing::HasSubstr("--typo"));
+}
+
+TEST(ArgumentsTest, EveryVerbHasTwoExamplesThatParse) {
+    for (const Verb& verb : verbs()) {
+        auto examples = verb_examples(verb.name);
+        EXPECT_EQ(examples.size(), 2u) << verb.name;
+        for (const auto& [command, what] : examples) {
+            std::vector<std::string> words;
+            for (std::string_view word : split(command, ' ')) words.emplace_back(word);
+            ASSERT_EQ(words[0], verb.name) << command;
+            words.erase(words.begin());
+            EXPECT_NO_THROW((void)Arguments::parse(verb, words)) << command;
+            EXPECT_FALSE(what.empty()) << command;
+        }
+    }
 }
 
 }  // namespace

@@ -70,10 +70,19 @@ TEST(VerbsTest, HelpListsTheVerbs) {
     }
 }
 
+TEST(VerbsTest, HelpOfAVerbComesBothWays) {
+    EXPECT_EQ(saturate_with({"help", "run"}).out, saturate_with({"run", "--help"}).out);
+    Ran unknown = saturate_with({"help", "rnu"});
+    EXPECT_EQ(unknown.status, 2);
+    EXPECT_THAT(unknown.err, HasSubstr("did you mean saturate run?"));
+}
+
 TEST(VerbsTest, VersionIsOneLine) {
-    Ran ran = saturate_with({"--version"});
-    EXPECT_EQ(ran.status, 0);
-    EXPECT_THAT(ran.out, testing::MatchesRegex("saturate [0-9]+\\.[0-9]+\\.[0-9]+\n"));
+    for (const char* word : {"--version", "-V", "-v", "version"}) {
+        Ran ran = saturate_with({word});
+        EXPECT_EQ(ran.status, 0) << word;
+        EXPECT_THAT(ran.out, testing::MatchesRegex("saturate [0-9]+\\.[0-9]+\\.[0-9]+\n")) << word;
+    }
 }
 
 TEST(VerbsTest, EveryVerbHasHelp) {
