@@ -56,7 +56,7 @@ class Steps:
         "backwards", "optimizer_steps", "pause", "has_stepped", "first_optimizer", "last_beat", "training", "loop",
         "on_training_step", "backward_depth", "has_optimizer", "ranks", "wake_ns", "every_step", "batch_sizes", "zero_grads",
         "optimizer_at", "optimizer_pause", "foreign_steps", "on_open", "ready_made", "is_reading", "root",
-        "is_loss_known", "loss", "losses", "batches",
+        "is_loss_known", "loss", "losses", "batches", "own_samples",
     )
 
     def __init__(self):
@@ -74,6 +74,7 @@ class Steps:
         self.ring = None
         self.written = self.training = self.last_beat = self.wake_ns = self.optimizer_at = self.optimizer_pause = 0
         self.foreign_steps = 0  # of optimizers in other threads
+        self.own_samples = 0  # of a step without a loader
         self.every_step = False
         self.has_stepped = self.has_optimizer = False
         self.first_optimizer = None
@@ -130,8 +131,11 @@ class Steps:
         self.batch_sizes[loader] = batch_size
 
     def set_samples(self, loader, samples):
-        """Of a loader whose batches of one hold so many."""
-        self.ready_made[loader] = samples
+        """Of a loader whose batches of one hold so many; of a step, where there is no loader (-1)."""
+        if loader < 0:
+            self.own_samples = samples
+        else:
+            self.ready_made[loader] = samples
 
     def samples_of(self, loader, data, tensor):
         size = size_of(data, tensor) or self.batch_sizes.get(loader, 0)
@@ -288,6 +292,7 @@ class Steps:
         self.loop = loop
         if self.last_beat:
             self.start = self.last_beat
+            self.samples = self.samples or self.own_samples
             self.put_training(now)
         else:
             self.clear()

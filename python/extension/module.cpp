@@ -90,11 +90,12 @@ PyObject* set_loader(PyObject*, PyObject* args) {
     Py_RETURN_NONE;
 }
 
-// A loader's batches of one hold so many samples.
+// A loader's batches of one hold so many samples, or a step without a loader (-1) does.
 PyObject* set_samples(PyObject*, PyObject* args) {
     int number;
     unsigned int samples;
     if (!PyArg_ParseTuple(args, "iI", &number, &samples)) return nullptr;
+    if (number < 0) steps.own_samples = samples;
     if (number >= 0 && number < 256) {
         hook_state.loaders[number].ready_made = samples;
         hook_state.loaders[number].samples = 0;

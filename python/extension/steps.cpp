@@ -257,6 +257,7 @@ void Steps::beat(Loop loop, std::int64_t now) {
     loop_ = loop;
     if (last_beat_) {
         now_.start_ns = last_beat_;
+        if (now_.samples == 0) now_.samples = own_samples;
         put_training(now);
     } else {
         clear();

@@ -85,6 +85,7 @@ class Steps {
 
     bool has_optimizer = false;  // one of torch's was made
     bool every_step = false;
+    std::uint32_t own_samples = 0;  // of a step without a loader
     std::int64_t wake_ns = 0;
 
   private:

@@ -254,6 +254,8 @@ TEST_P(RunPythonHooksTest, WithoutALoaderTheOptimizerBeatsTime) {
     RunRecord run = record();
     EXPECT_EQ(run.steps.size(), 39u);  // from the first optimizer step on
     EXPECT_FALSE(run.steps[0].input_wait_ns);
+    // What the model was given, in all calls of a step.
+    EXPECT_EQ(run.steps[38].samples, 16);
 }
 
 }  // namespace
