@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// fix on scripts in which a usual change would break the training, change it, or do nothing
+// (tests/python/scripts/traps): the change is left out or refused, what is kept leaves every loss as
+// it was, and the script's folder stays as it is. Needs PyTorch (tests/support/python_torch --make).
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "support/run.h"
+
+namespace saturate {
+namespace {
+
+namespace fs = std::filesystem;
+
+const std::string kSource = SATURATE_SOURCE_DIR;
+
+std::vector<std::string> scripts() {
+    std::vector<std::string> out;
+    for (const auto& entry : fs::directory_iterator(kSource + "/tests/python/scripts/traps"))
+        if (entry.path().extension() == ".py") out.push_back(entry.path().stem());
+    std::ranges::sort(out);
+    return out;
+}
+
+std::map<std::string, std::string> contents(const fs::path& folder) {
+    std::map<std::string, std::string> out;
+    for (const auto& entry : fs::recursive_directory_iterator(folder))
+        if (entry.is_regular_file())
+            out[fs::relative(entry.path(), folder)] = read_if_there(entry.path());
+    return out;
+}
+
+// "# never: num_workers, pin_memory" of a script.
+std::vector<std::string> never(const std::string& source) {
+    std::vector<std::string> out;
+    std::size_t at = source.find("# never: ");
+    std::string line = source.substr(at + 9, source.find_first_of("\r\n", at) - at - 9);
+    for (std::string_view name : split(line, ','))
+        if (trim(name) != "-") out.emplace_back(trim(name));
+    return out;
+}
+
+class FixTrapsTest : public testing::TestWithParam<std::string> {};
+INSTANTIATE_TEST_SUITE_P(Traps, FixTrapsTest, testing::ValuesIn(scripts()),
+                         [](const auto& given) { return given.param; });
+
+TEST_P(FixTrapsTest, IsRefusedOrHarmless) {
+    Ran found = run({kSource + "/tests/support/python_torch"});
+    if (found.status != 0) GTEST_SKIP() << "tests/support/python_torch finds no Python";
+    std::string python(trim(found.out)), name = GetParam() + ".py";
+    TemporaryFolder project, out, patched;
+    std::string source = read_if_there(kSource + "/tests/python/scripts/traps/" + name);
+    project.file(name, source);
+    auto before = contents(project.path());
+
+    std::map<std::string, std::string> environment = {{"CUDA_VISIBLE_DEVICES", "-1"}};
+    auto fix = [&](const std::vector<std::string>& options) {
+        std::vector<std::string> words = {SATURATE_BINARY, "fix", "--json"};
+        words.insert(words.end(), options.begin(), options.end());
+        words.insert(words.end(), {"--", python, name});
+        return run(words, {.folder = project.path(), .environment = environment});
+    };
+    // By reading alone; what only a trial can show is that workers fail.
+    Ran dry = fix({"--dry-run", "--level", "training", "-o", (out.path() / "d").string()});
+    ASSERT_EQ(dry.status, 0) << dry.err;
+    std::vector<std::string> read, kept;
+    for (const Json& proposal : Json::parse(dry.out, "fix.json")["proposals"].items())
+        read.push_back(*proposal["setting"].string());
+    for (const std::string& setting : never(source))
+        if (setting != "num_workers") EXPECT_THAT(read, testing::Not(testing::Contains(setting)));
+
+    Ran ran = fix({"--level", "safe", "--budget", "3m", "-o", (out.path() / "f").string()});
+    ASSERT_TRUE(ran.status == 0 || ran.status == 1) << ran.err;
+    EXPECT_EQ(contents(project.path()), before);
+    Json answer = Json::parse(ran.out, "fix.json");
+    for (const Json& proposal : answer["proposals"].items()) {
+        std::string setting = *proposal["setting"].string(),
+                    outcome = *proposal["outcome"].string();
+        RecordProperty(setting, outcome);
+        if (outcome == "kept") kept.push_back(setting);
+    }
+    for (const std::string& setting : never(source))
+        EXPECT_THAT(kept, testing::Not(testing::Contains(setting)));
+
+    // What it prints is the loss of each epoch.
+    if (kept.empty()) return;
+    patched.file(name, source);
+    Ran applied = run({"patch", "-p1", "-i", answer["patch"].string().value_or("")},
+                      {.folder = patched.path()});
+    ASSERT_EQ(applied.status, 0) << applied.out << applied.err;
+    environment["EPOCHS"] = "2";
+    Ran as_it_was = run({python, name}, {.folder = project.path(), .environment = environment});
+    Ran as_patched = run({python, name}, {.folder = patched.path(), .environment = environment});
+    EXPECT_EQ(as_patched.status, 0) << as_patched.err;
+    EXPECT_EQ(as_patched.out, as_it_was.out);
+}
+
+}  // namespace
+}  // namespace saturate

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+# The batch size is the sampler's: the loader's own must stay away.
+# never: batch_size
+import os
+import time
+
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, Dataset
+
+EPOCHS = int(os.environ.get("EPOCHS", 1000))
+torch.manual_seed(5)
+torch.set_num_threads(1)
+
+class Rows(Dataset):
+    def __len__(self):
+        return 128
+
+    def __getitem__(self, index):
+        time.sleep(0.001)  # slow storage
+        generator = torch.Generator().manual_seed(index)
+        x = torch.randn(16, generator=generator)
+        return x, (x.sum() > 0).float()
+
+
+model = nn.Sequential(nn.Linear(16, 64), nn.ReLU(), nn.Linear(64, 1))
+criterion = nn.BCEWithLogitsLoss()
+optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+data = Rows()
+sampler = torch.utils.data.BatchSampler(torch.utils.data.RandomSampler(data), batch_size=8, drop_last=False)
+loader = DataLoader(data, batch_sampler=sampler)
+for epoch in range(EPOCHS):
+    for step, (x, y) in enumerate(loader):
+        loss = criterion(model(x).squeeze(1), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    print("epoch %d loss %.9f" % (epoch, loss.item()), flush=True)
