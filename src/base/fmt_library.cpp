@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // The compiled half of {fmt}, which Debian has as a shared library only: built into our programs it
-// costs no start a library to load.
+// costs no start a library to load. {fmt} 9 (Debian 12, Ubuntu 24.04) and 10 (Debian 13).
 #include <fmt/format-inl.h>
 
-namespace fmt {
-inline namespace v9 {
+FMT_BEGIN_NAMESPACE
 namespace detail {
 
 template auto dragonbox::to_decimal(float) noexcept -> dragonbox::decimal_fp<float>;
 template auto dragonbox::to_decimal(double) noexcept -> dragonbox::decimal_fp<double>;
 template auto thousands_sep_impl<char>(locale_ref) -> thousands_sep_result<char>;
 template auto decimal_point_impl(locale_ref) -> char;
+#if FMT_VERSION >= 100000
+template void buffer<char>::append(const char*, const char*);
+#endif
 
 }  // namespace detail
-}  // namespace v9
-}  // namespace fmt
+FMT_END_NAMESPACE
