@@ -8,6 +8,7 @@
 #include "arguments.h"
 #include "base/error.h"
 #include "commands.h"
+#include "dispatch.h"
 #include "exit_code.h"
 #include "process/gpus.h"
 #include "report/doctor.h"
@@ -45,6 +46,13 @@ std::optional<ToolkitFacts> find_toolkit() {
     return probe_toolkit(folders);
 }
 
+bool has_cuda_part() {
+    std::error_code error;
+    for (const fs::path& folder : engine_folders())
+        if (fs::exists(folder / "libsaturate_cuda.so", error)) return true;
+    return false;
+}
+
 }  // namespace
 
 int cmd_doctor(const Arguments& arguments) {
@@ -57,7 +65,8 @@ int cmd_doctor(const Arguments& arguments) {
                     .open_files_limit = probe_open_files(),
                     .gpus = survey_gpus()},
         .torch = probe_torch(SATURATE_TORCH_SITE),
-        .toolkit = find_toolkit()};
+        .toolkit = find_toolkit(),
+        .has_cuda_part = has_cuda_part()};
     if (arguments.has("--json")) {
         fmt::print("{}\n", doctor_json(facts).pretty());
     } else {

@@ -454,6 +454,8 @@ NvmlAnswer<std::vector<NvmlMetric>> NvmlLibrary::activity(int index,
 
 NvmlCallsOpening open_nvml_library() {
     void* library = ::dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
+    // WSL 2: the driver of Windows, in a folder that not every distribution's loader knows.
+    if (!library) library = ::dlopen("/usr/lib/wsl/lib/libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
     if (!library) return {nullptr, "libnvidia-ml.so.1 is not there: no NVIDIA driver"};
     auto calls = std::make_unique<NvmlLibrary>(library);
     std::string why = calls->start();

@@ -32,11 +32,7 @@ namespace {
 // Becomes the engine's program: same arguments, same process, so signals and exit codes need no
 // care.
 [[noreturn]] void become_engine(char** argv) {
-    std::filesystem::path here = std::filesystem::read_symlink("/proc/self/exe").parent_path();
-    for (const auto& path :
-         {here / "saturate-engine", here / "../libexec/saturate/saturate-engine"}) {
-        ::execv(path.c_str(), argv);
-    }
+    for (const auto& folder : engine_folders()) ::execv((folder / "saturate-engine").c_str(), argv);
     throw MachineError(
         {.found = fmt::format("{} needs LibTorch, and this build is without it", argv[1]),
          .expected = "a build with LibTorch",
@@ -76,6 +72,20 @@ int run_verb(int argc, char** argv, Program self, std::span<const Handler> handl
 }
 
 }  // namespace
+
+std::vector<std::filesystem::path> engine_folders() {
+    namespace fs = std::filesystem;
+    fs::path here = fs::read_symlink("/proc/self/exe").parent_path();
+    std::vector<fs::path> out{here, here.parent_path() / "libexec/saturate"};
+    // A Python environment: the wheel saturate-gpu-engine, beside the torch that it uses.
+    std::error_code error;
+    for (fs::directory_iterator entry(here.parent_path() / "lib", error);
+         !error && entry != fs::directory_iterator(); entry.increment(error)) {
+        if (entry->path().filename().string().starts_with("python3"))
+            out.push_back(entry->path() / "site-packages/saturate_gpu_engine");
+    }
+    return out;
+}
 
 int dispatch(int argc, char** argv, Program self, std::span<const Handler> handlers) {
     try {

@@ -120,6 +120,7 @@ void add_software(Page& page, const DoctorFacts& facts) {
                                                facts.toolkit->folder.string())
                                  : "-");
     page.row("LibTorch", torch_text(facts.torch));
+    page.row("CUDA part", facts.has_cuda_part ? "built (libsaturate_cuda.so)" : "-");
 }
 
 std::string rates_text(const GpuFacts& gpu) {
@@ -266,7 +267,8 @@ Json doctor_json(const DoctorFacts& facts) {
           Json::object(
               {{"driver_serves", driver ? Json(driver->cuda_version) : Json()},
                {"toolkit_version", facts.toolkit ? Json(facts.toolkit->version) : Json()},
-               {"toolkit_folder", facts.toolkit ? Json(facts.toolkit->folder.string()) : Json()}})},
+               {"toolkit_folder", facts.toolkit ? Json(facts.toolkit->folder.string()) : Json()},
+               {"part_built", facts.has_cuda_part}})},
          {"torch",
           Json::object({{"present", torch.found},
                         {"version", torch.version},

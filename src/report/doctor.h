@@ -17,6 +17,7 @@ struct DoctorFacts {
     Machine machine;
     TorchFacts torch;
     std::optional<ToolkitFacts> toolkit;
+    bool has_cuda_part = false;  // libsaturate_cuda.so lies beside the engine
 };
 
 // A part that is not there or is short, and what that costs.

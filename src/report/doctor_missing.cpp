@@ -22,6 +22,7 @@ constexpr double kImageMb = 0.11;               // a usual JPEG, as in ImageNet
 constexpr std::uint64_t kFewFiles = 4096;
 constexpr double kSlowMbPerSecond = 200;
 constexpr std::uint64_t kLittleSpace = 5 * kGiB;
+constexpr std::int64_t kCudaMajor = 13;  // of the LibTorch in tools/pypi.txt
 
 std::string_view plural(std::uint64_t count) { return count == 1 ? "" : "s"; }
 
@@ -64,13 +65,29 @@ void about_gpus(const DoctorFacts& facts, List& list) {
     for (const GpuIdentity& gpu : survey.driver->gpus) about_one_gpu(gpu, list);
 }
 
-// Whether a driver that serves CUDA `driver` ("12.4") runs what was built for `built` ("13.2"): the
-// major versions decide, minor ones are compatible.
-bool driver_is_older(const std::string& driver, const std::string& built) {
-    auto major = [](std::string_view version) {
-        return parse_integer(version.substr(0, version.find('.'))).value_or(0);
-    };
-    return major(driver) < major(built);
+std::int64_t major_of(std::string_view version) {
+    return parse_integer(version.substr(0, version.find('.'))).value_or(0);
+}
+
+// What CUDA 13 no longer serves: drivers for CUDA 12 (its minor versions are compatible, its major
+// ones are not), and cards before Turing.
+void about_age(const GpuDriver& driver, std::int64_t cuda_major, List& list) {
+    constexpr std::string_view kWorks =
+        "train runs on the CPU; run, fix, monitor, diagnose and optimize work as ever, also with "
+        "a PyTorch for an older CUDA";
+    if (driver.cuda_version && major_of(*driver.cuda_version) < cuda_major) {
+        list.push_back({fmt::format("a driver for CUDA {} (this one serves {})", cuda_major,
+                                    *driver.cuda_version),
+                        fmt::format("until it is updated {}", kWorks)});
+        return;
+    }
+    for (const GpuIdentity& gpu : driver.gpus) {
+        if (cuda_major < 13 || !gpu.capability || gpu.fault) continue;
+        if (*gpu.capability >= Capability{7, 5}) continue;
+        list.push_back({fmt::format("GPU {} has capability {}.{}, and CUDA {} needs 7.5", gpu.index,
+                                    gpu.capability->major, gpu.capability->minor, cuda_major),
+                        std::string(kWorks)});
+    }
 }
 
 void about_software(const DoctorFacts& facts, List& list) {
@@ -88,12 +105,14 @@ void about_software(const DoctorFacts& facts, List& list) {
         list.push_back({"LibTorch without its CUDA libraries",
                         "the GPU is there, but train would run on the CPU; tools/bootstrap torch "
                         "fetches them"});
-    } else if (has_gpu && torch.cuda_version && driver->cuda_version &&
-               driver_is_older(*driver->cuda_version, *torch.cuda_version)) {
-        list.push_back({fmt::format("a driver for CUDA {} (this one serves {})",
-                                    *torch.cuda_version, *driver->cuda_version),
-                        "LibTorch cannot use the GPU: update the driver"});
+    } else if (has_gpu && !facts.has_cuda_part) {
+        list.push_back({"no CUDA part (libsaturate_cuda.so)",
+                        "the GPU is there, but train would run on the CPU; tools/build release "
+                        "saturate_cuda builds it"});
     }
+    // Without LibTorch: the one that would be fetched.
+    if (has_gpu)
+        about_age(*driver, torch.cuda_version ? major_of(*torch.cuda_version) : kCudaMajor, list);
     if (has_gpu && !facts.toolkit) {
         list.push_back({"no CUDA toolkit (nvcc)",
                         "kernels of your own cannot be compiled; nothing else needs it"});

@@ -77,6 +77,11 @@ TEST(DoctorCommandTest, SplitGpusAndOldDriversAreNoFailure) {
     EXPECT_EQ(doctor_json(with_driver("mig"))["gpus"].items().at(0)["mig"].boolean(), true);
     Json old = doctor_json(with_driver("old_driver", "old"));
     EXPECT_EQ(old["gpus"].items().size(), 1u);
+    // A V100 under a driver for CUDA 11.4: one line, by the driver.
+    int lines = 0;
+    for (const Json& part : old["missing"].items())
+        lines += part["what"].string() == "a driver for CUDA 13 (this one serves 11.4)";
+    EXPECT_EQ(lines, 1);
 }
 
 TEST(DoctorCommandTest, FilesOfTheNamedFolderAreRead) {

@@ -46,6 +46,7 @@ DoctorFacts whole() {
                    .cuda_version = "13.0",
                    .gpu_ready = true};
     facts.toolkit = ToolkitFacts{.folder = "/usr/local/cuda", .version = "13.0.1"};
+    facts.has_cuda_part = true;
     return facts;
 }
 
@@ -71,6 +72,7 @@ Software
   CUDA         up to 13.0 by the driver
   CUDA toolkit 13.0.1 in /usr/local/cuda
   LibTorch     2.9.1+cu130, for CUDA 13.0, in /opt/torch
+  CUDA part    built (libsaturate_cuda.so)
 
 GPUs
   GPU 0        NVIDIA GeForce RTX 4090, 24.0 GiB (512.0 MiB used), capability 8.9
@@ -104,6 +106,7 @@ Software
   CUDA         -
   CUDA toolkit -
   LibTorch     built without
+  CUDA part    -
 
 GPUs
   none
@@ -206,7 +209,7 @@ TEST(DoctorTest, GpusThatAreSplitLostOrNewAreSaid) {
              .mig = true},
             {.index = 1, .fault = "GPU is lost"},
             {.index = 2,
-             .name = "NVIDIA GeForce RTX 4090 Laptop GPU",
+             .name = "NVIDIA GeForce RTX 4085",
              .capability = Capability{8, 9},
              .memory_total_bytes = 16 * kGiB},
             {.index = 3, .name = "NVIDIA GeForce GTX 980", .capability = Capability{5, 2}},
@@ -218,12 +221,13 @@ TEST(DoctorTest, GpusThatAreSplitLostOrNewAreSaid) {
             "comes "
             "from the engine",
             "GPU 1: GPU is lost: no job can use it until it is reset; the others are not affected",
-            "GPU 2 (\"NVIDIA GeForce RTX 4090 Laptop GPU\") is not in the GPU table: its peak "
+            "GPU 2 (\"NVIDIA GeForce RTX 4085\") is not in the GPU table: its peak "
             "rates are "
-            "those of RTX 4080, a guess; precision is certain",
+            "those of RTX 4060 Ti, a guess; precision is certain",
             "GPU 3 (\"NVIDIA GeForce GTX 980\") is not in the GPU table: its peak rates are "
             "unknown, so "
-            "are MFU and the precision to use"));
+            "are MFU and the precision to use",
+            testing::StartsWith("GPU 3 has capability 5.2, and CUDA 13 needs 7.5: ")));
     EXPECT_THAT(doctor_text(facts, false), testing::HasSubstr(R"(
 GPUs
   GPU 0        NVIDIA A100-SXM4-40GB, 40.0 GiB, capability 8.0, split into instances (MIG)
@@ -231,10 +235,10 @@ GPUs
     peak       bf16 312, fp16 312, tf32 156, fp32 19.5 TFLOPS dense; 1555 GB/s; 400 W (the whole card, not an instance)
     matched    by name
   GPU 1        -: GPU is lost
-  GPU 2        NVIDIA GeForce RTX 4090 Laptop GPU, 16.0 GiB, capability 8.9
+  GPU 2        NVIDIA GeForce RTX 4085, 16.0 GiB, capability 8.9
     use        bf16
-    peak       fp8 195, bf16 97, fp16 97, tf32 48.7, fp32 48.7 TFLOPS dense; 716.8 GB/s; 320 W
-    matched    new name: taken as RTX 4080 by capability 8.9 and 16 GB
+    peak       fp8 88.2, bf16 44.1, fp16 44.1, tf32 22.1, fp32 22.1 TFLOPS dense; 288 GB/s; 160 W
+    matched    new name: taken as RTX 4060 Ti by capability 8.9 and 16 GB
   GPU 3        NVIDIA GeForce GTX 980, memory -, capability 5.2
                not in the GPU table: peak rates -
   GPU 4        Tesla T4, 15.0 GiB, capability -
@@ -258,8 +262,20 @@ TEST(DoctorTest, SoftwareThatCannotUseTheGpuIsSaid) {
     facts.machine.gpus.driver->cuda_version = "12.8";
     EXPECT_THAT(
         missing_lines(facts),
-        testing::ElementsAre("a driver for CUDA 13.0 (this one serves 12.8): LibTorch cannot use "
-                             "the GPU: update the driver"));
+        testing::ElementsAre("a driver for CUDA 13 (this one serves 12.8): until it is updated "
+                             "train runs on the CPU; run, fix, monitor, diagnose and optimize work "
+                             "as ever, also with a PyTorch for an older CUDA"));
+    facts.torch = {};  // what would be fetched is for CUDA 13 too
+    facts.has_cuda_part = false;
+    EXPECT_THAT(missing_lines(facts),
+                testing::ElementsAre(testing::StartsWith("no LibTorch in this build: "),
+                                     testing::StartsWith("a driver for CUDA 13 ")));
+    facts = whole();
+    facts.has_cuda_part = false;
+    EXPECT_THAT(
+        missing_lines(facts),
+        testing::ElementsAre("no CUDA part (libsaturate_cuda.so): the GPU is there, but train "
+                             "would run on the CPU; tools/build release saturate_cuda builds it"));
     facts = whole();
     facts.torch = {.folder = "/opt/torch"};
     EXPECT_THAT(
@@ -272,6 +288,25 @@ TEST(DoctorTest, SoftwareThatCannotUseTheGpuIsSaid) {
         missing_lines(facts),
         testing::ElementsAre("no GPU: training runs on the CPU; optimize --gpu NAME still plans "
                              "for a GPU elsewhere"));
+}
+
+// CUDA 13 serves Turing and later.
+TEST(DoctorTest, ACardThatCudaNoLongerServesIsOneLine) {
+    DoctorFacts facts = whole();
+    GpuIdentity& gpu = facts.machine.gpus.driver->gpus[0];
+    gpu = {.index = 0,
+           .name = "Tesla V100-SXM2-32GB",
+           .capability = Capability{7, 0},
+           .memory_total_bytes = 32 * kGiB};
+    EXPECT_THAT(missing_lines(facts),
+                testing::ElementsAre("GPU 0 has capability 7.0, and CUDA 13 needs 7.5: train runs "
+                                     "on the CPU; run, fix, monitor, diagnose and optimize work as "
+                                     "ever, also with a PyTorch for an older CUDA"));
+    facts.torch.cuda_version = "12.8";
+    EXPECT_THAT(missing_lines(facts), testing::ElementsAre());
+    facts = whole();
+    facts.machine.gpus.driver->gpus[0].capability = Capability{7, 5};
+    EXPECT_THAT(missing_lines(facts), testing::ElementsAre());
 }
 
 TEST(DoctorTest, JsonHoldsTheSameFacts) {
@@ -295,6 +330,7 @@ TEST(DoctorTest, JsonHoldsTheSameFacts) {
     EXPECT_EQ(json["nvml"]["driver_version"].string(), "580.65.06");
     EXPECT_EQ(json["cuda"]["driver_serves"].string(), "13.0");
     EXPECT_EQ(json["cuda"]["toolkit_version"].string(), "13.0.1");
+    EXPECT_EQ(json["cuda"]["part_built"].boolean(), true);
     EXPECT_EQ(json["torch"]["version"].string(), "2.9.1+cu130");
     EXPECT_TRUE(json["missing"].is_array());
     EXPECT_TRUE(json["missing"].items().empty());
