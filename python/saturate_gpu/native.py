@@ -10,9 +10,6 @@ from .errors import LoaderError
 from .process import Process, error_of
 from .slabs import Slab, fields_of, library
 
-# Batches told of before they are asked for: two, and more when they are small, so that fast ones need fewer wake-ups.
-AHEAD_BYTES = 8 << 20
-AHEAD_MAX = 8
 HELD_BYTES = 2 << 30  # kept by the program without a copy, unless it says otherwise
 
 
@@ -84,7 +81,7 @@ class NativeBatches:
         self.fields = fields_of(facts["fields"], self._request["batch_size"])
         make = "torch" if self._is_torch else "numpy"
         self._show = [getattr(field, make)(self._module) for field in self.fields]
-        self._ahead = max(2, min(AHEAD_MAX, AHEAD_BYTES // max(self._slab_bytes, 1)))
+        self._ahead = facts["ahead"]  # batches that may be told of before they are asked for
         limit = self._memory or HELD_BYTES
         # Two are left to fill; what is kept beyond that is copied.
         self._held_max = max(1, limit // max(self._slab_bytes, 1) - 2 - self._ahead)

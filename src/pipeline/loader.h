@@ -24,7 +24,9 @@ struct LoaderSettings {
     int workers = -1;                  // threads; -1: auto; 0: in the calling thread
     int cores = 0;                     // this process may use; 0: those of its affinity mask
     int prefetch_factor = 2;           // batches per worker ...
-    std::uint64_t prefetch_bytes = 0;  // ... in no more than this for all slabs; 0: no limit
+    int held = 2;                      // ... and so many that the consumer holds: the trainer's
+                                       // batch, and the one whose copy is still under way
+    std::uint64_t prefetch_bytes = 0;  // all of them in no more than this; 0: no limit
     bool shuffle = true;
     bool drop_last = true;
     std::vector<double> weights = {};  // per sample: draws with replacement; empty: each once

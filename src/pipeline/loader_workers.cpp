@@ -43,8 +43,8 @@ void Loader::Impl::start_workers(int count) {
     active = count;
     auto depth = static_cast<std::size_t>(count) *
                  static_cast<std::size_t>(std::max(settings.prefetch_factor, 1));
-    // One more for the trainer's batch, and one for the batch whose copy is still under way.
-    slabs_max = std::max(slabs_max, std::min(depth, slots.size()) + 2);
+    slabs_max = std::max(slabs_max,
+                         std::min(depth, slots.size()) + static_cast<std::size_t>(settings.held));
     if (settings.prefetch_bytes > 0)
         slabs_max = std::min<std::size_t>(slabs_max, settings.prefetch_bytes / ring->slab_bytes());
 }

@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <condition_variable>
 #include <cstring>
 #include <map>
@@ -27,6 +28,8 @@ namespace {
 // would take as long as filling it.
 constexpr std::int64_t kFastBatchNs = 250'000;
 constexpr std::size_t kToldAtOnce = 4;
+// So many are told of before Python asks for them: two, and more when they are small.
+constexpr std::size_t kAheadBytes = 8 << 20, kAheadMax = 8;
 
 // The samples that cannot be used, until they can be told.
 class SkippedSamples final : public Recorder {
@@ -72,8 +75,12 @@ Json current_error() {
     }
 }
 
-Json opened_json(const ServedData& data) {
+// Also makes room for what Python holds.
+Json opened_json(ServedData& data) {
     SlabRing layout(data.source->fields(), data.loader.batch_size, ordinary_memory());
+    std::size_t ahead = std::clamp<std::size_t>(
+        kAheadBytes / std::max<std::size_t>(layout.slab_bytes(), 1), 2, kAheadMax);
+    data.loader.held = static_cast<int>(ahead) + 1;
     Json fields = Json::array();
     for (const FieldSpec& field : data.source->fields()) {
         fields.add(Json::object({{"name", field.name},
@@ -94,6 +101,7 @@ Json opened_json(const ServedData& data) {
     return Json::object({{"samples", data.source->size()},
                          {"batches", order.batches_per_epoch()},
                          {"slab_bytes", layout.slab_bytes()},
+                         {"ahead", ahead},
                          {"fields", fields},
                          {"classes", Json::array_of(data.classes)},
                          {"notes", Json::array_of(data.source->notes())}});
