@@ -12,6 +12,7 @@
 #include "base/output_file.h"
 #include "commands.h"
 #include "config/settings.h"
+#include "diagnose_project.h"
 #include "diagnosis/diagnosis.h"
 #include "diagnosis/trace_read.h"
 #include "exit_code.h"
@@ -39,6 +40,29 @@ bool is_trace_name(const fs::path& path) {
 }
 bool is_config_name(const fs::path& path) {
     return has_extension(path, {".yaml", ".yml", ".toml"});
+}
+
+bool has_traces(const fs::path& folder) {
+    return std::ranges::any_of(fs::directory_iterator(folder), [](const fs::directory_entry& one) {
+        return one.is_regular_file() && is_trace_name(one.path());
+    });
+}
+
+// The program or the folder of sources among the operands; it is answered for alone.
+std::optional<fs::path> project_among(const std::vector<std::string>& operands) {
+    for (const std::string& operand : operands) {
+        bool is_other =
+            fs::is_directory(operand) && (is_run_record(operand) || has_traces(operand));
+        if (is_other || !is_project(operand)) continue;
+        if (operands.size() > 1) {
+            throw UserError({.where = {operand},
+                             .found = "a program together with other inputs",
+                             .expected = "the program alone, or traces, records and configurations",
+                             .fix = fmt::format("saturate diagnose {}", operand)});
+        }
+        return operand;
+    }
+    return std::nullopt;
 }
 
 struct Inputs {
@@ -88,6 +112,19 @@ Facts here() {
     return machine_facts(probe_cpu(), probe_memory(), gpu, Level::training);
 }
 
+// The file by itself, and the keys that the programs around it have no use for.
+Diagnosis config_diagnosis(const Document& document) {
+    Diagnosis out = diagnose_config(document, here());
+    std::vector<Finding> unread = unread_keys(document);
+    if (unread.empty()) return out;
+    out.verdict = fmt::format("{} of the file {} no effect; {}",
+                              unread.size() == 1 ? "a key" : fmt::format("{} keys", unread.size()),
+                              unread.size() == 1 ? "has" : "have", out.verdict);
+    for (Finding& finding : unread) out.findings.push_back(std::move(finding));
+    out.findings = merged(std::move(out.findings));
+    return out;
+}
+
 // What the file says and the run did not do.
 void join_settings(const RunRecord& record, const Document& document, Diagnosis& answer) {
     if (record.info.settings_source == document.file()) return;  // told with the record
@@ -119,7 +156,7 @@ Diagnosis diagnose(const std::vector<std::string>& operands, const TraceOptions&
     }
     for (const fs::path& config : inputs.configs) {
         Document document = Document::read(config.string());
-        join(diagnose_config(document, here()));
+        join(config_diagnosis(document));
         for (const fs::path& run : inputs.runs) join_settings(gather_run(run), document, *answer);
     }
     return std::move(*answer);
@@ -206,9 +243,11 @@ int cmd_diagnose(const Arguments& arguments) {
     if (arguments.has("--before") || arguments.has("--after")) return compare(arguments, options);
     if (arguments.operands.empty()) {
         throw UserError({.found = "nothing to diagnose",
-                         .expected = "a trace, a run record or a configuration",
+                         .expected = "a trace, a run record, a configuration or your program",
                          .fix = "saturate diagnose --how prints how to record a trace"});
     }
+    if (auto project = project_among(arguments.operands))
+        return diagnose_project(arguments, *project, here());
     auto most = static_cast<std::size_t>(*arguments.whole("--top", 1, 1000));
     std::optional<OutputFile> page = page_of(arguments);
     std::vector<Trace> traces;

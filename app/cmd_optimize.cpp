@@ -17,6 +17,7 @@
 #include "probe/machine.h"
 #include "process/gpus.h"
 #include "process/run_folder.h"
+#include "project/config_use.h"
 #include "remedies/advise.h"
 #include "report/table.h"
 #include "report/tuning_text.h"
@@ -160,10 +161,17 @@ std::optional<OutputFile> output_of(const Arguments& arguments, const fs::path& 
 
 std::string shown(const std::string& text) { return text.empty() ? "-" : text; }
 
+std::vector<std::string> programs_of(const ConfigUse& use) {
+    std::vector<std::string> out;
+    for (const ConfigUse::Program& program : use.programs) out.push_back(program.script);
+    return out;
+}
+
 std::string as_text(const Document& document, const Settings& settings, const Aim& aim,
-                    const Advice& advice) {
+                    const Advice& advice, const ConfigUse& use) {
     std::string out =
         fmt::format("{} ({}) for {}\n", document.file(), settings.dialect().name, aim.text);
+    if (use.is_known()) out += fmt::format("read by {}\n", join(programs_of(use), ", "));
     if (!advice.changes.empty()) {
         TextTable table({"setting", "before", "after", "level", "why, and what to expect"});
         for (const Change& change : advice.changes) {
@@ -182,9 +190,9 @@ std::string as_text(const Document& document, const Settings& settings, const Ai
         std::vector<std::string> keys;
         for (const Addition& addition : advice.additions)
             keys.push_back(fmt::format("{}: {}", addition.key, addition.value));
-        out +=
-            fmt::format("\nNot in the file, and not written, as nobody is seen to read it:\n  {}\n",
-                        join(keys, ", "));
+        out += fmt::format("\nNot in the file, and not written, as {} to read {}:\n  {}\n",
+                           use.is_known() ? "your program is not seen" : "nobody is seen",
+                           keys.size() == 1 ? "it" : "them", join(keys, ", "));
     }
     if (!advice.notes.empty()) out += "\nLeft alone:\n";
     for (const std::string& note : advice.notes) out += fmt::format("  {}\n", note);
@@ -192,7 +200,7 @@ std::string as_text(const Document& document, const Settings& settings, const Ai
 }
 
 Json as_json(const Document& document, const Settings& settings, const Aim& aim,
-             const Advice& advice, const std::string& output) {
+             const Advice& advice, const ConfigUse& use, const std::string& output) {
     Json changes = Json::array(), warnings = Json::array(), additions = Json::array();
     for (const Addition& addition : advice.additions) {
         additions.add(Json::object({{"key", addition.key},
@@ -220,6 +228,7 @@ Json as_json(const Document& document, const Settings& settings, const Aim& aim,
                          {"input", document.file()},
                          {"output", output.empty() ? Json() : Json(output)},
                          {"dialect", settings.dialect().name},
+                         {"read_by", Json::array_of(programs_of(use))},
                          {"gpu", gpu ? Json(gpu->name) : Json()},
                          {"gpus", aim.facts.processes},
                          {"cores", aim.facts.cores},
@@ -265,18 +274,23 @@ int cmd_optimize(const Arguments& arguments) {
              .expected = "one of the two",
              .fix = fmt::format("--device \"sim:{}\" simulates it", *arguments.text("--gpu"))});
     }
-    if (!arguments.command.empty() && !arguments.has("--benchmark")) {
-        throw UserError({.found = "a command without --benchmark",
-                         .expected = "--benchmark, which measures the command",
-                         .fix = "--benchmark -- COMMAND"});
-    }
     fs::path input = *arguments.text("--config");
     Document document = Document::read(input.string());
     std::optional<OutputFile> output = output_of(arguments, input);
     Aim aim = choose_target(arguments);
-    Settings settings = Settings::read(document, named_dialect(arguments));
+    const Dialect* dialect = named_dialect(arguments);
+    Settings settings = Settings::read(document, dialect);
     if (!settings.is_training()) throw_no_training(document);
-    Advice advice = advise(document, settings, aim.facts);
+    ConfigUse use;
+    if (!settings.dialect().is_ours()) use = read_config_use(input, arguments.command);
+    if (!dialect && (dialect = dialect_by_use(document, use)))
+        settings = Settings::read(document, dialect);
+    KeyReader reader = [&use](const KeyPath& path) {
+        const FactKey* key = use.reads(path);
+        return key ? key->place().text() : std::string();
+    };
+    Advice advice = advise(document, settings, aim.facts, reader);
+    keep_what_is_read(document, use, advice);
     std::optional<TuneAnswer> measured;
     Benchmarked proven;
     fs::path folder;
@@ -314,7 +328,7 @@ int cmd_optimize(const Arguments& arguments) {
     std::FILE* talk = to_stdout ? stderr : stdout;
 
     if (arguments.has("--json")) {
-        Json out = as_json(document, settings, aim, advice, writes ? written : "");
+        Json out = as_json(document, settings, aim, advice, use, writes ? written : "");
         if (measured) {
             Json told = to_json(*measured);  // outlives the loop over its members
             for (const auto& [key, value] : told.members()) {
@@ -328,7 +342,7 @@ int cmd_optimize(const Arguments& arguments) {
         fmt::print("{}\n", out.pretty());
         return status_of(measured, proven);
     }
-    fmt::print(talk, "{}", as_text(document, settings, aim, advice));
+    fmt::print(talk, "{}", as_text(document, settings, aim, advice, use));
     if (measured) fmt::print(talk, "{}", measured_text(*measured, proven, folder));
     if (writes) {
         fmt::print(talk, "{} written to {}{}\n", counted, to_stdout ? "standard output" : written,

@@ -104,8 +104,8 @@ std::vector<Verb> make_verbs() {
         {.name = "optimize",
          .summary = "rewrite the settings of a configuration for this machine, each change with "
                     "its reason",
-         .usage = "optimize --config FILE [-o FILE] [--gpu NAME] [--level LEVEL] [--benchmark "
-                  "[-- COMMAND...]] [--dry-run] [--json]",
+         .usage = "optimize --config FILE [-o FILE] [--gpu NAME] [--level LEVEL] [--benchmark] "
+                  "[--dry-run] [--json] [-- COMMAND...]",
          .options = tuning_options(
              {{.name = "--config",
                .value = "FILE",
@@ -155,7 +155,8 @@ std::vector<Verb> make_verbs() {
              "  saturate optimize --config c.yaml --benchmark -- python main.py --config "
              "{config}\n"
              "  With --benchmark: the command that runs a configuration of your own program; "
-             "each trial reads a copy of the file.\n"},
+             "each trial reads a copy of the file.\n"
+             "  Without it the command is not run: its sources tell which keys it reads.\n"},
         {.name = "tune",
          .summary = "find the best settings by measuring, and prove it",
          .usage = "tune (--config FILE | --set KEY=VALUE... -- COMMAND...) [--device DEVICE] "
@@ -414,12 +415,13 @@ std::vector<Verb> make_verbs() {
                .fallback = "4.3"},
               {.name = "--how", .value = "", .help = "print how to record a good trace"},
               kJson},
-         .operands = "TRACE|RUN|CONFIG...",
+         .operands = "TRACE|RUN|CONFIG|PROGRAM...",
          .details =
              "  An input is a PyTorch profiler trace (.json, .gz, .zst) or an export of Nsight "
              "Systems\n"
              "  (.sqlite), a folder of them (one per rank), a run record, or a configuration;\n"
-             "  several about one job are joined.\n"},
+             "  several about one job are joined. A Python program or its folder is read, not "
+             "run.\n"},
         {.name = "report",
          .summary = "runs side by side, as a page to look at",
          .usage = "report RUN [RUN2...] [-o FILE] [--markdown] [--fail-on PERCENT] [--json] "

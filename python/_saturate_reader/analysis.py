@@ -7,6 +7,7 @@ from .edits import Edits
 from .effect import Effect
 from .flow import Flow
 from .holders import Holders
+from .key_reads import KeyReads
 from .loops import Loops
 from .reach import Reach
 from .reads import Reads
@@ -44,6 +45,10 @@ def analyse(facts, project, values, settings, configs):
     reads = Reads(project, values, settings, reach, tensors, holders)
     reads.collect()
     facts["without_effect"] = Effect(project, values, settings, reads, reach, calls, configs, holders).find()
+    keys = KeyReads(settings, reads, reach)
+    for entry in configs.found.values():
+        if entry["format"] != "python":
+            entry["keys"] = keys.of(entry["text"].file, entry["prefix"])
 
 
 def _frameworks(project):

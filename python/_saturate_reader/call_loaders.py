@@ -5,8 +5,13 @@ import re
 
 from . import names
 from .call_text import below
+from .conditions import no_gradients
 from .literals import argument_of, literal
 from .scopes import FUNCTIONS, ancestors, dotted, function_of, statement_of
+
+
+EVALUATION = re.compile(r"val|test|eval|dev|query|gallery|predict|infer")
+TRAINING = re.compile(r"train|trn|_tr\b")
 
 
 class LoaderCalls:
@@ -18,14 +23,17 @@ class LoaderCalls:
             if isinstance(loop.node, (ast.For, ast.AsyncFor)):
                 nodes.append(loop.node.iter)
             for call in loop.node.scope.calls:
+                if no_gradients(call):
+                    continue
                 if dotted(call.func) == "next" and call.args:
                     nodes.append(call.args[0])
-            for node in nodes:
-                for loader in self._loaders_of(node, 0):
-                    if loader is None:
-                        continue
-                    found.add(loader)
-                    loop.loader = loop.loader or loader
+                elif getattr(call.func, "attr", "") == "next" and not call.args:  # a prefetcher's own
+                    nodes.append(call.func.value)
+            loaders = [one for node in nodes for one in self._loaders_of(node, 0) if one is not None]
+            found.update(loaders)
+            # What one function does for training and evaluation alike: the names tell the two apart.
+            mine = [one for one in loaders if not _for_evaluation(one)] or loaders
+            loop.loader = loop.loader or (mine[0] if mine else None)
         return found
 
     def _handed(self):
@@ -92,6 +100,8 @@ class LoaderCalls:
 
     def _role(self, call):
         if call in self.training:
+            if _for_evaluation(call) and not all(_for_evaluation(other) for other in self.training):
+                return "evaluation"
             return self._branch_role(call) or "train"
         words = []
         statement = statement_of(call)
@@ -110,8 +120,7 @@ class LoaderCalls:
             words.append(call.src.text(dataset))
         for text in words:
             low = text.lower()
-            evaluation = re.search(r"val|test|eval|dev|query|gallery|predict|infer", low)
-            training = re.search(r"train|trn|_tr\b", low)
+            evaluation, training = EVALUATION.search(low), TRAINING.search(low)
             if evaluation and not training:
                 return "evaluation"
             if training and not evaluation:
@@ -138,3 +147,12 @@ class LoaderCalls:
                 return None
             child = up
         return None
+
+
+def _for_evaluation(call):
+    """By the name that the loader is given."""
+    statement = statement_of(call)
+    if not isinstance(statement, ast.Assign):
+        return False
+    text = " ".join(call.src.text(target) for target in statement.targets).lower()
+    return bool(EVALUATION.search(text)) and not TRAINING.search(text)

@@ -117,3 +117,14 @@ def name_evaluates(scope):
 
 def log_name(last):
     return bool(re.search(r"log|print|write|meter|record|report|track|update|add_|progress|plot|display|show|metric", last, re.I))
+
+
+def no_gradients(node):
+    """Inside `with torch.no_grad()`: nothing learns from it."""
+    for up in ancestors(node):
+        if isinstance(up, (ast.With, ast.AsyncWith)):
+            for item in up.items:
+                name = dotted(getattr(item.context_expr, "func", item.context_expr)) or ""
+                if "no_grad" in name or "inference_mode" in name:
+                    return True
+    return False

@@ -97,6 +97,8 @@ class Configs:
                         name, known_name = word.split("=", 1)[1], True
                     elif word in ("--config-path", "-cp", "--config-dir", "-cd") and index + 1 < len(words):
                         folder, known_path = words[index + 1], True
+                if known_path and isinstance(folder, str) and folder.endswith((".yaml", ".yml")) and not name:
+                    folder, name = os.path.split(folder)  # hydra before 1.0
                 if known_path and known_name and isinstance(name, str):
                     base = os.path.normpath(os.path.join(os.path.dirname(source.path), folder or "."))
                     self._compose(base, name, (), source.place(decorator), 0)
@@ -150,7 +152,7 @@ class Configs:
                 return None
             format = "yaml"
         text = Text(path, self.project.relative(path))
-        entry = {"how": how, "at": at, "certainty": certainty, "format": format, "text": text}
+        entry = {"how": how, "at": at, "certainty": certainty, "format": format, "text": text, "prefix": prefix}
         if format == "json" and len(text.data) > JSON_MOST:
             if how == "opened":
                 return None
@@ -165,7 +167,7 @@ class Configs:
                 reader = {"yaml": read_yaml, "json": read_json, "toml": read_toml}[format]
                 entry["documents"] = reader(text.data)
                 if b"# @package _global_" in text.data[:2000]:
-                    prefix = ()
+                    prefix = entry["prefix"] = ()
                 self.settings.add_tree(text, format, entry["documents"], prefix)
             except UnicodeDecodeError:
                 text.encoding = None
@@ -184,5 +186,5 @@ class Configs:
         self.found[os.path.realpath(path)] = {"how": "command", "at": None, "certainty": "certain", "format": "python", "text": source}
 
     def json(self):
-        return [entry["text"].describe(how=entry["how"], at=entry["at"], certainty=entry["certainty"], format=entry["format"])
+        return [entry["text"].describe(how=entry["how"], at=entry["at"], certainty=entry["certainty"], format=entry["format"], keys=entry.get("keys", []))
                 for entry in self.found.values()]

@@ -8,8 +8,16 @@ OPAQUE = ("opaque", None)
 TRUE, FALSE = ast.Constant(True), ast.Constant(False)  # what a comparison of settings comes to
 
 
+NEVER = {ast.Name, ast.Attribute, ast.Subscript, ast.Compare, ast.BoolOp, ast.Lambda, ast.IfExp, ast.ListComp, ast.JoinedStr}
+
+
 def literal(node):
     """(True, value) for a constant, also a negative number or a container of constants."""
+    kind = type(node)
+    if kind is ast.Constant:
+        return True, node.value
+    if kind in NEVER:
+        return False, None
     try:
         return True, ast.literal_eval(node)
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):

@@ -251,15 +251,14 @@ class Loops:
         """The name that counts the steps: of enumerate, of range, or `step += 1` in the body."""
         node = loop.node
         if isinstance(node, (ast.For, ast.AsyncFor)) and isinstance(node.iter, ast.Call):
-            last = (dotted(node.iter.func) or "").rsplit(".", 1)[-1]
-            target = node.target
+            made, target = node.iter, node.target
+            if (dotted(made.func) or "").rsplit(".", 1)[-1] in names.LOOKAHEAD and made.args and isinstance(made.args[0], ast.Call):
+                made = made.args[0]  # tqdm(enumerate(loader)), tqdm(range(1000))
+            last = (dotted(made.func) or "").rsplit(".", 1)[-1]
             if last == "enumerate" and isinstance(target, ast.Tuple) and target.elts and isinstance(target.elts[0], ast.Name):
                 return target.elts[0].id
             if last in ("range", "trange") and isinstance(target, ast.Name):
                 return target.id
-            if last in names.LOOKAHEAD and node.iter.args and isinstance(node.iter.args[0], ast.Call) and dotted(
-                    node.iter.args[0].func) == "enumerate" and isinstance(target, ast.Tuple) and isinstance(target.elts[0], ast.Name):
-                return target.elts[0].id
         if isinstance(node, FUNCTIONS):
             return next((name for name, _, _ in loop.scope.params if name in ("batch_idx", "batch_index", "batch_nb")), None)
         for statement in loop.body:

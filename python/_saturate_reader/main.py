@@ -7,8 +7,9 @@ import re
 import sys
 
 from .read import read_project
+from .survey import answer_programs, answer_readers
 
-USAGE = "usage: python _saturate_reader --folder FOLDER [--config FILE]... -- COMMAND..."
+USAGE = "usage: python _saturate_reader --folder FOLDER ([--config FILE]... -- COMMAND... | --readers FILE | --programs)"
 
 
 def _paired(match):
@@ -18,28 +19,34 @@ def _paired(match):
 
 
 def main(argv):
-    folder, configs, command = None, [], None
+    folder, configs, command, asked, programs = None, [], None, None, False
     index = 0
     while index < len(argv):
         word = argv[index]
         if word == "--":
             command = argv[index + 1:]
             break
-        if word in ("--folder", "--config") and index + 1 < len(argv):
+        if word == "--programs":
+            programs = True
+            index += 1
+            continue
+        if word in ("--folder", "--config", "--readers") and index + 1 < len(argv):
             if word == "--folder":
                 folder = argv[index + 1]
+            elif word == "--readers":
+                asked = argv[index + 1]
             else:
                 configs.append(argv[index + 1])
             index += 2
             continue
         sys.stderr.write("%s: not known; %s\n" % (word, USAGE))
         return 2
-    if folder is None or not command or not os.path.isdir(folder):
+    if folder is None or bool(command) + bool(asked) + programs != 1 or not os.path.isdir(folder):
         sys.stderr.write(USAGE + "\n")
         return 2
     sys.setrecursionlimit(6000)
     gc.disable()  # trees of nodes, all of them kept to the end
-    facts = read_project(folder, command, configs)
+    facts = answer_programs(folder) if programs else answer_readers(folder, asked) if asked else read_project(folder, command, configs)
     text = json.dumps(facts, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     text = re.sub(r"\\\\|\\ud[89a-f][0-9a-f]{2}(\\ud[c-f][0-9a-f]{2})?", _paired, text)
     sys.stdout.write(text + "\n")

@@ -15,9 +15,10 @@ SCANNED_MOST = 64 << 20  # bytes that are searched for a word
 
 
 class Project:
-    def __init__(self, folder, command):
+    def __init__(self, folder, command, kept=None):
         self.folder = os.path.realpath(folder)
         self.command = command
+        self.kept = {} if kept is None else kept  # real path -> Source of an earlier reading
         self.sources = {}  # real path -> Source
         self.order = []
         self._followed = 0
@@ -127,10 +128,13 @@ class Project:
             if not any("larger" in text for text in self.limits):
                 self.limits.append("the project is larger than the %d MiB of Python that are parsed" % (PARSED_MOST >> 20))
         else:
-            source = Source(path, self.relative(path))
-            source.role = role
+            source = self.kept.get(real)
+            is_new = source is None
+            if is_new:
+                source = self.kept[real] = Source(path, self.relative(path))
+            source.role, source.places = role, {}
             self.parsed += len(source.data)
-            if source.tree is not None:
+            if is_new and source.tree is not None:
                 try:
                     source.index = Index(source)
                 except (RecursionError, MemoryError):
@@ -168,6 +172,11 @@ class Project:
             candidates = []
             if isinstance(argument, ast.Constant) and isinstance(argument.value, str):
                 candidates = [os.path.join(self.folder, argument.value), os.path.join(here, argument.value)]
+            elif isinstance(argument, ast.Name):  # `def add_path(path)`, with folders that are joined elsewhere in the file
+                for join in source.index.calls:
+                    if (dotted(join.func) or "").rsplit(".", 1)[-1] == "join" and len(join.args) > 1 and isinstance(join.func, ast.Attribute) and all(
+                            isinstance(a, ast.Constant) and isinstance(a.value, str) for a in join.args[1:]):
+                        candidates.append(os.path.join(here, *[a.value for a in join.args[1:]]))
             else:
                 words = [n.value for n in ast.walk(argument) if isinstance(n, ast.Constant) and isinstance(n.value, str)]
                 ups = sum(1 for n in ast.walk(argument)
@@ -179,6 +188,7 @@ class Project:
                 if os.path.isdir(path) and self._inside(path) and path not in self.roots:
                     self.roots.append(path)
                     self.modules.clear()
+                    self._followed = 0  # what was not found before may be there now
 
     def _by_name(self, source, call):
         argument = call.args[0]

@@ -10,9 +10,10 @@ from .settings import Settings
 from .values import Values
 
 
-def read_project(folder, argv, configs):
+def read_project(folder, argv, configs, parsed=None):
+    """`parsed` keeps the sources for another reading in the same folder."""
     command = read_command(argv, folder)
-    project = Project(folder, command)
+    project = Project(folder, command, parsed)
     facts = {"schema": 1, "python": platform.python_version(), "command": None, "files": [], "configs": [], "declarations": [], "calls": [],
              "loops": [], "waits": [], "without_effect": [], "traps": [], "frameworks": [], "limits": []}
     project.load_program()

@@ -33,13 +33,17 @@ class Reads:
         self.loads = {"args": False, "file": False}
         self.missing = {}   # (class Scope, key) -> node: asked of a class that has no such field
         self.nodes = {}     # declaration -> [node that reads it]
+        self._holds = {}    # (Scope, name) -> whether it may be a configuration
+        self.asked = {}     # path -> [node]: read from the configuration, whether it is there or not
 
     def collect(self):
+        constants = {d.key for d in self.settings.all if d.kind in ("constant", "variable") or d.root == "args"}
         for source in self.project.order:
             if source.index is None:
                 continue
             for node in source.index.attributes:
-                self._access(node, node.value, node.attr)
+                if node.value not in self.values.library:
+                    self._access(node, node.value, node.attr)
             for node in source.index.subscripts:
                 known, key = literal(node.slice)
                 if known and isinstance(key, str):
@@ -51,8 +55,12 @@ class Reads:
                 if not self._plain(call):
                     self._whole(call)
             for node in source.index.loads:
-                self._whole(node)
-                self._constant(node)
+                if node in self.values.library:
+                    continue
+                if self._may_be_whole(node):
+                    self._whole(node)
+                if node.id in constants or node.id in source.index.renamed:
+                    self._constant(node)
             for node in source.index.compares:
                 self._compare(node)
             for element in source.index.listed:
@@ -60,6 +68,22 @@ class Reads:
             for target, expr, statement in source.index.stores:
                 self._store(target, expr, statement)
         self._interpolations()
+
+    def _may_be_whole(self, node):
+        """Whether any of a name's bindings, wherever it is read, gives a configuration."""
+        scope = node.scope
+        first = True
+        while scope is not None:
+            bindings = scope.names.get(node.id)
+            if bindings and (first or not scope.is_class):
+                found = self._holds.get((scope, node.id))
+                if found is None:
+                    found = self._holds[(scope, node.id)] = len(bindings) > 8 or any(
+                        v[0] == "cfg" for b in bindings for v in self.values.binding(b))
+                return found
+            scope = scope.parent
+            first = False
+        return bool(node.src.index.stars)
 
     def _plain(self, call):
         """A library's function that never gives a configuration."""
@@ -75,6 +99,11 @@ class Reads:
         if place not in declaration.reads:
             declaration.reads.append(place)
             self.nodes.setdefault(declaration, []).append(node)
+
+    def _ask(self, root, path, node):
+        """Options count where the program puts its configuration over them."""
+        if root == "file" or self.settings.merged and len(path) == 1 and ("args", path[0]) in self.settings.by_path:
+            self.asked.setdefault(path, []).append(node)
 
     def _access(self, node, base, key):
         values = tuple(v for v in self.values.of(base) if v[0] != "opaque")
@@ -102,6 +131,7 @@ class Reads:
             self.loads[value[1]] = True
             if key in names.DICT_METHODS:
                 return
+            self._ask(value[1], value[2] + (key,), node)
             for declaration in self.settings.find(value[1], value[2] + (key,)):
                 self._note(declaration, node)
         elif kind in ("inst", "cls"):
@@ -113,6 +143,8 @@ class Reads:
                         if scope not in self.values.holders:
                             self.unknown.setdefault(key, []).append((None, node))
                 held = self.values.held(scope, key)
+                if scope in self.values.holders and key in self.holders.fields(scope):
+                    self._ask("file", self.values.holders[scope][0] + (key,), node)
                 if held is not None:
                     for declaration in self.settings.find("file", held):
                         self._note(declaration, node)
@@ -385,6 +417,7 @@ class Reads:
             for scope, _ in targets:
                 for name, _, how in scope.params:
                     if how in ("position", "keyword"):
+                        self._ask(value[1], value[2] + (name,), call)
                         for declaration in self.settings.find(value[1], value[2] + (name,)):
                             if declaration.path[:-1] == value[2] or declaration.root == "args":
                                 self._note(declaration, call, "certain")

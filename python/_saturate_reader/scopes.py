@@ -96,6 +96,7 @@ class Index:
         self.loops = []
         self.compares = []
         self.imports = []
+        self.renamed = set()  # names that an import gives to what has another one
         self.strings = set()
         self.listed = []  # texts in a list, tuple or set
         self.stars = set()  # scopes' modules that are imported with *
@@ -261,6 +262,8 @@ class Index:
 
     def _from(self, node, scope):
         for alias in node.names:
+            if alias.asname and alias.asname != alias.name:
+                self.renamed.add(alias.asname)
             self.imports.append((node.module or "", alias.name, node.level, node))
             if alias.name == "*":
                 self.stars.add((node.module or "", node.level))

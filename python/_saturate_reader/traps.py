@@ -41,6 +41,7 @@ class Traps:
         for loop in self.loops.found:
             self._swallows(loop)
             self._rates(loop)
+            self._batches(loop)
         for node, entry in self.calls.by_node.items():
             handler = getattr(self, "_" + entry["kind"], None)
             if handler:
@@ -77,6 +78,26 @@ class Traps:
                 if isinstance(up, FUNCTIONS):
                     break
                 child = up
+        self._swallowed_above(loop)
+
+    def _swallowed_above(self, loop):
+        """A `try` around the call that leads to the loop, in the functions above it."""
+        queue, seen = [loop.scope], set()
+        while queue and len(seen) < 50:
+            scope = queue.pop()
+            if scope in seen:
+                continue
+            seen.add(scope)
+            for call, _ in self.values.callers.get(scope, ()):
+                queue.append(function_of(call))
+                child = call
+                for up in ancestors(call):
+                    handler = _goes_on(up) if isinstance(up, ast.Try) and getattr(child, "block", None) is up.body else None
+                    if handler is not None and not self.reach.off(call):
+                        self._add("swallowed_run", up.src, handler, "an error in training is caught and the program ends with status 0", [])
+                    if isinstance(up, FUNCTIONS):
+                        break
+                    child = up
 
     def _step_calls(self, loop):
         for call in loop.node.scope.calls if not isinstance(loop.node, FUNCTIONS) else loop.scope.calls:
@@ -95,6 +116,30 @@ class Traps:
                 if scope is loop.scope and isinstance(loop.node, LOOPS) and not any(up is loop.node for up in ancestors(target)):
                     continue
                 self._add("step_schedule", scope.source, statement, "the learning rate is set in every step: its course moves with the batch size", ["batch_size"])
+
+    def _batches(self, loop):
+        """What the step does with a batch before it learns from it."""
+        entry = self.calls.by_node.get(loop.loader)
+        ids = [entry["id"]] if entry else []
+        one = loop.loader is not None and self.values.constant(argument_of(loop.loader, "batch_size", 1) or ast.Constant(1)) == (True, 1)
+        for scope in [loop.scope] + list(loop.functions):
+            drawn = any((dotted(c.func) or "").startswith(("random.", "np.random.", "numpy.random.")) for c in scope.calls)
+            for call in scope.calls:
+                if scope is loop.scope and isinstance(loop.node, LOOPS) and not any(up is loop.node for up in ancestors(call)):
+                    continue
+                last = (dotted(call.func) or getattr(call.func, "attr", "")).rsplit(".", 1)[-1]
+                if last in ("from_numpy", "as_tensor", "tensor", "FloatTensor", "LongTensor") and call.args and self._is_batch(call.args[0]):
+                    self._add("numpy_batches", call.src, call, "the step makes tensors of its batches: they come as numpy arrays or lists, and pinned memory does "
+                              "nothing for them", ["pin_memory"], ids)
+                elif last == "squeeze" and one and self._is_batch(call.func.value) and [literal(a) for a in call.args] == [(True, 0)]:
+                    self._add("ready_batches", call.src, call, "the loader's batch of one is a ready batch (its first dimension is dropped here): the batch size "
+                              "is in the data", ["batch_size"], ids)
+                elif last in ("interpolate", "upsample", "resize") and drawn and call.args and self._is_batch(call.args[0]):
+                    self._add("variable_shapes", call.src, call, "batches are resized to a size that is drawn: shapes change from step to step",
+                              ["compile", "cudnn_benchmark"], ids)
+
+    def _is_batch(self, node):
+        return any(v[0] == "batch" for v in self.values.of(node))
 
     # Calls
 
@@ -115,6 +160,12 @@ class Traps:
             self._add("loader_each_epoch", source, node, "the loader is made anew in each epoch: workers cannot stay", ["persistent_workers"], ids)
         if entry.get("batch_sampler"):
             self._add("batch_in_sampler", source, node, "the batch sampler sets the batch size, not the loader", ["batch_size"], ids)
+        sampler, size = argument_of(node, "sampler", 3), argument_of(node, "batch_size", 1)
+        if isinstance(sampler, ast.Name):
+            sampler = next((b.expr for b in self.values.lookup(sampler) or () if b.kind == "value"), None)
+        if isinstance(sampler, ast.Call) and size is not None and not isinstance(size, ast.Constant):
+            if any(ast.dump(a) == ast.dump(size) for a in list(sampler.args) + [k.value for k in sampler.keywords]):
+                self._add("batch_in_sampler", sampler.src, sampler, "the sampler puts batches together by the same batch size", ["batch_size"], ids)
         if literal(argument_of(node, "batch_size", 1) or ast.Name("x")) == (True, None):
             self._add("ready_batches", source, node, "the data set gives ready batches: the batch size is in the data", ["batch_size"], ids)
             entry["dataset"] = dict(dataset, ready_batches=True) if dataset else entry.get("dataset")

@@ -20,7 +20,29 @@ class Bindings:
             if node.id in BUILTINS:
                 return (("ext", "builtins." + node.id),)
             return ()
-        return self._bound(bindings, node)
+        found = self._bound(bindings, node)
+        if len(bindings) == 1 and found and self._settled(bindings[0], 0):
+            self.final[node] = found
+            if all(v[0] == "ext" for v in found):
+                self.library.add(node)
+        return found
+
+    def _settled(self, binding, depth):
+        """A class, a function, or an import of one or of a module: nothing that is learnt later changes it."""
+        if binding.scope.source.index.rewrites:
+            return False
+        if binding.kind == "class" or binding.kind == "def" and not binding.node.decorator_list:
+            return True
+        if binding.kind != "import" or depth > 4:
+            return False
+        if binding.attr is None:
+            return True
+        module, level = binding.module
+        found = self.project.find(binding.scope.source, module, level)
+        if found is None:
+            return not level
+        inside = found.index.top.names.get(binding.attr) if found.index is not None else None
+        return bool(inside) and len(inside) == 1 and inside[0] is not binding and self._settled(inside[0], depth + 1)
 
     def _bound(self, bindings, node=None):
         """What names that have these bindings may be."""

@@ -7,6 +7,9 @@ from .literals import MOST, literal
 from .scopes import dotted
 
 
+CARRIERS = {"spawn", "partial", "map", "submit", "run", "Process", "Thread", "instantiate"}  # they call what they are given
+
+
 class CallValues:
     def _call(self, node):
         out = ()
@@ -219,7 +222,7 @@ class CallValues:
 
     def forget(self):
         """Answers that more knowledge would change."""
-        self.memo.clear()
+        self.memo = dict(self.final)
         self.truths.clear()
         self._lineage.clear()
         self._dynamic.clear()
@@ -230,6 +233,9 @@ class CallValues:
 
     def targets(self, call):
         """Functions of the project that a call enters: (Scope, how many parameters come from elsewhere)."""
+        kept = self.settled.get(call)
+        if kept is not None:
+            return kept
         out = []
         for value in self.of(call.func):
             out.extend(self.enters(value))
@@ -250,7 +256,10 @@ class CallValues:
                     method = self.find_method(value[1], "__init__")
                     if method is not None:
                         out.append((method, 0))  # the configuration stands where self would
-        return list(dict.fromkeys(out))
+        out = list(dict.fromkeys(out))
+        if last not in CARRIERS and call.func in self.final:
+            self.settled[call] = out
+        return out
 
     def enters(self, value):
         kind = value[0]

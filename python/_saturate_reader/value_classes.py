@@ -12,6 +12,9 @@ class Classes:
         out = ()
         for value in self.of(base):
             out += tuple(self.attribute_of(value, attr, node))
+        if base in self.library and isinstance(node, ast.Attribute):
+            self.final[node] = out
+            self.library.add(node)
         return out
 
     def attribute_of(self, value, attr, node=None):

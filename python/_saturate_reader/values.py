@@ -25,6 +25,9 @@ class Values(Names, Bindings, Classes, Parts, CallValues, Truth):
     def __init__(self, project):
         self.project = project
         self.memo = {}
+        self.final = {}       # of the answers those that nothing learnt later can change
+        self.settled = {}     # call -> what it enters, where its function is among them
+        self.library = set()  # ... and that are names of libraries
         self.active = set()
         self.depth = 0
         self.work = 0

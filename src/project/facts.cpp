@@ -38,6 +38,12 @@ void set_place(SourcePlace& out, const Json& json) {
     out.span = span(json["bytes"]);
 }
 
+// Members of the object that are texts, each into its place.
+void set_texts(const Json& json,
+               std::initializer_list<std::pair<const char*, std::string*>> members) {
+    for (const auto& [name, out] : members) *out = text(json[name]);
+}
+
 std::optional<SourcePlace> maybe_place(const Json& json) {
     if (!json.is_object()) return std::nullopt;
     SourcePlace out;
@@ -70,13 +76,23 @@ FactSource source_file(const Json& json) {
             .problem_line = whole(json["problem"]["line"], 0)};
 }
 
+FactKey key_of(const Json& json) {
+    FactKey out;
+    set_place(out, json);
+    for (const Json& item : json["path"].items()) out.path.push_back(text(item));
+    out.is_there = json["there"].boolean().value_or(false);
+    out.type = text(json["type"]);
+    return out;
+}
+
 FactConfig config_file(const Json& json) {
     return {.file = text(json["file"]),
             .format = text(json["format"]),
             .how = text(json["how"]),
             .sha256 = text(json["sha256"]),
             .certainty = certainty(json["certainty"]),
-            .problem = text(json["problem"]["text"])};
+            .problem = text(json["problem"]["text"]),
+            .keys = each(json["keys"], key_of)};
 }
 
 void set_value(FactValue& out, const Json& json) {
@@ -94,15 +110,15 @@ FlowSource flow_source(const Json& json) {
 FactDeclaration declaration_of(const Json& json) {
     FactDeclaration out;
     set_place(out, json);
+    set_texts(json, {{"kind", &out.kind},
+                     {"setting", &out.setting},
+                     {"key", &out.key},
+                     {"escapes", &out.escapes}});
     out.id = whole(json["id"]);
-    out.kind = text(json["kind"]);
-    out.setting = text(json["setting"]);
-    out.key = text(json["key"]);
     if (json["value"].is_object()) set_value(out.value.emplace(), json["value"]);
     if (json["given"].is_object()) out.given = text(json["given"]["text"]);
     out.reads = json["reads"].items().size();
     out.writes = places(json["writes"]);
-    out.escapes = text(json["escapes"]);
     return out;
 }
 
@@ -128,19 +144,24 @@ FactSpread spread_of(const Json& json) {
 FactCall call_of(const Json& json) {
     FactCall out;
     set_place(out, json);
+    set_texts(json, {{"kind", &out.kind},
+                     {"callee", &out.callee},
+                     {"scope", &out.scope},
+                     {"when", &out.when},
+                     {"role", &out.role},
+                     {"chosen", &out.chosen},
+                     {"groups", &out.groups},
+                     {"of", &out.of},
+                     {"name", &out.flag},
+                     {"every", &out.every}});
     out.id = whole(json["id"]);
-    out.kind = text(json["kind"]);
-    out.callee = text(json["callee"]);
     out.certainty = certainty(json["certainty"]);
     out.arguments = each(json["arguments"], argument_of);
     out.spreads = each(json["spreads"], spread_of);
     out.may_insert = json["insert"].is_object();
-    out.scope = text(json["scope"]);
     out.statement = maybe_span(json["statement"]);
     out.in_step = maybe_whole(json["in_step"]);
     out.in_epoch = json["in_epoch"].boolean().value_or(false);
-    out.when = text(json["when"]);
-    out.role = text(json["role"]);
     const Json& dataset = json["dataset"];
     out.dataset = {.name = text(dataset["class"]),
                    .holds_gpu = dataset["holds_gpu"].boolean(),
@@ -150,17 +171,12 @@ FactCall call_of(const Json& json) {
                    .numpy_batches = dataset["numpy_batches"].boolean(),
                    .changed_by = places(dataset["changed_by"])};
     out.has_sampler = !json["sampler"].is_null() || !json["batch_sampler"].is_null();
-    out.chosen = text(json["chosen"]);
-    out.groups = text(json["groups"]);
     out.fused_known = json["fused_known"].boolean();
-    out.of = text(json["of"]);
     out.from_loader = json["from_loader"].boolean().value_or(false);
     out.made_here = json["made_here"].boolean().value_or(false);
-    out.flag = text(json["name"]);
     out.flag_value = text(json["value"]);
     if (auto flag = json["value"].boolean()) out.flag_value = *flag ? "True" : "False";
     if (json["value"].is_object()) out.flag_value = text(json["value"]["text"]);
-    out.every = text(json["every"]);
     out.interval = text(json["interval"]["text"]);
     out.interval_sources = each(json["interval"]["sources"], flow_source);
     return out;
@@ -169,9 +185,12 @@ FactCall call_of(const Json& json) {
 FactLoop loop_of(const Json& json) {
     FactLoop out;
     set_place(out, json);
+    set_texts(json, {{"kind", &out.kind},
+                     {"function", &out.function},
+                     {"counter", &out.counter},
+                     {"compute_why", &out.compute_why},
+                     {"loss", &out.loss}});
     out.id = whole(json["id"]);
-    out.kind = text(json["kind"]);
-    out.function = text(json["function"]);
     out.epochs = places(json["epochs"]);
     out.loader = maybe_whole(json["loader"]);
     out.forward = maybe_place(json["forward"]);
@@ -180,10 +199,7 @@ FactLoop loop_of(const Json& json) {
     out.zero_grad = maybe_whole(json["zero_grad"]);
     out.optimizer = maybe_whole(json["optimizer"]);
     out.swallows = maybe_place(json["swallows"]);
-    out.counter = text(json["counter"]);
     out.compute = maybe_span(json["compute"]);
-    out.compute_why = text(json["compute_why"]);
-    out.loss = text(json["loss"]);
     out.model = text(json["model"]["target"]);
     out.model_at = maybe_place(json["model"]);
     return out;
@@ -192,21 +208,20 @@ FactLoop loop_of(const Json& json) {
 FactUse use_of(const Json& json) {
     FactUse out;
     set_place(out, json);
-    out.when = text(json["when"]);
-    out.form = text(json["form"]);
+    set_texts(json, {{"when", &out.when}, {"form", &out.form}});
     return out;
 }
 
 FactWait wait_of(const Json& json) {
     FactWait out;
     set_place(out, json);
+    set_texts(json, {{"statement_kind", &out.statement_kind},
+                     {"what", &out.what},
+                     {"class", &out.kind},
+                     {"when", &out.when},
+                     {"interval", &out.interval},
+                     {"use", &out.use}});
     out.statement = maybe_span(json["statement"]);
-    out.statement_kind = text(json["statement_kind"]);
-    out.what = text(json["what"]);
-    out.kind = text(json["class"]);
-    out.when = text(json["when"]);
-    out.interval = text(json["interval"]);
-    out.use = text(json["use"]);
     out.value = span(json["value"]["bytes"]);
     out.value_text = text(json["value"]["text"]);
     out.loop = whole(json["loop"]);
@@ -221,11 +236,11 @@ FactWait wait_of(const Json& json) {
 FactWithoutEffect without_effect_of(const Json& json) {
     FactWithoutEffect out;
     set_place(out, json);
+    set_texts(json, {{"setting", &out.setting},
+                     {"kind", &out.kind},
+                     {"why", &out.why},
+                     {"instead", &out.instead}});
     out.declaration = whole(json["declaration"]);
-    out.setting = text(json["setting"]);
-    out.kind = text(json["kind"]);
-    out.why = text(json["why"]);
-    out.instead = text(json["instead"]);
     out.at = maybe_place(json["at"]);
     out.certainty = certainty(json["certainty"]);
     return out;
@@ -234,10 +249,15 @@ FactWithoutEffect without_effect_of(const Json& json) {
 FactTrap trap_of(const Json& json) {
     FactTrap out;
     set_place(out, json);
-    out.kind = text(json["kind"]);
-    out.why = text(json["why"]);
+    set_texts(json, {{"kind", &out.kind}, {"why", &out.why}});
     for (const Json& item : json["forbids"].items()) out.forbids.push_back(text(item));
     for (const Json& item : json["calls"].items()) out.calls.push_back(whole(item));
+    return out;
+}
+
+std::vector<std::string> texts(const Json& json, const char* member) {
+    std::vector<std::string> out;
+    for (const Json& item : json.items()) out.push_back(text(item[member]));
     return out;
 }
 
@@ -311,9 +331,19 @@ ProjectFacts parse_facts(const Json& answer) {
                      .waits = each(answer["waits"], wait_of),
                      .without_effect = each(answer["without_effect"], without_effect_of),
                      .traps = each(answer["traps"], trap_of)};
-    for (const Json& item : answer["frameworks"].items())
-        out.frameworks.push_back(text(item["name"]));
-    for (const Json& item : answer["limits"].items()) out.limits.push_back(text(item["text"]));
+    out.frameworks = texts(answer["frameworks"], "name");
+    out.limits = texts(answer["limits"], "text");
+    return out;
+}
+
+std::vector<ConfigReaderFacts> parse_readers(const Json& answer) {
+    SATURATE_CHECK(answer["schema"].integer() == 1, "the reader speaks the schema we know");
+    std::vector<ConfigReaderFacts> out;
+    for (const Json& program : answer["programs"].items())
+        out.push_back({.script = text(program["script"]),
+                       .keys = each(program["keys"], key_of),
+                       .without_effect = each(program["without_effect"], without_effect_of),
+                       .frameworks = texts(program["frameworks"], "name")});
     return out;
 }
 

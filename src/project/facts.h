@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "config/document.h"
 #include "project/python_text.h"
 
 namespace saturate {
@@ -34,6 +35,13 @@ struct FactSource {
     int problem_line = 0;
 };
 
+// A key that the program reads from a configuration.
+struct FactKey : SourcePlace {
+    KeyPath path;
+    bool is_there = false;
+    std::string type;  // that the program expects: int, float, bool, str; empty: not known
+};
+
 struct FactConfig {
     std::string file;
     std::string format;
@@ -41,6 +49,7 @@ struct FactConfig {
     std::string sha256;
     Certainty certainty = Certainty::unknown;
     std::string problem;
+    std::vector<FactKey> keys;
 };
 
 struct FactValue {
@@ -193,7 +202,16 @@ struct ProjectFacts {
     [[nodiscard]] const FactTrap* trap(std::string_view setting, int call) const;
 };
 
-// The reader's answer. Throws Bug when it is not of the schema we know.
+// A program that reads a configuration file, and what it has no use for in it.
+struct ConfigReaderFacts {
+    std::string script;
+    std::vector<FactKey> keys;
+    std::vector<FactWithoutEffect> without_effect;
+    std::vector<std::string> frameworks;
+};
+
+// The reader's answers. Throw Bug when they are not of the schema we know.
 [[nodiscard]] ProjectFacts parse_facts(const Json& answer);
+[[nodiscard]] std::vector<ConfigReaderFacts> parse_readers(const Json& answer);
 
 }  // namespace saturate

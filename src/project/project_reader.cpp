@@ -137,6 +137,26 @@ ProjectFacts ProjectReader::read() {
     return parse_facts(ask(words, "", "reading your sources"));
 }
 
+std::vector<ConfigReaderFacts> ProjectReader::readers_of(const fs::path& config,
+                                                         std::vector<std::string>& limits) {
+    Json answer = ask({programs_.string(), "--folder", fs::absolute(question_.folder).string(),
+                       "--readers", fs::absolute(config).string()},
+                      "", "reading your sources");
+    for (const Json& limit : answer["limits"].items())
+        limits.push_back(limit["text"].string().value_or(""));
+    return parse_readers(answer);
+}
+
+std::vector<std::string> ProjectReader::programs() {
+    Json answer =
+        ask({programs_.string(), "--folder", fs::absolute(question_.folder).string(), "--programs"},
+            "", "reading your sources");
+    std::vector<std::string> out;
+    for (const Json& program : answer["programs"].items())
+        out.push_back(program["script"].string().value_or(""));
+    return out;
+}
+
 std::vector<std::string> ProjectReader::verify(std::span<const Check> checks) {
     if (checks.empty()) return {};
     Json wanted = Json::array();

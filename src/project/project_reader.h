@@ -28,6 +28,11 @@ class ProjectReader {
 
     // Throws UserError (the command names no program) or MachineError (the reader did not end).
     [[nodiscard]] ProjectFacts read();
+    // Programs below the folder that train and read the file. Limits: what was not looked at.
+    [[nodiscard]] std::vector<ConfigReaderFacts> readers_of(const std::filesystem::path& config,
+                                                            std::vector<std::string>& limits);
+    // Programs below the folder that train, the likeliest first.
+    [[nodiscard]] std::vector<std::string> programs();
     [[nodiscard]] const std::string& interpreter() const { return interpreter_; }
 
     struct Check {

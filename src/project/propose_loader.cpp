@@ -177,6 +177,13 @@ void propose_pinned(Planner& planner, const FactCall& loader) {
     planner.propose(std::move(proposal));
 }
 
+// The batch size is the user's to choose; why it cannot simply be another one is told.
+void refuse_batch_size(Planner& planner) {
+    for (const FactTrap& trap : planner.facts.traps)
+        if (std::ranges::find(trap.forbids, "batch_size") != trap.forbids.end())
+            planner.refuse(trap, "batch_size", trap.why);
+}
+
 }  // namespace
 
 void propose_loader(Planner& planner) {
@@ -186,6 +193,7 @@ void propose_loader(Planner& planner) {
         propose_pinned(planner, call);
         propose_persistent(planner, call);
     }
+    refuse_batch_size(planner);
 }
 
 }  // namespace saturate

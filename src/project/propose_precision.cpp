@@ -55,6 +55,55 @@ void propose_switch(Planner& planner) {
     }
 }
 
+constexpr const char* kScaler = "grad_scaler";
+
+// Gradients of fp16 may vanish: backward(), step() and update() go through a scaler, made once per
+// file. Only where both stand plainly in the step, and nothing looks at the scaled gradients. Why
+// not; empty: the edits were added.
+std::string add_scaler(const Planner& planner, const FactLoop& loop, const std::string& torch,
+                       std::vector<FileEdit>& edits) {
+    const ProjectFacts& facts = planner.facts;
+    const FactCall* backward = loop.backward ? facts.call(*loop.backward) : nullptr;
+    const FactCall* step = loop.step ? facts.call(*loop.step) : nullptr;
+    const FactSource* source = facts.file(loop.file);
+    auto is_plain = [&](const FactCall* call, std::string_view end) {
+        if (!call || call->file != loop.file || !call->statement || !call->arguments.empty())
+            return false;
+        std::string text = planner.text(call->file, *call->statement);
+        return text.ends_with(end) && text.find_first_of(" \n=(") == text.size() - 2;
+    };
+    auto count = [&](std::string_view kind) {
+        return std::ranges::count_if(facts.calls, [&](const FactCall& call) {
+            return call.kind == kind && call.in_step == loop.id;
+        });
+    };
+    if (!source || !source->after_imports) return "there is no plain place to make one";
+    if (!is_plain(backward, ".backward()") || count("backward") != 1)
+        return "backward() is not a plain call, once in the step";
+    if (!is_plain(step, ".step()") || count("step") != 1)
+        return "optimizer.step() is not a plain call, once in the step";
+    std::string body = planner.text(loop.file, loop.span);
+    for (const char* word : {"clip_grad", ".grad", "no_sync", kScaler})
+        if (body.find(word) != std::string::npos)
+            return fmt::format("the step uses {} on the gradients", word);
+    auto without = [](const std::string& text, std::string_view end) {
+        return text.substr(0, text.size() - end.size());
+    };
+    std::string loss = without(planner.text(loop.file, *backward->statement), ".backward()");
+    std::string optimizer = without(planner.text(loop.file, *step->statement), ".step()");
+    auto add = [&](SourceEdit::Kind kind, ByteSpan span, std::string text) {
+        edits.push_back({loop.file, SourceEdit{kind, span, "", std::move(text)}, {}});
+    };
+    using enum SourceEdit::Kind;
+    add(after, *source->after_imports,
+        fmt::format("{1} = {0}.amp.GradScaler(\"cuda\", enabled={0}.cuda.is_available())", torch,
+                    kScaler));
+    add(expression, *backward->statement, fmt::format("{}.scale({}).backward()", kScaler, loss));
+    add(expression, *step->statement, fmt::format("{}.step({})", kScaler, optimizer));
+    add(after, *step->statement, fmt::format("{}.update()", kScaler));
+    return "";
+}
+
 void propose_autocast(Planner& planner) {
     const ProjectFacts& facts = planner.facts;
     if (has_call(facts, "autocast") || has_call(facts, "scaler")) {
@@ -72,25 +121,31 @@ void propose_autocast(Planner& planner) {
                                                                 : loop.compute_why));
             continue;
         }
-        if (!planner.machine.has_bf16) {
-            planner.refuse(loop, "precision",
-                           "this GPU has no bf16, and fp16 needs a gradient scaler as well");
-            continue;
-        }
         std::vector<FileEdit> edits;
         auto torch = planner.torch_in(loop.file, edits);
         if (!torch) continue;
+        bool is_half = !planner.machine.has_bf16;
+        if (std::string why = is_half ? add_scaler(planner, loop, *torch, edits) : "";
+            !why.empty()) {
+            planner.refuse(
+                loop, "precision",
+                fmt::format("this GPU has no bf16, fp16 needs a gradient scaler, and {}", why));
+            continue;
+        }
         std::string header = fmt::format(
-            "with {0}.autocast(\"cuda\", dtype={0}.bfloat16, enabled={0}.cuda.is_available()):",
-            *torch);
+            "with {0}.autocast(\"cuda\", dtype={0}.{1}, enabled={0}.cuda.is_available()):", *torch,
+            is_half ? "float16" : "bfloat16");
         edits.push_back(
             {loop.file, SourceEdit{SourceEdit::Kind::wrap, *loop.compute, "", header}, {}});
         SourcePlace at = loop.forward.value_or(SourcePlace(loop));
         planner.propose({.setting = "precision",
                          .at = at,
-                         .after = "bf16",
-                         .reason = "forward pass and loss run at 32 bits; bf16 needs no gradient "
-                                   "scaler",
+                         .after = is_half ? "fp16" : "bf16",
+                         .reason = is_half
+                                       ? "forward pass and loss run at 32 bits; with a gradient "
+                                         "scaler, as this GPU has no bf16"
+                                       : "forward pass and loss run at 32 bits; bf16 needs no "
+                                         "gradient scaler",
                          .edits = edits});
     }
 }

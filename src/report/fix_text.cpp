@@ -53,6 +53,12 @@ class Page {
     [[nodiscard]] std::string strong(const std::string& text) const {
         return settings_.colour ? fmt::format("\x1b[36m{}\x1b[0m", text) : text;
     }
+    [[nodiscard]] std::string bold(const std::string& text) const {
+        return settings_.colour ? fmt::format("\x1b[1m{}\x1b[0m", text) : text;
+    }
+    [[nodiscard]] std::string faint(const std::string& text) const {
+        return settings_.colour ? fmt::format("\x1b[2m{}\x1b[0m", text) : text;
+    }
     [[nodiscard]] std::string take() { return std::move(out_); }
 
   private:
@@ -69,12 +75,34 @@ std::string shortened(const std::string& source) {
 const char* level_words(Level level) {
     switch (level) {
         case Level::safe:
-            return "safe: nothing changes but the time";
+            return "safe (only the time changes)";
         case Level::numerics:
-            return "numerics: rounding changes";
+            return "numerics (rounding changes)";
         default:
-            return "training: how the model is trained changes";
+            return "training (how the model is trained changes)";
     }
+}
+
+// "solver.py:81, 82 and main.py:4": several places in few words.
+std::string places_text(const std::vector<SourcePlace>& places) {
+    std::string out, file;
+    for (const SourcePlace& place : places) {
+        if (place.file == file && place.line > 0)
+            out += fmt::format(", {}", place.line);
+        else
+            out += fmt::format("{}{}", out.empty() ? "" : "; ", place.place().text());
+        file = place.file;
+    }
+    return out;
+}
+
+// The names of what is no setting of docs/settings.md.
+std::string setting_words(const std::string& setting) {
+    return setting == "reads" ? "value read in every step" : setting;
+}
+
+std::string count_of(std::size_t count, const char* one, const char* many) {
+    return fmt::format("{} {}", count, count == 1 ? one : many);
 }
 
 void add_project(Page& page, const FixAnswer& answer, bool was_run) {
@@ -87,8 +115,9 @@ void add_project(Page& page, const FixAnswer& answer, bool was_run) {
     if (sources > 1)
         text += fmt::format(" and {} file{} it uses", sources - 1, sources == 2 ? "" : "s");
     if (!configs.empty()) text += fmt::format("; configuration {}", join(configs, ", "));
-    page.line(fmt::format("{} (read with Python {}{})", text, facts.python,
-                          was_run ? "" : "; nothing of yours was run"));
+    page.line(fmt::format("{} {}", page.bold(text),
+                          page.faint(fmt::format("(read with Python {}{})", facts.python,
+                                                 was_run ? "" : "; nothing of yours was run"))));
     for (const FactSource& file : facts.files) {
         if (!file.problem.empty())
             page.line(fmt::format("  not read: {}: {}", Place{file.file, file.problem_line}.text(),
@@ -96,11 +125,24 @@ void add_project(Page& page, const FixAnswer& answer, bool was_run) {
     }
 }
 
+// The answer in one line.
+void add_summary(Page& page, const FixAnswer& answer, bool was_run) {
+    std::vector<std::string> parts;
+    if (std::size_t waits = said_waits(answer.facts).size())
+        parts.push_back(count_of(waits, "place waits for the GPU in every step",
+                                 "places wait for the GPU in every step"));
+    if (std::size_t dead = said_without_effect(answer.facts).size())
+        parts.push_back(count_of(dead, "setting has no effect", "settings have no effect"));
+    if (std::size_t changes = answer.plan.proposals.size(); changes > 0 && !was_run)
+        parts.push_back(count_of(changes, "change to try", "changes to try"));
+    if (!parts.empty()) page.line(join(parts, ", "));
+}
+
 void add_waits(Page& page, const ProjectFacts& facts) {
     std::vector<const FactWait*> waits = said_waits(facts), possible = possible_waits(facts);
     if (waits.empty() && possible.empty()) return;
-    page.title(waits.empty() ? "The host may wait for the device in every step"
-                             : "The host waits for the device in every step");
+    page.title(waits.empty() ? "The program may wait for the GPU here, in every step"
+                             : "The program waits for the GPU here, in every step");
     waits.insert(waits.end(), possible.begin(), possible.end());
     std::size_t width = 0;
     for (const FactWait* wait : waits) width = std::max(width, wait->place().text().size());
@@ -136,26 +178,49 @@ std::string measured_words(const FixOutcome& outcome) {
     return out;
 }
 
+// One line of the list: changes that are alike in several places.
+struct Group {
+    const FixProposal* first;
+    std::vector<SourcePlace> places;
+};
+
+std::vector<Group> grouped(const FixAnswer& answer, Level level, bool was_run) {
+    std::vector<Group> out;
+    for (const FixProposal& proposal : answer.plan.proposals) {
+        if (proposal.level != level) continue;
+        auto alike = std::ranges::find_if(out, [&](const Group& group) {
+            const FixProposal& first = *group.first;
+            return !was_run && first.setting == proposal.setting &&
+                   first.before == proposal.before && first.after == proposal.after &&
+                   first.reason == proposal.reason;
+        });
+        if (alike == out.end())
+            out.push_back({&proposal, {proposal.at}});
+        else
+            alike->places.push_back(proposal.at);
+    }
+    return out;
+}
+
 void add_proposals(Page& page, const FixAnswer& answer, bool was_run) {
     for (Level level : {Level::safe, Level::numerics, Level::training}) {
-        std::vector<const FixProposal*> all;
-        for (const FixProposal& proposal : answer.plan.proposals)
-            if (proposal.level == level) all.push_back(&proposal);
+        std::vector<Group> all = grouped(answer, level, was_run);
         if (all.empty()) continue;
-        page.title(fmt::format("To change, {}", level_words(level)));
-        for (const FixProposal* proposal : all) {
+        page.title(fmt::format("Changes to try, {}", level_words(level)));
+        for (const Group& group : all) {
+            const FixProposal& proposal = *group.first;
             std::string change =
-                proposal->before.empty()
-                    ? proposal->after
-                    : fmt::format("{} -> {}", shortened(proposal->before), proposal->after);
-            page.line(fmt::format("  {}  {}: {}", page.strong(proposal->at.place().text()),
-                                  proposal->setting, change));
-            page.wrapped(6, fmt::format("{}.", proposal->reason));
+                proposal.before.empty()
+                    ? proposal.after
+                    : fmt::format("{} -> {}", shortened(proposal.before), proposal.after);
+            page.line(fmt::format("  {}  {}: {}", page.strong(places_text(group.places)),
+                                  page.bold(proposal.setting), change));
+            page.wrapped(6, fmt::format("{}.", proposal.reason));
             if (was_run)
-                page.wrapped(
-                    6, fmt::format("measured: {}", measured_words(answer.outcome(*proposal))));
+                page.wrapped(6,
+                             fmt::format("measured: {}", measured_words(answer.outcome(proposal))));
             else
-                page.wrapped(6, fmt::format("expect: {}", proposal->expected));
+                page.wrapped(6, fmt::format("expect: {}", proposal.expected));
         }
     }
     if (!answer.plan.above_level.empty()) {
@@ -169,12 +234,24 @@ void add_proposals(Page& page, const FixAnswer& answer, bool was_run) {
 }
 
 void add_refused(Page& page, const FixAnswer& answer) {
-    const std::vector<FixRefusal>& all = answer.plan.refused;
+    // By reason: one reason often holds in many places.
+    std::vector<std::pair<const FixRefusal*, std::vector<SourcePlace>>> all;
+    for (const FixRefusal& refusal : answer.plan.refused) {
+        auto alike = std::ranges::find_if(all, [&](const auto& one) {
+            return one.first->setting == refusal.setting && one.first->why == refusal.why;
+        });
+        if (alike == all.end())
+            all.push_back({&refusal, {refusal.at}});
+        else
+            alike->second.push_back(refusal.at);
+    }
     if (all.empty()) return;
-    page.title("Left alone");
+    page.title("Left alone, and why");
     for (std::size_t i = 0; i < page.shown(all.size()); ++i) {
-        page.line(fmt::format("  {}  {}", page.strong(all[i].at.place().text()), all[i].setting));
-        page.wrapped(6, fmt::format("{}.", all[i].why));
+        const auto& [refusal, places] = all[i];
+        page.line(fmt::format("  {}  {}", page.strong(places_text(places)),
+                              page.bold(setting_words(refusal->setting))));
+        page.wrapped(6, fmt::format("{}.", refusal->why));
     }
     page.rest(all.size(), "more");
 }
@@ -217,11 +294,18 @@ std::string fix_text(const FixAnswer& answer, const FixTextSettings& settings) {
         for (const std::string& limit : answer.facts.limits) page.wrapped(2, limit);
         return page.take();
     }
+    add_summary(page, answer, settings.was_run);
     add_waits(page, answer.facts);
     add_without_effect(page, answer.facts);
     add_proposals(page, answer, settings.was_run);
     add_refused(page, answer);
     if (!settings.was_run) add_unknown(page, answer);
+    if (!settings.next.empty()) {
+        page.line("");
+        page.line(answer.plan.proposals.empty() ? "Nothing to change was found by reading."
+                                                : settings.next);
+        return page.take();
+    }
     std::string patch = answer.patch.text();
     if (patch.empty()) {
         page.line("");

@@ -12,6 +12,7 @@ struct FixTextSettings {
     bool colour = false;
     bool all = false;  // long lists in full
     bool was_run = false;
+    std::string next = {};  // instead of the patch: what to do with the answer
 };
 
 [[nodiscard]] std::string fix_text(const FixAnswer& answer, const FixTextSettings& settings);

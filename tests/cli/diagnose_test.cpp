@@ -81,6 +81,46 @@ TEST_F(DiagnoseCliTest, AppliesASettingToTheConfigurationAndKeepsTheOldOne) {
     EXPECT_EQ(diagnose({kTrace, "--apply"}).status, 2);
 }
 
+TEST_F(DiagnoseCliTest, ReadsAProgramAndItsFolder) {
+    folder.file("job/train.py",
+                "import torch\nfrom torch.utils.data import DataLoader\n"
+                "model = torch.nn.Linear(8, 2).cuda()\n"
+                "optimizer = torch.optim.Adam(model.parameters())\n"
+                "for epoch in range(3):\n    for x, y in DataLoader(Rows(), batch_size=8):\n"
+                "        loss = torch.nn.functional.cross_entropy(model(x.cuda()), y.cuda())\n"
+                "        optimizer.zero_grad()\n        loss.backward()\n"
+                "        optimizer.step()\n        print(loss.item())\n");
+    for (const char* operand : {"job/train.py", "job"}) {
+        Ran ran = diagnose({operand});
+        EXPECT_EQ(ran.status, 0) << ran.err;
+        EXPECT_THAT(ran.out, HasSubstr("1 place waits for the GPU in every step"));
+        EXPECT_THAT(ran.out, HasSubstr("train.py:11  loss: read for a log"));
+        EXPECT_THAT(ran.out, HasSubstr("saturate fix -- python3"));
+    }
+    Ran json = diagnose({"job/train.py", "--json"});
+    EXPECT_EQ(Json::parse(json.out, "stdout")["waits"].items().size(), 1);
+    EXPECT_EQ(diagnose({"job/train.py", kTrace}).status, 2);
+    EXPECT_EQ(diagnose({"missing.py"}).status, 2);
+    folder.file("job/broken.py", "x = (\n");
+    Ran broken = diagnose({"job/broken.py"});
+    EXPECT_EQ(broken.status, 2);
+    EXPECT_THAT(broken.err, HasSubstr("job/broken.py: syntax error"));
+    folder.file("tools/list.py", "print(1)\n");
+    EXPECT_THAT(diagnose({"tools"}).err, HasSubstr("no program that trains"));
+}
+
+TEST_F(DiagnoseCliTest, AKeyThatNothingReadsIsAFinding) {
+    folder.file("train.py",
+                "import torch, yaml\nconfig = yaml.safe_load(open('c.yaml'))\n"
+                "optimizer = torch.optim.Adam(model.parameters(), lr=config['lr'])\n"
+                "for i in range(config['steps']):\n    loss = model(i)\n    loss.backward()\n"
+                "    optimizer.step()\n");
+    folder.file("c.yaml", "lr: 0.1\nsteps: 9\nbatch_size: 8\npin_memory: true\n");
+    Ran ran = diagnose({"c.yaml"});
+    EXPECT_EQ(ran.status, 0) << ran.err;
+    EXPECT_THAT(ran.out, HasSubstr("c.yaml:4 sets pin_memory: nothing in this project reads it"));
+}
+
 TEST_F(DiagnoseCliTest, PrintsHowToRecord) {
     Ran ran = diagnose({"--how"});
     EXPECT_EQ(ran.status, 0);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // optimize as a user runs it: what it writes, what it refuses, and that nothing is lost.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,6 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using testing::HasSubstr;
+using testing::Not;
 
 class OptimizeCliTest : public testing::Test {
   protected:
@@ -204,6 +206,76 @@ TEST_F(OptimizeCliTest, AGpuThatIsNotInTheTableIsAnswered) {
     EXPECT_EQ(ran.status, 2);
     EXPECT_THAT(ran.err, testing::Not(HasSubstr("fix:")));
     EXPECT_EQ(files(), (std::vector<std::string>{"job.yaml"}));
+}
+
+// A project whose program reads its file in three ways: a key that must be there, one with a
+// default, and none at all.
+constexpr const char* kProgram = R"(import argparse
+import torch
+import yaml
+from torch.utils.data import DataLoader
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--config", default="c.yaml")
+args = parser.parse_args()
+config = yaml.safe_load(open(args.config))
+loader = DataLoader(Rows(), batch_size=config["batch_size"], num_workers=config["num_workers"],
+                    pin_memory=config.get("pin_memory", False))
+model = torch.nn.Linear(8, 2).cuda()
+optimizer = torch.optim.Adam(model.parameters(), lr=config["lr"], fused=config.get("fused", "no"))
+for epoch in range(config["epochs"]):
+    for x, y in loader:
+        loss = torch.nn.functional.cross_entropy(model(x.cuda()), y.cuda())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+)";
+constexpr const char* kRead =
+    "batch_size: 32\nnum_workers: 0\nlr: 0.1\nepochs: 5\nprefetch_factor: 1\n";
+
+TEST_F(OptimizeCliTest, AddsOnlyKeysThatTheProgramReads) {
+    folder.file("train.py", kProgram);
+    folder.file("c.yaml", kRead);
+    Ran ran = optimize({"--config", "c.yaml", "-o", "-"});
+    ASSERT_EQ(ran.status, 0) << ran.err;
+    EXPECT_THAT(ran.out, HasSubstr("pin_memory: true"));
+    EXPECT_THAT(ran.out, HasSubstr("train.py:10 reads it"));
+    for (const char* unread : {"persistent_workers", "tf32", "compile", "precision", "fused"})
+        EXPECT_THAT(ran.out, Not(HasSubstr(fmt::format("\n{}", unread)))) << unread;
+    EXPECT_THAT(ran.out, HasSubstr("\nprefetch_factor: 1\n"));  // nobody reads it
+    EXPECT_THAT(ran.err, HasSubstr("read by train.py"));
+    EXPECT_THAT(ran.err, HasSubstr("c.yaml:5: prefetch_factor has no effect"));
+    EXPECT_THAT(ran.err, HasSubstr("as your program is not seen to read them"));
+}
+
+TEST_F(OptimizeCliTest, ACommandTellsWhichProgramReadsTheFile) {
+    folder.file("train.py", kProgram);
+    folder.file("elsewhere/job.yaml", kRead);
+    Ran ran = optimize({"--config", "elsewhere/job.yaml", "--json", "--dry-run", "--", "python3",
+                        "train.py", "--config", "{config}"});
+    ASSERT_EQ(ran.status, 0) << ran.err;
+    Json json = Json::parse(ran.out, "stdout");
+    EXPECT_EQ(json["read_by"].items().at(0).string(), "train.py");
+    EXPECT_EQ(optimize({"--config", "elsewhere/job.yaml", "--", "ls"}).status, 2);
+}
+
+TEST_F(OptimizeCliTest, AFrameworkThatTheProgramDoesNotUseIsNotItsDialect) {
+    // Two names of Hugging Face's in a file of a program that knows nothing of it.
+    const std::string file = "per_device_train_batch_size: 8\ngradient_accumulation_steps: 2\n";
+    folder.file("c.yaml", file);
+    Ran alone = optimize({"--config", "c.yaml", "--json", "--dry-run"});
+    EXPECT_EQ(Json::parse(alone.out, "stdout")["dialect"].string(), "hf_trainer");
+    std::string program = kProgram;
+    for (const char* name : {"\"batch_size\"", "\"num_workers\""})
+        program.replace(program.find(name), std::string(name).size(),
+                        std::string(name) == "\"batch_size\"" ? "\"per_device_train_batch_size\""
+                                                              : "\"gradient_accumulation_steps\"");
+    folder.file("train.py", program);
+    Ran beside = optimize({"--config", "c.yaml", "--json", "--dry-run"});
+    EXPECT_EQ(Json::parse(beside.out, "stdout")["dialect"].string(), "plain") << beside.out;
+    folder.file("train.py", "import transformers\n" + program);
+    Ran with_it = optimize({"--config", "c.yaml", "--json", "--dry-run"});
+    EXPECT_EQ(Json::parse(with_it.out, "stdout")["dialect"].string(), "hf_trainer");
 }
 
 }  // namespace

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "diagnose_project.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "exit_code.h"
+#include "project/config_use.h"
+#include "project/fix_answer.h"
+#include "project/fix_patch.h"
+#include "project/project_reader.h"
+#include "remedies/catalogue.h"
+#include "report/fix_text.h"
+
+namespace saturate {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+struct FoundProgram {
+    fs::path folder;
+    std::string script;               // below the folder
+    std::vector<std::string> others;  // that train too
+};
+
+FoundProgram program_of(const fs::path& path) {
+    std::error_code error;
+    if (!fs::is_directory(path, error)) {
+        fs::path here = fs::current_path(), file = fs::weakly_canonical(path, error);
+        fs::path below = file.lexically_relative(here);
+        bool is_below = !below.empty() && *below.begin() != "..";
+        return {is_below ? here : file.parent_path(),
+                is_below ? below.string() : file.filename().string(),
+                {}};
+    }
+    std::vector<std::string> found = ProjectReader({{}, {}, path}).programs();
+    if (found.empty()) {
+        throw UserError({.where = {path.string()},
+                         .found = "no program that trains is found in this folder",
+                         .expected = "a Python program with a training loop or a trainer",
+                         .fix = "name it: saturate diagnose train.py"});
+    }
+    return {path, found[0], {found.begin() + 1, found.end()}};
+}
+
+bool wants_colour() {
+    const char* no_colour = std::getenv("NO_COLOR");
+    return ::isatty(STDOUT_FILENO) && !(no_colour && *no_colour);
+}
+
+}  // namespace
+
+bool is_project(const fs::path& path) {
+    std::error_code error;
+    if (fs::is_directory(path, error)) return has_python(path);
+    return path.extension() == ".py";
+}
+
+int diagnose_project(const Arguments& arguments, const fs::path& path, const Facts& machine) {
+    std::error_code error;
+    if (!fs::exists(path, error)) {
+        throw UserError({.where = {path.string()},
+                         .found = "no such file",
+                         .expected = "a Python program, or a folder with one"});
+    }
+    FoundProgram program = program_of(path);
+    std::vector<std::string> command = {"python3", program.script};
+    ProjectReader reader({command, {}, program.folder});
+    FixQuestion question{.folder = program.folder, .level = Level::training};
+    FixAnswer answer{.facts = reader.read(), .level = question.level};
+    if (!answer.facts.command_problem.empty()) {
+        throw UserError({.found = answer.facts.command_problem,
+                         .expected = "a Python program that can be read"});
+    }
+    FixMachine fitting{.workers = worker_count(machine),
+                       .has_bf16 = !machine.gpu || machine.gpu->has_bf16};
+    answer.plan = plan_fixes(answer.facts, fitting, question);
+    keep_exact(reader, answer.facts, question, answer.plan);
+    if (arguments.has("--json")) {
+        fmt::print("{}\n", to_json(answer).pretty());
+        return kDone;
+    }
+    std::string next =
+        fmt::format("To try these and get a patch: saturate fix -- {}", join(command, " "));
+    if (!program.others.empty())
+        next += fmt::format("\nOther programs here that train: {}", join(program.others, ", "));
+    fmt::print(
+        "{}",
+        fix_text(answer, {.colour = wants_colour(), .all = arguments.has("--all"), .next = next}));
+    return kDone;
+}
+
+std::vector<Finding> unread_keys(const Document& document) {
+    std::vector<Finding> out;
+    ConfigUse use = read_config_use(document.file(), {});
+    for (const FactWithoutEffect& one : use.without_effect()) {
+        Finding finding{
+            .id = "F32", .count = 1, .confidence = Confidence::high, .sources = {"configuration"}};
+        finding.where = Place{document.file(), one.line}.text();
+        finding.evidence = fmt::format("{} sets {}: {}", finding.where, one.setting, one.why);
+        finding.fix = one.instead.empty() ? fmt::format("take the key out, or let {} read it",
+                                                        use.programs.front().script)
+                                          : fmt::format("in force: {}", one.instead);
+        out.push_back(finding);
+    }
+    return out;
+}
+
+}  // namespace saturate
