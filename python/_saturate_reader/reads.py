@@ -414,10 +414,12 @@ class Reads:
                     continue
                 self._escape(value[1], value[2], "%s is given its keys with **" % name, node)
                 continue
-            for scope, _ in targets:
-                for name, _, how in scope.params:
+            given = {k.arg for k in call.keywords}
+            for scope, shift in targets:
+                for position, (name, _, how) in enumerate(scope.params):
                     if how in ("position", "keyword"):
-                        self._ask(value[1], value[2] + (name,), call)
+                        if name not in given and (how == "keyword" or position >= shift + len(call.args)):
+                            self._ask(value[1], value[2] + (name,), call)
                         for declaration in self.settings.find(value[1], value[2] + (name,)):
                             if declaration.path[:-1] == value[2] or declaration.root == "args":
                                 self._note(declaration, call, "certain")

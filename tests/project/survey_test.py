@@ -92,6 +92,13 @@ class Readers(Folder):
         program, = self.readers({"train.py": text + STEP, "c.yaml": "lr: 0.2\n"}, "c.yaml")
         self.assertEqual(self.keys(program)["workers"]["type"], "int")
 
+    def test_parameters_that_the_call_gives_already(self):
+        text = ("import torch, yaml\nclass Data:\n    def __init__(self, path, size=8, workers=2, pin_memory=False, **more):\n        self.size = size\n"
+                "config = yaml.safe_load(open('c.yaml'))\ndata = Data('x', **config['data'], pin_memory=True)\nloader = torch.utils.data.DataLoader(data)\n"
+                "optimizer = torch.optim.Adam(model.parameters(), lr=config['lr'])\n")
+        program, = self.readers({"train.py": text + STEP, "c.yaml": "lr: 0.2\ndata:\n  size: 4\n"}, "c.yaml")
+        self.assertEqual({name for name, key in self.keys(program).items() if not key["there"]}, {"data.workers"})
+
     def test_fields_of_a_dataclass(self):
         text = ("import dataclasses, torch, yaml\n@dataclasses.dataclass\nclass Config:\n    lr: float = 0.1\n    workers: int = 2\n    other: int = 1\n"
                 "config = Config(**yaml.safe_load(open('c.yaml')))\nloader = torch.utils.data.DataLoader(data, num_workers=config.workers)\n"
