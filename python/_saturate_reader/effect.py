@@ -8,8 +8,8 @@ from .effect_unread import Unread
 from .scopes import FUNCTIONS, ancestors, dotted, function_of, statement_of
 from .literals import literal
 
-BAD_TYPES = {"bool": 'any text but an empty one is true, "False" too', "list": "splits the text into letters",
-             "tuple": "splits the text into letters", "dict": "cannot be made from a text", "set": "splits the text into letters"}
+BAD_TYPES = {"bool": 'any text except an empty one is true, "False" too', "list": "it splits the text into letters",
+             "tuple": "it splits the text into letters", "dict": "it cannot be made from a text", "set": "it splits the text into letters"}
 SEEDS = {"seed", "manual_seed", "manual_seed_all", "seed_everything", "set_seed", "set_float32_matmul_precision"}
 
 
@@ -57,7 +57,7 @@ class Effect(Unread):
             if declaration.kind == "option" and declaration.root and declaration.more.get("action") in (None, "store") and not declaration.more.get("click"):
                 kind = declaration.more.get("option_type")
                 if kind in BAD_TYPES:
-                    self._say(declaration, "wrong type", "type=%s %s" % (kind, BAD_TYPES[kind]))
+                    self._say(declaration, "wrong type", "type=%s: %s" % (kind, BAD_TYPES[kind]))
 
     def _compared_words(self):
         """`word.lower() in ['true', 1]`: a text never equals a number."""

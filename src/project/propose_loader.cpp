@@ -110,7 +110,8 @@ std::vector<const FactCall*> batch_copies(const ProjectFacts& facts, const FactC
     std::vector<const FactCall*> out;
     for (const FactLoop* loop : loops_of(facts, loader)) {
         for (const FactCall& call : facts.calls) {
-            bool is_ours = call.kind == "copy" && call.in_step == loop->id && call.from_loader;
+            bool is_ours = call.kind == "copy" && call.in_step == loop->id && call.from_loader &&
+                           call.when != "evaluation" && call.when != "interval";
             if (is_ours && !call.argument("non_blocking") && call.may_insert &&
                 call.certainty != Certainty::unknown && !call.may_hold("non_blocking"))
                 out.push_back(&call);
