@@ -239,7 +239,7 @@ TEST_F(OptimizeCliTest, AddsOnlyKeysThatTheProgramReads) {
     Ran ran = optimize({"--config", "c.yaml", "-o", "-"});
     ASSERT_EQ(ran.status, 0) << ran.err;
     EXPECT_THAT(ran.out, HasSubstr("pin_memory: true"));
-    EXPECT_THAT(ran.out, HasSubstr("train.py:10 reads it"));
+    EXPECT_THAT(ran.out, HasSubstr("train.py:11 reads it"));
     for (const char* unread : {"persistent_workers", "tf32", "compile", "precision", "fused"})
         EXPECT_THAT(ran.out, Not(HasSubstr(fmt::format("\n{}", unread)))) << unread;
     EXPECT_THAT(ran.out, HasSubstr("\nprefetch_factor: 1\n"));  // nobody reads it
