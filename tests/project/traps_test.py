@@ -64,8 +64,8 @@ TRAPS = [
                      "loader": "batch_size=8, collate_fn=pack"}, ["num_workers", "pin_memory"], "def pack"),
     ("handle_in_init", {"init": "import h5py\n        self.file = h5py.File('data.h5')", "item": "return torch.tensor(self.file['x'][index]), 1"},
      ["num_workers"], "h5py.File"),
-    ("local_function", {"epoch": "pass", "loader": "batch_size=8, collate_fn=lambda rows: torch.stack(rows)"}, ["num_workers"], "lambda"),
-    ("no_main_guard", {"call": "main()"}, ["num_workers"], "main()"),
+    ("local_function", {"loader": "batch_size=8, multiprocessing_context='spawn', collate_fn=lambda rows: torch.stack(rows)"}, ["num_workers"], "lambda"),
+    ("no_main_guard", {"top": "torch.multiprocessing.set_start_method('spawn')\n", "call": "main()"}, ["num_workers"], "main()"),
     ("bce_loss", {"loss": "nn.BCELoss()"}, ["precision"], "BCELoss"),
     ("no_fused_form", {"optimizer": "torch.optim.RMSprop(model.parameters())"}, ["fused_optimizer"], "RMSprop"),
     ("group_per_parameter", {"optimizer": "torch.optim.Adam([{'params': [p]} for p in model.parameters()])"}, ["fused_optimizer"], "Adam"),
@@ -119,6 +119,9 @@ class Traps(unittest.TestCase):
                     self.assertEqual(mine[0]["forbids"], forbids)
                 if words is not None:
                     self.assertIn(words, lines[mine[0]["line"] - 1])
+
+    def test_workers_that_are_forked_need_no_guard(self):
+        self.assertEqual(traps_of({"call": "main()"})[0], [])
 
     def test_a_step_that_swallows_errors(self):
         traps, _ = traps_of({"first": "try:\n                x = x / 1\n            except Exception:\n                continue"})
