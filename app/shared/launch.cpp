@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launch.h"
 
-#include <arpa/inet.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/free_port.h"
 #include "base/text.h"
 #include "exit_code.h"
 #include "process/child.h"
@@ -32,23 +31,6 @@ constexpr std::int64_t kSecond = 1'000'000'000;
 // After the first rank died: the others find out, keep a checkpoint and end by themselves within
 // this; then they are asked to end, and then they are ended.
 constexpr std::int64_t kGraceNs = 20 * kSecond, kAskNs = 5 * kSecond;
-
-// A port of this host that is free now. Somebody may take it before rank 0 does, which then says
-// so.
-int free_port() {
-    int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t length = sizeof address;
-    auto* any = reinterpret_cast<sockaddr*>(&address);
-    bool found =
-        fd >= 0 && ::bind(fd, any, sizeof address) == 0 && ::getsockname(fd, any, &length) == 0;
-    ::close(fd);
-    if (!found)
-        throw MachineError({.found = "no port of 127.0.0.1 is free", .expected = "one free port"});
-    return ntohs(address.sin_port);
-}
 
 // What a rank says before it knows its run's folder: kept in memory, moved into its log by itself.
 class EarlyLog {

@@ -2,31 +2,17 @@
 // Ranks of a job as threads of one process, for the tests of what they do together.
 #pragma once
 
-#include <arpa/inet.h>
 #include <gtest/gtest.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <functional>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "base/free_port.h"
 #include "engine/process_group.h"
 
 namespace saturate {
-
-inline int free_port() {
-    int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t length = sizeof address;
-    EXPECT_EQ(::bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
-    EXPECT_EQ(::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &length), 0);
-    ::close(fd);
-    return ntohs(address.sin_port);
-}
 
 // Quick to give up, for tests of ranks that are lost.
 inline RankTimes short_times() {
