@@ -51,6 +51,7 @@ Loader::Impl::Impl(std::shared_ptr<const SampleSource> the_source, LoaderSetting
     int most = is_auto ? Governor::most(cores) : std::max(settings.workers, 1);
     auto depth_max = static_cast<std::size_t>(most) *
                      static_cast<std::size_t>(std::max(settings.prefetch_factor, 1));
+    room.batches_wanted = settings.workers == 0 ? 0 : static_cast<std::int64_t>(depth_max);
     if (settings.prefetch_bytes > 0) {
         std::uint64_t fit = settings.prefetch_bytes / std::max<std::size_t>(ring->slab_bytes(), 1);
         if (fit < 2)
@@ -63,6 +64,9 @@ Loader::Impl::Impl(std::shared_ptr<const SampleSource> the_source, LoaderSetting
         depth_max = std::min<std::uint64_t>(depth_max, fit - 1);
     }
     slots.resize(depth_max);
+    room.batches = std::min(room.batches_wanted, static_cast<std::int64_t>(depth_max));
+    room.bytes = (static_cast<std::size_t>(room.batches) + 2) * ring->slab_bytes();
+    if (settings.prefetch_bytes > 0) room.bytes = std::min(room.bytes, settings.prefetch_bytes);
     if (settings.workers == 0) {
         own_memory = filler.make_memory();
         return;
@@ -262,6 +266,7 @@ Loader::Loader(std::shared_ptr<const SampleSource> source, LoaderSettings settin
 Loader::~Loader() = default;
 std::optional<Batch> Loader::next() { return impl_->next(); }
 bool Loader::is_ready() const { return impl_->is_ready(); }
+LoaderRoom Loader::room() const { return impl_->room; }
 std::int64_t Loader::batches_per_epoch() const { return impl_->per_epoch; }
 LoaderState Loader::state() const { return impl_->position; }
 LoaderStats Loader::stats() const { return impl_->stats_now(); }

@@ -57,6 +57,12 @@ struct LoaderStats {
     int workers = 0, cores = 0;
     std::uint64_t memory_bytes = 0;  // of the slabs
 };
+// How many batches may be loaded ahead, however many workers there come to be.
+struct LoaderRoom {
+    std::int64_t batches = 0;
+    std::int64_t batches_wanted = 0;  // by prefetch_factor; prefetch_bytes may allow fewer
+    std::uint64_t bytes = 0;          // of all slabs, those of the trainer included
+};
 // One line when the loader is the brake: "decode 71 %, 2 of 2 cores full: fewer pixels, ...".
 // Empty when it is not.
 [[nodiscard]] std::string why_slow(const LoaderStats& stats);
@@ -78,6 +84,7 @@ class Loader {
     [[nodiscard]] bool is_ready() const;
 
     [[nodiscard]] std::int64_t batches_per_epoch() const;
+    [[nodiscard]] LoaderRoom room() const;
     [[nodiscard]] LoaderState state() const;
     [[nodiscard]] LoaderStats stats() const;  // any thread
     [[nodiscard]] std::string why_slow() const;

@@ -79,6 +79,7 @@ struct Loader::Impl {
     std::int64_t front = 0;   // the next to give out
     std::int64_t opened = 0;  // the next to begin; all before it are claimed or being claimed
     std::size_t slabs_max = 0;
+    LoaderRoom room;       // set once
     double sample_ns = 0;  // what one sample takes, a moving mean; 0: not known yet
     int active = 0;        // workers that may claim; the others are parked
     LoaderStats stats;

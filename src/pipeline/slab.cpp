@@ -98,16 +98,25 @@ std::shared_ptr<SlabMemory> kept_memory(std::shared_ptr<SlabMemory> memory) {
 
 std::shared_ptr<SlabMemory> ordinary_memory() { return std::make_shared<OrdinaryMemory>(); }
 
+std::size_t slab_bytes(const std::vector<FieldSpec>& fields, std::int64_t batch_size) {
+    std::size_t bytes = 0;
+    for (const FieldSpec& field : fields)
+        bytes += round_up(field.bytes() * static_cast<std::size_t>(batch_size), kFieldAlignment);
+    return round_up(bytes, kAlignment);
+}
+
 SlabRing::SlabRing(std::vector<FieldSpec> fields, std::int64_t batch_size,
                    std::shared_ptr<SlabMemory> memory)
-    : fields_(std::move(fields)), batch_size_(batch_size), memory_(std::move(memory)) {
+    : fields_(std::move(fields)),
+      batch_size_(batch_size),
+      memory_(std::move(memory)),
+      slab_bytes_(saturate::slab_bytes(fields_, batch_size)) {
+    std::size_t offset = 0;
     for (const FieldSpec& field : fields_) {
-        offsets_.push_back(slab_bytes_);
+        offsets_.push_back(offset);
         sample_bytes_.push_back(field.bytes());
-        slab_bytes_ +=
-            round_up(field.bytes() * static_cast<std::size_t>(batch_size), kFieldAlignment);
+        offset += round_up(field.bytes() * static_cast<std::size_t>(batch_size), kFieldAlignment);
     }
-    slab_bytes_ = round_up(slab_bytes_, kAlignment);
 }
 
 SlabRing::~SlabRing() {

@@ -27,6 +27,9 @@ class SlabMemory {
 // where page-locking takes longer than loading. Null stays null. Any thread.
 [[nodiscard]] std::shared_ptr<SlabMemory> kept_memory(std::shared_ptr<SlabMemory> memory);
 
+// Of a batch of these fields, with what lies between them.
+[[nodiscard]] std::size_t slab_bytes(const std::vector<FieldSpec>& fields, std::int64_t batch_size);
+
 // Memory for one batch.
 struct Slab {
     std::byte* memory = nullptr;
@@ -63,8 +66,8 @@ class SlabRing : public std::enable_shared_from_this<SlabRing> {
     std::vector<FieldSpec> fields_;
     std::int64_t batch_size_;
     std::shared_ptr<SlabMemory> memory_;
+    std::size_t slab_bytes_;
     std::vector<std::size_t> offsets_, sample_bytes_;
-    std::size_t slab_bytes_ = 0;
     std::vector<std::unique_ptr<Slab>> slabs_;
     std::vector<Slab*> free_;
 };
