@@ -13,6 +13,7 @@
 
 #include <array>
 #include <deque>
+#include <mutex>
 
 #include "cuda/collectives.h"
 #include "engine/device_backend.h"
@@ -117,6 +118,9 @@ class CudaBackend final : public DeviceBackend {
     std::shared_ptr<SlabMemory> slab_memory() override { return pinned_; }
     Upload start_upload(Batch batch) override {
         while (!copying_.empty() && copying_.front().done->query()) copying_.pop_front();
+        // The bus is behind: the batches that wait for it would fill the host's memory.
+        for (; copying_.size() >= kCopiesHeld; copying_.pop_front())
+            copying_.front().done->synchronize();
         TensorBatch there;
         auto done = std::make_shared<CUDAEvent>();
         {
@@ -142,6 +146,16 @@ class CudaBackend final : public DeviceBackend {
         return std::make_unique<LateReading>(values);
     }
     void synchronise() override { c10::cuda::getCurrentCUDAStream(index_).synchronize(); }
+    std::optional<torch::Tensor> random_state() override {
+        at::Generator generator = at::globalContext().defaultGenerator(device());
+        std::lock_guard lock(generator.mutex());
+        return generator.get_state().clone();
+    }
+    void set_random_state(const torch::Tensor& state) override {
+        at::Generator generator = at::globalContext().defaultGenerator(device());
+        std::lock_guard lock(generator.mutex());
+        generator.set_state(state);
+    }
 
     void mark_begin(std::int64_t step) override {
         Marks& marks = marks_[static_cast<std::size_t>(step) % marks_.size()];

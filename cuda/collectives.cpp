@@ -5,10 +5,13 @@
 
 #include "cuda/collectives.h"
 
+#include <ATen/cuda/CUDAEvent.h>
 #include <c10/cuda/CUDAFunctions.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <fmt/format.h>
 
+#include <array>
+#include <mutex>
 #include <thread>
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
@@ -37,14 +40,45 @@ class NcclCollectives final : public DeviceCollectives {
         nccl_ = c10::make_intrusive<c10d::ProcessGroupNCCL>(
             c10::make_intrusive<c10d::PrefixStore>("nccl", std::move(shared)), rank, count,
             std::move(options));
+        nccl_->enableCollectivesTiming();  // events around each
+        for (Marks& marks : marks_) {
+            marks.waiting = at::cuda::CUDAEvent(cudaEventDefault);  // with timing
+            marks.waited = at::cuda::CUDAEvent(cudaEventDefault);
+        }
     }
     std::unique_ptr<Collective> start_sum(torch::Tensor tensor) override {
         std::vector<torch::Tensor> tensors{std::move(tensor)};
-        return std::make_unique<NcclCollective>(nccl_->allreduce(tensors));
+        return started(nccl_->allreduce(tensors));
     }
     std::unique_ptr<Collective> start_broadcast(torch::Tensor tensor) override {
         std::vector<torch::Tensor> tensors{std::move(tensor)};
-        return std::make_unique<NcclCollective>(nccl_->broadcast(tensors));
+        return started(nccl_->broadcast(tensors));
+    }
+
+    void mark_waiting(std::int64_t mark) override {
+        Marks& marks = place(mark);
+        marks.mark = -1;
+        marks.waiting.record(c10::cuda::getCurrentCUDAStream());
+    }
+    void mark_waited(std::int64_t mark) override {
+        Marks& marks = place(mark);
+        marks.waited.record(c10::cuda::getCurrentCUDAStream());
+        std::lock_guard lock(mutex_);
+        marks.works = std::exchange(since_, {});
+        marks.mark = mark;
+    }
+    // They follow each other on one stream, so the times add up.
+    std::optional<CollectiveTimes> times(std::int64_t mark) override {
+        Marks& marks = place(mark);
+        if (marks.mark != mark || !marks.waited.query()) return std::nullopt;
+        CollectiveTimes out{.exposed_ns = ns(marks.waiting.elapsed_time(marks.waited))};
+        for (const auto& work : marks.works) {
+            if (!work->isCompleted()) return std::nullopt;
+            out.total_ns += ns(work->getDuration());
+        }
+        marks.works.clear();
+        marks.mark = -1;
+        return out;
     }
 
     void give_up() noexcept override {
@@ -56,7 +90,28 @@ class NcclCollectives final : public DeviceCollectives {
     }
 
   private:
+    struct Marks {
+        std::int64_t mark = -1;
+        at::cuda::CUDAEvent waiting, waited;
+        std::vector<c10::intrusive_ptr<c10d::Work>> works;
+    };
+    static std::int64_t ns(float milliseconds) {
+        return static_cast<std::int64_t>(static_cast<double>(milliseconds) * 1e6);
+    }
+    [[nodiscard]] Marks& place(std::int64_t mark) {
+        return marks_[static_cast<std::size_t>(mark) % marks_.size()];
+    }
+    // Also from autograd's threads.
+    std::unique_ptr<Collective> started(c10::intrusive_ptr<c10d::Work> work) {
+        std::lock_guard lock(mutex_);
+        since_.push_back(work);
+        return std::make_unique<NcclCollective>(std::move(work));
+    }
+
     c10::intrusive_ptr<c10d::ProcessGroupNCCL> nccl_;
+    std::array<Marks, 512> marks_;
+    std::mutex mutex_;
+    std::vector<c10::intrusive_ptr<c10d::Work>> since_;  // the last mark
 };
 
 }  // namespace

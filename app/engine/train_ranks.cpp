@@ -21,9 +21,10 @@ constexpr int kWorkersMost = 32;
 
 TrainRanks::TrainRanks() : place_(rank_place(own_environment())) {}
 
-void TrainRanks::divide_cores(int cores, TrainSettings& settings) const {
+void TrainRanks::divide_host(const Machine& machine, TrainSettings& settings) const {
     int local = place_ ? place_->local_count : 1;
-    int own = std::max(1, cores / local);
+    int own = std::max(1, machine.cpu.cores_usable / local);
+    settings.memory_bytes = machine.memory.usable_bytes() / static_cast<std::uint64_t>(local);
     if (settings.device.threads == 0) settings.device.threads = own;
     if (!place_) return;
     settings.cores = std::min(own, std::max(1, kWorkersMost / local));

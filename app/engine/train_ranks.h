@@ -9,6 +9,7 @@
 
 #include "engine/process_group.h"
 #include "engine/train_settings.h"
+#include "probe/machine.h"
 #include "process/rank_environment.h"
 
 namespace saturate {
@@ -24,8 +25,8 @@ class TrainRanks {
     [[nodiscard]] bool is_first() const { return rank() == 0; }
     [[nodiscard]] ProcessGroup* group() { return group_.get(); }
 
-    // Threads and loader workers of this process out of the host's cores.
-    void divide_cores(int cores, TrainSettings& settings) const;
+    // Threads, loader workers and memory of this process out of the host's.
+    void divide_host(const Machine& machine, TrainSettings& settings) const;
     void refuse_simulated() const;
     // Waits for the others of a launched job.
     void join(double timeout_seconds);

@@ -60,18 +60,21 @@ void complete_summary(const TrainOutcome& outcome, const Settings& settings, Run
     const TrainResult& result = outcome.result;
     summary.exit_status = outcome_status(outcome);
     summary.verdict = result.ended == "failed" ? "failed" : "trained";
-    summary.extra =
-        Json::object({{"why", result.why},
-                      {"job", settings.word(Setting::job)},
-                      {"metric", outcome.metric.name},
-                      {"unit", outcome.metric.unit},
-                      {"metric_first", result.metric_first},
-                      {"metric_last", result.metric},
-                      {"metric_best", result.metric_best},
-                      {"best_step", result.best_step},
-                      {"ranks", outcome.ranks},
-                      {"communication_percent", result.communication_percent},
-                      {"problem", result.problem ? Json(result.problem->text()) : Json()}});
+    summary.extra = Json::object(
+        {{"why", result.why},
+         {"job", settings.word(Setting::job)},
+         {"metric", outcome.metric.name},
+         {"unit", outcome.metric.unit},
+         {"metric_first", result.metric_first},
+         {"metric_last", result.metric},
+         {"metric_best", result.metric_best},
+         {"best_step", result.best_step},
+         {"ranks", outcome.ranks},
+         {"communication_percent", result.communication_percent},
+         {"device_span_percent", result.device_span_percent},
+         {"prefetch",
+          Json::object({{"batches_max", result.room.batches}, {"bytes_max", result.room.bytes}})},
+         {"problem", result.problem ? Json(result.problem->text()) : Json()}});
 }
 
 // Rank 0 looks for folders and checkpoints; the others, perhaps on other disks, follow it.
@@ -128,7 +131,7 @@ TrainOutcome run_placed(const TrainRequest& request, const JobRegistry& jobs, Tr
     chosen.set_values = values;
     chosen.one_batch = request.one_batch;
     Machine machine{.cpu = probe_cpu(), .memory = probe_memory()};
-    ranks.divide_cores(machine.cpu.cores_usable, chosen);
+    ranks.divide_host(machine, chosen);
     bool cpu_has_bf16 =
         machine.cpu.has("avx512_bf16") || machine.cpu.has("amx_bf16") || machine.cpu.has("bf16");
 
@@ -219,12 +222,14 @@ std::string outcome_text(const TrainOutcome& outcome) {
         for (const auto& [name, percent] : summary.stall_percent) {
             if (name == "input_wait") wait = percent;
         }
+        bool only_span = !summary.busy_percent && result.device_span_percent;
         out += fmt::format(
-            "{} samples/s (n={}, {}..{}), step {} ms (p99 {}), busy {} %, input wait "
+            "{} samples/s (n={}, {}..{}), step {} ms (p99 {}), busy {}{} %, input wait "
             "{:.1f} %, memory {}\n",
             rate_text(rate->rate), rate->n, rate_text(rate->low), rate_text(rate->high),
             milliseconds(summary.step_p50_ms), milliseconds(summary.step_p99_ms),
-            shown(summary.busy_percent, "{:.0f}"), wait,
+            only_span ? "at most " : "",
+            shown(only_span ? result.device_span_percent : summary.busy_percent, "{:.0f}"), wait,
             summary.memory_peak_bytes ? bytes_text(*summary.memory_peak_bytes) : "-");
     }
     if (outcome.ranks > 1 && summary.samples_per_second) {

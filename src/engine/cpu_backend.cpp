@@ -59,6 +59,10 @@ class CpuBackend final : public DeviceBackend {
         return std::make_unique<ReadAlready>(values.detach().clone());
     }
     void synchronise() override {}
+    std::optional<torch::Tensor> random_state() override { return std::nullopt; }
+    void set_random_state(const torch::Tensor&) override {
+        throw Bug(__FILE__, __LINE__, "the CPU uses the host's generator");
+    }
 
     void mark_begin(std::int64_t step) override {
         step_ = step;

@@ -41,6 +41,9 @@ struct DeviceMemory {
     std::uint64_t reserved_bytes = 0;
 };
 
+// A device holds the host's memory of at most so many batches whose copies are under way.
+inline constexpr std::size_t kCopiesHeld = 2;
+
 // A batch on its way to the device.
 struct Upload {
     TensorBatch tensors;
@@ -83,13 +86,17 @@ class DeviceBackend {
     // Batches that are copied ahead of the one at work; 0: copying costs nothing here.
     [[nodiscard]] virtual int uploads_ahead() const = 0;
     [[nodiscard]] virtual std::shared_ptr<SlabMemory> slab_memory() = 0;  // null: ordinary
-    // Starts the copy of a batch and returns at once. Throws c10::OutOfMemoryError.
+    // Starts the copy of a batch and returns at once, unless kCopiesHeld others are still under
+    // way. Throws c10::OutOfMemoryError.
     [[nodiscard]] virtual Upload start_upload(Batch batch) = 0;
     // What is computed from now on sees the batch. Never blocks the host.
     virtual void await_upload(const Upload& upload) = 0;
 
     [[nodiscard]] virtual std::unique_ptr<Reading> start_reading(const torch::Tensor& values) = 0;
     virtual void synchronise() = 0;
+    // Of the device's own generator; nothing where the host's is used.
+    [[nodiscard]] virtual std::optional<torch::Tensor> random_state() = 0;
+    virtual void set_random_state(const torch::Tensor& state) = 0;
 
     // The device's own time of a step, for steps numbered by the caller.
     virtual void mark_begin(std::int64_t step) = 0;

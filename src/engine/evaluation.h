@@ -22,6 +22,7 @@ struct EvaluationSettings {
     Shard shard = {};
     std::function<void(torch::Tensor&, std::int64_t&)> share = nullptr;
     std::shared_ptr<SlabMemory> memory = nullptr;  // of its batches; null: ordinary
+    std::uint64_t prefetch_bytes = 0;              // of all of them; 0: no limit
 };
 
 struct Evaluation {

@@ -260,6 +260,8 @@ void ProcessGroup::abort_device() noexcept {
     if (impl_->device) impl_->device->give_up();
 }
 
+DeviceCollectives* ProcessGroup::device() { return impl_->device.get(); }
+
 void ProcessGroup::use_device(std::unique_ptr<DeviceCollectives> device) {
     impl_->device = std::move(device);
 }

@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -52,12 +53,23 @@ class Collective {
     [[nodiscard]] virtual std::int64_t done_ns() const = 0;  // 0: unknown
 };
 
+// Of the sums and broadcasts between two marks, by the device's own clock.
+struct CollectiveTimes {
+    std::int64_t exposed_ns = 0;  // nothing else could be computed
+    std::int64_t total_ns = 0;    // they were under way, hidden or not
+};
+
 // The device's own collectives (NCCL), which libsaturate_cuda.so brings.
 class DeviceCollectives {
   public:
     virtual ~DeviceCollectives() = default;
     [[nodiscard]] virtual std::unique_ptr<Collective> start_sum(torch::Tensor tensor) = 0;
     [[nodiscard]] virtual std::unique_ptr<Collective> start_broadcast(torch::Tensor tensor) = 0;
+    // Before the device waits for what was started since the last mark, and after it. Marks count up.
+    virtual void mark_waiting(std::int64_t mark) = 0;
+    virtual void mark_waited(std::int64_t mark) = 0;
+    // Once the device has passed the mark; asks, never waits. Absent: not yet, or long forgotten.
+    [[nodiscard]] virtual std::optional<CollectiveTimes> times(std::int64_t mark) = 0;
     // Gives up what waits for a rank that will not come: the device computes and answers again. Of
     // no use after it.
     virtual void give_up() noexcept = 0;
@@ -76,6 +88,7 @@ class ProcessGroup {
     [[nodiscard]] bool is_first() const { return rank() == 0; }
     // Tensors on the device go through these from now on.
     void use_device(std::unique_ptr<DeviceCollectives> device);
+    [[nodiscard]] DeviceCollectives* device();  // null: all goes over the CPU
     [[nodiscard]] c10d::Store& store();
 
     // In place; waiting throws RankLost.

@@ -40,6 +40,13 @@ void set_random_state(const torch::Tensor& state) {
     generator.set_state(state);
 }
 
+// The host's, then the device's.
+torch::Tensor both_states(DeviceBackend& backend) {
+    torch::Tensor host = random_state();
+    std::optional<torch::Tensor> device = backend.random_state();
+    return device ? torch::cat({host, *device}) : host;
+}
+
 class OneProcess final : public Ranks {
   public:
     [[nodiscard]] int rank() const override { return 0; }
@@ -49,9 +56,11 @@ class OneProcess final : public Ranks {
     std::string text_of_first(const std::string& mine) override { return mine; }
     void from_first(const NamedTensors&) override {}
     void compare_weights(const NamedTensors&, std::int64_t) override {}
-    NamedTensors random_states() override { return {}; }
-    void set_random_states(const NamedTensors&, std::uint64_t, std::int64_t) override {}
+    NamedTensors random_states(DeviceBackend&) override { return {}; }
+    void set_random_states(DeviceBackend&, const NamedTensors&, std::uint64_t,
+                           std::int64_t) override {}
     void join(TrainingStep&, std::vector<torch::Tensor>, const ReducerSettings&) override {}
+    std::optional<CollectiveTimes> device_times(std::int64_t) override { return std::nullopt; }
     StopWish agree(TrainingStep&, const StopWish& own) override { return own; }
     void mean(std::vector<float>&) override {}
     void sum(torch::Tensor&, std::int64_t&) override {}
@@ -116,9 +125,9 @@ class GroupRanks final : public Ranks {
                             .fix = "the same build and the same kind of device on all hosts"});
     }
 
-    NamedTensors random_states() override {
+    NamedTensors random_states(DeviceBackend& backend) override {
         if (alone_) return {};
-        torch::Tensor own = random_state();
+        torch::Tensor own = both_states(backend);
         torch::Tensor all = torch::zeros({count(), own.numel()}, torch::kByte);
         all[rank()].copy_(own);
         group_.sum(all);
@@ -128,28 +137,37 @@ class GroupRanks final : public Ranks {
         return out;
     }
 
-    void set_random_states(const NamedTensors& kept, std::uint64_t seed,
+    void set_random_states(DeviceBackend& backend, const NamedTensors& kept, std::uint64_t seed,
                            std::int64_t step) override {
-        torch::Tensor own = random_state();
+        // What a checkpoint has of rank 0 was this rank's too until now: equal dropout everywhere.
+        if (!is_first())
+            set_seed(seed ^ (static_cast<std::uint64_t>(rank()) * kSpread +
+                             static_cast<std::uint64_t>(step)));
+        torch::Tensor own = both_states(backend);
         torch::Tensor all = torch::zeros({count(), own.numel()}, torch::kByte);
         bool there = false;
         if (is_first() && static_cast<int>(kept.size()) == count() - 1) {
             there = true;
             for (const auto& [name, state] : kept) {
                 auto rank = parse_integer(std::string_view(name).substr(name.rfind('k') + 1));
+                // Of another kind of device: other generators.
                 if (!rank || *rank < 1 || *rank >= count() || state.numel() != own.numel())
                     there = false;
                 else
                     all[*rank].copy_(state);
             }
         }
-        // The device's generator too: what a checkpoint has of it is rank 0's alone.
-        if (!is_first())
-            set_seed(seed ^ (static_cast<std::uint64_t>(rank()) * kSpread +
-                             static_cast<std::uint64_t>(step)));
         if (group_.text_of_first(there ? "1" : "0") != "1") return;
         group_.broadcast(all);
-        if (!is_first()) set_random_state(all[rank()].clone());
+        if (is_first()) return;
+        std::int64_t of_host = random_state().numel();
+        set_random_state(all[rank()].narrow(0, 0, of_host).clone());
+        if (own.numel() > of_host)
+            backend.set_random_state(all[rank()].narrow(0, of_host, own.numel() - of_host).clone());
+    }
+
+    std::optional<CollectiveTimes> device_times(std::int64_t mark) override {
+        return group_.device() ? group_.device()->times(mark) : std::nullopt;
     }
 
     void join(TrainingStep& step, std::vector<torch::Tensor> buffers,

@@ -35,13 +35,16 @@ class Ranks {
     virtual void compare_weights(const NamedTensors& weights, std::int64_t step) = 0;
     // The generators of ranks 1 and up, for a checkpoint, and back. With another number of ranks
     // than they were kept of each begins anew, from the seed, its number and the step.
-    [[nodiscard]] virtual NamedTensors random_states() = 0;
-    virtual void set_random_states(const NamedTensors& kept, std::uint64_t seed,
-                                   std::int64_t step) = 0;
+    // Each is the host's state followed by the device's, where it has one.
+    [[nodiscard]] virtual NamedTensors random_states(DeviceBackend& backend) = 0;
+    virtual void set_random_states(DeviceBackend& backend, const NamedTensors& kept,
+                                   std::uint64_t seed, std::int64_t step) = 0;
 
     // The step's gradients are summed over the ranks from now on; `buffers` follow rank 0's.
     virtual void join(TrainingStep& step, std::vector<torch::Tensor> buffers,
                       const ReducerSettings& settings) = 0;
+    // Of the collectives of a step, where the device tells them; see DeviceCollectives.
+    [[nodiscard]] virtual std::optional<CollectiveTimes> device_times(std::int64_t mark) = 0;
     // Told with the next step, after which all follow anyone's wish.
     [[nodiscard]] virtual StopWish agree(TrainingStep& step, const StopWish& own) = 0;
     virtual void mean(std::vector<float>& losses) = 0;

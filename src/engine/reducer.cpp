@@ -202,8 +202,11 @@ struct GradientReducer::Impl {
         words[2] = wish.timed_out ? 1 : 0;
         words[3] = unused.empty() ? 0 : 1;
         std::unique_ptr<Collective> agreed = group.start_sum(flags);
+        DeviceCollectives* device = group.device();
+        if (device) device->mark_waiting(mark);
         for (Bucket& bucket : buckets) bucket.sum->wait();
         finish_buffers();
+        if (device) device->mark_waited(mark);
         agreed->wait();
 
         ReducerAnswer answer{.any_failed = words[0] > 0,
@@ -212,6 +215,7 @@ struct GradientReducer::Impl {
         answer.total_ns = time_under_way(begin_ns, begin_ns + answer.exposed_ns);
         answer.collectives = static_cast<std::int64_t>(buckets.size() + buffer_sets.size() + 1);
         answer.bytes = bytes;
+        if (device) answer.mark = mark++;
         for (Bucket& bucket : buckets) {
             bucket.sum.reset();
             if (settings.compress && bucket.wire.data_ptr() != bucket.flat.data_ptr())
@@ -301,6 +305,7 @@ struct GradientReducer::Impl {
     // parameters have a gradient.
     torch::Tensor flags, failures, used;
     std::int64_t bytes = 0;  // of all collectives of a step
+    std::int64_t mark = 0;   // of the next step's collectives on the device
     std::size_t next = 0;
     bool armed = false, noted = false;
     std::optional<std::size_t> twice;

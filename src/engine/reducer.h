@@ -6,6 +6,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,7 +37,8 @@ struct ReducerAnswer {
     std::int64_t exposed_ns = 0;  // waited after the backward pass
     std::int64_t total_ns = 0;    // something was under way, hidden or not; 0: unknown
     std::int64_t collectives = 0;
-    std::int64_t bytes = 0;  // of this rank, in all of them
+    std::int64_t bytes = 0;            // of this rank, in all of them
+    std::optional<std::int64_t> mark;  // of the device's collectives, which tell their times later
 };
 
 class GradientReducer {

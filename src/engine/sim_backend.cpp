@@ -166,6 +166,10 @@ class SimBackend final : public DeviceBackend, public SimulatedStep {
         return std::make_unique<LateReading>(values.detach().clone(), free_ns_);
     }
     void synchronise() override { sleep_until(free_ns_); }
+    std::optional<torch::Tensor> random_state() override { return std::nullopt; }
+    void set_random_state(const torch::Tensor&) override {
+        throw Bug(__FILE__, __LINE__, "a simulated device uses the host's generator");
+    }
 
     void mark_begin(std::int64_t step) override { step_ = step; }
     void mark_end(std::int64_t) override {}

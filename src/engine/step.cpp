@@ -239,6 +239,7 @@ void TrainingStep::sum_over_ranks(bool failed, const std::string& said, StepTime
     times.communication_total_ns += answer.total_ns;
     times.collectives += answer.collectives;
     times.communication_bytes += answer.bytes;
+    times.mark = answer.mark;
     any_wish_ = answer.stop;
     if (std::string line = reducer_->take_note(); !line.empty()) note_ = line;
     TORCH_CHECK_WITH(OutOfMemoryError, !answer.any_failed, failed ? said.c_str() : kElsewhere);

@@ -40,6 +40,7 @@ struct StepTimes {
     std::int64_t communication_total_ns = 0;  // ... and what was hidden behind backward
     std::int64_t collectives = 0;
     std::int64_t communication_bytes = 0;  // in them
+    std::optional<std::int64_t> mark;      // of the device's collectives: see ReducerAnswer
 };
 
 class CompiledStep;  // engine/compiled_step.h

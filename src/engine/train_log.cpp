@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/clock.h"
 
 namespace saturate {
@@ -26,34 +28,55 @@ void TrainLog::curve(const std::string& name, std::int64_t step, double value) {
     if (curves_) curves_->scalar(name, step, value);
 }
 
-void TrainLog::add(const StepRecord& record) {
-    unsent_.push_back(record);
+void TrainLog::add(const StepRecord& record, std::optional<std::int64_t> mark) {
+    unsent_.push_back({record, mark});
     write(false);
 }
 
 void TrainLog::write_all() { write(true); }
 
-void TrainLog::write(bool all) {
+bool TrainLog::fill_times(Unsent& step, bool tells) {
+    StepRecord& record = step.record;
     DeviceProof proof = backend_.proves();
+    std::optional<std::int64_t> took = tells ? backend_.step_ns(record.step) : std::nullopt;
+    // A span, holes included, is not busy time.
+    if (proof.exact_busy) record.device_busy_ns = took;
+    step.span_ns = proof.exact_busy ? std::nullopt : took;
+    std::optional<CollectiveTimes> times;
+    if (step.mark && tells) times = ask_collectives_(*step.mark);
+    if (times) {
+        record.communication_ns = times->exposed_ns;
+        record.communication_total_ns = times->total_ns;
+    } else if (step.mark || !proof.exposed_communication) {
+        // What the host waited for was the ranks' agreement, not the device's sums.
+        record.communication_ns.reset();
+        record.communication_total_ns.reset();
+    } else if (record.device_busy_ns && record.communication_ns) {
+        // The CPU's own count takes waiting for other ranks for work.
+        *record.device_busy_ns -= *record.communication_ns;
+    }
+    return took && (times || !step.mark);
+}
+
+void TrainLog::write(bool all) {
     bool tells = !all || !backend_.is_lost();
     while (!unsent_.empty()) {
-        StepRecord& record = unsent_.front();
-        std::optional<std::int64_t> took = tells ? backend_.step_ns(record.step) : std::nullopt;
         constexpr std::size_t kMost = 256;
-        if (!took && !all && unsent_.size() < kMost) return;
-        // A span, holes included, is not busy time: better none than that.
-        if (proof.exact_busy) record.device_busy_ns = took;
-        if (!proof.exposed_communication) {
-            record.communication_ns.reset();
-            record.communication_total_ns.reset();
-        } else if (record.device_busy_ns && record.communication_ns) {
-            // The CPU's own count takes waiting for other ranks for work.
-            *record.device_busy_ns -= *record.communication_ns;
+        Unsent step = unsent_.front();
+        if (!fill_times(step, tells) && !all && unsent_.size() < kMost) return;
+        account_.add(step.record);
+        if (step.span_ns && step.record.step > 0) {  // the first step is like no other
+            span_ns_ += *step.span_ns;
+            spanned_ns_ += step.record.duration_ns;
         }
-        account_.add(record);
-        recorder_->step(record);
+        recorder_->step(step.record);
         unsent_.pop_front();
     }
+}
+
+std::optional<double> TrainLog::span_percent() const {
+    if (spanned_ns_ <= 0) return std::nullopt;
+    return std::min(100.0, 100 * static_cast<double>(span_ns_) / static_cast<double>(spanned_ns_));
 }
 
 void TrainLog::show(const TrainProgress& line, std::optional<std::int64_t> loss_step) {

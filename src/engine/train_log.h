@@ -53,24 +53,38 @@ class TrainLog {
               std::optional<std::int64_t> duration_ns = {}, Json values = {});
     void curve(const std::string& name, std::int64_t step, double value);
 
-    void add(const StepRecord& record);
+    // `mark`: of the device's collectives in this step, whose times come late too.
+    void add(const StepRecord& record, std::optional<std::int64_t> mark = {});
+    using AskCollectives = std::function<std::optional<CollectiveTimes>(std::int64_t mark)>;
+    void ask_collectives(AskCollectives ask) { ask_collectives_ = std::move(ask); }
     void write_all();  // also records that the device has told nothing about
     // Of the steps since the last call.
     [[nodiscard]] StepSums take_interval() { return account_.take_interval(); }
     void show(const TrainProgress& progress, std::optional<std::int64_t> loss_step);
     [[nodiscard]] Account account() const { return account_.account(); }
+    // Of the time, from the beginning to the end of steps on the device, holes included: it was
+    // busy for at most so much. Nothing where it tells better.
+    [[nodiscard]] std::optional<double> span_percent() const;
     // Says what could not be written of the curves.
     void end();
 
   private:
+    struct Unsent {
+        StepRecord record;
+        std::optional<std::int64_t> mark, span_ns;
+    };
     void write(bool all);
+    // False: not told yet.
+    [[nodiscard]] bool fill_times(Unsent& step, bool tells);
 
     TrainObserver& observer_;
     DeviceBackend& backend_;
     Recorder* recorder_ = nullptr;
     std::optional<TensorBoardFile> curves_;
     RunAccount account_;
-    std::deque<StepRecord> unsent_;  // until the device has told its time
+    AskCollectives ask_collectives_;
+    std::int64_t span_ns_ = 0, spanned_ns_ = 0;
+    std::deque<Unsent> unsent_;  // until the device has told its times
 };
 
 }  // namespace saturate

@@ -20,6 +20,9 @@ struct TrainLimits {
     int ranks = 1;  // that global_batch_size is divided by
 };
 
+// Batches that are loaded ahead may take this part of the memory: 64 workers would fill it.
+inline constexpr std::uint64_t kPrefetchShare = 8;
+
 struct TrainSettings {
     std::int64_t batch_size = 32;
     std::int64_t eval_batch_size = 32;
@@ -27,6 +30,7 @@ struct TrainSettings {
     int workers = -1;  // -1: auto
     int cores = 0;     // of this process; 0: those of its affinity mask
     int prefetch_factor = 2;
+    std::uint64_t memory_bytes = 0;  // of the host, for this process; 0: as much as there is
     std::int64_t bad_samples_max = 100;
     std::uint64_t seed = 0;
 

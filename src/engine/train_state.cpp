@@ -15,14 +15,14 @@ constexpr const char* kRandomHost = "random.cpu";
 constexpr const char* kRandomDevice = "random.device";
 constexpr const char* kRandomRanks = "random.rank";  // of further ranks: random.rank1, ...
 
-torch::Tensor random_state(const torch::Device& device) {
-    at::Generator generator = at::globalContext().defaultGenerator(device);
+torch::Tensor host_random_state() {
+    at::Generator generator = at::globalContext().defaultGenerator(torch::kCPU);
     std::lock_guard lock(generator.mutex());
     return generator.get_state().clone();
 }
 
-void set_random_state(const torch::Device& device, const torch::Tensor& state) {
-    at::Generator generator = at::globalContext().defaultGenerator(device);
+void set_host_random_state(const torch::Tensor& state) {
+    at::Generator generator = at::globalContext().defaultGenerator(torch::kCPU);
     std::lock_guard lock(generator.mutex());
     generator.set_state(state);
 }
@@ -84,8 +84,8 @@ TrainFacts TrainFacts::of(std::int64_t step, const Json& json) {
 }
 
 TrainTensors::TrainTensors(Job& job, TrainingStep& step, std::optional<WeightMean>& mean,
-                           const torch::Device& device)
-    : job_(job), step_(step), mean_(mean), device_(device) {}
+                           DeviceBackend& backend)
+    : job_(job), step_(step), mean_(mean), backend_(backend) {}
 
 NamedTensors TrainTensors::model() const {
     NamedTensors out;
@@ -114,8 +114,8 @@ NamedTensors TrainTensors::state() const {
         out.emplace_back("scaler.growth", scaler->growth);
     }
     if (mean_) out.insert(out.end(), mean_->state().begin(), mean_->state().end());
-    out.emplace_back(kRandomHost, random_state(torch::kCPU));
-    if (!device_.is_cpu()) out.emplace_back(kRandomDevice, random_state(device_));
+    out.emplace_back(kRandomHost, host_random_state());
+    if (auto state = backend_.random_state()) out.emplace_back(kRandomDevice, *state);
     return out;
 }
 
@@ -142,8 +142,8 @@ std::vector<std::string> TrainTensors::put(const FoundCheckpoint& found, NamedTe
     load_tensors(from, into, found.path / "state.safetensors");
     step_.optimizer().restored();
     for (const auto& [name, tensor] : into) {
-        if (name == kRandomHost) set_random_state(torch::kCPU, tensor);
-        if (name == kRandomDevice) set_random_state(device_, tensor);
+        if (name == kRandomHost) set_host_random_state(tensor);
+        if (name == kRandomDevice) backend_.set_random_state(tensor);
     }
     return notes;
 }

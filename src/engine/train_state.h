@@ -34,7 +34,7 @@ struct TrainFacts {
 class TrainTensors {
   public:
     TrainTensors(Job& job, TrainingStep& step, std::optional<WeightMean>& mean,
-                 const torch::Device& device);
+                 DeviceBackend& backend);
 
     [[nodiscard]] NamedTensors model() const;
     [[nodiscard]] NamedTensors shared();  // what all ranks have the same
@@ -52,7 +52,7 @@ class TrainTensors {
     Job& job_;
     TrainingStep& step_;
     std::optional<WeightMean>& mean_;
-    torch::Device device_;
+    DeviceBackend& backend_;
 };
 
 }  // namespace saturate

@@ -12,12 +12,6 @@
 
 namespace saturate {
 
-namespace {
-
-constexpr std::int64_t kRingMost = 4096;  // losses kept on the device
-
-}  // namespace
-
 Trainer::Trainer(Job& job, const TrainSettings& settings, TrainPlaces places,
                  DeviceBackend& backend, TrainObserver& observer, ProcessGroup* group)
     : job_(job),
@@ -41,7 +35,7 @@ Trainer::Trainer(Job& job, const TrainSettings& settings, TrainPlaces places,
     settings_.step.full = settings_.batch_size * settings_.accumulation;
     step_run_.emplace(job_, settings_.step, backend_);
     if (settings_.ema > 0) mean_.emplace(step_run_->parameters(), settings_.ema);
-    tensors_.emplace(job_, *step_run_, mean_, backend_.device());
+    tensors_.emplace(job_, *step_run_, mean_, backend_);
 }
 
 Trainer::~Trainer() = default;
@@ -53,6 +47,7 @@ TrainResult Trainer::run(Recorder& recorder) {
         Trainer& trainer;
     } ending{*this};
     log_.begin(recorder, places_.tensorboard);
+    log_.ask_collectives([this](std::int64_t mark) { return ranks_->device_times(mark); });
     started_ns_ = now_ns();
     keep_failure([this] {
         begin();
@@ -105,120 +100,6 @@ void Trainer::keep_failure(const std::function<void()>& work) {
     } catch (...) {  // a job may throw anything
         fail({.found = in_step("an exception that is no std::exception")});
     }
-}
-
-void Trainer::check() const {
-    std::int64_t size = data_->size(), ranks = ranks_->count();
-    if (settings_.batch_size > size / ranks && ranks > 1) {
-        throw UserError(
-            {.found = fmt::format("batch_size is {} on each of {} ranks, and the training data has "
-                                  "{} samples",
-                                  settings_.batch_size, ranks, size),
-             .expected = fmt::format("1 to {}", size / ranks),
-             .fix = fmt::format("batch_size: {}", std::max<std::int64_t>(1, size / ranks))});
-    }
-    if (settings_.batch_size > size) {
-        throw UserError(
-            {.found = fmt::format("batch_size is {}, and the training data has {} {}",
-                                  settings_.batch_size, size, size == 1 ? "sample" : "samples"),
-             .expected = fmt::format("1 to {}", size),
-             .fix = fmt::format("batch_size: {}", std::max<std::int64_t>(1, size))});
-    }
-    if (settings_.schedule.kind == ScheduleKind::cosine && !settings_.steps && !settings_.epochs) {
-        throw UserError({.found = "schedule: cosine needs to know how many steps there will be",
-                         .expected = "epochs or --steps; --seconds alone does not tell",
-                         .fix = "schedule: constant"});
-    }
-}
-
-void Trainer::begin() {
-    begin_ranks();
-    loader_.emplace(data_,
-                    LoaderSettings{.batch_size = settings_.batch_size,
-                                   .workers = settings_.workers,
-                                   .cores = settings_.cores,
-                                   .prefetch_factor = settings_.prefetch_factor,
-                                   .seed = settings_.seed,
-                                   .shard = ranks_->shard(),
-                                   .bad_samples_max = settings_.bad_samples_max,
-                                   .memory = backend_.slab_memory()},
-                    log_.recorder(), now_.position);
-    feed_.emplace(*loader_, backend_, now_.position);
-    if (settings_.one_batch) feed_->repeat_first();
-    tell_of_data();
-    std::int64_t batches = loader_->batches_per_epoch();
-    steps_per_epoch_ = (batches + settings_.accumulation - 1) / settings_.accumulation;
-    settings_.schedule.total_steps = total_steps().value_or(0);
-    settings_.schedule.steps_per_drop = settings_.schedule_step_epochs * steps_per_epoch_;
-    losses_.emplace(backend_, std::min(settings_.log_interval, kRingMost));
-    if (!places_.checkpoints.empty() && ranks_->is_first())
-        writer_.emplace(places_.checkpoints, static_cast<std::size_t>(settings_.checkpoint_keep));
-    evaluation_memory_ = kept_memory(backend_.slab_memory());
-    backend_.reset_peak();
-    first_step_ = now_.step;
-    epoch_ended_ = now_.epoch_ended;
-}
-
-// What must be the same on all ranks for them to take the same steps; then the weights of rank 0,
-// its own fresh ones or those of a checkpoint, count for all.
-void Trainer::begin_ranks() {
-    const TrainSettings& s = settings_;
-    auto shown = [](const std::optional<std::int64_t>& value) {
-        return value ? std::to_string(*value) : std::string("-");
-    };
-    ranks_->stands(now_.step, "beginning");
-    ranks_->compare(
-        {{"training samples", std::to_string(data_->size())},
-         {"validation samples", std::to_string(validation_ ? validation_->size() : 0)},
-         {"batch_size", std::to_string(s.batch_size)},
-         {"gradient_accumulation_steps", std::to_string(s.accumulation)},
-         {"seed", std::to_string(s.seed)},
-         {"epochs", shown(s.epochs)},
-         {"steps", shown(s.steps)},
-         {"intervals",
-          fmt::format("{} {} {} {} {} {} {}", s.log_interval, s.eval_epochs, s.eval_steps,
-                      s.checkpoint_epochs, s.checkpoint_steps, s.early_stopping, s.check_ranks)},
-         {"precision", std::string(precision_name(s.step.precision))},
-         {"buckets", fmt::format("{} {}", s.reducer.bucket_bytes, s.reducer.compress)},
-         {"moving mean", fmt::format("{}", s.ema)},
-         {"shapes of the model", fmt::format("{:x}", hash_of(tensors_->model(), false))}});
-    Json mine = now_.json();
-    mine.set("step", now_.step);
-    Json given = Json::parse(ranks_->text_of_first(mine.line()), "rank 0");
-    if (!ranks_->is_first()) {
-        now_ = TrainFacts::of(given["step"].integer().value_or(0), given);
-        if (now_.split > 1) step_run_->set_split(now_.split);
-        if (now_.step > 0) step_run_->optimizer().restored();
-    }
-    ranks_->from_first(tensors_->shared());
-    if (now_.step > 0) saved_at_ = now_.step;
-    ranks_->set_random_states(random_kept_, s.seed, now_.step);
-    random_kept_.clear();
-    ranks_->compare_weights(step_run_->parameters(), now_.step);
-    ranks_->join(*step_run_, job_.model().buffers(), s.reducer);
-    if (ranks_->count() > 1)
-        observer_.say(fmt::format("ranks: {} x {} samples per step", ranks_->count(),
-                                  s.batch_size * s.accumulation));
-}
-
-// How the data was read, where that is not as it lies there.
-void Trainer::tell_of_data() {
-    std::vector<std::string> lines = data_->notes();
-    if (validation_) {
-        for (std::string& line : validation_->notes()) {
-            if (std::ranges::find(lines, line) == lines.end()) lines.push_back(std::move(line));
-        }
-    }
-    for (const std::string& line : lines) {
-        note(EventKind::note, line);
-        observer_.say(line);
-    }
-}
-
-std::optional<std::int64_t> Trainer::total_steps() const {
-    if (settings_.steps) return settings_.steps;
-    if (settings_.epochs) return *settings_.epochs * steps_per_epoch_;
-    return std::nullopt;
 }
 
 bool Trainer::is_over() {
@@ -305,7 +186,6 @@ void Trainer::run_step(std::vector<Upload> batches) {
         record.communication_bytes = times.communication_bytes;
         record.collectives = times.collectives;
     }
-    communication_ns_ += times.communication_total_ns;
     feed_->top_up();  // what was loaded meanwhile is copied while the device works
     std::int64_t done = now_ns();
     if (losses_->is_full()) {
@@ -318,7 +198,7 @@ void Trainer::run_step(std::vector<Upload> batches) {
         }
     }
     record.duration_ns = now_ns() - record.start_ns;
-    log_.add(record);
+    log_.add(record, times.mark);
 }
 
 // Out of memory: half the micro-batch, twice the accumulation, and the same step again.
@@ -430,6 +310,7 @@ Evaluation Trainer::evaluate_mean() {
                            .precision = settings_.step.precision,
                            .channels_last = settings_.step.channels_last};
     how.memory = evaluation_memory_;
+    how.prefetch_bytes = prefetch_bytes(settings_.eval_batch_size);
     how.shard = ranks_->shard();
     how.share = [this](torch::Tensor& sums, std::int64_t& samples) { ranks_->sum(sums, samples); };
     return evaluate(job_, validation_, how, backend_, log_.recorder());
@@ -466,9 +347,9 @@ TrainResult Trainer::finish() {
     summary.duration_ns = now_ns() - started_ns_;
     Account account = log_.account();
     account.fill(summary);
-    if (communication_ns_ > 0 && account.timed.seconds > 0)
-        result.communication_percent =
-            100 * static_cast<double>(communication_ns_) / 1e9 / account.timed.seconds;
+    result.communication_percent = account.timed.percent(StepPart::communication_total);
+    result.room = room_;
+    result.device_span_percent = log_.span_percent();
     if (answers) summary.memory_peak_bytes = backend_.memory().peak_bytes;
     summary.loss_first = loss_first_;
     summary.loss_last = loss_last_;

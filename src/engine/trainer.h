@@ -35,7 +35,9 @@ struct TrainResult {
     std::optional<std::int64_t> best_step;
     // Of several ranks: share of the step time in which gradients were under way, hidden or not.
     std::optional<double> communication_percent;
-    RunSummary summary;  // without what only the recorder knows
+    std::optional<double> device_span_percent;  // busy at most so much, where it does not tell
+    LoaderRoom room;                            // of the training data
+    RunSummary summary;                         // without what only the recorder knows
 };
 
 class Trainer {
@@ -61,11 +63,7 @@ class Trainer {
         std::vector<std::int64_t> samples;  // the first few
     };
 
-    void check() const;
     void keep_failure(const std::function<void()>& work);
-    void begin();
-    void begin_ranks();
-    void tell_of_data();
     void conclude();
     [[nodiscard]] bool is_over();
     [[nodiscard]] StopWish stop_wish();
@@ -77,6 +75,14 @@ class Trainer {
     void evaluate_now();
     [[nodiscard]] Evaluation evaluate_mean();
     [[nodiscard]] TrainResult finish();
+
+    // In trainer_begin.cpp.
+    void check() const;
+    void begin();
+    void begin_ranks();
+    void tell_of_data();
+    [[nodiscard]] std::uint64_t prefetch_bytes(std::int64_t batch_size) const;  // 0: no bound
+    void tell_of_prefetch();
     [[nodiscard]] std::optional<std::int64_t> total_steps() const;
 
     // In trainer_state.cpp: checkpoints.
@@ -115,6 +121,7 @@ class Trainer {
     std::optional<Loader> loader_;
     std::optional<Feed> feed_;
     std::optional<CheckpointWriter> writer_;
+    LoaderRoom room_;
     std::shared_ptr<SlabMemory> evaluation_memory_;
 
     TrainFacts now_;            // what a checkpoint says; position and epoch_ended are of its step
@@ -125,8 +132,7 @@ class Trainer {
     std::int64_t evaluated_at_ = -1, saved_at_ = -1;
     std::optional<std::int64_t> kept_step_;  // the newest checkpoint that is on the disk
     std::optional<SavedCheckpoint> unkept_;  // the newest, if it could not be written
-    std::int64_t communication_ns_ = 0;
-    std::int64_t nonfinite_row_ = 0;  // consecutive steps whose loss was no number
+    std::int64_t nonfinite_row_ = 0;         // consecutive steps whose loss was no number
     std::deque<Trained> trained_;
     std::optional<double> loss_first_, loss_last_;
     std::optional<double> read_loss_;        // mean of the interval read last

@@ -27,7 +27,7 @@ void Trainer::save_checkpoint(bool is_best) {
     if (ended_ == "failed") return;
     std::int64_t begin = now_ns();
     saved_at_ = now_.step;
-    NamedTensors others = ranks_->random_states();
+    NamedTensors others = ranks_->random_states(backend_);
     if (!writer_) return;  // not the rank that writes
     Checkpoint checkpoint = tensors_->take();
     checkpoint.step = now_.step;

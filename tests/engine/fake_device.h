@@ -13,6 +13,7 @@
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/library.h>
 
+#include <deque>
 #include <map>
 #include <mutex>
 #include <set>
@@ -148,6 +149,9 @@ class FakeDevice final : public DeviceBackend {
     std::set<std::int64_t> no_room_for;    // uploads, by number, that find no memory
     bool has_failed = false;               // every call fails from now on
     std::int64_t captures = 0, slabs = 0;  // slabs taken from slab_memory()
+    // Of its own generator, which nothing draws from; absent: the host's is used.
+    std::optional<torch::Tensor> random;
+    std::size_t copies_most = 0;  // that were under way at once: the bus is as slow as it may be
 
     [[nodiscard]] torch::Device device() const override { return torch::kCPU; }
     [[nodiscard]] std::string name() const override { return "fake:0 (a test's)"; }
@@ -162,6 +166,7 @@ class FakeDevice final : public DeviceBackend {
         return std::make_shared<CountedMemory>(slabs);
     }
     Upload start_upload(Batch batch) override {
+        while (copying_.size() >= kCopiesHeld) copying_.pop_front();
         note("upload", uploads_);
         bool refused = no_room_for.erase(uploads_) > 0;
         TORCH_CHECK_WITH(OutOfMemoryError, !refused,
@@ -170,6 +175,8 @@ class FakeDevice final : public DeviceBackend {
         TensorBatch there;
         for (const torch::Tensor& tensor : wrap_batch(batch))
             there.push_back(torch::full_like(tensor, 1e6));  // not there yet
+        copying_.push_back(batch);
+        copies_most = std::max(copies_most, copying_.size());
         auto number = std::make_shared<std::int64_t>(uploads_ - 1);
         return {std::move(there), number, std::move(batch)};
     }
@@ -187,6 +194,13 @@ class FakeDevice final : public DeviceBackend {
         return std::make_unique<Read>(*this, values.detach().clone());
     }
     void synchronise() override { note("synchronise"); }
+    std::optional<torch::Tensor> random_state() override {
+        return random ? std::optional(random->clone()) : std::nullopt;
+    }
+    void set_random_state(const torch::Tensor& state) override {
+        note("random");
+        random = state.clone();
+    }
 
     void mark_begin(std::int64_t step) override { note("begin", step); }
     void mark_end(std::int64_t step) override {
@@ -281,6 +295,7 @@ class FakeDevice final : public DeviceBackend {
     }
 
     std::int64_t uploads_ = 0, ended_ = -1;
+    std::deque<Batch> copying_;  // their memory is held
 };
 
 }  // namespace saturate

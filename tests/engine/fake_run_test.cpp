@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a GPU would do to a run, on the fake device: late copies and times, memory that runs out, an
+// error that stays, a rank that is lost.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "engine/fake_device.h"
+#include "engine/seed.h"
+#include "ranks.h"
+#include "small_job.h"
+#include "support/run.h"
+
+namespace saturate {
+namespace {
+
+using testing::HasSubstr;
+
+struct FakeRun {
+    FakeDevice device;
+    TrainResult result;
+    MemoryRecorder recorder;
+    ListeningObserver observer;
+};
+
+void train_on(FakeRun& run, const SmallJobSettings& job_settings, const TrainSettings& settings,
+              ProcessGroup* group = nullptr, const TrainPlaces& places = {}, bool resume = false) {
+    set_seed(settings.seed);
+    SmallJob job(job_settings);
+    Trainer trainer(job, settings, places, run.device, run.observer, group);
+    if (resume && (!group || group->is_first()))
+        trainer.restore(*find_checkpoint(places.checkpoints));
+    run.result = trainer.run(run.recorder);
+}
+
+// The batch that comes next is loaded only after the step before it was given to the device.
+TEST(FakeDeviceTest, AStepDoesNotWaitForTheBatchAfterIt) {
+    FakeRun run;
+    TrainSettings settings = small_settings();
+    settings.eval_epochs = 0;
+    train_on(run, {}, settings);
+    ASSERT_EQ(run.result.ended, "done") << run.result.problem->text();
+    auto at = [&](const std::string& what) {
+        return std::ranges::find(run.device.asked, what) - run.device.asked.begin();
+    };
+    // In the trainer's own thread nothing is loaded ahead: loading would hold up the launch.
+    EXPECT_LT(at("end 0"), at("upload 1"));
+    EXPECT_LT(at("await 1"), at("begin 1"));
+    EXPECT_LT(*run.result.summary.loss_last, *run.result.summary.loss_first);
+}
+
+TEST(FakeDeviceTest, OutOfMemoryInAnUploadIsSurvived) {
+    FakeRun whole, tight;
+    TrainSettings settings = small_settings();
+    settings.workers = 2;
+    tight.device.no_room_for = {0, 3, 9};
+    train_on(whole, {}, settings);
+    train_on(tight, {}, settings);
+    EXPECT_EQ(tight.result.ended, "done");
+    EXPECT_EQ(tight.result.summary.steps, 32);
+    EXPECT_EQ(*tight.result.summary.loss_last, *whole.result.summary.loss_last);
+}
+
+// After an error that stays nothing is read from the device, and the cause is what is told.
+TEST(FakeDeviceTest, ALostDeviceIsAskedNoMore) {
+    FakeRun run;
+    TrainSettings settings = small_settings();
+    SmallJobSettings job;
+    job.at_loss = [&](std::int64_t number) {
+        if (number != 5) return;
+        run.device.has_failed = true;
+        TORCH_CHECK(false, "CUDA error: device-side assert triggered");
+    };
+    train_on(run, job, settings);
+    EXPECT_EQ(run.result.ended, "failed");
+    ASSERT_TRUE(run.result.problem);
+    EXPECT_EQ(run.result.problem->found,
+              "the job failed in step 5: CUDA error: device-side assert triggered");
+    EXPECT_EQ(run.result.summary.steps, 5);
+    EXPECT_EQ(run.recorder.steps.size(), 5u);
+}
+
+// From mark to mark is a span, holes included: it is not told as busy time.
+TEST(FakeDeviceTest, ASpanIsNotToldAsBusyTime) {
+    for (bool exact : {false, true}) {
+        FakeRun run;
+        run.device.proof.exact_busy = exact;
+        train_on(run, {}, small_settings());
+        int busy = 0;
+        for (const StepRecord& step : run.recorder.steps) {
+            busy += step.device_busy_ns ? 1 : 0;
+        }
+        EXPECT_EQ(busy > 20, exact);
+        EXPECT_EQ(busy > 0, exact);
+        EXPECT_EQ(run.result.device_span_percent.has_value(), !exact);
+        EXPECT_EQ(run.result.summary.busy_percent.has_value(), exact);
+        EXPECT_EQ(run.observer.lines.at(0).busy_percent.has_value(), exact);
+    }
+}
+
+TEST(FakeDeviceTest, EvaluationsUseTheirMemoryAgain) {
+    FakeRun once, often;
+    TrainSettings settings = small_settings();
+    settings.epochs = 1;
+    train_on(once, {}, settings);
+    settings.epochs = 8;
+    train_on(often, {}, settings);
+    EXPECT_EQ(once.device.slabs, often.device.slabs);
+}
+
+class FakeCollectives final : public DeviceCollectives {
+  public:
+    explicit FakeCollectives(FakeDevice& device) : device_(device) {}
+    std::unique_ptr<Collective> start_sum(torch::Tensor) override { return nullptr; }
+    std::unique_ptr<Collective> start_broadcast(torch::Tensor) override { return nullptr; }
+    void give_up() noexcept override { device_.asked.emplace_back("abort"); }
+    void mark_waiting(std::int64_t) override {}
+    void mark_waited(std::int64_t mark) override { passed_ = mark; }
+    std::optional<CollectiveTimes> times(std::int64_t mark) override {
+        if (mark + 3 > passed_) return std::nullopt;  // some steps late
+        return CollectiveTimes{.exposed_ns = 7 + mark, .total_ns = 1000 + mark};
+    }
+
+  private:
+    FakeDevice& device_;
+    std::int64_t passed_ = -1;
+};
+
+// What the device was given waits for the lost rank: the collectives go first, then it is read.
+TEST(FakeDeviceTest, ALostRankIsGivenUpBeforeTheDeviceIsRead) {
+    TemporaryFolder folder;
+    std::vector<FakeRun> runs(2);
+    on_ranks(
+        2,
+        [&](ProcessGroup& group) {
+            FakeRun& run = runs[static_cast<std::size_t>(group.rank())];
+            group.use_device(std::make_unique<FakeCollectives>(run.device));
+            SmallJobSettings job;
+            if (group.rank() == 1) {
+                job.at_loss = [](std::int64_t number) {
+                    if (number == 6) throw std::runtime_error("rank 1 breaks");
+                };
+            }
+            TrainSettings settings = small_settings();
+            settings.log_interval = 100;
+            settings.eval_epochs = 0;
+            train_on(run, job, settings, &group, {.checkpoints = folder.path() / "c"});
+        },
+        short_times());
+    EXPECT_EQ(runs[0].result.ended, "failed");
+    auto& asked = runs[0].device.asked;
+    auto abort = std::ranges::find(asked, "abort"), read = std::ranges::find(asked, "read");
+    ASSERT_NE(abort, asked.end());
+    ASSERT_NE(read, asked.end());
+    EXPECT_LT(abort - asked.begin(), read - asked.begin());
+    EXPECT_EQ(list_checkpoints(folder.path() / "c").size(), 1u);
+}
+
+// The host waits for the ranks' agreement only; how long the sums took, the device tells.
+TEST(FakeDeviceTest, CommunicationIsTheDevicesOwnTime) {
+    std::vector<FakeRun> runs(2);
+    expect_together(2, [&](ProcessGroup& group) {
+        FakeRun& run = runs[static_cast<std::size_t>(group.rank())];
+        group.use_device(std::make_unique<FakeCollectives>(run.device));
+        train_on(run, {}, small_settings(), &group);
+    });
+    const std::vector<StepRecord>& steps = runs[1].recorder.steps;
+    ASSERT_EQ(steps.size(), 16u);
+    for (std::size_t i = 0; i < 13; ++i) {
+        EXPECT_EQ(steps[i].communication_ns, 7 + static_cast<std::int64_t>(i));
+        EXPECT_EQ(steps[i].communication_total_ns, 1000 + static_cast<std::int64_t>(i));
+    }
+    for (std::size_t i = 13; i < 16; ++i) EXPECT_FALSE(steps[i].communication_ns);  // not told
+    EXPECT_GT(*runs[1].result.communication_percent, 0);
+}
+
+// 4 workers would keep 256 batches ready. Each is a page.
+TEST(FakeDeviceTest, PrefetchedBatchesTakeAShareOfTheMemory) {
+    TrainSettings settings = small_settings();
+    settings.workers = 4;
+    settings.prefetch_factor = 64;
+    settings.eval_epochs = 0;
+    for (std::uint64_t pages : {8 * 10, 1}) {
+        FakeRun run;
+        settings.memory_bytes = pages * 4096;
+        train_on(run, {.size = 2048}, settings);
+        EXPECT_EQ(run.result.ended, "done");
+        // What is held by the step, is to come next and is being copied, and two more.
+        std::int64_t most = pages == 1 ? 1 + 1 + 2 + 2 : 10;
+        EXPECT_LE(run.device.slabs, most);
+        EXPECT_EQ(run.device.copies_most, kCopiesHeld);
+        EXPECT_EQ(run.result.room.batches, most - 1);
+        EXPECT_EQ(run.result.room.bytes, static_cast<std::uint64_t>(most) * 4096);
+        EXPECT_THAT(run.observer.said,
+                    testing::Contains(HasSubstr("batches ahead instead of 256")));
+    }
+    FakeRun roomy;
+    settings.memory_bytes = std::uint64_t{1} << 30;
+    train_on(roomy, {.size = 2048}, settings);
+    EXPECT_EQ(roomy.result.room.batches, 256);
+    EXPECT_THAT(roomy.observer.said, testing::Not(testing::Contains(HasSubstr("prefetch"))));
+}
+
+TEST(FakeDeviceTest, EveryRankGoesOnWithItsOwnRandomNumbers) {
+    TemporaryFolder folder;
+    std::vector<FakeRun> first(2), resumed(2);
+    TrainPlaces places{.checkpoints = folder.path() / "c"};
+    auto of = [](int number) { return torch::full({16}, number, torch::kByte); };
+    auto run = [&](std::vector<FakeRun>& runs, int number, std::int64_t epochs, bool resume) {
+        TrainSettings settings = small_settings();
+        settings.epochs = epochs;
+        expect_together(static_cast<int>(runs.size()), [&](ProcessGroup& group) {
+            FakeRun& own = runs[static_cast<std::size_t>(group.rank())];
+            own.device.random = of(number + group.rank());
+            group.use_device(std::make_unique<FakeCollectives>(own.device));
+            train_on(own, {}, settings, &group, places, resume);
+        });
+    };
+    run(first, 10, 1, false);
+    run(resumed, 77, 2, true);
+    EXPECT_EQ(resumed[0].result.ended, "done");
+    EXPECT_TRUE(torch::equal(*resumed[0].device.random, of(10)));
+    EXPECT_TRUE(torch::equal(*resumed[1].device.random, of(11)));
+}
+
+// A GPU's random numbers mean nothing to a CPU, and the other way round: said, not refused.
+TEST(FakeDeviceTest, ACheckpointResumesOnAnotherDeviceWithANote) {
+    for (bool from_gpu : {true, false}) {
+        TemporaryFolder folder;
+        TrainPlaces places{.checkpoints = folder.path() / "c"};
+        TrainSettings settings = small_settings();
+        FakeRun before, after;
+        (from_gpu ? before : after).device.random = torch::zeros({16}, torch::kByte);
+        settings.epochs = 1;
+        settings.precision_wish = PrecisionWish{.on = true, .type = Precision::fp16};
+        train_on(before, {}, settings, nullptr, places);
+        settings.epochs = 2;
+        settings.precision_wish->type = Precision::bf16;
+        train_on(after, {}, settings, nullptr, places, true);
+        EXPECT_EQ(after.result.ended, "done");
+        EXPECT_EQ(after.recorder.steps.size(), 8u);
+        EXPECT_THAT(
+            after.observer.said,
+            testing::IsSupersetOf(
+                {std::string(from_gpu ? "the random numbers of the device that it was made on are "
+                                        "not used here"
+                                      : "the random numbers of this device begin from the seed"),
+                 std::string("the gradient scaler of fp16 is not needed here")}));
+    }
+}
+
+}  // namespace
+}  // namespace saturate
