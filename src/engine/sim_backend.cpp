@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "engine/cpu_allocator.h"
+#include "engine/device_rates.h"
 
 namespace saturate {
 
@@ -128,6 +129,7 @@ class SimBackend final : public DeviceBackend, public SimulatedStep {
   public:
     SimBackend(GpuFacts gpu, const DeviceOptions& options)
         : gpu_(std::move(gpu)),
+          rates_(find_rates(gpu_.name)),
           pinned_(options.pin_memory),
           activity_(std::make_shared<Activity>()) {
         use_caching_cpu_allocator();
@@ -136,7 +138,8 @@ class SimBackend final : public DeviceBackend, public SimulatedStep {
 
     [[nodiscard]] torch::Device device() const override { return torch::kCPU; }
     [[nodiscard]] std::string name() const override {
-        return fmt::format("sim:{} (simulated)", gpu_.name);
+        return fmt::format("sim:{} (simulated{})", gpu_.name,
+                           rates_ == MeasuredRates{} ? "" : ", with the rates measured here");
     }
     [[nodiscard]] bool has_bf16() const override { return gpu_.has_bf16; }
     // The model knows what a captured step costs; nothing is captured.
@@ -153,7 +156,7 @@ class SimBackend final : public DeviceBackend, public SimulatedStep {
         TensorBatch tensors = wrap_batch(batch);
         double bytes = 0;
         for (const torch::Tensor& tensor : tensors) bytes += static_cast<double>(tensor.nbytes());
-        copied_ns_ = std::max(now_ns(), copied_ns_) + as_ns(simulated_copy(bytes, pinned_));
+        copied_ns_ = std::max(now_ns(), copied_ns_) + as_ns(simulated_copy(bytes, pinned_, rates_));
         if (!pinned_) sleep_until(copied_ns_);  // a copy from ordinary memory holds up the host
         auto done = std::make_shared<std::int64_t>(copied_ns_);
         return {std::move(tensors), done, std::move(batch)};
@@ -201,7 +204,7 @@ class SimBackend final : public DeviceBackend, public SimulatedStep {
         counted_ = true;
     }
     void launch(std::int64_t samples) override {
-        SimStep step = simulate_step(cost_, gpu_, settings_, static_cast<double>(samples));
+        SimStep step = simulate_step(cost_, gpu_, settings_, static_cast<double>(samples), rates_);
         auto bytes = static_cast<std::uint64_t>(step.memory_bytes);
         TORCH_CHECK_WITH(OutOfMemoryError, bytes <= gpu_.memory_bytes, "simulated ", gpu_.name,
                          " out of memory: ", bytes_text(bytes), " of ",
@@ -233,6 +236,7 @@ class SimBackend final : public DeviceBackend, public SimulatedStep {
         std::int64_t end_ns = 0, busy_ns = 0;
     };
     GpuFacts gpu_;
+    MeasuredRates rates_;
     bool pinned_;
     std::shared_ptr<Activity> activity_;
     StepCost cost_;

@@ -23,6 +23,7 @@ struct ClassRates {
 // not like, at 0.15 of the peak: 0.40 lies between that and products. Of recurrent layers, which
 // work in small products one after the other, each with the least time of a product, and of fused
 // optimizers there is none: those rows are estimates.
+constexpr double kShortestKernel = 2e-6;
 constexpr ClassRates rates_of(OpClass kind, bool tensor_cores) {
     switch (kind) {
         case OpClass::matrix:
@@ -32,11 +33,11 @@ constexpr ClassRates rates_of(OpClass kind, bool tensor_cores) {
         case OpClass::recurrent:
             return {0.15, 0.60, 6e-6};
         case OpClass::elementwise:
-            return {0.50, 0.60, 2e-6};
+            return {0.50, 0.60, kShortestKernel};
         case OpClass::optimizer:
-            return {0.50, 0.80, 2e-6};
+            return {0.50, 0.80, kShortestKernel};
     }
-    return {0.5, 0.6, 2e-6};
+    return {0.5, 0.6, kShortestKernel};
 }
 constexpr double kWrongLayout = 0.75;  // convolutions on tensor cores in NCHW pay transposes: 16 %
                                        // of kernel time in a public ResNet18 trace
@@ -48,6 +49,21 @@ constexpr double kSlack = 1.05;          // the allocator's rounding
 constexpr double kIdleShareOfPower = 122.0 / 700.0;  // an H100 with an open context
 constexpr double kPinnedBytesPerSecond = 20e9;       // PCIe 4 x16, as measured in public
 constexpr double kPageableBytesPerSecond = 3.7e9;    // a public RTX 2080 Ti trace
+
+RateKind rate_kind(const SimSettings& settings) {
+    if (settings.precision == Precision::bf16) return RateKind::bf16;
+    if (settings.precision == Precision::fp16) return RateKind::fp16;
+    return settings.tf32 ? RateKind::tf32 : RateKind::fp32;
+}
+
+// Of a class of operator on the card that was measured; nothing where it was not.
+std::optional<double> measured_flops(const MeasuredRates& measured, OpClass kind,
+                                     const SimSettings& settings) {
+    auto at = static_cast<std::size_t>(rate_kind(settings));
+    if (kind == OpClass::matrix) return measured.matrix[at];
+    if (kind == OpClass::convolution) return measured.convolution[at];
+    return std::nullopt;
+}
 
 double peak_flops(const GpuFacts& gpu, OpClass kind, const SimSettings& settings) {
     double fp32 = gpu.fp32_tflops;
@@ -70,7 +86,7 @@ double StepCost::flops(double batch) const {
 }
 
 SimStep simulate_step(const StepCost& cost, const GpuFacts& gpu, const SimSettings& settings,
-                      double batch) {
+                      double batch, const MeasuredRates& measured) {
     bool reduced = settings.precision != Precision::fp32;
     bool tensor_cores = reduced || settings.tf32;
     SimStep out;
@@ -84,12 +100,21 @@ SimStep simulate_step(const StepCost& cost, const GpuFacts& gpu, const SimSettin
         double width = reduced && op.kind != OpClass::optimizer ? 0.5 : 1;
         double flops = op.flops_fixed + op.flops_per_sample * batch;
         double bytes = width * (op.bytes_fixed + op.bytes_per_sample * batch);
-        double compute = flops / (peak_flops(gpu, op.kind, settings) * rates.of_peak * layout);
-        double memory = bytes / (gpu.bandwidth_gbs * 1e9 * rates.of_bandwidth);
-        out.device_seconds += std::max({compute, memory, op.in_turn * rates.least_seconds});
+        double rate = measured_flops(measured, op.kind, settings)
+                          .value_or(peak_flops(gpu, op.kind, settings) * rates.of_peak);
+        double bandwidth = gpu.bandwidth_gbs * 1e9 * rates.of_bandwidth;
+        if (op.kind == OpClass::elementwise)
+            bandwidth = measured.memory_bytes_per_second.value_or(bandwidth);
+        // A product's shortest kernel is as much longer than others' as in the table.
+        double least = rates.least_seconds / kShortestKernel *
+                       measured.kernel_seconds.value_or(kShortestKernel);
+        out.device_seconds +=
+            std::max({flops / (rate * layout), bytes / bandwidth, op.in_turn * least});
         ++out.kernels;
     }
-    out.host_seconds = settings.captured ? kGraphSeconds : kLaunchSeconds * out.kernels;
+    out.host_seconds = settings.captured
+                           ? kGraphSeconds
+                           : measured.launch_seconds.value_or(kLaunchSeconds) * out.kernels;
     double activations = cost.activation_bytes_fixed + cost.activation_bytes_per_sample * batch;
     out.memory_bytes =
         kContextBytes + kSlack * (cost.model_bytes + activations * (reduced ? 0.6 : 1));
@@ -101,8 +126,9 @@ double simulated_power(const GpuFacts& gpu, double busy_share) {
     return idle + (gpu.tdp_watts - idle) * std::clamp(busy_share, 0.0, 1.0);
 }
 
-double simulated_copy(double bytes, bool pinned) {
-    return bytes / (pinned ? kPinnedBytesPerSecond : kPageableBytesPerSecond);
+double simulated_copy(double bytes, bool pinned, const MeasuredRates& measured) {
+    return bytes / (pinned ? measured.copy_bytes_per_second.value_or(kPinnedBytesPerSecond)
+                           : kPageableBytesPerSecond);
 }
 
 }  // namespace saturate

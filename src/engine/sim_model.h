@@ -4,7 +4,9 @@
 // time. Its parameters are the one table in sim_model.cpp, with their sources.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -45,12 +47,28 @@ struct SimStep {
     int kernels = 0;
 };
 
+// Arithmetic that a card has rates of its own for.
+enum class RateKind { fp32, tf32, fp16, bf16 };
+inline constexpr std::size_t kRateKinds = 4;
+
+// What was measured on a card (device_rates.h), in place of the model's own figures where it is
+// there.
+struct MeasuredRates {
+    std::array<std::optional<double>, kRateKinds> matrix, convolution;  // FLOP/s
+    std::optional<double> memory_bytes_per_second;                      // elementwise
+    std::optional<double> kernel_seconds;                               // the shortest kernel
+    std::optional<double> launch_seconds;                               // of the host, per operator
+    std::optional<double> copy_bytes_per_second;  // to the device, page-locked
+    bool operator==(const MeasuredRates&) const = default;
+};
+
 [[nodiscard]] SimStep simulate_step(const StepCost& cost, const GpuFacts& gpu,
-                                    const SimSettings& settings, double batch);
+                                    const SimSettings& settings, double batch,
+                                    const MeasuredRates& measured = {});
 
 // Watts at this share of busy time.
 [[nodiscard]] double simulated_power(const GpuFacts& gpu, double busy_share);
 // Seconds to copy a batch to the device from page-locked or ordinary memory.
-[[nodiscard]] double simulated_copy(double bytes, bool pinned);
+[[nodiscard]] double simulated_copy(double bytes, bool pinned, const MeasuredRates& measured = {});
 
 }  // namespace saturate
