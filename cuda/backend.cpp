@@ -16,12 +16,10 @@
 #include <mutex>
 
 #include "cuda/collectives.h"
+#include "cuda/selftest.h"
 #include "engine/device_backend.h"
 
 namespace saturate {
-
-// cuda/selftest.cu
-extern "C" std::string saturate_cuda_selftest(std::vector<SelftestCheck>& checks);
 
 namespace {
 
@@ -256,17 +254,31 @@ std::unique_ptr<DeviceBackend> open(int index, const DeviceOptions& options) {
     return std::make_unique<CudaBackend>(index, options);
 }
 
-std::string selftest(std::vector<SelftestCheck>& checks) {
-    std::string failure = saturate_cuda_selftest(checks);
-    if (failure.empty()) checks.push_back(check_collectives());
-    return failure;
+std::vector<SelftestItem> selftest() {
+    std::vector<SelftestItem> items = cuda_selftest_items();
+    items.push_back({"sums and broadcasts over NCCL", check_collectives});
+    return items;
+}
+
+std::string versions() {
+    int runtime = 0, driver = 0;
+    (void)cudaRuntimeGetVersion(&runtime);
+    (void)cudaDriverGetVersion(&driver);
+    auto text = [](int version) {
+        return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+    };
+    return "CUDA " + text(runtime) + ", driver for CUDA " + text(driver) + ", NCCL " +
+           nccl_version();
 }
 
 }  // namespace
 
 extern "C" const CudaPlugin* saturate_cuda_plugin() {
-    static const CudaPlugin kPlugin{
-        .device_count = device_count, .open = open, .collectives = open_nccl, .selftest = selftest};
+    static const CudaPlugin kPlugin{.device_count = device_count,
+                                    .open = open,
+                                    .collectives = open_nccl,
+                                    .selftest = selftest,
+                                    .versions = versions};
     return &kPlugin;
 }
 

@@ -9,6 +9,7 @@
 #include <c10/cuda/CUDAFunctions.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <fmt/format.h>
+#include <nccl.h>
 
 #include <array>
 #include <mutex>
@@ -143,9 +144,15 @@ SelftestCheck check_collectives() {
     threads.clear();  // joins
     for (int rank = 0; rank < gpus; ++rank) {
         const std::string& text = wrong[static_cast<std::size_t>(rank)];
-        if (!text.empty()) return {"NCCL", false, fmt::format("GPU {}: {}", rank, text)};
+        if (!text.empty()) return {"", false, fmt::format("GPU {}: {}", rank, text)};
     }
-    return {"NCCL", true, fmt::format("sum and broadcast of 4 MiB over {} GPUs are exact", gpus)};
+    return {"", true, fmt::format("sum and broadcast of 4 MiB over {} GPUs are exact", gpus)};
+}
+
+std::string nccl_version() {
+    int version = 0;
+    if (ncclGetVersion(&version) != ncclSuccess) return "unknown";
+    return fmt::format("{}.{}.{}", version / 10000, version % 10000 / 100, version % 100);
 }
 
 std::unique_ptr<DeviceCollectives> open_nccl(c10d::Store& store, int rank, int count) {

@@ -3,7 +3,7 @@
 // kernel of LibTorch's (which must hold code for this GPU), a captured graph. Built into
 // libsaturate_cuda.so, called by src/engine/selftest_cuda.cpp. It has no kernel of its own, so
 // nothing here needs nvcc.
-#include "base/selftest.h"
+#include "cuda/selftest.h"
 
 #include <ATen/ATen.h>
 #include <c10/cuda/CUDAGuard.h>
@@ -11,6 +11,7 @@
 #include <cuda_runtime_api.h>
 
 #include <cmath>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -81,19 +82,19 @@ struct Buffers {
     void wait() { CUDA(cudaStreamSynchronize(stream)); }
 
     // Eighths below 1000 times small whole numbers are exact in float: no difference is allowed.
-    SelftestCheck compare(const char* name, float factor) {
+    SelftestCheck compare(float factor) {
         wait();
         double error = 0;
         for (int i = 0; i < kCount; ++i)
             error = std::fmax(error, std::fabs(host_out[i] - factor * host_in[i]));
-        return {name, error == 0, "largest difference " + std::to_string(error) + ", allowed 0"};
+        return {"", error == 0, "largest difference " + std::to_string(error) + ", allowed 0"};
     }
 };
 
 SelftestCheck check_copies(Buffers& b) {
     b.copy_in();
     b.copy_out(b.in);
-    return b.compare("pinned copies there and back on a side stream", 1);
+    return b.compare(1);
 }
 
 SelftestCheck check_kernel(Buffers& b) {
@@ -101,7 +102,7 @@ SelftestCheck check_kernel(Buffers& b) {
     b.clear();
     b.launch();
     b.copy_out(b.out);
-    return b.compare("a kernel against the CPU", 2);
+    return b.compare(2);
 }
 
 SelftestCheck check_graph(Buffers& b) {
@@ -115,7 +116,7 @@ SelftestCheck check_graph(Buffers& b) {
     CUDA(cudaGraphInstantiate(&replay, graph, 0));
     for (int i = 0; i < 3; ++i) CUDA(cudaGraphLaunch(replay, b.stream));
     b.copy_out(b.out);
-    SelftestCheck done = b.compare("a captured graph replayed three times", 6);
+    SelftestCheck done = b.compare(6);
     cudaGraphExecDestroy(replay);
     cudaGraphDestroy(graph);
     return done;
@@ -123,15 +124,18 @@ SelftestCheck check_graph(Buffers& b) {
 
 }  // namespace
 
-// Empty when the checks ran, else why they could not.
-extern "C" std::string saturate_cuda_selftest(std::vector<SelftestCheck>& checks) {
-    try {
-        Buffers buffers;
-        checks = {check_copies(buffers), check_kernel(buffers), check_graph(buffers)};
-        return "";
-    } catch (const std::exception& error) {
-        return error.what();
-    }
+std::vector<SelftestItem> cuda_selftest_items() {
+    // Made by the first of them: without a usable GPU each fails with the reason.
+    auto buffers = std::make_shared<std::unique_ptr<Buffers>>();
+    auto item = [&](const char* name, SelftestCheck (*check)(Buffers&)) {
+        return SelftestItem{name, [buffers, check] {
+                                if (!*buffers) *buffers = std::make_unique<Buffers>();
+                                return check(**buffers);
+                            }};
+    };
+    return {item("pinned copies there and back on a side stream", check_copies),
+            item("a kernel against the CPU", check_kernel),
+            item("a captured graph replayed three times", check_graph)};
 }
 
 }  // namespace saturate

@@ -1,36 +1,133 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
+#include <torch/version.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "arguments.h"
 #include "base/json.h"
+#include "base/output_file.h"
+#include "base/version.h"
 #include "commands.h"
+#include "cuda/nvml.h"
+#include "engine/device_rates.h"
 #include "engine/selftest.h"
 #include "exit_code.h"
+#include "probe/gpu_table.h"
+#include "probe/machine.h"
 
 namespace saturate {
 
+namespace {
+
+namespace fs = std::filesystem;
+
+// What a report needs to know of the machine, and nothing that names it or its owner.
+Json machine_json(const std::string& device) {
+    Machine machine{.cpu = probe_cpu(), .memory = probe_memory()};
+    Json out = Json::object({{"cpu", machine.cpu.model},
+                             {"cores_usable", machine.cpu.cores_usable},
+                             {"memory_bytes", machine.memory.usable_bytes()}});
+    if (device == "cpu") return out;
+    Json gpus = Json::array();
+    GpuSurvey survey = survey_nvml();
+    if (survey.driver) {
+        out.set("driver", survey.driver->driver_version);
+        for (const GpuIdentity& gpu : survey.driver->gpus)
+            gpus.add(Json::object(
+                {{"name", gpu.name},
+                 {"capability", gpu.capability ? Json(fmt::format("{}.{}", gpu.capability->major,
+                                                                  gpu.capability->minor))
+                                               : Json()},
+                 {"memory_total_bytes", gpu.memory_total_bytes}}));
+    }
+    out.set("gpus", gpus);
+    return out;
+}
+
+Json versions_json(const std::string& device) {
+    Json out = Json::object({{"saturate", saturate_version()}, {"torch", TORCH_VERSION}});
+    if (device == "cuda") out.set("cuda", need_cuda_plugin().versions());
+    return out;
+}
+
+// Measured, and kept for the simulated device of this name.
+Json calibrate(const std::string& device, const std::string& name) {
+    auto open = [&](const DeviceOptions& options) {
+        return std::move(open_device(device, options, false).backend);
+    };
+    MeasuredRates rates = measure_rates(open, device == "cpu" ? kRateEffortOfCpu : RateEffort{});
+    if (device != "cpu") {
+        // "cuda:0 (NVIDIA H100 80GB HBM3)"
+        std::size_t from = name.find('(') + 1;
+        std::string card = name.substr(from, name.rfind(')') - from);
+        auto match = match_gpu(card, std::nullopt, std::nullopt);
+        std::string file = keep_rates(match ? match->facts.name : card, rates);
+        fmt::print(stderr, "rates kept: {}{}\n", file,
+                   match ? "" : " (the card is not in the table: nothing simulates it)");
+    }
+    return rates_json(rates);
+}
+
+// The first name of saturate-selftest.json, saturate-selftest-2.json, ... that is free.
+fs::path free_name() {
+    for (int i = 1;; ++i) {
+        fs::path name =
+            i == 1 ? "saturate-selftest.json" : fmt::format("saturate-selftest-{}.json", i);
+        if (!fs::exists(name)) return name;
+    }
+}
+
+}  // namespace
+
 int cmd_selftest(const Arguments& arguments) {
     std::string device = *arguments.text("--device");
-    std::vector<SelftestCheck> checks = device == "cuda" ? selftest_cuda() : selftest_cpu();
-    bool passed = std::ranges::all_of(checks, &SelftestCheck::passed);
-    if (arguments.has("--json")) {
-        Json rows = Json::array();
-        for (const SelftestCheck& check : checks) {
-            rows.add(Json::object(
-                {{"name", check.name}, {"passed", check.passed}, {"detail", check.detail}}));
-        }
-        fmt::print(
-            "{}\n",
-            Json::object({{"schema", 1}, {"device", device}, {"passed", passed}, {"checks", rows}})
-                .pretty());
-    } else {
-        for (const SelftestCheck& check : checks) {
+    SelftestList list = device == "cuda" ? selftest_cuda() : selftest_cpu();
+    // A GPU's results are for sending; those of a CPU only when they are asked for.
+    std::optional<OutputFile> file;
+    if (auto name = arguments.text("--output"))
+        file.emplace(*name, OutputRule{});
+    else if (device == "cuda")
+        file.emplace(free_name(), OutputRule{});
+    bool as_json = arguments.has("--json");
+    bool on_terminal = ::isatty(2) != 0;
+    std::size_t done = 0, passed = 0;
+    Json rows = Json::array();
+    for (const SelftestItem& item : list.items) {
+        if (on_terminal)
+            fmt::print(stderr, "\r\x1b[K{} of {}: {}", done + 1, list.items.size(), item.name);
+        SelftestCheck check = run_check(item);
+        ++done;
+        passed += check.passed ? 1 : 0;
+        if (on_terminal) fmt::print(stderr, "\r\x1b[K");
+        if (!as_json)
             fmt::print("{:<7} {}: {}\n", check.passed ? "ok" : "FAILED", check.name, check.detail);
-        }
+        std::fflush(stdout);
+        rows.add(Json::object({{"name", check.name},
+                               {"passed", check.passed},
+                               {"detail", check.detail},
+                               {"seconds", check.seconds}}));
     }
-    return passed ? kDone : kAnswerIsNo;
+    Json report = Json::object({{"schema", 1},
+                                {"device", list.device},
+                                {"passed", passed == done},
+                                {"checks_passed", passed},
+                                {"versions", versions_json(device)},
+                                {"machine", machine_json(device)},
+                                {"checks", rows}});
+    if (arguments.has("--calibrate")) report.set("rates", calibrate(device, list.device));
+    if (file && !file->is_stdout()) file->write(report.pretty() + "\n");
+    if (as_json)
+        fmt::print("{}\n", report.pretty());
+    else
+        fmt::print("{} of {} checks passed on {}\n", passed, done, list.device);
+    if (file && !file->is_stdout())
+        fmt::print(stderr,
+                   "written: {} (please send it to us; it names neither you nor the host)\n",
+                   file->path().string());
+    return passed == done ? kDone : kAnswerIsNo;
 }
 
 }  // namespace saturate

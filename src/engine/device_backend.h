@@ -6,6 +6,7 @@
 
 #include <torch/types.h>
 
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -133,18 +134,22 @@ struct CudaPlugin {
     std::unique_ptr<DeviceBackend> (*open)(int index, const DeviceOptions& options);
     // NCCL among the ranks that share this store.
     std::unique_ptr<DeviceCollectives> (*collectives)(c10d::Store& store, int rank, int count);
-    // Empty when the checks ran, else why they could not.
-    std::string (*selftest)(std::vector<SelftestCheck>& checks);
+    // What everything else stands on: copies, a kernel, a graph, sums over NCCL.
+    std::vector<SelftestItem> (*selftest)();
+    std::string (*versions)();  // "CUDA 13.0, NCCL 2.28.9"
 };
 // Sums and broadcasts of tensors on the GPU go over NCCL from now on.
 void use_device_collectives(ProcessGroup& group);
 // From beside the program; null when this build has no CUDA part, `why` then says so.
 [[nodiscard]] const CudaPlugin* load_cuda_plugin(std::string& why);
+[[nodiscard]] const CudaPlugin& need_cuda_plugin();  // throws MachineError where there is none
 
 struct OpenedDevice {
     std::unique_ptr<DeviceBackend> backend;
     std::string note;  // why it is not a GPU, for `auto`; may be empty
 };
+// The name of an AMD GPU of this machine, which only watching knows; empty: none.
+[[nodiscard]] std::string amd_gpu(const std::filesystem::path& sys = "/sys");
 // The GPU of a process: its rank on this host, or the only one that it may see (Slurm and MPI often
 // show each task its own). Throws MachineError when there is none for it.
 [[nodiscard]] int gpu_of_rank(int local_rank, int visible);

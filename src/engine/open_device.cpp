@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/text.h"
 #include "engine/device_backend.h"
 #include "engine/sim_backend.h"
@@ -31,6 +32,45 @@ const CudaPlugin* load_cuda_plugin(std::string& why) {
     return plugin();
 }
 
+std::string amd_gpu(const std::filesystem::path& sys) {
+    std::error_code error;
+    for (const auto& entry : std::filesystem::directory_iterator(sys / "bus/pci/devices", error)) {
+        auto read = [&](const char* name) {
+            std::string text = read_if_there(entry.path() / name);
+            return std::string(trim(text));
+        };
+        std::string kind = read("class");
+        // A display, or an accelerator without one.
+        bool computes = kind.starts_with("0x03") || kind.starts_with("0x12");
+        if (!computes || read("vendor") != "0x1002") continue;
+        std::string name = read("product_name");
+        return name.empty() ? "AMD GPU " + read("device") : name;
+    }
+    return "";
+}
+
+const CudaPlugin& need_cuda_plugin() {
+    std::string why;
+    if (const CudaPlugin* plugin = load_cuda_plugin(why)) return *plugin;
+    if (std::string other = amd_gpu(); !other.empty()) {
+        throw MachineError({.found = fmt::format("{}: training on AMD's GPUs (ROCm) is not there "
+                                                 "yet",
+                                                 other),
+                            .expected = "an NVIDIA GPU, or --device cpu",
+                            .fix = "saturate run -- python train.py watches and diagnoses a job of "
+                                   "PyTorch on this GPU"});
+    }
+    bool is_built = why.starts_with("the CUDA part");
+    throw MachineError(
+        {.found = why,
+         .expected = is_built ? "the libraries of the CUDA build of LibTorch, and a driver"
+                              : "a build on a machine with an NVIDIA driver, where ./saturate "
+                                "fetches the rest",
+         .fix = is_built ? "saturate doctor tells what is there; --device cpu trains without"
+                         : "./saturate selftest builds it; or tools/bootstrap torch, then "
+                           "tools/build release"});
+}
+
 namespace {
 
 [[noreturn]] void throw_no_gpu(int index, int count) {
@@ -45,19 +85,7 @@ namespace {
 // `index`: the GPU; absent: that of the rank.
 std::unique_ptr<DeviceBackend> open_cuda(std::optional<int> index, int local_rank,
                                          const DeviceOptions& options) {
-    std::string why;
-    const CudaPlugin* plugin = load_cuda_plugin(why);
-    if (!plugin) {
-        bool is_built = why.starts_with("the CUDA part");
-        throw MachineError(
-            {.found = why,
-             .expected = is_built ? "the libraries of the CUDA build of LibTorch, and a driver"
-                                  : "a build on a machine with an NVIDIA driver, where ./saturate "
-                                    "fetches the rest",
-             .fix = is_built ? "saturate doctor tells what is there; --device cpu trains without"
-                             : "./saturate selftest builds it; or tools/bootstrap torch, then "
-                               "tools/build release"});
-    }
+    const CudaPlugin* plugin = &need_cuda_plugin();
     int count = plugin->device_count();
     if (!index) return plugin->open(gpu_of_rank(local_rank, count), options);
     if (*index >= count) throw_no_gpu(*index, count);
@@ -111,6 +139,8 @@ OpenedDevice open_device(const std::string& wish, const DeviceOptions& options, 
         const CudaPlugin* plugin = load_cuda_plugin(why);
         if (plugin && plugin->device_count() > 0) return {open_cuda({}, local_rank, options), ""};
         if (plugin) why = "no GPU that CUDA can use";
+        if (std::string other = amd_gpu(); !other.empty())
+            why = fmt::format("{} is watched, but not trained on: that takes an NVIDIA GPU", other);
         return {make_cpu_backend(options, cpu_has_bf16), why};
     }
     if (wish.starts_with("sim:")) return {make_sim_backend(wish.substr(4), options), ""};

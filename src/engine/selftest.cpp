@@ -13,20 +13,16 @@
 #include <ATen/ops/zeros.h>
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cmath>
-
-#include "engine/device_backend.h"
+#include "base/clock.h"
+#include "base/text.h"
+#include "engine/selftest_net.h"
 
 namespace saturate {
 
 namespace {
 
-SelftestCheck compare(std::string name, const at::Tensor& got, const at::Tensor& expected,
-                      double allowed) {
-    double error = (got - expected).abs().max().item().toDouble();
-    return {std::move(name), std::isfinite(error) && error <= allowed,
-            fmt::format("largest difference {:.2g}, allowed {:.2g}", error, allowed)};
+SelftestCheck compare(const at::Tensor& got, const at::Tensor& expected, double allowed) {
+    return check_within((got - expected).abs().max().item().toDouble(), allowed);
 }
 
 // Sums of 48 products of standard normal numbers in float: 48 roundings of 2^-24 on values around 7
@@ -44,7 +40,7 @@ SelftestCheck check_matmul() {
             out[i][j] = static_cast<float>(sum);
         }
     }
-    return compare("matrix product against plain loops", at::matmul(a, b), expected, 1e-4);
+    return compare(at::matmul(a, b), expected, 1e-4);
 }
 
 SelftestCheck check_convolution() {
@@ -64,23 +60,48 @@ SelftestCheck check_convolution() {
             out[0][0][y][x] = static_cast<float>(sum);
         }
     }
-    return compare("convolution against plain loops", at::conv2d(image, kernel), expected, 1e-4);
+    return compare(at::conv2d(image, kernel), expected, 1e-4);
 }
 
 // d/dx of sum(x^3) is 3 x^2: two multiplications, so a few roundings of values up to about 50.
 SelftestCheck check_gradient() {
     at::Tensor x = at::randn({64}).requires_grad_(true);
     at::sum(x * x * x).backward();
-    return compare("gradient of x^3", x.grad(), 3 * x.detach() * x.detach(), 1e-4);
+    return compare(x.grad(), 3 * x.detach() * x.detach(), 1e-4);
 }
 
 }  // namespace
 
-std::vector<SelftestCheck> selftest_cpu() {
-    std::vector<SelftestCheck> checks{check_matmul(), check_convolution(), check_gradient()};
-    std::unique_ptr<DeviceBackend> backend = make_cpu_backend({}, false);
-    for (SelftestCheck& check : selftest_engine(*backend)) checks.push_back(std::move(check));
-    return checks;
+std::vector<SelftestItem> selftest_items(DeviceBackend& backend) {
+    std::vector<SelftestItem> items;
+    for (auto part : {selftest_step_items, selftest_captured_items, selftest_run_items}) {
+        for (SelftestItem& item : part(backend)) items.push_back(std::move(item));
+    }
+    return items;
+}
+
+SelftestCheck run_check(const SelftestItem& item) {
+    std::int64_t begin = now_ns();
+    SelftestCheck check;
+    try {
+        check = item.run();
+    } catch (const std::exception& error) {
+        check.detail = fmt::format("it ended with: {}", split(error.what(), '\n')[0]);
+    }
+    check.name = item.name;
+    check.seconds = static_cast<double>(now_ns() - begin) / 1e9;
+    return check;
+}
+
+SelftestList selftest_cpu() {
+    SelftestList list{.device = "cpu", .backend = make_cpu_backend({}, false)};
+    list.items = {{"matrix product against plain loops", check_matmul},
+                  {"convolution against plain loops", check_convolution},
+                  {"gradient of x^3", check_gradient}};
+    for (SelftestItem& item : selftest_items(*list.backend)) list.items.push_back(std::move(item));
+    list.items.push_back(selftest_ranks_item(
+        2, [](ProcessGroup&) { return make_cpu_backend({.threads = 1}, false); }));
+    return list;
 }
 
 }  // namespace saturate

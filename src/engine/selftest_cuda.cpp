@@ -1,34 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/error.h"
-#include "engine/device_backend.h"
 #include "engine/selftest.h"
 
 namespace saturate {
 
-std::vector<SelftestCheck> selftest_cuda() {
-    std::string why;
-    const CudaPlugin* plugin = load_cuda_plugin(why);
-    if (!plugin) {
-        throw MachineError(
-            {.found = why,
-             .expected =
-                 "a build on a machine with an NVIDIA driver, where ./saturate fetches the rest",
-             .fix = "./saturate selftest builds it; or tools/bootstrap torch, then tools/build "
-                    "release"});
-    }
-    std::vector<SelftestCheck> checks;
-    std::string failure = plugin->selftest(checks);
-    if (!failure.empty()) {
-        throw MachineError({.found = fmt::format("no usable GPU: {}", failure),
-                            .expected = "an NVIDIA driver and a GPU that this process may use",
-                            .fix = "saturate doctor tells what is there"});
-    }
+SelftestList selftest_cuda() {
+    const CudaPlugin& plugin = need_cuda_plugin();
+    int gpus = plugin.device_count();
     // Without TF32, so that the GPU can be held to float's own precision.
-    std::unique_ptr<DeviceBackend> backend = plugin->open(0, {.tf32 = false});
-    for (SelftestCheck& check : selftest_engine(*backend)) checks.push_back(std::move(check));
-    return checks;
+    static constexpr DeviceOptions kOptions{.tf32 = false};
+    SelftestList list;
+    list.backend = plugin.open(gpu_of_rank(0, gpus), kOptions);
+    list.device = list.backend->name();
+    list.items = plugin.selftest();
+    for (SelftestItem& item : selftest_items(*list.backend)) list.items.push_back(std::move(item));
+    auto open_rank = [&plugin](ProcessGroup& group) {
+        auto backend = plugin.open(group.rank(), kOptions);
+        group.use_device(plugin.collectives(group.store(), group.rank(), group.count()));
+        return backend;
+    };
+    // NCCL with one GPU is little; with more than 8 the parts of a batch are too small.
+    list.items.push_back(selftest_ranks_item(std::min(gpus, 8), open_rank));
+    for (int i = 1; i < gpus; ++i)
+        list.items.push_back(
+            selftest_device_item(fmt::format("eight steps on cuda:{} against the CPU", i),
+                                 [&plugin, i] { return plugin.open(i, kOptions); }));
+    return list;
 }
 
 }  // namespace saturate

@@ -1,149 +1,94 @@
 // SPDX-License-Identifier: Apache-2.0
-// The engine's own paths on a device, against plain arithmetic on the CPU: copies, steps, mixed
-// precision, accumulation, layout, capture, running out of memory.
+// Steps on a device against plain arithmetic on the CPU: copies, optimizers, mixed precision,
+// accumulation, layout, losses read late, running out of memory.
 #include <fmt/format.h>
-#include <torch/csrc/autograd/autograd.h>
-#include <torch/nn/modules/conv.h>
-#include <torch/nn/modules/linear.h>
 
 #include <cmath>
-#include <cstring>
 
 #include "engine/losses.h"
 #include "engine/seed.h"
 #include "engine/selftest.h"
-#include "engine/step.h"
+#include "engine/selftest_net.h"
 
 namespace saturate {
 
 namespace {
 
-constexpr std::int64_t kBatch = 16, kSide = 12, kClasses = 4;
+// A batch of numbers in the memory that the loader would take: whole numbers from `from` on,
+// eighths of them.
+struct HostBatch {
+    static constexpr std::int64_t kSize = 16, kCount = 4096;
 
-struct Net : torch::nn::Module {
-    Net()
-        : first(register_module("first",
-                                torch::nn::Conv2d(torch::nn::Conv2dOptions(1, 8, 3).padding(1)))),
-          second(register_module("second",
-                                 torch::nn::Conv2d(torch::nn::Conv2dOptions(8, 8, 3).padding(1)))),
-          last(register_module("last", torch::nn::Linear(8 * kSide * kSide, kClasses))) {}
-    torch::Tensor forward(const torch::Tensor& x) {
-        return last(torch::relu(second(torch::relu(first(x)))).flatten(1));
+    HostBatch(DeviceBackend& backend, std::int64_t from)
+        : memory(backend.slab_memory() ? backend.slab_memory() : ordinary_memory()) {
+        void* data = memory->allocate(kBytes);
+        slab = std::shared_ptr<void>(data,
+                                     [kept = memory](void* held) { kept->release(held, kBytes); });
+        for (std::int64_t i = 0; i < kCount; ++i)
+            static_cast<float*>(data)[i] = static_cast<float>(from + i) / 8;
+        field = {&spec, static_cast<std::byte*>(data)};
     }
-    torch::nn::Conv2d first, second;
-    torch::nn::Linear last;
-};
-
-// Only the model and the loss are used here.
-class NetJob final : public Job {
-  public:
-    torch::nn::Module& model() override { return net; }
-    torch::Tensor loss(const TensorBatch& batch) override {
-        return torch::cross_entropy_loss(net.forward(batch[0]).to(torch::kFloat), batch[1]);
+    [[nodiscard]] Batch batch() { return {.size = kSize, .fields = {&field, 1}, .slab = slab}; }
+    // Of a copy of it on the device.
+    [[nodiscard]] double difference(const torch::Tensor& there) const {
+        torch::Tensor back = (there * 1).cpu().flatten();
+        const auto* mine = static_cast<const float*>(slab.get());
+        double most = 0;
+        for (std::int64_t i = 0; i < kCount; ++i)
+            most = std::fmax(most, std::fabs(back.const_data_ptr<float>()[i] - mine[i]));
+        return most;
     }
-    std::shared_ptr<const SampleSource> training_data() override { return nullptr; }
-    std::shared_ptr<const SampleSource> validation_data() override { return nullptr; }
-    [[nodiscard]] Metric metric() const override { return {}; }
-    void evaluate(const TensorBatch&, torch::Tensor&) override {}
-    [[nodiscard]] int metric_sums() const override { return 0; }
-    [[nodiscard]] double metric_value(const torch::Tensor&) const override { return 0; }
 
-    Net net;
+    static constexpr std::size_t kBytes = kCount * sizeof(float);
+    FieldSpec spec{.name = "x", .element = Element::float32, .shape = {16, 16}};
+    std::shared_ptr<SlabMemory> memory;
+    std::shared_ptr<void> slab;
+    FieldView field;
 };
-
-TensorBatch host_batch(int number) {
-    set_seed(static_cast<std::uint64_t>(100 + number));
-    return {torch::randn({kBatch, 1, kSide, kSide}),
-            torch::randint(kClasses, {kBatch}, torch::kLong)};
-}
-
-struct Steps {
-    StepSettings settings = {};
-    std::int64_t split = 1;
-    int count = 8;
-};
-
-struct Trained {
-    std::vector<torch::Tensor> weights;  // on the CPU, in double
-    double loss = 0;
-    std::string note;
-};
-
-Trained train(DeviceBackend& backend, Steps steps) {
-    set_seed(1);
-    NetJob job;
-    steps.settings.optimizer = {.kind = OptimizerKind::sgd};
-    TrainingStep step(job, steps.settings, backend);
-    if (steps.split > 1) step.set_split(steps.split);
-    Trained out;
-    for (int i = 0; i < steps.count; ++i) {
-        TensorBatch there;
-        for (const torch::Tensor& tensor : host_batch(i % 3))
-            there.push_back(tensor.to(backend.device()));
-        step.run({&there, 1}, 0.01);
-        if (std::string line = step.take_note(); !line.empty()) out.note = line;
-    }
-    out.loss = step.loss().item().toDouble();
-    for (const torch::Tensor& weight : job.net.parameters())
-        out.weights.push_back(weight.detach().to(torch::kCPU, torch::kDouble));
-    return out;
-}
-
-// The same steps with LibTorch's autograd in double precision and the update written out.
-Trained train_plainly(int count) {
-    set_seed(1);
-    NetJob job;
-    job.net.to(torch::kDouble);
-    std::vector<torch::Tensor> weights = job.net.parameters(), momenta(weights.size());
-    Trained out;
-    for (int i = 0; i < count; ++i) {
-        TensorBatch batch = host_batch(i % 3);
-        torch::Tensor loss =
-            torch::cross_entropy_loss(job.net.forward(batch[0].to(torch::kDouble)), batch[1]);
-        std::vector<torch::Tensor> gradients = torch::autograd::grad({loss}, weights);
-        torch::NoGradGuard no_gradients;
-        for (std::size_t k = 0; k < weights.size(); ++k) {
-            momenta[k] = i == 0 ? gradients[k].clone() : momenta[k] * 0.9 + gradients[k];
-            weights[k] -= 0.01 * momenta[k];
-        }
-        out.loss = loss.item().toDouble();
-    }
-    for (const torch::Tensor& weight : weights) out.weights.push_back(weight.detach());
-    return out;
-}
-
-double difference(const Trained& a, const Trained& b) {
-    double most = 0;
-    for (std::size_t i = 0; i < a.weights.size(); ++i)
-        most = std::fmax(most, (a.weights[i] - b.weights[i]).abs().max().item().toDouble());
-    return most;
-}
-
-SelftestCheck within(std::string name, double error, double allowed) {
-    return {std::move(name), std::isfinite(error) && error <= allowed,
-            fmt::format("largest difference {:.2g}, allowed {:.2g}", error, allowed)};
-}
 
 SelftestCheck check_upload(DeviceBackend& backend) {
-    constexpr std::size_t kCount = 4096;
-    static const FieldSpec kSpec{.name = "x", .element = Element::float32, .shape = {16, 16}};
-    std::shared_ptr<SlabMemory> memory = backend.slab_memory();
-    std::size_t bytes = kCount * sizeof(float);
-    void* data = memory ? memory->allocate(bytes) : std::malloc(bytes);
-    std::shared_ptr<void> slab(data, [memory, bytes](void* held) {
-        memory ? memory->release(held, bytes) : std::free(held);
-    });
-    for (std::size_t i = 0; i < kCount; ++i)
-        static_cast<float*>(data)[i] = static_cast<float>(i) / 8;
-    FieldView field{&kSpec, static_cast<std::byte*>(data)};
-    Upload upload = backend.start_upload({.size = 16, .fields = {&field, 1}, .slab = slab});
+    HostBatch one(backend, 0);
+    Upload upload = backend.start_upload(one.batch());
     backend.await_upload(upload);
-    torch::Tensor back = (upload.tensors[0] * 1).cpu();
-    double error = 0;
-    for (std::size_t i = 0; i < kCount; ++i)
-        error = std::fmax(error,
-                          std::fabs(back.const_data_ptr<float>()[i] - static_cast<float>(i) / 8));
-    return within("a batch to the device and back", error, 0);
+    return check_within(one.difference(upload.tensors[0]), 0);
+}
+
+// The second is asked for first.
+SelftestCheck check_two_uploads(DeviceBackend& backend) {
+    HostBatch first(backend, 1), second(backend, 20000);
+    Upload one = backend.start_upload(first.batch());
+    Upload two = backend.start_upload(second.batch());
+    backend.await_upload(two);
+    double error = second.difference(two.tensors[0]);
+    backend.await_upload(one);
+    return check_within(std::fmax(error, first.difference(one.tensors[0])), 0);
+}
+
+// The same gradients there and on the CPU, whose updates are tested against the formulas. Values
+// around 1 to 3: ten roundings of 2^-23.
+SelftestCheck check_optimizer(DeviceBackend& backend, OptimizerKind kind) {
+    auto run = [&](const torch::Device& device, bool fused) {
+        set_seed(4);
+        NamedTensors parameters;
+        for (const char* name : {"a", "b"})
+            parameters.emplace_back(name, torch::randn({33, 5}).to(device).requires_grad_(true));
+        Optimizer optimizer(parameters, {.kind = kind, .weight_decay = 0.01, .fused = fused});
+        for (int i = 0; i < 6; ++i) {
+            optimizer.set_learning_rate(0.01 * (1 + i % 2));
+            for (auto& [name, parameter] : parameters)
+                parameter.mutable_grad() = torch::randn({33, 5}).to(device);
+            torch::NoGradGuard no_gradients;
+            optimizer.step(std::nullopt);
+        }
+        SelftestTrained out;
+        for (auto& [name, parameter] : parameters)
+            out.weights.push_back(parameter.detach().to(torch::kCPU, torch::kDouble));
+        return out;
+    };
+    SelftestTrained right = run(torch::kCPU, true);
+    double error = largest_difference(run(backend.device(), true), right);
+    return check_within(std::fmax(error, largest_difference(run(backend.device(), false), right)),
+                        2e-6);
 }
 
 SelftestCheck check_late_losses(DeviceBackend& backend) {
@@ -157,8 +102,7 @@ SelftestCheck check_late_losses(DeviceBackend& backend) {
     }
     auto rest = log.drain();
     right = right && rest.size() == 1 && rest[0].values == std::vector<float>{4, 4.5, 5, 5.5};
-    return {"losses read an interval late", right,
-            right ? "every loss at its step" : "wrong losses"};
+    return {"", right, right ? "every loss at its step" : "wrong losses"};
 }
 
 SelftestCheck check_out_of_memory(DeviceBackend& backend) {
@@ -170,59 +114,69 @@ SelftestCheck check_out_of_memory(DeviceBackend& backend) {
         thrown = true;
     }
     backend.release_cached();
-    bool goes_on = std::isfinite(train(backend, {.count = 2}).loss);
-    return {"running out of memory is survived", thrown && goes_on,
+    bool goes_on = std::isfinite(selftest_train(backend, {.count = 2}).losses.back());
+    return {"", thrown && goes_on,
             fmt::format("{}, {}", thrown ? "was told" : "was not told",
                         goes_on ? "training goes on" : "training does not go on")};
 }
 
 SelftestCheck check_marks(DeviceBackend& backend) {
     backend.mark_begin(7);
-    (void)train(backend, {.count = 1});
+    (void)selftest_train(backend, {.count = 1});
     backend.mark_end(7);
     backend.synchronise();
-    auto busy = backend.step_ns(7);
-    return {"the device tells its time", busy && *busy > 0,
-            busy ? fmt::format("{:.3g} ms", static_cast<double>(*busy) / 1e6) : "it does not"};
+    auto took = backend.step_ns(7);
+    return {"", took && *took > 0,
+            took ? fmt::format("{:.3g} ms", static_cast<double>(*took) / 1e6) : "it does not"};
+}
+
+SelftestCheck check_loss(DeviceBackend& backend, Precision precision, double allowed) {
+    double whole = selftest_train(backend, {}).losses.back();
+    double mixed = selftest_train(backend, {.settings = {.precision = precision}}).losses.back();
+    return check_within(std::fabs(mixed - whole), allowed);
 }
 
 }  // namespace
 
-// Eight steps of momentum SGD at 0.01: weights around 0.1 to 1 move by a few hundredths, each by
-// sums of up to 2304 products in float (2^-24 each, partly cancelling). 2e-5 is some fifty
-// roundings; TF32 would show as 1e-3. Mixed precision keeps 8 (bf16) or 11 bits (fp16) of
-// activations.
-std::vector<SelftestCheck> selftest_engine(DeviceBackend& backend) {
-    std::vector<SelftestCheck> checks{check_upload(backend)};
-    Trained plain = train_plainly(8), whole = train(backend, {});
-    checks.push_back(
-        within("eight steps against plain double precision", difference(whole, plain), 2e-5));
-    checks.push_back(within("four micro-batches against one batch",
-                            difference(train(backend, {.split = 4}), whole), 2e-5));
-    checks.push_back(
-        within("channels last against channels first",
-               difference(train(backend, {.settings = {.channels_last = true}}), whole), 2e-5));
-    checks.push_back(within(
-        "bf16 loss against fp32",
-        std::fabs(train(backend, {.settings = {.precision = Precision::bf16}}).loss - whole.loss),
-        0.02));
-    checks.push_back(within(
-        "fp16 loss with the scaler against fp32",
-        std::fabs(train(backend, {.settings = {.precision = Precision::fp16}}).loss - whole.loss),
-        0.005));
-    if (backend.proves().capture) {
-        Trained captured = train(backend, {.settings = {.capture = true}});
-        SelftestCheck check =
-            within("a captured step against the step itself", difference(captured, whole), 2e-5);
-        check.passed =
-            check.passed && captured.note.starts_with("the step is captured as one graph");
-        check.detail += "; " + captured.note;
-        checks.push_back(check);
-    }
-    checks.push_back(check_late_losses(backend));
-    checks.push_back(check_marks(backend));
-    checks.push_back(check_out_of_memory(backend));
-    return checks;
+// Mixed precision keeps 8 (bf16) or 11 bits (fp16) of activations.
+std::vector<SelftestItem> selftest_step_items(DeviceBackend& backend) {
+    auto against_whole = [&backend](SelftestSteps steps) {
+        return check_within(largest_difference(selftest_train(backend, std::move(steps)),
+                                               selftest_train(backend, {})),
+                            kSelftestAllowed);
+    };
+    std::vector<SelftestItem> items{
+        {"a batch to the device and back", [&] { return check_upload(backend); }},
+        {"two batches on their way at once", [&] { return check_two_uploads(backend); }},
+        {"eight steps against plain double precision",
+         [&] {
+             return check_within(
+                 largest_difference(selftest_train(backend, {}), selftest_train_plainly()),
+                 kSelftestAllowed);
+         }},
+        {"four micro-batches against one batch", [=] { return against_whole({.split = 4}); }},
+        {"accumulation over two batches against one",
+         [=] {
+             return against_whole({.batches = {10, 6}});
+         }},
+        {"channels last against channels first",
+         [=] { return against_whole({.settings = {.channels_last = true}}); }},
+        {"bf16 loss against fp32", [&] { return check_loss(backend, Precision::bf16, 0.02); }},
+        {"fp16 loss with the scaler against fp32",
+         [&] { return check_loss(backend, Precision::fp16, 0.005); }},
+    };
+    constexpr std::pair<const char*, OptimizerKind> kOptimizers[] = {
+        {"AdamW", OptimizerKind::adamw},
+        {"Adam", OptimizerKind::adam},
+        {"SGD", OptimizerKind::sgd}};
+    for (const auto& [name, kind] : kOptimizers)
+        items.push_back({fmt::format("{}, fused and not, against the CPU", name),
+                         [&backend, kind] { return check_optimizer(backend, kind); }});
+    items.push_back({"losses read an interval late", [&] { return check_late_losses(backend); }});
+    items.push_back({"the device tells its time", [&] { return check_marks(backend); }});
+    items.push_back(
+        {"running out of memory is survived", [&] { return check_out_of_memory(backend); }});
+    return items;
 }
 
 }  // namespace saturate

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/file.h"
+#include "base/json.h"
 #include "base/text.h"
 #include "support/run.h"
 
@@ -173,7 +175,15 @@ TEST(VerbsTest, OutputThatCannotBeWrittenIsTheMachines) {
 
 TEST(VerbsTest, WhatTrainsNeedsABuildWithLibTorch) {
 #ifdef SATURATE_HAS_ENGINE
-    EXPECT_EQ(saturate_with({"selftest"}).status, 0);
+    TemporaryFolder folder;
+    std::string file = folder.path() / "s.json";
+    Ran ran = saturate_with({"selftest", "-o", file});
+    EXPECT_EQ(ran.status, 0) << ran.out;
+    EXPECT_THAT(ran.out, testing::EndsWith("31 of 31 checks passed on cpu\n"));
+    Json report = Json::parse(read_file(file, 1 << 20, "a report"), file);
+    EXPECT_EQ(report["checks_passed"].integer(), 31);
+    EXPECT_TRUE(report["versions"]["torch"].string());
+    EXPECT_EQ(saturate_with({"selftest", "-o", file}).status, 2);  // it is there
 #else
     Ran ran = saturate_with({"selftest"});
     EXPECT_EQ(ran.status, 3);

@@ -10,12 +10,12 @@
 #include <set>
 
 #include "base/error.h"
+#include "engine/fake_device.h"
 #include "engine/seed.h"
 #include "engine/selftest.h"
 #include "engine/sim_backend.h"
 #include "ranks.h"
 #include "small_job.h"
-#include "engine/fake_device.h"
 #include "support/run.h"
 
 TORCH_LIBRARY_IMPL(_, TESTING_ONLY_GenericMode, library) {
@@ -130,12 +130,42 @@ INSTANTIATE_TEST_SUITE_P(All, DeviceTest, testing::Values("cpu", "sim", "fake"),
 TEST(SelftestTest, TheListPassesOnTheFakeDevice) {
     FakeDevice device;
     device.times_late = 0;
-    bool captured = false;
-    for (const SelftestCheck& check : selftest_engine(device)) {
+    std::size_t checks = 0;
+    for (const SelftestItem& item : selftest_items(device)) {
+        SelftestCheck check = run_check(item);
         EXPECT_TRUE(check.passed) << check.name << ": " << check.detail;
-        captured = captured || check.name.find("captured") != std::string::npos;
+        ++checks;
     }
-    EXPECT_TRUE(captured);
+    EXPECT_EQ(checks, 27u);
+    EXPECT_EQ(device.captures, 10);  // of 11 captured steps one never gets so far
+}
+
+TEST(SelftestTest, TheListPassesOnTheCpu) {
+    SelftestList list = selftest_cpu();
+    EXPECT_EQ(list.items.size(), 31u);
+    for (const SelftestItem& item : list.items) {
+        SelftestCheck check = run_check(item);
+        EXPECT_TRUE(check.passed) << check.name << ": " << check.detail;
+    }
+}
+
+TEST(SelftestTest, WhatACheckThrowsIsACheckThatFailed) {
+    SelftestCheck check = run_check(
+        {"a name", []() -> SelftestCheck { throw std::runtime_error("no kernel\nat x.cpp"); }});
+    EXPECT_FALSE(check.passed);
+    EXPECT_EQ(check.name, "a name");
+    EXPECT_EQ(check.detail, "it ended with: no kernel");
+}
+
+// A device that computes wrongly is found out.
+TEST(SelftestTest, AWrongDeviceFails) {
+    FakeDevice device;
+    device.times_late = 0;
+    device.copies_wrong = true;
+    int failed = 0;
+    for (const SelftestItem& item : selftest_step_items(device))
+        failed += run_check(item).passed ? 0 : 1;
+    EXPECT_EQ(failed, 2);  // both uploads
 }
 
 // ---- captured steps
@@ -276,6 +306,21 @@ TEST(OpenDeviceTest, TheOnlyVisibleGpuIsThatOfEveryRank) {
     EXPECT_EQ(gpu_of_rank(3, 8), 3);
     EXPECT_THROW((void)gpu_of_rank(3, 2), MachineError);
     EXPECT_THROW((void)gpu_of_rank(0, 0), MachineError);
+}
+
+TEST(OpenDeviceTest, AnAmdGpuIsCalledByItsName) {
+    TemporaryFolder folder;
+    std::string place = "bus/pci/devices/0000:03:00.0/";
+    EXPECT_EQ(amd_gpu(folder.path()), "");
+    folder.file(place + "vendor", "0x10de\n");
+    folder.file(place + "class", "0x030000\n");
+    EXPECT_EQ(amd_gpu(folder.path()), "");
+    folder.file(place + "vendor", "0x1002\n");
+    folder.file(place + "device", "0x744c\n");
+    EXPECT_EQ(amd_gpu(folder.path()), "AMD GPU 0x744c");
+    folder.file(place + "product_name", "Instinct MI300X\n");
+    folder.file(place + "class", "0x120000\n");
+    EXPECT_EQ(amd_gpu(folder.path()), "Instinct MI300X");
 }
 
 TEST(OpenDeviceTest, MemoryThatRanOutHasManyNames) {

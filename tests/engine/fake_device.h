@@ -145,6 +145,7 @@ class FakeDevice final : public DeviceBackend {
     // What it was asked, in order: "upload 3", "await 3", "begin 0", "end 0", "capture", ...
     std::vector<std::string> asked;
     DeviceProof proof{.capture = true};
+    bool copies_wrong = false;             // a copy never arrives
     std::int64_t times_late = 2;           // steps until it tells the time of one
     std::set<std::int64_t> no_room_for;    // uploads, by number, that find no memory
     bool has_failed = false;               // every call fails from now on
@@ -182,6 +183,7 @@ class FakeDevice final : public DeviceBackend {
     }
     void await_upload(const Upload& upload) override {
         note("await", *std::static_pointer_cast<std::int64_t>(upload.done));
+        if (copies_wrong) return;
         TensorBatch from = wrap_batch(upload.batch);
         for (std::size_t i = 0; i < from.size(); ++i) {
             torch::Tensor target = upload.tensors[i];
