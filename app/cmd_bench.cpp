@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// bench loader: how fast the data of a configuration can be loaded on this machine.
+// bench loader: how fast the data of a configuration can be loaded on this machine. bench gpu is
+// in bench_gpu.cpp.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -9,6 +10,7 @@
 #include "base/error.h"
 #include "base/figures.h"
 #include "base/text.h"
+#include "bench_gpu.h"
 #include "commands.h"
 #include "config/settings.h"
 #include "exit_code.h"
@@ -103,13 +105,19 @@ void print_answer(const Answer& answer) {
 }  // namespace
 
 int cmd_bench(const Arguments& arguments) {
+    if (arguments.operands == std::vector<std::string>{"gpu"}) return bench_gpu(arguments);
     if (arguments.operands.size() != 1 || arguments.operands[0] != "loader") {
         throw UserError({.where = {},
                          .found = arguments.operands.empty()
                                       ? "bench: nothing to measure is named"
                                       : fmt::format("bench: no benchmark \"{}\"",
                                                     join(arguments.operands, " ")),
-                         .expected = "loader",
+                         .expected = "loader or gpu",
+                         .fix = "saturate bench loader --config FILE"});
+    }
+    if (!arguments.has("--config")) {
+        throw UserError({.found = "bench loader: no configuration is named",
+                         .expected = "--config FILE",
                          .fix = "saturate bench loader --config FILE"});
     }
     Settings settings = Settings::read(Document::read(*arguments.text("--config")));
@@ -118,7 +126,8 @@ int cmd_bench(const Arguments& arguments) {
     loader.batch_size = arguments.whole("--batch-size", 1, 1'000'000).value_or(loader.batch_size);
     int cores = probe_cpu().cores_usable;
     bool terminal = ::isatty(STDERR_FILENO) == 1;
-    LoaderBenchPlan plan{.cores = cores, .seconds = *arguments.number("--seconds", 0.1, 3600)};
+    LoaderBenchPlan plan{.cores = cores,
+                         .seconds = arguments.number("--seconds", 0.1, 3600).value_or(20)};
     if (terminal) {
         plan.progress = [&](const std::string& what, double done) {
             fmt::print(stderr, "\r{:3.0f} %  about {:.0f} s left: {:<28}", 100 * done,

@@ -4,32 +4,22 @@
 // claims.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <filesystem>
-#include <span>
 
 #include "arguments.h"
-#include "base/clock.h"
-#include "base/embedded.h"
 #include "base/error.h"
-#include "base/file.h"
 #include "base/output_file.h"
 #include "base/text.h"
 #include "commands.h"
-#include "config/set_values.h"
 #include "demo_python.h"
-#include "diagnosis/diagnosis.h"
+#include "demo_run.h"
 #include "exit_code.h"
 #include "process/run_folder.h"
-#include "report/demo_text.h"
 #include "report/diagnosis_text.h"
 #include "report/tuning_text.h"
-#include "tune_show.h"
 #include "tuning/proven.h"
 
 namespace saturate {
-
-std::span<const EmbeddedFile> embedded_configs();  // configs/*_before.yaml
 
 namespace {
 
@@ -50,32 +40,10 @@ const DemoJob& job_of(const Arguments& arguments) {
     throw UserError(problem);
 }
 
-// The configuration as the write-up's own loop understood it.
-std::string write_config(const DemoJob& job, const fs::path& folder) {
-    std::string name = fmt::format("{}_before.yaml", job.name);
-    for (const EmbeddedFile& file : embedded_configs()) {
-        if (file.name != name) continue;
-        Document document = Document::parse(std::string(file.text), name);
-        if (!job.as_run.empty())
-            document = with_values(document, std::vector<std::string>{std::string(job.as_run)});
-        fs::path path = folder / name;
-        write_file_whole(path, document.text());
-        return path.string();
-    }
-    throw Bug(__FILE__, __LINE__, fmt::format("no configuration for {}", job.name));
-}
-
 fs::path make_folder(const Arguments& arguments, std::string_view name) {
     auto named = arguments.text("--output");
     fs::path folder = named ? output_folder(*named) : new_run_folder(fmt::format("demo-{}", name));
-    std::error_code error;
-    fs::create_directories(folder, error);
-    if (error || !fs::is_empty(folder, error)) {
-        throw UserError({.where = {folder.string()},
-                         .found = error ? error.message() : "the folder is not empty",
-                         .expected = "a new folder",
-                         .fix = "-o names another"});
-    }
+    make_demo_folder(folder);
     return folder;
 }
 
@@ -109,18 +77,11 @@ int cmd_demo(const Arguments& arguments) {
     std::string device = arguments.text("--device").value_or(fmt::format("sim:{}", job.gpu));
     fs::path folder = make_folder(arguments, job.name);
     bool json = arguments.has("--json"), quiet = arguments.has("--quiet");
-    std::string config = write_config(job, folder);
     if (!json) fmt::print("{}", heading(job, device));
     std::fflush(stdout);
-    // Making data is part of it, so that a first demonstration ends in time too.
-    std::int64_t begin = now_ns();
-    make_missing_data(config, quiet);
-    double spent = static_cast<double>(now_ns() - begin) / 1e9;
-    TuneRequest request = tune_request(config, device, Level::training);
-    request.folder = folder / "tune";
-    request.fresh = true;  // what is shown is measured now
-    request.budget_seconds = std::max(kLeastBudgetSeconds, kBudgetSeconds - spent);
-    TuneAnswer answer = tune_and_show(request, quiet);
+    DemoRun run = run_demo(job, device, folder, kBudgetSeconds, kLeastBudgetSeconds, quiet);
+    const TuneRequest& request = run.request;
+    const TuneAnswer& answer = run.answer;
     if (!answer.search.baseline) return kInterrupted;
 
     DemoResult result{.job = &job,
@@ -132,16 +93,15 @@ int cmd_demo(const Arguments& arguments) {
                       .batch_after = batch_of(request.start, answer.search.best),
                       .wait_share = answer.search.best_rate->input_wait_share,
                       .cores = request.facts.cores};
-    Diagnosis diagnosis = diagnose_run_folder(request.folder / "trial-1");
     if (json) {
         Json out = Json::object({{"schema", 1}, {"folder", folder.string()}});
         Json told = demo_json(result);  // outlives the loop over its members
         for (const auto& [key, value] : told.members()) out.set(key, value);
-        out.set("diagnosis", to_json(diagnosis, 3, false));
+        out.set("diagnosis", to_json(run.diagnosis, 3, false));
         out.set("settings", to_json(answer.search)["settings"]);
         fmt::print("{}\n", out.pretty());
     } else {
-        fmt::print("\nWhy it is slow\n{}", diagnosis_text(diagnosis, {.most = 2}));
+        fmt::print("\nWhy it is slow\n{}", diagnosis_text(run.diagnosis, {.most = 2}));
         bool is_proven = proven_settings(request, answer).why.empty();
         fmt::print("\n{}\n{}", is_proven ? "What helped" : "Found, but not proven",
                    kept_text(answer.search, request.start, is_proven));

@@ -58,7 +58,13 @@ TEST_F(BenchTest, SaysWhatItCannotMeasure) {
     EXPECT_EQ(ran.status, 2);
     EXPECT_EQ(ran.err,
               "error: bench: no benchmark \"training\"\n"
-              "  expected: loader\n"
+              "  expected: loader or gpu\n"
+              "  fix:      saturate bench loader --config FILE\n");
+    ran = bench({"loader"});
+    EXPECT_EQ(ran.status, 2);
+    EXPECT_EQ(ran.err,
+              "error: bench loader: no configuration is named\n"
+              "  expected: --config FILE\n"
               "  fix:      saturate bench loader --config FILE\n");
     folder.file("d.yaml", "job: classifier\ndata: pictures\nbatch_size: 16\n");
     ran = bench({"loader", "--config", "d.yaml"});
@@ -67,6 +73,17 @@ TEST_F(BenchTest, SaysWhatItCannotMeasure) {
               "error: d.yaml:2:7: data: \"pictures\" is not there\n"
               "  expected: a folder of images, tar or npy files, or a CSV, npy or npz file\n"
               "  fix:      saturate data make classifier\n");
+}
+
+TEST_F(BenchTest, WithoutAGpuThereIsNothingToMeasure) {
+    Ran ran = bench({"gpu"});
+    if (ran.status == 0) GTEST_SKIP() << "there is a GPU here";
+    EXPECT_EQ(ran.status, 3);
+    EXPECT_THAT(ran.err, testing::StartsWith("error: no GPU to measure: "));
+    EXPECT_THAT(ran.err, testing::HasSubstr("--device cpu measures the CPU"));
+    ran = bench({"gpu", "--device", "cpu", "--job", "clasifier"});
+    EXPECT_EQ(ran.status, 2);
+    EXPECT_THAT(ran.err, testing::StartsWith("error: --job clasifier\n  expected: one of "));
 }
 
 }  // namespace

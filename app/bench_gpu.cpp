@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// bench gpu: the first minutes with a card. The reference jobs before and after with proof, what
+// diagnose foretold against what was measured, the simulated device against the real one.
+#include "bench_gpu.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "arguments.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/output_file.h"
+#include "base/text.h"
+#include "base/version.h"
+#include "demo_run.h"
+#include "exit_code.h"
+#include "probe/gpu_table.h"
+#include "process/child.h"
+#include "process/gpus.h"
+#include "process/run_folder.h"
+#include "process/trial_command.h"
+#include "process/trial_process.h"
+#include "report/gpu_bench.h"
+
+namespace saturate {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr double kSearchSecondsLeast = 20;
+constexpr double kSimulatedSeconds = 2;  // of measured steps
+
+std::vector<const DemoJob*> jobs_of(const Arguments& arguments) {
+    std::vector<const DemoJob*> out;
+    for (const std::string& name : arguments.all("--job")) {
+        const DemoJob* job = find_demo_job(name);
+        if (!job) {
+            std::vector<std::string> names;
+            for (const DemoJob& one : demo_jobs()) names.emplace_back(one.name);
+            throw UserError({.found = fmt::format("--job {}", name),
+                             .expected = "one of " + join(names, ", ")});
+        }
+        out.push_back(job);
+    }
+    if (!out.empty()) return out;
+    for (const DemoJob& job : demo_jobs()) out.push_back(&job);
+    return out;
+}
+
+// The card as the table has it; empty where there is none to simulate.
+std::string card_of(const std::string& device) {
+    if (device == "cpu") return "";
+    GpuSurvey survey = survey_gpus();
+    if (!survey.driver || survey.driver->gpus.empty()) {
+        throw MachineError({.found = fmt::format("no GPU to measure: {}", survey.absent_because),
+                            .expected = "a GPU that CUDA can use",
+                            .fix = "saturate demo simulates one; --device cpu measures the CPU"});
+    }
+    const GpuIdentity& gpu = survey.driver->gpus[0];
+    auto match = match_gpu(gpu.name, gpu.capability, gpu.memory_total_bytes);
+    return match ? match->facts.name : "";
+}
+
+// Into FOLDER/selftest.json; what it says goes to stderr. Null when it could not run.
+Json run_selftest(const std::string& device, const fs::path& folder, bool calibrate) {
+    fs::path file = folder / "selftest.json";
+    std::vector<std::string> command{fs::read_symlink("/proc/self/exe").string(),
+                                     "selftest",
+                                     "--device",
+                                     device == "cpu" ? "cpu" : "cuda",
+                                     "-o",
+                                     file.string()};
+    if (calibrate) command.emplace_back("--calibrate");
+    Child child(command, {.output_to_stderr = true, .no_input = true, .ends_with_us = true});
+    child.wait();
+    std::string text = read_if_there(file);
+    return text.empty() ? Json() : Json::parse(text, file.string());
+}
+
+std::optional<SimulatedRate> simulate(const DemoRun& run, const std::string& card,
+                                      const Assignment& settings, const std::optional<Rate>& real,
+                                      const std::string& name) {
+    if (card.empty() || !real) return std::nullopt;
+    TuneRequest request = run.request;
+    request.device = "sim:" + card;
+    fs::path folder = request.folder / name;
+    TrialResult result = run_trial_process(
+        {.command =
+             trial_command(request, {.settings = settings, .seconds = kSimulatedSeconds}, folder),
+         .run_folder = folder,
+         .log = folder.string() + ".log",
+         .seconds = kSimulatedSeconds,
+         .seconds_max = 60});
+    if (!result.ok()) return std::nullopt;
+    return SimulatedRate{.real = real->per_second,
+                         .simulated = result.samples_per_second->per_second};
+}
+
+GpuBenchJob measure(const DemoJob& job, const std::string& device, const std::string& card,
+                    const fs::path& folder, double seconds, bool quiet) {
+    GpuBenchJob out{.name = std::string(job.name)};
+    DemoRun run;
+    try {
+        make_demo_folder(folder);
+        run = run_demo(job, device, folder, seconds, kSearchSecondsLeast, quiet);
+    } catch (const Failure& failure) {  // the other jobs may do better
+        out.without_proof = failure.problems().at(0).found;
+        return out;
+    }
+    const SearchAnswer& search = run.answer.search;
+    if (!search.baseline) {
+        out.without_proof = "interrupted";
+        return out;
+    }
+    out.foretold = run.diagnosis.total;
+    out.proof = run.answer.proof;
+    out.settings = search.best;
+    if (!out.proof) out.without_proof = "nothing faster was found";
+    out.before = simulate(run, card, {}, search.baseline, "simulated-before");
+    out.after = simulate(run, card, search.best, search.best_rate, "simulated-after");
+    return out;
+}
+
+}  // namespace
+
+int bench_gpu(const Arguments& arguments) {
+    std::int64_t begin = now_ns();
+    auto spent = [&] { return static_cast<double>(now_ns() - begin) / 1e9; };
+    std::string device = arguments.text("--device").value_or("cuda");
+    std::vector<const DemoJob*> jobs = jobs_of(arguments);
+    double seconds = arguments.number("--seconds", 20, 86400).value_or(600);
+    bool quiet = arguments.has("--quiet"), calibrate = arguments.has("--calibrate");
+    GpuBench bench{
+        .version = std::string(saturate_version()), .device = device, .card = card_of(device)};
+    auto named = arguments.text("--output");
+    fs::path folder = named ? output_folder(*named) : new_run_folder("bench-gpu");
+    make_demo_folder(folder);
+    bench.selftest = run_selftest(device, folder, calibrate);
+    if (auto name = bench.selftest["device"].string()) bench.device = *name;
+    bench.calibrated = calibrate && bench.selftest["rates"].is_object();
+    for (std::size_t i = 0; i < jobs.size(); ++i) {
+        if (!quiet) fmt::print(stderr, "{} of {}: {}\n", i + 1, jobs.size(), jobs[i]->name);
+        double share = (seconds - spent()) / static_cast<double>(jobs.size() - i);
+        bench.jobs.push_back(measure(*jobs[i], device, bench.card,
+                                     folder / std::string(jobs[i]->name), share, quiet));
+        if (bench.jobs.back().without_proof == "interrupted") break;
+    }
+    bench.seconds = spent();
+    write_file_whole(folder / "bench-gpu.json", to_json(bench).pretty() + "\n");
+    write_file_whole(folder / "bench-gpu.html", gpu_bench_page(bench));
+    if (arguments.has("--json"))
+        fmt::print("{}\n", to_json(bench).pretty());
+    else
+        fmt::print("{}", gpu_bench_text(bench));
+    fmt::print(stderr, "written: {} and bench-gpu.html beside it (please send the first to us)\n",
+               (folder / "bench-gpu.json").string());
+    return bench.jobs.size() == jobs.size() ? kDone : kInterrupted;
+}
+
+}  // namespace saturate

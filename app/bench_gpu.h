@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+namespace saturate {
+
+class Arguments;
+int bench_gpu(const Arguments& arguments);  // the status
+
+}  // namespace saturate
