@@ -94,7 +94,7 @@ SelftestCheck run_check(const SelftestItem& item) {
 }
 
 SelftestList selftest_cpu() {
-    SelftestList list{.device = "cpu", .backend = make_cpu_backend({}, false)};
+    SelftestList list{.device = "cpu", .backend = make_cpu_backend({.threads = 1}, false)};
     list.items = {{"matrix product against plain loops", check_matmul},
                   {"convolution against plain loops", check_convolution},
                   {"gradient of x^3", check_gradient}};

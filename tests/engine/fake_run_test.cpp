@@ -181,6 +181,7 @@ TEST(FakeDeviceTest, PrefetchedBatchesTakeAShareOfTheMemory) {
     settings.workers = 4;
     settings.prefetch_factor = 64;
     settings.eval_epochs = 0;
+    settings.epochs = 1;
     for (std::uint64_t pages : {8 * 10, 1}) {
         FakeRun run;
         settings.memory_bytes = pages * 4096;
