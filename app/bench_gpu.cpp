@@ -139,6 +139,12 @@ int bench_gpu(const Arguments& arguments) {
     fs::path folder = named ? output_folder(*named) : new_run_folder("bench-gpu");
     make_demo_folder(folder);
     bench.selftest = run_selftest(device, folder, calibrate);
+    if (bench.selftest.is_null()) {
+        throw MachineError({.found = fmt::format("selftest --device {} did not run, for the reason "
+                                                 "above",
+                                                 device),
+                            .expected = "a device that the engine can use"});
+    }
     if (auto name = bench.selftest["device"].string()) bench.device = *name;
     bench.calibrated = calibrate && bench.selftest["rates"].is_object();
     for (std::size_t i = 0; i < jobs.size(); ++i) {

@@ -44,6 +44,7 @@ constexpr Example kExamples[] = {
     {"serve", "serve saturate-runs --listen 127.0.0.1:9000", "at another address"},
     {"bench", "bench loader --config config.yaml", "how fast the data loads, by workers"},
     {"bench", "bench loader --config config.yaml --json", "the same for a program"},
+    {"bench", "bench gpu --calibrate", "your card's first minutes: one file to send"},
     {"selftest", "selftest", "does the engine compute what it should"},
     {"selftest", "selftest --device cuda", "on the GPU"},
     {"completion", "completion bash", "source <(saturate completion bash)"},
