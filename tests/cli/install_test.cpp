@@ -5,6 +5,8 @@
 
 #include <filesystem>
 
+#include "base/file.h"
+#include "base/text.h"
 #include "support/run.h"
 
 namespace saturate {
@@ -57,6 +59,27 @@ TEST(InstallTest, ThePackageRunsWhereItIsUnpacked) {
                   {.folder = folder.path()});
     EXPECT_EQ(ran.status, 0) << ran.err;
     EXPECT_TRUE(std::filesystem::exists(doc + "/docs/serve.md"));
+}
+
+// tools/release makes files from a tag; what does not fit it is refused before anything is built.
+TEST(ReleaseTest, ATagThatIsNoneIsRefused) {
+    std::string script = std::string(SATURATE_SOURCE_DIR) + "/tools/release";
+    Ran ran = run({script, "1.0"});
+    EXPECT_EQ(ran.status, 2);
+    EXPECT_EQ(ran.err,
+              "error: no tag \"1.0\"\n"
+              "  expected: tools/release vMAJOR.MINOR.PATCH [FOLDER]\n"
+              "  fix:      git tag lists the tags\n");
+}
+
+TEST(ReleaseTest, TheChangelogBeginsWithThisVersion) {
+    std::string text =
+        read_file(std::string(SATURATE_SOURCE_DIR) + "/CHANGELOG.md", 1 << 20, "the changes");
+    std::string version = run({SATURATE_BINARY, "--version"}).out;
+    ASSERT_TRUE(version.starts_with("saturate ")) << version;
+    version = std::string(trim(version.substr(9)));
+    std::string heading = text.substr(text.find("\n## ") + 1);
+    EXPECT_THAT(heading, testing::StartsWith("## " + version + " ("));
 }
 
 // Every verb has a manual page that man(1) takes without a warning, and bash takes the completion.
