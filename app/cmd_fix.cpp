@@ -20,6 +20,7 @@
 #include "process/gpus.h"
 #include "process/mortal_folder.h"
 #include "process/run_folder.h"
+#include "process/scratch_tree.h"
 #include "project/fix_answer.h"
 #include "remedies/catalogue.h"
 #include "report/fix_html.h"
@@ -178,6 +179,7 @@ int try_and_prove(const Arguments& arguments, FixAnswer& answer, ProjectReader& 
         .command = arguments.command,
         .output = folder,
         .budget_seconds = budget_of(arguments),
+        .machine = machine.facts,
         .has_gpu = machine.has_gpu,
         .device_memory_bytes = machine.device_memory_bytes,
         .batch = batch_limits(arguments),
@@ -219,7 +221,7 @@ int try_and_prove(const Arguments& arguments, FixAnswer& answer, ProjectReader& 
                                            .was_run = true}));
         if (tried.proof) fmt::print("\n{}", proof_text(*tried.proof));
         if (tried.baseline.ok())
-            fmt::print("\nYour job: {}. {} trials in {:.0f} s; page: {}\n",
+            fmt::print("\nYour job: {}. {} runs in {:.0f} s; page: {}\n",
                        fix_verdict(answer, tried.proof ? &*tried.proof : nullptr), tried.trials,
                        tried.seconds, page.string());
         if (!tried.unguarded.empty()) fmt::print("note: {}\n", tried.unguarded);
@@ -249,7 +251,7 @@ int cmd_fix(const Arguments& arguments) {
     // Whatever we and the trials put among temporary files goes with us.
     std::optional<MortalFolder> temporary;
     if (!arguments.has("--dry-run")) {
-        temporary.emplace(temporary_beside(question.folder));
+        temporary.emplace(temporary_beside(guarded_around(question.folder)));
         ::setenv("TMPDIR", temporary->path().c_str(), 1);
     }
     ProjectReader reader({arguments.command, arguments.all("--config"), question.folder});

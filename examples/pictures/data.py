@@ -3,12 +3,14 @@
 import os
 import random
 import struct
+import time
 import zlib
 
 import torch
 from torch.utils.data import Dataset
 
 KINDS, COUNT, SIDE = 10, 2000, 96
+LATENCY = 0.004  # seconds until a file comes: stands for a network disk
 
 
 def make_pictures(folder):
@@ -33,6 +35,7 @@ class Pictures(Dataset):
         return len(self.files)
 
     def __getitem__(self, index):
+        time.sleep(LATENCY)
         with open(self.files[index], "rb") as file:
             content = file.read()
         side, kind = struct.unpack("<HH", content[:4])

@@ -45,14 +45,17 @@ class Trier {
           reader_(reader),
           question_(question),
           settings_(settings),
+          guarded_(guarded_around(question.folder)),
+          inside_(fs::canonical(question.folder).lexically_relative(guarded_)),
           budget_(settings.budget_seconds, false) {}
 
     FixTrials run() {
-        // Proposals are pointed to, and one may join them.
-        answer_.plan.proposals.reserve(answer_.plan.proposals.size() + 1);
         if (!take_baseline()) return finish();
         const RunRecord& record = out_.baseline.record;
         out_.findings = diagnose_run(record, "").findings;
+        plan_again();
+        // Proposals are pointed to, and one may join them.
+        answer_.plan.proposals.reserve(answer_.plan.proposals.size() + 1);
         answer_.watched = watched_reads(record.python, question_.folder);
         bool has_gpu = settings_.has_gpu && is_on_gpu(record.python);
         FixOrder order = order_trials(
@@ -88,7 +91,7 @@ class Trier {
                 return {.outcome = TrialOutcome::failed, .message = patch.problem};
             for (const EditedFile& file : patch.files) edited.push_back({file.file, file.after});
         }
-        ScratchTree tree({.folder = question_.folder, .parent = {}, .edited = edited});
+        ScratchTree tree({.folder = guarded_, .inside = inside_, .parent = {}, .edited = edited});
         out_.unguarded = tree.unguarded();
         fs::path folder = fs::absolute(settings_.output) / fmt::format("trial-{}", ++out_.trials);
         log_ = folder.string() + ".log";
@@ -153,6 +156,23 @@ class Trier {
         best_ = out_.baseline.samples_per_second->per_second;
         say(fmt::format("as it is: {:.1f} samples/s", best_));
         return true;
+    }
+
+    // With the number of workers that this loader was measured to need.
+    void plan_again() {
+        for (const Finding& finding : out_.findings) {
+            for (const SettingChange& change : finding.settings) {
+                auto workers =
+                    change.key == "num_workers" ? parse_integer(change.value) : std::nullopt;
+                if (!workers || *workers < 1) continue;
+                FixMachine machine = settings_.machine;
+                machine.workers = static_cast<int>(*workers);
+                machine.is_watched = true;
+                answer_.plan = plan_fixes(answer_.facts, machine, question_);
+                keep_exact(reader_, answer_.facts, question_, answer_.plan);
+                return;
+            }
+        }
     }
 
     void repeat_baseline() {
@@ -336,6 +356,7 @@ class Trier {
     ProjectReader& reader_;
     const FixQuestion& question_;
     const FixTrialSettings& settings_;
+    fs::path guarded_, inside_;  // what no trial may change, and where in it the job runs
     Signals interrupts_{Signals::Role::stop};
     TuneBudget budget_;
     TrainingGuard guard_;

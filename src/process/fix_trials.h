@@ -22,6 +22,7 @@ struct FixTrialSettings {
     std::vector<std::string> command;
     std::filesystem::path output;  // records and logs of the trials go below it
     double budget_seconds = 600;
+    FixMachine machine = {};
     bool has_gpu = false;
     std::uint64_t device_memory_bytes = 0;            // of a GPU; 0: not known
     BatchLimits batch = {.max = 4096};                // of a search at level training

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <fstream>
 #include <set>
 
@@ -20,9 +21,9 @@ namespace fs = std::filesystem;
 
 // Mounts, then becomes the command, so that signals and status need no care. Other file systems
 // below the folder (data, often) would be hidden: each is laid aside and put back as an overlay.
-// $1 folder, $2 the tree's own folder, $3 how many such mounts follow.
+// $1 folder, $2 the tree's own folder, $3 where the command runs, $4 how many such mounts follow.
 constexpr const char* kMount = R"sh(
-folder=$1 own=$2 count=$3; shift 3
+folder=$1 own=$2 inside=$3 count=$4; shift 4
 i=0; for at in "$@"; do [ $i -lt $count ] || break
   mount --rbind "$at" "$own/mounts/$i/lower" || exit 125; i=$((i+1)); done
 lay() { mount -t overlay overlay -o lowerdir="$1",upperdir="$2/upper",workdir="$2/work",userxattr "$3"; }
@@ -31,18 +32,20 @@ i=0; while [ $i -lt $count ]; do
   lay "$own/mounts/$i/lower" "$own/mounts/$i" "$1" 2>/dev/null ||
     mount --rbind "$own/mounts/$i/lower" "$1" || exit 125
   shift; i=$((i+1)); done
-cd "$folder" && exec "$@")sh";
+cd "$inside" && exec "$@")sh";
 
 constexpr std::uintmax_t kCopied = 4 << 20;        // larger files are links: they are data
 constexpr std::uintmax_t kCopiedAll = 256u << 20;  // of a tree; the rest are links
 constexpr std::size_t kEntries = 2000;             // a folder of more files is data: one link
 
 std::vector<std::string> mounted(const fs::path& folder, const fs::path& own,
-                                 const std::vector<fs::path>& mounts,
+                                 const fs::path& inside, const std::vector<fs::path>& mounts,
                                  const std::vector<std::string>& command) {
-    std::vector<std::string> out = {
-        "unshare", "--user", "--map-root-user", "--mount", "--", "sh", "-c", kMount, "sh", folder,
-        own,       ""};
+    std::vector<std::string> out = {"unshare", "--user", "--map-root-user",
+                                    "--mount", "--",     "sh",
+                                    "-c",      kMount,   "sh",
+                                    folder,    own,      inside,
+                                    ""};
     out.back() = std::to_string(mounts.size());
     for (const fs::path& mount : mounts) out.push_back(mount.string());
     out.insert(out.end(), command.begin(), command.end());
@@ -109,12 +112,27 @@ std::vector<fs::path> mounts_below(const fs::path& folder) {
 
 }  // namespace
 
+fs::path guarded_around(const fs::path& folder) {
+    std::error_code error;
+    fs::path own = fs::canonical(folder, error);
+    const char* home = std::getenv("HOME");
+    fs::path temporary = fs::temp_directory_path(error);
+    for (fs::path at = own; at.has_relative_path(); at = at.parent_path()) {
+        // A home folder, / or the temporary files with a .git are no project.
+        if (home && fs::equivalent(at, home, error)) break;
+        if (at != own && fs::equivalent(at, temporary, error)) break;
+        if (fs::exists(at / ".git", error)) return at;
+    }
+    return own;
+}
+
 bool can_overlay() {
     static const bool kCan = [] {
         std::error_code error;
         MortalFolder own(fs::temp_directory_path(error));
         make_layers(own.path());
-        Captured tried = run_captured(mounted(own.path() / "lower", own.path(), {}, {"true"}), "");
+        Captured tried =
+            run_captured(mounted(own.path() / "lower", own.path(), "/", {}, {"true"}), "");
         return tried.end == Captured::End::exited && tried.status == 0;
     }();
     return kCan;
@@ -122,6 +140,7 @@ bool can_overlay() {
 
 ScratchTree::ScratchTree(const ScratchSettings& settings)
     : folder_(fs::canonical(settings.folder)),
+      inside_(settings.inside),
       own_(settings.parent.empty() ? temporary_beside(folder_) : settings.parent) {
     make_layers(own_.path());
     is_overlay_ =
@@ -134,10 +153,10 @@ ScratchTree::ScratchTree(const ScratchSettings& settings)
     for (std::size_t i = 0; i < mounts_.size(); ++i)
         make_layers(own_.path() / "mounts" / std::to_string(i));
     for (const ScratchFile& file : settings.edited) {
-        write(upper() / file.file, file.text);
+        write(upper() / inside_ / file.file, file.text);
         std::error_code error;
-        fs::permissions(upper() / file.file, fs::status(folder_ / file.file, error).permissions(),
-                        error);
+        fs::permissions(upper() / inside_ / file.file,
+                        fs::status(folder_ / inside_ / file.file, error).permissions(), error);
     }
 }
 
@@ -189,13 +208,13 @@ void ScratchTree::link_tree(const std::vector<ScratchFile>& edited) {
         }
         error.clear();
     }
-    for (const ScratchFile& file : edited) write(top / file.file, file.text);
+    for (const ScratchFile& file : edited) write(top / inside_ / file.file, file.text);
 }
 
 std::vector<std::string> ScratchTree::command(const std::vector<std::string>& own) const {
-    if (is_overlay_) return mounted(folder_, own_.path(), mounts_, own);
+    if (is_overlay_) return mounted(folder_, own_.path(), root(), mounts_, own);
     std::vector<std::string> out = {"sh", "-c", "cd \"$1\" && shift && exec \"$@\"", "sh",
-                                    upper().string()};
+                                    root().string()};
     out.insert(out.end(), own.begin(), own.end());
     return out;
 }

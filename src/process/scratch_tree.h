@@ -14,12 +14,13 @@
 namespace saturate {
 
 struct ScratchFile {
-    std::string file;  // below the folder
+    std::string file;  // below the folder, or from where the command runs
     std::string text;
 };
 
 struct ScratchSettings {
-    std::filesystem::path folder;  // the user's
+    std::filesystem::path folder;       // the user's: what is guarded
+    std::filesystem::path inside = {};  // below it, where the command runs
     std::filesystem::path parent;  // where its own files go; empty: a folder for temporary files
     std::vector<ScratchFile> edited = {};
     bool may_overlay = true;
@@ -31,8 +32,10 @@ class ScratchTree {
 
     // The command as it runs in the tree.
     [[nodiscard]] std::vector<std::string> command(const std::vector<std::string>& own) const;
-    // The user's folder as the command sees it.
-    [[nodiscard]] std::filesystem::path root() const { return is_overlay_ ? folder_ : upper(); }
+    // The folder that the command runs in, as it sees it.
+    [[nodiscard]] std::filesystem::path root() const {
+        return (is_overlay_ ? folder_ : upper()) / inside_;
+    }
     // What a trial could still change; empty: nothing below the folder.
     [[nodiscard]] std::string unguarded() const;
 
@@ -40,11 +43,14 @@ class ScratchTree {
     [[nodiscard]] std::filesystem::path upper() const { return own_.path() / "upper"; }
     void link_tree(const std::vector<ScratchFile>& edited);
 
-    std::filesystem::path folder_;
+    std::filesystem::path folder_, inside_;
     MortalFolder own_;
     std::vector<std::filesystem::path> mounts_;  // of other file systems, below the folder
     bool is_overlay_ = false;
 };
+
+// What a job in this folder may write to: the working tree of git around it, else the folder.
+[[nodiscard]] std::filesystem::path guarded_around(const std::filesystem::path& folder);
 
 // Whether this system lets us put an overlay over a folder; tried once per process.
 [[nodiscard]] bool can_overlay();

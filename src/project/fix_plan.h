@@ -48,8 +48,9 @@ struct FixPlan {
 
 // The machine that the job runs on.
 struct FixMachine {
-    int workers = 1;       // that a loader should have (remedies/catalogue.h)
-    bool has_bf16 = true;  // of the GPU that is there; true where none is
+    int workers = 1;          // that a loader should have (remedies/catalogue.h)
+    bool is_watched = false;  // ... by what the loader of this job was measured to need
+    bool has_bf16 = true;     // of the GPU that is there; true where none is
 };
 
 struct FixQuestion {

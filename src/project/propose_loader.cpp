@@ -56,16 +56,19 @@ void propose_workers(Planner& planner, const FactCall& loader) {
     if (now.state == KnownValue::State::unknown) return;
     std::int64_t count = now.literal.integer().value_or(0);
     int fitting = planner.machine.workers;
-    // With workers at all, only a watched run tells whether they are too few.
-    if (count > 0 || fitting < 1) return;
+    // With workers at all, only a watched run tells whether they are too few or too many.
+    if ((count > 0 && !planner.machine.is_watched) || fitting < 1 || count == fitting) return;
     if (planner.is_forbidden(loader, "num_workers", loader.id)) return;
     auto change =
         taken(planner, loader, "num_workers", planner.change(loader, "num_workers", Json(fitting)));
     if (!change) return;
+    std::string is_now = now.from.empty() ? "" : fmt::format("{} is {}: ", now.from, count);
     planner.propose(
         make(*change, loader, "num_workers",
-             fmt::format("{}the training process loads every batch itself, and the device waits",
-                         now.from.empty() ? "" : fmt::format("{} is 0: ", now.from))));
+             count > 0 ? fmt::format("{}by the time that a batch takes, {} fit", is_now, fitting)
+                       : fmt::format("{}the training process loads every batch itself, and the "
+                                     "device waits",
+                                     is_now)));
 }
 
 void propose_persistent(Planner& planner, const FactCall& loader) {

@@ -144,7 +144,7 @@ std::string tried_html(const FixAnswer& answer) {
     if (answer.plan.proposals.empty()) return "";
     std::string out =
         "<h2>What was tried</h2>\n<table>\n<thead><tr><th>change</th><th>where</th><th>level</th>"
-        "<th>outcome</th><th>measured</th></tr></thead>\n<tbody>\n";
+        "<th>outcome</th><th>gain</th></tr></thead>\n<tbody>\n";
     for (const FixProposal& proposal : answer.plan.proposals) {
         FixOutcome outcome = answer.outcome(proposal);
         std::string change =
@@ -213,8 +213,7 @@ std::string fix_html(const FixPage& page) {
     std::string losses = losses_svg(page.losses_before, page.losses_after);
     if (!losses.empty()) out += "<h2>Losses</h2>\n" + losses;
     out += patch_html(page.answer);
-    out +=
-        fmt::format("<p class=\"quiet\">{} trials in {:.0f} s.</p>\n", page.trials, page.seconds);
+    out += fmt::format("<p class=\"quiet\">{} runs in {:.0f} s.</p>\n", page.trials, page.seconds);
     return out + "</main>\n</body>\n</html>\n";
 }
 

@@ -25,7 +25,7 @@ namespace fs = std::filesystem;
 class ScratchTreeTest : public testing::TestWithParam<bool> {
   protected:
     [[nodiscard]] ScratchSettings settings(const std::vector<ScratchFile>& edited = {}) const {
-        return {user_.path(), scratch_.path(), edited, GetParam()};
+        return {user_.path(), "", scratch_.path(), edited, GetParam()};
     }
     TemporaryFolder user_, scratch_;
 };
@@ -97,6 +97,22 @@ TEST_P(ScratchTreeTest, TheNextOneSweepsWhatADeadOneLeft) {
     EXPECT_EQ(run(second.command({"true"})).status, 0);
 }
 
+// A job that runs in src/ and writes to ../experiment.
+TEST_P(ScratchTreeTest, AllOfAWorkingTreeIsGuarded) {
+    fs::create_directories(user_.path() / ".git");
+    user_.file("src/train.py", "old");
+    EXPECT_EQ(guarded_around(user_.path() / "src"), fs::canonical(user_.path()));
+    EXPECT_EQ(guarded_around(scratch_.path()), fs::canonical(scratch_.path()));
+    ScratchSettings with = settings({{"train.py", "new"}});
+    with.inside = "src";
+    ScratchTree tree(with);
+    Ran ran = run(tree.command(
+        {"sh", "-c", "cat train.py; mkdir ../experiment && echo y > ../experiment/log"}));
+    EXPECT_EQ(ran.status, 0) << ran.err;
+    EXPECT_EQ(ran.out, "new");
+    EXPECT_FALSE(fs::exists(user_.path() / "experiment"));
+}
+
 INSTANTIATE_TEST_SUITE_P(OverlayOrLinks, ScratchTreeTest, testing::Bool());
 
 TEST(ScratchTreeLinksTest, DataIsNeverCopied) {
@@ -106,7 +122,7 @@ TEST(ScratchTreeLinksTest, DataIsNeverCopied) {
     for (int i = 0; i < 2100; ++i) user.file("pictures/" + std::to_string(i) + ".jpg", "picture");
     std::ofstream(user.path() / "large.bin").close();
     fs::resize_file(user.path() / "large.bin", 50ull << 30);  // a hole: it takes no room
-    ScratchTree tree({user.path(), scratch.path(), {}, false});
+    ScratchTree tree({user.path(), "", scratch.path(), {}, false});
     Ran ran = run(tree.command({"sh", "-c",
                                 "[ -L pictures ] && [ -L large.bin ] && [ ! -L train.py ] && "
                                 "cat pictures/2099.jpg && stat -Lc %s large.bin"}));

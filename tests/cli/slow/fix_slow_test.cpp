@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// `fix --write` on the example, ended at twenty different moments: the project is as it was or
-// wholly written, and no process, mount or temporary file is left.
+// `fix` on real runs of PyTorch: a proof, traps, twenty ends at different moments after which the
+// project is as it was or wholly written and no process, mount or temporary file is left, and a
+// script with nothing to gain.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -64,6 +65,64 @@ TEST_F(FixSlowTest, EndedAtAnyMomentItLeavesNothing) {
         }
         ASSERT_EQ(files_below(project_.path()), was);
     }
+}
+
+TEST_F(FixSlowTest, TheExampleIsProvenFasterAndWritten) {
+    std::string config = read_if_there(project_.path() / "config.json");
+    Ran ran = fix("", "out", "240s");
+    ASSERT_EQ(ran.status, 0) << ran.out << ran.err;
+    Json json = Json::parse(read_if_there(out_.path() / "out/fix.json"), "fix.json");
+    EXPECT_EQ(json["proof"]["verdict"].string(), "faster");
+    EXPECT_EQ(json["loss_guard"].string(), "the losses of the first 16 steps are the same");
+    EXPECT_GT(json["baseline"]["input_wait_percent"].number().value_or(0), 50);
+    EXPECT_LE(json["seconds"].number().value_or(1e9), 250);
+    EXPECT_EQ(read_if_there(out_.path() / "out/before/config.json"), config);
+    EXPECT_NE(read_if_there(project_.path() / "config.json"), config);
+}
+
+// Workers break every step of it, and it goes on to the next: fast, and no training.
+TEST_F(FixSlowTest, StepsThatFailInSilenceAreNoGain) {
+    project_.file("train.py", R"py(import time
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, Dataset, get_worker_info
+
+
+class Late(Dataset):
+    def __len__(self):
+        return 1 << 16
+
+    def __getitem__(self, index):
+        time.sleep(0.002)
+        return torch.full((16,), index / 65536), torch.tensor(int(get_worker_info() is not None))
+
+
+def main():
+    torch.manual_seed(1)
+    model = nn.Linear(16, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    loader = DataLoader(Late(), batch_size=16, num_workers=0)
+    for x, is_worker in loader:
+        try:
+            if is_worker.any():
+                raise RuntimeError("not in a worker")
+            loss = model(x).pow(2).mean()
+            loss.backward()
+            optimizer.step()
+            optimizer.zero_grad()
+        except RuntimeError:
+            continue
+
+
+if __name__ == "__main__":
+    main()
+)py");
+    Ran ran = fix("", "out", "120s");
+    EXPECT_EQ(ran.status, 1) << ran.out << ran.err;
+    EXPECT_FALSE(fs::exists(out_.path() / "out/fix.patch"));
+    Json json = Json::parse(read_if_there(out_.path() / "out/fix.json"), "fix.json");
+    for (const Json& proposal : json["proposals"].items())
+        EXPECT_NE(proposal["outcome"].string(), "kept") << proposal.line();
 }
 
 // A script that waits for nothing gets no edit, ten times.
