@@ -4,17 +4,16 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <csignal>
 #include <cstdlib>
 #include <cstring>
 
 #include "base/cache_folder.h"
 #include "base/error.h"
+#include "process/child.h"
 
 namespace saturate {
 
@@ -24,10 +23,11 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kName = "saturate-tmp-";
 
-// Waits until the last of our processes is gone, then removes the folder, $0. The work folders of
-// overlays have no permissions.
+// A process that outlives us: only it can tidy up after a SIGKILL. It waits for our lock, which the
+// keepers of our children hold too, so it comes last; then it removes the folder, $0. The work
+// folders of overlays have no permissions.
 constexpr const char* kJanitor = R"sh(
-trap '' INT TERM HUP; read -r ignored; n=0
+trap '' INT TERM HUP; flock "$0/lock" true || exit; n=0
 while [ -e "$0" ] && [ $n -lt 100 ]; do
   rm -rf "$0" 2>/dev/null || { chmod -R u+rwX "$0" 2>/dev/null; sleep 0.1; }; n=$((n+1)); done)sh";
 
@@ -81,34 +81,23 @@ MortalFolder::MortalFolder(const fs::path& parent) {
     start_janitor();
 }
 
-// A process that outlives us: only it can tidy up after a SIGKILL. It waits for the end of a pipe
-// that nothing is written to, which the keepers of our children hold too, so it comes last.
 void MortalFolder::start_janitor() {
-    int ends[2];
-    if (::pipe2(ends, O_CLOEXEC) != 0) return;  // the next one sweeps
-    std::string folder = path_.string();
-    janitor_pid_ = ::fork();
-    if (janitor_pid_ == 0) {
-        ::setsid();
-        int null = ::open("/dev/null", O_RDWR);
-        ::dup2(ends[0], STDIN_FILENO);
-        ::dup2(null, STDOUT_FILENO);
-        ::dup2(null, STDERR_FILENO);
-        sigset_t none;
-        ::sigemptyset(&none);
-        ::sigprocmask(SIG_SETMASK, &none, nullptr);
-        ::execl("/bin/sh", "sh", "-c", kJanitor, folder.c_str(), nullptr);
-        ::_exit(127);
+    int null = ::open("/dev/null", O_WRONLY | O_CLOEXEC);
+    if (lock_ < 0 || null < 0) return;  // the next one sweeps
+    try {
+        janitor_ = std::make_unique<Child>(
+            std::vector<std::string>{"/bin/sh", "-c", kJanitor, path_.string()},
+            ChildSettings{
+                .no_input = true, .output_fd = null, .error_fd = null, .own_group = true});
+    } catch (const UserError&) {  // likewise
     }
-    ::close(ends[0]);
-    janitor_ = ends[1];
+    ::close(null);
 }
 
 MortalFolder::~MortalFolder() {
     remove_now(path_);
     if (lock_ >= 0) ::close(lock_);
-    if (janitor_ >= 0) ::close(janitor_);
-    if (janitor_pid_ > 0) ::waitpid(janitor_pid_, nullptr, 0);
+    if (janitor_) janitor_->wait();
 }
 
 fs::path temporary_beside(const fs::path& folder) {

@@ -4,11 +4,12 @@
 // swept by the next one.
 #pragma once
 
-#include <sys/types.h>
-
 #include <filesystem>
+#include <memory>
 
 namespace saturate {
+
+class Child;
 
 class MortalFolder {
   public:
@@ -28,9 +29,8 @@ class MortalFolder {
     void start_janitor();
 
     std::filesystem::path path_;
-    int lock_ = -1;     // held while somebody uses the folder
-    int janitor_ = -1;  // closes with the last of our processes
-    pid_t janitor_pid_ = -1;
+    int lock_ = -1;  // held while somebody uses the folder
+    std::unique_ptr<Child> janitor_;
 };
 
 // A place for temporary files that is not below `folder`.

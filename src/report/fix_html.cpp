@@ -143,7 +143,8 @@ std::string why_html(const FixPage& page) {
 std::string tried_html(const FixAnswer& answer) {
     if (answer.plan.proposals.empty()) return "";
     std::string out =
-        "<h2>What was tried</h2>\n<table>\n<thead><tr><th>change</th><th>where</th><th>level</th>"
+        "<h2>What was tried</h2>\n<table>\n<thead><tr><th>change</th><th>where</th><th "
+        "style=\"min-width:5em\">level</th>"
         "<th>outcome</th><th>gain</th></tr></thead>\n<tbody>\n";
     for (const FixProposal& proposal : answer.plan.proposals) {
         FixOutcome outcome = answer.outcome(proposal);
