@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "arguments.h"
@@ -31,6 +32,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr double kSearchSecondsLeast = 20;
+constexpr const char* kInterruptedText = "interrupted";
 constexpr double kSimulatedSeconds = 2;  // of measured steps
 
 std::vector<const DemoJob*> jobs_of(const Arguments& arguments) {
@@ -112,7 +114,7 @@ GpuBenchJob measure(const DemoJob& job, const std::string& device, const std::st
     }
     const SearchAnswer& search = run.answer.search;
     if (!search.baseline) {
-        out.without_proof = "interrupted";
+        out.without_proof = kInterruptedText;
         return out;
     }
     out.foretold = run.diagnosis.total;
@@ -146,13 +148,13 @@ int bench_gpu(const Arguments& arguments) {
                             .expected = "a device that the engine can use"});
     }
     if (auto name = bench.selftest["device"].string()) bench.device = *name;
-    bench.calibrated = calibrate && bench.selftest["rates"].is_object();
+    bench.calibrated = calibrate && !bench.card.empty();
     for (std::size_t i = 0; i < jobs.size(); ++i) {
         if (!quiet) fmt::print(stderr, "{} of {}: {}\n", i + 1, jobs.size(), jobs[i]->name);
         double share = (seconds - spent()) / static_cast<double>(jobs.size() - i);
         bench.jobs.push_back(measure(*jobs[i], device, bench.card,
                                      folder / std::string(jobs[i]->name), share, quiet));
-        if (bench.jobs.back().without_proof == "interrupted") break;
+        if (bench.jobs.back().without_proof == kInterruptedText) break;
     }
     bench.seconds = spent();
     write_file_whole(folder / "bench-gpu.json", to_json(bench).pretty() + "\n");
@@ -163,7 +165,11 @@ int bench_gpu(const Arguments& arguments) {
         fmt::print("{}", gpu_bench_text(bench));
     fmt::print(stderr, "written: {} and bench-gpu.html beside it (please send the first to us)\n",
                (folder / "bench-gpu.json").string());
-    return bench.jobs.size() == jobs.size() ? kDone : kInterrupted;
+    if (bench.jobs.size() < jobs.size() || bench.jobs.back().without_proof == kInterruptedText)
+        return kInterrupted;
+    bool any_ran = std::ranges::any_of(
+        bench.jobs, [](const GpuBenchJob& job) { return job.foretold.has_value(); });
+    return any_ran ? kDone : kAnswerIsNo;
 }
 
 }  // namespace saturate

@@ -124,9 +124,9 @@ int cmd_selftest(const Arguments& arguments) {
     else
         fmt::print("{} of {} checks passed on {}\n", passed, done, list.device);
     if (file && !file->is_stdout())
-        fmt::print(stderr,
-                   "written: {} (please send it to us; it names neither you nor the host)\n",
-                   file->path().string());
+        fmt::print(
+            stderr, "written: {}{}\n", file->path().string(),
+            device == "cuda" ? " (please send it to us; it names neither you nor the host)" : "");
     return passed == done ? kDone : kAnswerIsNo;
 }
 
