@@ -80,7 +80,19 @@ Context::Context(const Timeline& timeline, const Replay& replayed)
             kernel_ns += kernel.duration_ns;
     }
     learn_job();
+    learn_facts();
     waits = find_waits(*this);
+}
+
+void Context::learn_facts() {
+    facts = {.cores = 0, .on_cpu = line.device < 0, .gpu = gpu};
+    if (facts.on_cpu || !device) return;
+    auto is_from = [&](Capability least) {
+        return !device->capability || *device->capability >= least;
+    };
+    facts.has_bf16 = device->capability && is_from({8, 0});
+    facts.has_tf32 = facts.has_bf16;
+    facts.has_fp16 = facts.can_compile = is_from({7, 0});
 }
 
 // By names, each looked at once.

@@ -13,6 +13,7 @@
 #include "diagnosis/timeline.h"
 #include "diagnosis/waits.h"
 #include "probe/gpu_table.h"
+#include "remedies/facts.h"
 
 namespace saturate {
 
@@ -49,6 +50,7 @@ struct Context {
     bool has_loader = false;     // a DataLoader
     bool has_operators = false;  // recorded, on the threads that launch
     std::string optimizer;       // "AdamW"; empty: not seen
+    Facts facts;  // what remedies are chosen by; of values in force a trace tells few
     std::vector<Finding> findings;
     std::vector<std::pair<std::string, ReplayChange>> changes;  // of the findings, by id
     Waits waits;
@@ -78,6 +80,7 @@ struct Context {
 
   private:
     void learn_job();
+    void learn_facts();
 };
 
 // The idle time of gaps in which the host first had to return from one of `calls` (sorted by

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "diagnosis/context.h"
+#include "diagnosis/cure.h"
 
 namespace saturate {
 namespace {
@@ -89,13 +90,11 @@ void full_precision(Context& context, Sums& sums) {
     finding.assumes = fmt::format(
         "matrix kernels become {:.1f} times as fast, as measured on other jobs for such a GPU",
         ratio);
-    if (has_bf16) {
-        finding.settings = {{"precision", "bf16"}};
-    } else {
+    finding.settings = cures("F18", context.facts);
+    if (!has_bf16) {
         finding.fix = context.is_training
                           ? "torch.autocast('cuda', torch.float16) with a GradScaler"
                           : "torch.autocast('cuda', torch.float16)";
-        finding.settings = {{"precision", "fp16"}};
         // Needs loss scaling and a look at the loss curve: an opportunity, not a fault.
         finding.optional = true;
         finding.confidence = Confidence::low;
@@ -131,7 +130,9 @@ void layout(Context& context, Sums& sums) {
     finding.evidence =
         fmt::format("{} kernels turn NCHW into NHWC and back: {:.1f} % of kernel time", sum.count,
                     share_of_kernels(context, sum.ns));
-    finding.settings = {{"channels_last", "true"}};
+    Facts facts = context.facts;
+    facts.has_images = true;  // what else turns layouts
+    finding.settings = cures("F19", facts);
     finding.examples.push_back(context.example(sum.longest));
     // Much of the little that the GPU does is worth saying too, behind what keeps it idle.
     context.add(finding, scaling(context, 0.02, {KernelClass::layout}), sum.ns,
@@ -160,7 +161,7 @@ void attention(Context& context, Sums& sums) {
     finding.evidence =
         fmt::format("softmax is {:.0f} % of kernel time, {} of {} between two matrix products",
                     share_of_kernels(context, sum.ns), between, sum.count);
-    finding.settings = {{"attention", "sdpa"}};
+    finding.settings = cures("F20", context.facts);
     finding.examples.push_back(context.example(sum.longest));
     finding.assumes = "seven tenths of the softmax time go, an estimate";
     context.add(finding, scaling(context, 0.3, {KernelClass::softmax}), sum.ns);

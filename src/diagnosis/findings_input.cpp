@@ -3,9 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "diagnosis/context.h"
+#include "diagnosis/cure.h"
+#include "remedies/catalogue.h"
 
 namespace saturate {
 namespace {
@@ -55,8 +56,11 @@ void input_wait(Context& context, const Loader& loader) {
     // The rest of a step, without the wait: what the workers have to keep up with.
     double rest_ms =
         static_cast<double>(context.line.length_ns() - wait) / 1e6 / static_cast<double>(batches);
-    int workers =
-        std::clamp(static_cast<int>(std::ceil(batch_ms / std::max(rest_ms, 0.001))) + 1, 2, 64);
+    Facts facts = context.facts;
+    if (loader.in_process)
+        facts.loader = LoaderTimes{.fetch_seconds = batch_ms / 1e3,
+                                   .compute_seconds = std::max(rest_ms, 0.001) / 1e3};
+    int workers = worker_count(facts);
     Finding finding{.id = "F01", .count = batches};
     finding.confidence = share >= 20 ? Confidence::high : Confidence::medium;
     finding.evidence = fmt::format(
@@ -70,12 +74,11 @@ void input_wait(Context& context, const Loader& loader) {
             change.scale(cause) = pressure;
         return change;
     };
+    finding.settings = cures("F01", facts);
     ReplayChange change = fetched_by_workers(1.0);
     if (loader.in_process) {
         finding.fix = fmt::format(
             "DataLoader(num_workers={}, persistent_workers=True, prefetch_factor=4)", workers);
-        finding.settings = {{"num_workers", std::to_string(workers)},
-                            {"persistent_workers", "true"}};
         change = fetched_by_workers(kPressureLikely);
         finding.assumes = fmt::format(
             "workers slow the main thread by {:.0f} % ({:.0f} to {:.0f} %: {:.2f} to {:.2f} times)",
@@ -83,7 +86,6 @@ void input_wait(Context& context, const Loader& loader) {
             context.replay.gain(fetched_by_workers(kPressureLeast)),
             context.replay.gain(fetched_by_workers(kPressureMost)));
     } else {
-        finding.settings = {{"prefetch_factor", "4"}, {"persistent_workers", "true"}};
         finding.surer =
             "num_workers and the free cores are not in the trace; compare with `saturate doctor`";
     }
@@ -101,8 +103,8 @@ void input_wait(Context& context, const Loader& loader) {
                  .confidence = Confidence::high};
     part.evidence = fmt::format(
         "_SingleProcessDataLoaderIter: one batch takes {:.1f} ms, the rest of the step "
-        "{:.1f} ms; {} workers keep up",
-        batch_ms, rest_ms, workers);
+        "{:.1f} ms; {} worker{} keep{} up",
+        batch_ms, rest_ms, workers, workers == 1 ? "" : "s", workers == 1 ? "s" : "");
     part.fix = finding.fix;
     part.gain = context.findings.back().gain;
     context.add_part(part, "F01");
@@ -127,7 +129,7 @@ void jitter(Context& context, const Loader& loader) {
         "{} of {} __next__ calls take over 5 times the median of {:.1f} ms, the longest {:.0f} ms",
         slow.size(), loader.calls.size(), static_cast<double>(loader.median_ns) / 1e6,
         static_cast<double>(loader.longest_ns) / 1e6);
-    finding.settings = {{"persistent_workers", "true"}, {"prefetch_factor", "4"}};
+    finding.settings = cures("F05", context.facts);
     for (std::size_t i = 0; i < std::min<std::size_t>(slow.size(), 3); ++i)
         finding.examples.push_back(context.example(slow[i]));
     ReplayChange change;
@@ -184,7 +186,7 @@ void copies(Context& context) {
             calls.size(), static_cast<double>(bytes) / 1e9, speed,
             static_cast<double>(blocked) / 1e6);
         if (context.has_loader) {
-            finding.settings = {{"pin_memory", "true"}};
+            finding.settings = cures("F03", context.facts);
         } else {
             finding.fix =
                 "copy from page-locked memory: tensor.pin_memory(), then .to(device, "

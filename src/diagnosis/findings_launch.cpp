@@ -6,6 +6,7 @@
 #include <map>
 
 #include "diagnosis/context.h"
+#include "diagnosis/cure.h"
 #include "diagnosis/host.h"
 
 namespace saturate {
@@ -108,7 +109,7 @@ void launch_bound(Context& context, const CauseTimes& causes) {
         finding.fix = kCompiledFix;
         finding.assumes = "a step of CUDA graphs, or half the launches; an estimate";
     } else {
-        finding.settings = {{"compile", "true"}};
+        finding.settings = cures("F10", context.facts);
     }
     ReplayChange change;
     change.scale(Cause::launch) = change.scale(Cause::optimizer) = kCompiled;
@@ -323,14 +324,14 @@ void optimizer_operators(Context& context) {
         Finding finding{.id = "F13", .count = steps};
         finding.evidence = fmt::format("{} operators inside Optimizer.step, none of them grouped",
                                        context.rate_text(steps));
-        finding.settings = {{"fused_optimizer", "true"}};
+        finding.settings = cures("F13", context.facts);
         finding.examples.push_back(context.example(step_example));
         context.add(finding, change, time);
     }
     if (context.per_step(zeros) > 10) {
         Finding finding{.id = "F14", .count = zeros};
         finding.evidence = fmt::format("{} zero_ inside zero_grad", context.rate_text(zeros));
-        finding.settings = {{"set_to_none", "true"}};
+        finding.settings = cures("F14", context.facts);
         finding.examples.push_back(context.example(zero_example));
         finding.gain = {1.0, 1.0, 1.02};
         context.findings.push_back(finding);
@@ -366,7 +367,8 @@ void optimizer_kernels(Context& context) {
         finding.evidence = fmt::format(
             "{} kernels inside Optimizer.step, median {:.1f} us: one or more per parameter",
             context.rate_text(count), static_cast<double>(step.median_ns) / 1e3);
-        finding.settings = {{"fused_optimizer", "true"}};
+        if (context.optimizer.empty() || has_fused(context.optimizer))
+            finding.settings = cures("F13", context.facts);
         if (!context.optimizer.empty())
             finding.fix = has_fused(context.optimizer)
                               ? fmt::format("optimizer = {}(..., fused=True), or foreach=True",
@@ -387,7 +389,7 @@ void optimizer_kernels(Context& context) {
         Finding finding{.id = "F14", .count = count, .confidence = Confidence::high};
         finding.evidence =
             fmt::format("{} kernels or memsets inside zero_grad", context.rate_text(count));
-        finding.settings = {{"set_to_none", "true"}};
+        finding.settings = cures("F14", context.facts);
         finding.examples.push_back(context.example(zero.works.front()));
         context.add(finding, change_for(zero, 0.02), zero.idle_ns + zero.gpu_ns);
     }

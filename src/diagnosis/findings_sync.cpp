@@ -6,6 +6,7 @@
 #include <map>
 
 #include "diagnosis/context.h"
+#include "diagnosis/cure.h"
 
 namespace saturate {
 namespace {
@@ -38,7 +39,7 @@ void reading_values(Context& context) {
         fmt::format("{} wait for the GPU ({}); it idles until the host has launched again", names,
                     context.rate_text(finding.count));
     if (context.is_training)
-        finding.settings = {{"log_interval", "50"}};
+        finding.settings = cures("F06", context.facts);
     else
         finding.fix = "keep the value on the GPU, or read all results at once at the end";
     add_examples(context, waits.read_ops, finding);
@@ -130,7 +131,7 @@ void allocations(Context& context) {
     finding.evidence =
         fmt::format("{}: {:.0f} ms of the host, {:.1f} % of the recorded time idle behind them",
                     names, static_cast<double>(host) / 1e6, context.percent(exposed));
-    finding.settings = {{"expandable_segments", "true"}};
+    finding.settings = cures("F09", context.facts);
     if (!is_spread(context, calls)) {
         finding.optional = true;
         finding.confidence = Confidence::low;
