@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <new>
 
@@ -14,6 +15,7 @@
 #include "base/version.h"
 #include "exit_code.h"
 #include "launch.h"
+#include "process/thread_wait.h"
 
 namespace saturate {
 
@@ -32,6 +34,10 @@ namespace {
 // Becomes the engine's program: same arguments, same process, so signals and exit codes need no
 // care.
 [[noreturn]] void become_engine(char** argv) {
+    // Read by libgomp as it is loaded, so it cannot wait until LibTorch is there.
+    constexpr std::int64_t kLookNs = 100'000'000;
+    for (const auto& [name, value] : thread_wait(own_environment(), resting_machine(kLookNs)))
+        ::setenv(name.c_str(), value.c_str(), 1);
     for (const auto& folder : engine_folders()) ::execv((folder / "saturate-engine").c_str(), argv);
     throw MachineError(
         {.found = fmt::format("{} needs LibTorch, and this build is without it", argv[1]),

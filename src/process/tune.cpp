@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 #include <sys/stat.h>
-#include <time.h>
 
 #include "base/cache_folder.h"
 #include "base/clock.h"
@@ -12,9 +11,9 @@
 #include "probe/machine.h"
 #include "process/device_lock.h"
 #include "process/signals.h"
+#include "process/thread_wait.h"
 #include "process/trial_command.h"
 #include "process/trial_process.h"
-#include "telemetry/host_sampler.h"
 #include "tuning/busy_machine.h"
 #include "tuning/in_force.h"
 #include "tuning/trial_cache.h"
@@ -25,15 +24,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The machine while we do nothing, over half a second.
-HostSample resting_machine() {
-    constexpr long kHalfSecondNs = 500'000'000;
-    HostSampler sampler({});
-    (void)sampler.sample(now_ns());
-    timespec wait{.tv_sec = 0, .tv_nsec = kHalfSecondNs};
-    ::nanosleep(&wait, nullptr);
-    return sampler.sample(now_ns());
-}
+constexpr std::int64_t kHalfSecondNs = 500'000'000;
 
 // Trials as processes, one after another, and what is known of them from before.
 class TrialMaker {
@@ -174,7 +165,7 @@ TuneAnswer tune(const TuneRequest& request, const TuneListener& listener) {
                         [&](const std::string& text) {
                             if (listener.on_line) listener.on_line(text);
                         }};
-    world.busy = [] { return busy_machine(resting_machine()); };
+    world.busy = [] { return busy_machine(resting_machine(kHalfSecondNs)); };
     TuneAnswer answer = conduct(request, world);
     if (answer.proof)
         write_file_whole(request.folder / "proof.json", to_json(*answer.proof).pretty() + "\n");
