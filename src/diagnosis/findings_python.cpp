@@ -110,8 +110,11 @@ void zero_grads(const RunRecord& record, std::vector<Finding>& findings) {
     finding.evidence =
         "gradients are filled with zeros, then added to; None lets backward write them";
     finding.optional = true;  // its time is not known without a trace
-    finding.settings = cures("F14", record_facts(record));
-    finding.patch = keyword_patch(zero["site"], zero["call"], {{"set_to_none", "True"}});
+    // The same training only where every parameter has a gradient in every step: with a gradient of
+    // zeros decay and momentum still move a parameter, without one they do not. Only a run tells.
+    finding.surer =
+        "saturate run --apply set_to_none: it takes the change back where a parameter has no "
+        "gradient in a step, and shows the edit where all have one";
     findings.push_back(finding);
 }
 

@@ -56,6 +56,19 @@ const Finding* find(const Diagnosis& diagnosis, const std::string& id) {
     return at == diagnosis.findings.end() ? nullptr : &*at;
 }
 
+TEST(FindingsPythonTest, DroppingGradientsIsNotAdvisedBeforeARunHasShownThatItIsSafe) {
+    Diagnosis diagnosis = diagnose_run(record_of({.more = R"json(,"zero_grad":{"to_zero":100,
+          "site":{"file":"train.py","line":9,"function":"main"},
+          "call":{"end_line":9,"end_column":32,"spreads":false,"keywords":{},"first_line":9,
+                  "lines":["opt.zero_grad(set_to_none=False)"]}})json"}),
+                                       "");
+    const Finding* zeros = find(diagnosis, "F14");
+    ASSERT_NE(zeros, nullptr);
+    EXPECT_TRUE(zeros->settings.empty());
+    EXPECT_TRUE(zeros->patch.empty());
+    EXPECT_THAT(zeros->surer, HasSubstr("--apply set_to_none"));
+}
+
 TEST(FindingsPythonTest, CoresThatAllWorkAreNotCountedInFull) {
     // 80 ms of decoding and 4 ms of model on 2 cores: 84 / (2 x 0.75) + 0.3 ms in place of 84.
     Diagnosis diagnosis =
