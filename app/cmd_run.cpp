@@ -22,6 +22,7 @@
 #include "process/page_server.h"
 #include "process/run_folder.h"
 #include "process/run_job.h"
+#include "remedies/catalogue.h"
 #include "report/run_text.h"
 
 namespace saturate {
@@ -30,22 +31,24 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What the shim can change (python/_saturate_shim/apply.py); a value follows as name=value.
-constexpr std::string_view kChanges[] = {
-    "num_workers",     "batched_fetch", "pin_memory", "persistent_workers",
-    "prefetch_factor", "set_to_none",   "threads",    "tf32",
-    "cudnn_benchmark", "fused",         "foreach",    "channels_last",
-    "autocast",        "compile"};
-
 constexpr std::string_view kGroups[] = {"safe", "numerics", "auto"};
-constexpr std::string_view kCounts[] = {"num_workers", "prefetch_factor", "threads"};
+
+// The row of a change by its name in the shim; null: the shim knows no such change.
+const Remedy* change_of(std::string_view name) {
+    for (const Remedy& remedy : remedies()) {
+        if (!name.empty() && remedy.shim.name == name) return &remedy;
+    }
+    return nullptr;
+}
 
 void check_part(std::string_view part) {
     std::size_t equals = part.find('=');
     std::string name(trim(part.substr(0, equals)));
     bool has_value = equals != std::string_view::npos;
     std::vector<std::string> all(std::begin(kGroups), std::end(kGroups));
-    all.insert(all.end(), std::begin(kChanges), std::end(kChanges));
+    for (const Remedy& remedy : remedies()) {
+        if (!remedy.shim.name.empty()) all.emplace_back(remedy.shim.name);
+    }
     if (std::ranges::find(all, name) == all.end()) {
         Problem problem{.found = fmt::format("--apply names {}", saturate::quoted(name)),
                         .expected = join(all, ", ")};
@@ -53,7 +56,8 @@ void check_part(std::string_view part) {
         throw UserError(problem);
     }
     if (!has_value) return;
-    bool is_count = std::ranges::find(kCounts, name) != std::end(kCounts);
+    const Remedy* change = change_of(name);
+    bool is_count = change && change->shim.has_value;
     auto count = parse_integer(trim(part.substr(equals + 1)));
     if (is_count && count && *count >= (name == "num_workers" ? 0 : 1) && *count <= 4096) return;
     throw UserError({.found = fmt::format("--apply has {}", saturate::quoted(part)),

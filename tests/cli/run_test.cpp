@@ -81,11 +81,9 @@ TEST_F(RunTest, AnUnknownChangeIsSaidWithASuggestion) {
     EXPECT_EQ(ran.status, 125);
     EXPECT_EQ(ran.err,
               "error: --apply names \"num_worker\"\n"
-              "  expected: safe, numerics, auto, num_workers, batched_fetch, pin_memory, "
-              "persistent_workers, "
-              "prefetch_factor, set_to_none, threads, tf32, cudnn_benchmark, fused, foreach, "
-              "channels_last, autocast, "
-              "compile\n"
+              "  expected: safe, numerics, auto, num_workers, batched_fetch, prefetch_factor, "
+              "persistent_workers, pin_memory, autocast, tf32, channels_last, cudnn_benchmark, "
+              "compile, fused, foreach, set_to_none, threads\n"
               "  fix:      --apply num_workers\n");
 }
 
