@@ -11,6 +11,7 @@
 #include "base/output_file.h"
 #include "base/text.h"
 #include "commands.h"
+#include "config/reference_jobs.h"
 #include "demo_python.h"
 #include "demo_run.h"
 #include "exit_code.h"
@@ -29,7 +30,8 @@ constexpr double kBudgetSeconds = 100;  // a demonstration ends within two minut
 constexpr double kLeastBudgetSeconds = 60;
 
 const DemoJob& job_of(const Arguments& arguments) {
-    std::string name = arguments.operands.empty() ? "window_cnn" : arguments.operands[0];
+    std::string name =
+        arguments.operands.empty() ? std::string(shown_job().name) : arguments.operands[0];
     if (const DemoJob* job = find_demo_job(name); job && arguments.operands.size() <= 1)
         return *job;
     std::vector<std::string> names;

@@ -92,21 +92,6 @@ void check_command(const Arguments& arguments) {
                      .fix = "saturate fix -- python train.py"});
 }
 
-// "90s", "10m", "1h".
-double budget_of(const Arguments& arguments) {
-    std::string text = arguments.text("--budget").value_or("10m");
-    double unit = text.ends_with('h') ? 3600 : text.ends_with('m') ? 60 : 1;
-    std::string_view number = text;
-    if (!number.empty() && std::string_view("smh").find(number.back()) != std::string_view::npos)
-        number.remove_suffix(1);
-    auto value = parse_number(number);
-    if (!value || !(*value * unit >= 10) || !(*value * unit <= 7 * 86400)) {
-        throw UserError({.found = fmt::format("--budget is {}", saturate::quoted(text)),
-                         .expected = "10s to 168h: 90s, 10m or 1h"});
-    }
-    return *value * unit;
-}
-
 BatchLimits batch_limits(const Arguments& arguments) {
     BatchLimits limits;
     limits.min = arguments.whole("--min", 1, 1 << 20).value_or(limits.min);
@@ -178,7 +163,7 @@ int try_and_prove(const Arguments& arguments, FixAnswer& answer, ProjectReader& 
     FixTrialSettings settings{
         .command = arguments.command,
         .output = folder,
-        .budget_seconds = budget_of(arguments),
+        .budget_seconds = *arguments.seconds("--budget", 10, 7 * 86400),
         .machine = machine.facts,
         .has_gpu = machine.has_gpu,
         .device_memory_bytes = machine.device_memory_bytes,

@@ -28,23 +28,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// "90", "90s", "10m", "1h".
-double seconds_of(const std::string& text) {
-    double factor = 1;
-    std::string_view number = text;
-    if (text.ends_with("s") || text.ends_with("m") || text.ends_with("h")) {
-        factor = text.back() == 'h' ? 3600 : text.back() == 'm' ? 60 : 1;
-        number.remove_suffix(1);
-    }
-    auto value = parse_number(number);
-    if (!value || *value <= 0 || *value * factor > 7 * 86400) {
-        throw UserError({.found = fmt::format("--budget is {}", saturate::quoted(text)),
-                         .expected = "a time up to 7 days",
-                         .fix = "--budget 10m"});
-    }
-    return *value * factor;
-}
-
 std::optional<GpuFacts> gpu_of(const std::string& device) {
     if (device == "cpu") return std::nullopt;
     if (device.starts_with("sim:")) {
@@ -211,7 +194,7 @@ TuneRequest tune_request(const Arguments& arguments) {
                          .can_compile = false,
                          .level = level};
     }
-    request.budget_seconds = seconds_of(*arguments.text("--budget"));
+    request.budget_seconds = *arguments.seconds("--budget", 1, 7 * 86400);
     request.batch = batch_limits(arguments);
     request.fresh = arguments.has("--fresh");
     return request;

@@ -171,6 +171,22 @@ std::optional<double> Arguments::number(std::string_view name, double least, dou
     return value;
 }
 
+std::optional<double> Arguments::seconds(std::string_view name, double least, double most) const {
+    auto given = text(name);
+    if (!given) return std::nullopt;
+    std::string_view number = *given;
+    double unit = number.ends_with('h') ? 3600 : number.ends_with('m') ? 60 : 1;
+    if (number.ends_with('h') || number.ends_with('m') || number.ends_with('s'))
+        number.remove_suffix(1);
+    auto value = parse_number(number);
+    if (!value || !std::isfinite(*value) || *value * unit < least || *value * unit > most) {
+        throw UserError({.found = fmt::format("{} is {}", name, quoted(*given)),
+                         .expected = fmt::format("a time from {:g}s to {:g}h: 90s, 10m or 1h",
+                                                 least, most / 3600)});
+    }
+    return *value * unit;
+}
+
 std::optional<long> Arguments::whole(std::string_view name, long least, long most) const {
     auto given = text(name);
     if (!given) return std::nullopt;

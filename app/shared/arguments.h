@@ -26,6 +26,9 @@ class Arguments {
     // Throws UserError unless the value is a number within the limits.
     [[nodiscard]] std::optional<double> number(std::string_view name, double least,
                                                double most) const;
+    // "90", "90s", "10m", "1h", in seconds.
+    [[nodiscard]] std::optional<double> seconds(std::string_view name, double least,
+                                                double most) const;
     [[nodiscard]] std::optional<long> whole(std::string_view name, long least, long most) const;
 
     std::vector<std::string> words;  // as they were given

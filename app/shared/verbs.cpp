@@ -2,7 +2,11 @@
 // The rows. Whoever adds a verb adds a row here and a handler in main.cpp (or engine/main.cpp).
 #include "verbs.h"
 
+#include <fmt/format.h>
+
 #include <array>
+
+#include "config/reference_jobs.h"
 
 namespace saturate {
 
@@ -48,6 +52,13 @@ std::vector<Option> tuning_options(std::vector<Option> own) {
 
 // A function, not a global: nothing runs before main.
 std::vector<Verb> make_verbs() {
+    static const std::string kJobChoices = written_up_jobs("|");
+    static const std::string kJobDetails =
+        fmt::format("  JOB is one of {}.\n", written_up_jobs(", "));
+    static const std::string kDemoDetails = fmt::format(
+        "  Without a job: fix on a small Python project, where a Python with torch is at hand; "
+        "else\n  {}. Status 1: nothing faster was found.\n",
+        shown_job().name);
     return {
         {.name = "fix",
          .summary = "why your own training job is slow, what to change in its files, and the proof",
@@ -67,7 +78,8 @@ std::vector<Verb> make_verbs() {
                .choices = "safe|numerics|training"},
               {.name = "--budget",
                .value = "TIME",
-               .help = "for trials and proof: 90s, 10m or 1h (default: 10m)"},
+               .help = "for trials and proof: 90s, 10m or 1h",
+               .fallback = "10m"},
               {.name = "--min",
                .value = "N",
                .help = "smallest batch size to try (level training)"},
@@ -199,10 +211,8 @@ std::vector<Verb> make_verbs() {
                       .short_name = "-o"},
                      {.name = "--quiet", .value = "", .help = "no progress lines"},
                      kJson},
-         .operands = "restoration|locator|classifier|sequence|window_cnn",
-         .details = "  Without a job: fix on a small Python project, where a Python with torch is "
-                    "at hand; else\n"
-                    "  window_cnn. Status 1: nothing faster was found.\n"},
+         .operands = kJobChoices,
+         .details = kDemoDetails},
         {.name = "train",
          .summary = "train natively, with all of this built in",
          .usage = "train --config FILE [--device DEVICE] [--epochs N | --steps N | --seconds N] "
@@ -277,7 +287,7 @@ std::vector<Verb> make_verbs() {
                      {.name = "--seed", .value = "N", .help = "of every draw", .fallback = "1"},
                      kJson},
          .operands = "make JOB",
-         .details = "  JOB is restoration, locator, classifier, sequence or window_cnn.\n"},
+         .details = kJobDetails},
         {.name = "monitor",
          .summary = "watch the GPU, end with a verdict",
          .usage = "monitor [--interval SECONDS] [--duration SECONDS] [--gpu LIST] [--pid PID | -- "
@@ -344,7 +354,7 @@ std::vector<Verb> make_verbs() {
                       .fallback = "85"},
                      {.name = "--cpu",
                       .value = "PERCENT",
-                      .help = "the host's CPU is the brake above this",
+                      .help = "the host's CPU is the bottleneck above this",
                       .fallback = "90"}},
          .takes_command = true,
          .details = "On a terminal: a live view (q quits, p pauses, arrows choose a GPU, u changes "

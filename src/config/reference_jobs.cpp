@@ -68,6 +68,7 @@ std::vector<ReferenceJob> make_table() {
          .usual_batch_max = 64,
          .can_recompute = true,
          .told_by = {patch_size, base_channels},
+         .grows_by = {base_channels, num_blocks, patch_size, use_perceptual},
          .estimate = restoration_cost,
          .made = {.files = MadeFiles::pairs,
                   .path = "data/restoration",
@@ -127,6 +128,7 @@ std::vector<ReferenceJob> make_table() {
         {.name = "sequence",
          .samples = JobSamples::windows,
          .told_by = {hidden_size, sequence_length},
+         .grows_by = {hidden_size},
          .estimate = sequence_cost,
          .made = {.files = MadeFiles::load_table,
                   .path = "data/sequence.csv",
@@ -153,7 +155,8 @@ std::vector<ReferenceJob> make_table() {
                       .busy = "20-30 -> 80-95 %",
                       .speed_up = "3-6 times",
                       .busy_least = 80,
-                      .speed_up_least = 3}},
+                      .speed_up_least = 3},
+         .is_shown = true},
         {.name = "tiny_mlp", .samples = JobSamples::made},
         {.name = "torchscript", .samples = JobSamples::as_they_are, .has_convolutions = true},
     };
@@ -164,6 +167,20 @@ std::vector<ReferenceJob> make_table() {
 std::span<const ReferenceJob> reference_job_table() {
     static const std::vector<ReferenceJob> kTable = make_table();
     return kTable;
+}
+
+const ReferenceJob& shown_job() {
+    return *std::ranges::find_if(reference_job_table(), &ReferenceJob::is_shown);
+}
+
+std::string written_up_jobs(std::string_view between) {
+    std::string out;
+    for (const ReferenceJob& job : reference_job_table()) {
+        if (job.write_up.gpu.empty()) continue;
+        if (!out.empty()) out += between;
+        out += job.name;
+    }
+    return out;
 }
 
 const ReferenceJob* find_reference_job(std::string_view name) {

@@ -64,9 +64,11 @@ struct ReferenceJob {
     // so many numbers in the first. None: it cannot be told.
     std::vector<Setting> told_by = {};
     std::size_t told_by_numbers = 1;
+    std::vector<Setting> grows_by = {};  // what makes its model larger where a card has room
     Workload (*estimate)(const ModelShape& shape) = nullptr;  // null: nothing is known
     JobDataMade made = {};
     WriteUp write_up = {};
+    bool is_shown = false;  // by `demo` without a job: short steps, a gain that is plain
 
     [[nodiscard]] bool wants_windows() const {
         return samples == JobSamples::windows || samples == JobSamples::window_pictures;
@@ -78,6 +80,10 @@ struct ReferenceJob {
 };
 
 [[nodiscard]] std::span<const ReferenceJob> reference_job_table();
+// The one that `demo` shows unless told otherwise.
+[[nodiscard]] const ReferenceJob& shown_job();
+// Those that have a write-up, joined by `between`.
+[[nodiscard]] std::string written_up_jobs(std::string_view between);
 // Null: a job of the user's own, or none.
 [[nodiscard]] const ReferenceJob* find_reference_job(std::string_view name);
 

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/text.h"
+#include "config/reference_jobs.h"
 #include "remedies/cures.h"
 #include "remedies/learning_rate.h"
 
@@ -53,8 +54,14 @@ BatchAim batch_aim(const Facts& facts) {
             .too_large = kMemoryDoubt * std::max(1.0, estimate.fits)};
 }
 
-Proposal grow(const Facts& facts, const char* name, const char* kind, double wanted) {
-    if (facts.on_cpu || !facts.gpu || !facts.shape || facts.shape->kind != kind)
+bool grows_by(const Facts& facts, Setting setting) {
+    const ReferenceJob* job = facts.shape ? find_reference_job(facts.shape->kind) : nullptr;
+    return job && std::ranges::find(job->grows_by, setting) != job->grows_by.end();
+}
+
+Proposal grow(const Facts& facts, Setting setting, double wanted) {
+    std::string_view name = info_of(setting).name;
+    if (facts.on_cpu || !facts.gpu || !grows_by(facts, setting))
         return {.reason = "a larger model is another model"};
     auto now = facts.number(name);
     if (!now) return {.reason = "the file does not tell its size"};
@@ -183,20 +190,20 @@ static Proposal cure_checkpoint_interval(const Facts& facts) {
 }
 
 static Proposal grow_base_channels(const Facts& facts) {
-    return grow(facts, "base_channels", "restoration", 32 * memory_steps(facts));
+    return grow(facts, Setting::base_channels, 32 * memory_steps(facts));
 }
 static Proposal grow_num_blocks(const Facts& facts) {
     double steps = memory_steps(facts);
-    return grow(facts, "num_blocks", "restoration", steps == 2 ? 6 : steps == 3 ? 8 : 12);
+    return grow(facts, Setting::num_blocks, steps == 2 ? 6 : steps == 3 ? 8 : 12);
 }
 static Proposal grow_patch_size(const Facts& facts) {
-    return grow(facts, "patch_size", "restoration", 64 * memory_steps(facts));
+    return grow(facts, Setting::patch_size, 64 * memory_steps(facts));
 }
 static Proposal grow_hidden_size(const Facts& facts) {
-    return grow(facts, "hidden_size", "sequence", gigabytes(facts) >= 40 ? 256 : 128);
+    return grow(facts, Setting::hidden_size, gigabytes(facts) >= 40 ? 256 : 128);
 }
 static Proposal grow_use_perceptual(const Facts& facts) {
-    bool may = facts.gpu && facts.shape && facts.shape->kind == "restoration";
+    bool may = facts.gpu && grows_by(facts, Setting::use_perceptual);
     if (!may || memory_steps(facts) < 3 || !facts.is_off("use_perceptual"))
         return {.reason = "another training goal is another model"};
     return {.value = "true",

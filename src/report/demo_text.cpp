@@ -84,7 +84,7 @@ std::string demo_text(const DemoResult& result) {
 }
 
 std::string demo_verdict(const DemoResult& result) {
-    constexpr double kWaits = 0.1;  // share of waiting from which the loader is the brake
+    constexpr double kWaits = 0.1;  // share of waiting from which the loader is the bottleneck
     if (!result.proof) return "Nothing tried is faster than what is there.";
     const DemoJob& job = *result.job;
     const Proof& proof = *result.proof;

@@ -47,7 +47,7 @@ std::string trial_line(int number, const Tried& tried) {
     if (is_change && tried.rate && tried.outcome == TrialOutcome::ok)
         line += fmt::format("  {}", percent_text(tried.ratio));
     if (is_change && tried.cause != "batch size")
-        line += tried.kept ? ", kept" : tried.open ? ", close: seen again later" : ", not kept";
+        line += tried.kept ? ", kept" : tried.open ? ", too close to call, measured again later" : ", not kept";
     if (tried.from_cache) line += " (measured before)";
     return line;
 }
@@ -100,11 +100,11 @@ std::string search_text(const SearchAnswer& answer) {
         out +=
             fmt::format("Without the loader: {} samples/s. {}\n", rate_text(*answer.upper_bound),
                         share >= 3 ? fmt::format("Faster loading can give {:.0f} % at most.", share)
-                                   : std::string("The loader is not the brake."));
+                                   : std::string("The loader is not the bottleneck."));
     }
     if (answer.batch && answer.batch->probes.size() > 1)
         out += "\nBatch size\n" + batch_text(*answer.batch);
-    // By what was changed: of a change that was tried again, as another had moved the brake, the
+    // By what was changed: of a change that was tried again, as another had moved the bottleneck, the
     // last counts.
     std::map<std::string, std::string> rejected;
     for (const Tried& tried : answer.trials) {

@@ -110,7 +110,7 @@ bool Contest::settle() {
     if (close_.empty() || !may_go_on()) return false;
     // Measured at a bad time, what is in force makes everything else look close.
     TrialResult now = trial({}, {.again = true});
-    tell(note("as it is by now", "measured again before close calls are decided", {}, now));
+    tell(note("current best, measured again", "before close calls are decided", {}, now));
     if (now.ok() && now.samples_per_second->per_second > rate_->per_second) {
         rate_ = *now.samples_per_second;
         result_ = now;

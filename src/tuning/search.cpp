@@ -138,7 +138,7 @@ class Search {
         return *bound_ > contest_.rate().per_second ? 1 - contest_.rate().per_second / *bound_ : 0;
     }
 
-    // A loader that is far from being the brake needs no other bound after each change.
+    // A loader that is far from being the bottleneck needs no other bound after each change.
     [[nodiscard]] bool input_matters() const {
         return contest_.rate().input_wait_share >= 0.01 || input_share() >= settings_.cause_least;
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The measured search: baseline, the bound without the loader, then the dearest cause names the
+// The measured search: baseline, the bound without the loader, then the biggest cause names the
 // next trial; what helps beyond the noise is kept; when the cause moves, the search follows it.
 // Ends when no cause above 3 % is left, when the budget is spent, or when it is stopped; the best
 // so far is always there.

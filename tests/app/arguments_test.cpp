@@ -31,6 +31,21 @@ TEST(ArgumentsTest, DefaultsComeFromTheTableThatHelpIsMadeFrom) {
     EXPECT_EQ(given.text("--gpu"), std::nullopt);
 }
 
+TEST(ArgumentsTest, ATimeHasAUnit) {
+    auto budget = [](const char* text) {
+        return Arguments::parse(*find_verb("tune"), {"--budget", text})
+            .seconds("--budget", 1, 3600);
+    };
+    EXPECT_EQ(budget("90"), 90);
+    EXPECT_EQ(budget("90s"), 90);
+    EXPECT_EQ(budget("2.5m"), 150);
+    EXPECT_EQ(budget("1h"), 3600);
+    EXPECT_EQ(Arguments::parse(*find_verb("fix"), {}).seconds("--budget", 1, 3600), 600);
+    for (const char* wrong : {"2h", "0s", "m", "", "ten", "5d", "nan", "-3m"}) {
+        EXPECT_THROW((void)budget(wrong), UserError) << wrong;
+    }
+}
+
 // A default that is one of the choices, and none where an option must be given.
 TEST(ArgumentsTest, EveryDefaultIsAValueThatCouldBeGiven) {
     int defaults = 0;
