@@ -40,7 +40,8 @@ std::string cpu_of_this_machine() {
     return out;
 }
 
-// Exit status of the command, its output in `log`; -1 when it cannot be started.
+// Exit status of the command, its output in `log`; -1 when it cannot be started. Not
+// process/child.h: the engine does not include that folder, and a compiler is only waited for.
 int run_logged(const std::vector<std::string>& command, const fs::path& log) {
     std::vector<char*> argv;
     for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));

@@ -59,6 +59,8 @@ bool take(int fd, std::string& out) {
     return got > 0 || (got < 0 && (errno == EINTR || errno == EAGAIN));
 }
 
+// Not process/child.h: that folder builds on this one, and a helper that reads, answers and ends
+// needs neither a terminal nor a keeper of its tree.
 pid_t start(const std::vector<std::string>& command, const Pipe& in, const Pipe& out,
             const Pipe& err, int& error) {
     posix_spawn_file_actions_t actions;

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs the commands that README.md and docs/*.md show. A fenced block that begins with ```console
-// holds lines
-// "$ command" and what it prints; a line "..." stands for any lines. Blocks of other kinds are not
-// run. Commands run in a scratch folder with the project's configs/ and tests/; `./saturate` there
-// is the built program.
+// holds lines "$ command" and what it prints; a line "..." stands for any lines. Blocks of other
+// kinds are not run. Commands run in a scratch folder with the project's configs/ and tests/;
+// `./saturate` there is the built program.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

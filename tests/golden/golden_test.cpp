@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Text in, text out. A case is a folder tests/golden/<area>/<case>/ with
 //   command.txt   what follows `saturate`, one shell line; it runs in a copy of the folder, beside
-//   configs/ expected.txt  what it said, its exit code, and every file it made WHY.md        what
-//   the case is for (optional)
+//                 configs/
+//   expected.txt  what it said, its exit code, and every file it made
+//   WHY.md        what the case is for (optional)
 // tools/golden-accept rewrites expected.txt; review the difference like code.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
