@@ -283,6 +283,12 @@ int cmd_optimize(const Arguments& arguments) {
     if (!settings.is_training()) throw_no_training(document);
     ConfigUse use;
     if (!settings.dialect().is_ours()) use = read_config_use(input, arguments.command);
+    // What is measured may be any program; what is only read must be one of Python.
+    if (!use.problem.empty() && !arguments.command.empty() && !arguments.has("--benchmark")) {
+        throw UserError({.found = use.problem,
+                         .expected = "a command that starts a Python program",
+                         .fix = "saturate optimize --config c.yaml -- python train.py"});
+    }
     if (!dialect && (dialect = dialect_by_use(document, use)))
         settings = Settings::read(document, dialect);
     KeyReader reader = [&use](const KeyPath& path) {

@@ -68,11 +68,7 @@ ConfigUse of_command(const fs::path& file, std::vector<std::string> command) {
             word.replace(at, 8, file.string());
     }
     ProjectFacts facts = ProjectReader({command, {file.string()}, "."}).read();
-    if (!facts.command_problem.empty()) {
-        throw UserError({.found = facts.command_problem,
-                         .expected = "a command that starts a Python program",
-                         .fix = "saturate optimize --config c.yaml -- python train.py"});
-    }
+    if (!facts.command_problem.empty()) return {.problem = facts.command_problem};
     ConfigUse out{.limits = facts.limits};
     for (const FactConfig& config : facts.configs) {
         std::error_code ignored;
@@ -144,8 +140,8 @@ fs::path project_folder(const fs::path& file) {
 }
 
 ConfigUse read_config_use(const fs::path& file, std::vector<std::string> command) {
-    if (!command.empty()) return of_command(file, std::move(command));
     try {
+        if (!command.empty()) return of_command(file, std::move(command));
         fs::path folder = project_folder(file);
         if (!has_python(folder)) return {};
         ConfigUse out;
@@ -157,7 +153,7 @@ ConfigUse read_config_use(const fs::path& file, std::vector<std::string> command
         }
         return out;
     } catch (const MachineError& error) {
-        return {.limits = {error.problems().front().found}};
+        return {.problem = error.problems().front().found};
     }
 }
 

@@ -24,6 +24,7 @@ struct ConfigUse {
     };
     std::vector<Program> programs;  // that train, and read the file
     std::vector<std::string> limits;
+    std::string problem;  // why the command is no program that can be read; empty: it is
 
     [[nodiscard]] bool is_known() const { return !programs.empty(); }
     // The first place that reads the key; null: none is seen.
