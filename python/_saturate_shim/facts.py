@@ -2,6 +2,7 @@
 # What is true of the whole job rather than of one step: loaders, optimizers, precision, places of reads and saves, what
 # was applied. Written as one JSON file per process (docs/run-record.md, python.json) after the first steps, then every
 # ten seconds, when asked for and at the end: a job that is killed keeps what was known.
+import gc
 import json
 import os
 import sys
@@ -67,6 +68,8 @@ class Facts:
         self.profiler = None
         self.next_flush = 0
         self.flushed_ns = 0
+        self.losses = None
+        self.next_look = 100  # training steps
         self.device = None
         self.is_flushing = False
         self.known_ranks = None
@@ -308,6 +311,7 @@ class Facts:
             "parallel": self.parallel,
             "compile": _try(self.compile_facts),
             "memory": _try(self.memory_facts),
+            "kept_losses": _try(self.kept_losses),
             "saves": [{"count": count, "ns": ns, "site": site} for count, ns, site in list(self.saves.values())[:20]],
             "changes": self.changes + _try(self.unsettled, []),
             "files": files.object() + files.of_workers(self.pid),
@@ -394,6 +398,17 @@ class Facts:
         if not cuda.is_initialized():
             return None
         return {"peak_allocated_bytes": cuda.max_memory_allocated(), "peak_reserved_bytes": cuda.max_memory_reserved()}
+
+    def kept_losses(self):
+        """Scalars that still hold the graph that made them, beside the steps: losses in a list. Every object is looked at, which
+        takes milliseconds: each time the steps have doubled. The most counts; at the end the list may be gone."""
+        if steps.training >= self.next_look:
+            self.next_look = 2 * steps.training
+            tensor = self.torch.Tensor
+            kept = sum(1 for one in gc.get_objects() if type(one) is tensor and one.grad_fn is not None and one.numel() == 1)
+            if self.losses is None or kept >= self.losses["with_graph"]:
+                self.losses = {"with_graph": kept, "of": steps.training}
+        return self.losses
 
 
 facts = Facts()

@@ -127,8 +127,11 @@ class InForce {
         if (!value || value->left_alone || value->numbers.size() != 1) return;
         auto in_force = loader[key].integer();
         if (!in_force || static_cast<double>(*in_force) == value->numbers[0]) return;
+        std::string served = workers_served(*value);
         add(*value, fmt::format("the loader at {} has {}", where_of(loader["site"]), *in_force),
-            fmt::format("pass it on: DataLoader({}={})", key, workers_served(*value)));
+            served == std::to_string(*in_force)
+                ? fmt::format("{}: {}", path_text(value->path), served)
+                : fmt::format("pass it on: DataLoader({}={})", key, served));
     }
 
     // The file's number, or what the cores can serve of it (F30).

@@ -102,7 +102,7 @@ constexpr const char* kDetach =
 // Half of them and more: the script holds on to its losses, and each to what computed it.
 bool kept_losses(const RunRecord& record) {
     if (!record.python.is_object()) return false;
-    const Json& losses = record.python["losses"];
+    const Json& losses = record.python["kept_losses"];
     std::int64_t of = losses["of"].integer().value_or(0);
     return of >= 20 && 2 * losses["with_graph"].integer().value_or(0) >= of;
 }
@@ -129,10 +129,10 @@ void host_memory(const RunRecord& record, std::vector<Finding>& out) {
             fmt::format("; its processes from {} to {}", processes_first, processes_last);
         finding.fix = "close what starts processes: make one DataLoader before the epochs";
     } else if (kept_losses(record)) {
-        const Json& losses = record.python["losses"];
+        const Json& losses = record.python["kept_losses"];
         finding.evidence += fmt::format(
-            "; {} of the {} losses that backward() was called on are kept, with their graphs",
-            losses["with_graph"].integer().value_or(0), losses["of"].integer().value_or(0));
+            "; after {} steps {} losses are kept with the graphs that made them",
+            losses["of"].integer().value_or(0), losses["with_graph"].integer().value_or(0));
         finding.fix = kDetach;
         finding.confidence = Confidence::high;
     } else if (workers > 0) {

@@ -66,6 +66,19 @@ TEST(FindingsForceTest, AFileWithTooManyWorkersIsNotPassedOnAsItIs) {
     ASSERT_EQ(findings.size(), 1u);  // on 8 cores
     EXPECT_THAT(findings[0].fix, HasSubstr("pass it on: DataLoader(num_workers="));
     EXPECT_EQ(findings[0].fix.find("64"), std::string::npos) << findings[0].fix;
+    // What the loader has is what the cores serve: then it is the file that is wrong.
+    RunRecord served = plain_run();
+    std::string text = findings[0].fix;
+    std::string number = text.substr(text.find('=') + 1, text.find(')') - text.find('=') - 1);
+    served.python = Json::parse(fmt::format(R"({{"device":"cuda:0","steps":200,"flags":{{"cores":8}},
+            "steps_by_loader":[{{"loader":0,"steps":200}}],
+            "loaders":[{{"id":0,"site":{},"num_workers":{}}}]}})",
+                                            kSite, number),
+                                "python.json");
+    findings.clear();
+    settings_in_force(served, Document::parse("num_workers: 64\n", "job.yaml"), findings);
+    ASSERT_EQ(findings.size(), 1u);
+    EXPECT_EQ(findings[0].fix, fmt::format("num_workers: {}", number));
 }
 
 TEST(FindingsForceTest, SaysNothingOfWhatIsInForce) {
@@ -154,14 +167,14 @@ TEST(FindingsTrendTest, F34MemoryThatRisesInAStraightLine) {
 
 TEST(FindingsTrendTest, F34NamesTheLossesThatAreKept) {
     RunRecord record = with_memory(120, [](int i) { return 1000.0 + 10 * i; });
-    record.python = Json::parse(R"({"losses":{"kept":110,"of":120,"with_graph":110}})", "p");
+    record.python = Json::parse(R"({"kept_losses":{"with_graph":110,"of":120}})", "p");
     std::vector<Finding> findings;
     trend_findings(record, findings);
     ASSERT_NE(find(findings, "F34"), nullptr);
-    EXPECT_THAT(find(findings, "F34")->evidence, HasSubstr("110 of the 120 losses"));
+    EXPECT_THAT(find(findings, "F34")->evidence, HasSubstr("after 120 steps 110 losses are kept"));
     EXPECT_THAT(find(findings, "F34")->fix, HasSubstr("loss.detach()"));
     // A script that keeps the last few only.
-    record.python = Json::parse(R"({"losses":{"kept":5,"of":120,"with_graph":5}})", "p");
+    record.python = Json::parse(R"({"kept_losses":{"with_graph":5,"of":120}})", "p");
     findings.clear();
     trend_findings(record, findings);
     EXPECT_EQ(find(findings, "F34")->evidence.find("losses"), std::string::npos);

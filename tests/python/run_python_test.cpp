@@ -3,6 +3,8 @@
 // holds what they did. Needs PyTorch (tests/support/python_torch --make).
 #include "python/run_python.h"
 
+#include <filesystem>
+
 namespace saturate {
 namespace {
 
@@ -169,6 +171,24 @@ TEST_F(RunPythonTest, AScriptThatIsWellFedHasNoFindingAndNothingApplied) {
     Json diagnosis = diagnosed();
     EXPECT_TRUE(diagnosis["findings"].items().empty()) << ran.err;
     EXPECT_THAT(ran.err, testing::Not(HasSubstr("to make it last")));
+}
+
+TEST_F(RunPythonTest, LossesThatAreKeptWithTheirGraphsAreCounted) {
+    need("python_torch");
+    if (IsSkipped()) return;
+    for (bool detaches : {false, true}) {
+        std::vector<std::string> arguments;
+        if (detaches) arguments = {"detach"};
+        ASSERT_EQ(watched(script("keeps_losses.py", arguments), {"--profile", "off"}).status, 0);
+        Json losses = record().python["kept_losses"];
+        std::int64_t kept = losses["with_graph"].integer().value_or(-1);
+        EXPECT_GE(losses["of"].integer().value_or(0), 100);
+        if (detaches)
+            EXPECT_LE(kept, 2);  // that of the last step
+        else
+            EXPECT_GE(kept, 90);
+        std::filesystem::remove_all(folder_.path() / "r");
+    }
 }
 
 TEST_F(RunPythonTest, CtrlCEndsTheScriptInItsOwnWay) {
