@@ -195,10 +195,10 @@ TEST_F(OptimizeCliTest, OptimisesForTheCpuWhenAsked) {
 
 TEST_F(OptimizeCliTest, AGpuThatIsNotInTheTableIsAnswered) {
     folder.file("job.yaml", "num_workers: 0\n");
-    Ran ran = run({SATURATE_BINARY, "optimize", "--config", "job.yaml", "--gpu", "RTX 4090 Laptop"},
+    Ran ran = run({SATURATE_BINARY, "optimize", "--config", "job.yaml", "--gpu", "RTX 4090 Pocket"},
                   {.folder = folder.path()});
     EXPECT_EQ(ran.status, 2);
-    EXPECT_THAT(ran.err, testing::StartsWith("error: no GPU \"RTX 4090 Laptop\" in the table\n"
+    EXPECT_THAT(ran.err, testing::StartsWith("error: no GPU \"RTX 4090 Pocket\" in the table\n"
                                              "  expected: cpu, GTX 1080, "));
     EXPECT_THAT(ran.err, testing::EndsWith("\n  fix:      --gpu \"RTX 4090\"\n"));
     ran = run({SATURATE_BINARY, "optimize", "--config", "job.yaml", "--gpu", "toaster"},
