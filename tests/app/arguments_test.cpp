@@ -94,7 +94,7 @@ TEST(ArgumentsTest, AFileWithoutItsOptionIsToldOnce) {
 TEST(ArgumentsTest, EveryVerbHasTwoExamplesThatParse) {
     for (const Verb& verb : verbs()) {
         auto examples = verb_examples(verb.name);
-        EXPECT_EQ(examples.size(), 2u) << verb.name;
+        EXPECT_GE(examples.size(), 2u) << verb.name;
         for (const auto& [command, what] : examples) {
             std::vector<std::string> words;
             for (std::string_view word : split(command, ' ')) words.emplace_back(word);
