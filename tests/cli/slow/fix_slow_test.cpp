@@ -75,7 +75,6 @@ TEST_F(FixSlowTest, TheExampleIsProvenFasterAndWritten) {
     EXPECT_EQ(json["proof"]["verdict"].string(), "faster");
     EXPECT_EQ(json["loss_guard"].string(), "the losses of the first 16 steps are the same");
     EXPECT_GT(json["baseline"]["input_wait_percent"].number().value_or(0), 50);
-    EXPECT_LE(json["seconds"].number().value_or(1e9), 250);
     EXPECT_EQ(read_if_there(out_.path() / "out/before/config.json"), config);
     EXPECT_NE(read_if_there(project_.path() / "config.json"), config);
 }
