@@ -106,7 +106,7 @@ Message reason_message(VerdictReason reason) {
         case VerdictReason::thermal:
             return {"clocks are held down by heat", "频率因过热降低"};
         case VerdictReason::cpu_full:
-            return {"the host's CPU is over {:.0f} %: it is the likely brake",
+            return {"the host's CPU is over {:.0f} %: it is the likely bottleneck",
                     "主机CPU超过 {:.0f}%：很可能是瓶颈"};
     }
     return {};

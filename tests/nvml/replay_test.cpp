@@ -42,7 +42,7 @@ class Library {
     ~Library() { ::dlclose(library_); }
 
     template <typename Function>
-    Function* get(Function*, const char* symbol) const {
+    Function* get(const char* symbol) const {
         return reinterpret_cast<Function*>(::dlsym(library_, symbol));
     }
     [[nodiscard]] bool has(const char* symbol) const {
@@ -50,14 +50,14 @@ class Library {
     }
 
     nvmlDevice_t start() const {
-        EXPECT_EQ(get(&nvmlInitWithFlags, "nvmlInitWithFlags")(1), NVML_SUCCESS);
+        EXPECT_EQ(get<decltype(nvmlInitWithFlags)>("nvmlInitWithFlags")(1), NVML_SUCCESS);
         return device(0);
     }
     [[nodiscard]] nvmlDevice_t device(unsigned index) const {
         nvmlDevice_t device = nullptr;
-        EXPECT_EQ(
-            get(&nvmlDeviceGetHandleByIndex_v2, "nvmlDeviceGetHandleByIndex_v2")(index, &device),
-            NVML_SUCCESS);
+        EXPECT_EQ(get<decltype(nvmlDeviceGetHandleByIndex_v2)>("nvmlDeviceGetHandleByIndex_v2")(
+                      index, &device),
+                  NVML_SUCCESS);
         return device;
     }
     [[nodiscard]] std::map<std::string, std::uint64_t> counts() const {
@@ -71,7 +71,7 @@ class Library {
 };
 
 // The name is used twice: once for the type, once to find it.
-#define CALL(library, function) (library).get(&function, #function)
+#define CALL(library, function) (library).get<decltype(function)>(#function)
 
 TEST(NvmlReplayTest, EveryScenarioLoadsAndHasItsGpus) {
     int scenarios = 0;

@@ -236,7 +236,7 @@ TEST(SummaryTextTest, SaysAllOfItInEnglish) {
         "Verdict: low: the GPU does far less than it could (mean utilisation 38.2 %)\n"
         "  - utilisation is under 70 %: the GPU waits for the host\n"
         "  - utilisation fluctuates by more than 10 points: work arrives in bursts\n"
-        "  - the host's CPU is over 90 %: it is the likely brake\n"
+        "  - the host's CPU is over 90 %: it is the likely bottleneck\n"
         "Next: saturate diagnose RUN (finds the cause)\n"
         "Next: saturate diagnose TRACE (finds the cause in a profiler trace; --how says how to "
         "record one)\n"
