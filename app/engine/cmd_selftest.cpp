@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
-#include <torch/version.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -48,7 +47,7 @@ Json machine_json(const std::string& device) {
 }
 
 Json versions_json(const std::string& device) {
-    Json out = Json::object({{"saturate", saturate_version()}, {"torch", TORCH_VERSION}});
+    Json out = Json::object({{"saturate", saturate_version()}, {"torch", torch_version()}});
     if (device == "cuda") out.set("cuda", need_cuda_plugin().versions());
     return out;
 }

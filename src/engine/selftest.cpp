@@ -12,6 +12,7 @@
 #include <ATen/ops/sum.h>
 #include <ATen/ops/zeros.h>
 #include <fmt/format.h>
+#include <torch/version.h>
 
 #include "base/clock.h"
 #include "base/text.h"
@@ -92,6 +93,8 @@ SelftestCheck run_check(const SelftestItem& item) {
     check.seconds = static_cast<double>(now_ns() - begin) / 1e9;
     return check;
 }
+
+std::string torch_version() { return TORCH_VERSION; }
 
 SelftestList selftest_cpu() {
     SelftestList list{.device = "cpu", .backend = make_cpu_backend({.threads = 1}, false)};

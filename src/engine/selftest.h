@@ -28,6 +28,9 @@ using OpenRank = std::function<std::unique_ptr<DeviceBackend>(ProcessGroup& grou
 [[nodiscard]] SelftestItem selftest_device_item(
     std::string name, std::function<std::unique_ptr<DeviceBackend>()> open);
 
+// Of the LibTorch that this was built with: "2.15.0".
+[[nodiscard]] std::string torch_version();
+
 // Items and the device that they run on.
 struct SelftestList {
     std::string device;  // "cpu", "cuda:0 (NVIDIA H100)"

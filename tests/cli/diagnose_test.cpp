@@ -75,7 +75,7 @@ TEST_F(DiagnoseCliTest, AppliesASettingToTheConfigurationAndKeepsTheOldOne) {
         folder.file("job.yaml", "batch_size: 32\nnum_workers: 0  # slow\n");
     Ran ran = diagnose({kTrace, "job.yaml", "--apply"});
     ASSERT_EQ(ran.status, 0) << ran.err;
-    EXPECT_THAT(read_file(file, 1 << 16, "a file"), HasSubstr("num_workers: 3"));
+    EXPECT_THAT(read_file(file, 1 << 16, "a file"), HasSubstr("num_workers: 2"));
     EXPECT_EQ(read_file(file.string() + ".bak", 1 << 16, "a file"),
               "batch_size: 32\nnum_workers: 0  # slow\n");
     EXPECT_EQ(diagnose({kTrace, "--apply"}).status, 2);
