@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs the commands that README.md and docs/*.md show. A fenced block that begins with ```console
 // holds lines "$ command" and what it prints; a line "..." stands for any lines. Blocks of other
-// kinds are not run. Commands run in a scratch folder with the project's configs/ and tests/;
+// kinds are not run. Commands run in a scratch folder with the project's configs/, examples/ and tests/;
 // `./saturate` there is the built program.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -97,8 +97,10 @@ void play(const fs::path& file) {
     for (const std::vector<Shown>& session : sessions_of(file)) {
         if (!can_play(session, kPython)) continue;
         TemporaryFolder scratch;
-        fs::copy(fs::path(SATURATE_SOURCE_DIR) / "configs", scratch.path() / "configs",
-                 fs::copy_options::recursive);
+        for (const char* part : {"configs", "examples"}) {
+            fs::copy(fs::path(SATURATE_SOURCE_DIR) / part, scratch.path() / part,
+                     fs::copy_options::recursive);
+        }
         fs::create_symlink(SATURATE_BINARY, scratch.path() / "saturate");
         fs::create_symlink(fs::path(SATURATE_SOURCE_DIR) / "tests", scratch.path() / "tests");
         // Not a link: a virtual environment is found by the place of its own program.
