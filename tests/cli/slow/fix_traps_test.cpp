@@ -71,7 +71,8 @@ TEST_P(FixTrapsTest, IsRefusedOrHarmless) {
     Ran dry = fix({"--dry-run", "--level", "training", "-o", (out.path() / "d").string()});
     ASSERT_EQ(dry.status, 0) << dry.err;
     std::vector<std::string> read, kept;
-    for (const Json& proposal : Json::parse(dry.out, "fix.json")["proposals"].items())
+    Json planned = Json::parse(dry.out, "fix.json");  // outlives the loop over its items
+    for (const Json& proposal : planned["proposals"].items())
         read.push_back(*proposal["setting"].string());
     for (const std::string& setting : never(source)) {
         if (setting == "num_workers") continue;
