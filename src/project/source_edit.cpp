@@ -75,6 +75,12 @@ class Editor {
 
     // The indentation of whole statements: nothing else may stand on their first and last lines.
     std::optional<std::string> margin_of(ByteSpan span) {
+        // The syntax tree calls it a statement; nothing can stand before it or around it.
+        std::string_view word = text_.substr(span.begin, std::string_view("elif ").size());
+        if (word == "elif " || word == "elif(") {
+            refuse("an elif belongs to its if");
+            return std::nullopt;
+        }
         std::optional<std::string> margin = indentation(text_, span.begin);
         ByteSpan rest{span.end, line_end(text_, span.end)};
         std::vector<PythonToken> behind = python_tokens(text_, rest);

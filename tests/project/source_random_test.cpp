@@ -110,7 +110,9 @@ TEST(SourceRandomTest, WhatTheEditorMakesTheInterpreterProves) {
     for (std::size_t i = 0; i < answers.size(); ++i) EXPECT_EQ(answers[i], "") << names[i];
     EXPECT_GT(checks.size(), 200u);
     for (const auto& [why, count] : refused)
-        EXPECT_EQ(why, "another statement stands on the same line") << count;
+        EXPECT_TRUE(why == "another statement stands on the same line" ||
+                    why == "an elif belongs to its if")
+            << why << " " << count;
 }
 
 TEST(SourceRandomTest, SeveralEditsAtOnceAreProvenOrRefused) {

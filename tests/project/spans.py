@@ -51,8 +51,6 @@ def spans(data):
             body = getattr(node, name, None)
             if not isinstance(body, list) or not all(isinstance(item, ast.stmt) for item in body):
                 continue
-            if name == "orelse" and isinstance(node, ast.If) and body and lines[body[0].lineno - 1].lstrip().startswith(b"elif"):
-                continue  # part of its `if`: nothing can stand before it or around it
             ends = [span(item) for item in body]
             out["statements"] += [[a[0], b[1]] for i, a in enumerate(ends) for b in ends[i : i + 3]]
     return out
