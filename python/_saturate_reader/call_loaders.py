@@ -66,6 +66,10 @@ class LoaderCalls:
                 for argument in node.args:
                     yield from self._loaders_of(argument, depth + 1)
                 return
+        if isinstance(node, (ast.Tuple, ast.List)):  # a generator that yields x, y
+            for element in node.elts:
+                yield from self._loaders_of(element, depth + 1)
+            return
         for value in self.values.of(node):
             if value[0] == "made" and value[1] in names.LOADERS:
                 yield value[2]

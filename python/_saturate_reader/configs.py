@@ -21,7 +21,7 @@ class Configs:
         self.settings = settings
         self.found = {}  # real path -> entry
         self.texts = {}
-        self.hydra = []  # (source, folder, name)
+        self.packages = True  # hydra puts the files of a group below the group's name
 
     def discover(self, named):
         for name in named:
@@ -42,7 +42,7 @@ class Configs:
         """Classes that a configuration names as text: `_target_: src.model.Net`."""
         for declaration in list(self.settings.all):
             text = (declaration.value or {}).get("literal")
-            if declaration.key in ("_target_", "class_path", "target") and isinstance(text, str) and "." in text:
+            if declaration.key in ("_target_", "class_path", "target", "class", "cls") and isinstance(text, str) and "." in text:
                 self.project.find(self.project.entry, text.rsplit(".", 1)[0], 0)
         self.project.follow()
 
@@ -98,7 +98,8 @@ class Configs:
                     elif word in ("--config-path", "-cp", "--config-dir", "-cd") and index + 1 < len(words):
                         folder, known_path = words[index + 1], True
                 if known_path and isinstance(folder, str) and folder.endswith((".yaml", ".yml")) and not name:
-                    folder, name = os.path.split(folder)  # hydra before 1.0
+                    folder, name = os.path.split(folder)  # hydra before 1.0: files of a group name their section themselves
+                    self.packages = False
                 if known_path and known_name and isinstance(name, str):
                     base = os.path.normpath(os.path.join(os.path.dirname(source.path), folder or "."))
                     self._compose(base, name, (), source.place(decorator), 0)
@@ -137,7 +138,7 @@ class Configs:
         else:
             group = os.path.join(os.path.dirname(os.path.relpath(path, base)), group)
         where = prefix + tuple(p for p in (package or group.replace(os.sep, "/")).replace("/", ".").split(".") if p and p != "_global_")
-        if package == "_global_":
+        if package == "_global_" or not self.packages:
             where = ()
         self._compose(base, os.path.join(group, choice), where, at, depth + 1)
 

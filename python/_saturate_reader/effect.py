@@ -4,6 +4,7 @@ import ast
 import re
 
 from . import names
+from .effect_flags import Flags
 from .effect_unread import Unread
 from .scopes import FUNCTIONS, ancestors, dotted, function_of, statement_of
 from .literals import literal
@@ -13,7 +14,7 @@ BAD_TYPES = {"bool": 'any text except an empty one is true, "False" too', "list"
 SEEDS = {"seed", "manual_seed", "manual_seed_all", "seed_everything", "set_seed", "set_float32_matmul_precision"}
 
 
-class Effect(Unread):
+class Effect(Unread, Flags):
     def __init__(self, project, values, settings, reads, reach, calls, configs, holders):
         self.configs = configs
         self.holders = holders
@@ -26,6 +27,8 @@ class Effect(Unread):
         self.found = []
         self._away = None
         self._said = None
+        self._made = None
+        self._spreads = {}
 
     def find(self):
         self._wrong_types()
@@ -36,6 +39,7 @@ class Effect(Unread):
         self._wrong_words()
         self._text_only()
         self._never_called()
+        self._unknown_flags()
         seen, out = set(), []
         for entry in self.found:
             key = (entry["file"], entry["line"], entry["setting"])

@@ -35,10 +35,12 @@ class Unread:
                     continue
             elif declaration.kind == "dataclass":
                 if any("TrainingArguments" in b for b in self.values.lineage(declaration.scope)[1]):
+                    if declaration.key in names.TRAINING_ARGUMENTS or declaration.key in self._words():
+                        continue
+                elif not any(d.reads for d in self.settings.all if d.scope is declaration.scope):
                     continue
-                if not any(d.reads for d in self.settings.all if d.scope is declaration.scope):
-                    continue
-                if self._spread_class(declaration.scope):
+                spread = self._spread_class(declaration.scope)
+                if spread == "gone" or spread and declaration.key in self._words():
                     continue
             elif declaration.kind == "attribute":
                 if declaration.key.startswith("__") or declaration.key in self._words() or "literal" not in (declaration.value or {}):
@@ -76,25 +78,50 @@ class Unread:
 
     def _under_target(self, declaration):
         """Below a `_target_`: the object that is made takes it."""
-        for other in self.settings.all:
-            if other.key in ("_target_", "class_path", "target", "type", "name") and other.file == declaration.file:
-                if other.path[:-1] == declaration.path[:len(other.path) - 1] and other.key in ("_target_", "class_path"):
-                    return True
-                if other.key == "target" and isinstance((other.value or {}).get("literal"), str) and "." in other.value["literal"] and other.path[:-1] == declaration.path[
-                        :len(other.path) - 1]:
-                    return True
+        for other in self._makers().get(declaration.file, ()):
+            if other.path[:-1] == declaration.path[:len(other.path) - 1]:
+                return True
         return False
 
+    def _makers(self):
+        """Keys that name a class, by file."""
+        if self._made is None:
+            self._made = {}
+            for one in self.settings.all:
+                if one.key in ("_target_", "class_path") or one.key in ("target", "class", "cls") and "." in str((one.value or {}).get("literal")):
+                    self._made.setdefault(one.file, []).append(one)
+        return self._made
+
     def _spread_class(self, scope):
-        """asdict(), fields() or vars() go over all fields; a library is given an object of this class."""
-        if scope in self._given_away():
-            return True
+        """`gone`: other code goes over all fields, or a library is given an object of this class; `copied`: into an object whose fields are read by name."""
+        if scope in self._spreads:
+            return self._spreads[scope]
+        found = "gone" if scope in self._given_away() and not self._framework_takes(scope) else None
         for source in self.project.order:
-            for call in source.index.calls if source.index is not None else ():
+            for call in source.index.calls if source.index is not None and found != "gone" else ():
                 name = (dotted(call.func) or "").rsplit(".", 1)[-1]
-                if name in ("asdict", "fields", "vars", "astuple", "replace", "cli"):
-                    return True
-        return False
+                if name not in ("asdict", "fields", "vars", "astuple", "replace", "cli") or name == "replace" and isinstance(call.func, ast.Attribute) and (
+                        dotted(call.func) != "dataclasses.replace"):
+                    continue
+                values = [v for v in self.values.of(call.args[0]) if v[0] != "opaque"] if call.args else []
+                if values and all(v[0] in ("inst", "cls") and scope not in self.values.lineage(v[1])[0] for v in values):
+                    continue  # of another class
+                found = "copied" if name in ("vars", "asdict") and self._into_namespace(call) else "gone"
+        self._spreads[scope] = found
+        return found
+
+    def _framework_takes(self, scope):
+        """transformers' Trainer is given the arguments; it asks for those it knows."""
+        return any("TrainingArguments" in b for b in self.values.lineage(scope)[1])
+
+    @staticmethod
+    def _into_namespace(call):
+        """Namespace(**vars(args)), print(vars(args)): what reads a field of it names the field."""
+        up = call.up
+        if isinstance(up, ast.keyword) and up.arg is None:
+            up = up.up
+            return (dotted(up.func) or "").rsplit(".", 1)[-1] in ("Namespace", "SimpleNamespace", "EasyDict", "AttrDict")
+        return isinstance(up, ast.Call) and getattr(up.func, "attr", getattr(up.func, "id", "")) in ("print", "pprint", "pformat", "info", "add_hparams", "dump", "dumps")
 
     def _given_away(self):
         """Classes whose objects go to code that is not of this project."""
@@ -103,8 +130,8 @@ class Unread:
             for source in self.project.order:
                 for call in source.index.calls if source.index is not None else ():
                     last = getattr(call.func, "attr", getattr(call.func, "id", ""))
-                    if call in self.values.callees or last in names.SHOWS - {"save", "init"}:
-                        continue
+                    if call in self.values.callees or last in names.SHOWS - {"save", "init"} or last in ("vars", "asdict", "fields", "astuple", "Namespace", "SimpleNamespace"):
+                        continue  # the latter: _spread_class
                     for argument in list(call.args) + [k.value for k in call.keywords]:
                         self._away.update(v[1] for v in self.values.of(argument) if v[0] in ("inst", "cls"))
         return self._away

@@ -106,8 +106,9 @@ class Flow:
         for call, _ in self.values.callers.get(binding.scope, ())[:12]:
             for node in self.values.spreads(call):
                 for value in self.values.of(node):
-                    if value[0] == "cfg":
-                        done |= self._config((("cfg", value[1], value[2] + (binding.name,)),), derived, found)
+                    path = self.settings.given(value[1], value[2], binding.name) if value[0] == "cfg" else None
+                    if path is not None:
+                        done |= self._config((("cfg", value[1], path),), derived, found)
         return done
 
     def _config(self, values, derived, found):

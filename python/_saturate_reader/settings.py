@@ -387,6 +387,24 @@ class Settings:
         exact = [d for d in out if d.path == path]
         return exact or out
 
+    def resolved(self, root, path):
+        """The path of the section that `critic: ${double_q}` stands for."""
+        for _ in range(5):
+            found = [d for d in self.by_path.get((root, path[-1]), ()) if d.path == path] if path else []
+            text = (found[0].value or {}).get("literal") if len(found) == 1 else None
+            if not (isinstance(text, str) and re.match(r"^\$\{[\w.]+\}$", text)):
+                break
+            path = tuple(text[2:-1].split("."))
+        return path
+
+    def given(self, root, path, name):
+        """The path of the key that a section gives for a parameter; None where there is none."""
+        section = self.resolved(root, path)
+        for where in (section + (name,), section + ("params", name)):  # the latter: hydra before 1.0
+            if self.find(root, where):
+                return where
+        return None
+
     def constant(self, root, path, depth=0):
         """(True, value) where the value in force is known: given in the command, else declared, and never written."""
         if not path or "?" in path or path[-1] in self.written[root]:

@@ -194,13 +194,12 @@ class Tensors:
         if node.attr in HOST_ATTRIBUTES:
             return "host"
         values = self.values.of(node)
-        for value in values:
-            if value[0] in ("cfg", "lit"):
-                return "host"
+        if any(value[0] == "cfg" for value in values):
+            return "host"
         base = self.kind(node.value)
         if base in ("gpu", "cpu"):
             return base
-        kinds = []
+        kinds = ["host"] if any(value[0] == "lit" for value in values) else []  # `self.loss = None` beside `self.loss = criterion(x)`
         for value in self.values.of(node.value):
             if value[0] == "inst":
                 for one in self.values.lineage(value[1])[0]:

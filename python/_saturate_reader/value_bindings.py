@@ -190,8 +190,9 @@ class Bindings:
                 out += (OPAQUE,)
             for value in values:
                 if value[0] == "cfg":
-                    if self.settings is None or self.settings.find(value[1], value[2] + (name,)):
-                        out += (("cfg", value[1], value[2] + (name,)),)
+                    path = self.settings.given(value[1], value[2], name) if self.settings is not None else value[2] + (name,)
+                    if path is not None:
+                        out += (("cfg", value[1], path),)
                 elif value[0] == "box" and isinstance(value[1], ast.Dict):
                     for key, item in zip(value[1].keys, value[1].values):
                         if key is not None and literal(key) == (True, name):

@@ -135,14 +135,17 @@ class CallValues:
         return ()
 
     def _instantiated(self, node):
-        """hydra.utils.instantiate(cfg.x): the class that `_target_` names in the configuration."""
+        """hydra.utils.instantiate(cfg.x): the class that `_target_` names in the configuration (`class` before hydra 1.0)."""
         out = ()
         for value in self.of(node.args[0]):
             if value[0] != "cfg" or self.settings is None:
                 continue
-            known, target = self.settings.constant(value[1], value[2] + ("_target_",))
-            if known and isinstance(target, str):
-                out += tuple(self.result(found, node) for found in ()) or self._made_from(target, node, value)
+            value = (value[0], value[1], self.settings.resolved(value[1], value[2]))
+            for key in ("_target_", "class", "cls", "target"):
+                known, target = self.settings.constant(value[1], value[2] + (key,))
+                if known and isinstance(target, str):
+                    out += self._made_from(target, node, value)
+                    break
         return out
 
     def _made_from(self, target, node, value):

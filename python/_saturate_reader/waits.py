@@ -5,6 +5,7 @@ import re
 
 from .call_text import training_truth
 from .conditions import (READS, conditions, ends, in_condition, is_device, is_evaluation, is_interval, is_rank, log_name, name_evaluates, nested, reads, tensor_guard)
+from .literals import literal
 from .scopes import FUNCTIONS, LOOPS, ancestors, dotted, function_of, statement_of
 
 DEEPEST = 7
@@ -55,11 +56,13 @@ class Waits:
         self.found = {}
         self.visited = {}
         self.loop = None
+        self.guards = {}  # text of a condition -> its truth in a training step
 
     def find(self, all_loops):
         for loop in all_loops:
             self.loop = loop
             self.visited = {}
+            self.guards = self._guards(loop)
             if loop.kind in ("training_step",):
                 for name, _, _ in loop.scope.params[1:2]:
                     self.tensors.on_device.add((loop.scope, name))
@@ -71,6 +74,23 @@ class Waits:
             self._classify(wait)
         return sorted(self.found.values(), key=lambda w: (w.node.src.file, w.node.lineno, w.node.col_offset))
 
+    def _guards(self, loop):
+        """Conditions around backward() in the loop: `if phase == 'train'` is true in every training step, wherever else it stands."""
+        found = {}
+        for call in loop.scope.calls:
+            if not self.loops.is_backward(call):
+                continue
+            child, inside = call, {}
+            for up in ancestors(call):
+                if isinstance(up, ast.If) and child is not up.test and not any(isinstance(n, ast.Call) for n in ast.walk(up.test)):
+                    inside[ast.dump(up.test)] = child.block is up.body
+                if up is loop.node:
+                    for text, truth in inside.items():
+                        found[text] = truth if found.get(text, truth) == truth else None
+                    break
+                child = up
+        return found
+
     # Statements
 
     def _block(self, statements, context):
@@ -78,7 +98,7 @@ class Waits:
             if isinstance(statement, ast.If) and self._leaves_rest(statement):
                 self._statement(statement, context)
                 # `if step % 10: continue`: what follows runs at an interval.
-                if is_interval(statement.test):
+                if self._is_interval(statement.test):
                     context = context.but("interval", statement.test)
                 continue
             self._statement(statement, context)
@@ -124,18 +144,20 @@ class Waits:
         self._condition(node.test, context)
         self._expression(node.test, context)
         truth = training_truth(node.test)
+        if truth is None and self.guards:
+            truth = self.guards.get(ast.dump(node.test))
         if truth is None:
             truth = self.values.truth(node.test)
         if truth is not False:
             self._block(node.body, self._inside(node.test, node.body, context, truth))
         if truth is not True:
             other = context
-            if node.orelse and not is_interval(node.test):
+            if node.orelse and not self._is_interval(node.test):
                 other = context.but("branch") if truth is None else context
             self._block(node.orelse, other)
 
     def _inside(self, test, body, context, truth):
-        if is_interval(test):
+        if self._is_interval(test):
             return context.but("interval", test)
         if ends(body) and not (context.path and isinstance(body[-1], ast.Return)):
             return context.but("rare")
@@ -144,6 +166,22 @@ class Waits:
         if truth is True or is_rank(test) or is_device(test):
             return context
         return context.but("branch")
+
+    def _is_interval(self, test):
+        """`step % log_interval == 0`, unless the interval is 1."""
+        if not is_interval(test):
+            return False
+        every = [node.right for node in ast.walk(test) if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod)]
+        return not every or not all(self._is_one(node) for node in every)
+
+    def _is_one(self, node):
+        known, value = self.values.constant(node)
+        values = self.values.of(node)
+        if not known and isinstance(node, ast.Name) and values and all(v[0] in ("lit", "opaque") for v in values):
+            # exec() may set it; what is declared holds where no other file has the name
+            declared = [b.expr for s in self.values.project.order if s.index is not None for b in s.index.top.names.get(node.id, ()) if b.kind == "value"]
+            known, value = literal(declared[0]) if len(declared) == 1 else (False, None)
+        return known and value == 1 and not isinstance(value, bool)
 
     def _evaluates(self, loop):
         """A loop over another loader inside the step: evaluation in the middle of an epoch."""
@@ -190,6 +228,9 @@ class Waits:
         if isinstance(func, ast.Attribute) and last in READS and not (node.args and last in ("item", "tolist")):
             self._read(node, last, func.value, context)
             return
+        if last == "to" and isinstance(func, ast.Attribute) and self.tensors.kind(node) == "cpu" and self.tensors.kind(func.value) == "gpu":
+            self._read(node, "cpu", func.value, context)  # x.to("cpu")
+            return
         name = dotted(func) or ""
         if name in ("float", "int", "bool") and len(node.args) == 1:
             if self.tensors.kind(node.args[0]) == "gpu":
@@ -233,7 +274,7 @@ class Waits:
         # x.cpu().numpy(): one wait, at the innermost read.
         while isinstance(inner, ast.Attribute) or isinstance(inner, ast.Call) and isinstance(inner.func, ast.Attribute):
             if isinstance(inner, ast.Call):
-                if inner.func.attr in READS and not inner.args:
+                if inner.func.attr in READS and not inner.args or inner.func.attr == "to" and self.tensors.kind(inner) == "cpu":
                     return
                 inner = inner.func.value
             else:
@@ -252,7 +293,8 @@ class Waits:
         """Into the project's functions that this call enters."""
         if context.depth >= DEEPEST:
             return
-        for scope, _ in self.values.callees.get(node, ()):
+        entered = self._entered(node)
+        for scope in entered:
             if isinstance(scope.node, ast.Lambda):
                 continue
             inner = context
@@ -263,7 +305,7 @@ class Waits:
                 continue
             self.visited[scope] = inner.when
             self.loop.functions[scope] = inner.when
-            many = len([v for v in self.values.of(node.func) if v[0] != "opaque"]) > 2
+            many = len(entered) > 2
             deeper = Context(inner.when, inner.path + (node,), inner.interval, context.depth + 1, context.vague or many)
             self._block(scope.node.body, deeper)
         for argument in node.args[:1]:
@@ -272,6 +314,14 @@ class Waits:
                     if value[0] == "fn" and not isinstance(value[1].node, ast.Lambda) and value[1] not in self.visited:
                         self.visited[value[1]] = context.when
                         self._block(value[1].node.body, Context(context.when, context.path + (node,), context.interval, context.depth + 1))
+
+    def _entered(self, call):
+        """Functions that a call enters: of a method that several classes have, those of classes that the program makes."""
+        scopes = list(dict.fromkeys(scope for scope, _ in self.values.callees.get(call, ())))
+        if len(scopes) > 1:
+            made = {v[1] for v in self.values.of(call.func) if v[0] == "bound" and v[2] in self.reach.classes}
+            return [scope for scope in scopes if scope in made] or scopes
+        return scopes
 
     def _add(self, node, what, kind, context, value, certainty):
         key = (node, kind == "sync_implicit")

@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the reader finds in styles of projects that people have: each rule as a small project, read in this process (python/_saturate_reader)."""
+import os
+import sys
+import tempfile
+import textwrap
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
+from reader_test import READER, write  # noqa: E402
+
+sys.path.insert(0, os.path.dirname(READER))
+from _saturate_reader.read import read_project  # noqa: E402
+
+sys.setrecursionlimit(6000)
+
+TOP = """import torch
+from torch import nn
+from torch.utils.data import DataLoader
+model = nn.Linear(4, 1).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=1)
+loader = DataLoader([torch.ones(4)] * 9, batch_size=3)
+"""
+
+
+class Rules(unittest.TestCase):
+    def facts(self, files, command="python train.py"):
+        if isinstance(files, str):
+            files = {"train.py": files}
+        with tempfile.TemporaryDirectory() as folder:
+            write(folder, {name: textwrap.dedent(text) for name, text in files.items()})
+            facts = read_project(folder, command.split(), [])
+        self.assertEqual([], [limit for limit in facts["limits"] if "failed" in limit["text"]])
+        self.texts = {name: textwrap.dedent(text).split("\n") for name, text in files.items()}
+        return facts
+
+    def lines(self, entries):
+        """The source lines that entries stand on."""
+        return [self.texts[e["file"]][e["line"] - 1].strip() for e in entries]
+
+    def said(self, facts):
+        return self.lines([w for w in facts["waits"] if w["said"]])
+
+    def of_kind(self, facts, kind):
+        return [c for c in facts["calls"] if c["kind"] == kind]
+
+
+class Waits(Rules):
+    def test_a_copy_to_the_cpu_is_a_read(self):
+        facts = self.facts(TOP + "for x in loader:\n    loss = model(x.cuda()).sum()\n    loss.backward()\n    optimizer.step()\n"
+                           "    kept = loss.to('cpu')\n    print(kept.item())\n    also = loss.to('cpu').numpy()\n    print(also)\n    x.to('cpu')\n")
+        self.assertEqual(["kept = loss.to('cpu')", "also = loss.to('cpu').numpy()"], self.said(facts))
+
+    def test_an_interval_of_one_is_every_step(self):
+        loop = "for step, x in enumerate(loader):\n    loss = model(x.cuda()).sum()\n    loss.backward()\n    optimizer.step()\n" \
+               "    if step % EVERY == 0:\n        print(loss.item())\n"
+        self.assertEqual(["print(loss.item())"], self.said(self.facts(TOP + "EVERY = 1\n" + loop)))
+        self.assertEqual([], self.said(self.facts(TOP + "EVERY = 10\n" + loop)))
+        # exec() may set it: what is declared holds, unless a file of the command declares it too
+        files = {"train.py": TOP + "EVERY = 1\nexec(open('other.py').read())\n" + loop, "other.py": "EVERY = 10\n"}
+        self.assertEqual(["print(loss.item())"], self.said(self.facts(files)))
+        self.assertEqual([], self.said(self.facts(files, "python train.py other.py")))
+
+    def test_what_guards_backward_is_true_in_a_training_step(self):
+        facts = self.facts(TOP + "def run(phase, data):\n    for x in data:\n        loss = model(x.cuda()).sum()\n        if phase == 'train':\n"
+                           "            loss.backward()\n            optimizer.step()\n        if phase == 'train':\n            print('a', loss.item())\n"
+                           "        else:\n            print('b', loss.item())\n\nfor phase in ('train', 'val'):\n    run(phase, loader)\n")
+        self.assertEqual(["print('a', loss.item())"], self.said(facts))
+
+    def test_a_method_of_the_class_that_is_made(self):
+        classes = "".join("class %s(Base):\n    def one(self, x):\n        loss = model(x.cuda()).sum()\n        loss.backward()\n        optimizer.step()\n"
+                          "        return loss.item(), '%s'\n" % (name, name) for name in ("First", "Second", "Third", "Fourth"))
+        facts = self.facts(TOP + "class Base:\n    def run(self):\n        for x in loader:\n            print(self.one(x))\n    def one(self, x):\n"
+                           "        raise NotImplementedError\n\n" + classes + "Second().run()\n")
+        self.assertEqual(["return loss.item(), 'Second'"], self.said(facts))
+
+    def test_a_field_that_starts_as_none(self):
+        facts = self.facts({"train.py": TOP.replace("nn.Linear(4, 1)", "Net()").replace("model =", "from net import Net\nmodel =") +
+                            "for x in loader:\n    model(x.cuda())\n    loss = model.loss\n    loss.backward()\n    optimizer.step()\n    print(loss.item())\n",
+                            "net.py": "from torch import nn\nclass Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.loss = None\n"
+                            "        self.layer = nn.Linear(4, 1)\n    def forward(self, x):\n        self.loss = self.layer(x).sum()\n        return x\n"})
+        self.assertEqual(["print(loss.item())"], self.said(facts))
+
+
+class Found(Rules):
+    def test_a_loader_behind_a_generator_and_partial(self):
+        facts = self.facts({"train.py": "from functools import partial\nimport torch\nfrom data import Task\nmodel = torch.nn.Linear(4, 1).cuda()\n"
+                            "optimizer = torch.optim.SGD(model.parameters(), lr=1)\nbatches = partial(Task.batches, batch_size=4)\nfeed = batches(split='train')\n"
+                            "while True:\n    x, y = next(feed)\n    model(x).sum().backward()\n    optimizer.step()\n",
+                            "data.py": "import torch\nclass Task:\n    @staticmethod\n    def batches(batch_size, split):\n"
+                            "        loader = torch.utils.data.DataLoader([split], batch_size=batch_size)\n        for x, y in loader:\n            yield x.cuda(), y.cuda()\n"})
+        self.assertEqual(["train"], [c["role"] for c in self.of_kind(facts, "loader")])
+
+    def test_hydra_before_1_0(self):
+        files = {"train.py": "import hydra\nimport torch\n@hydra.main(config_path='config/train.yaml', strict=True)\ndef main(cfg):\n"
+                             "    agent = hydra.utils.instantiate(cfg.agent)\n    print(cfg.steps)\n    while True:\n        agent.update(torch.ones(4))\nif __name__ == '__main__':\n    main()\n",
+                 "agent/__init__.py": "", "agent/sac.py": "import hydra\nimport torch\nclass Agent:\n    def __init__(self, lr, net, unused=1):\n"
+                 "        self.net = hydra.utils.instantiate(net)\n        self.optimizer = torch.optim.Adam(self.net.parameters(), lr=lr)\n    def update(self, x):\n"
+                 "        loss = self.net(x).sum()\n        loss.backward()\n        self.optimizer.step()\n        print(loss.item())\n",
+                 "agent/net.py": "from torch import nn\nclass Net(nn.Module):\n    def __init__(self, width):\n        super().__init__()\n"
+                 "        self.layer = nn.Linear(width, 1).cuda()\n    def forward(self, x):\n        return self.layer(x)\n",
+                 "config/train.yaml": "defaults:\n  - agent: sac\nseed: 1\nsteps: 5\n",
+                 "config/agent/sac.yaml": "agent:\n  class: agent.sac.Agent\n  params:\n    lr: 1e-3\n    net: ${net}\nnet:\n  class: agent.net.Net\n  params:\n    width: 4\n"}
+        facts = self.facts(files)
+        self.assertEqual(["while"], [loop["kind"] for loop in facts["loops"]])
+        self.assertEqual(["print(loss.item())"], self.said(facts))
+        optimizer = self.of_kind(facts, "optimizer")
+        self.assertEqual(1, len(optimizer))
+        lr = next(a for a in optimizer[0]["arguments"] if a["name"] == "lr")
+        self.assertEqual(["agent.params.lr"], [facts["declarations"][s["declaration"]]["setting"] for s in lr["sources"]])
+        self.assertEqual(["seed: 1"], self.lines(facts["without_effect"]))
+
+
+class WithoutEffect(Rules):
+    def test_flags_that_pytorch_does_not_have(self):
+        facts = self.facts("import torch\nimport torch.backends.cudnn as cudnn\ntorch.cuda.cudnn_enabled = False\ncudnn.benchmarks = True\n"
+                           "cudnn.benchmark = True\ntorch.backends.cuda.matmul.allow_tf32 = True\n")
+        self.assertEqual(["torch.cuda.cudnn_enabled = False", "cudnn.benchmarks = True"], self.lines(facts["without_effect"]))
+        self.assertIn("torch.backends.cudnn.benchmark is one", facts["without_effect"][1]["why"])
+
+    def test_fields_of_dataclasses(self):
+        program = """
+            import argparse
+            from dataclasses import dataclass
+            import transformers
+
+            @dataclass
+            class Data:
+                path: str = 'a'
+                forgotten: int = 3
+
+            @dataclass
+            class Training(transformers.TrainingArguments):
+                optim: str = 'adamw_torch'
+                bits: int = 4
+                adam8bit: bool = False
+
+            parser = transformers.HfArgumentParser((Data, Training))
+            data, training = parser.parse_args_into_dataclasses()
+            args = argparse.Namespace(**vars(data), **vars(training))
+            name = args.path.replace('a', 'b')
+            print(name, data.path, args.bits)
+            transformers.Trainer(args=training).train()
+            """
+        facts = self.facts(program)
+        self.assertEqual(["forgotten: int = 3", "adam8bit: bool = False"], self.lines(facts["without_effect"]))
+        gone = self.facts(program.replace("argparse.Namespace(**", "other.make(**"))
+        self.assertEqual([], self.lines(gone["without_effect"]))
+
+
+if __name__ == "__main__":
+    unittest.main()
