@@ -39,9 +39,9 @@ class LoaderCalls:
     def _handed(self):
         """Loaders that a framework is given: engine.run(loader), trainer.fit(model, loader)."""
         for source in self.project.order:
-            for call in source.index.calls if source.index is not None else ():
+            for call in source.index.calls_named("run", "fit") if source.index is not None else ():
                 last = getattr(call.func, "attr", "")
-                if last not in ("run", "fit") or self.reach.off(call):
+                if not last or self.reach.off(call):
                     continue
                 values = self.values.of(call.func.value)
                 if last == "run" and call.args and any(v[0] == "made" and v[1].startswith("ignite.engine") and self._steps(v[2]) for v in values):
@@ -142,7 +142,7 @@ class LoaderCalls:
         for up in ancestors(call):
             if isinstance(up, ast.If):
                 text = call.src.text(up.test).lower()
-                inside = child.block is up.body
+                inside = getattr(child, "block", None) is up.body
                 if re.search(r"train", text) and not re.search(r"not |!=|is false", text):
                     return "train" if inside else "evaluation"
                 if re.search(r"val|test|eval", text) and inside:

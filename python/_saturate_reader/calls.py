@@ -303,8 +303,8 @@ class Calls(LoaderCalls, OptimizerCalls):
     def _scheduler(self, call, callee, entry):
         per = set()
         for source in self.project.order:
-            for other in (source.index.calls if source.index is not None else ()):
-                if getattr(other.func, "attr", "") != "step" or not self.reach.runs(function_of(other)):
+            for other in (source.index.calls_named("step") if source.index is not None else ()):
+                if not isinstance(other.func, ast.Attribute) or not self.reach.runs(function_of(other)):
                     continue
                 if any(v[0] == "made" and v[2] is call or v[0] == "inst" and v in self.values.of(call) for v in self.values.of(other.func.value)):
                     loop = self._step_of(other)

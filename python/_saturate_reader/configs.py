@@ -11,6 +11,8 @@ from .literals import argument_of, literal
 from .yaml_tree import read_json, read_yaml
 
 FORMATS = {".yaml": "yaml", ".yml": "yaml", ".json": "json", ".toml": "toml"}
+OPENERS = ("open", "load", "merge_from_file", "fromfile", "safe_load", "load_config", "parse_file", "read_text", "Path", "from_yaml", "from_yaml_file", "from_json",
+           "from_json_file", "load_yaml", "read_yaml", "HParam", "get_config", "read_config", "parse_config", "load_cfg", "get_hparams_from_file", "load_yaml_config")
 JSON_MOST = 1 << 20  # larger ones are data
 
 
@@ -67,15 +69,13 @@ class Configs:
 
     def _opened(self, source):
         """Constants that name a file which is there, and arguments of what opens one."""
-        for call in source.index.calls:
+        for call in source.index.calls if source.index.names_config else source.index.calls_named(*OPENERS):
             for argument in call.args[:2]:  # Config('training.yml')
                 if isinstance(argument, ast.Constant) and isinstance(argument.value, str) and argument.value.endswith((".yaml", ".yml", ".toml")):
                     self._try(argument.value, source, "opened", source.place(call), "likely")
             name = dotted(call.func) or ""
             last = name.rsplit(".", 1)[-1] or getattr(call.func, "attr", "")
-            if last in ("open", "load", "merge_from_file", "fromfile", "safe_load", "load_config", "parse_file", "read_text", "Path", "from_yaml",
-                        "from_yaml_file", "from_json", "from_json_file", "load_yaml", "read_yaml", "HParam", "get_config", "read_config", "parse_config",
-                        "load_cfg", "get_hparams_from_file", "load_yaml_config"):
+            if last in OPENERS:
                 for argument in list(call.args[:2]) + [k.value for k in call.keywords[:3]]:
                     known, text = self.values.constant(argument)
                     if known and isinstance(text, str):

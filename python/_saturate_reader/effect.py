@@ -162,6 +162,8 @@ class Effect(Unread, Flags):
 
     def _branches(self):
         """A scheduler that is made for one word and stepped for others only."""
+        if not any(b"lr_scheduler" in source.data for source in self.project.order):
+            return
         for source in self.project.order:
             for call in source.index.calls if source.index is not None else ():
                 if not any(v[0] == "ext" and v[1].startswith("torch.optim.lr_scheduler.") for v in self.values.of(call.func)):

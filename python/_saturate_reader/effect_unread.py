@@ -98,10 +98,9 @@ class Unread:
             return self._spreads[scope]
         found = "gone" if scope in self._given_away() and not self._framework_takes(scope) else None
         for source in self.project.order:
-            for call in source.index.calls if source.index is not None and found != "gone" else ():
+            for call in source.index.calls_named("asdict", "fields", "vars", "astuple", "replace", "cli") if source.index is not None and found != "gone" else ():
                 name = (dotted(call.func) or "").rsplit(".", 1)[-1]
-                if name not in ("asdict", "fields", "vars", "astuple", "replace", "cli") or name == "replace" and isinstance(call.func, ast.Attribute) and (
-                        dotted(call.func) != "dataclasses.replace"):
+                if not name or name == "replace" and isinstance(call.func, ast.Attribute) and dotted(call.func) != "dataclasses.replace":
                     continue
                 values = [v for v in self.values.of(call.args[0]) if v[0] != "opaque"] if call.args else []
                 if values and all(v[0] in ("inst", "cls") and scope not in self.values.lineage(v[1])[0] for v in values):

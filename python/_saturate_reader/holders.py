@@ -16,9 +16,10 @@ class Holders:
 
     def find(self):
         for source in self.project.order:
-            for call in source.index.calls if source.index is not None else ():
-                name = dotted(call.func) or ""
-                if name == "setattr" and len(call.args) > 2 and isinstance(call.args[1], ast.Name):
+            if source.index is None:
+                continue
+            for call in sorted(list(source.index.calls_named("setattr")) + source.index.spreading, key=lambda c: c.sequence):
+                if dotted(call.func) == "setattr" and len(call.args) > 2 and isinstance(call.args[1], ast.Name):
                     self._copied(call)
                 elif any(k.arg is None for k in call.keywords):
                     self._spread(call)

@@ -107,6 +107,7 @@ class Loops:
     # Loops
 
     def find(self):
+        ignite = any(module.startswith("ignite") for source in self.project.order if source.index is not None for module, _, _, _ in source.index.imports)
         for source in self.project.order:
             if source.index is None:
                 continue
@@ -115,7 +116,7 @@ class Loops:
             for scope in source.index.scopes:
                 if scope.is_class:
                     self._lightning(scope)
-            for call in source.index.calls:
+            for call in source.index.calls if ignite else ():
                 self._engine(call)
         certain = [l for l in self.found if l.certainty == "certain"]
         if certain:
@@ -226,7 +227,7 @@ class Loops:
                         self.found.append(Loop(inner[1].node, "engine", inner[1], "certain"))
                         for name, _, _ in inner[1].params[1:2]:
                             self.values.batches[(inner[1], name)] = None
-                            self.values.memo.clear()
+                            self.values.drop_answers()
 
     def _functions(self):
         """No loop was found: functions that do a whole step, called from somewhere that could not be followed."""

@@ -157,14 +157,13 @@ class Project:
                 found = self.find(source, module, level)
                 if attr and attr != "*" and (found is None or os.path.basename(found.path) == "__init__.py"):
                     self.find(source, (module + "." if module else "") + attr, level)
-            for call in source.index.calls:
-                name = dotted(call.func)
-                if name and name.rsplit(".", 1)[-1] in ("import_module", "__import__") and call.args:
+            for call in source.index.calls_named("import_module", "__import__"):
+                if dotted(call.func) and call.args:
                     self._by_name(source, call)
 
     def _paths(self, source):
         """sys.path.append('lib') and insert(0, ...) of a folder of the project."""
-        for call in source.index.calls:
+        for call in source.index.calls_named("append", "insert"):
             if dotted(call.func) not in ("sys.path.append", "sys.path.insert") or not call.args:
                 continue
             argument = call.args[-1]
@@ -173,8 +172,8 @@ class Project:
             if isinstance(argument, ast.Constant) and isinstance(argument.value, str):
                 candidates = [os.path.join(self.folder, argument.value), os.path.join(here, argument.value)]
             elif isinstance(argument, ast.Name):  # `def add_path(path)`, with folders that are joined elsewhere in the file
-                for join in source.index.calls:
-                    if (dotted(join.func) or "").rsplit(".", 1)[-1] == "join" and len(join.args) > 1 and isinstance(join.func, ast.Attribute) and all(
+                for join in source.index.calls_named("join"):
+                    if dotted(join.func) and len(join.args) > 1 and isinstance(join.func, ast.Attribute) and all(
                             isinstance(a, ast.Constant) and isinstance(a.value, str) for a in join.args[1:]):
                         candidates.append(os.path.join(here, *[a.value for a in join.args[1:]]))
             else:

@@ -174,14 +174,14 @@ class Reads:
             return True
         name = dotted(base)
         source = box.src
-        for call in source.index.calls:
-            if getattr(call.func, "attr", "") in ("update", "setdefault") and name and dotted(call.func.value) == name:
+        for call in source.index.calls_named("update", "setdefault"):
+            if isinstance(call.func, ast.Attribute) and name and dotted(call.func.value) == name:
                 return True
         up = box.up
         target = dotted(up.targets[0]) if isinstance(up, ast.Assign) else None
         if target:
-            for call in source.index.calls:
-                if getattr(call.func, "attr", "") == "update" and dotted(call.func.value) == target:
+            for call in source.index.calls_named("update"):
+                if isinstance(call.func, ast.Attribute) and dotted(call.func.value) == target:
                     return True
             return any(isinstance(t, ast.Subscript) and dotted(t.value) == target and not isinstance(t.slice, ast.Constant) for t, _, _ in source.index.stores)
         return False

@@ -5,6 +5,10 @@ Every node gets `up` (its parent), `src` (its Source). One pass, without recursi
 """
 import ast
 
+CONFIGS = (".yaml", ".yml", ".toml")
+PLAIN = {"ctx", "op", "ops", "id", "attr", "arg", "lineno", "level", "module", "kind", "conversion", "type_comment", "simple", "is_async", "asname", "rest", "kwd_attrs"}
+BLOCKS = {"body", "orelse", "finalbody", "handlers"}  # of statements, where the field is a list
+CHILDREN = {}  # type of a node -> its fields that hold nodes, the last one first
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 LOOPS = (ast.For, ast.AsyncFor, ast.While)
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
@@ -89,6 +93,10 @@ class Index:
         self.top = Scope(source.tree, None, source)
         self.scopes = [self.top]
         self.calls = []
+        self.named = {}  # last name of what is called -> its calls
+        self.spreading = []  # calls with **
+        self.breaks = False
+        self.names_config = False  # a text ends like a configuration's name
         self.attributes = []
         self.subscripts = []
         self.loads = []
@@ -102,31 +110,40 @@ class Index:
         self.stars = set()  # scopes' modules that are imported with *
         self.rewrites = False  # exec() or globals() sets names of the module
         self._walk()
-        for call in self.calls:
+        for call in self.calls_named("exec", "globals"):
             name = call.func.id if isinstance(call.func, ast.Name) else ""
             if name == "exec" or name == "globals" and not (isinstance(call.up, ast.Subscript) and isinstance(call.up.ctx, ast.Load)):
                 self.rewrites = True
 
+    def calls_named(self, *names):
+        """Calls of functions and methods of these names, in the order of all calls."""
+        if len(names) == 1:
+            return self.named.get(names[0], ())
+        found = [call for name in names for call in self.named.get(name, ())]
+        return sorted(found, key=_sequence)
+
     def _walk(self):
         stack = [(self.source.tree, None, self.top)]
-        source = self.source
-        push = stack.append
+        source, strings, loads = self.source, self.strings, self.loads
+        push, pop = stack.append, stack.pop
         while stack:
-            node, up, scope = stack.pop()
+            node, up, scope = pop()
             node.up = up
             node.src = source
+            node.scope = scope
             kind = type(node)
             if kind is ast.Name:
                 if type(node.ctx) is ast.Load:
-                    self.loads.append(node)
-                node.scope = scope
+                    loads.append(node)
                 continue
             if kind is ast.Constant:
-                if type(node.value) is str and len(node.value) < 80:
-                    self.strings.add(node.value)
-                node.scope = scope
+                value = node.value
+                if type(value) is str:
+                    if len(value) < 80:
+                        strings.add(value)
+                    if value.endswith(CONFIGS):
+                        self.names_config = True
                 continue
-            node.scope = scope
             handler = HANDLERS.get(kind)
             inner = handler(self, node, scope) if handler else None
             if inner is not None:  # children of a new scope: what is evaluated outside stays outside
@@ -138,19 +155,20 @@ class Index:
                 for child in reversed(outside):
                     push((child, node, scope))
                 continue
-            children = []
-            for field in node._fields:
+            fields = CHILDREN.get(kind)
+            if fields is None:
+                fields = CHILDREN[kind] = tuple(f for f in reversed(node._fields) if f not in PLAIN)
+            for field in fields:
                 value = getattr(node, field, None)
                 if value.__class__ is list:
-                    for position, item in enumerate(value):
-                        if isinstance(item, ast.AST):
+                    if field in BLOCKS:
+                        for position, item in enumerate(value):
                             item.block, item.position = value, position
-                            children.append(item)
+                    for item in reversed(value):
+                        if isinstance(item, ast.AST):
+                            push((item, node, scope))
                 elif isinstance(value, ast.AST):
-                    children.append(value)
-            for child in reversed(children):
-                if child._fields or isinstance(child, (ast.Pass, ast.Break, ast.Continue)):
-                    push((child, node, scope))
+                    push((value, node, scope))
 
     # Handlers: return (outside children, (scope, inside children)) where a node opens a scope, else None.
 
@@ -272,8 +290,19 @@ class Index:
                                module=(node.module or "", node.level), attr=alias.name))
 
     def _call(self, node, scope):
+        func = node.func
+        kind = type(func)
+        node.sequence = len(self.calls)
         self.calls.append(node)
         scope.calls.append(node)
+        self.named.setdefault(func.attr if kind is ast.Attribute else func.id if kind is ast.Name else "", []).append(node)
+        for keyword in node.keywords:
+            if keyword.arg is None:
+                self.spreading.append(node)
+                break
+
+    def _break(self, node, scope):
+        self.breaks = True
 
     def _attribute(self, node, scope):
         if type(node.ctx) is ast.Load:
@@ -313,8 +342,12 @@ HANDLERS = {
     ast.AsyncWith: Index._with, ast.Import: Index._import, ast.ImportFrom: Index._from, ast.Call: Index._call,
     ast.Attribute: Index._attribute, ast.Subscript: Index._subscript, ast.Return: Index._return,
     ast.Yield: Index._yield, ast.YieldFrom: Index._yield, ast.Compare: Index._compare,
-    ast.ExceptHandler: Index._handler, ast.List: Index._list, ast.Tuple: Index._list, ast.Set: Index._list,
+    ast.ExceptHandler: Index._handler, ast.Break: Index._break, ast.List: Index._list, ast.Tuple: Index._list, ast.Set: Index._list,
 }
+
+
+def _sequence(call):
+    return call.sequence
 
 
 def _globals(node, inner):

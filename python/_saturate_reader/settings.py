@@ -12,6 +12,7 @@ from .literals import literal
 LOOSE = {"args", "opt", "opts", "cfg", "config", "conf", "hparams", "params", "hp", "options", "self", "settings", "flags", "FLAGS", "hyp", "configs", "param",
          "kwargs", "hyper_parameters", "ckpt", "checkpoint", "state", "model_args", "train_args", "hyperparams", "arguments", "_C", "C", "h", "hps", "data_args",
          "training_args", "model_config", "train_config", "train_cfg", "model_cfg", "parser", "option", "cmd_args", "argv"}
+MERGES = ("setattr", "set_defaults", "update", "merge_with", "merge", "merge_from_dict", "update_config", "Namespace", "SimpleNamespace", "dict", "EasyDict", "parse_args")
 SELF_MADE = ("config", "cfg", "conf", "opt", "option", "options", "args", "arguments", "hparam", "hparams", "hyperparameters", "params",
              "parameters", "setting", "settings", "hp")
 
@@ -101,7 +102,8 @@ class Settings:
         for source in self.project.order:
             if source.index is None:
                 continue
-            for call in source.index.calls:
+            defined = [name for name in source.index.named if name.startswith("DEFINE_")]
+            for call in source.index.calls_named("add_argument", "option", "set_defaults", *defined):
                 name = getattr(call.func, "attr", getattr(call.func, "id", ""))
                 if name in ("add_argument", "option") and source is not self.project.entry and _below_main(call):
                     continue  # another program's own options
@@ -193,7 +195,7 @@ class Settings:
                     known, key = literal(target.slice)
                     if known and isinstance(key, str):
                         self._wrote(key)
-            for call in source.index.calls:
+            for call in source.index.calls_named(*MERGES):
                 self._merges(call)
 
     def _wrote(self, key):

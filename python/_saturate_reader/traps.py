@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What makes a change wrong or useless in this project, each with its place and what it forbids."""
 import ast
-import multiprocessing
 import re
+import sys
 
 from . import names
 from .scopes import FUNCTIONS, LOOPS, ancestors, dotted, function_of
@@ -285,7 +285,7 @@ class Traps:
         """Workers are forked: nothing of the script runs again in them, and nothing has to be sent to them. By this Python,
         which is the one that the command runs."""
         if self.is_forking is None:
-            is_default = multiprocessing.get_all_start_methods()[0] == "fork"
+            is_default = sys.platform not in ("win32", "darwin") and sys.version_info < (3, 14)  # what multiprocessing does, without importing it
             self.is_forking = is_default and not any(SPAWNS.search(source.data or b"") for source in self.project.sources.values())
         return self.is_forking
 
@@ -322,12 +322,12 @@ class Traps:
         for source in self.project.order:
             if source.index is None:
                 continue
-            for call in source.index.calls:
-                name = (dotted(call.func) or "").rsplit(".", 1)[-1]
-                if re.search(r"early_?stop", name, re.I) and self.reach.runs(function_of(call)) and not self.reach.off(call):
+            stops = [name for name in source.index.named if re.search(r"early_?stop", name, re.I)]
+            for call in source.index.calls_named(*stops):
+                if dotted(call.func) and self.reach.runs(function_of(call)) and not self.reach.off(call):
                     self._add("early_stopping", source, call, "training stops by counting evaluations: their interval changes when", ["eval_interval"])
                     return
-            for loop in source.index.loops:
+            for loop in source.index.loops if source.index.breaks else ():
                 for node in ast.walk(loop) if self.reach.runs(function_of(loop)) and not self.reach.off(loop) else ():
                     if isinstance(node, ast.If) and node.body and any(isinstance(s, ast.Break) for s in node.body):
                         text = ast.dump(node.test)
@@ -337,7 +337,10 @@ class Traps:
 
     def _logs(self):
         for source in self.project.order:
-            for call in source.index.calls if source.index is not None else ():
+            if source.index is None:
+                continue
+            writers = [name for name in source.index.named if name.endswith("FileHandler")]
+            for call in source.index.calls_named("open", "basicConfig", *writers):
                 name = dotted(call.func) or ""
                 if not self.reach.runs(function_of(call)) or self.reach.off(call):
                     continue

@@ -46,7 +46,7 @@ class Bindings:
 
     def _bound(self, bindings, node=None):
         """What names that have these bindings may be."""
-        found = self._union([tuple(self.binding(b)) for b in bindings[:MOST]])
+        found = tuple(self.binding(bindings[0])) if len(bindings) == 1 else self._union([tuple(self.binding(b)) for b in bindings[:MOST]])
         if found and bindings[0].scope.parent is None and bindings[0].scope.source.index.rewrites and any(b.kind == "value" for b in bindings):
             return (OPAQUE,) + found  # exec() or globals() may set it
         return found
@@ -89,7 +89,13 @@ class Bindings:
         if kind == "import":
             return self._imported(binding)
         if kind == "param":
-            return self._parameter(binding)
+            found = self._given.get(binding)
+            if found is None:
+                cuts = self.cuts
+                found = self._parameter(binding)
+                if cuts == self.cuts:
+                    self._given[binding] = found
+            return found
         if kind == "iter":
             return self.element(binding.expr, binding.path)
         if kind == "with":

@@ -217,11 +217,15 @@ class CallValues:
                     for scope, shift in self.targets(call):
                         callers.setdefault(scope, []).append((call, shift))
                         callees.setdefault(call, []).append((scope, shift))
-            same = {k: len(v) for k, v in callees.items()} == {k: len(v) for k, v in self.callees.items()}
+            same = callees == self.callees
             self.callers, self.callees = callers, callees
-            self.forget()
             if same:
                 break
+            self.forget()
+
+    def drop_answers(self):
+        self.memo.clear()
+        self._given.clear()
 
     def forget(self):
         """Answers that more knowledge would change."""
@@ -231,6 +235,7 @@ class CallValues:
         self._dynamic.clear()
         self._subclasses = None
         self._cut.clear()
+        self._given.clear()
         self._live.clear()
         self._looked.clear()
 

@@ -10,11 +10,23 @@ class Names:
         """The bindings that a name may have where it is read."""
         if name is not None:
             return self._lookup(node, name)
+        found = self._only.get(node)
+        if found is not None:
+            return found
         try:
             return self._looked[node]
         except KeyError:
-            found = self._looked[node] = self._lookup(node, node.id)
-            return found
+            pass
+        scope, name = node.scope, node.id
+        found = scope.names.get(name)
+        while not found and scope.parent is not None:
+            scope = scope.parent
+            found = scope.names.get(name) if not scope.is_class else None
+        if found and len(found) == 1:
+            self._only[node] = found
+        else:
+            found = self._looked[node] = self._lookup(node, name)
+        return found
 
     def _lookup(self, node, name):
         scope = node.scope

@@ -37,6 +37,8 @@ class Values(Names, Bindings, Classes, Parts, CallValues, Truth):
         self._subclasses = {}  # none in the first round; None: to be found
         self._cut = {}
         self._looked = {}     # node of a name -> its bindings
+        self._only = {}       # ... where there is one only, whatever the settings are
+        self._given = {}      # binding of a parameter -> what its callers give
         self._live = {}       # (Scope, name) -> its bindings that the settings do not switch off
         self._foreign = None
         self.holders = {}     # class Scope -> (path, fields): filled from the configuration at this path, only these fields (None: any)
@@ -49,11 +51,12 @@ class Values(Names, Bindings, Classes, Parts, CallValues, Truth):
 
     def of(self, node):
         """What the expression may be."""
-        if node is None:
-            return ()
         found = self.memo.get(node)
         if found is not None:
             return found
+        handler = HANDLERS.get(type(node))
+        if handler is None:
+            return ()
         if node in self.active or self.depth > DEEPEST:
             self.cuts += 1
             return ()
@@ -61,9 +64,11 @@ class Values(Names, Bindings, Classes, Parts, CallValues, Truth):
         self.depth += 1
         cuts = self.cuts
         try:
-            found = tuple(dict.fromkeys(self._of(node)))
-            if len(found) > MOST:
-                found = (OPAQUE,) + found[:MOST]
+            found = handler(self, node)
+            if len(found) > 1:
+                found = tuple(dict.fromkeys(found))
+                if len(found) > MOST:
+                    found = (OPAQUE,) + found[:MOST]
         finally:
             self.depth -= 1
             self.active.discard(node)
@@ -72,39 +77,43 @@ class Values(Names, Bindings, Classes, Parts, CallValues, Truth):
             self.memo[node] = found
         return found
 
-    def _of(self, node):
-        kind = type(node)
-        if kind is ast.Name:
-            return self._name(node)
-        if kind is ast.Attribute:
-            return self.attribute(node.value, node.attr, node)
-        if kind is ast.Call:
-            return self._call(node)
-        if kind is ast.Subscript:
-            return self._subscript(node)
-        if kind is ast.Constant:
-            return (("lit", node),)
-        if kind in (ast.Dict, ast.List, ast.Tuple, ast.Set, ast.ListComp, ast.DictComp):
-            return (("box", node),)
-        if kind is ast.IfExp:
-            truth = self.truth(node.test)
-            if truth is not None:
-                return self.of(node.body if truth else node.orelse)
-            return self._union([self.of(node.body), self.of(node.orelse)])
-        if kind is ast.BoolOp:
-            truth = self.truth(node)
-            return self._union([self.of(value) for value in node.values]) if truth is None else (("lit", TRUE if truth else FALSE),)
-        if kind is ast.UnaryOp and not isinstance(node.op, ast.Not):
+    def _attribute(self, node):
+        return self.attribute(node.value, node.attr, node)
+
+    def _constant(self, node):
+        return (("lit", node),)
+
+    def _container(self, node):
+        return (("box", node),)
+
+    def _either(self, node):
+        truth = self.truth(node.test)
+        if truth is not None:
+            return self.of(node.body if truth else node.orelse)
+        return self._union([self.of(node.body), self.of(node.orelse)])
+
+    def _all_of(self, node):
+        truth = self.truth(node)
+        return self._union([self.of(value) for value in node.values]) if truth is None else (("lit", TRUE if truth else FALSE),)
+
+    def _unary(self, node):
+        if not isinstance(node.op, ast.Not):
             return (("lit", node),) if literal(node)[0] else ()
-        if kind in (ast.Compare, ast.UnaryOp):
-            truth = self.truth(node)
-            return () if truth is None else (("lit", TRUE if truth else FALSE),)
-        if kind is ast.NamedExpr:
-            return self.of(node.value)
-        if kind is ast.Await:
-            return self.of(node.value)
-        if kind is ast.Lambda:
-            return (("fn", node.inner),)
-        if kind is ast.Starred:
-            return self.of(node.value)
-        return ()
+        return self._comparison(node)
+
+    def _comparison(self, node):
+        truth = self.truth(node)
+        return () if truth is None else (("lit", TRUE if truth else FALSE),)
+
+    def _inner(self, node):
+        return self.of(node.value)
+
+    def _lambda(self, node):
+        return (("fn", node.inner),)
+
+
+HANDLERS = {
+    ast.Name: Values._name, ast.Attribute: Values._attribute, ast.Call: Values._call, ast.Subscript: Values._subscript, ast.Constant: Values._constant,
+    ast.Dict: Values._container, ast.List: Values._container, ast.Tuple: Values._container, ast.Set: Values._container, ast.ListComp: Values._container,
+    ast.DictComp: Values._container, ast.IfExp: Values._either, ast.BoolOp: Values._all_of, ast.UnaryOp: Values._unary, ast.Compare: Values._comparison,
+    ast.NamedExpr: Values._inner, ast.Await: Values._inner, ast.Starred: Values._inner, ast.Lambda: Values._lambda}
