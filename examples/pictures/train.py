@@ -60,6 +60,7 @@ def main():
         config = json.load(file)
     if not os.path.isdir(config["data"]["folder"]):
         make_pictures(config["data"]["folder"])
+    torch.set_num_threads(1)  # one core computes, the others load
     torch.manual_seed(config["seed"])
     train(config, torch.device("cuda" if torch.cuda.is_available() else "cpu"))
 

@@ -323,9 +323,7 @@ class Trier {
         ProofSettings proof;
         auto is_time_up = [this] { return !budget_.has_time_for_proof_run(seconds()); };
         // Beyond five pairs there is time for both runs of one, or for none.
-        proof.is_time_up = [this] {
-            return !budget_.has_time_for_proof_run(seconds() + budget_.proof_run_seconds());
-        };
+        proof.is_time_up = [this] { return !budget_.has_time_for_more(seconds()); };
         out_.proof =
             prove(proof, rate_of({}), rate_of(kept_), [&] { return stopped() || is_time_up(); });
         out_.proof->loss_guard = broken.empty() ? compared : broken;

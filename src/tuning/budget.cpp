@@ -19,7 +19,7 @@ constexpr double kReserveMost = 0.7;  // share of the budget that guard and proo
 constexpr double kSlack = 1.25;
 constexpr double kForgets = 0.7;     // a start that is shorter than the last is believed by and by
 constexpr double kEndSeconds = 0.5;  // the last lines of a record, the end of a process
-constexpr double kPatienceSeconds = 5;
+constexpr double kLate = 0.25;       // share of the budget by which five pairs may end late
 
 }  // namespace
 
@@ -69,11 +69,15 @@ double TuneBudget::left_for_search(double elapsed) const {
 }
 
 bool TuneBudget::has_time_for_proof_run(double elapsed) const {
-    return elapsed + proof_run_seconds() <= seconds_ + kPatienceSeconds;
+    return elapsed + proof_run_seconds() <= (1 + kLate) * seconds_;
+}
+
+bool TuneBudget::has_time_for_more(double elapsed) const {
+    return elapsed + 2 * proof_run_seconds() <= seconds_;
 }
 
 double TuneBudget::most_for_run(double elapsed) const {
-    return std::max(seconds_ - elapsed, 0.0) + kPatienceSeconds;
+    return std::max((1 + kLate) * seconds_ - elapsed, 0.0);
 }
 
 std::string TuneBudget::longer() const {

@@ -34,9 +34,12 @@ class TuneBudget {
     [[nodiscard]] double reserve() const;
     // What the search may still begin, with `elapsed` seconds gone: 0 or less ends it.
     [[nodiscard]] double left_for_search(double elapsed) const;
-    // Whether another run of the proof ends in time. Without this the budget is a wish.
+    // Whether another run of the first five pairs may begin. They may end a quarter of the budget
+    // late: all that was found until then would be worth nothing without them.
     [[nodiscard]] bool has_time_for_proof_run(double elapsed) const;
-    // The most that one run may take: up to the end of the budget, and a little patience.
+    // Whether both runs of a further pair end in time.
+    [[nodiscard]] bool has_time_for_more(double elapsed) const;
+    // The most that one run may take: up to the end of the budget and what it may be late.
     [[nodiscard]] double most_for_run(double elapsed) const;
 
     // "12m": a budget with which the proof would have come to its end.

@@ -216,9 +216,7 @@ class Conductor {
         ProofSettings settings{.pairs_max = request_.proof_pairs_max};
         auto is_time_up = [this] { return !budget_.has_time_for_proof_run(seconds()); };
         // Beyond five pairs there is time for both runs of one, or for none.
-        settings.is_time_up = [this] {
-            return !budget_.has_time_for_proof_run(seconds() + budget_.proof_run_seconds());
-        };
+        settings.is_time_up = [this] { return !budget_.has_time_for_more(seconds()); };
         answer.proof = prove(
             settings, [&] { return measure({}, answer.before); },
             [&] { return measure(answer.search.best, answer.after); },
