@@ -209,7 +209,8 @@ ReplayChange unblocking(std::vector<std::uint32_t> calls) {
     return change;
 }
 
-std::int64_t idle_after(const Timeline& line, const std::vector<std::uint32_t>& calls) {
+std::int64_t idle_after(const Timeline& line, const std::vector<std::uint32_t>& calls,
+                        Brings brings) {
     std::int64_t idle = 0;
     std::size_t next = 0;
     constexpr std::int64_t kSlack = 20'000;  // a call returns this long after the GPU is done
@@ -225,8 +226,11 @@ std::int64_t idle_after(const Timeline& line, const std::vector<std::uint32_t>& 
         std::int64_t from = returned - gap.start_ns < kSlack ? gap.start_ns : returned;
         std::int64_t others = 0;
         for (Cause cause : {Cause::recording, Cause::startup, Cause::input, Cause::allocator,
-                            Cause::pause, Cause::compile})
+                            Cause::pause, Cause::compile, Cause::graph, Cause::unknown})
             others += at(gap.causes, cause);
+        constexpr std::int64_t kLongWork = 1'000'000;
+        std::int64_t work = at(gap.causes, Cause::python) + at(gap.causes, Cause::host);
+        if (brings == Brings::data && work >= kLongWork) others += work;
         idle += std::max<std::int64_t>(gap.end_ns - from - others, 0);
     }
     return idle;

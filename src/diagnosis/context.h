@@ -84,9 +84,11 @@ struct Context {
 };
 
 // The idle time of gaps in which the host first had to return from one of `calls` (sorted by
-// start): from the end of the call to the end of the gap.
-[[nodiscard]] std::int64_t idle_after(const Timeline& line,
-                                      const std::vector<std::uint32_t>& calls);
+// start): from the end of the call to the end of the gap. Where the calls bring data to the host,
+// what it does for long before it launches again is its work on the data.
+enum class Brings { nothing, data };
+[[nodiscard]] std::int64_t idle_after(const Timeline& line, const std::vector<std::uint32_t>& calls,
+                                      Brings brings = Brings::nothing);
 
 // The change that these GPU events (sorted) take `scale` of their time.
 [[nodiscard]] ReplayChange scaling_works(std::vector<std::uint32_t> works, double scale);

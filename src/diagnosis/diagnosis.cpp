@@ -52,6 +52,9 @@ void fill_time(const Timeline& line, Diagnosis& out) {
                        .startup_percent = steady.share(steady.startup_ns),
                        .recording_percent = steady.share(steady.recording_ns)};
     if (line.device >= 0) parts.whole_busy_percent = steady.percent(steady.whole_busy_ns);
+    // Where one-offs were cut out of the middle, what is left between them is not steady.
+    parts.is_remnant =
+        line.cut && (4 * line.length_ns() < steady.whole_ns || line.cut_ns > line.length_ns());
     for (const UnsteadyTime& part : steady.left_out)
         parts.left_out.emplace_back(part.kind, ms(part.ns));
     out.window = std::move(parts);
@@ -73,20 +76,19 @@ Diagnosis diagnose_timeline(const Timeline& line) {
     out.findings = merged(context.findings);
     // A file that ends before any GPU work may have held some.
     bool is_nothing = out.truncated && line.device < 0;
+    bool is_clock_off = starts_before_launch(line) > 0;
     for (Finding& finding : out.findings) {
         // A gain that rests on a window that was not seen is not worth its digits.
         if (is_unknown || is_nothing || replay.error_percent() > 5)
             finding.confidence = Confidence::low;
-        if (out.truncated && finding.confidence == Confidence::high)
+        if ((out.truncated || is_clock_off) && finding.confidence == Confidence::high)
             finding.confidence = Confidence::medium;
         if (is_unknown || is_nothing) finding.optional = true;
         // Beside a recording the calls around it look like faults of their own.
         bool is_beside =
             out.window->recording_percent >= 15 && (finding.id == "F07" || finding.id == "F10" ||
                                                     finding.id == "F12" || finding.id == "F27");
-        // Where one-offs were cut out of the middle, little is left and that little is not steady.
-        bool is_remnant = line.cut && out.window_ms < 0.25 * out.window->whole_ms;
-        if (is_beside || is_remnant) {
+        if (is_beside || out.window->is_remnant) {
             finding.confidence = Confidence::low;
             finding.optional = true;
         }

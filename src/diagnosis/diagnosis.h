@@ -39,6 +39,7 @@ struct RecordedTime {
     double startup_percent = 0;                            // of the whole, left out or not
     double recording_percent = 0;                          // of the whole: CUDA graphs
     std::vector<std::pair<std::string, double>> left_out;  // kind, ms
+    bool is_remnant = false;  // the steady part is little, and lies between what happens once
 };
 
 struct Diagnosis {
@@ -91,6 +92,8 @@ struct Diagnosis {
 
 // trace_health.cpp
 [[nodiscard]] std::vector<HealthNote> trace_health(const Timeline& timeline);
+// Kernels that start before they are launched, if they are many or far off; else 0.
+[[nodiscard]] std::size_t starts_before_launch(const Timeline& timeline);
 // findings_run.cpp, findings_python.cpp, findings_config.cpp
 [[nodiscard]] std::vector<Finding> run_findings(const RunRecord& record);
 // What the shim told explains findings that are there and adds its own.

@@ -127,8 +127,9 @@ class Finder {
 
     void learn_calls() {
         for (const Event& one : trace_.events) {
-            if (one.category == Category::runtime && is_ours_[one.lane])
-                calls_[one.name].push_back(one.duration_ns);
+            if (!is_ours_[one.lane]) continue;
+            if (one.category == Category::runtime) calls_[one.name].push_back(one.duration_ns);
+            has_operators_ |= one.category == Category::op;
         }
     }
 
@@ -147,8 +148,10 @@ class Finder {
         } else if (is_loading(text)) {
             add_idle(index, kLoading);
         } else if (is_allocating(text)) {
-            // cuBLAS and cuDNN call cudaFree when they start; in every step it is churn.
-            if (one.duration_ns >= 2 * kMs && around && around->is_first &&
+            // cuBLAS and cuDNN call cudaFree when they start; in every step it is churn. Without
+            // operators only its length tells.
+            bool is_first = around ? around->is_first : !has_operators_;
+            if (one.duration_ns >= (around ? 2 : 20) * kMs && is_first &&
                 count_from(one.name, one.duration_ns / 4) <= 4)
                 add_idle(index, kLibraries);
         } else if (one.duration_ns >= 5 * kMs && !launching_.contains(id) &&
@@ -251,7 +254,9 @@ class Finder {
         is_long |= first.later_ns >= 0 && first.own_ns >= kMs &&
                    first.later_ns < first.own_ns / 20 &&
                    4 * first.own_ns >= line_.end_ns - line_.start_ns;
-        if (!is_long || !contains(trace_.name(op), "::")) return;
+        // PyTorch's own, not a range of the user's: "aten::mm", "SumBackward0".
+        bool is_torch = contains(trace_.name(op), "::") || contains(trace_.name(op), "Backward");
+        if (!is_long || !is_torch) return;
         if (HostCauses::is_compiling(trace_, op)) return;
         std::vector<IdleSpan> pieces;
         std::int64_t at = op.start_ns, idle = 0;
@@ -330,8 +335,11 @@ class Finder {
         std::int64_t second = 0;
         std::int64_t covered = line_.start_ns;
         std::size_t works = 0, works_before = 0;
+        // What comes after the last work is the end of the job, no measure for its start.
+        std::int64_t until =
+            line_.gpu.empty() ? line_.end_ns : event(line_.gpu.back()).start_ns + 1;
         for (const Event& one : trace_.events) {
-            if (one.start_ns >= line_.end_ns) break;
+            if (one.start_ns >= std::min(until, line_.end_ns)) break;
             bool is_work = is_gpu(one.category);
             if (!is_work && (!is_ours_[one.lane] || one.category > Category::python ||
                              trace_.name(one).starts_with("ProfilerStep#")))
@@ -368,6 +376,7 @@ class Finder {
     std::unordered_map<std::uint32_t, FirstOp> first_ops_;                // by name
     std::unordered_map<std::uint16_t, std::uint32_t> capture_began_;      // by thread
     std::int64_t usual_launch_ns_ = 0;
+    bool has_operators_ = false;
     std::vector<OneOff> out_;
 };
 

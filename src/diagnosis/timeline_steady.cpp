@@ -39,6 +39,13 @@ void narrow(Timeline& line, std::int64_t start, std::vector<Step> steps) {
     line.start_ns = start;
     line.steps = std::move(steps);
     line.has_steps = !line.steps.empty();
+    if (line.has_steps && kept > 0) {
+        std::int64_t end = line.steps.back().end_ns;
+        for (std::uint32_t index : line.gpu) end = std::max(end, trace.events[index].end_ns());
+        end = std::min(end, line.end_ns);
+        add_left_out(line.steady, "behind the last step", line.end_ns - end);
+        line.end_ns = end;
+    }
     if (!line.has_steps)
         line.steps.push_back({start, line.end_ns, "the steady part", {}, {}, 0, 0});
 }
@@ -60,6 +67,25 @@ std::int64_t waited_in(const Timeline& line, const IdleSpan& gap) {
     return end;
 }
 
+// The host is in a long call that waits for nothing, such as one that loads a kernel, during half
+// of the gap or more: it is the call that keeps the GPU from starting what was launched before it.
+bool is_held_up(const Timeline& line, const IdleSpan& gap) {
+    const Trace& trace = *line.trace;
+    std::int64_t held = 0, covered = gap.start_ns;
+    for (const Event& one : trace.events) {
+        if (one.start_ns >= gap.end_ns) break;
+        if (one.category != Category::runtime || one.duration_ns < kMs || one.end_ns() <= covered ||
+            is_synchronising(trace.name(one)) ||
+            trace.name(one).find("Memcpy") != std::string_view::npos ||
+            std::ranges::find(line.host_lanes, one.lane) == line.host_lanes.end())
+            continue;
+        std::int64_t until = std::min(one.end_ns(), gap.end_ns);
+        held += until - std::max(one.start_ns, covered);
+        covered = until;
+    }
+    return 2 * held >= gap.length_ns();
+}
+
 // A trace that was cut out of a longer one: the first of its kernels was launched long before it
 // starts, for the GPU still works on what the trace does not hold. Gives the end of that gap.
 std::int64_t head_end(const Timeline& line, const IdleTimes& idle) {
@@ -78,7 +104,8 @@ std::int64_t head_end(const Timeline& line, const IdleTimes& idle) {
         const Event& call = trace.events[static_cast<std::size_t>(launch)];
         if (call.category != Category::runtime) continue;
         std::int64_t queued = gap.end_ns - call.end_ns();
-        if (std::min(queued, gap.length_ns()) >= kMs && 2 * queued >= gap.length_ns())
+        if (std::min(queued, gap.length_ns()) >= kMs && 2 * queued >= gap.length_ns() &&
+            !is_held_up(line, gap))
             head = gap.end_ns;
     }
     return head;
@@ -128,6 +155,22 @@ std::vector<Activity> idle_one_offs(const std::vector<OneOff>& all, const IdleTi
     return out;
 }
 
+// Behind the last work the job ends. What is longer there than a step belongs to none, and a last
+// mark without work is that of a loop that ends.
+std::vector<Step> without_end(const Timeline& line, std::vector<Step> steps) {
+    if (steps.size() < 4) return steps;
+    std::int64_t done = 0;
+    for (std::uint32_t index : line.gpu) done = std::max(done, line.trace->events[index].end_ns());
+    if (done <= steps.back().start_ns) {
+        steps.pop_back();
+        return steps;
+    }
+    std::int64_t usual = (steps.back().start_ns - steps.front().start_ns) /
+                         static_cast<std::int64_t>(steps.size() - 1);
+    if (line.end_ns - done > usual) steps.back().end_ns = done;
+    return steps;
+}
+
 // Marks of the loop behind `from` that share the rest out in steps.
 std::vector<Step> steps_by_marks(const Timeline& line, std::int64_t from) {
     const Trace& trace = *line.trace;
@@ -146,8 +189,9 @@ std::vector<Step> steps_by_marks(const Timeline& line, std::int64_t from) {
             out.push_back({time, line.end_ns, std::string(trace.name(event)), {}, {}, 0, 0});
         }
         if (at_end && out.size() > 1) out.pop_back();  // behind the last optimizer step: no step
-        if (!out.empty()) out.back().end_ns = line.end_ns;
-        return out;
+        if (out.empty()) return out;
+        out.back().end_ns = line.end_ns;
+        return without_end(line, std::move(out));
     };
     std::vector<Step> steps = collect("enumerate(DataLoader)#", false);
     if (steps.size() < 3) steps = collect("Optimizer.step#", true);

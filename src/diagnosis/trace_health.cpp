@@ -49,15 +49,7 @@ void graphs(const Timeline& line, std::vector<HealthNote>& notes) {
 
 void launches(const Timeline& line, std::vector<HealthNote>& notes) {
     if (line.gpu.empty()) return;
-    std::size_t missing = 0, early = 0;
-    for (std::size_t i = 0; i < line.gpu.size(); ++i) {
-        if (line.launch_of[i] < 0) {
-            ++missing;
-        } else if (line.trace->events[line.gpu[i]].start_ns + 1'000'000 <
-                   line.trace->events[static_cast<std::size_t>(line.launch_of[i])].start_ns) {
-            ++early;
-        }
-    }
+    std::ptrdiff_t missing = std::ranges::count(line.launch_of, -1);
     double share = 100.0 * static_cast<double>(missing) / static_cast<double>(line.gpu.size());
     if (share > 5)
         notes.push_back(
@@ -66,11 +58,12 @@ void launches(const Timeline& line, std::vector<HealthNote>& notes) {
                  "{:.0f} % of the GPU events have no launch: their waits cannot be explained",
                  share),
              "record with ProfilerActivity.CPU as well"});
-    if (early > 0)
+    if (std::size_t early = starts_before_launch(line); early > 0)
         notes.push_back(
             {"H3",
              fmt::format(
-                 "{} kernels start before their launch: the clocks of host and GPU disagree",
+                 "{} kernels start before their launch: the clocks of host and GPU disagree, so "
+                 "times between them are uncertain",
                  early),
              ""});
     std::size_t without = 0;
@@ -142,6 +135,18 @@ void losses(const Trace& trace, std::vector<HealthNote>& notes) {
 }
 
 }  // namespace
+
+std::size_t starts_before_launch(const Timeline& line) {
+    std::size_t far = 0, early = 0;
+    for (std::size_t i = 0; i < line.gpu.size(); ++i) {
+        if (line.launch_of[i] < 0) continue;
+        std::int64_t by = line.trace->events[static_cast<std::size_t>(line.launch_of[i])].start_ns -
+                          line.trace->events[line.gpu[i]].start_ns;
+        far += by > 1'000'000;
+        early += by > 20'000;
+    }
+    return 20 * early >= line.gpu.size() ? early : far;
+}
 
 std::vector<HealthNote> trace_health(const Timeline& line) {
     std::vector<HealthNote> notes;

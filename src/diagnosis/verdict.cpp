@@ -69,12 +69,21 @@ std::string not_steady(const Diagnosis& diagnosis) {
             "this trace shows CUDA graphs being recorded ({:.0f} % of it), which happens once and "
             "runs nothing: trace a later call; in the rest ",
             window.recording_percent);
-    if (window.startup_percent >= 25)
+    if (window.startup_percent < 25) return "";
+    // The work between the things that happen once is left out with them.
+    double before = 0;
+    for (const auto& [kind, ms] : window.left_out)
+        before += kind.find("step") == kind.npos && kind.find("own work") == kind.npos
+                      ? 100 * ms / window.whole_ms
+                      : 0;
+    if (before >= window.startup_percent + 10)
         return fmt::format(
-            "this trace shows start-up: {:.0f} % of it happens once; record a later part; in the "
-            "rest ",
-            window.startup_percent);
-    return "";
+            "this trace shows start-up: {:.0f} % of it happens once, and {:.0f} % comes before the "
+            "steady part; record a later part; in the rest ",
+            window.startup_percent, before);
+    return fmt::format(
+        "this trace shows start-up: {:.0f} % of it happens once; record a later part; in the rest ",
+        window.startup_percent);
 }
 
 std::string late_ranks(const Diagnosis& diagnosis) {
@@ -87,6 +96,18 @@ std::string late_ranks(const Diagnosis& diagnosis) {
     if (diagnosis.total.likely >= kShownFrom)
         text += "; the fixes below " + speed_up(diagnosis, diagnosis.total.likely);
     return text;
+}
+
+// What is no fault and needs more than a setting, yet would gain much: shown with --all.
+std::string opportunity(const Diagnosis& diagnosis) {
+    const Finding* best = nullptr;
+    for (const Finding& finding : diagnosis.findings) {
+        bool is_large = finding.gain.likely >= 1.3 && finding.share_percent >= 30;
+        if (finding.id == "F18" && is_large) best = &finding;
+    }
+    return best ? fmt::format("; half precision could make it about {:.1f} times as fast (--all)",
+                              best->gain.likely)
+                : "";
 }
 
 }  // namespace
@@ -136,24 +157,28 @@ std::string verdict_of(const Diagnosis& diagnosis) {
                cause_and_fix(diagnosis, "recorded time");
     }
     double busy = *diagnosis.busy_percent;
-    if (diagnosis.split.unknown > 25)
-        return cut + fmt::format(
-                         "cannot say: {:.0f} % of the recorded time is unknown, for the trace does "
-                         "not show what the GPU did there (seen busy: {:.1f} %)",
-                         diagnosis.split.unknown, busy);
-    if (diagnosis.ranks && !diagnosis.ranks->late.empty()) return cut + late_ranks(diagnosis);
     std::string head = not_steady(diagnosis);
-    std::string told = cause_and_fix(diagnosis, head.empty() ? "recorded time" : "rest");
+    std::string whole = head.empty() ? "recorded time" : "rest";
+    if (diagnosis.split.unknown > 25)
+        return cut + head +
+               fmt::format(
+                   "{}{:.0f} % of the {} is unknown, for the trace does not show what the GPU did "
+                   "there (seen busy: {:.1f} %)",
+                   head.empty() ? "cannot say: " : "", diagnosis.split.unknown,
+                   head.empty() ? whole : "time", busy);
+    if (diagnosis.ranks && !diagnosis.ranks->late.empty()) return cut + late_ranks(diagnosis);
+    std::string told = cause_and_fix(diagnosis, whole);
     bool is_quiet = diagnosis.shown(5, false).empty();
     // Little is left beside what happens once, and nothing of it is told below.
-    if (!head.empty() && is_quiet && diagnosis.window_ms < 0.25 * diagnosis.window->whole_ms)
+    if (!head.empty() && is_quiet &&
+        (diagnosis.window->is_remnant || diagnosis.window_ms < 0.25 * diagnosis.window->whole_ms))
         return cut + head + fmt::format("the GPU is busy {:.1f} % of the time", busy);
     if (is_quiet && (told.empty() || busy >= 80))
         return cut + head +
                fmt::format(
                    "{}: the GPU is busy {:.1f} % of the time and no drop-in change would "
-                   "gain 3 % or more",
-                   busy >= 80 ? "healthy" : "no single cause", busy);
+                   "gain 3 % or more{}",
+                   busy >= 80 ? "healthy" : "no single cause", busy, opportunity(diagnosis));
     return cut + head + fmt::format("the GPU is busy {:.1f} % of the time{}", busy, told);
 }
 

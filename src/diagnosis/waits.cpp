@@ -70,8 +70,9 @@ Waits find_waits(const Context& context) {
     // The profiler's own, at the very end.
     std::vector<std::uint32_t>& last = waits.explicit_ones.calls;
     if (!last.empty() && last.back() == last_device_sync) last.pop_back();
-    for (WaitGroup* group : {&waits.reads, &waits.to_host, &waits.to_device, &waits.explicit_ones})
+    for (WaitGroup* group : {&waits.reads, &waits.to_device, &waits.explicit_ones})
         group->idle_ns = idle_after(context.line, group->calls);
+    waits.to_host.idle_ns = idle_after(context.line, waits.to_host.calls, Brings::data);
     return waits;
 }
 

@@ -275,6 +275,7 @@ TEST(RulesTest, F26FillingCountsWithTheMove) {
     const Finding* moved = find(diagnosis, "F26");
     ASSERT_NE(moved, nullptr);
     EXPECT_NEAR(moved->share_percent, 49, 3);
+    EXPECT_FALSE(fires(diagnosis, "F10"));  // the same time, told once
 }
 
 // Few long calls are not launching: the first use of an operator, or work on the CPU.
