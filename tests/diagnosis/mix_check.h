@@ -47,11 +47,11 @@ inline MixAnswer check_mix(const Mix& mix, const MixOptions& options) {
     out.told = diagnosis.verdict;
     std::int64_t from = line.start_ns + trace.origin_ns, to = line.end_ns + trace.origin_ns;
     auto length = static_cast<double>(line.length_ns());
-    auto share = [&](Do what) {
-        std::int64_t ns =
-            what == Do::collective ? made.collectives(from, to) : made.idle(what, from, to);
-        return 100.0 * static_cast<double>(ns) / length;
+    auto time = [&](Do what, std::int64_t since, std::int64_t until) {
+        return static_cast<double>(what == Do::collective ? made.collectives(since, until)
+                                                          : made.idle(what, since, until));
     };
+    auto share = [&](Do what) { return 100.0 * time(what, from, to) / length; };
     auto find = [&](std::string_view id) -> const Finding* {
         for (const Finding& finding : diagnosis.findings) {
             if (finding.id == id) return &finding;
@@ -75,10 +75,11 @@ inline MixAnswer check_mix(const Mix& mix, const MixOptions& options) {
             // Unmarked steps leave the prelude in the window where it is too small to matter.
             Mix::Run fixed = mix.run(largest->change, options);
             double before = length;
-            double rest = static_cast<double>(made.end_ns - made.prelude_ns);
             double saved = static_cast<double>((made.end_ns - made.prelude_ns) -
                                                (fixed.end_ns - fixed.prelude_ns));
-            double inside = static_cast<double>(to - std::max(from, made.prelude_ns)) / rest;
+            // A window that was cut holds so much of the cause.
+            double inside = time(largest->what, std::max(from, made.prelude_ns), to) /
+                            time(largest->what, made.prelude_ns, made.end_ns);
             double gain = before / (before - saved * std::min(1.0, inside));
             out.has_gain = true;
             out.gain_error = finding->gain.likely / gain - 1.0;
@@ -110,13 +111,32 @@ struct MixScore {
     std::vector<std::string> wrong;
 };
 
-inline MixScore score_mixes(int count, unsigned seed) {
+enum class Damage { none, cut_head, startup, recording };
+
+// The mix with a head that is cut off, or with a start that takes as long as all the rest.
+inline void damage(Mix& mix, MixOptions& options, Damage kind, std::mt19937& random) {
+    if (kind == Damage::cut_head) {
+        options.cuts_start = std::uniform_real_distribution<double>(0.05, 0.5)(random);
+        options.marks_steps = false;  // the profiler marks whole steps only
+        return;
+    }
+    if (kind == Damage::none || !mix.prelude.empty()) return;
+    std::int64_t all = mix.run().end_ns;
+    if (kind == Damage::recording) mix.prelude.push_back({Do::record, all});
+    if (kind == Damage::startup) {
+        mix.prelude.push_back({Do::first_call, all});
+        for (int i = 0; i < 6; ++i) mix.prelude.push_back({Do::first_launch, 10'000'000, 50'000});
+    }
+}
+
+inline MixScore score_mixes(int count, unsigned seed, Damage kind = Damage::none) {
     std::mt19937 random(seed);
     MixScore score;
     for (int i = 0; i < count; ++i) {
         Mix mix = random_mix(random);
         MixOptions options{.marks_steps = std::bernoulli_distribution(0.6)(random),
                            .has_stacks = std::bernoulli_distribution(0.4)(random)};
+        damage(mix, options, kind, random);
         MixAnswer answer = check_mix(mix, options);
         ++score.mixes;
         score.false_alarms += !answer.false_alarm.empty();
