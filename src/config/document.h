@@ -53,9 +53,9 @@ enum class Format { yaml, json, toml };
 
 class Document {
   public:
-    // Reads the file. Throws UserError with every mistake that can be seen at
-    // once: syntax, duplicate keys, tabs, binary content, nesting too deep, no map at the top.
-    // Aliases are kept as such, so a file of nested aliases costs nothing.
+    // Throws UserError with every mistake that can be seen at once: syntax, duplicate keys, tabs,
+    // binary content, nesting too deep, no map at the top. Aliases are kept as such, so a file of
+    // nested aliases costs nothing.
     static Document parse(std::string text, const std::string& file);
     // Reads the file (at most kLargest bytes) and parses it.
     static Document read(const std::string& file);

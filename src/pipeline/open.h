@@ -26,10 +26,10 @@ struct OpenedData {
 };
 
 // What may lie under `data`:
-//   a CSV or npy table        windows of it; the last fifth of the time is for validation
-//   an npy or npz file, or a folder of npy files      arrays
-//   a folder of tar files     shards
-//   a folder of images        in classes, as pairs (input/, target/), with labels.csv, or alone
+//   a CSV or npy table: windows of it; the last fifth of the time is for validation
+//   an npy or npz file, or a folder of npy files: arrays
+//   a folder of tar files: shards
+//   a folder of images: in classes, as pairs (input/, target/), with labels.csv, or alone
 // A folder with train/ and val/ (or valid/, validation/, test/) has its parts there; otherwise
 // one of every ten samples is for validation. Relative paths count from the working folder, else
 // from the configuration's. `cache: ram` or `disk` keeps decoded images of a folder within these

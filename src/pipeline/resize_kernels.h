@@ -22,7 +22,7 @@ struct AcrossTable {
     bool copies = false;         // one tap of weight 1, pixels one after the other
     std::vector<int> first;      // per pixel: first float of the mixed row
     std::vector<float> weights;  // RGB: per block, tap and pixel pair (x, x + 4): 4 + 4 equal
-                                 // floats grey: per block and tap: 8 floats
+                                 // floats; grey: per block and tap: 8 floats
 };
 
 struct ResizeKernels {

@@ -43,9 +43,9 @@ enum class GpuMatchKind { name, capability };
 struct GpuMatch {
     GpuFacts facts;
     GpuMatchKind kind = GpuMatchKind::name;
-    // "by name", what was assumed where the name fits several ("by name: \"a100\" may be ..., taken
-    // as
-    // ..."), or "new name: taken as RTX 4090 by capability 8.9 and 24 GB".
+    // "by name"; what was assumed where the name fits several ("by name: \"a100\" may be A or B,
+    // taken as A"); or what is nearest ("new name: taken as RTX 4090 by capability 8.9 and
+    // 24 GB").
     std::string how;
 };
 

@@ -4,8 +4,8 @@
 //
 //   SATURATE_NVML_RECORDING  the recording (docs/nvml-recording.md); unset: "driver not loaded"
 //   SATURATE_NVML_CLOCK      real (default), real:FACTOR, or step:SECONDS: the recording's time
-//   moves on when
-//                            a reading is asked for again, so that no test has to wait
+//                            moves on when a reading is asked for again, so that no test has to
+//                            wait
 //   SATURATE_NVML_CALLS      a file that holds at any time how often each function was called:
 //                            records of 64 bytes, name[56] and a 64-bit count; "!name" counts calls
 //                            that break the rules (struct version, size, handle)
