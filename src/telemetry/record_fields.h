@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <iterator>
 #include <optional>
 #include <string_view>
 
@@ -34,6 +35,11 @@ inline constexpr RecordField<StepRecord, std::int64_t> kStepFields[] = {
     {"loss_step", &StepRecord::loss_step},
     {"profiled", &StepRecord::profiled},
 };
+// step, start and duration are always there; a loss may be no number.
+static_assert(sizeof(StepRecord) ==
+                  3 * sizeof(std::int64_t) + sizeof(std::optional<double>) +
+                      std::size(kStepFields) * sizeof(std::optional<std::int64_t>),
+              "a member of StepRecord has no name in kStepFields");
 
 inline constexpr RecordField<ThrottleTimes, std::uint64_t> kThrottleFields[] = {
     {"power_cap_ns", &ThrottleTimes::power_cap_ns},
