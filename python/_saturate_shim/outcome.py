@@ -2,6 +2,7 @@
 # Names that --apply was given and that never came up: refused, with what stood in their way so far. Asked for when facts
 # are written, so that the last word is that of the script's end.
 from .apply import LEVELS, SAFE
+from .apply_loader import NAMES as LOADER_NAMES
 from .facts import facts
 from .steps import steps
 
@@ -19,7 +20,7 @@ def unsettled(torch, wanted):
 def _reason(torch, wanted, name):
     loaders = [entry for entry in facts.loaders if entry["starts"]]
     workers = [entry.get("num_workers") or 0 for entry in loaders]
-    if name in ("batched_fetch", "num_workers", "pin_memory", "persistent_workers", "prefetch_factor") and not loaders:
+    if name in LOADER_NAMES and not loaders:
         return "no DataLoader of torch's was started"
     if name == "batched_fetch":
         if not any(entry.get("in_memory") for entry in loaders):

@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "diagnosis/patch.h"
+#include "remedies/catalogue.h"
 
 namespace saturate {
 namespace {
@@ -52,12 +53,23 @@ PermanentEdit keyword_edit(const Json& entry, const std::string& callee,
     return edit;
 }
 
+// What `run --apply` can do and a source says by a keyword of this call: keyword and change have
+// one name.
+std::vector<std::string> keywords_of(std::string_view target) {
+    std::vector<std::string> out;
+    for (const Remedy& remedy : remedies()) {
+        if (!remedy.shim.name.empty() && remedy.source.kind == SourceWay::Kind::keyword &&
+            remedy.source.target == target)
+            out.emplace_back(remedy.source.text);
+    }
+    return out;
+}
+
 // Keywords of DataLoader calls, one edit for all of a loader.
 void loader_edits(const Json& python, const LastChanges& changes, std::vector<PermanentEdit>& out) {
     for (const Json& loader : python["loaders"].items()) {
         std::vector<KeywordChange> keywords;
-        for (const char* name :
-             {"num_workers", "persistent_workers", "prefetch_factor", "pin_memory"}) {
+        for (const std::string& name : keywords_of("DataLoader")) {
             auto found = changes.find({name, loader["id"].integer().value_or(-1)});
             if (found != changes.end())
                 keywords.push_back({name, python_text(found->second["value"])});
@@ -73,7 +85,7 @@ void loader_edits(const Json& python, const LastChanges& changes, std::vector<Pe
 
 void optimizer_edits(const Json& python, const LastChanges& changes,
                      std::vector<PermanentEdit>& out) {
-    for (const char* name : {"fused", "foreach"}) {
+    for (const std::string& name : keywords_of("optimizer")) {
         if (!changes.contains({name, -1})) continue;
         for (const Json& optimizer : python["optimizers"].items()) {
             if (!optimizer[name].boolean().value_or(false)) continue;
@@ -81,8 +93,10 @@ void optimizer_edits(const Json& python, const LastChanges& changes,
                                        {{name, "True"}}));
         }
     }
-    if (changes.contains({"set_to_none", -1}))
-        out.push_back(keyword_edit(python["zero_grad"], "zero_grad", {{"set_to_none", "True"}}));
+    for (const std::string& name : keywords_of("zero_grad")) {
+        if (changes.contains({name, -1}))
+            out.push_back(keyword_edit(python["zero_grad"], "zero_grad", {{name, "True"}}));
+    }
 }
 
 }  // namespace
@@ -95,11 +109,12 @@ std::vector<PermanentEdit> permanent_edits(const Json& python) {
     auto add = [&](const std::string& name, const std::string& line) {
         if (changes.contains({name, -1})) out.push_back({.names = {name}, .line = line});
     };
-    if (auto threads = changes.find({"threads", -1}); threads != changes.end())
-        add("threads",
-            fmt::format("torch.set_num_threads({})", python_text(threads->second["value"])));
-    add("tf32", "torch.set_float32_matmul_precision(\"high\")");
-    add("cudnn_benchmark", "torch.backends.cudnn.benchmark = True");
+    for (const Remedy& remedy : remedies()) {
+        auto change = changes.find({std::string(remedy.shim.name), -1});
+        if (change == changes.end() || remedy.source.kind != SourceWay::Kind::statement) continue;
+        add(change->first.first,
+            fmt::format(fmt::runtime(remedy.source.text), python_text(change->second["value"])));
+    }
     add("channels_last",
         "model.to(memory_format=torch.channels_last), and x.contiguous(memory_format="
         "torch.channels_last) for its input");

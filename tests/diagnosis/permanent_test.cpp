@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "remedies/catalogue.h"
+
 namespace saturate {
 namespace {
 
@@ -55,17 +57,32 @@ TEST(PermanentTest, EveryChangeHasItsLine) {
                change("batched_fetch", "applied", "3", "null");
     std::vector<std::string> lines;
     for (const PermanentEdit& edit : permanent_edits(python(changes))) lines.push_back(edit.line);
-    EXPECT_EQ(
-        lines,
-        (std::vector<std::string>{
-            "for rows in torch.randperm(n).split(batch_size): x[rows], y[rows]"
-            "  # in place of the DataLoader",
-            "Adam(..., fused=True)", "zero_grad(..., set_to_none=True)", "torch.set_num_threads(4)",
-            "torch.set_float32_matmul_precision(\"high\")", "torch.backends.cudnn.benchmark = True",
-            "model.to(memory_format=torch.channels_last), and x.contiguous(memory_format="
-            "torch.channels_last) for its input",
-            "with torch.autocast(\"cuda\", torch.bfloat16): around the model and the loss",
-            "model.compile()"}));
+    EXPECT_EQ(lines,
+              (std::vector<std::string>{
+                  "for rows in torch.randperm(n).split(batch_size): x[rows], y[rows]"
+                  "  # in place of the DataLoader",
+                  "Adam(..., fused=True)", "zero_grad(..., set_to_none=True)",
+                  "torch.set_float32_matmul_precision(\"high\")",
+                  "torch.backends.cudnn.benchmark = True", "torch.set_num_threads(4)",
+                  "model.to(memory_format=torch.channels_last), and x.contiguous(memory_format="
+                  "torch.channels_last) for its input",
+                  "with torch.autocast(\"cuda\", torch.bfloat16): around the model and the loss",
+                  "model.compile()"}));
+}
+
+// A remedy that the shim can do is of use only if it can be made to last.
+TEST(PermanentTest, NoChangeOfTheShimIsWithoutOne) {
+    for (const Remedy& remedy : remedies()) {
+        if (remedy.shim.name.empty()) continue;
+        std::string name(remedy.shim.name);
+        Json script =
+            python(change(name, "applied", "3", "2") + "," + change(name, "applied", "null", "2"));
+        script.set("optimizers",
+                   Json::parse(R"([{"type":"Adam","fused":true,"foreach":true}])", ""));
+        std::vector<PermanentEdit> edits = permanent_edits(script);
+        ASSERT_EQ(edits.size(), 1u) << name;
+        EXPECT_EQ(edits[0].names, std::vector<std::string>{name});
+    }
 }
 
 }  // namespace

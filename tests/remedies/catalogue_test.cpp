@@ -7,6 +7,7 @@
 
 #include <set>
 
+#include "base/file.h"
 #include "base/text.h"
 
 namespace saturate {
@@ -130,6 +131,17 @@ TEST(CatalogueTest, AFindingNamesItsRemedies) {
     choices = choices_for("F01", facts);
     ASSERT_FALSE(choices.empty());
     EXPECT_EQ(choices[0].remedy->name, "batched_fetch");
+}
+
+TEST(CatalogueTest, TheShimCanDoWhatTheTableSays) {
+    std::string code;
+    for (const char* part : {"apply", "apply_loader", "apply_model", "apply_optimizer"})
+        code += read_file(fmt::format("{}/python/_saturate_shim/{}.py", SATURATE_SOURCE_DIR, part),
+                          1 << 20, "the shim");
+    for (const Remedy& remedy : remedies()) {
+        if (remedy.shim.name.empty()) continue;
+        EXPECT_THAT(code, HasSubstr(fmt::format("\"{}\"", remedy.shim.name)));
+    }
 }
 
 TEST(CatalogueTest, TheShimReadsTheSameLevels) {
