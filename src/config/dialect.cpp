@@ -9,6 +9,7 @@
 
 #include "base/csv.h"
 #include "base/text.h"
+#include "config/framework.h"
 #include "config/reference_jobs.h"
 
 namespace saturate {
@@ -18,6 +19,14 @@ std::string_view embedded_aliases();  // src/config/aliases.csv
 namespace {
 
 using enum Convention;
+
+constexpr std::string_view kFramework = "framework";
+
+const std::vector<CsvRow>& alias_rows() {
+    static const std::vector<CsvRow> kRows =
+        parse_csv(embedded_aliases(), "src/config/aliases.csv");
+    return kRows;
+}
 
 const std::map<std::string_view, Convention>& conventions() {
     static const std::map<std::string_view, Convention> kConventions = {
@@ -73,11 +82,11 @@ std::vector<Dialect> read_dialects() {
     std::vector<Dialect> out{{.name = "saturate", .aliases = canonical_aliases()},
                              {.name = "plain", .aliases = canonical_aliases()}};
     std::erase_if(out[1].aliases, [](const Alias& a) { return is_for_train_only(a.setting); });
-    const std::string file = "src/config/aliases.csv";
-    for (const CsvRow& row : parse_csv(embedded_aliases(), file)) {
+    for (const CsvRow& row : alias_rows()) {
         const std::string& name = row.at("dialect");
         auto dialect = std::ranges::find(out, name, &Dialect::name);
         if (dialect == out.end()) dialect = out.insert(out.end(), Dialect{.name = name});
+        if (row.at("canonical") == kFramework) continue;
         if (row.at("canonical") == "marker") {
             dialect->markers.push_back(path_of(row.at("key")));
             continue;
@@ -135,6 +144,15 @@ std::span<const Dialect> dialects() {
 const Dialect* find_dialect(std::string_view name) {
     auto found = std::ranges::find(dialects(), name, &Dialect::name);
     return found == dialects().end() ? nullptr : &*found;
+}
+
+std::vector<std::string> frameworks_of(const Dialect& dialect) {
+    std::vector<std::string> out;
+    for (const CsvRow& row : alias_rows()) {
+        if (row.at("canonical") == kFramework && row.at("dialect") == dialect.name)
+            out.push_back(row.at("key"));
+    }
+    return out;
 }
 
 KeyIndex::KeyIndex(const Document& document, bool ignore_case)

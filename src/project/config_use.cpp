@@ -4,8 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 
+#include "config/framework.h"
 #include "config/scalar.h"
 #include "project/project_reader.h"
 
@@ -15,30 +15,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct FrameworkDialect {
-    std::string_view dialect;
-    std::string_view framework;  // as the reader names it
-};
-constexpr std::array kFrameworks = {
-    FrameworkDialect{"hf_trainer", "transformers"},
-    FrameworkDialect{"accelerate", "accelerate"},
-    FrameworkDialect{"deepspeed", "deepspeed"},
-    FrameworkDialect{"detectron2", "detectron2"},
-    FrameworkDialect{"kohya", "transformers"},
-    FrameworkDialect{"lightning", "lightning"},
-    FrameworkDialect{"llm_foundry", "composer"},
-    FrameworkDialect{"mmcv", "mmcv"},
-    FrameworkDialect{"mmengine", "mmengine"},
-    FrameworkDialect{"timm", "timm"},
-    FrameworkDialect{"torchtitan", "torchtitan"},
-    FrameworkDialect{"torchtitan_toml", "torchtitan"},
-    FrameworkDialect{"ultralytics", "ultralytics"},
-};
-
 bool is_imported(const Dialect& dialect, const ConfigUse& use) {
-    return std::ranges::any_of(kFrameworks, [&](const FrameworkDialect& one) {
-        return one.dialect == dialect.name && use.uses(one.framework);
-    });
+    return std::ranges::any_of(frameworks_of(dialect),
+                               [&](const std::string& framework) { return use.uses(framework); });
 }
 
 std::size_t keys_explained(const Document& document, const Dialect& dialect, bool ignore_case) {

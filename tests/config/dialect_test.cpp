@@ -4,8 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <set>
 
 #include "base/file.h"
+#include "config/framework.h"
 #include "config/reference.h"
 #include "config/settings.h"
 
@@ -16,7 +18,16 @@ std::string dialect_of(const std::string& text, const std::string& file = "c.yam
     return recognise_dialect(Document::parse(text, file)).name;
 }
 
-TEST(DialectTest, KnowsFourteenDialectsAndOurOwn) { EXPECT_EQ(dialects().size(), 15u); }
+TEST(DialectTest, EveryDialectIsWholeAndNamedOnce) {
+    std::set<std::string> names;
+    for (const Dialect& dialect : dialects()) {
+        EXPECT_TRUE(names.insert(dialect.name).second) << dialect.name;
+        EXPECT_FALSE(dialect.aliases.empty()) << dialect.name;
+        // Whoever reads a free one imports nothing that would tell.
+        EXPECT_EQ(frameworks_of(dialect).empty(), dialect.is_free()) << dialect.name;
+    }
+    EXPECT_EQ(frameworks_of(*find_dialect("llm_foundry")), std::vector<std::string>{"composer"});
+}
 
 TEST(DialectTest, RecognisesEachFramework) {
     EXPECT_EQ(dialect_of("job: sequence\nbatch_size: 4\n"), "saturate");

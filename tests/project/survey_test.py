@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which programs of a folder train, which of them read a configuration, and what a program reads from it; how sources are found."""
+import csv
 import json
 import os
 import subprocess
@@ -10,9 +11,9 @@ from unittest import mock
 
 HERE = os.path.dirname(os.path.realpath(__file__))
 sys.path.insert(0, HERE)
-from reader_test import READER, read, write  # noqa: E402
+from reader_test import READER, ROOT, read, write  # noqa: E402
 sys.path.insert(0, os.path.dirname(READER))
-from _saturate_reader import source  # noqa: E402
+from _saturate_reader import names, source  # noqa: E402
 
 STEP = """for epoch in range(2):
     for x, y in loader:
@@ -147,6 +148,15 @@ class Finding(Folder):
         facts = self.loops({"train.py": text})
         self.assertEqual([c["role"] for c in facts["calls"] if c["kind"] == "loader"], ["train"])
         self.assertIsNotNone(facts["loops"][0]["loader"])
+
+
+class Frameworks(unittest.TestCase):
+    def test_those_of_the_dialects_are_known(self):
+        with open(os.path.join(ROOT, "src", "config", "aliases.csv")) as file:
+            rows = [row for row in csv.DictReader(file) if row["canonical"] == "framework"]
+        self.assertGreater(len(rows), 10)
+        for row in rows:
+            self.assertIn(row["key"], names.FRAMEWORKS.values(), "of the dialect " + row["dialect"])
 
 
 class Files(Folder):
