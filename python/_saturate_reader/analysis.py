@@ -34,6 +34,7 @@ def analyse(facts, project, values, settings, configs):
     waits = Waits(values, tensors, reach, loops).find(found)
     calls = Calls(project, values, settings, Flow(values, settings), reach, loops, tensors)
     facts["calls"] = calls.find()
+    facts["alternatives"] = calls.alternatives
     datasets = Datasets(values, tensors, reach, loops)
     for node, entry in calls.by_node.items():
         if entry["kind"] == "loader":

@@ -10,7 +10,7 @@ from .call_text import below, insert_place, not_training, root_of
 from .conditions import is_evaluation, is_interval
 from .loops import is_optimizer
 from .scopes import ancestors, dotted, function_of, statement_of
-from .settings import type_name
+from .declarations import type_name
 from .literals import literal
 
 EVALUATION = re.compile(r"(^|_)(eval|evaluate|evaluation|valid|validate|validation|val|vali|test|dev)(_|$)", re.I)
@@ -26,6 +26,7 @@ class Calls(LoaderCalls, OptimizerCalls):
         self.loops = loops
         self.tensors = tensors
         self.entries = []
+        self.alternatives = []  # loaders and optimizers that other settings would make
         self.by_node = {}
         self.training = self._training_loaders()
         self.step_scopes = {}
@@ -40,7 +41,10 @@ class Calls(LoaderCalls, OptimizerCalls):
                 continue
             for call in source.index.calls:
                 certainty = self.reach.runs(function_of(call))
-                if certainty is None or self.reach.off(call):
+                if certainty is None:
+                    continue
+                if self.reach.off(call):
+                    self._alternative(call)
                     continue
                 if self._step_of(call) is not None and not_training(call):
                     continue
@@ -53,6 +57,16 @@ class Calls(LoaderCalls, OptimizerCalls):
         for number, entry in enumerate(self.entries):
             entry["id"] = number
         return self.entries
+
+    def _alternative(self, call):
+        """Left out by the settings of this command: `if args.optimizer == 'sgd'`."""
+        if any(isinstance(up, ast.If) and isinstance(up.test, ast.Compare) and dotted(up.test.left) == "__name__" for up in ancestors(call)):
+            return
+        for value in self.values.of(call.func):
+            kind = None if value[0] != "ext" else "loader" if value[1] in names.LOADERS else "optimizer" if is_optimizer(value[1]) else None
+            if kind:
+                self.alternatives.append(dict(call.src.place(call), kind=kind, callee=value[1], role=self._role(call) if kind == "loader" else None))
+                return
 
     # Which calls
 

@@ -161,6 +161,8 @@ class Configs:
         if format == "yaml" and len(text.data) > JSON_MOST * 4:
             text.problem = text.problem or Problem("larger than a configuration is: taken for data")
         self.found[real] = entry
+        if how == "command":
+            self.settings.named.add(text.file)
         if text.problem is None:
             text.encoding = "utf-8"
             try:

@@ -5,7 +5,7 @@ import re
 
 from . import names
 from .literals import literal
-from .reads import TENSOR_ATTRIBUTES
+from .reads_keys import TENSOR_ATTRIBUTES
 from .scopes import ancestors, dotted
 from .settings import LOOSE
 from .source import Source

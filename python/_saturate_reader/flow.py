@@ -3,7 +3,7 @@
 import ast
 
 from .scopes import dotted
-from .settings import Declaration, value_of
+from .declarations import Declaration, value_of
 from .literals import literal
 
 THROUGH = {"int", "float", "str", "bool", "abs", "list", "tuple", "round"}

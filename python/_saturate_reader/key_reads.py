@@ -4,7 +4,7 @@ import ast
 
 from .literals import literal
 from .scopes import function_of
-from .settings import type_name
+from .declarations import type_name
 
 TYPES = {"int": "int", "float": "float", "str": "str", "str2bool": "bool"}
 

@@ -196,6 +196,9 @@ class Project:
             self.find(source, argument.value.lstrip("."), level)
             return
         prefix = _prefix(argument)
+        if _names_own_package(argument, call):  # '.'.join([__name__, name]) in the package's own __init__.py
+            self._whole_folder(call, source.folder)
+            return
         package = self.find(source, prefix.rstrip("."), 0) if prefix.endswith(".") else None
         folder = None
         if package is not None:
@@ -209,6 +212,9 @@ class Project:
         if folder is None:
             self.limits.append("%s:%d: imports a module by a computed name" % (source.file, call.lineno))
             return
+        self._whole_folder(call, folder)
+
+    def _whole_folder(self, call, folder):
         names = sorted(n for n in self._listing(folder) if n.endswith(".py") and n != "__init__.py")
         self.computed[call] = [self.load(os.path.join(folder, name)) for name in names[:80]]
 
@@ -313,6 +319,21 @@ class Project:
             for word in set(pattern.findall(data)):
                 found.setdefault(word.decode(), []).append(path)
         return found
+
+
+def _names_own_package(node, call):
+    """A computed name that begins with `__name__`, or with a dot beside `package=__package__`."""
+    first = node
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "join" and node.args and isinstance(node.args[0], (ast.List, ast.Tuple)):
+        first = node.args[0].elts[0] if node.args[0].elts else node
+    while isinstance(first, ast.BinOp) and isinstance(first.op, ast.Add):
+        first = first.left
+    if isinstance(first, ast.JoinedStr) and first.values:
+        first = first.values[0].value if isinstance(first.values[0], ast.FormattedValue) else first.values[0]
+    if isinstance(first, ast.Name) and first.id in ("__name__", "__package__"):
+        return True
+    package = [a for a in call.args[1:2] + [k.value for k in call.keywords if k.arg == "package"] if isinstance(a, ast.Name) and a.id in ("__name__", "__package__")]
+    return bool(package) and isinstance(first, ast.Constant) and first.value == "."
 
 
 def _prefix(node):

@@ -14,7 +14,7 @@ def read_project(folder, argv, configs, parsed=None):
     """`parsed` keeps the sources for another reading in the same folder."""
     command = read_command(argv, folder)
     project = Project(folder, command, parsed)
-    facts = {"schema": 1, "python": sys.version.split()[0].rstrip("+"), "command": None, "files": [], "configs": [], "declarations": [], "calls": [],
+    facts = {"schema": 1, "python": sys.version.split()[0].rstrip("+"), "command": None, "files": [], "configs": [], "declarations": [], "calls": [], "alternatives": [],
              "loops": [], "waits": [], "without_effect": [], "traps": [], "frameworks": [], "limits": []}
     project.load_program()
     values = Values(project)

@@ -3,81 +3,20 @@
 import ast
 import re
 
-from . import names
-from .scopes import dotted
-from .tree import leaves, scalar
+from .declarations import Declaration, plain, type_name, value_of
 from .literals import literal
+from .scopes import dotted
+from .settings_python import PythonSettings
+from .tree import leaves, scalar
 
 # What objects that hold settings are called, where nothing else is known of them.
 LOOSE = {"args", "opt", "opts", "cfg", "config", "conf", "hparams", "params", "hp", "options", "self", "settings", "flags", "FLAGS", "hyp", "configs", "param",
          "kwargs", "hyper_parameters", "ckpt", "checkpoint", "state", "model_args", "train_args", "hyperparams", "arguments", "_C", "C", "h", "hps", "data_args",
          "training_args", "model_config", "train_config", "train_cfg", "model_cfg", "parser", "option", "cmd_args", "argv"}
 MERGES = ("setattr", "set_defaults", "update", "merge_with", "merge", "merge_from_dict", "update_config", "Namespace", "SimpleNamespace", "dict", "EasyDict", "parse_args")
-SELF_MADE = ("config", "cfg", "conf", "opt", "option", "options", "args", "arguments", "hparam", "hparams", "hyperparameters", "params",
-             "parameters", "setting", "settings", "hp")
 
 
-def type_name(value):
-    for kind, name in ((bool, "bool"), (int, "int"), (float, "float"), (str, "str"), (dict, "dict")):
-        if isinstance(value, kind):
-            return name
-    return "none" if value is None else "list"
-
-
-def value_of(source, node):
-    """The `value` of a declaration whose value is an expression of Python."""
-    if node is None:
-        return None
-    known, value = literal(node)
-    entry = {"bytes": source.span(node), "line": node.lineno, "text": source.text(node),
-             "type": type_name(value) if known else "expression"}
-    if known and _plain(value):
-        entry["literal"] = list(value) if isinstance(value, (tuple, set)) else value
-    return entry
-
-
-def _plain(value, depth=0):
-    if value is None or isinstance(value, (bool, int, str)):
-        return True
-    if isinstance(value, float):
-        return value == value and value not in (float("inf"), float("-inf"))
-    if isinstance(value, (list, tuple, set)):
-        return depth < 20 and len(value) < 100 and all(_plain(v, depth + 1) for v in value)
-    return isinstance(value, dict) and depth < 20 and len(value) < 100 and all(
-        isinstance(k, str) and _plain(v, depth + 1) for k, v in value.items())
-
-
-class Declaration:
-    def __init__(self, kind, setting, key, root, path, file, line, span, value):
-        self.id = None
-        self.kind = kind
-        self.setting = setting
-        self.key = key
-        self.root = root  # "args", "file" or None
-        self.path = path
-        self.file = file
-        self.line = line
-        self.span = span
-        self.value = value
-        self.more = {}
-        self.reads = []
-        self.writes = []
-        self.escapes = None
-        self.node = None      # the ast node of a declaration in Python
-        self.scope = None     # class of a field or attribute
-        self.leaf = True
-
-    def json(self):
-        entry = {"id": self.id, "kind": self.kind, "setting": self.setting, "key": self.key, "file": self.file, "line": self.line,
-                 "bytes": self.span, "value": self.value, "reads": self.reads, "writes": self.writes, "escapes": self.escapes}
-        entry.update(self.more)
-        return entry
-
-    def place(self):
-        return {"file": self.file, "line": self.line, "bytes": self.span}
-
-
-class Settings:
+class Settings(PythonSettings):
     def __init__(self, project, values):
         self.project = project
         self.values = values
@@ -87,6 +26,7 @@ class Settings:
         self.by_node = {}   # ast node of a binding or parameter -> Declaration
         self.written = {"args": set(), "file": set()}
         self.complete = False  # every configuration file that the program is known to read was read
+        self.named = set()  # configuration files that the command names: they hold before others that some module opens
         self.merged = False  # options and configuration keys end up in one object
 
     def add(self, declaration):
@@ -142,7 +82,7 @@ class Settings:
         choices = keywords.get("choices")
         known, listed = literal(choices) if choices is not None else (False, None)
         declaration.more = {"names": given, "option_type": source.text(option_type) if option_type is not None else None,
-                            "action": action, "choices": list(listed) if known and isinstance(listed, (list, tuple)) and _plain(listed) else None,
+                            "action": action, "choices": list(listed) if known and isinstance(listed, (list, tuple)) and plain(listed) else None,
                             "given": self._given(flags, action, click), "click": click, "required": isinstance(keywords.get("required"), ast.Constant)
                             and keywords["required"].value is True or not flags}
         self.add(declaration)
@@ -237,7 +177,7 @@ class Settings:
                 if node.kind == "scalar" and node.begin is not None:
                     value = {"bytes": [node.begin, node.end], "line": text.line_of(node.begin),
                              "text": text.data[node.begin:node.end].decode("utf-8", "replace")[:400], "type": type_name(node.value)}
-                    if _plain(node.value):
+                    if plain(node.value):
                         value["literal"] = node.value
                 elif node.kind in ("map", "list"):
                     value = {"bytes": [node.begin, node.end] if node.end is not None else None, "line": node.line, "text": "",
@@ -265,112 +205,6 @@ class Settings:
             for declaration in self.by_path.get(("file", path[-1]), ()):
                 if declaration.path == path and (match and not word.startswith("--") or len(path) > 1):
                     declaration.more["given"] = {"index": index if match else index + 1, "text": text}
-
-    # What Python declares
-
-    def read_python(self):
-        for source in self.project.order:
-            if source.index is None:
-                continue
-            for scope in source.index.scopes:
-                if scope.is_class:
-                    self._class(source, scope)
-            self._constants(source, source.index.top)
-            for target, expr, node in source.index.stores:
-                if isinstance(node, ast.Assign) and isinstance(target, ast.Attribute):
-                    self._node_default(source, target, expr, node)
-
-    def _class(self, source, scope):
-        decorators = [(dotted(d.func if isinstance(d, ast.Call) else d) or "").rsplit(".", 1)[-1] for d in scope.node.decorator_list]
-        is_data = "dataclass" in decorators or "configclass" in decorators or any(
-            (dotted(b) or "").rsplit(".", 1)[-1] in ("BaseModel", "NamedTuple", "BaseSettings", "TrainingArguments", "Tap") for b in scope.bases)
-        if is_data:
-            for statement in scope.node.body:
-                if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
-                    default = statement.value
-                    if isinstance(default, ast.Call) and (dotted(default.func) or "").rsplit(".", 1)[-1] in ("field", "Field"):
-                        default = next((k.value for k in default.keywords if k.arg == "default"), None)
-                    self._field("dataclass", source, scope, statement, statement.target.id, default)
-            return
-        if config_class(scope):
-            for name, bindings in scope.names.items():
-                for binding in bindings:
-                    if binding.kind == "value" and not binding.path and isinstance(binding.node, (ast.Assign, ast.AnnAssign)):
-                        self._field("attribute", source, scope, binding.node, name, binding.expr)
-            for name, bindings in scope.attributes.items():
-                for binding in bindings:
-                    if binding.kind == "value" and not binding.path and binding.scope.name == "__init__":
-                        self._field("attribute", source, scope, binding.node, name, binding.expr)
-
-    def _field(self, kind, source, scope, node, name, expr):
-        declaration = Declaration(kind, scope.name + "." + name, name, None, (name,), source.file, node.lineno, source.span(node),
-                                  value_of(source, expr))
-        declaration.node, declaration.scope = node, scope
-        self.by_node[node] = self.add(declaration)
-
-    def _constants(self, source, top):
-        for name, bindings in top.names.items():
-            for binding in bindings:
-                if binding.kind == "value" and not binding.path and isinstance(binding.node, (ast.Assign, ast.AnnAssign)) and literal(
-                        binding.expr)[0] and not name.startswith("__"):
-                    self.of_binding(binding)
-
-    def of_binding(self, binding):
-        """The declaration of `NAME = literal`, made when somebody asks."""
-        found = self.by_node.get(binding.node)
-        if found is not None:
-            return found
-        source = binding.scope.source
-        node = binding.node
-        if binding.kind == "param":
-            if binding.expr is None:
-                return None
-            span = [source.offset(node.lineno, node.col_offset), source.span(binding.expr)[1]]
-            declaration = Declaration("parameter", "%s(%s)" % (binding.scope.name, binding.name), binding.name, None, (binding.name,),
-                                      source.file, node.lineno, span, value_of(source, binding.expr))
-        elif isinstance(node, (ast.Assign, ast.AnnAssign)):
-            top = binding.scope.parent is None
-            kind = "constant" if top and node.up is source.tree else "variable"
-            declaration = Declaration(kind, binding.name, binding.name, None, (binding.name,), source.file, node.lineno,
-                                      source.span(node), value_of(source, binding.expr))
-        else:
-            return None
-        declaration.node = node
-        declaration.scope = binding.scope
-        self.by_node[node] = self.add(declaration)
-        return declaration
-
-    def _node_default(self, source, target, expr, node):
-        """`_C.SOLVER.LR = 0.1` of a yacs or ml_collections node."""
-        path = []
-        base = target
-        while isinstance(base, ast.Attribute):
-            path.append(base.attr)
-            base = base.value
-        if not isinstance(base, ast.Name) or base.id == "self":
-            return
-        values = self.values.of(base)
-        if not any(v[0] == "cfg" and v[1] == "file" for v in values):
-            return
-        if not any(self._is_node(base)):
-            return
-        path = tuple(reversed(path))
-        made = isinstance(expr, ast.Call)
-        declaration = Declaration("yacs", ".".join(path), path[-1], "file", path, source.file, node.lineno, source.span(node),
-                                  None if made else value_of(source, expr))
-        declaration.node = node
-        declaration.leaf = not made
-        self.by_node[node] = self.add(declaration)
-
-    def _is_node(self, base):
-        for binding in self.values.lookup(base) or ():
-            call = binding.expr if binding.kind == "value" else None
-            if isinstance(call, ast.Call):
-                for value in self.values.of(call.func):
-                    if value[0] == "ext" and value[1] in names.CONFIG_NODES:
-                        yield True
-            elif binding.kind == "import" or binding.kind == "param":
-                yield True
 
     # Answers
 
@@ -413,6 +247,7 @@ class Settings:
             return False, None
         found = self.find(root, path)
         files = [d for d in found if d.kind in ("yaml", "json", "toml")]
+        files = [d for d in files if d.file in self.named] or files
         found = files or found
         answers = []
         for declaration in found:
@@ -478,15 +313,3 @@ def matches(declared, read):
         if one != other and other != "?":
             return False
     return True
-
-
-def config_class(scope):
-    """A class that holds settings: named like one, and mostly assignments."""
-    low = scope.name.lower()
-    if not low.endswith(SELF_MADE) and not low.startswith(("config", "cfg", "hparam", "option", "setting")):
-        return False
-    init = scope.method("__init__")
-    own = [s for s in scope.node.body if isinstance(s, (ast.Assign, ast.AnnAssign))]
-    if init is not None:
-        own += [s for s in init.node.body if isinstance(s, (ast.Assign, ast.AnnAssign))]
-    return len(own) >= 3

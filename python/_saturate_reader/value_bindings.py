@@ -73,9 +73,20 @@ class Bindings:
             found = other.index.top.names.get(name)
             if found:
                 return self._bound(found)
-            found = self._from_star(other, name, seen)
+            found = self._from_star(other, name, seen) or self._put_into(other, name)
             if found:
                 return found
+        return ()
+
+    def _put_into(self, source, name):
+        """setattr(sys.modules[__name__], ...): a package that takes over the classes of all its modules."""
+        if not any(c.args and "modules" in (dotted(getattr(c.args[0], "value", c.args[0])) or "") for c in source.index.calls_named("setattr")):
+            return ()
+        for call in source.index.calls_named("import_module", "__import__"):
+            for other in self.project.computed.get(call, ()):
+                found = other.index.top.names.get(name) if other.index is not None else None
+                if found and any(b.kind in ("class", "def") for b in found):
+                    return self._bound(found)
         return ()
 
     def binding(self, binding):

@@ -4,16 +4,14 @@ import ast
 import re
 
 from .call_text import training_truth
-from .conditions import (READS, conditions, ends, in_condition, is_device, is_evaluation, is_interval, is_rank, log_name, name_evaluates, nested, reads, tensor_guard)
+from .conditions import READS, conditions, ends, in_condition, is_device, is_evaluation, is_interval, is_rank, name_evaluates, reads, tensor_guard
 from .literals import literal
-from .scopes import FUNCTIONS, LOOPS, ancestors, dotted, function_of, statement_of
+from .scopes import FUNCTIONS, LOOPS, ancestors, dotted
+from .wait_uses import WaitUses
 
 DEEPEST = 7
 METRIC = re.compile(r"score|acc(uracy)?\b|accuracy|iou|dice|psnr|ssim|metric|auc|precision|recall|f1|mae\b|rmse", re.I)
 SEVERITY = {"step": 3, "branch": 2, "interval": 1, "rare": 1, "evaluation": 0}
-LOGGERS = {"info", "debug", "warning", "error", "log", "print", "write", "add_scalar", "add_scalars", "set_postfix", "set_description", "set_postfix_str",
-           "set_description_str", "update", "append", "add", "log_metrics", "log_scalar", "report_scalar", "track", "log_dict", "log_metric", "format", "extend",
-           "add_loss", "record", "write_log", "progress_bar", "put", "insert", "add_value", "join", "report", "scalar", "logkv", "logkv_mean", "update_state"}
 
 
 class Wait:
@@ -47,7 +45,7 @@ class Context:
         return Context(when, self.path, interval or self.interval, self.depth, self.vague)
 
 
-class Waits:
+class Waits(WaitUses):
     def __init__(self, values, tensors, reach, loops):
         self.values = values
         self.tensors = tensors
@@ -217,10 +215,20 @@ class Waits:
                 continue
             if isinstance(node, ast.Call):
                 self._call(node, context)
+            elif isinstance(node, ast.Subscript):
+                self._old_item(node, context)
             elif isinstance(node, ast.FormattedValue):
                 if self.tensors.kind(node.value) == "gpu":
                     self._add(node.value, "format", "sync_implicit", context, node.value, "likely")
             stack.extend(ast.iter_child_nodes(node))
+
+    def _old_item(self, node, context):
+        """`loss.data[0]`: how a loss was read before item() was there."""
+        if not (isinstance(node.value, ast.Attribute) and node.value.attr == "data" and isinstance(node.ctx, ast.Load) and literal(node.slice) == (True, 0)):
+            return
+        base = dotted(node.value.value)
+        if base and any(self.loops.is_backward(c) and dotted(c.func.value) == base for c in node.scope.calls) and self.tensors.kind(node.value.value) in ("gpu", None):
+            self._add(node, "index", "sync", context, node.value.value, "likely")
 
     def _call(self, node, context):
         func = node.func
@@ -329,117 +337,3 @@ class Waits:
         if old is not None and SEVERITY[old.when] >= SEVERITY[context.when]:
             return
         self.found[key] = Wait(node, what, kind, context.when, value, self.loop, context.path, "unknown" if context.vague else certainty, context.interval)
-
-    # What the value is for
-
-    def _classify(self, wait):
-        if wait.kind == "metric_step":
-            wait.use = "log"
-            return
-        if wait.kind in ("sync_implicit", "sync_control"):
-            wait.use = "control" if wait.what in ("if", "bool") else "log"
-            return
-        wait.use = self._use(wait.node, 0, set())
-        in_metric = wait.what in ("cpu", "numpy", "tolist") and wait.use != "control" and wait.path
-        if wait.use == "control":
-            wait.kind = "sync_control"
-        elif wait.use == "nobody":
-            wait.kind = "sync_dead"
-        elif in_metric:
-            wait.kind = "metric_cpu"
-        else:
-            wait.kind = "sync_log"
-
-    def _use(self, node, depth, seen):
-        """log, control, nobody or unknown: where a value that was read goes."""
-        if depth > 4 or node in seen:
-            return "unknown"
-        seen.add(node)
-        child = node
-        for up in ancestors(node):
-            if isinstance(up, (ast.If, ast.While, ast.IfExp)) and child is up.test or isinstance(up, ast.Assert):
-                return "control"
-            if isinstance(up, ast.Call) and child is not up.func:
-                last = getattr(up.func, "attr", getattr(up.func, "id", ""))
-                if last == "append" and isinstance(up.func, ast.Attribute):
-                    return self._list_use(up, depth, seen)
-                if last in LOGGERS or last in ("isnan", "isfinite", "isinf"):
-                    if last.startswith("is"):
-                        child = up
-                        continue
-                    return "log"
-                if last in ("float", "int", "round", "max", "min", "sum", "abs", "str", "mean", "sqrt", "exp", "log10", "array", "reshape", "any", "all", "bool"):
-                    child = up
-                    continue
-                return "log" if log_name(last) else "unknown"
-            if isinstance(up, (ast.Assign, ast.AnnAssign, ast.AugAssign)):
-                return self._assigned(up, depth, seen)
-            if isinstance(up, ast.Return):
-                return self._returned(up, depth, seen)
-            if isinstance(up, ast.Expr):
-                return "nobody"
-            if isinstance(up, ast.stmt):
-                return "unknown"
-            child = up
-        return "unknown"
-
-    def _assigned(self, statement, depth, seen):
-        targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
-        uses = set()
-        for target in targets:
-            for one in ast.walk(target):
-                if isinstance(one, ast.Name):
-                    uses |= self._name_uses(one, statement, depth, seen)
-                elif isinstance(one, (ast.Attribute, ast.Subscript)) and one is target:
-                    uses.add("log")
-        if "control" in uses:
-            return "control"
-        if uses and uses <= {"nobody"}:
-            return "nobody"
-        return "log" if "log" in uses or not uses else "unknown"
-
-    def _name_uses(self, target, statement, depth, seen):
-        scope = target.scope
-        if target.id in scope.outer:
-            return {"log"}
-        uses = set()
-        for load in scope.source.index.loads:
-            if load.id != target.id or load.scope is not scope and not nested(load.scope, scope):
-                continue
-            inside = statement_of(load)
-            if inside is statement:
-                continue
-            bindings = self.values.lookup(load) or ()
-            if not any(b.node is statement for b in bindings):
-                continue
-            uses.add(self._use(load, depth + 1, seen))
-        return uses or {"nobody"}
-
-    def _list_use(self, call, depth, seen):
-        """values.append(x.item()): nobody reads it when the list is only ever appended to."""
-        base = call.func.value
-        if not isinstance(base, ast.Name):
-            return "log"
-        scope = base.scope
-        for load in scope.source.index.loads:
-            if load.id == base.id and (load.scope is scope or nested(load.scope, scope)):
-                up = load.up
-                if not (isinstance(up, ast.Attribute) and up.attr == "append"):
-                    return "log"
-        found = scope.names.get(base.id, ())
-        if not found or any(b.kind == "param" for b in found) or scope.parent is None:
-            return "log"
-        return "nobody"
-
-    def _returned(self, statement, depth, seen):
-        scope = function_of(statement)
-        if scope is None or not scope.is_function:
-            return "unknown"
-        uses = set()
-        for call, _ in self.values.callers.get(scope, ())[:8]:
-            uses.add(self._use(call, depth + 1, seen))
-        if "control" in uses:
-            return "control"
-        if uses == {"nobody"}:
-            return "nobody"
-        return "log" if "log" in uses or not uses else "unknown"

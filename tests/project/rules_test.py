@@ -74,6 +74,11 @@ class Waits(Rules):
                            "        raise NotImplementedError\n\n" + classes + "Second().run()\n")
         self.assertEqual(["return loss.item(), 'Second'"], self.said(facts))
 
+    def test_a_loss_is_read_as_it_was_before_item(self):
+        facts = self.facts(TOP + "for x in loader:\n    out = model(x.cuda())\n    loss = out.sum()\n    loss.backward()\n    optimizer.step()\n"
+                           "    print(loss.data[0])\n    first = out.data[0]\n")
+        self.assertEqual(["print(loss.data[0])"], self.said(facts))
+
     def test_a_field_that_starts_as_none(self):
         facts = self.facts({"train.py": TOP.replace("nn.Linear(4, 1)", "Net()").replace("model =", "from net import Net\nmodel =") +
                             "for x in loader:\n    model(x.cuda())\n    loss = model.loss\n    loss.backward()\n    optimizer.step()\n    print(loss.item())\n",
@@ -90,6 +95,29 @@ class Found(Rules):
                             "data.py": "import torch\nclass Task:\n    @staticmethod\n    def batches(batch_size, split):\n"
                             "        loader = torch.utils.data.DataLoader([split], batch_size=batch_size)\n        for x, y in loader:\n            yield x.cuda(), y.cuda()\n"})
         self.assertEqual(["train"], [c["role"] for c in self.of_kind(facts, "loader")])
+
+    def test_a_package_that_takes_over_the_classes_of_its_modules(self):
+        agent = "import torch\nclass %s:\n    def __init__(self, config):\n        self.model = torch.nn.Linear(4, 1).cuda()\n" \
+                "        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=config['lr'])\n    def run(self):\n        while True:\n" \
+                "            self.model(torch.ones(4).cuda()).sum().backward()\n            self.optimizer.step()\n"
+        tool = "import json\ndef main():\n    print(json.load(open('other.json')))\nif __name__ == '__main__':\n    main()\n"
+        for name in ("'.'.join([__name__, name])", "__name__ + '.' + name", "f'{__name__}.{name}'"):
+            facts = self.facts({"main.py": "import json, sys\nimport tool\nfrom agents import *\nconfig = json.load(open(sys.argv[1]))\nglobals()[config['agent']](config).run()\n",
+                                "agents/__init__.py": "import importlib, os, sys\nfor name in [f[:-3] for f in os.listdir(os.path.dirname(__file__)) if f != '__init__.py']:\n"
+                                "    module = importlib.import_module(%s)\n    for x in dir(module):\n"
+                                "        setattr(sys.modules[__name__], x, getattr(module, x))\n" % name,
+                                "agents/first.py": agent % "First", "agents/second.py": agent % "Second", "tool.py": tool,
+                                "job.json": '{"agent": "Second", "lr": 0.1}', "other.json": '{"agent": "First", "lr": 0.2}'}, "python main.py job.json")
+            self.assertEqual([("agents/second.py", 7)], [(loop["file"], loop["line"]) for loop in facts["loops"]], name)
+            self.assertEqual(["agents/second.py"], [c["file"] for c in self.of_kind(facts, "optimizer")])
+
+    def test_what_other_settings_would_make(self):
+        facts = self.facts("import argparse\nimport torch\nfrom torch.utils.data import DataLoader\nparser = argparse.ArgumentParser()\n"
+                           "parser.add_argument('--optimizer', default='sgd')\nargs = parser.parse_args()\nmodel = torch.nn.Linear(4, 1).cuda()\n"
+                           "if args.optimizer == 'adam':\n    optimizer = torch.optim.Adam(model.parameters())\nelse:\n    optimizer = torch.optim.SGD(model.parameters(), lr=1)\n"
+                           "for x in DataLoader([torch.ones(4)]):\n    model(x.cuda()).sum().backward()\n    optimizer.step()\n")
+        self.assertEqual(["torch.optim.SGD"], [c["callee"] for c in self.of_kind(facts, "optimizer")])
+        self.assertEqual([("optimizer", "torch.optim.Adam", 9)], [(a["kind"], a["callee"], a["line"]) for a in facts["alternatives"]])
 
     def test_hydra_before_1_0(self):
         files = {"train.py": "import hydra\nimport torch\n@hydra.main(config_path='config/train.yaml', strict=True)\ndef main(cfg):\n"

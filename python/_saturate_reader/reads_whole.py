@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whole configurations, or parts with keys below them, as values: where they go, and whether other code may read them unseen (a part of Reads)."""
+import ast
+
+from . import names
+from .scopes import COMPREHENSIONS, ancestors, dotted
+
+
+class WholeReading:
+    def _escape(self, root, path, why, node):
+        self.escaped.setdefault((root, path), (why, node))
+
+    def _whole(self, node):
+        """A configuration, or a part with keys below it, as a value: where does it go?"""
+        values = [v for v in self.values.of(node) if v[0] == "cfg"]
+        if not values:
+            return
+        for value in values:
+            self.loads[value[1]] = True
+        why = self._goes(node)
+        if why:
+            for value in values:
+                self._escape(value[1], value[2], why, node)
+
+    def _goes(self, node):
+        """Why other code may read its keys unseen; None where it is followed, shown or kept only."""
+        up = node.up
+        if isinstance(up, ast.Attribute):
+            if up.attr in ("items", "values", "keys") and isinstance(up.up, ast.Call) and up.up.func is up:
+                return self._looped(up.up)
+            return None
+        if isinstance(up, (ast.For, ast.AsyncFor)) and up.iter is node and not self._is_leaf(node):
+            return None if _shows_only(up) else "a loop goes over all of it"
+        if isinstance(up, ast.Subscript) and up.value is node:
+            return None
+        if isinstance(up, ast.keyword) or isinstance(up, ast.Call) or isinstance(up, ast.Starred):
+            call = up if isinstance(up, ast.Call) else up.up
+            if not isinstance(call, ast.Call):
+                return None
+            if isinstance(up, ast.Call) and up.func is node:
+                return None
+            if isinstance(up, ast.keyword) and up.arg is None:
+                return None  # a spread, looked at with its call
+            return self._given(call, node)
+        return None
+
+    def _given(self, call, node):
+        name = dotted(call.func) or ""
+        last = name.rsplit(".", 1)[-1] or getattr(call.func, "attr", "")
+        if call in self.values.callees:
+            return None
+        if name in ("vars", "dict", "list", "sorted", "iter", "enumerate", "zip", "deepcopy", "copy.deepcopy", "copy.copy", "set", "tuple", "asdict"):
+            return self._looped(call)
+        if last in names.SHOWS or last in ("getattr", "setattr", "hasattr", "delattr", "is_config", "update", "append", "extend", "merge_from_file"):
+            return None
+        values = self.values.of(call.func)
+        if any(v[0] in ("cls", "fn", "bound", "mods") for v in values):
+            return None  # a class without __init__ of its own; a module of the project that a computed name picks
+        for value in values:
+            if value[0] == "ext":
+                if value[1] in names.SAME or value[1] in names.READS_CONFIG or value[1].endswith(("OmegaConf.merge", ".instantiate")):
+                    if value[1].endswith("instantiate"):
+                        return "hydra makes an object from it"
+                    return None
+                if value[1].split(".")[0] in ("os", "sys", "logging", "wandb", "json", "yaml", "pickle", "builtins", "pprint", "random", "time", "math", "numpy"):
+                    return None
+                if any(v[0] == "cfg" and len(v[2]) > 0 for v in self.values.of(node)) and self._is_leaf(node):
+                    return None
+                return "%s is given it" % value[1]
+        if self._is_leaf(node):
+            return None
+        return "%s is given it" % (name or last or "a function")
+
+    def _is_leaf(self, node):
+        for value in self.values.of(node):
+            if value[0] == "cfg":
+                found = self.settings.find(value[1], value[2]) if value[2] else []
+                if not found or any(not d.leaf for d in found):
+                    return False
+        return True
+
+    def _looped(self, call):
+        """vars(args), cfg.items(): fine where a loop only shows, compares or copies what it finds."""
+        node = call
+        for up in ancestors(call):
+            if isinstance(up, ast.Attribute):
+                node = up
+                continue
+            if isinstance(up, ast.Call):
+                if node is up.func:
+                    node = up
+                    continue
+                last = getattr(up.func, "attr", getattr(up.func, "id", ""))
+                if last in names.SHOWS | {"update", "Namespace", "len", "any", "all"}:
+                    return None
+                if last in ("sorted", "list", "enumerate", "dict", "set", "tuple", "OrderedDict", "deepcopy", "iter", "zip", "vars", "copy"):
+                    node = up
+                    continue
+                return None if up in self.values.callees else "%s is given all of it" % (last or "a function")
+            if isinstance(up, (ast.For, ast.AsyncFor)) and node is up.iter:
+                return None if _shows_only(up) or self._copies(up) else "a loop goes over all of it"
+            if isinstance(up, ast.comprehension):
+                holder = up.up
+                return None if self._shown(holder) or self._held(holder) else "a comprehension goes over all of it"
+            return None
+        return None
+
+    def _copies(self, loop):
+        """A loop that copies keys into fields of a class that is known."""
+        return any(isinstance(n, ast.Call) and dotted(n.func) == "setattr" and any(v[0] == "inst" and v[1] in self.values.holders for v in self.values.of(n.args[0]))
+                   for s in loop.body for n in ast.walk(s))
+
+    def _held(self, node):
+        up = node.up
+        if isinstance(up, ast.keyword) and up.arg is None and isinstance(up.up, ast.Call):
+            return any(v[0] == "cls" and v[1] in self.values.holders for v in self.values.of(up.up.func))
+        if isinstance(up, ast.Assign):  # a name for it: the spread that takes it was looked at
+            return any(v[0] == "cls" and v[1] in self.values.holders for c in node.scope.calls for k in c.keywords if k.arg is None and isinstance(
+                k.value, ast.Name) and k.value.id == dotted(up.targets[0]) for v in self.values.of(c.func))
+        return False
+
+    def _shown(self, node):
+        for up in ancestors(node):
+            if isinstance(up, ast.Call) and getattr(up.func, "attr", getattr(up.func, "id", "")) in names.SHOWS:
+                return True
+            if isinstance(up, ast.stmt):
+                return False
+        return False
+
+    def _computed(self, node, base, key):
+        """cfg[name] with a computed name: any key may be meant."""
+        values = [v for v in self.values.of(base) if v[0] == "cfg"]
+        if not values:
+            return
+        known, text = self.values.constant(key)
+        if known and isinstance(text, str):
+            self._access(node, base, text)
+            return
+        if isinstance(key, ast.Slice) or isinstance(key, ast.Constant):
+            return
+        for up in ancestors(node):
+            if isinstance(up, (ast.For, ast.AsyncFor)) and _names_target(up.target, key):
+                if _shows_only(up):
+                    return
+                break
+            if isinstance(up, COMPREHENSIONS) and any(_names_target(g.target, key) for g in up.generators):
+                if self._shown(up):
+                    return
+                break
+        for value in values:
+            if value[2] and self._is_leaf(base):
+                continue
+            self._escape(value[1], value[2], "keys are read by computed names", node)
+
+    def _spread(self, call, node):
+        """f(**cfg): parameters of that name read it; a library may read all of it."""
+        values = [v for v in self.values.of(node) if v[0] == "cfg"]
+        if not values:
+            return
+        targets = self.values.callees.get(call, ())
+        for value in values:
+            self.loads[value[1]] = True
+            if not targets:
+                known = [v for v in self.values.of(call.func) if v[0] == "cls"]
+                fields = [s for v in known for s in self.values.lineage(v[1])[0] if list(self._fields(s))]
+                if fields:
+                    for scope in fields:
+                        for declaration in self._fields(scope):
+                            for other in self.settings.find(value[1], value[2] + (declaration.key,)):
+                                self._note(other, call)
+                    continue
+                if any(v[0] == "ext" and v[1] in ("argparse.Namespace", "types.SimpleNamespace", "builtins.dict", "easydict.EasyDict", "collections.OrderedDict")
+                       for v in self.values.of(call.func)):
+                    continue
+                name = dotted(call.func) or "a function"
+                if name.rsplit(".", 1)[-1] in names.SHOWS:
+                    continue
+                self._escape(value[1], value[2], "%s is given its keys with **" % name, node)
+                continue
+            given = {k.arg for k in call.keywords}
+            for scope, shift in targets:
+                for position, (name, _, how) in enumerate(scope.params):
+                    if how in ("position", "keyword"):
+                        if name not in given and (how == "keyword" or position >= shift + len(call.args)):
+                            self._ask(value[1], value[2] + (name,), call)
+                        for declaration in self.settings.find(value[1], value[2] + (name,)):
+                            if declaration.path[:-1] == value[2] or declaration.root == "args":
+                                self._note(declaration, call, "certain")
+                    elif how == "**" and any(load.id == name for load in scope.source.index.loads if load.scope is scope):
+                        self._escape(value[1], value[2], "%s takes its keys with ** and uses them" % scope.qualified(), node)
+
+
+def _names_target(target, key):
+    named = {n.id for n in ast.walk(target) if isinstance(n, ast.Name)}
+    return any(isinstance(n, ast.Name) and n.id in named for n in ast.walk(key))
+
+
+def _shows_only(loop):
+    """A loop that prints, compares, writes back or copies, and hands nothing to code that may act on it."""
+    for statement in loop.body:
+        for node in ast.walk(statement):
+            if isinstance(node, ast.Call):
+                last = getattr(node.func, "attr", getattr(node.func, "id", ""))
+                if last not in names.SHOWS | {"vars", "setattr", "getattr", "items", "keys", "get", "lower", "upper", "strip", "ljust", "rjust", "get_default",
+                                              "isinstance", "startswith", "endswith", "replace", "center", "add_row", "update", "split", "float", "int", "eval",
+                                              "literal_eval", "dict2namespace", "callable", "is_tensor", "warn", "sorted", "add"}:
+                    return False
+    return True

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What Python itself declares: fields of classes, constants, defaults of yacs (a part of Settings)."""
+import ast
+
+from . import names
+from .declarations import Declaration, value_of
+from .literals import literal
+from .scopes import dotted
+
+SELF_MADE = ("config", "cfg", "conf", "opt", "option", "options", "args", "arguments", "hparam", "hparams", "hyperparameters", "params",
+             "parameters", "setting", "settings", "hp")
+
+
+class PythonSettings:
+    def read_python(self):
+        for source in self.project.order:
+            if source.index is None:
+                continue
+            for scope in source.index.scopes:
+                if scope.is_class:
+                    self._class(source, scope)
+            self._constants(source, source.index.top)
+            for target, expr, node in source.index.stores:
+                if isinstance(node, ast.Assign) and isinstance(target, ast.Attribute):
+                    self._node_default(source, target, expr, node)
+
+    def _class(self, source, scope):
+        decorators = [(dotted(d.func if isinstance(d, ast.Call) else d) or "").rsplit(".", 1)[-1] for d in scope.node.decorator_list]
+        is_data = "dataclass" in decorators or "configclass" in decorators or any(
+            (dotted(b) or "").rsplit(".", 1)[-1] in ("BaseModel", "NamedTuple", "BaseSettings", "TrainingArguments", "Tap") for b in scope.bases)
+        if is_data:
+            for statement in scope.node.body:
+                if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
+                    default = statement.value
+                    if isinstance(default, ast.Call) and (dotted(default.func) or "").rsplit(".", 1)[-1] in ("field", "Field"):
+                        default = next((k.value for k in default.keywords if k.arg == "default"), None)
+                    self._field("dataclass", source, scope, statement, statement.target.id, default)
+            return
+        if config_class(scope):
+            for name, bindings in scope.names.items():
+                for binding in bindings:
+                    if binding.kind == "value" and not binding.path and isinstance(binding.node, (ast.Assign, ast.AnnAssign)):
+                        self._field("attribute", source, scope, binding.node, name, binding.expr)
+            for name, bindings in scope.attributes.items():
+                for binding in bindings:
+                    if binding.kind == "value" and not binding.path and binding.scope.name == "__init__":
+                        self._field("attribute", source, scope, binding.node, name, binding.expr)
+
+    def _field(self, kind, source, scope, node, name, expr):
+        declaration = Declaration(kind, scope.name + "." + name, name, None, (name,), source.file, node.lineno, source.span(node),
+                                  value_of(source, expr))
+        declaration.node, declaration.scope = node, scope
+        self.by_node[node] = self.add(declaration)
+
+    def _constants(self, source, top):
+        for name, bindings in top.names.items():
+            for binding in bindings:
+                if binding.kind == "value" and not binding.path and isinstance(binding.node, (ast.Assign, ast.AnnAssign)) and literal(
+                        binding.expr)[0] and not name.startswith("__"):
+                    self.of_binding(binding)
+
+    def of_binding(self, binding):
+        """The declaration of `NAME = literal`, made when somebody asks."""
+        found = self.by_node.get(binding.node)
+        if found is not None:
+            return found
+        source = binding.scope.source
+        node = binding.node
+        if binding.kind == "param":
+            if binding.expr is None:
+                return None
+            span = [source.offset(node.lineno, node.col_offset), source.span(binding.expr)[1]]
+            declaration = Declaration("parameter", "%s(%s)" % (binding.scope.name, binding.name), binding.name, None, (binding.name,),
+                                      source.file, node.lineno, span, value_of(source, binding.expr))
+        elif isinstance(node, (ast.Assign, ast.AnnAssign)):
+            top = binding.scope.parent is None
+            kind = "constant" if top and node.up is source.tree else "variable"
+            declaration = Declaration(kind, binding.name, binding.name, None, (binding.name,), source.file, node.lineno,
+                                      source.span(node), value_of(source, binding.expr))
+        else:
+            return None
+        declaration.node = node
+        declaration.scope = binding.scope
+        self.by_node[node] = self.add(declaration)
+        return declaration
+
+    def _node_default(self, source, target, expr, node):
+        """`_C.SOLVER.LR = 0.1` of a yacs or ml_collections node."""
+        path = []
+        base = target
+        while isinstance(base, ast.Attribute):
+            path.append(base.attr)
+            base = base.value
+        if not isinstance(base, ast.Name) or base.id == "self":
+            return
+        values = self.values.of(base)
+        if not any(v[0] == "cfg" and v[1] == "file" for v in values):
+            return
+        if not any(self._is_node(base)):
+            return
+        path = tuple(reversed(path))
+        made = isinstance(expr, ast.Call)
+        declaration = Declaration("yacs", ".".join(path), path[-1], "file", path, source.file, node.lineno, source.span(node),
+                                  None if made else value_of(source, expr))
+        declaration.node = node
+        declaration.leaf = not made
+        self.by_node[node] = self.add(declaration)
+
+    def _is_node(self, base):
+        for binding in self.values.lookup(base) or ():
+            call = binding.expr if binding.kind == "value" else None
+            if isinstance(call, ast.Call):
+                for value in self.values.of(call.func):
+                    if value[0] == "ext" and value[1] in names.CONFIG_NODES:
+                        yield True
+            elif binding.kind == "import" or binding.kind == "param":
+                yield True
+
+
+def config_class(scope):
+    """A class that holds settings: named like one, and mostly assignments."""
+    low = scope.name.lower()
+    if not low.endswith(SELF_MADE) and not low.startswith(("config", "cfg", "hparam", "option", "setting")):
+        return False
+    init = scope.method("__init__")
+    own = [s for s in scope.node.body if isinstance(s, (ast.Assign, ast.AnnAssign))]
+    if init is not None:
+        own += [s for s in init.node.body if isinstance(s, (ast.Assign, ast.AnnAssign))]
+    return len(own) >= 3

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a value that the host reads is for: a log, a decision, or nobody (a part of Waits)."""
+import ast
+
+from .conditions import log_name, nested
+from .scopes import ancestors, function_of, statement_of
+
+LOGGERS = {"info", "debug", "warning", "error", "log", "print", "write", "add_scalar", "add_scalars", "set_postfix", "set_description", "set_postfix_str",
+           "set_description_str", "update", "append", "add", "log_metrics", "log_scalar", "report_scalar", "track", "log_dict", "log_metric", "format", "extend",
+           "add_loss", "record", "write_log", "progress_bar", "put", "insert", "add_value", "join", "report", "scalar", "logkv", "logkv_mean", "update_state"}
+
+
+class WaitUses:
+    def _classify(self, wait):
+        if wait.kind == "metric_step":
+            wait.use = "log"
+            return
+        if wait.kind in ("sync_implicit", "sync_control"):
+            wait.use = "control" if wait.what in ("if", "bool") else "log"
+            return
+        wait.use = self._use(wait.node, 0, set())
+        in_metric = wait.what in ("cpu", "numpy", "tolist") and wait.use != "control" and wait.path
+        if wait.use == "control":
+            wait.kind = "sync_control"
+        elif wait.use == "nobody":
+            wait.kind = "sync_dead"
+        elif in_metric:
+            wait.kind = "metric_cpu"
+        else:
+            wait.kind = "sync_log"
+
+    def _use(self, node, depth, seen):
+        """log, control, nobody or unknown: where a value that was read goes."""
+        if depth > 4 or node in seen:
+            return "unknown"
+        seen.add(node)
+        child = node
+        for up in ancestors(node):
+            if isinstance(up, (ast.If, ast.While, ast.IfExp)) and child is up.test or isinstance(up, ast.Assert):
+                return "control"
+            if isinstance(up, ast.Call) and child is not up.func:
+                last = getattr(up.func, "attr", getattr(up.func, "id", ""))
+                if last == "append" and isinstance(up.func, ast.Attribute):
+                    return self._list_use(up, depth, seen)
+                if last in LOGGERS or last in ("isnan", "isfinite", "isinf"):
+                    if last.startswith("is"):
+                        child = up
+                        continue
+                    return "log"
+                if last in ("float", "int", "round", "max", "min", "sum", "abs", "str", "mean", "sqrt", "exp", "log10", "array", "reshape", "any", "all", "bool"):
+                    child = up
+                    continue
+                return "log" if log_name(last) else "unknown"
+            if isinstance(up, (ast.Assign, ast.AnnAssign, ast.AugAssign)):
+                return self._assigned(up, depth, seen)
+            if isinstance(up, ast.Return):
+                return self._returned(up, depth, seen)
+            if isinstance(up, ast.Expr):
+                return "nobody"
+            if isinstance(up, ast.stmt):
+                return "unknown"
+            child = up
+        return "unknown"
+
+    def _assigned(self, statement, depth, seen):
+        targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+        uses = set()
+        for target in targets:
+            for one in ast.walk(target):
+                if isinstance(one, ast.Name):
+                    uses |= self._name_uses(one, statement, depth, seen)
+                elif isinstance(one, (ast.Attribute, ast.Subscript)) and one is target:
+                    uses.add("log")
+        if "control" in uses:
+            return "control"
+        if uses and uses <= {"nobody"}:
+            return "nobody"
+        return "log" if "log" in uses or not uses else "unknown"
+
+    def _name_uses(self, target, statement, depth, seen):
+        scope = target.scope
+        if target.id in scope.outer:
+            return {"log"}
+        uses = set()
+        for load in scope.source.index.loads:
+            if load.id != target.id or load.scope is not scope and not nested(load.scope, scope):
+                continue
+            inside = statement_of(load)
+            if inside is statement:
+                continue
+            bindings = self.values.lookup(load) or ()
+            if not any(b.node is statement for b in bindings):
+                continue
+            uses.add(self._use(load, depth + 1, seen))
+        return uses or {"nobody"}
+
+    def _list_use(self, call, depth, seen):
+        """values.append(x.item()): nobody reads it when the list is only ever appended to."""
+        base = call.func.value
+        if not isinstance(base, ast.Name):
+            return "log"
+        scope = base.scope
+        for load in scope.source.index.loads:
+            if load.id == base.id and (load.scope is scope or nested(load.scope, scope)):
+                up = load.up
+                if not (isinstance(up, ast.Attribute) and up.attr == "append"):
+                    return "log"
+        found = scope.names.get(base.id, ())
+        if not found or any(b.kind == "param" for b in found) or scope.parent is None:
+            return "log"
+        return "nobody"
+
+    def _returned(self, statement, depth, seen):
+        scope = function_of(statement)
+        if scope is None or not scope.is_function:
+            return "unknown"
+        uses = set()
+        for call, _ in self.values.callers.get(scope, ())[:8]:
+            uses.add(self._use(call, depth + 1, seen))
+        if "control" in uses:
+            return "control"
+        if uses == {"nobody"}:
+            return "nobody"
+        return "log" if "log" in uses or not uses else "unknown"
