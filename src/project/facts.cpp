@@ -205,6 +205,13 @@ FactLoop loop_of(const Json& json) {
     return out;
 }
 
+FactAlternative alternative_of(const Json& json) {
+    FactAlternative out;
+    set_place(out, json);
+    set_texts(json, {{"kind", &out.kind}, {"callee", &out.callee}, {"role", &out.role}});
+    return out;
+}
+
 FactUse use_of(const Json& json) {
     FactUse out;
     set_place(out, json);
@@ -327,6 +334,7 @@ ProjectFacts parse_facts(const Json& answer) {
                      .configs = each(answer["configs"], config_file),
                      .declarations = each(answer["declarations"], declaration_of),
                      .calls = each(answer["calls"], call_of),
+                     .alternatives = each(answer["alternatives"], alternative_of),
                      .loops = each(answer["loops"], loop_of),
                      .waits = each(answer["waits"], wait_of),
                      .without_effect = each(answer["without_effect"], without_effect_of),

@@ -131,6 +131,11 @@ struct FactCall : SourcePlace {
     [[nodiscard]] std::string_view short_callee() const;  // "DataLoader"
 };
 
+// A loader or an optimizer that the settings of this command leave out.
+struct FactAlternative : SourcePlace {
+    std::string kind, callee, role;
+};
+
 struct FactLoop : SourcePlace {
     int id = -1;
     std::string kind;
@@ -186,6 +191,7 @@ struct ProjectFacts {
     std::vector<FactConfig> configs;
     std::vector<FactDeclaration> declarations;
     std::vector<FactCall> calls;
+    std::vector<FactAlternative> alternatives;
     std::vector<FactLoop> loops;
     std::vector<FactWait> waits;
     std::vector<FactWithoutEffect> without_effect;

@@ -92,6 +92,38 @@ std::vector<WatchedRead> watched_reads(const Json& python, const std::filesystem
     return out;
 }
 
+namespace {
+
+// What the source shows of the training itself: where its loaders and optimizers are made.
+Json made_json(const ProjectFacts& facts, std::string_view kind) {
+    Json out = Json::array();
+    auto add = [&](const SourcePlace& place, const std::string& name, const std::string& role,
+                   bool is_in_force) {
+        Json entry = place_json(place);
+        entry.set("name", name);
+        if (kind == "loader") entry.set("role", role);
+        entry.set("in_force", is_in_force);
+        out.add(entry);
+    };
+    for (const FactCall& call : facts.calls)
+        if (call.kind == kind) add(call, call.callee, call.role, true);
+    for (const FactAlternative& other : facts.alternatives)
+        if (other.kind == kind) add(other, other.callee, other.role, false);
+    return out;
+}
+
+Json loops_json(const ProjectFacts& facts) {
+    Json out = Json::array();
+    for (const FactLoop& loop : facts.loops) {
+        Json entry = place_json(loop);
+        entry.set("kind", loop.kind);
+        out.add(entry);
+    }
+    return out;
+}
+
+}  // namespace
+
 Json to_json(const FixAnswer& answer) {
     const ProjectFacts& facts = answer.facts;
     Json files = Json::array(), configs = Json::array(), unread = Json::array();
@@ -180,6 +212,9 @@ Json to_json(const FixAnswer& answer) {
                                    {"unread", unread},
                                    {"frameworks", Json::array_of(facts.frameworks)}})},
          {"without_effect", without_effect},
+         {"loaders", made_json(facts, "loader")},
+         {"optimizers", made_json(facts, "optimizer")},
+         {"loops", loops_json(facts)},
          {"waits", waits},
          {"may_wait", may_wait},
          {"level", level_name(answer.level)},

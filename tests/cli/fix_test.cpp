@@ -98,6 +98,24 @@ TEST(FixTest, WritesAPatchThatGitAndPatchTake) {
         0);
 }
 
+TEST(FixTest, SaysWhereLoadersOptimizersAndStepsAre) {
+    Project project;
+    std::string text = kTrain;
+    text.replace(text.find("    loader = "), 0,
+                 "    if args.workers > 9:\n        optimizer = torch.optim.SGD([], lr=1)\n");
+    project.folder.file("train.py", text);
+    Ran ran = project.fix({"--json", "-o", "out"}, {"python3", "train.py"});
+    ASSERT_EQ(ran.status, 0) << ran.err;
+    Json json = Json::parse(ran.out, "stdout");
+    EXPECT_EQ(json["loaders"].line(),
+              R"([{"file": "train.py", "line": 18, "name": "torch.utils.data.DataLoader", )"
+              R"("role": "train", "in_force": true}])");
+    EXPECT_EQ(json["optimizers"].line(),
+              R"([{"file": "train.py", "line": 15, "name": "torch.optim.Adam", "in_force": true}, )"
+              R"({"file": "train.py", "line": 17, "name": "torch.optim.SGD", "in_force": false}])");
+    EXPECT_EQ(json["loops"].line(), R"([{"file": "train.py", "line": 22, "kind": "for"}])");
+}
+
 TEST(FixTest, RunsNothingAndChangesNothing) {
     Project project;
     ASSERT_EQ(project.fix({"-o", "out"}, {"python3", "train.py"}).status, 0);
