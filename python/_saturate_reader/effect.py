@@ -114,6 +114,8 @@ class Effect(Unread, Flags):
                 test = up.test
                 if isinstance(test, ast.Compare) and isinstance(test.left, ast.Name) and test.left.id == "__name__":
                     continue
+                if isinstance(test, ast.Call) and dotted(test.func) == "torch.cuda.is_available" and statement in up.body:
+                    continue  # as on any machine that this is about
                 return False
             if isinstance(up, FUNCTIONS):
                 return self._parses(up.inner)

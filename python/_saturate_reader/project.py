@@ -275,7 +275,7 @@ class Project:
     # The project's other files
 
     def others(self):
-        """Python files of the project that the program does not import."""
+        """Python files of the project that the program does not import, or that could not be parsed."""
         if self._others is None:
             self._others = []
             seen = 0
@@ -288,7 +288,8 @@ class Project:
                         if name.endswith((".py", ".ipynb", ".sh")):
                             path = os.path.join(folder, name)
                             real = os.path.realpath(path)
-                            if real not in self.sources and real not in known:
+                            loaded = self.sources.get(real)
+                            if (loaded is None or loaded.tree is None) and real not in known:
                                 known.add(real)
                                 self._others.append(path)
                     if seen > LISTED_MOST:

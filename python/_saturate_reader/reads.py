@@ -96,9 +96,13 @@ class Reads(KeyReading, WholeReading):
         if isinstance(base, ast.Name) and base.id == "self":
             return
         for value in self.values.of(base):
-            if value[0] != "cfg":
+            if value[0] == "cfg":
+                declared = self.settings.find(value[1], value[2] + (key,))
+            elif value[0] == "inst" and self.values.dynamic(value[1]):  # AttrDict(json.load(f))
+                declared = [d for d in self.settings.find("file", (key,)) if d.path == (key,)]
+            else:
                 continue
-            for declaration in self.settings.find(value[1], value[2] + (key,)):
+            for declaration in declared:
                 if statement in self.settings.by_node:
                     continue  # a default of yacs
                 place = target.src.place(statement)

@@ -146,6 +146,27 @@ class WithoutEffect(Rules):
         self.assertEqual(["torch.cuda.cudnn_enabled = False", "cudnn.benchmarks = True"], self.lines(facts["without_effect"]))
         self.assertIn("torch.backends.cudnn.benchmark is one", facts["without_effect"][1]["why"])
 
+    def test_a_file_that_cannot_be_parsed_may_read_it(self):
+        program = "import json, sys\n%sconfig = json.load(open(sys.argv[1]))\nprint(config['seed'], config['lr'])\n"
+        config = '{\n"seed": 1,\n"lr": 0.1,\n"momentum": 0.9\n}\n'
+        old = {"old.py": "def f(x, config):\n    return x.cuda(async=config['momentum'])\n", "job.json": config}
+        facts = self.facts(dict(old, **{"train.py": program % "import old\n"}), "python train.py job.json")
+        self.assertEqual([], facts["without_effect"])
+        facts = self.facts({"train.py": program % "", "job.json": config}, "python train.py job.json")
+        self.assertEqual(['"momentum": 0.9'], self.lines(facts["without_effect"]))
+
+    def test_a_key_that_the_number_of_gpus_overwrites(self):
+        program = "import argparse, json\nimport torch\nclass AttrDict(dict):\n    def __init__(self, *given):\n        super().__init__(*given)\n        self.__dict__ = self\n" \
+                  "def train(h):\n    print(h.num_gpus, h.batch_size, h.seed)\ndef main():\n    parser = argparse.ArgumentParser()\n    parser.add_argument('--config')\n" \
+                  "    a = parser.parse_args()\n    h = AttrDict(json.loads(open(a.config).read()))\n    if torch.cuda.is_available():\n" \
+                  "        h.num_gpus = torch.cuda.device_count()\n        h.batch_size = h.batch_size // h.num_gpus\n    train(h)\nif __name__ == '__main__':\n    main()\n"
+        config = '{\n"num_gpus": 0,\n"batch_size": 16,\n"seed": 1\n}\n'
+        facts = self.facts({"train.py": program, "job.json": config}, "python train.py --config job.json")
+        self.assertEqual(['"num_gpus": 0,'], self.lines(facts["without_effect"]))
+        used = self.facts({"train.py": program.replace("    if torch.cuda.is_available():\n", "    train(h)\n    if torch.cuda.is_available():\n"), "job.json": config},
+                          "python train.py --config job.json")
+        self.assertEqual([], self.lines(used["without_effect"]))
+
     def test_fields_of_dataclasses(self):
         program = """
             import argparse
