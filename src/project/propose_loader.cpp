@@ -162,10 +162,13 @@ void propose_pinned(Planner& planner, const FactCall& loader) {
                                        loader.place().text()));
         return;
     }
-    // Without a copy to a device in the step there is nothing to pin memory for.
-    bool has_copy = std::ranges::any_of(planner.facts.calls, [&](const FactCall& call) {
-        return call.kind == "copy" && call.in_step;
-    });
+    // Without a copy to a device in the step there is nothing to pin memory for. Lightning copies.
+    bool has_copy =
+        std::ranges::any_of(
+            planner.facts.calls,
+            [&](const FactCall& call) { return call.kind == "copy" && call.in_step; }) ||
+        std::ranges::any_of(planner.facts.loops,
+                            [](const FactLoop& loop) { return loop.kind == "training_step"; });
     if (!has_copy || planner.is_forbidden(loader, "pin_memory", loader.id)) return;
     auto change =
         taken(planner, loader, "pin_memory", planner.change(loader, "pin_memory", Json(true)));

@@ -41,5 +41,29 @@ TEST(PlannerTest, HowManyWorkersIsWhatAWatchedRunShows) {
     EXPECT_EQ(proposed("8", {.workers = 7, .is_watched = true}), 7);
 }
 
+TEST(PlannerTest, PinsTheBatchesThatLightningCopies) {
+    TemporaryFolder folder;
+    folder.file("train.py",
+                "import torch\n"
+                "import pytorch_lightning as pl\n"
+                "from torch.utils.data import DataLoader\n"
+                "class Net(pl.LightningModule):\n"
+                "    def __init__(self):\n"
+                "        super().__init__()\n"
+                "        self.layer = torch.nn.Linear(1, 1)\n"
+                "    def training_step(self, batch, index):\n"
+                "        return self.layer(batch).sum()\n"
+                "    def configure_optimizers(self):\n"
+                "        return torch.optim.SGD(self.parameters(), lr=0.1)\n"
+                "loader = DataLoader(Rows(), batch_size=4, num_workers=2)\n"
+                "pl.Trainer().fit(Net(), loader)\n");
+    ProjectReader reader({{"python3", "train.py"}, {}, folder.path()});
+    FixPlan plan = plan_fixes(reader.read(), {.workers = 2}, {.folder = folder.path()});
+    std::vector<std::string> settings;
+    for (const FixProposal& proposal : plan.proposals) settings.push_back(proposal.setting);
+    EXPECT_THAT(settings, testing::Contains("pin_memory"));
+    EXPECT_THAT(settings, testing::Not(testing::Contains("non_blocking")));
+}
+
 }  // namespace
 }  // namespace saturate
