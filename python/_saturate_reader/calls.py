@@ -127,7 +127,7 @@ class Calls(LoaderCalls, OptimizerCalls):
         if name == "torch.compile":
             return ("compile", name, "certain")
         if name in ("torch.set_float32_matmul_precision", "torch.use_deterministic_algorithms", "torch.autograd.set_detect_anomaly",
-                    "torch.autograd.detect_anomaly", "torch.set_deterministic"):
+                    "torch.autograd.detect_anomaly", "torch.set_deterministic", "torch.set_num_threads"):
             return ("flag", name, "certain")
         if name in ("torch.nn.DataParallel", "torch.nn.parallel.DataParallel", "torch.nn.parallel.DistributedDataParallel",
                     "torch.nn.parallel.distributed.DistributedDataParallel"):
@@ -164,6 +164,8 @@ class Calls(LoaderCalls, OptimizerCalls):
             return None
         if last == "zero_grad":
             return ("zero_grad", dotted(call.func), "certain")
+        if last == "eval" and not call.args and self._evaluates_here(call):
+            return ("evaluation", dotted(call.func), "certain")
         if self.loops.is_backward(call):
             return ("backward", dotted(call.func), "certain")
         if self.loops.is_step(call):
@@ -177,6 +179,16 @@ class Calls(LoaderCalls, OptimizerCalls):
                 return None
             return ("copy", dotted(call.func), "certain")
         return None
+
+    def _evaluates_here(self, call):
+        """model.eval() between the epochs of the same function: what follows is an evaluation in place."""
+        loops = {id(n) for loop in self.loops.found for n in self.loops.epochs(loop)[:1]}
+        for up in ancestors(call):
+            if id(up) in loops:
+                return self._step_of(call) is None
+            if getattr(up, "inner", None) is not None and up.inner.is_function:
+                return False
+        return False
 
     # Where
 

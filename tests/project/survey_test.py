@@ -132,6 +132,30 @@ class Finding(Folder):
         facts = self.loops({"train.py": "import hydra\n@hydra.main(config_path='conf/config.yaml')\ndef main(args):\n    print(args.lr)\nmain()\n", "conf/config.yaml": "lr: 1\n"})
         self.assertEqual([c["file"] for c in facts["configs"]], ["conf/config.yaml"])
 
+    def test_an_evaluation_in_place_and_how_often_it_comes(self):
+        facts = self.loops({"train.py": """import argparse
+import torch
+parser = argparse.ArgumentParser()
+parser.add_argument("--every", type=int, default=1)
+args = parser.parse_args()
+def score(model):
+    model.eval()
+    return sum(model(x) for x in valid)
+torch.set_num_threads(4)
+optimizer = torch.optim.SGD(model.parameters(), lr=1)
+for epoch in range(9):
+    for x in torch.utils.data.DataLoader(rows):
+        model(x).backward()
+        optimizer.step()
+    if epoch % args.every == 0:
+        model.eval()
+        for x in valid:
+            model(x)
+"""})
+        found = [c for c in facts["calls"] if c["kind"] == "evaluation"]
+        self.assertEqual([(c["line"], c["interval"]["text"]) for c in found], [(16, "args.every")])
+        self.assertEqual([c["line"] for c in facts["calls"] if c["callee"] == "torch.set_num_threads"], [9])
+
     def test_loaders_of_training_and_evaluation_through_one_function(self):
         text = ("import torch\nfrom torch.utils.data import DataLoader\ndef cycle(loader):\n    while True:\n        for one in loader:\n            yield one\n"
                 "train_loader = cycle(DataLoader(a, batch_size=4))\nval_loader = cycle(DataLoader(b, batch_size=4))\noptimizer = torch.optim.Adam(model.parameters())\n"
