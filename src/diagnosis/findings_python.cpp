@@ -139,18 +139,20 @@ void parallel(const Json& python, std::vector<Finding>& findings) {
     findings.push_back(finding);
 }
 
-// Threads of several processes on the same cores.
+// Threads of several processes, or too many of one, on the same cores.
 void threads(const Json& python, std::vector<Finding>& findings) {
     double world = python["world_size"].number().value_or(1);
     double each = python["flags"]["threads"].number().value_or(1),
            cores = python["flags"]["cores"].number().value_or(0);
-    if (world < 2 || cores <= 0 || world * each <= cores || found(findings, "F30")) return;
+    if (cores <= 0 || world * each <= cores || found(findings, "F30")) return;
+    if (world < 2 && is_on_gpu(python)) return;
     Finding finding{.id = "F30",
                     .count = static_cast<std::int64_t>(world),
                     .confidence = Confidence::medium,
                     .sources = {"run record"}};
-    finding.evidence =
-        fmt::format("{} processes of {} threads each share {} cores", world, each, cores);
+    finding.evidence = world < 2 ? fmt::format("{} threads compute on {} cores", each, cores)
+                                 : fmt::format("{} processes of {} threads each share {} cores",
+                                               world, each, cores);
     finding.fix = fmt::format("OMP_NUM_THREADS={}, or torch.set_num_threads",
                               std::max(1.0, std::floor(cores / world)));
     finding.gain = {1.0, 1.5,

@@ -141,9 +141,14 @@ static Proposal cure_gradient_checkpointing(const Facts& facts) {
 
 static Proposal cure_threads(const Facts& facts) {
     if (!facts.on_cpu) return {.reason = "the model computes on the GPU"};
+    double threads = facts.number("threads").value_or(facts.cores);
+    if (facts.cores > 0 && threads > facts.cores)
+        return {.value = std::to_string(facts.cores),
+                .reason = fmt::format("{:.0f} threads share {} core{}: they only take them from "
+                                      "each other",
+                                      threads, facts.cores, facts.cores == 1 ? "" : "s")};
     if (!facts.is_measuring || facts.cores < 2)
         return {.reason = "only a measurement tells how many threads pay"};
-    double threads = facts.number("threads").value_or(facts.cores);
     double workers = facts.number("num_workers").value_or(0);
     // The model leaves the loader its cores.
     if (facts.loader) {

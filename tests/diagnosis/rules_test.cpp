@@ -382,6 +382,22 @@ TEST(RulesTest, F30MoreWorkersThanCoresWithTasksWaiting) {
     EXPECT_FALSE(fires(diagnose_run(with_workers(3, 12), "run"), "F30"));  // others crowd the cores
 }
 
+TEST(RulesTest, F30MoreThreadsThanCores) {
+    auto with_threads = [](int threads, const std::string& device) {
+        RunRecord record;
+        record.python = Json::parse(
+            "{\"device\":\"" + device +
+                "\",\"flags\":{\"cores\":2,\"threads\":" + std::to_string(threads) + "}}",
+            "python.json");
+        return diagnose_run(record, "run");
+    };
+    Diagnosis crowded = with_threads(16, "cpu");
+    ASSERT_TRUE(fires(crowded, "F30"));
+    EXPECT_EQ(find(crowded, "F30")->evidence, "16 threads compute on 2 cores");
+    EXPECT_FALSE(fires(with_threads(2, "cpu"), "F30"));
+    EXPECT_FALSE(fires(with_threads(16, "cuda:0"), "F30"));
+}
+
 RunRecord with_peak(std::uint64_t bytes) {
     RunRecord record;
     record.info.machine =
