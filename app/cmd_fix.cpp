@@ -17,13 +17,16 @@
 #include "probe/machine.h"
 #include "process/device_lock.h"
 #include "process/fix_trials.h"
+#include "process/fix_write.h"
 #include "process/gpus.h"
 #include "process/mortal_folder.h"
+#include "process/page_server.h"
 #include "process/run_folder.h"
 #include "process/scratch_tree.h"
 #include "project/fix_answer.h"
 #include "remedies/catalogue.h"
 #include "report/fix_html.h"
+#include "report/fix_run_text.h"
 #include "report/fix_text.h"
 #include "report/tuning_text.h"
 
@@ -32,6 +35,8 @@ namespace saturate {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr std::size_t kManyFiles = 100;
 
 Level level_of(const Arguments& arguments) {
     std::string name = arguments.text("--level").value_or("numerics");
@@ -54,9 +59,10 @@ MachineHere this_machine(Level level) {
         if (match) gpu = match->facts;
     }
     Facts facts = machine_facts(probe_cpu(), probe_memory(), gpu, level);
-    return {{.workers = worker_count(facts), .has_bf16 = !gpu || gpu->has_bf16},
-            has_gpu,
-            has_gpu ? survey.driver->gpus[0].memory_total_bytes.value_or(0) : 0};
+    return {
+        {.workers = worker_count(facts), .has_bf16 = !gpu || gpu->has_bf16, .cores = facts.cores},
+        has_gpu,
+        has_gpu ? survey.driver->gpus[0].memory_total_bytes.value_or(0) : 0};
 }
 
 bool wants_colour() {
@@ -100,17 +106,6 @@ BatchLimits batch_limits(const Arguments& arguments) {
     return limits;
 }
 
-std::string last_lines(const std::string& file, std::size_t count) {
-    std::string text = read_if_there(file), out;
-    std::vector<std::string_view> lines = split(trim(text), '\n');
-    std::erase_if(lines, [](std::string_view line) {  // what `run` says of it, and nothing at all
-        return line.starts_with("saturate:") || trim(line).empty();
-    });
-    std::size_t first = lines.size() > count ? lines.size() - count : 0;
-    for (std::size_t i = first; i < lines.size(); ++i) out += fmt::format("    {}\n", lines[i]);
-    return out;
-}
-
 Json baseline_json(const FixTrials& tried) {
     if (!tried.baseline.samples_per_second) return {};
     const Rate& rate = *tried.baseline.samples_per_second;
@@ -129,25 +124,6 @@ Json baseline_json(const FixTrials& tried) {
          {"input_wait_percent", 100 * rate.input_wait_share},
          {"step_ms", 1e3 * rate.step_seconds},
          {"findings", findings}});
-}
-
-// What the end of a job that does not run as it is calls for; empty: its last lines say it.
-std::string hint(const FixTrials& tried, const std::string& log) {
-    auto says = [&](std::string_view words) { return log.find(words) != std::string::npos; };
-    if (says("EOFError")) return "it asks for input, and a trial has none: give it as arguments";
-    if (says("the following arguments are required")) return "add its arguments behind the script";
-    if (says("ModuleNotFoundError") || says("No module named"))
-        return "use the Python that you train with: saturate fix -- /path/to/python train.py";
-    if (says("Found no NVIDIA driver") || says("No CUDA GPUs are available") ||
-        says("Torch not compiled with CUDA"))
-        return "it wants a GPU, and there is none here: run fix on the machine that it trains on";
-    if (tried.baseline.outcome == TrialOutcome::hang ||
-        tried.baseline.outcome == TrialOutcome::too_slow)
-        return "if it only needs longer to start, give it time: --budget 30m";
-    if (tried.baseline.message.starts_with("it ended after"))
-        return "a trial needs some seconds of training steps: more epochs, or, where it goes on "
-               "from a finished checkpoint, a fresh output folder";
-    return "";
 }
 
 Json curve_json(const LossCurve& curve) {
@@ -169,6 +145,8 @@ int try_and_prove(const Arguments& arguments, FixAnswer& answer, ProjectReader& 
         .device_memory_bytes = machine.device_memory_bytes,
         .batch = batch_limits(arguments),
         .on_line = [](const std::string& line) { fmt::print(stderr, "{}\n", line); }};
+    if (auto address = arguments.text("--serve"))
+        fmt::print(stderr, "the live page is {}\n", start_page_server(folder, *address));
     FixTrials tried = try_fixes(answer, reader, question, settings);
     std::string patch = answer.patch.text();
     if (!patch.empty()) {
@@ -201,23 +179,28 @@ int try_and_prove(const Arguments& arguments, FixAnswer& answer, ProjectReader& 
     if (arguments.has("--json")) {
         fmt::print("{}\n", json.pretty());
     } else {
-        fmt::print("{}", fix_text(answer, {.colour = wants_colour(),
-                                           .all = arguments.has("--all"),
-                                           .was_run = true}));
+        const auto& rate = tried.baseline.samples_per_second;
+        fmt::print("{}",
+                   fix_text(answer, {.colour = wants_colour(),
+                                     .all = arguments.has("--all"),
+                                     .was_run = true,
+                                     .on_gpu = tried.is_on_gpu,
+                                     .why = rate ? fix_why_text(*rate, tried.findings) : ""}));
         if (tried.proof) fmt::print("\n{}", proof_text(*tried.proof));
         if (tried.baseline.ok())
             fmt::print("\nYour job: {}. {} runs in {:.0f} s; page: {}\n",
                        fix_verdict(answer, tried.proof ? &*tried.proof : nullptr), tried.trials,
                        tried.seconds, page.string());
         if (!tried.unguarded.empty()) fmt::print("note: {}\n", tried.unguarded);
+        if (tried.files_made.count >= kManyFiles)
+            fmt::print(
+                "note: your job made {} files, most of them in {}; trials leave none behind, so "
+                "each makes them anew. If they are data, let your script make them once before\n",
+                tried.files_made.count, tried.files_made.folder);
     }
     if (!tried.baseline.ok() && !tried.is_stopped) {
-        std::string last = last_lines(tried.baseline_log, 8);
-        fmt::print(stderr, "Your job does not run as it is ({}: {}){}\n{}",
-                   outcome_name(tried.baseline.outcome), tried.baseline.message,
-                   last.empty() ? "; it printed nothing" : "; its last lines:", last);
-        if (std::string fix = hint(tried, read_if_there(tried.baseline_log)); !fix.empty())
-            fmt::print(stderr, "  fix: {}\n", fix);
+        fmt::print(stderr, "{}",
+                   fix_failure_text(tried.baseline, read_if_there(tried.baseline_log)));
         return kJobFailed;
     }
     if (is_proven && arguments.has("--write")) {
@@ -242,9 +225,15 @@ int cmd_fix(const Arguments& arguments) {
     ProjectReader reader({arguments.command, arguments.all("--config"), question.folder});
     FixAnswer answer{.facts = reader.read(), .level = question.level};
     if (!answer.facts.command_problem.empty()) {
-        throw UserError({.found = answer.facts.command_problem,
-                         .expected = "a command that starts a Python program",
-                         .fix = "saturate fix -- python train.py"});
+        const std::string& problem = answer.facts.command_problem;
+        bool is_missing = problem.find("no such") != std::string::npos;
+        throw UserError(
+            {.found = problem,
+             .expected = "a command that starts a Python program",
+             .fix = is_missing ? fmt::format("check the name, or go to the folder that you start "
+                                             "it from; this one is {}",
+                                             fs::current_path().string())
+                               : std::string("saturate fix -- python train.py")});
     }
     MachineHere machine = this_machine(question.level);
     answer.plan = plan_fixes(answer.facts, machine.facts, question);

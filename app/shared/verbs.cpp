@@ -96,6 +96,7 @@ std::vector<Verb> make_verbs() {
                .help =
                    "a new folder for fix.patch and fix.json (default: saturate-runs/fix-<time>)",
                .short_name = "-o"},
+              kServe,
               {.name = "--all", .value = "", .help = "show long lists in full"},
               kJson},
          .takes_command = true,
@@ -105,7 +106,7 @@ std::vector<Verb> make_verbs() {
              "--write, after the proof.\n"
              "  Status 0: there is a patch (proven, or with --dry-run to try); 1: nothing to "
              "gain was found; 4: your job\n"
-             "  does not run as it is.\n"},
+             "  fails as it is, or ends too soon to be measured.\n"},
         {.name = "doctor",
          .summary = "what this machine has, and what each missing part costs",
          .usage = "doctor [--data DIR] [--json]",

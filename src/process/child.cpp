@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "process/child_keeper.h"
+#include "process/write_guard.h"
 
 namespace saturate {
 
@@ -48,6 +49,7 @@ std::vector<char*> pointers(const std::vector<std::string>& command) {
     if (settings.error_fd >= 0) ::dup2(settings.error_fd, 2);
     if (settings.own_group) ::setpgid(0, 0);
     if (settings.ends_with_us) ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (settings.guard) settings.guard->put_in_force();
     for (const auto& [name, value] : settings.environment) ::setenv(name.c_str(), value.c_str(), 1);
     ::sigprocmask(SIG_SETMASK, settings.mask ? settings.mask : &mask, nullptr);
     ::execvp(words[0], words);
@@ -59,9 +61,9 @@ std::vector<char*> pointers(const std::vector<std::string>& command) {
 }  // namespace
 
 ChildNotStarted::ChildNotStarted(const std::string& command, int error)
-    : UserError(
-          {.found = fmt::format("{} cannot be started: {}", quoted(command), std::strerror(error)),
-           .expected = "a command after --"}),
+    : UserError({.found = fmt::format("{} cannot be started: {}", saturate::quoted(command),
+                                      std::strerror(error)),
+                 .expected = "a command after --"}),
       error_(error) {}
 
 struct Child::Keeper {

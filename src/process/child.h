@@ -17,6 +17,8 @@
 
 namespace saturate {
 
+class WriteGuard;
+
 // What becomes of the processes that the command itself starts, whatever group or session they
 // are in.
 enum class Tree {
@@ -35,6 +37,7 @@ struct ChildSettings {
     bool default_signals = false;       // also those that we were started to ignore
     const sigset_t* mask = nullptr;     // its signal mask, where ours is not what it should have
     Tree tree = Tree::free;
+    const WriteGuard* guard = nullptr;  // what it may not change; null: no such thing
 };
 
 class ChildNotStarted : public UserError {

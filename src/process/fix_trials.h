@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "diagnosis/finding.h"
+#include "process/scratch_tree.h"
 #include "project/fix_answer.h"
 #include "tuning/batch_size.h"
 #include "tuning/loss_guard.h"
@@ -37,18 +38,15 @@ struct FixTrials {
     double seconds = 0;
     std::optional<Proof> proof;
     LossCurve losses_before, losses_after;  // of a run of each, as far as they were seen
+    FilesMade files_made;                   // by the job as it is, below the user's folder
     std::string unguarded;                  // what the trials could have changed; empty: nothing
     bool is_stopped = false;
+    bool is_on_gpu = false;  // the watched run
 };
 
 // Fills in the outcomes and leaves in `answer.patch` what was kept. A job that does not run as it
 // is ends it: `baseline` says why.
 [[nodiscard]] FixTrials try_fixes(FixAnswer& answer, ProjectReader& reader,
                                   const FixQuestion& question, const FixTrialSettings& settings);
-
-// Writes the kept edits into the user's files and their old versions below `backup`. Throws
-// UserError, before anything is written, when one of them is no longer the file that was read.
-void write_fixes(const FixPatch& patch, const FixQuestion& question,
-                 const std::filesystem::path& backup);
 
 }  // namespace saturate

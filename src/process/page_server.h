@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `--serve` of monitor, run, train and tune: `saturate serve` as a process of its own beside the
+// `--serve` of fix, monitor, run, train and tune: `saturate serve` as a process of its own beside the
 // job. It reads the record and ends with us; no client of it can hold the job up.
 #pragma once
 

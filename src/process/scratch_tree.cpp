@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
+#include <map>
 #include <set>
 
 #include "base/error.h"
@@ -34,9 +35,10 @@ i=0; while [ $i -lt $count ]; do
   shift; i=$((i+1)); done
 cd "$inside" && exec "$@")sh";
 
-constexpr std::uintmax_t kCopied = 4 << 20;        // larger files are links: they are data
-constexpr std::uintmax_t kCopiedAll = 256u << 20;  // of a tree; the rest are links
-constexpr std::size_t kEntries = 2000;             // a folder of more files is data: one link
+constexpr std::uintmax_t kCopied = 4 << 20;      // larger files are links: they are data ...
+constexpr std::uintmax_t kWritten = 512u << 20;  // ... but for those that a job writes again
+constexpr std::uintmax_t kCopiedAll = 1u << 30;  // of a tree; the rest are links
+constexpr std::size_t kEntries = 2000;           // a folder of more files is data: one link
 
 std::vector<std::string> mounted(const fs::path& folder, const fs::path& own,
                                  const fs::path& inside, const std::vector<fs::path>& mounts,
@@ -141,12 +143,16 @@ bool can_overlay() {
 ScratchTree::ScratchTree(const ScratchSettings& settings)
     : folder_(fs::canonical(settings.folder)),
       inside_(settings.inside),
-      own_(settings.parent.empty() ? temporary_beside(folder_) : settings.parent) {
+      own_(settings.parent.empty() ? temporary_beside(folder_) : settings.parent),
+      edited_(settings.edited.size()) {
     make_layers(own_.path());
     is_overlay_ =
         settings.may_overlay && is_plain(folder_) && is_plain(own_.path()) && can_overlay();
     if (!is_overlay_) {
         link_tree(settings.edited);
+        guard_ = std::make_unique<WriteGuard>(
+            WriteGuardSettings{.folder = folder_, .allowed = settings.writable});
+        if (!guard_->is_there()) guard_.reset();
         return;
     }
     mounts_ = mounts_below(folder_);
@@ -163,6 +169,8 @@ ScratchTree::ScratchTree(const ScratchSettings& settings)
 // Folders are real, so that what is written goes to the tree; small files are copies; large ones,
 // special ones and folders of very many files are links.
 void ScratchTree::link_tree(const std::vector<ScratchFile>& edited) {
+    static const std::set<std::string> kJobsOwn = {".pt",          ".pth", ".ckpt",
+                                                   ".safetensors", ".log", ".jsonl"};
     static const std::set<std::string> kLeft = {".git", "saturate-runs", "__pycache__",
                                                 "node_modules"};
     fs::path top = upper();
@@ -194,8 +202,9 @@ void ScratchTree::link_tree(const std::vector<ScratchFile>& edited) {
             continue;
         }
         std::uintmax_t size = is_folder ? 0 : it->file_size(error);
-        bool is_copied = !error && !is_folder && it->is_regular_file(error) && size <= kCopied &&
-                         copied + size <= kCopiedAll;
+        bool is_written = kJobsOwn.contains(it->path().extension());
+        bool is_copied = !error && !is_folder && it->is_regular_file(error) &&
+                         size <= (is_written ? kWritten : kCopied) && copied + size <= kCopiedAll;
         error.clear();
         if (is_folder) {
             fs::create_directories(to, error);
@@ -219,11 +228,31 @@ std::vector<std::string> ScratchTree::command(const std::vector<std::string>& ow
     return out;
 }
 
+FilesMade ScratchTree::files_made() const {
+    FilesMade out;
+    if (!is_overlay_) return out;
+    std::map<fs::path, std::size_t> folders;
+    std::error_code error;
+    auto options = fs::directory_options::skip_permission_denied;
+    for (fs::recursive_directory_iterator it(upper(), options, error), end; !error && it != end;
+         it.increment(error)) {
+        std::error_code ignored;
+        if (it->path().filename() == "__pycache__") it.disable_recursion_pending();
+        if (it->is_regular_file(ignored)) ++folders[it->path().parent_path()], ++out.count;
+    }
+    out.count -= std::min(out.count, edited_);
+    auto most = std::ranges::max_element(folders, {}, [](const auto& one) { return one.second; });
+    if (most != folders.end())
+        out.folder = most->first.lexically_relative(upper() / inside_).string();
+    return out;
+}
+
 std::string ScratchTree::unguarded() const {
-    return is_overlay_ ? ""
-                       : "this system allows no overlay: files named by absolute paths, files over "
-                         "4 MiB and folders of more than 2,000 files are not guarded against "
-                         "writing";
+    return is_overlay_ || guard_
+               ? ""
+               : "this system allows no overlay: files named by absolute paths, files over "
+                 "4 MiB and folders of more than 2,000 files are not guarded against "
+                 "writing";
 }
 
 }  // namespace saturate

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // A folder of the user's as a trial sees it: with edited files, and free to be written to, while
 // nothing of that reaches the folder itself. An overlay in a mount namespace of the trial's own;
-// where the system forbids that, a tree of links in which sources are copies. It goes with its
-// maker, even where that is killed, and after the processes that the maker started.
+// where the system forbids that, a tree of links in which sources are copies, and a guard against
+// writing through the links. It goes with its maker, even where that is killed, and after the processes that the maker started.
 #pragma once
 
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "process/mortal_folder.h"
+#include "process/write_guard.h"
 
 namespace saturate {
 
@@ -18,12 +20,18 @@ struct ScratchFile {
     std::string text;
 };
 
+struct FilesMade {
+    std::size_t count = 0;
+    std::string folder;  // that has most of them, from where the command runs
+};
+
 struct ScratchSettings {
     std::filesystem::path folder;       // the user's: what is guarded
     std::filesystem::path inside = {};  // below it, where the command runs
     std::filesystem::path parent;  // where its own files go; empty: a folder for temporary files
     std::vector<ScratchFile> edited = {};
     bool may_overlay = true;
+    std::filesystem::path writable = {};  // what may be written to all the same: for records
 };
 
 class ScratchTree {
@@ -36,6 +44,10 @@ class ScratchTree {
     [[nodiscard]] std::filesystem::path root() const {
         return (is_overlay_ ? folder_ : upper()) / inside_;
     }
+    // To be in force in the command's process; null: the tree alone does it, or nothing can.
+    [[nodiscard]] const WriteGuard* guard() const { return guard_.get(); }
+    // Those that were not there before. Of a tree of copies: nothing.
+    [[nodiscard]] FilesMade files_made() const;
     // What a trial could still change; empty: nothing below the folder.
     [[nodiscard]] std::string unguarded() const;
 
@@ -46,6 +58,8 @@ class ScratchTree {
     std::filesystem::path folder_, inside_;
     MortalFolder own_;
     std::vector<std::filesystem::path> mounts_;  // of other file systems, below the folder
+    std::unique_ptr<WriteGuard> guard_;
+    std::size_t edited_ = 0;
     bool is_overlay_ = false;
 };
 

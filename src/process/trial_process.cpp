@@ -50,14 +50,15 @@ int open_log(const std::filesystem::path& log) {
 // all of it ends with the search, even where that is killed.
 class TrialChild {
   public:
-    TrialChild(const std::vector<std::string>& command, const std::filesystem::path& log)
-        : log_(open_log(log)),
-          child_(command, {.no_input = true,
-                           .output_fd = log_,
-                           .error_fd = log_,
-                           .own_group = true,
-                           .default_signals = true,  // of a background job SIGINT is ignored
-                           .tree = Tree::ended_with}) {}
+    explicit TrialChild(const TrialProcess& trial)
+        : log_(open_log(trial.log)),
+          child_(trial.command, {.no_input = true,
+                                 .output_fd = log_,
+                                 .error_fd = log_,
+                                 .own_group = true,
+                                 .default_signals = true,  // of a background job SIGINT is ignored
+                                 .tree = Tree::ended_with,
+                                 .guard = trial.guard}) {}
     ~TrialChild() { ::close(log_); }
     TrialChild(const TrialChild&) = delete;
     TrialChild& operator=(const TrialChild&) = delete;
@@ -130,7 +131,8 @@ Ended watch(TrialChild& group, const TrialProcess& trial, Measured& measured) {
                                   : seconds_since(last_step) > trial.silence_seconds_max)
             return Ended::hang;
         if (seconds_since(start) > trial.seconds_max) return Ended::time_up;
-        if (trial.steps == 0 && measured.steps() >= kLeastSteps && seconds_since(looked) > 0.2) {
+        if (trial.steps == 0 && measured.steps() >= std::max(kLeastSteps, trial.least_steps) &&
+            seconds_since(looked) > 0.2) {
             looked = now_ns();
             if (auto rate = measured.rate()) {
                 double seconds = static_cast<double>(rate->steps) * rate->step_seconds;
@@ -183,7 +185,7 @@ TrialResult run_trial_process(const TrialProcess& trial) {
     int status = 0;
     Ended ended = Ended::by_itself;
     try {
-        TrialChild group(trial.command, trial.log);
+        TrialChild group(trial);
         ended = watch(group, trial, measured);
         if (ended == Ended::enough) group.end(SIGINT, kGraceSeconds);
         if (ended == Ended::stopped) group.end(SIGINT, 3);

@@ -11,6 +11,7 @@
 #include "config/schema.h"
 #include "project/facts.h"
 #include "project/source_edit.h"
+#include "project/watched_calls.h"
 
 namespace saturate {
 
@@ -32,6 +33,7 @@ struct FixProposal {
     std::vector<FileEdit> edits;  // together or not at all
     std::string apply;            // `run --apply` puts it in force by this word; empty: it cannot
     int call = -1;                // the call it is about
+    int loop = -1;                // the loop it is in
 };
 
 struct FixRefusal {
@@ -51,6 +53,10 @@ struct FixMachine {
     int workers = 1;          // that a loader should have (remedies/catalogue.h)
     bool is_watched = false;  // ... by what the loader of this job was measured to need
     bool has_bf16 = true;     // of the GPU that is there; true where none is
+    int cores = 0;            // that the job may use; 0: not known
+    int threads = 0;          // that should compute on the CPU, by a watched run; 0: as it is ...
+    std::string threads_why = {};  // ... and why
+    WatchedCalls watched = {};     // empty: nothing was run
 };
 
 struct FixQuestion {

@@ -47,6 +47,17 @@ std::string python_literal(const Json& value) {
 }
 
 KnownValue Planner::value(const FactCall& call, std::string_view name) const {
+    KnownValue out = value_read(call, name);
+    if (out.state != KnownValue::State::unknown || !call.argument(name)) return out;
+    const WatchedLoader* seen = machine.watched.loader(call.id);
+    if (!seen || seen->values[std::string(name)].is_null()) return out;
+    out.state = KnownValue::State::known;
+    out.literal = seen->values[std::string(name)];
+    out.is_watched = true;
+    return out;
+}
+
+KnownValue Planner::value_read(const FactCall& call, std::string_view name) const {
     using enum KnownValue::State;
     const FactArgument* argument = call.argument(name);
     if (!argument) {
@@ -134,13 +145,28 @@ std::variant<ValueChange, std::string> Planner::change_declared(
     return out;
 }
 
+bool Planner::is_given(const std::vector<FlowSource>& sources) const {
+    return std::ranges::any_of(sources, [&](const FlowSource& source) {
+        const FactDeclaration* declared = facts.declaration(source.declaration);
+        return declared && declared->given;
+    });
+}
+
 std::variant<ValueChange, std::string> Planner::change(const FactCall& call,
-                                                       const std::string& name,
-                                                       const Json& value) const {
+                                                       const std::string& name, const Json& value,
+                                                       const std::string& text) const {
     if (const FactArgument* argument = call.argument(name)) {
-        if (argument->literal.is_null() && argument->type != "none")
-            return change_declared(argument->sources, value);
-        ValueChange out{.at = call, .before = argument->text, .after = python_literal(value)};
+        std::string after = python_literal(value);
+        if (argument->literal.is_null() && argument->type != "none") {
+            auto declared = change_declared(argument->sources, value);
+            // At the call itself, where a run showed what is in force there.
+            bool is_here = !std::holds_alternative<ValueChange>(declared) &&
+                           machine.watched.loader(call.id) && facts.file(call.file) &&
+                           !is_given(argument->sources);
+            if (!is_here) return declared;
+            if (!text.empty()) after = text;
+        }
+        ValueChange out{.at = call, .before = argument->text, .after = after};
         if (argument->line > 0) out.at.line = argument->line;
         out.edits.push_back(
             {call.file,
@@ -238,6 +264,7 @@ FixPlan plan_fixes(const ProjectFacts& facts, const FixMachine& machine,
     propose_precision(planner);
     propose_model(planner);
     propose_frameworks(planner);
+    propose_threads(planner);
     propose_intervals(planner);
     return planner.take();
 }

@@ -14,9 +14,10 @@ namespace saturate {
 struct KnownValue {
     enum class State { absent, known, unknown };
     State state = State::unknown;
-    Json literal;      // where it is known
-    std::string text;  // as the call has it
-    std::string from;  // "--num_workers", where it is declared elsewhere
+    Json literal;             // where it is known
+    std::string text;         // as the call has it
+    std::string from;         // "--num_workers", where it is declared elsewhere
+    bool is_watched = false;  // the source does not tell, a watched run does
     [[nodiscard]] bool is(bool value) const { return literal.boolean() == value; }
 };
 
@@ -36,11 +37,14 @@ class Planner {
     const ProjectFacts& facts;
     const FixMachine& machine;
 
+    // By the source; where that does not tell, by the watched run.
     [[nodiscard]] KnownValue value(const FactCall& call, std::string_view name) const;
-    // The edits, or why there are none.
+    // The edits, or why there are none. `text` is written where an expression at the call gives way;
+    // empty: the value.
     [[nodiscard]] std::variant<ValueChange, std::string> change(const FactCall& call,
                                                                 const std::string& name,
-                                                                const Json& value) const;
+                                                                const Json& value,
+                                                                const std::string& text = {}) const;
     [[nodiscard]] std::variant<ValueChange, std::string> change_declared(
         const std::vector<FlowSource>& sources, const Json& value) const;
     // A keyword with a value that is an expression.
@@ -63,6 +67,9 @@ class Planner {
     [[nodiscard]] FixPlan take() { return std::move(plan_); }
 
   private:
+    [[nodiscard]] KnownValue value_read(const FactCall& call, std::string_view name) const;
+    [[nodiscard]] bool is_given(const std::vector<FlowSource>& sources) const;
+
     FixQuestion question_;
     FixPlan plan_;
     std::set<std::string> ids_;
@@ -76,6 +83,7 @@ void propose_model(Planner& planner);
 void propose_reads(Planner& planner);
 void propose_intervals(Planner& planner);
 void propose_frameworks(Planner& planner);
+void propose_threads(Planner& planner);
 
 [[nodiscard]] std::string python_literal(const Json& value);  // True, 8, "bf16"
 

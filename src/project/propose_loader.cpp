@@ -19,9 +19,10 @@ std::vector<const FactLoop*> loops_of(const ProjectFacts& facts, const FactCall&
     return out;
 }
 
-bool trains(const ProjectFacts& facts, const FactCall& call) {
-    return call.kind == "loader" && call.short_callee() == "DataLoader" &&
-           (call.role == "train" || !loops_of(facts, call).empty());
+bool trains(const Planner& planner, const FactCall& call) {
+    if (call.kind != "loader" || call.short_callee() != "DataLoader") return false;
+    const WatchedLoader* seen = planner.machine.watched.loader(call.id);
+    return call.role == "train" || !loops_of(planner.facts, call).empty() || (seen && seen->trains);
 }
 
 // An expression that may be written twice: names, attributes, keys.
@@ -82,7 +83,8 @@ void propose_persistent(Planner& planner, const FactCall& loader) {
     bool has_epochs =
         std::ranges::any_of(loops_of(planner.facts, loader),
                             [](const FactLoop* loop) { return !loop->epochs.empty(); });
-    if (!has_epochs) return;
+    const WatchedLoader* seen = planner.machine.watched.loader(loader.id);
+    if (!has_epochs && !(seen && seen->has_epochs)) return;
     if (loader.in_epoch) {
         planner.refuse(loader, "persistent_workers",
                        "the loader is made anew in each epoch: its workers end with it");
@@ -93,11 +95,10 @@ void propose_persistent(Planner& planner, const FactCall& loader) {
     bool is_constant = loader.argument("num_workers") == nullptr ||
                        !loader.argument("num_workers")->literal.is_null();
     if (!is_constant && !is_plain(workers.text)) return;
-    auto change =
-        now.state == KnownValue::State::known
-            ? planner.change(loader, "persistent_workers", Json(true))
-            : planner.add_expression(loader, "persistent_workers",
-                                     is_constant ? "True" : fmt::format("{} > 0", workers.text));
+    std::string text = is_constant ? "True" : fmt::format("{} > 0", workers.text);
+    auto change = now.state == KnownValue::State::known
+                      ? planner.change(loader, "persistent_workers", Json(true), text)
+                      : planner.add_expression(loader, "persistent_workers", text);
     auto done = taken(planner, loader, "persistent_workers", change);
     if (!done) return;
     if (will_have && is_constant) {
@@ -105,8 +106,10 @@ void propose_persistent(Planner& planner, const FactCall& loader) {
         for (const FileEdit& edit : planner.edits_of("num_workers", loader.id))
             done->edits.push_back(edit);
     }
-    planner.propose(
-        make(*done, loader, "persistent_workers", "the workers are started anew in every epoch"));
+    planner.propose(make(*done, loader, "persistent_workers",
+                         "the workers are started anew in every epoch; with workers that stay, a "
+                         "seeded script that shuffles draws another order from its second epoch "
+                         "on"));
 }
 
 std::vector<const FactCall*> batch_copies(const ProjectFacts& facts, const FactCall& loader) {
@@ -195,7 +198,7 @@ void refuse_batch_size(Planner& planner) {
 
 void propose_loader(Planner& planner) {
     for (const FactCall& call : planner.facts.calls) {
-        if (!trains(planner.facts, call)) continue;
+        if (!trains(planner, call)) continue;
         propose_workers(planner, call);
         propose_pinned(planner, call);
         propose_persistent(planner, call);

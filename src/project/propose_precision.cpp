@@ -146,7 +146,8 @@ void propose_autocast(Planner& planner) {
                                          "scaler, as this GPU has no bf16"
                                        : "forward pass and loss run at 32 bits; bf16 needs no "
                                          "gradient scaler",
-                         .edits = edits});
+                         .edits = edits,
+                         .loop = loop.id});
     }
 }
 
@@ -214,7 +215,8 @@ void propose_model(Planner& planner) {
                          .reason = "each layer starts its own kernels from Python; compiled in "
                                    "place (PyTorch 2.2 or newer), so that checkpoints keep their "
                                    "names",
-                         .edits = {{loop.model_at->file, edit, {}}}});
+                         .edits = {{loop.model_at->file, edit, {}}},
+                         .loop = loop.id});
     }
 }
 

@@ -126,9 +126,9 @@ void add_project(Page& page, const FixAnswer& answer, bool was_run) {
 }
 
 // The answer in one line.
-void add_summary(Page& page, const FixAnswer& answer, bool was_run) {
+void add_summary(Page& page, const FixAnswer& answer, bool was_run, bool on_gpu) {
     std::vector<std::string> parts;
-    if (std::size_t waits = said_waits(answer.facts).size())
+    if (std::size_t waits = said_waits(answer.facts).size(); waits > 0 && on_gpu)
         parts.push_back(count_of(waits, "place waits for the GPU in every step",
                                  "places wait for the GPU in every step"));
     if (std::size_t dead = said_without_effect(answer.facts).size())
@@ -138,11 +138,12 @@ void add_summary(Page& page, const FixAnswer& answer, bool was_run) {
     if (!parts.empty()) page.line(join(parts, ", "));
 }
 
-void add_waits(Page& page, const ProjectFacts& facts) {
+void add_waits(Page& page, const ProjectFacts& facts, bool on_gpu) {
     std::vector<const FactWait*> waits = said_waits(facts), possible = possible_waits(facts);
     if (waits.empty() && possible.empty()) return;
-    page.title(waits.empty() ? "The program may wait for the GPU here, in every step"
-                             : "The program waits for the GPU here, in every step");
+    page.title(!on_gpu         ? "On a GPU the program would wait for it here, in every step"
+               : waits.empty() ? "The program may wait for the GPU here, in every step"
+                               : "The program waits for the GPU here, in every step");
     waits.insert(waits.end(), possible.begin(), possible.end());
     std::size_t width = 0;
     for (const FactWait* wait : waits) width = std::max(width, wait->place().text().size());
@@ -289,13 +290,15 @@ std::string fix_text(const FixAnswer& answer, const FixTextSettings& settings) {
     Page page(settings);
     add_project(page, answer, settings.was_run);
     if (!answer.has_training()) {
+        page.add(settings.why);
         page.line("");
         page.line("No training loop, data loader or trainer was found in these files.");
         for (const std::string& limit : answer.facts.limits) page.wrapped(2, limit);
         return page.take();
     }
-    add_summary(page, answer, settings.was_run);
-    add_waits(page, answer.facts);
+    add_summary(page, answer, settings.was_run, settings.on_gpu);
+    page.add(settings.why);
+    add_waits(page, answer.facts, settings.on_gpu);
     add_without_effect(page, answer.facts);
     add_proposals(page, answer, settings.was_run);
     add_refused(page, answer);

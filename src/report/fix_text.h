@@ -12,6 +12,8 @@ struct FixTextSettings {
     bool colour = false;
     bool all = false;  // long lists in full
     bool was_run = false;
+    bool on_gpu = true;     // ... there
+    std::string why = {};   // what was seen in the run
     std::string next = {};  // instead of the patch: what to do with the answer
 };
 

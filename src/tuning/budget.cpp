@@ -36,11 +36,12 @@ void TuneBudget::see(const TrialResult& result) {
 
 double TuneBudget::trial_seconds() const {
     // The search is shorter where starts take most of the time: fewer, not longer trials.
-    return std::clamp(seconds_ / 60, 0.4, 10.0);
+    return std::max(std::clamp(seconds_ / 60, 0.4, 10.0), least_seconds_);
 }
 
 double TuneBudget::proof_seconds() const {
-    return std::max(std::clamp(seconds_ / 40, 0.5, 4.0), kProofSteps * step_seconds_);
+    return std::max(
+        {std::clamp(seconds_ / 40, 0.5, 4.0), kProofSteps * step_seconds_, least_seconds_});
 }
 
 double TuneBudget::guard_seconds() const {

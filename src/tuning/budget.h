@@ -20,6 +20,9 @@ class TuneBudget {
     // the proof also runs as it was before.
     void see(const TrialResult& result);
 
+    // Runs last at least so long behind their start: whole epochs are measured.
+    void measure_at_least(double seconds) { least_seconds_ = seconds; }
+
     [[nodiscard]] double seconds() const { return seconds_; }
     // Measured time of one trial of the search, of one run of the proof and of one run of the loss
     // comparison.
@@ -50,6 +53,7 @@ class TuneBudget {
     bool guards_;
     double start_seconds_ = 2.5;  // of a process that was not seen yet
     double step_seconds_ = 0;
+    double least_seconds_ = 0;
     int trials_ = 0;
 };
 

@@ -7,6 +7,7 @@
 #include <array>
 
 #include "base/text.h"
+#include "diagnosis/python_job.h"
 #include "remedies/catalogue.h"
 #include "tuning/in_force.h"
 
@@ -31,14 +32,53 @@ std::optional<double> reads_share(const WatchedRun& watched) {
     return ns / 1e9 / static_cast<double>(*steps) / watched.rate.step_seconds;
 }
 
+struct Pause {
+    std::string_view what;
+    std::optional<double> seconds;  // per epoch
+};
+// What stands between epochs and gives way to the change; nothing: it is about the steps.
+std::optional<Pause> pause_of(const FixProposal& proposal, const WatchedRun& watched) {
+    const EpochTimes& epoch = watched.epoch;
+    if (proposal.setting == "eval_interval") return Pause{"evaluation", epoch.evaluation};
+    if (proposal.setting == "checkpoint_interval") return Pause{"checkpoints", epoch.checkpoint};
+    if (proposal.setting != "persistent_workers") return std::nullopt;
+    Json loader = training_loader(watched.record.python);
+    // Without workers there is no start of them yet.
+    bool has_workers = loader["num_workers"].integer().value_or(0) > 0;
+    return Pause{"the start of the workers", has_workers ? epoch.start : std::nullopt};
+}
+
+// Only a run over whole epochs tells what a shorter pause is worth.
+std::string hopeless_pause(const Pause& pause, const WatchedRun& watched) {
+    double share = pause.seconds.value_or(0) / std::max(watched.epoch.seconds, 1e-9);
+    if (pause.seconds && share < kLeastShare)
+        return fmt::format("{} takes {:.1f} % of an epoch, and no more than that can be gained",
+                           pause.what, 100 * share);
+    if (watched.epochs > 0) return "";
+    std::string computed =
+        pause.seconds ? fmt::format("; {} takes {:.0f} % of it", pause.what, 100 * share) : "";
+    if (watched.epoch.steps == 0)
+        return "its gain shows over whole epochs only, and no end of one was seen";
+    return fmt::format(
+        "its gain shows over whole epochs only, and one takes {:.0f} s: too long to be run again "
+        "and again within the budget{}",
+        std::max(1.0, watched.epoch.seconds), computed);
+}
+
 // Why the proposal cannot gain; empty: it may.
 std::string hopeless(const FixProposal& proposal, const WatchedRun& watched) {
     const Remedy* remedy = find_remedy(proposal.setting);
     if (!remedy) return "";
+    if (watched.unseen_calls.contains(proposal.call) ||
+        watched.unseen_loops.contains(proposal.loop))
+        return "the watched run did not come through this part of your code";
     if (remedy->for_gpu && !watched.has_gpu)
         return "it does nothing without a GPU, and there is none here";
-    if (remedy->relief == Relief::pause)
-        return "a run of seconds cannot measure it: it makes the pauses between epochs fewer";
+    auto pause = pause_of(proposal, watched);
+    if (pause) {
+        std::string why = hopeless_pause(*pause, watched);
+        if (!why.empty() || pause->seconds) return why;
+    }
     const Rate& rate = watched.rate;
     if (remedy->relief == Relief::input && rate.input_wait_share < kLeastShare)
         return fmt::format(
@@ -66,6 +106,9 @@ double share_of(const FixProposal& proposal, const WatchedRun& watched) {
     for (const Finding& finding : watched.findings)
         if (remedy->relieves(finding.id)) most = std::max(most, finding.share_percent);
     if (remedy->relief == Relief::input) most = std::max(most, 100 * watched.rate.input_wait_share);
+    auto pause = pause_of(proposal, watched);
+    if (pause && pause->seconds && watched.epoch.seconds > 0)
+        most = std::max(most, 100 * *pause->seconds / watched.epoch.seconds);
     return most;
 }
 
@@ -93,10 +136,11 @@ FixOrder order_trials(const FixPlan& plan, const WatchedRun& watched) {
 }
 
 std::optional<std::string> not_in_force(const FixProposal& proposal, const RunRecord& record) {
-    static constexpr std::array<std::string_view, 9> kTold = {
+    static constexpr std::array<std::string_view, 10> kTold = {
         "num_workers", "prefetch_factor", "persistent_workers",
         "pin_memory",  "batch_size",      "fused_optimizer",
-        "tf32",        "cudnn_benchmark", "precision"};
+        "tf32",        "cudnn_benchmark", "precision",
+        "threads"};
     if (std::ranges::find(kTold, proposal.setting) == kTold.end()) return std::nullopt;
     auto why_not = [&](const std::string& asked) {
         auto why = not_in_force(Assignment{{proposal.setting, asked}}, record);

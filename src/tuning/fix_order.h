@@ -4,12 +4,15 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "diagnosis/finding.h"
 #include "project/fix_plan.h"
+#include "project/watched_calls.h"
 #include "telemetry/record_reader.h"
+#include "tuning/epochs.h"
 #include "tuning/rate.h"
 
 namespace saturate {
@@ -26,6 +29,9 @@ struct WatchedRun {
     const Rate& rate;
     const std::vector<Finding>& findings;
     bool has_gpu = false;
+    EpochTimes epoch = {};
+    int epochs = 0;  // that every trial lasts, pauses included; 0: trials are of steps alone
+    std::set<int> unseen_calls = {}, unseen_loops = {};  // of the source, that the run did not use
 };
 
 [[nodiscard]] FixOrder order_trials(const FixPlan& plan, const WatchedRun& watched);

@@ -6,17 +6,19 @@
 #include <algorithm>
 #include <cmath>
 
+#include "tuning/epochs.h"
+
 namespace saturate {
 
 namespace {
 
-constexpr double kFewerSteps = 0.02;      // share of optimizer steps per batch; an epoch's end, say
-constexpr std::size_t kFirstLosses = 16;  // rounding that differs grows beyond them
-constexpr double kRounding = 1e-4;        // of a loss: sums in another order
+constexpr double kFewerSteps = 0.02;     // share of optimizer steps per batch; an epoch's end, say
+constexpr std::size_t kLeastLosses = 4;  // fewer are the same by chance
+constexpr double kRounding = 1e-4;       // of a loss: sums in another order
 
 // How many of the first losses are the same; all of them is the number that both have.
 std::size_t equal_losses(const LossCurve& one, const LossCurve& other) {
-    std::size_t n = std::min({one.size(), other.size(), kFirstLosses});
+    std::size_t n = std::min(one.size(), other.size());
     for (std::size_t i = 0; i < n; ++i) {
         double a = one[i].loss, b = other[i].loss;
         bool same = one[i].samples == other[i].samples &&
@@ -26,10 +28,38 @@ std::size_t equal_losses(const LossCurve& one, const LossCurve& other) {
     return n;
 }
 
+// Those that the script did not read itself stand beside the steps (`run --losses`).
+LossCurve losses_beside(const RunRecord& record) {
+    std::vector<double> seen;
+    double samples = 0;
+    for (const StepRecord& step : record.steps) {
+        samples += static_cast<double>(step.samples.value_or(0));
+        seen.push_back(samples);
+    }
+    LossCurve out;
+    for (const char* part : {"first", "tail"}) {
+        for (const Json& entry : record.python["losses"][part].items()) {
+            if (entry.items().size() != 2) continue;
+            auto step = static_cast<std::size_t>(entry.items()[0].integer().value_or(-1));
+            if (step >= seen.size()) continue;
+            out.push_back({seen[step], entry.items()[1].number().value_or(std::nan(""))});
+        }
+    }
+    return out;
+}
+
 }  // namespace
 
+LossCurve losses_of(const RunRecord& record) {
+    LossCurve out = loss_curve(record.steps);
+    return out.empty() ? losses_beside(record) : out;
+}
+
 TrainingGuard::Run TrainingGuard::run_of(const RunRecord& record) {
-    Run out{.steps_per_batch = {}, .losses = loss_curve(record.steps), .not_finite = 0};
+    Run out{.steps_per_batch = {},
+            .losses = losses_of(record),
+            .not_finite = 0,
+            .epochs = epoch_steps(record)};
     const Json& totals = record.python["totals"];
     auto steps = totals["optimizer_steps"].integer();
     auto batches = totals["batches"].integer();
@@ -57,44 +87,68 @@ std::string TrainingGuard::broken(const Run& run) const {
     return "";
 }
 
-bool TrainingGuard::repeats_itself() const {
-    if (before_.size() < 2) return false;
-    const LossCurve& one = before_[0].losses;
-    const LossCurve& other = before_[1].losses;
-    std::size_t n = std::min({one.size(), other.size(), kFirstLosses});
-    return n >= 4 && equal_losses(one, other) == n;
+// Batches that fail in a worker and that the script goes on without make an epoch shorter.
+std::string TrainingGuard::shorter(const Run& run) const {
+    std::int64_t least = 0;
+    for (const Run& before : before_)
+        for (std::int64_t steps : before.epochs)
+            least = least == 0 ? steps : std::min(least, steps);
+    for (std::int64_t steps : run.epochs)
+        if (steps < least)
+            return fmt::format("an epoch of {} steps, {} or more before", steps, least);
+    return "";
 }
 
-GuardAnswer TrainingGuard::compare_losses(const Run& run, Level level) const {
+// How many of the first losses every run as it is has alike. Where they part at some step (sums in
+// another order on a GPU grow), only the first half of that counts: another run may part earlier.
+std::size_t TrainingGuard::repeated() const {
+    if (before_.size() < 2) return 0;
+    std::size_t least = before_[0].losses.size();
+    for (std::size_t i = 1; i < before_.size(); ++i) {
+        std::size_t both = std::min(before_[0].losses.size(), before_[i].losses.size());
+        std::size_t same = equal_losses(before_[0].losses, before_[i].losses);
+        least = std::min(least, same == both ? both : same / 2);
+    }
+    return least >= kLeastLosses ? least : 0;
+}
+
+GuardAnswer TrainingGuard::compare_losses(const Run& run, const GuardLevels& levels) const {
     bool has_losses = !run.losses.empty() && std::ranges::all_of(before_, [](const Run& before) {
         return !before.losses.empty();
     });
     if (!has_losses)
         return {true, "the losses could not be compared: they were not seen in both runs"};
-    if (repeats_itself()) {
-        std::size_t n = std::min({run.losses.size(), before_[0].losses.size(), kFirstLosses});
-        if (n >= 4 && equal_losses(run.losses, before_[0].losses) == n)
-            return {true, fmt::format("the losses of the first {} steps are the same", n)};
-    }
+    std::size_t n = std::min(run.losses.size(), repeated());
+    std::size_t same = std::min(n, equal_losses(run.losses, before_[0].losses));
+    if (n >= kLeastLosses && same == n)
+        return {true, fmt::format("the losses of the first {} steps are the same", n)};
     // Other random numbers, or other rounding: the course of the loss tells.
     std::vector<LossCurve> before;
     for (const Run& one : before_) before.push_back(one.losses);
     LossGuard guard = guard_loss(before, run.losses);
     bool holds = guard.verdict == GuardVerdict::holds || guard.verdict == GuardVerdict::unknown;
+    if (levels.of_change != Level::safe || !holds) return {holds, guard.text};
     // What is to change nothing may not train better either.
-    if (level == Level::safe && guard.verdict == GuardVerdict::holds &&
-        guard.after < guard.before - 2 * guard.deviation) {
+    if (guard.verdict == GuardVerdict::holds && guard.after < guard.before - 2 * guard.deviation) {
         return {false, fmt::format("loss {:.4g} after {:.0f} samples, {:.4g} +- {:.2g} before: "
                                    "more than chance explains, and nothing was to change",
                                    guard.after, guard.samples, guard.before, guard.deviation)};
     }
-    return {holds, guard.text};
+    if (n < kLeastLosses) return {true, guard.text};
+    std::string from = same == 0 ? std::string("from the first step on")
+                                 : fmt::format("after {} steps that are the same", same);
+    GuardAnswer out{.holds = levels.allowed >= Level::numerics, .text = {}, .other_draws = true};
+    out.text = fmt::format("other losses {}, as from random numbers in another order ({})", from,
+                           out.holds ? guard.text : "allowed with --level numerics");
+    return out;
 }
 
-GuardAnswer TrainingGuard::judge(const RunRecord& record, Level level) const {
+GuardAnswer TrainingGuard::judge(const RunRecord& record, const GuardLevels& levels) const {
     Run run = run_of(record);
     if (std::string why = broken(run); !why.empty()) return {false, why};
-    return compare_losses(run, level);
+    if (levels.of_change < Level::training)
+        if (std::string why = shorter(run); !why.empty()) return {false, why};
+    return compare_losses(run, levels);
 }
 
 }  // namespace saturate

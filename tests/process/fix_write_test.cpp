@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The user's files change all together, and only while they are the files that were read.
+#include "process/fix_write.h"
+
 #include <gtest/gtest.h>
 
 #include "base/error.h"
 #include "base/file.h"
-#include "process/fix_trials.h"
 #include "support/run.h"
 
 namespace saturate {

@@ -128,7 +128,7 @@ TEST(ScratchTreeLinksTest, DataIsNeverCopied) {
                                 "cat pictures/2099.jpg && stat -Lc %s large.bin"}));
     EXPECT_EQ(ran.status, 0) << ran.err;
     EXPECT_EQ(ran.out, "picture53687091200\n");
-    EXPECT_NE(tree.unguarded(), "");
+    EXPECT_EQ(tree.unguarded().empty(), tree.guard() != nullptr);
 }
 
 }  // namespace

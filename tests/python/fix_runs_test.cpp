@@ -50,8 +50,8 @@ class FixRunsTest : public testing::Test {
 TEST_F(FixRunsTest, AJobThatFailsIsToldWithItsLastLines) {
     Ran ran = fix("print('loading')\nraise ValueError('no such data set')\n");
     EXPECT_EQ(ran.status, 4);
-    EXPECT_THAT(ran.err, HasSubstr("Your job does not run as it is (failed: ValueError: no such "
-                                   "data set); its last lines:\n"));
+    EXPECT_THAT(ran.err, HasSubstr("Your job fails as it is: ValueError: no such data set; its "
+                                   "last lines:\n"));
     EXPECT_THAT(ran.err, HasSubstr("    ValueError: no such data set\n"));
     EXPECT_TRUE(fs::exists(out_.path() / "fix/fix.json"));
     EXPECT_FALSE(fs::exists(out_.path() / "fix/fix.patch"));
@@ -81,15 +81,15 @@ TEST_F(FixRunsTest, OneThatWantsAGpuIsToldSo) {
 TEST_F(FixRunsTest, OneThatEndsAtOnceAndSaysNothing) {
     Ran ran = fix("pass\n");
     EXPECT_EQ(ran.status, 4);
-    EXPECT_THAT(ran.err, HasSubstr("it ended after 0 steps: too few to measure); it printed "
-                                   "nothing\n"));
-    EXPECT_THAT(ran.err, HasSubstr("a fresh output folder"));
+    EXPECT_THAT(ran.err, HasSubstr("Your job ended, and no training step of PyTorch was seen; it "
+                                   "printed nothing\n"));
+    EXPECT_THAT(ran.err, HasSubstr("name the script that trains"));
 }
 
 TEST_F(FixRunsTest, OneThatHangsEndsWithItsShareOfTheBudget) {
     Ran ran = fix("import time\nprint('waiting', flush=True)\ntime.sleep(1000)\n", {}, "10s");
     EXPECT_EQ(ran.status, 4);
-    EXPECT_THAT(ran.err, HasSubstr("hang: no step within 5 s"));
+    EXPECT_THAT(ran.err, HasSubstr("could not be measured: no step within 5 s"));
     EXPECT_THAT(ran.err, HasSubstr("--budget 30m"));
 }
 
@@ -115,9 +115,7 @@ TEST_F(FixRunsTest, NorWhereThereAreNoNamespaces) {
     std::vector<std::string> probe = closed;
     probe.emplace_back("true");
     if (run(probe).status != 0) GTEST_SKIP() << "this system has no user namespaces to close";
-    Ran ran = fix(kWrites, closed);
-    EXPECT_THAT(ran.err, HasSubstr("ValueError: the end"));
-    EXPECT_THAT(ran.out, HasSubstr("note: this system allows no overlay"));
+    EXPECT_THAT(fix(kWrites, closed).err, HasSubstr("ValueError: the end"));
 }
 
 TEST_F(FixRunsTest, AFolderThatIsReadOnlyNeedsAnotherPlaceForTheAnswer) {

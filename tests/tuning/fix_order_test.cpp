@@ -24,7 +24,13 @@ class FixOrderTest : public testing::Test {
     FixOrder order(bool has_gpu, double wait_share) {
         rate_.input_wait_share = wait_share;
         rate_.step_seconds = 0.1;
-        return order_trials(plan_, {record_, rate_, findings_, has_gpu});
+        return order_trials(plan_, {.record = record_,
+                                    .rate = rate_,
+                                    .findings = findings_,
+                                    .has_gpu = has_gpu,
+                                    .epoch = epoch_,
+                                    .epochs = epochs_,
+                                    .unseen_calls = {7}});
     }
     FixPlan plan_{.proposals = {proposal("fused_optimizer"), proposal("log_interval"),
                                 proposal("pin_memory"), proposal("precision", "bf16"),
@@ -32,6 +38,8 @@ class FixOrderTest : public testing::Test {
     RunRecord record_;
     Rate rate_;
     std::vector<Finding> findings_;
+    EpochTimes epoch_;
+    int epochs_ = 0;
 };
 
 using Ids = std::vector<std::vector<std::string>>;
@@ -50,6 +58,34 @@ TEST_F(FixOrderTest, WhatCannotGainIsNotTriedAndSaysWhy) {
     EXPECT_EQ(fed.left_out["pin_memory"], "it does nothing without a GPU, and there is none here");
     EXPECT_EQ(fed.left_out["log_interval"], "on a CPU reading a value waits for nothing");
     EXPECT_TRUE(fed.left_out.contains("eval_interval"));
+}
+
+// What stands between epochs is tried where trials last whole epochs, and takes part of them.
+TEST_F(FixOrderTest, PausesAreTriedWhereTheyAreMeasured) {
+    plan_.proposals = {proposal("eval_interval", "5"), proposal("persistent_workers")};
+    record_.python = Json::parse(
+        R"({"loaders": [{"id": 0, "num_workers": 1}], "steps_by_loader": [{"loader": 0, "steps": 9}]})",
+        "test");
+    FixOrder unseen = order(false, 0);
+    EXPECT_EQ(unseen.left_out["eval_interval"],
+              "its gain shows over whole epochs only, and no end of one was seen");
+    epoch_ = {.steps = 100, .seconds = 90, .seen = 1, .evaluation = 30, .start = 0.9};
+    EXPECT_EQ(order(false, 0).left_out["eval_interval"],
+              "its gain shows over whole epochs only, and one takes 90 s: too long to be run again "
+              "and again within the budget; evaluation takes 33 % of it");
+    EXPECT_EQ(order(false, 0).left_out["persistent_workers"],
+              "the start of the workers takes 1.0 % of an epoch, and no more than that can be "
+              "gained");
+    epoch_ = {.steps = 10, .seconds = 0.9, .seen = 1, .evaluation = 0.1, .start = 0.3};
+    epochs_ = 5;
+    EXPECT_EQ(ids(order(false, 0)), (Ids{{"persistent_workers"}, {"eval_interval"}}));
+}
+
+TEST_F(FixOrderTest, WhatTheRunDidNotComeThroughIsNotTried) {
+    plan_.proposals = {proposal("precision", "bf16")};
+    plan_.proposals[0].call = 7;
+    EXPECT_EQ(order(true, 0).left_out["precision"],
+              "the watched run did not come through this part of your code");
 }
 
 TEST_F(FixOrderTest, ReadingsThatTakeNoTimeAreNotTried) {

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "process/fix_runner.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "process/trial_process.h"
+
+namespace saturate {
+
+namespace fs = std::filesystem;
+
+FixRunner::FixRunner(FixRunnerSettings settings, const ProjectFacts& facts, ProjectReader& reader,
+                     const FixQuestion& question)
+    : settings_(std::move(settings)),
+      facts_(facts),
+      reader_(reader),
+      question_(question),
+      guarded_(guarded_around(question.folder)),
+      inside_(fs::canonical(question.folder).lexically_relative(guarded_)) {}
+
+TrialResult FixRunner::run(const FixChanges& changes, const FixRunLimits& limits) {
+    std::vector<ScratchFile> edited;
+    if (!changes.empty()) {
+        FixPatch patch = make_patch(reader_, facts_, question_, changes);
+        if (!patch.problem.empty())
+            return {.outcome = TrialOutcome::failed, .message = patch.problem};
+        for (const EditedFile& file : patch.files) edited.push_back({file.file, file.after});
+    }
+    ScratchTree tree({.folder = guarded_,
+                      .inside = inside_,
+                      .parent = {},
+                      .edited = edited,
+                      .writable = fs::absolute(settings_.output)});
+    unguarded_ = tree.unguarded();
+    fs::path folder = fs::absolute(settings_.output) / fmt::format("trial-{}", ++runs_);
+    log_ = folder.string() + ".log";
+    std::vector<std::string> command = {
+        fs::read_symlink("/proc/self/exe").string(), "run", "--profile", "off", "-o", folder};
+    if (settings_.with_losses) command.emplace_back("--losses");
+    // Trackers of experiments get no runs from trials.
+    command.insert(command.end(), {"--", "env", "WANDB_MODE=disabled", "COMET_MODE=disabled"});
+    command.push_back(fmt::format("MLFLOW_TRACKING_URI=file://{}/mlruns", tree.root().string()));
+    for (const std::string& word : tree.command(settings_.command)) command.push_back(word);
+    TrialResult result = run_trial_process({.command = command,
+                                            .run_folder = folder,
+                                            .log = log_,
+                                            .seconds = limits.measured,
+                                            .seconds_max = limits.most,
+                                            .start_seconds_max = limits.most,
+                                            .least_steps = limits.least_steps,
+                                            .is_stopped = settings_.is_stopped,
+                                            .guard = tree.guard()});
+    made_ = tree.files_made();
+    return result;
+}
+
+}  // namespace saturate

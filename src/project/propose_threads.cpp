@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Threads that compute on the CPU: as many as a watched run shows to fit.
+#include <fmt/format.h>
+
+#include "project/planner.h"
+
+namespace saturate {
+
+namespace {
+
+// The last call that sets them decides.
+const FactCall* set_by(const ProjectFacts& facts) {
+    const FactCall* out = nullptr;
+    for (const FactCall& call : facts.calls)
+        if (call.kind == "flag" && call.callee == "torch.set_num_threads") out = &call;
+    return out;
+}
+
+}  // namespace
+
+void propose_threads(Planner& planner) {
+    int wanted = planner.machine.threads;
+    if (wanted < 1) return;
+    FixProposal proposal{.setting = "threads",
+                         .after = std::to_string(wanted),
+                         .reason = planner.machine.threads_why};
+    if (const FactCall* call = set_by(planner.facts)) {
+        if (call->arguments.size() != 1) return;
+        const FactArgument& now = call->arguments[0];
+        proposal.at = *call;
+        proposal.before = now.text;
+        proposal.edits.push_back(
+            {call->file,
+             SourceEdit{SourceEdit::Kind::expression, now.span, "", proposal.after},
+             {}});
+        if (now.literal.is_null()) {
+            auto change = planner.change_declared(now.sources, Json(wanted));
+            auto* done = std::get_if<ValueChange>(&change);
+            if (!done) {
+                planner.refuse(*call, "threads", std::get<std::string>(change));
+                return;
+            }
+            proposal.at = done->at;
+            proposal.before = done->before;
+            proposal.edits = done->edits;
+        }
+    } else {
+        const FactSource* script = planner.facts.file(planner.facts.script);
+        if (!script || !script->after_imports) return;
+        auto torch = planner.torch_in(script->file, proposal.edits);
+        if (!torch) return;
+        proposal.at = {.file = script->file, .span = *script->after_imports};
+        proposal.edits.push_back({script->file,
+                                  SourceEdit{SourceEdit::Kind::after, *script->after_imports, "",
+                                             fmt::format("{}.set_num_threads({})", *torch, wanted)},
+                                  {}});
+    }
+    planner.propose(std::move(proposal));
+}
+
+}  // namespace saturate

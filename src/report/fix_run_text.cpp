@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/fix_run_text.h"
+
+#include <fmt/format.h>
+
+#include "base/text.h"
+#include "report/tuning_text.h"
+
+namespace saturate {
+
+namespace {
+
+constexpr std::size_t kCauses = 4;
+constexpr std::size_t kLines = 8;
+
+// What `run` says of the job, and empty lines, are not the script's.
+std::vector<std::string_view> own_lines(std::string_view log) {
+    std::vector<std::string_view> lines = split(trim(log), '\n');
+    std::erase_if(lines, [](std::string_view line) {
+        return line.starts_with("saturate:") || trim(line).empty();
+    });
+    return lines;
+}
+
+std::string headline(const TrialResult& job) {
+    switch (job.outcome) {
+        case TrialOutcome::hang:
+        case TrialOutcome::too_slow:
+            return fmt::format("Your job could not be measured: {}", job.message);
+        case TrialOutcome::out_of_memory:
+        case TrialOutcome::out_of_host_memory:
+            return fmt::format("Your job runs out of memory as it is: {}", job.message);
+        case TrialOutcome::nonfinite:
+            return fmt::format("The loss of your job is no number as it is: {}", job.message);
+        default:
+            break;
+    }
+    if (!job.message.starts_with("it ended after"))
+        return fmt::format("Your job fails as it is: {}", job.message);
+    std::size_t steps = job.record.steps.size();
+    if (steps == 0) return "Your job ended, and no training step of PyTorch was seen";
+    return fmt::format("Your job ended after {} training step{}: too few to measure", steps,
+                       steps == 1 ? "" : "s");
+}
+
+// What this end calls for; empty: the last lines say it.
+std::string remedy(const TrialResult& job, std::string_view log) {
+    auto says = [&](std::string_view words) { return log.find(words) != std::string_view::npos; };
+    if (says("EOFError")) return "it asks for input, and a trial has none: give it as arguments";
+    if (says("the following arguments are required"))
+        return "add its arguments behind the script, as you start it yourself";
+    if (says("No module named 'torch'"))
+        return "this Python has no PyTorch; name the one that you train with: saturate fix -- "
+               "/path/to/python train.py";
+    if (says("ModuleNotFoundError") || says("No module named"))
+        return "start it as you do yourself, from the same folder, with the Python that you train "
+               "with: saturate fix -- /path/to/python train.py";
+    if (says("Found no NVIDIA driver") || says("No CUDA GPUs are available") ||
+        says("Torch not compiled with CUDA"))
+        return "it wants a GPU, and there is none here: run fix on the machine that it trains on";
+    if (says("No space left on device"))
+        return "the disk is full; trials write below $TMPDIR: set it to a folder with room";
+    if (job.outcome == TrialOutcome::hang || job.outcome == TrialOutcome::too_slow)
+        return "if it only needs longer to start, give it time: --budget 30m";
+    if (job.outcome != TrialOutcome::failed || !job.message.starts_with("it ended after"))
+        return "";
+    return job.record.steps.empty()
+               ? "name the script that trains; if it is this one: fix sees PyTorch optimizers and "
+                 "backward() only, and a script that goes on from a finished checkpoint has "
+                 "nothing left to train"
+               : "a trial needs some seconds of training: more epochs or more data, and, where it "
+                 "goes on from a finished checkpoint, a fresh output folder";
+}
+
+}  // namespace
+
+std::string fix_why_text(const Rate& rate, const std::vector<Finding>& findings) {
+    std::string out = fmt::format("\nWhy it is slow: {} samples/s, {:.1f} ms per step\n",
+                                  rate_text(rate.per_second), 1e3 * rate.step_seconds);
+    std::size_t shown = 0;
+    for (const Finding& finding : findings) {
+        if (finding.optional || !finding.part_of.empty() || shown >= kCauses) continue;
+        ++shown;
+        std::string where = finding.where.empty() ? "" : fmt::format("  {}", finding.where);
+        out += fmt::format("  {}{}\n      {}\n", finding.name(), where, finding.evidence);
+    }
+    if (shown == 0)
+        out += "  no cause was seen: the steps compute, and wait for nothing worth 3 %\n";
+    return out;
+}
+
+std::string fix_failure_text(const TrialResult& job, std::string_view log) {
+    std::vector<std::string_view> lines = own_lines(log);
+    std::string out = headline(job);
+    out += lines.empty() ? "; it printed nothing\n" : "; its last lines:\n";
+    for (std::size_t i = lines.size() > kLines ? lines.size() - kLines : 0; i < lines.size(); ++i)
+        out += fmt::format("    {}\n", lines[i]);
+    if (std::string fix = remedy(job, log); !fix.empty()) out += fmt::format("  fix: {}\n", fix);
+    return out;
+}
+
+}  // namespace saturate

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tuning/epochs.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "diagnosis/python_job.h"
+#include "telemetry/statistics.h"
+
+namespace saturate {
+
+namespace {
+
+constexpr int kFewest = 2;
+constexpr int kMost = 200;
+constexpr int kInterval = 5;  // of what is tried for evaluations and checkpoints
+constexpr int kTrials = 3;  // of a change, besides the proof: itself, and what was before it twice
+
+// Places in `record.steps` where an epoch begins.
+std::vector<std::size_t> starts_of(const RunRecord& record) {
+    std::vector<std::size_t> out;
+    for (const EventRecord& event : record.events) {
+        if (event.kind != EventKind::epoch || !event.step) continue;
+        auto at = std::ranges::lower_bound(record.steps, *event.step, {}, &StepRecord::step);
+        if (at == record.steps.end()) break;
+        auto place = static_cast<std::size_t>(at - record.steps.begin());
+        if (out.empty() || place > out.back()) out.push_back(place);
+    }
+    return out;
+}
+
+double seconds_between(const RunRecord& record, std::size_t from, std::size_t to) {
+    return static_cast<double>(record.steps[to].start_ns - record.steps[from].start_ns) / 1e9;
+}
+
+// By what the loader says of itself, where no epoch came to its end.
+std::int64_t steps_by_loader(const Json& python) {
+    Json loader = training_loader(python);
+    auto samples = loader["dataset_size"].integer(), batch = loader["batch_size"].integer();
+    if (!samples || !batch || *batch <= 0) return 0;
+    std::int64_t whole = *samples / *batch;
+    std::int64_t batches =
+        loader["drop_last"].boolean().value_or(false) ? whole : (*samples + *batch - 1) / *batch;
+    const Json& totals = python["totals"];
+    double taken = totals["batches"].number().value_or(0);
+    double each = taken > 0 ? totals["steps"].number().value_or(0) / taken : 1;
+    return static_cast<std::int64_t>(std::ceil(static_cast<double>(batches) * each));
+}
+
+}  // namespace
+
+EpochTimes epoch_times(const RunRecord& record) {
+    EpochTimes out;
+    std::vector<std::size_t> starts = starts_of(record);
+    std::size_t n = starts.size();
+    if (n < 2) {
+        Account account = account_of(record);
+        out.steps = steps_by_loader(record.python);
+        out.seconds = static_cast<double>(out.steps) * account.steady.step_seconds();
+        return out;
+    }
+    std::size_t first = n > 2 ? 1 : 0;  // the first epoch has the warm-up in it
+    auto count = static_cast<double>(n - 1 - first);
+    out.steps = static_cast<std::int64_t>(
+        std::lround(static_cast<double>(starts[n - 1] - starts[first]) / count));
+    out.seconds = seconds_between(record, starts[first], starts[n - 1]) / count;
+    out.seen = static_cast<int>(n - 2);
+    if (out.seen == 0) return out;
+
+    std::int64_t from = record.steps[starts[1]].start_ns, to = record.steps[starts[n - 1]].start_ns;
+    double evaluation = 0, checkpoint = 0, start = 0;
+    for (const EventRecord& event : record.events) {
+        if (event.time_ns < from || event.time_ns >= to) continue;
+        double seconds = static_cast<double>(event.duration_ns.value_or(0)) / 1e9;
+        if (event.kind == EventKind::evaluation) evaluation += seconds;
+        if (event.kind == EventKind::checkpoint) checkpoint += seconds;
+        if (event.kind == EventKind::epoch) start += seconds;
+    }
+    // Workers that begin make the first batch of an epoch come later than the others.
+    std::vector<double> waits;
+    for (const StepRecord& step : record.steps)
+        waits.push_back(static_cast<double>(step.input_wait_ns.value_or(0)) / 1e9);
+    double usual = median(waits);
+    for (std::size_t i = 2; i < n; ++i) start += std::max(0.0, waits[starts[i]] - usual);
+    out.evaluation = evaluation / count;
+    out.checkpoint = checkpoint / count;
+    out.start = start / count;
+    return out;
+}
+
+void EpochPlan::shorten(int seen) {
+    count = std::min(count, seen / unit * unit);
+    if (count < kFewest) *this = {};
+}
+
+EpochPlan plan_epochs(const EpochTimes& epoch, bool has_interval, const TuneBudget& budget,
+                      double elapsed_seconds) {
+    if (epoch.steps == 0 || epoch.seconds <= 0) return {};
+    double wanted = std::ceil(budget.trial_seconds() / epoch.seconds);
+    int most = static_cast<int>(std::clamp<double>(wanted, kFewest, kMost));
+    for (int unit : {has_interval ? kInterval : 1, 1}) {
+        for (int least = most; least >= kFewest; least /= 2) {
+            int count = (least + unit - 1) / unit * unit;
+            TuneBudget runs = budget;
+            runs.measure_at_least((1 + count) * epoch.seconds);
+            double needed = (2 * kProofPairs + kTrials) * runs.proof_run_seconds();
+            bool is_brief = (1 + count) * epoch.seconds <= budget.proof_seconds();
+            if (is_brief || needed <= budget.seconds() - elapsed_seconds)
+                return {.count = count, .unit = unit, .least_steps = (1 + count) * epoch.steps + 2};
+        }
+    }
+    return {};
+}
+
+std::vector<std::int64_t> epoch_steps(const RunRecord& record) {
+    std::vector<std::size_t> starts = starts_of(record);
+    std::vector<std::int64_t> out;
+    for (std::size_t i = 1; i < starts.size(); ++i)
+        out.push_back(static_cast<std::int64_t>(starts[i] - starts[i - 1]));
+    return out;
+}
+
+std::optional<double> rate_over_epochs(const RunRecord& record, int epochs) {
+    std::vector<std::size_t> starts = starts_of(record);
+    auto last = static_cast<std::size_t>(1 + epochs);
+    if (epochs < 1 || starts.size() <= last) return std::nullopt;
+    double samples = 0, seconds = seconds_between(record, starts[1], starts[last]);
+    for (std::size_t i = starts[1]; i < starts[last]; ++i)
+        samples += static_cast<double>(record.steps[i].samples.value_or(0));
+    if (samples <= 0 || seconds <= 0) return std::nullopt;
+    return samples / seconds;
+}
+
+}  // namespace saturate

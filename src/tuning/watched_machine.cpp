@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tuning/watched_machine.h"
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "diagnosis/cure.h"
+#include "diagnosis/python_job.h"
+#include "remedies/catalogue.h"
+
+namespace saturate {
+
+namespace {
+
+constexpr double kWaits = 0.03;
+
+void choose_workers(FixMachine& machine, const std::vector<Finding>& findings) {
+    for (const Finding& finding : findings) {
+        for (const SettingChange& change : finding.settings) {
+            auto workers = change.key == "num_workers" ? parse_integer(change.value) : std::nullopt;
+            if (!workers || *workers < 1 || machine.is_watched) continue;
+            machine.workers = static_cast<int>(*workers);
+            machine.is_watched = true;
+        }
+    }
+}
+
+// Of a model that computes on the CPU, in one process.
+void choose_threads(FixMachine& machine, const TrialResult& watched) {
+    const Json& python = watched.record.python;
+    auto threads = python["flags"]["threads"].integer();
+    if (is_on_gpu(python) || !threads || python["world_size"].integer().value_or(1) > 1) return;
+    Facts facts = record_facts(watched.record);
+    if (machine.cores > 0) facts.cores = std::min(facts.cores, machine.cores);
+    facts.is_measuring = true;
+    facts.step_seconds = watched.samples_per_second->step_seconds;
+    // Where batches are waited for, workers need the cores that the model's threads take.
+    if (facts.number("num_workers").value_or(0) > 0 &&
+        watched.samples_per_second->input_wait_share >= kWaits)
+        facts.loader = LoaderTimes{};
+    facts.now["threads"] = std::to_string(*threads);
+    Proposal proposal = find_remedy("threads")->propose(facts);
+    auto wanted = parse_integer(proposal.value.value_or(""));
+    if (!wanted || wanted == threads) return;
+    machine.threads = static_cast<int>(*wanted);
+    machine.threads_why = proposal.reason;
+}
+
+}  // namespace
+
+FixMachine watched_machine(const FixMachine& machine, const ProjectFacts& facts,
+                           const TrialResult& watched, const std::vector<Finding>& findings) {
+    FixMachine out = machine;
+    out.watched = watched_calls(facts, watched.record.python);
+    choose_workers(out, findings);
+    if (watched.samples_per_second) choose_threads(out, watched);
+    return out;
+}
+
+}  // namespace saturate
