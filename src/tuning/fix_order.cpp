@@ -72,7 +72,9 @@ std::string hopeless(const FixProposal& proposal, const WatchedRun& watched) {
     if (watched.unseen_calls.contains(proposal.call) ||
         watched.unseen_loops.contains(proposal.loop))
         return "the watched run did not come through this part of your code";
-    if (remedy->for_gpu && !watched.has_gpu)
+    // The edit of a loop is CUDA's autocast; a framework's own word may do something on a CPU.
+    bool is_cuda_only = proposal.setting == "precision" && proposal.loop >= 0;
+    if ((remedy->for_gpu || is_cuda_only) && !watched.has_gpu)
         return "it does nothing without a GPU, and there is none here";
     auto pause = pause_of(proposal, watched);
     if (pause) {
@@ -103,8 +105,11 @@ double share_of(const FixProposal& proposal, const WatchedRun& watched) {
     const Remedy* remedy = find_remedy(proposal.setting);
     double most = 0;
     if (!remedy) return most;
-    for (const Finding& finding : watched.findings)
-        if (remedy->relieves(finding.id)) most = std::max(most, finding.share_percent);
+    for (const Finding& finding : watched.findings) {
+        if (!remedy->relieves(finding.id)) continue;
+        // Some have no share of the time, only a gain.
+        most = std::max({most, finding.share_percent, 100 * (1 - 1 / finding.gain.likely)});
+    }
     if (remedy->relief == Relief::input) most = std::max(most, 100 * watched.rate.input_wait_share);
     auto pause = pause_of(proposal, watched);
     if (pause && pause->seconds && watched.epoch.seconds > 0)

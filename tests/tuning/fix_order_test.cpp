@@ -81,6 +81,16 @@ TEST_F(FixOrderTest, PausesAreTriedWhereTheyAreMeasured) {
     EXPECT_EQ(ids(order(false, 0)), (Ids{{"persistent_workers"}, {"eval_interval"}}));
 }
 
+TEST_F(FixOrderTest, AFindingWithAGainAloneComesFirst) {
+    plan_.proposals = {proposal("compile"), proposal("precision", "bf16"),
+                       proposal("threads", "2")};
+    plan_.proposals[1].loop = 0;
+    findings_ = {{.id = "F30", .gain = {1.0, 1.5, 6.0}}};
+    FixOrder found = order(false, 0);
+    EXPECT_EQ(ids(found), (Ids{{"threads"}, {"compile"}}));
+    EXPECT_EQ(found.left_out["precision"], "it does nothing without a GPU, and there is none here");
+}
+
 TEST_F(FixOrderTest, WhatTheRunDidNotComeThroughIsNotTried) {
     plan_.proposals = {proposal("precision", "bf16")};
     plan_.proposals[0].call = 7;
