@@ -53,6 +53,7 @@ struct Context {
     Facts facts;  // what remedies are chosen by; of values in force a trace tells few
     std::vector<Finding> findings;
     std::vector<std::pair<std::string, ReplayChange>> changes;  // of the findings, by id
+    std::vector<std::pair<std::string, ReplayChange>> most;  // the same at their best, where told
     Waits waits;
     std::vector<WaitingFinding> waiting;
 

@@ -14,20 +14,27 @@ constexpr double kShownFrom = 1.03;
 
 Gain total_of(const Context& context, const std::vector<Finding>& findings) {
     // The fixes overlap: their gains are not added but replayed together.
-    ReplayChange all;
+    ReplayChange all, best;
     double likely = 1.0, high = 1.0;
     for (const Finding& finding : findings) {
         bool is_part = !finding.part_of.empty();  // of time that another one has already
         if (is_part || finding.optional || finding.gain.likely < kShownFrom) continue;
         likely = std::max(likely, finding.gain.likely);
         high = std::max(high, finding.gain.high);
-        for (const auto& [id, change] : context.changes) {
-            if (id == finding.id) all = all.with(change);
-        }
+        auto add = [&](const auto& changes, ReplayChange& sum) {
+            for (const auto& [id, change] : changes) {
+                if (id == finding.id) sum = sum.with(change);
+            }
+        };
+        add(context.changes, all);
+        add(context.most, best);
     }
     if (likely == 1.0) return {};
-    likely = std::max(likely, std::min(context.replay.gain(all), context.most_gain(all)));
-    high = std::max(high, likely);
+    auto gain = [&](const ReplayChange& change) {
+        return std::min(context.replay.gain(change), context.most_gain(change));
+    };
+    likely = std::max(likely, gain(all));
+    high = std::max({high, likely, gain(all.with(best))});
     return {1.0 + 0.6 * (likely - 1.0), likely, high};
 }
 
@@ -117,6 +124,13 @@ Finding straggler(const RankComparison& ranks, const Diagnosis& late, double win
         "rank; last to arrive: rank {}",
         ranks.collectives, ranks.ranks.size(), static_cast<double>(ranks.transfer_ns) / 1e6,
         wait_ms, who);
+    if (ranks.by_input)
+        finding.evidence = fmt::format(
+            "the {} ranks step together, and rank {} waits longest for its data: the others wait "
+            "for it {:.1f} ms in each of {} steps",
+            ranks.ranks.size(), who,
+            wait_ms / static_cast<double>(std::max<std::size_t>(1, ranks.collectives)),
+            ranks.collectives);
     double bound = 1.0 / std::max(0.05, 1.0 - finding.share_percent / 100.0);
     // The others cannot get faster than the late rank does by its own fixes.
     double likely = std::min(bound, std::max(1.0, late.total.likely));

@@ -121,6 +121,7 @@ void full_precision(Context& context, Sums& sums) {
     ReplayChange whole = scaling_works(context.line.gpu, 0.5).with(change);
     Gain& gain = context.findings.back().gain;
     gain.high = std::max(gain.high, std::min(context.replay.gain(whole), context.most_gain(whole)));
+    context.most.emplace_back(finding.id, whole);
 }
 
 void layout(Context& context, Sums& sums) {

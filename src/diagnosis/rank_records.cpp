@@ -1,14 +1,46 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 
 #include "diagnosis/ranks.h"
 
 namespace saturate {
 
+namespace {
+
+using Records = std::vector<std::pair<std::string, RunRecord>>;
+
+// Ranks that exchange gradients end their steps together: their steps are equally long.
+bool step_together(const Records& records) {
+    double shortest = 0, longest = 0;
+    for (const auto& [folder, record] : records) {
+        Account account = account_of(record);
+        if (account.steady.steps < 10) return false;
+        double each = account.steady.seconds / static_cast<double>(account.steady.steps);
+        shortest = shortest == 0 ? each : std::min(shortest, each);
+        longest = std::max(longest, each);
+    }
+    return longest > 0 && longest <= 1.1 * shortest;
+}
+
+// Without its own wait for data, a step is work and waiting for the others.
+std::optional<std::int64_t> without_input(const StepRecord& step) {
+    if (!step.input_wait_ns) return std::nullopt;
+    return step.duration_ns - std::min(step.duration_ns, *step.input_wait_ns);
+}
+
+}  // namespace
+
 RankComparison compare_ranks(const std::vector<std::pair<std::string, RunRecord>>& records) {
     RankComparison out;
+    bool is_told = std::ranges::any_of(records, [](const auto& one) {
+        return std::ranges::any_of(one.second.steps, [](const StepRecord& step) {
+            return step.communication_ns.has_value();
+        });
+    });
+    out.by_input = !is_told && records.size() > 1 && step_together(records);
     // By step: the records of several ranks may begin and end a little apart.
     std::map<std::int64_t, std::vector<std::int64_t>> by_step;
     for (const auto& [folder, record] : records) {
@@ -17,8 +49,10 @@ RankComparison compare_ranks(const std::vector<std::pair<std::string, RunRecord>
         std::int64_t warm_up = account_of(record).warm_up;
         for (const StepRecord& step : record.steps) {
             bool is_warm = step.step - record.steps.front().step >= warm_up;
-            if (!step.communication_ns || !is_warm) continue;
-            by_step[step.step].push_back(*step.communication_ns);
+            auto shared = out.by_input ? without_input(step) : step.communication_ns;
+            if (!shared || !is_warm) continue;
+            by_step[step.step].push_back(*shared);
+            if (out.by_input) continue;
             total += static_cast<double>(step.duration_ns);
             exposed += static_cast<double>(*step.communication_ns);
         }
@@ -37,6 +71,7 @@ RankComparison compare_ranks(const std::vector<std::pair<std::string, RunRecord>
     if (static_cast<int>(records.size()) < world)
         out.warnings.push_back(fmt::format("{} of {} ranks are here", records.size(), world));
     compare_durations(durations, out);
+    if (out.by_input) out.transfer_ns = 0;  // the shortest is the late rank's own work
     return out;
 }
 

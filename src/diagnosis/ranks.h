@@ -28,6 +28,9 @@ struct RankComparison {
     std::int64_t wait_ns = 0;           // mean per rank
     std::vector<int> late;              // ranks that the others wait for most, the worst first
     std::vector<std::string> warnings;  // ranks of different runs, missing ranks
+    // The collectives were not seen: the ranks step together, and who waits for data longest is
+    // the one that the others wait for. Then `collectives` are steps.
+    bool by_input = false;
 };
 
 [[nodiscard]] RankComparison compare_ranks(const std::vector<Timeline>& timelines);

@@ -104,10 +104,16 @@ std::string more_than_the_product(const Diagnosis& diagnosis, const std::vector<
 }
 
 std::string ranks_text(const RankComparison& ranks) {
-    std::string out = fmt::format(
-        "  {} collectives compared over {} ranks: {:.1f} ms transfer, {:.1f} ms waiting per rank\n",
-        ranks.collectives, ranks.ranks.size(), static_cast<double>(ranks.transfer_ns) / 1e6,
-        static_cast<double>(ranks.wait_ns) / 1e6);
+    double waits = static_cast<double>(ranks.wait_ns) / 1e6;
+    std::string out =
+        ranks.by_input
+            ? fmt::format("  {} steps compared over {} ranks: {:.1f} ms waiting per rank\n",
+                          ranks.collectives, ranks.ranks.size(), waits)
+            : fmt::format(
+                  "  {} collectives compared over {} ranks: {:.1f} ms transfer, {:.1f} ms "
+                  "waiting per rank\n",
+                  ranks.collectives, ranks.ranks.size(),
+                  static_cast<double>(ranks.transfer_ns) / 1e6, waits);
     for (const RankFacts& rank : ranks.ranks) {
         bool late = std::ranges::find(ranks.late, rank.rank) != ranks.late.end();
         out += fmt::format(

@@ -52,6 +52,39 @@ TEST(RankRecordsTest, TheRankThatOthersWaitForSpeaksForTheJob) {
     EXPECT_TRUE(has_input);
 }
 
+// A Python job tells of its waits for data only. Steps of 10 ms on every rank.
+TEST(RankRecordsTest, WhoWaitsForDataAloneHoldsTheOthersUp) {
+    TemporaryFolder folder, apart;
+    auto write = [](const TemporaryFolder& where, const std::string& name, int rank, int step_us,
+                    int input_us) {
+        write_rank(where, name, rank, 0, 0);
+        std::string steps;
+        for (int i = 0; i < 60; ++i)
+            steps += fmt::format(
+                "{{\"step\": {}, \"t_ns\": {}, \"duration_ns\": {}, \"samples\": 8, "
+                "\"input_wait_ns\": {}}}\n",
+                i, i * step_us * 1000, step_us * 1000, input_us * 1000);
+        where.file(name + "/steps.jsonl", steps);
+    };
+    write(folder, "run", 0, 10'000, 100);
+    write(folder, "run/rank1", 1, 10'050, 8'000);
+    write(folder, "run/rank2", 2, 10'000, 100);
+    Diagnosis found = diagnose_run_folder(folder.path() / "run");
+    ASSERT_TRUE(found.ranks);
+    EXPECT_EQ(found.ranks->late, std::vector<int>{1});
+    ASSERT_FALSE(found.findings.empty());
+    EXPECT_EQ(found.findings[0].id, "F17");
+    EXPECT_NEAR(found.findings[0].share_percent, 53, 2);  // 7.9 ms on two of three ranks
+    EXPECT_THAT(found.verdict, HasSubstr("rank 1 holds the others up"));
+    EXPECT_THAT(found.findings[0].evidence, HasSubstr("waits longest for its data"));
+    // Ranks that do not end their steps together wait for nobody.
+    write(apart, "run", 0, 2'000, 100);
+    write(apart, "run/rank1", 1, 10'000, 8'000);
+    write(apart, "run/rank2", 2, 2'000, 100);
+    Diagnosis free = diagnose_run_folder(apart.path() / "run");
+    EXPECT_TRUE(free.ranks->late.empty());
+}
+
 TEST(RankRecordsTest, EvenRanksHaveNobodyToBlame) {
     TemporaryFolder folder;
     for (int rank = 0; rank < 3; ++rank)
