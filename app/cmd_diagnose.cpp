@@ -125,13 +125,17 @@ Diagnosis config_diagnosis(const Document& document) {
     return out;
 }
 
+void add_findings(std::vector<Finding> more, Diagnosis& answer) {
+    for (Finding& finding : more) answer.findings.push_back(std::move(finding));
+    answer.findings = merged(std::move(answer.findings));
+}
+
 // What the file says and the run did not do.
 void join_settings(const RunRecord& record, const Document& document, Diagnosis& answer) {
     if (record.info.settings_source == document.file()) return;  // told with the record
     std::vector<Finding> found;
     settings_in_force(record, document, found);
-    for (Finding& finding : found) answer.findings.push_back(std::move(finding));
-    answer.findings = merged(std::move(answer.findings));
+    add_findings(std::move(found), answer);
 }
 
 // The traces are kept where the caller wants to draw them.
@@ -151,8 +155,13 @@ Diagnosis diagnose(const std::vector<std::string>& operands, const TraceOptions&
     for (const fs::path& run : inputs.runs) {
         if (kept && inputs.traces.empty() && fs::is_regular_file(run / "trace.json.gz"))
             join_traces({run / "trace.json.gz"});  // to be drawn
-        join(inputs.traces.empty() && !kept ? diagnose_run_folder(run)
-                                            : diagnose_run(gather_run(run), run.string()));
+        RunRecord record = gather_run(run);
+        std::vector<Finding> unread;
+        if (inputs.configs.empty() && record.info.kind == "run")
+            unread = unread_keys(record.info.command);
+        join(inputs.traces.empty() && !kept ? diagnose_run_folder(run, std::move(record))
+                                            : diagnose_run(record, run.string()));
+        add_findings(std::move(unread), *answer);
     }
     for (const fs::path& config : inputs.configs) {
         Document document = Document::read(config.string());

@@ -16,6 +16,7 @@
 #include "base/system_error.h"
 #include "base/text.h"
 #include "commands.h"
+#include "diagnose_project.h"
 #include "diagnosis/diagnosis.h"
 #include "exit_code.h"
 #include "process/child.h"
@@ -141,9 +142,13 @@ RunJobResult run_or_leave_nothing(const RunJobSettings& settings, bool is_users_
 
 // A record that could not be written, or was taken away meanwhile, is no reason to lose the
 // command's status.
-Diagnosis diagnosis_of(const fs::path& folder, std::vector<std::string>& notes) {
+Diagnosis diagnosis_of(const RunJobSettings& settings, std::vector<std::string>& notes) {
     try {
-        return diagnose_run_folder(folder);
+        Diagnosis out = diagnose_run_folder(settings.folder);
+        for (Finding& finding : unread_keys(settings.command))
+            out.findings.push_back(std::move(finding));
+        out.findings = merged(std::move(out.findings));
+        return out;
     } catch (const Failure& error) {
         notes.push_back("no diagnosis: " + error.problems().front().found);
         return {};
@@ -159,7 +164,7 @@ int run(const Arguments& arguments) {
                    start_page_server(settings.folder, *address));
     RunJobResult result = run_or_leave_nothing(settings, is_users_folder);
     ::signal(SIGPIPE, SIG_IGN);
-    Diagnosis diagnosis = diagnosis_of(settings.folder, result.notes);
+    Diagnosis diagnosis = diagnosis_of(settings, result.notes);
     RunAnswer view{.result = result.run,
                    .summary = result.summary,
                    .diagnosis = diagnosis,

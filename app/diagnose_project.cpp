@@ -95,13 +95,12 @@ int diagnose_project(const Arguments& arguments, const fs::path& path, const Fac
     return kDone;
 }
 
-std::vector<Finding> unread_keys(const Document& document) {
+static std::vector<Finding> findings_of(const ConfigUse& use, const std::string& file) {
     std::vector<Finding> out;
-    ConfigUse use = read_config_use(document.file(), {});
     for (const FactWithoutEffect& one : use.without_effect()) {
         Finding finding{
             .id = "F32", .count = 1, .confidence = Confidence::high, .sources = {"configuration"}};
-        finding.where = Place{document.file(), one.line}.text();
+        finding.where = Place{file, one.line}.text();
         finding.evidence = fmt::format("{} sets {}: {}", finding.where, one.setting, one.why);
         finding.fix = one.instead.empty() ? fmt::format("take the key out, or let {} read it",
                                                         use.programs.front().script)
@@ -109,6 +108,27 @@ std::vector<Finding> unread_keys(const Document& document) {
         out.push_back(finding);
     }
     return out;
+}
+
+std::vector<Finding> unread_keys(const Document& document) {
+    return findings_of(read_config_use(document.file(), {}), document.file());
+}
+
+std::vector<Finding> unread_keys(const std::vector<std::string>& command) {
+    for (std::string_view word : command) {
+        if (std::size_t equals = word.find('='); word.starts_with('-') && equals != word.npos)
+            word.remove_prefix(equals + 1);
+        bool is_config =
+            word.ends_with(".yaml") || word.ends_with(".yml") || word.ends_with(".toml");
+        std::error_code error;
+        if (!is_config || !fs::is_regular_file(word, error)) continue;
+        try {
+            return findings_of(read_config_use(word, command), std::string(word));
+        } catch (const UserError&) {
+            return {};  // a command that cannot be read says nothing about its file
+        }
+    }
+    return {};
 }
 
 }  // namespace saturate

@@ -22,4 +22,8 @@ int diagnose_project(const Arguments& arguments, const std::filesystem::path& pa
 // Keys of a configuration that the programs around it have no use for.
 [[nodiscard]] std::vector<Finding> unread_keys(const Document& document);
 
+// The same of the configuration that a watched command names, seen from the folder that it ran in;
+// empty where it names none that is there.
+[[nodiscard]] std::vector<Finding> unread_keys(const std::vector<std::string>& command);
+
 }  // namespace saturate

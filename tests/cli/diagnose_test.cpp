@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "base/file.h"
 #include "base/json.h"
 #include "support/run.h"
@@ -11,6 +13,8 @@ namespace saturate {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
+namespace fs = std::filesystem;
 
 const std::string kTrace =
     std::string(SATURATE_SOURCE_DIR) + "/tests/golden/diagnosis/loader_bound/trace.json";
@@ -119,6 +123,23 @@ TEST_F(DiagnoseCliTest, AKeyThatNothingReadsIsAFinding) {
     Ran ran = diagnose({"c.yaml"});
     EXPECT_EQ(ran.status, 0) << ran.err;
     EXPECT_THAT(ran.out, HasSubstr("c.yaml:4 sets pin_memory: nothing in this project reads it"));
+}
+
+// The command of the record names the file: nobody has to.
+TEST_F(DiagnoseCliTest, ARunWhoseConfigurationHasAKeyWithoutEffect) {
+    folder.file("train.py",
+                "import sys, torch, yaml\nconfig = yaml.safe_load(open(sys.argv[2]))\n"
+                "optimizer = torch.optim.Adam(model.parameters(), lr=config['lr'])\n"
+                "for i in range(config['steps']):\n    loss = model(i)\n    loss.backward()\n"
+                "    optimizer.step()\n");
+    folder.file("c.yaml", "lr: 0.1\nsteps: 9\nbatch_size: 8\npin_memory: true\n");
+    folder.file("record/run.json", R"({"schema":1,"kind":"run","device":"cpu",)"
+                                   R"("command":["python3","train.py","--config","c.yaml"]})");
+    Ran ran = diagnose({"record"});
+    EXPECT_EQ(ran.status, 0) << ran.err;
+    EXPECT_THAT(ran.out, HasSubstr("c.yaml:4 sets pin_memory: nothing in this project reads it"));
+    fs::remove(fs::path(folder.path()) / "c.yaml");
+    EXPECT_THAT(diagnose({"record"}).out, Not(HasSubstr("pin_memory")));
 }
 
 TEST_F(DiagnoseCliTest, PrintsHowToRecord) {
