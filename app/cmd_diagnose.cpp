@@ -126,6 +126,7 @@ Diagnosis config_diagnosis(const Document& document) {
 }
 
 void add_findings(std::vector<Finding> more, Diagnosis& answer) {
+    if (more.empty()) return;  // the order stays: a late rank comes first whatever it gains
     for (Finding& finding : more) answer.findings.push_back(std::move(finding));
     answer.findings = merged(std::move(answer.findings));
 }

@@ -147,7 +147,6 @@ Diagnosis diagnosis_of(const RunJobSettings& settings, std::vector<std::string>&
         Diagnosis out = diagnose_run_folder(settings.folder);
         for (Finding& finding : unread_keys(settings.command))
             out.findings.push_back(std::move(finding));
-        out.findings = merged(std::move(out.findings));
         return out;
     } catch (const Failure& error) {
         notes.push_back("no diagnosis: " + error.problems().front().found);

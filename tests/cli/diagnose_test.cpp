@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // diagnose as a user runs it: exit codes, errors in full, --json, --apply.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -140,6 +141,27 @@ TEST_F(DiagnoseCliTest, ARunWhoseConfigurationHasAKeyWithoutEffect) {
     EXPECT_THAT(ran.out, HasSubstr("c.yaml:4 sets pin_memory: nothing in this project reads it"));
     fs::remove(fs::path(folder.path()) / "c.yaml");
     EXPECT_THAT(diagnose({"record"}).out, Not(HasSubstr("pin_memory")));
+}
+
+// What holds the others up is told before what gains more.
+TEST_F(DiagnoseCliTest, ALateRankIsTheFirstFinding) {
+    for (int rank = 0; rank < 2; ++rank) {
+        std::string name = rank == 0 ? "record" : "record/rank1";
+        folder.file(name + "/run.json",
+                    fmt::format(R"({{"schema":1,"kind":"run","device":"cpu","rank":{},)"
+                                R"("world_size":2,"started_ns":0,"command":["python3","t.py"]}})",
+                                rank));
+        std::string steps;
+        for (int i = 0; i < 60; ++i)
+            steps += fmt::format(
+                "{{\"step\": {}, \"t_ns\": {}, \"duration_ns\": 10000000, \"samples\": 8, "
+                "\"input_wait_ns\": {}}}\n",
+                i, i * 10'000'000, rank == 1 ? 8'000'000 : 100'000);
+        folder.file(name + "/steps.jsonl", steps);
+    }
+    Ran ran = diagnose({"record", "--json"});
+    EXPECT_EQ(ran.status, 0) << ran.err;
+    EXPECT_EQ(Json::parse(ran.out, "stdout")["findings"].items().at(0)["id"].string(), "F17");
 }
 
 TEST_F(DiagnoseCliTest, PrintsHowToRecord) {
