@@ -15,7 +15,7 @@ struct ClassRates {
 };
 
 // Sources: seven public profiler traces with shapes, on V100, A100, H100 and MI300X
-// (bench/sim_check; docs/tune.md has the errors). By the time of operators above 20 us there:
+// (bench/sim_check; docs/tune-internals.md has the errors). By the time of operators above 20 us there:
 // products 0.64 to 0.85 of the peak, but 0.27 to 0.36 of the bandwidth where they are thin, and no
 // product under 6 us; convolutions in fp32 0.74 of the peak (Winograd saves operations) and 0.39 to
 // 0.58 of the bandwidth; elementwise operators, norms and softmax, which read more than once, 0.26

@@ -267,7 +267,7 @@ TEST_F(TruthTest, SmallBatchIsLaunchBound) {
     EXPECT_NEAR(find(diagnosis, "F11")->share_percent, 24, 2);
 }
 
-// With the usual lag of its kind for every launch, queue and return; docs/diagnose.md holds the
+// With the usual lag of its kind for every launch, queue and return; docs/diagnose-internals.md holds the
 // table.
 TEST_F(TruthTest, TheUnchangedReplayGivesTheMeasuredWindow) {
     std::vector<double> errors;
