@@ -39,12 +39,33 @@ Wish read_wish(const std::string& text) {
     return {info, value};
 }
 
+// A value that is wrong is the option's mistake, not one of the file that it is put into.
+void check_value(const Wish& wish, const std::string& text) {
+    try {
+        (void)Settings::read(
+            Document::parse(fmt::format("{}: {}\n", wish.info->name, wish.value), ""),
+            find_dialect("saturate"));
+    } catch (const UserError& error) {
+        std::vector<Problem> problems = error.problems();
+        for (Problem& problem : problems) {
+            problem.where = {};
+            problem.found = fmt::format("--set {}: {}", text, problem.found);
+            // As a line of the file it would be "batch_size: 32".
+            if (std::size_t colon = problem.fix.find(": "); colon != std::string::npos)
+                problem.fix = fmt::format("--set {}={}", problem.fix.substr(0, colon),
+                                          problem.fix.substr(colon + 2));
+        }
+        throw UserError(problems);
+    }
+}
+
 }  // namespace
 
 Document with_values(const Document& document, std::span<const std::string> values) {
     Document out = document;
     for (const std::string& text : values) {
         Wish wish = read_wish(text);
+        check_value(wish, text);
         // Where the setting stands now, read from a file that may not be valid before its edits.
         const Dialect& dialect = recognise_dialect(out);
         KeyPath path{std::string(wish.info->name)};

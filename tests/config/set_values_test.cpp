@@ -42,6 +42,11 @@ TEST(SetValuesTest, SaysWhatIsNotASetting) {
               "error: --set names no setting \"batchsize\"\n"
               "  expected: a name of docs/settings.md\n"
               "  fix:      --set batch_size=3");
+    // The option is to blame, not the file that it changes.
+    EXPECT_EQ(said("batch_size=abc"),
+              "error: --set batch_size=abc: batch_size is \"abc\"\n"
+              "  expected: a whole number from 1 to 10000000\n"
+              "  fix:      --set batch_size=32");
     EXPECT_EQ(said("batch_size"),
               "error: --set is \"batch_size\"\n"
               "  expected: key=value\n"
