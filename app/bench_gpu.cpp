@@ -24,6 +24,7 @@
 #include "process/trial_command.h"
 #include "process/trial_process.h"
 #include "report/gpu_bench.h"
+#include "show.h"
 
 namespace saturate {
 
@@ -150,7 +151,7 @@ int bench_gpu(const Arguments& arguments) {
     if (auto name = bench.selftest["device"].string()) bench.device = *name;
     bench.calibrated = calibrate && !bench.card.empty();
     for (std::size_t i = 0; i < jobs.size(); ++i) {
-        if (!quiet) fmt::print(stderr, "{} of {}: {}\n", i + 1, jobs.size(), jobs[i]->name);
+        if (!quiet) show(stderr, "{}/{}: {}\n", i + 1, jobs.size(), jobs[i]->name);
         double share = (seconds - spent()) / static_cast<double>(jobs.size() - i);
         bench.jobs.push_back(measure(*jobs[i], device, bench.card,
                                      folder / std::string(jobs[i]->name), share, quiet));
@@ -162,9 +163,9 @@ int bench_gpu(const Arguments& arguments) {
     if (arguments.has("--json"))
         fmt::print("{}\n", to_json(bench).pretty());
     else
-        fmt::print("{}", gpu_bench_text(bench));
-    fmt::print(stderr, "written: {} and bench-gpu.html beside it (please send the first to us)\n",
-               (folder / "bench-gpu.json").string());
+        show(stdout, "{}", gpu_bench_text(bench));
+    show(stderr, "written: {} and bench-gpu.html beside it (please send the first to us)\n",
+         (folder / "bench-gpu.json").string());
     if (bench.jobs.size() < jobs.size() || bench.jobs.back().without_proof == kInterruptedText)
         return kInterrupted;
     bool any_ran = std::ranges::any_of(

@@ -2,9 +2,9 @@
 // bench loader: how fast the data of a configuration can be loaded on this machine. bench gpu is
 // in bench_gpu.cpp.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "arguments.h"
 #include "base/error.h"
@@ -18,6 +18,8 @@
 #include "pipeline/loader_report.h"
 #include "pipeline/open.h"
 #include "probe/machine.h"
+#include "progress.h"
+#include "show.h"
 
 namespace saturate {
 namespace {
@@ -79,27 +81,28 @@ void print_answer(const Answer& answer) {
     std::vector<std::string> fields;
     for (const FieldSpec& field : answer.data.training->fields())
         fields.push_back(shape_text(field));
-    fmt::print("{}: {} samples for training, batches of {} ({})\n\n", answer.data.what,
-               answer.data.training->size(), answer.settings.batch_size, join(fields, ", "));
+    show(stdout, "{}: {} samples for training, batches of {} ({})\n\n", answer.data.what,
+         answer.data.training->size(), answer.settings.batch_size, join(fields, ", "));
     std::size_t wide = spread_text(answer.bench.limit).size();
     for (const LoaderBenchPoint& point : answer.bench.points)
         wide = std::max(wide, spread_text(point.samples_per_second).size());
-    fmt::print("{:>7}  {:<{}}  {:>13}  {:>11}\n", "workers", "samples/s", wide, "first batch s",
-               "memory");
+    show(stdout, "{:>7}  {:<{}}  {:>13}  {:>11}\n", "workers", "samples/s", wide, "first batch s",
+         "memory");
     for (const LoaderBenchPoint& point : answer.bench.points) {
-        fmt::print("{:>7}  {:<{}}  {:>13.3f}  {:>11}\n", workers_text(point.workers),
-                   spread_text(point.samples_per_second), wide, point.first_batch_seconds,
-                   bytes_text(point.stats.memory_bytes));
+        show(stdout, "{:>7}  {:<{}}  {:>13.3f}  {:>11}\n", workers_text(point.workers),
+             spread_text(point.samples_per_second), wide, point.first_batch_seconds,
+             bytes_text(point.stats.memory_bytes));
     }
     const LoaderBenchPoint& best = answer.bench.best();
     double feeds = best.samples_per_second.median;
-    fmt::print("{:>7}  {:<{}}  the source alone on {} core{}, no loader around it\n\n", "limit",
-               spread_text(answer.bench.limit), wide, answer.cores, answer.cores == 1 ? "" : "s");
-    if (!best.why_slow.empty()) fmt::print("what takes the time: {}\n", best.why_slow);
-    fmt::print(
-        "feeds a GPU that takes up to {} samples/s: steps of {:.3g} ms and more at batch {}\n",
-        rate_text(feeds), static_cast<double>(answer.settings.batch_size) * 1000 / feeds,
-        answer.settings.batch_size);
+    show(stdout, "{:>7}  {:<{}}  the source alone on {} core{}, no loader around it\n\n", "limit",
+         spread_text(answer.bench.limit), wide, answer.cores, answer.cores == 1 ? "" : "s");
+    if (!best.why_slow.empty()) show(stdout, "what takes the time: {}\n", best.why_slow);
+    show(stdout,
+         "enough for a GPU that trains up to {} samples/s: steps of {:.3g} ms or longer at batch "
+         "size {}\n",
+         rate_text(feeds), static_cast<double>(answer.settings.batch_size) * 1000 / feeds,
+         answer.settings.batch_size);
 }
 
 }  // namespace
@@ -109,14 +112,14 @@ int cmd_bench(const Arguments& arguments) {
     if (arguments.operands.size() != 1 || arguments.operands[0] != "loader") {
         throw UserError({.where = {},
                          .found = arguments.operands.empty()
-                                      ? "bench: nothing to measure is named"
+                                      ? "bench: say what to measure"
                                       : fmt::format("bench: no benchmark \"{}\"",
                                                     join(arguments.operands, " ")),
                          .expected = "loader or gpu",
                          .fix = "saturate bench loader --config FILE"});
     }
     if (!arguments.has("--config")) {
-        throw UserError({.found = "bench loader: no configuration is named",
+        throw UserError({.found = "bench loader: --config is missing",
                          .expected = "--config FILE",
                          .fix = "saturate bench loader --config FILE"});
     }
@@ -125,17 +128,12 @@ int cmd_bench(const Arguments& arguments) {
     LoaderSettings loader = loader_settings(settings);
     loader.batch_size = arguments.whole("--batch-size", 1, 1'000'000).value_or(loader.batch_size);
     int cores = probe_cpu().cores_usable;
-    bool terminal = ::isatty(STDERR_FILENO) == 1;
     LoaderBenchPlan plan{.cores = cores,
                          .seconds = arguments.number("--seconds", 0.1, 3600).value_or(20)};
-    if (terminal) {
-        plan.progress = [&](const std::string& what, double done) {
-            fmt::print(stderr, "\r{:3.0f} %  about {:.0f} s left: {:<28}", 100 * done,
-                       (1 - done) * plan.seconds, what);
-        };
-    }
+    std::optional<Progress> progress(std::in_place);
+    plan.progress = [&](const std::string& what, double done) { progress->at(what, done); };
     LoaderBench bench = bench_loader(data.training, loader, plan);
-    if (terminal) fmt::print(stderr, "\r{:60}\r", "");
+    progress.reset();
     Answer answer{.data = data, .settings = loader, .bench = bench, .cores = cores};
     if (arguments.has("--json"))
         fmt::print("{}\n", answer_json(answer).pretty());

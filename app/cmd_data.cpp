@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
-#include <unistd.h>
+
+#include <algorithm>
+#include <optional>
 
 #include "arguments.h"
 #include "base/error.h"
@@ -10,6 +12,8 @@
 #include "commands.h"
 #include "exit_code.h"
 #include "pipeline/make_data.h"
+#include "progress.h"
+#include "show.h"
 
 namespace saturate {
 
@@ -34,11 +38,13 @@ MakeDataSettings settings_of(const Arguments& arguments) {
 }  // namespace
 
 int cmd_data(const Arguments& arguments) {
-    bool is_terminal = ::isatty(STDERR_FILENO) != 0;
+    std::optional<Progress> progress(std::in_place);
     MadeData made = make_data(settings_of(arguments), [&](std::int64_t done, std::int64_t all) {
-        if (is_terminal) fmt::print(stderr, "\r{} of {}", done, all);
+        progress->at(
+            fmt::format("{}/{}", done, all),
+            static_cast<double>(done) / static_cast<double>(std::max<std::int64_t>(all, 1)));
     });
-    if (is_terminal) fmt::print(stderr, "\r\033[K");
+    progress.reset();
     if (arguments.has("--json")) {
         fmt::print("{}\n", Json::object({{"schema", 1},
                                          {"path", made.path.string()},
@@ -50,11 +56,11 @@ int cmd_data(const Arguments& arguments) {
         return kDone;
     }
     bool is_table = made.validation == 0;
-    fmt::print("{}: {}, {}\n  {}\n", made.path.string(),
-               is_table ? fmt::format("{} rows", made.training)
-                        : fmt::format("{} pictures to train with, {} to validate with",
-                                      made.training, made.validation),
-               bytes_text(made.bytes), made.layout);
+    show(stdout, "{}: {}, {}\n  {}\n", made.path.string(),
+         is_table ? fmt::format("{} rows", made.training)
+                  : fmt::format("{} pictures to train with, {} to validate with", made.training,
+                                made.validation),
+         bytes_text(made.bytes), made.layout);
     return kDone;
 }
 

@@ -18,6 +18,7 @@
 #include "process/run_folder.h"
 #include "report/diagnosis_text.h"
 #include "report/tuning_text.h"
+#include "show.h"
 #include "tuning/proven.h"
 
 namespace saturate {
@@ -71,15 +72,15 @@ int cmd_demo(const Arguments& arguments) {
         if (auto python = python_with_torch())
             return demo_python(*python, make_folder(arguments, "pictures"),
                                arguments.has("--json"));
-        fmt::print(stderr,
-                   "no Python with torch is here, so the native engine shows it; for your own kind "
-                   "of script: python3 -m pip install torch, or SATURATE_PYTHON=/path/to/python\n");
+        show(stderr,
+             "no Python with torch was found, so the demo uses the native engine; to see it on a "
+             "Python script: python3 -m pip install torch, or SATURATE_PYTHON=/path/to/python\n");
     }
     const DemoJob& job = job_of(arguments);
     std::string device = arguments.text("--device").value_or(fmt::format("sim:{}", job.gpu));
     fs::path folder = make_folder(arguments, job.name);
     bool json = arguments.has("--json"), quiet = arguments.has("--quiet");
-    if (!json) fmt::print("{}", heading(job, device));
+    if (!json) show(stdout, "{}", heading(job, device));
     std::fflush(stdout);
     DemoRun run = run_demo(job, device, folder, kBudgetSeconds, kLeastBudgetSeconds, quiet);
     const TuneRequest& request = run.request;
@@ -103,18 +104,18 @@ int cmd_demo(const Arguments& arguments) {
         out.set("settings", to_json(answer.search)["settings"]);
         fmt::print("{}\n", out.pretty());
     } else {
-        fmt::print("\nWhy it is slow\n{}", diagnosis_text(run.diagnosis, {.most = 2}));
+        show(stdout, "\nWhy it is slow\n{}", diagnosis_text(run.diagnosis, {.most = 2}));
         bool is_proven = proven_settings(request, answer).why.empty();
-        fmt::print("\n{}\n{}", is_proven ? "What helped" : "Found, but not proven",
-                   kept_text(answer.search, request.start, is_proven));
-        fmt::print("The search ended: {}\n", answer.search.ended);
-        fmt::print("\n{}", demo_text(result));
-        if (answer.proof) fmt::print("\n{}\n", demo_verdict(result));
-        fmt::print(
-            "\nTheir figures are of their own data, code and machine; ours of this one ({} "
-            "cores){}.\nRuns and proof: {}\n",
-            request.facts.cores,
-            device.starts_with("sim:") ? " and of a card that is simulated" : "", folder.string());
+        show(stdout, "\n{}\n{}", is_proven ? "What helped" : "Found, but not proven",
+             kept_text(answer.search, request.start, is_proven));
+        show(stdout, "The search ended: {}\n", answer.search.ended);
+        show(stdout, "\n{}", demo_text(result));
+        if (answer.proof) show(stdout, "\n{}\n", demo_verdict(result));
+        show(stdout,
+             "\nTheir figures come from their own data, code and machine, ours from this machine "
+             "({} cores){}.\nRuns and proof: {}\n",
+             request.facts.cores,
+             device.starts_with("sim:") ? " and of a card that is simulated" : "", folder.string());
     }
     if (answer.interrupted) return kInterrupted;
     return proven_settings(request, answer).settings.empty() ? kAnswerIsNo : kDone;

@@ -21,6 +21,7 @@
 #include "remedies/advise.h"
 #include "report/diagnosis_text.h"
 #include "report/timeline_html.h"
+#include "show.h"
 #include "telemetry/run_gather.h"
 
 namespace saturate {
@@ -195,24 +196,24 @@ Advice advice_for(const Document& document, const std::vector<Finding>& findings
 void apply(const std::vector<std::string>& operands, const Diagnosis& diagnosis, std::size_t most) {
     Inputs inputs = sort_inputs(operands);
     if (inputs.configs.size() != 1) {
-        throw UserError(
-            {.found = fmt::format("--apply with {} configurations", inputs.configs.size()),
-             .expected = "one to edit, beside the trace or run record",
-             .fix = "saturate diagnose trace.json.gz job.yaml --apply"});
+        throw UserError({.found = fmt::format("--apply needs one configuration, and there are {}",
+                                              inputs.configs.size()),
+                         .expected = "one to edit, beside the trace or run record",
+                         .fix = "saturate diagnose trace.json.gz job.yaml --apply"});
     }
     Document document = Document::read(inputs.configs[0].string());
     Advice advice = advice_for(document, diagnosis.shown(most, false));
     if (advice.changes.empty()) {
-        fmt::print(stderr, "nothing to apply: no finding names a key of {}\n", document.file());
+        show(stderr, "nothing to apply: no finding names a key of {}\n", document.file());
         return;
     }
     std::string text = apply_changes(document, advice);
     fs::path backup = keep_backup(document.file(), document.text());
     write_file_whole(document.file(), text);
     for (const Change& change : advice.changes)
-        fmt::print(stderr, "{}: {} = {}  ({})\n", document.file(), path_text(change.edit.path),
-                   change.after, change.reason);
-    fmt::print(stderr, "the old file is {}\n", backup.string());
+        show(stderr, "{}: {} = {}  ({})\n", document.file(), path_text(change.edit.path),
+             change.after, change.reason);
+    show(stderr, "the old file is {}\n", backup.string());
 }
 
 std::optional<OutputFile> page_of(const Arguments& arguments) {
@@ -236,7 +237,7 @@ int compare(const Arguments& arguments, const TraceOptions& options) {
     if (arguments.has("--json"))
         fmt::print("{}\n", comparison_json(old_one, new_one).pretty());
     else
-        fmt::print("{}", comparison_text(old_one, new_one));
+        show(stdout, "{}", comparison_text(old_one, new_one));
     return kDone;
 }
 
@@ -266,8 +267,8 @@ int cmd_diagnose(const Arguments& arguments) {
     if (arguments.has("--json"))
         fmt::print("{}\n", to_json(diagnosis, most, everything).pretty());
     else
-        fmt::print(page && page->is_stdout() ? stderr : stdout, "{}",
-                   diagnosis_text(diagnosis, {.most = most, .everything = everything}));
+        show(page && page->is_stdout() ? stderr : stdout, "{}",
+             diagnosis_text(diagnosis, {.most = most, .everything = everything}));
     if (page) {
         const Trace* drawn = trace_to_draw(diagnosis, traces);
         std::string text = diagnosis_page(diagnosis, drawn, {most, everything});
@@ -275,7 +276,7 @@ int cmd_diagnose(const Arguments& arguments) {
             fmt::print("{}", text);
         } else {
             page->write(text);
-            fmt::print(stderr, "the page is {}\n", page->path().string());
+            show(stderr, "the page is {}\n", page->path().string());
         }
     }
     if (arguments.has("--apply")) apply(arguments.operands, diagnosis, most);

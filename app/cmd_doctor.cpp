@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -12,6 +11,7 @@
 #include "exit_code.h"
 #include "process/gpus.h"
 #include "report/doctor.h"
+#include "show.h"
 
 namespace saturate {
 
@@ -70,9 +70,8 @@ int cmd_doctor(const Arguments& arguments) {
     if (arguments.has("--json")) {
         fmt::print("{}\n", doctor_json(facts).pretty());
     } else {
-        const char* no_colour = std::getenv("NO_COLOR");
-        bool bold = ::isatty(STDOUT_FILENO) == 1 && (!no_colour || *no_colour == '\0');
-        fmt::print("{}", doctor_text(facts, bold));
+        bool bold = wants_colour(stdout) && shown_language() == Language::english;
+        show(stdout, "{}", doctor_text(facts, bold));
     }
     return kDone;
 }

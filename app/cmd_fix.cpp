@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // fix: the user's own job: why it is slow, what to change in its files, and the proof.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -29,6 +28,7 @@
 #include "report/fix_run_text.h"
 #include "report/fix_text.h"
 #include "report/tuning_text.h"
+#include "show.h"
 
 namespace saturate {
 
@@ -65,9 +65,9 @@ MachineHere this_machine(Level level) {
         has_gpu ? survey.driver->gpus[0].memory_total_bytes.value_or(0) : 0};
 }
 
+// Of single words within a line, which a translation has not.
 bool wants_colour() {
-    const char* no_colour = std::getenv("NO_COLOR");
-    return ::isatty(STDOUT_FILENO) && !(no_colour && *no_colour);
+    return saturate::wants_colour(stdout) && shown_language() == Language::english;
 }
 
 // A folder that is not there yet, or is empty: nothing is ever overwritten.
@@ -144,9 +144,9 @@ int try_and_prove(const Arguments& arguments, FixAnswer& answer, ProjectReader& 
         .has_gpu = machine.has_gpu,
         .device_memory_bytes = machine.device_memory_bytes,
         .batch = batch_limits(arguments),
-        .on_line = [](const std::string& line) { fmt::print(stderr, "{}\n", line); }};
+        .on_line = [](const std::string& line) { show(stderr, "{}\n", line); }};
     if (auto address = arguments.text("--serve"))
-        fmt::print(stderr, "the live page is {}\n", start_page_server(folder, *address));
+        show(stderr, "the live page is {}\n", start_page_server(folder, *address));
     FixTrials tried = try_fixes(answer, reader, question, settings);
     std::string patch = answer.patch.text();
     if (!patch.empty()) {
@@ -180,32 +180,31 @@ int try_and_prove(const Arguments& arguments, FixAnswer& answer, ProjectReader& 
         fmt::print("{}\n", json.pretty());
     } else {
         const auto& rate = tried.baseline.samples_per_second;
-        fmt::print("{}",
-                   fix_text(answer, {.colour = wants_colour(),
-                                     .all = arguments.has("--all"),
-                                     .was_run = true,
-                                     .on_gpu = tried.is_on_gpu,
-                                     .why = rate ? fix_why_text(*rate, tried.findings) : ""}));
-        if (tried.proof) fmt::print("\n{}", proof_text(*tried.proof));
+        show(stdout, "{}",
+             fix_text(answer, {.colour = wants_colour(),
+                               .all = arguments.has("--all"),
+                               .was_run = true,
+                               .on_gpu = tried.is_on_gpu,
+                               .why = rate ? fix_why_text(*rate, tried.findings) : ""}));
+        if (tried.proof) show(stdout, "\n{}", proof_text(*tried.proof));
         if (tried.baseline.ok())
-            fmt::print("\nYour job: {}. {} runs in {:.0f} s; page: {}\n",
-                       fix_verdict(answer, tried.proof ? &*tried.proof : nullptr), tried.trials,
-                       tried.seconds, page.string());
-        if (!tried.unguarded.empty()) fmt::print("note: {}\n", tried.unguarded);
+            show(stdout, "\nYour job: {}. {} runs in {:.0f} s; page: {}\n",
+                 fix_verdict(answer, tried.proof ? &*tried.proof : nullptr), tried.trials,
+                 tried.seconds, page.string());
+        if (!tried.unguarded.empty()) show(stdout, "note: {}\n", tried.unguarded);
         if (tried.files_made.count >= kManyFiles)
-            fmt::print(
-                "note: your job made {} files, most of them in {}; trials leave none behind, so "
-                "each makes them anew. If they are data, let your script make them once before\n",
-                tried.files_made.count, tried.files_made.folder);
+            show(stdout,
+                 "note: your job made {} files, most of them in {}; trials leave none behind, so "
+                 "each makes them anew. If they are data, let your script make them once before\n",
+                 tried.files_made.count, tried.files_made.folder);
     }
     if (!tried.baseline.ok() && !tried.is_stopped) {
-        fmt::print(stderr, "{}",
-                   fix_failure_text(tried.baseline, read_if_there(tried.baseline_log)));
+        show(stderr, "{}", fix_failure_text(tried.baseline, read_if_there(tried.baseline_log)));
         return kJobFailed;
     }
     if (is_proven && arguments.has("--write")) {
         write_fixes(answer.patch, question, folder / "before");
-        fmt::print(stderr, "written; the files as they were: {}\n", (folder / "before").string());
+        show(stderr, "written; the files as they were: {}\n", (folder / "before").string());
     }
     if (tried.is_stopped) return kInterrupted;
     return is_proven ? kDone : kAnswerIsNo;
@@ -258,8 +257,8 @@ int cmd_fix(const Arguments& arguments) {
     if (arguments.has("--json"))
         fmt::print("{}\n", json.pretty());
     else
-        fmt::print("{}",
-                   fix_text(answer, {.colour = wants_colour(), .all = arguments.has("--all")}));
+        show(stdout, "{}",
+             fix_text(answer, {.colour = wants_colour(), .all = arguments.has("--all")}));
     return patch.empty() ? kAnswerIsNo : kDone;
 }
 

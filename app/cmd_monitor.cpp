@@ -11,7 +11,6 @@
 #include "arguments.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/locale.h"
 #include "base/output_file.h"
 #include "base/text.h"
 #include "commands.h"
@@ -27,6 +26,7 @@
 #include "report/http.h"
 #include "report/http_guard.h"
 #include "report/prometheus.h"
+#include "show.h"
 #include "telemetry/record_writer.h"
 #include "telemetry/sampler.h"
 
@@ -50,7 +50,7 @@ std::vector<int> gpu_list(const std::string& text) {
         auto index = parse_integer(trim(part));
         if (!index || *index < 0 || *index > 1023) {
             throw UserError({.found = fmt::format("--gpu is {}", saturate::quoted(text)),
-                             .expected = "numbers with commas between",
+                             .expected = "comma-separated numbers, such as 0,2",
                              .fix = "--gpu 0,2"});
         }
         if (std::ranges::find(gpus, *index) == gpus.end()) gpus.push_back(static_cast<int>(*index));
@@ -107,9 +107,8 @@ MonitorSettings settings_of(const Arguments& arguments) {
     if (limits.low_percent > limits.good_percent) {
         throw UserError({.found = fmt::format("--low is {} and --good is {}", limits.low_percent,
                                               limits.good_percent),
-                         .expected = "--low not above --good"});
+                         .expected = "--low no higher than --good"});
     }
-    out.output.language = language_of(arguments.text("--lang").value_or(""), message_locale());
     out.output.steps = {.run_folder = out.run_folder.value_or("")};
     bool on_terminal = ::isatty(0) && ::isatty(1) && out.command.empty();
     out.output.form = arguments.has("--json")  ? MonitorForm::json
@@ -202,11 +201,11 @@ void Monitor::open() {
             [guard = HttpGuard::for_metrics(address)](const HttpRequest& request) {
                 return guard.refusal(request);
             });
-        fmt::print(stderr, "note: metrics are at http://{}/metrics\n", server_->address().text());
+        show(stderr, "note: metrics are at http://{}/metrics\n", server_->address().text());
     }
     if (settings_.serve)
-        fmt::print(stderr, "note: the live page is {}\n",
-                   start_page_server(*settings_.run_folder, *settings_.serve));
+        show(stderr, "note: the live page is {}\n",
+             start_page_server(*settings_.run_folder, *settings_.serve));
     HostSettings host{.watched_pid = settings_.pid};
     if (settings_.pid && !HostSampler(host).is_there(*settings_.pid)) {
         throw UserError({.found = fmt::format("no process {}", *settings_.pid),
@@ -244,7 +243,7 @@ void Monitor::tick(bool is_last) {
     if (writer_ && !told_full_) {
         std::string failure = writer_->failure();
         if (!failure.empty())
-            fmt::print(stderr, "note: the run record cannot be written just now: {}\n", failure);
+            show(stderr, "note: the run record cannot be written just now: {}\n", failure);
         told_full_ = !failure.empty();
     }
 }
@@ -313,7 +312,7 @@ int Monitor::finish() {
     if (child_) status = child_->status();
     if (writer_) writer_->finish(run_summary(summary, ended_, status));
     if (!trouble.empty()) {
-        throw MachineError({.found = fmt::format("the recording is not whole: {}", trouble),
+        throw MachineError({.found = fmt::format("the recording is incomplete: {}", trouble),
                             .expected = "room on the disk"});
     }
     if (ended_ == "interrupted") return kInterrupted;

@@ -21,6 +21,7 @@
 #include "remedies/advise.h"
 #include "report/table.h"
 #include "report/tuning_text.h"
+#include "show.h"
 #include "tune_show.h"
 
 namespace saturate {
@@ -75,10 +76,11 @@ std::optional<GpuFacts> choose_gpu(const Arguments& arguments, const GpuSurvey& 
     // The table holds NVIDIA's: for another vendor's the CPU is what can be told about.
     if (!match && !survey.absent_because.empty()) return std::nullopt;
     if (!match) {
-        throw MachineError({.found = fmt::format("the GPU {} is not in the table, nor any like it",
-                                                 saturate::quoted(gpu.name)),
-                            .expected = "a GPU of capability 6.1 or newer",
-                            .fix = "name one that is like it with --gpu"});
+        throw MachineError(
+            {.found = fmt::format("the GPU {} is not in the table, and neither is a similar one",
+                                  saturate::quoted(gpu.name)),
+             .expected = "a GPU of capability 6.1 or newer",
+             .fix = "name a similar one with --gpu"});
     }
     if (match->how != "by name") how = match->how;
     return match->facts;
@@ -121,8 +123,8 @@ Aim choose_target(const Arguments& arguments) {
     } else {
         aim.text = arguments.has("--gpu") ? "the CPU"
                                           : fmt::format(
-                                                "the CPU, as there is no GPU here ({}); --gpu "
-                                                "\"RTX 4090\" names one elsewhere",
+                                                "the CPU, because there is no GPU here ({}); --gpu "
+                                                "\"RTX 4090\" aims at another machine",
                                                 survey.absent_because);
     }
     if (arguments.text("--device")->starts_with("sim:")) aim.text += " (simulated)";
@@ -190,9 +192,10 @@ std::string as_text(const Document& document, const Settings& settings, const Ai
         std::vector<std::string> keys;
         for (const Addition& addition : advice.additions)
             keys.push_back(fmt::format("{}: {}", addition.key, addition.value));
-        out += fmt::format("\nNot in the file, and not written, as {} to read {}:\n  {}\n",
-                           use.is_known() ? "your program is not seen" : "nobody is seen",
-                           keys.size() == 1 ? "it" : "them", join(keys, ", "));
+        out += fmt::format(
+            "\nNot in the file, and not added, because {} {}:\n  {}\n",
+            use.is_known() ? "your program does not read" : "no program is known to read",
+            keys.size() == 1 ? "it" : "them", join(keys, ", "));
     }
     if (!advice.notes.empty()) out += "\nLeft alone:\n";
     for (const std::string& note : advice.notes) out += fmt::format("  {}\n", note);
@@ -252,10 +255,11 @@ const Dialect* named_dialect(const Arguments& arguments) {
 }
 
 [[noreturn]] void throw_no_training(const Document& document) {
-    throw UserError({.where = {document.file()},
-                     .found = "no training configuration: no setting of docs/settings.md is in it",
-                     .expected = "keys such as batch_size, num_workers or learning_rate",
-                     .fix = "name the file that your training reads"});
+    throw UserError(
+        {.where = {document.file()},
+         .found = "not a training configuration: it has none of the settings of docs/settings.md",
+         .expected = "keys such as batch_size, num_workers or learning_rate",
+         .fix = "name the file that your training reads"});
 }
 
 // Measured, and nothing to write that is proven: the answer is no.
@@ -305,12 +309,12 @@ int cmd_optimize(const Arguments& arguments) {
         request.folder = new_run_folder("tune");
         measured = tune_and_show(request, arguments.has("--quiet"));
         if (measured->interrupted && !measured->search.baseline) {
-            fmt::print(stderr, "interrupted before anything was measured; nothing written\n");
+            show(stderr, "interrupted before anything was measured; nothing written\n");
             return kInterrupted;
         }
         if (!arguments.has("--json"))
-            fmt::print(output && output->is_stdout() ? stderr : stdout, "\n{}\n",
-                       search_text(measured->search));
+            show(output && output->is_stdout() ? stderr : stdout, "\n{}\n",
+                 search_text(measured->search));
         folder = request.folder;
         proven = benchmarked(document, settings, std::move(advice), request, *measured,
                              arguments.has("--unproven"));
@@ -348,16 +352,15 @@ int cmd_optimize(const Arguments& arguments) {
         fmt::print("{}\n", out.pretty());
         return status_of(measured, proven);
     }
-    fmt::print(talk, "{}", as_text(document, settings, aim, advice, use));
-    if (measured) fmt::print(talk, "{}", measured_text(*measured, proven, folder));
+    show(talk, "{}", as_text(document, settings, aim, advice, use));
+    if (measured) show(talk, "{}", measured_text(*measured, proven, folder));
     if (writes) {
-        fmt::print(talk, "{} written to {}{}\n", counted, to_stdout ? "standard output" : written,
-                   backup.empty() ? "" : fmt::format("; the old file is {}", backup.string()));
+        show(talk, "{} written to {}{}\n", counted, to_stdout ? "standard output" : written,
+             backup.empty() ? "" : fmt::format("; the old file is {}", backup.string()));
     } else if (changes == 0) {
-        fmt::print(talk, "{}\n",
-                   proven.rest.empty() ? "Nothing to change." : "Nothing is written.");
+        show(talk, "{}\n", proven.rest.empty() ? "Nothing to change." : "Nothing is written.");
     } else {
-        fmt::print(talk, "{}; nothing written (--dry-run)\n", counted);
+        show(talk, "{}; nothing written (--dry-run)\n", counted);
     }
     return status_of(measured, proven);
 }

@@ -6,12 +6,11 @@
 
 #include "arguments.h"
 #include "base/error.h"
-#include "base/locale.h"
 #include "base/output_file.h"
 #include "commands.h"
 #include "exit_code.h"
 #include "report/run_report.h"
-#include "telemetry/summary_text.h"
+#include "show.h"
 
 namespace saturate {
 
@@ -30,8 +29,7 @@ int cmd_report(const Arguments& arguments) {
                                   .force = arguments.has("--force")});
     }
     ReportInput input;
-    Language language = language_of(arguments.text("--lang").value_or(""), message_locale());
-    input.language = language == Language::chinese ? "zh" : "en";
+    input.language = shown_language();
     for (const std::string& folder : arguments.operands) input.runs.push_back(view_run(folder));
     input.proof = proof_of(arguments.operands);
     std::optional<Regression> slower;
@@ -44,8 +42,7 @@ int cmd_report(const Arguments& arguments) {
         return status;
     }
     if (slower)
-        fmt::print(stderr, "{}: {}\n", slower->fails ? "regression" : "no regression",
-                   slower->text);
+        show(stderr, "{}: {}\n", slower->fails ? "regression" : "no regression", slower->text);
     if (arguments.has("--markdown")) {
         fmt::print("{}", report_markdown(input));
         return status;
@@ -56,8 +53,8 @@ int cmd_report(const Arguments& arguments) {
         return kDone;
     }
     output->write(page);
-    fmt::print("{}\nwritten to {} ({} KB)\n", report_verdict(input), output->path().string(),
-               (page.size() + 1023) / 1024);
+    show(stdout, "{}\nwritten to {} ({} KB)\n", report_verdict(input), output->path().string(),
+         (page.size() + 1023) / 1024);
     return status;
 }
 

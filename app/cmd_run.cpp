@@ -25,6 +25,7 @@
 #include "process/run_job.h"
 #include "remedies/catalogue.h"
 #include "report/run_text.h"
+#include "show.h"
 
 namespace saturate {
 
@@ -159,8 +160,8 @@ int run(const Arguments& arguments) {
     std::error_code ignored;
     bool is_users_folder = arguments.has("--output") && fs::exists(settings.folder, ignored);
     if (auto address = arguments.text("--serve"))
-        fmt::print(stderr, "saturate: the live page is {}\n",
-                   start_page_server(settings.folder, *address));
+        show(stderr, "saturate: the live page is {}\n",
+             start_page_server(settings.folder, *address));
     RunJobResult result = run_or_leave_nothing(settings, is_users_folder);
     ::signal(SIGPIPE, SIG_IGN);
     Diagnosis diagnosis = diagnosis_of(settings, result.notes);
@@ -179,7 +180,7 @@ int run(const Arguments& arguments) {
     if (arguments.has("--json"))
         fmt::print("{}\n", run_json(view).pretty());
     else
-        fmt::print(stderr, "{}", run_text(view));
+        show(stderr, "{}", run_text(view));
     std::fflush(stdout);
     std::fflush(stderr);
     if (result.signal != 0 && !result.is_limited) die_alike(result.signal);
@@ -192,13 +193,13 @@ int cmd_run(const Arguments& arguments) {
     try {
         return run(arguments);
     } catch (const ChildNotStarted& error) {
-        fmt::print(stderr, "{}\n", error.what());
+        show(stderr, "{}\n", error.what());
         return error.error() == ENOENT ? 127 : 126;
     } catch (const Failure& error) {
-        fmt::print(stderr, "{}\n", error.what());
+        show(stderr, "{}\n", error.what());
         return kRunFailed;
     } catch (const std::system_error& error) {
-        fmt::print(stderr, "{}\n", system_problem(error).text());
+        show(stderr, "{}\n", system_problem(error).text());
         return kRunFailed;
     }
 }

@@ -17,7 +17,6 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/host.h"
-#include "base/locale.h"
 #include "commands.h"
 #include "exit_code.h"
 #include "process/run_folder.h"
@@ -25,7 +24,7 @@
 #include "report/http.h"
 #include "report/http_guard.h"
 #include "report/run_site.h"
-#include "telemetry/summary_text.h"
+#include "show.h"
 
 namespace saturate {
 
@@ -164,8 +163,7 @@ void follow(RunSite& site, HttpServer& server, const Companion& companion) {
 int cmd_serve(const Arguments& arguments) {
     HttpAddress address =
         HttpAddress::parse(arguments.text("--listen").value_or(""), "--listen", kPort);
-    Language language = language_of(arguments.text("--lang").value_or(""), message_locale());
-    RunSite site(shelf_of(arguments), {.language = language == Language::chinese ? "zh" : "en",
+    RunSite site(shelf_of(arguments), {.language = shown_language(),
                                        .follows_newest = arguments.has("--live")});
     Companion companion(arguments.whole("--pid", 1, 1L << 22));
     bool needs_token = !address.is_loopback() || arguments.has("--token");

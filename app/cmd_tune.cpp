@@ -18,6 +18,7 @@
 #include "process/run_folder.h"
 #include "remedies/facts.h"
 #include "report/tuning_text.h"
+#include "show.h"
 #include "tune_show.h"
 #include "tuning/command.h"
 #include "tuning/proven.h"
@@ -63,7 +64,7 @@ BatchLimits batch_limits(const Arguments& arguments) {
     if (limits.min > limits.max) {
         throw UserError(
             {.found = fmt::format("--min is {} and --max is {}", limits.min, limits.max),
-             .expected = "--min not above --max"});
+             .expected = "--min no larger than --max"});
     }
     limits.memory_share = *arguments.number("--memory-share", 0.05, 1);
     limits.target_busy_percent = arguments.number("--target-util", 1, 100);
@@ -103,7 +104,7 @@ void refuse_without_job(const std::string& config) {
     Settings settings = Settings::read(document);
     if (settings.get(Setting::job)) return;
     throw UserError({.where = {config},
-                     .found = "no job of ours in it: what runs this configuration is not known",
+                     .found = "the file has no job: key, so what runs it is not known",
                      .expected = "the command that reads it, with {config} in its place",
                      .fix = fmt::format("add -- python train.py --config {{config}} (the command "
                                         "that you start it with)")});
@@ -130,7 +131,7 @@ std::string as_text(const TuneRequest& request, const TuneAnswer& answer) {
         out += "\n" + kept;
     if (answer.proof) out += "\n" + proof_text(*answer.proof);
     if (answer.search.best.empty()) {
-        out += "\nNothing tried is faster than what is there.\n";
+        out += "\nNothing that was tried is faster than the current settings.\n";
     } else {
         out += is_proven ? "\nSettings:" : fmt::format("\nNot proven ({}):", proven.why);
         for (const auto& [key, value] : answer.search.best)
@@ -139,7 +140,7 @@ std::string as_text(const TuneRequest& request, const TuneAnswer& answer) {
         if (!request.job.command.empty()) {
             CommandWords words =
                 command_words(request.job.command, request.start, answer.search.best);
-            out += fmt::format("To run it so: saturate run{}{} -- {}\n",
+            out += fmt::format("To run with these settings: saturate run{}{} -- {}\n",
                                words.apply.empty() ? "" : " --apply ", words.apply,
                                join(words.words, " "));
         }
@@ -212,7 +213,7 @@ int cmd_tune(const Arguments& arguments) {
         for (const auto& [key, value] : told.members()) out.set(key, value);
         fmt::print("{}\n", out.pretty());
     } else {
-        fmt::print("{}", as_text(request, answer));
+        show(stdout, "{}", as_text(request, answer));
     }
     if (answer.interrupted) return kInterrupted;
     return proven_settings(request, answer).settings.empty() ? kAnswerIsNo : kDone;

@@ -14,6 +14,7 @@
 #include "base/text.h"
 #include "process/child.h"
 #include "project/captured.h"
+#include "show.h"
 
 namespace saturate {
 
@@ -56,8 +57,8 @@ int demo_python(const std::string& python, const fs::path& folder, bool json) {
     fs::create_directories(project);
     for (const EmbeddedFile& file : embedded_pictures())
         write_file_whole(project / file.name, file.text);
-    fmt::print(stderr, "a small project with the usual faults: {}\nmaking its pictures ...\n",
-               project.string());
+    show(stderr, "a small project with the usual faults: {}\nmaking its pictures ...\n",
+         project.string());
     // Once, and not in every trial.
     Child making({"env", "-C", project.string(), python, "-B", "-c",
                   "from data import make_pictures; make_pictures('pictures')"},
@@ -78,8 +79,8 @@ int demo_python(const std::string& python, const fs::path& folder, bool json) {
                                       (fs::absolute(folder) / "fix").string()};
     if (json) words.emplace_back("--json");
     words.insert(words.end(), {"--", python, "train.py"});
-    fmt::print(stderr, "cd {} && saturate fix --budget {} -- {} train.py\n", project.string(),
-               kBudget, python);
+    show(stderr, "cd {} && saturate fix --budget {} -- {} train.py\n", project.string(), kBudget,
+         python);
     Child fixing(words, {});
     return fixing.wait();
 }

@@ -45,7 +45,7 @@ void make_demo_folder(const fs::path& folder) {
         throw UserError({.where = {folder.string()},
                          .found = error ? error.message() : "the folder is not empty",
                          .expected = "a new folder",
-                         .fix = "-o names another"});
+                         .fix = "choose another with -o"});
     }
 }
 

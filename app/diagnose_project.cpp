@@ -15,6 +15,7 @@
 #include "project/project_reader.h"
 #include "remedies/catalogue.h"
 #include "report/fix_text.h"
+#include "show.h"
 
 namespace saturate {
 
@@ -89,9 +90,8 @@ int diagnose_project(const Arguments& arguments, const fs::path& path, const Fac
         fmt::format("To try these and get a patch: saturate fix -- {}", join(command, " "));
     if (!program.others.empty())
         next += fmt::format("\nOther programs here that train: {}", join(program.others, ", "));
-    fmt::print(
-        "{}",
-        fix_text(answer, {.colour = wants_colour(), .all = arguments.has("--all"), .next = next}));
+    show(stdout, "{}",
+         fix_text(answer, {.colour = wants_colour(), .all = arguments.has("--all"), .next = next}));
     return kDone;
 }
 

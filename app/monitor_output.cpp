@@ -8,6 +8,7 @@
 #include <ctime>
 
 #include "screen.h"
+#include "show.h"
 #include "telemetry/record_json.h"
 
 namespace saturate {
@@ -31,30 +32,28 @@ class LineOutput final : public MonitorOutput {
   public:
     explicit LineOutput(const MonitorOutputSettings& settings) : settings_(settings) {}
     void start(const MonitorStart& start) override {
-        for (const std::string& note : start.notes) fmt::print(stderr, "note: {}\n", note);
+        for (const std::string& note : start.notes) show(stderr, "note: {}\n", note);
         if (start.snapshot.gpus.empty()) {
-            fmt::print(stderr, "note: no GPU is watched: {}\n",
-                       start.snapshot.devices_absent_because);
+            show(stderr, "note: no GPU is watched: {}\n", start.snapshot.devices_absent_because);
         }
         for (const GpuIdentity& gpu : start.snapshot.gpus) {
-            fmt::print(stderr, "note: GPU {} is {}{}{}\n", gpu.index,
-                       gpu.name.empty() ? "unknown" : gpu.name,
-                       gpu.mig.value_or(false)
-                           ? ", split into MIG instances: they have no utilisation"
-                           : "",
-                       gpu.fault ? ", " + *gpu.fault : "");
+            show(stderr, "note: GPU {} is {}{}{}\n", gpu.index,
+                 gpu.name.empty() ? "unknown" : gpu.name,
+                 gpu.mig.value_or(false) ? ", split into MIG instances: they have no utilisation"
+                                         : "",
+                 gpu.fault ? ", " + *gpu.fault : "");
         }
     }
     void tick(const Snapshot& snapshot) override {
         std::string out;
-        for (const std::string& line : tick_lines(snapshot, settings_.language)) {
-            out += fmt::format("{} {}\n", clock_text(snapshot.wall_ns, "%H:%M:%S"), line);
+        for (const std::string& line : tick_lines(snapshot)) {
+            out += fmt::format("{} {}\n", clock_text(snapshot.wall_ns, "%H:%M:%S"), shown(line));
         }
         read_ = put(settings_.lines_to_stderr ? stderr : stdout, out) && read_;
     }
     void finish(const Summary& summary, const std::string&) override {
-        read_ =
-            put(stdout, "\n" + summary_text(summary, settings_.language, settings_.steps)) && read_;
+        show(stdout, "\n{}", summary_text(summary, settings_.steps));
+        read_ = std::fflush(stdout) == 0 && read_;
     }
     [[nodiscard]] int input_fd() const override { return -1; }
     bool wants_to_quit() override { return false; }
@@ -139,7 +138,7 @@ class CsvOutput final : public MonitorOutput {
   public:
     explicit CsvOutput(const MonitorOutputSettings& settings) : settings_(settings) {}
     void start(const MonitorStart& start) override {
-        for (const std::string& note : start.notes) fmt::print(stderr, "note: {}\n", note);
+        for (const std::string& note : start.notes) show(stderr, "note: {}\n", note);
         names_.clear();
         for (const GpuIdentity& gpu : start.snapshot.gpus) names_.push_back(quote(gpu.name));
         std::string head = "time,t_seconds,gpu,name,fault";
@@ -174,7 +173,7 @@ class CsvOutput final : public MonitorOutput {
         read_ = put(stdout, out) && read_;
     }
     void finish(const Summary& summary, const std::string&) override {
-        fmt::print(stderr, "{}", summary_text(summary, settings_.language, settings_.steps));
+        show(stderr, "{}", summary_text(summary, settings_.steps));
     }
     [[nodiscard]] int input_fd() const override { return -1; }
     bool wants_to_quit() override { return false; }
@@ -207,13 +206,13 @@ class ScreenOutput final : public MonitorOutput {
     void start(const MonitorStart&) override {
         screen_ =
             std::make_unique<Screen>(ScreenSettings{.thresholds = settings_.thresholds,
-                                                    .language = settings_.language,
+                                                    .language = shown_language(),
                                                     .colour = std::getenv("NO_COLOR") == nullptr});
     }
     void tick(const Snapshot& snapshot) override { screen_->update(snapshot); }
     void finish(const Summary& summary, const std::string&) override {
         screen_.reset();
-        put(stdout, summary_text(summary, settings_.language, settings_.steps));
+        show(stdout, summary_text(summary, settings_.steps));
     }
     [[nodiscard]] int input_fd() const override { return screen_ ? screen_->input_fd() : -1; }
     bool wants_to_quit() override { return screen_ && screen_->key() == Screen::Key::quit; }

@@ -34,7 +34,6 @@ enum class MonitorForm { lines, json, csv, screen };
 
 struct MonitorOutputSettings {
     MonitorForm form = MonitorForm::lines;
-    Language language = Language::english;
     Thresholds thresholds;
     NextSteps steps;
     bool lines_to_stderr = false;  // a command's own output has stdout

@@ -37,7 +37,7 @@ std::vector<FoundValue> found_values(const SearchAnswer& search, const Assignmen
             found.reason += fmt::format(", measured {:+.0f} %", 100 * (*kept.ratio - 1));
             found.effect = kept.rate > 0
                                ? fmt::format("{} samples/s measured", rate_text(kept.rate))
-                               : fmt::format("over whole epochs, by the pauses measured");
+                               : fmt::format("over whole epochs, from the pauses measured");
         }
         out.push_back(found);
     }
@@ -83,7 +83,7 @@ std::string measured_text(const TuneAnswer& answer, const Benchmarked& proven,
     if (answer.proof)
         out += proof_text(*answer.proof);
     else if (answer.search.best.empty())
-        out += "Nothing tried is faster than what is there.\n";
+        out += "Nothing that was tried is faster than the current settings.\n";
     if (!proven.rest.empty())
         out += "\nNot proven, and not written (--unproven writes it all the same):\n";
     for (const LeftOut& left : proven.rest)

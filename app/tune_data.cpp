@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "config/settings.h"
 #include "pipeline/make_data.h"
+#include "show.h"
 #include "tune_show.h"
 
 namespace saturate {
@@ -24,12 +25,12 @@ void make_missing_data(const std::string& config, bool quiet) {
     fs::path beside = fs::path(config).parent_path() / path;
     if (path != usual_data_path(job) || fs::exists(path) || fs::exists(beside)) return;
     if (!quiet)
-        fmt::print(stderr, "{} is not there: making it, as saturate data make {} does\n",
-                   path.string(), job);
+        show(stderr, "{} is not there: making it, as saturate data make {} does\n", path.string(),
+             job);
     MadeData made = make_data({.job = job}, [](std::int64_t, std::int64_t) {});
     if (!quiet)
-        fmt::print(stderr, "{}: {} samples, {}\n", made.path.string(),
-                   made.training + made.validation, bytes_text(made.bytes));
+        show(stderr, "{}: {} samples, {}\n", made.path.string(), made.training + made.validation,
+             bytes_text(made.bytes));
 }
 
 }  // namespace saturate

@@ -8,6 +8,7 @@
 
 #include "process/page_server.h"
 #include "report/tuning_text.h"
+#include "show.h"
 
 namespace saturate {
 
@@ -37,14 +38,16 @@ TuneProgress::TuneProgress(bool quiet, double budget_seconds)
 
 void TuneProgress::line(const std::string& text) {
     if (quiet_) return;
-    fmt::print(stderr, "{}{}\n", on_terminal_ ? "\r\x1b[K" : "", text);
+    if (on_terminal_) fmt::print(stderr, "\r\x1b[K");
+    show(stderr, "{}\n", text);
     std::fflush(stderr);
 }
 
 void TuneProgress::working(const std::string& what, double seconds) {
     if (quiet_ || !on_terminal_) return;
-    fmt::print(stderr, "\r\x1b[K{} of at most {}  {} ...", clock_text(seconds),
-               clock_text(budget_seconds_), what);
+    fmt::print(stderr, "\r\x1b[K{}",
+               shown(fmt::format("{} of at most {}  {} ...", clock_text(seconds),
+                                 clock_text(budget_seconds_), what)));
     std::fflush(stderr);
 }
 
@@ -55,8 +58,7 @@ TuneAnswer tune_and_show(const TuneRequest& request, bool quiet,
     check_budget(request.budget_seconds);
     make_tune_folder(request);
     if (request.job.is_ours()) make_missing_data(request.job.config, quiet);
-    if (serve)
-        fmt::print(stderr, "the live page is {}\n", start_page_server(request.folder, *serve));
+    if (serve) show(stderr, "the live page is {}\n", start_page_server(request.folder, *serve));
     TuneProgress progress(quiet, request.budget_seconds);
     return tune(request,
                 {.on_trial = [&](int number,

@@ -16,6 +16,7 @@
 #include "exit_code.h"
 #include "probe/gpu_table.h"
 #include "probe/machine.h"
+#include "show.h"
 
 namespace saturate {
 
@@ -64,8 +65,8 @@ Json calibrate(const std::string& device, const std::string& name) {
         std::string card = name.substr(from, name.rfind(')') - from);
         auto match = match_gpu(card, std::nullopt, std::nullopt);
         std::string file = keep_rates(match ? match->facts.name : card, rates);
-        fmt::print(stderr, "rates kept: {}{}\n", file,
-                   match ? "" : " (the card is not in the table: nothing simulates it)");
+        show(stderr, "rates kept: {}{}\n", file,
+             match ? "" : " (the card is not in the table: nothing simulates it)");
     }
     return rates_json(rates);
 }
@@ -96,13 +97,14 @@ int cmd_selftest(const Arguments& arguments) {
     Json rows = Json::array();
     for (const SelftestItem& item : list.items) {
         if (on_terminal)
-            fmt::print(stderr, "\r\x1b[K{} of {}: {}", done + 1, list.items.size(), item.name);
+            fmt::print(stderr, "\r\x1b[K{}/{}: {}", done + 1, list.items.size(), item.name);
         SelftestCheck check = run_check(item);
         ++done;
         passed += check.passed ? 1 : 0;
         if (on_terminal) fmt::print(stderr, "\r\x1b[K");
         if (!as_json)
-            fmt::print("{:<7} {}: {}\n", check.passed ? "ok" : "FAILED", check.name, check.detail);
+            show(stdout, "{:<7} {}: {}\n", check.passed ? "ok" : "FAILED", check.name,
+                 check.detail);
         std::fflush(stdout);
         rows.add(Json::object({{"name", check.name},
                                {"passed", check.passed},
@@ -121,11 +123,10 @@ int cmd_selftest(const Arguments& arguments) {
     if (as_json)
         fmt::print("{}\n", report.pretty());
     else
-        fmt::print("{} of {} checks passed on {}\n", passed, done, list.device);
+        show(stdout, "{} of {} checks passed on {}\n", passed, done, list.device);
     if (file && !file->is_stdout())
-        fmt::print(
-            stderr, "written: {}{}\n", file->path().string(),
-            device == "cuda" ? " (please send it to us; it names neither you nor the host)" : "");
+        show(stderr, "written: {}{}\n", file->path().string(),
+             device == "cuda" ? " (please send it to us; it names neither you nor the host)" : "");
     return passed == done ? kDone : kAnswerIsNo;
 }
 

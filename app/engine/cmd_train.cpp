@@ -14,6 +14,7 @@
 #include "process/page_server.h"
 #include "process/rank_environment.h"
 #include "process/run_folder.h"
+#include "show.h"
 #include "train_run.h"
 
 namespace saturate {
@@ -34,9 +35,8 @@ TrainRequest request_of(const Arguments& arguments) {
     int limits = (request.limits.epochs ? 1 : 0) + (request.limits.steps ? 1 : 0) +
                  (request.limits.seconds ? 1 : 0);
     if (limits > 1) {
-        throw UserError(
-            Problem{.found = "more than one of --epochs, --steps and --seconds is given",
-                    .expected = "one of them"});
+        throw UserError(Problem{.found = "--epochs, --steps and --seconds exclude each other",
+                                .expected = "one of them"});
     }
     request.quiet = arguments.has("--quiet");
     request.one_batch = arguments.has("--one-batch");
@@ -61,10 +61,9 @@ int train_with(const Arguments& arguments, const JobRegistry& jobs) {
         if (request.output.empty() && !request.resume)
             request.output =
                 new_run_folder(std::filesystem::path(request.config).stem().string()).string();
-        fmt::print(
-            stderr, "the live page is {}\n",
-            start_page_server(request.output.empty() ? std::string(kRunsFolder) : request.output,
-                              *address));
+        show(stderr, "the live page is {}\n",
+             start_page_server(request.output.empty() ? std::string(kRunsFolder) : request.output,
+                               *address));
     }
     if (arguments.has("--grid")) {
         std::vector<GridRun> runs = run_grid(request, arguments.all("--grid"), jobs);
@@ -73,7 +72,7 @@ int train_with(const Arguments& arguments, const JobRegistry& jobs) {
         return grid_status(runs);
     }
     TrainOutcome outcome = run_training(request, jobs);
-    if (outcome.result.problem) fmt::print(stderr, "{}\n", outcome.result.problem->text());
+    if (outcome.result.problem) show(stderr, "{}\n", outcome.result.problem->text());
     fmt::print("{}", arguments.has("--json") ? outcome_json(outcome).pretty() + "\n"
                                              : outcome_text(outcome));
     int status = outcome_status(outcome);

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "exit_code.h"
 #include "process/run_folder.h"
+#include "show.h"
 
 namespace saturate {
 
@@ -78,7 +79,7 @@ std::vector<GridRun> run_grid(const TrainRequest& request, const std::vector<std
     if (folder.empty())
         folder = new_run_folder(std::filesystem::path(request.config).stem().string()).string();
     for (const std::vector<std::string>& point : points) {
-        fmt::print(stderr, "run {} of {}: {}\n", runs.size() + 1, points.size(), join(point, ", "));
+        show(stderr, "run {} of {}: {}\n", runs.size() + 1, points.size(), join(point, ", "));
         TrainRequest one = request;
         one.values.insert(one.values.end(), point.begin(), point.end());
         one.output = folder + "/" + join(point, "-");

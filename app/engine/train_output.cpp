@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/figures.h"
 #include "base/text.h"
+#include "show.h"
 
 namespace saturate {
 
@@ -41,7 +42,7 @@ TrainOutput::TrainOutput(Signals& interrupts, bool quiet)
 TrainOutput::~TrainOutput() { end_line(); }
 
 void TrainOutput::end_line() {
-    if (line_open_) fmt::print(stderr, "\n");
+    if (line_open_) show(stderr, "\n");
     line_open_ = false;
 }
 
@@ -55,7 +56,7 @@ void TrainOutput::progress(const TrainProgress& progress) {
         fmt::print(stderr, "\r\x1b[K{}", line);
         line_open_ = true;
     } else {
-        fmt::print(stderr, "{}\n", line);
+        show(stderr, "{}\n", line);
     }
     std::fflush(stderr);
 }
@@ -63,7 +64,7 @@ void TrainOutput::progress(const TrainProgress& progress) {
 void TrainOutput::say(const std::string& line) {
     if (quiet_) return;
     end_line();
-    fmt::print(stderr, "{}\n", line);
+    show(stderr, "{}\n", line);
 }
 
 }  // namespace saturate

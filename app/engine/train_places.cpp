@@ -20,9 +20,9 @@ namespace fs = std::filesystem;
 
 [[noreturn]] void throw_no_checkpoint(const fs::path& where) {
     throw UserError({.where = {where.string()},
-                     .found = "no checkpoint to resume from",
+                     .found = "there is no checkpoint to resume from",
                      .expected = "a run folder with checkpoints, or one of its checkpoints",
-                     .fix = "leave --resume out to begin anew"});
+                     .fix = "leave --resume out to start from the beginning"});
 }
 
 // How a run was begun; nothing where no run of ours is.
@@ -122,11 +122,12 @@ RunPlaces choose_places(const PlaceWish& wish) {
             out.values.push_back(value.string().value_or(""));
     } else if (begun) {
         out.values = values_in(begun->command);
-        out.notes.push_back(fmt::format("{} has no checkpoint yet: it begins anew", run.string()));
+        out.notes.push_back(
+            fmt::format("{} has no checkpoint yet: starting from the beginning", run.string()));
     }
     if (begun && !is_of(*begun, wish.config))
         out.notes.push_back(
-            fmt::format("{} was begun with {}", run.string(), begun->settings_source));
+            fmt::format("{} was started with {}", run.string(), begun->settings_source));
     out.record = run;
     for (int n = 1; fs::exists(out.record) && !fs::is_empty(out.record); ++n)
         out.record = run / fmt::format("resumed_{}", n);

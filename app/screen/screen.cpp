@@ -96,10 +96,11 @@ Screen::Screen(const ScreenSettings& settings) : impl_(std::make_unique<Impl>())
     const char* kind = std::getenv("TERM");
     impl_->terminal = kind && *kind ? ::newterm(nullptr, stdout, stdin) : nullptr;
     if (!impl_->terminal) {
-        throw MachineError({.found = std::string("no terminal that can be drawn on: TERM is ") +
-                                     (kind && *kind ? kind : "not set"),
-                            .expected = "a terminal that terminfo knows, such as xterm-256color",
-                            .fix = "saturate monitor | cat  prints lines instead"});
+        throw MachineError(
+            {.found = std::string("this terminal cannot show the live view: TERM is ") +
+                      (kind && *kind ? kind : "not set"),
+             .expected = "a terminal that terminfo knows, such as xterm-256color",
+             .fix = "saturate monitor | cat  prints lines instead"});
     }
     ::cbreak();
     ::noecho();

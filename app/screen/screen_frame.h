@@ -10,6 +10,7 @@
 
 #include "telemetry/sample.h"
 #include "telemetry/thresholds.h"
+#include "words/words.h"
 
 namespace saturate {
 

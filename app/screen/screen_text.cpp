@@ -11,67 +11,45 @@ namespace saturate {
 
 namespace {
 
-constexpr Labels kEnglish{"GPU",
-                          "Name",
-                          "Util",
-                          "SM",
-                          "Memory",
-                          "Power",
-                          "Temp",
-                          "Clock",
-                          "Held down by",
-                          "PID",
-                          "User",
-                          "Command",
-                          "CPU",
-                          "Processes",
-                          "Host",
-                          "IO wait",
-                          "Job",
-                          "loader workers",
-                          "all",
-                          "paused",
-                          "lost",
-                          "driver",
-                          "q quit  p pause  g GPU",
-                          "u units",
-                          "terminal too small",
-                          "mean",
-                          "No GPU to watch",
-                          "more"};
-constexpr Labels kChinese{"GPU",
-                          "名称",
-                          "利用率",
-                          "SM",
-                          "显存",
-                          "功耗",
-                          "温度",
-                          "频率",
-                          "降频原因",
-                          "PID",
-                          "用户",
-                          "命令",
-                          "CPU",
-                          "进程",
-                          "主机",
-                          "IO 等待",
-                          "任务",
-                          "加载线程",
-                          "全部",
-                          "已暂停",
-                          "已丢失",
-                          "驱动",
-                          "q 退出  p 暂停  g GPU",
-                          "u 单位",
-                          "终端太小",
-                          "平均",
-                          "没有可监视的 GPU",
-                          "更多"};
+Labels labels_in(Language language) {
+    auto say = [&](std::string_view english) { return translated(english, language); };
+    return {.gpu = "GPU",
+            .name = say("Name"),
+            .util = say("Util"),
+            .sm = "SM",
+            .memory = say("Memory"),
+            .power = say("Power"),
+            .temperature = say("Temp"),
+            .clock = say("Clock"),
+            .note = say("Held down by"),
+            .pid = "PID",
+            .user = say("User"),
+            .command = say("Command"),
+            .cpu = "CPU",
+            .processes = say("Processes"),
+            .host = say("Host"),
+            .io_wait = say("IO wait"),
+            .job = say("Job"),
+            .workers = say("loader workers"),
+            .all = say("all"),
+            .paused = say("paused"),
+            .lost = say("lost"),
+            .driver = say("driver"),
+            .keys = say("q quit  p pause  g GPU"),
+            .units = say("u units"),
+            .small = say("terminal too small"),
+            .mean = say("mean"),
+            .no_gpu = say("No GPU to watch"),
+            .more = say("more")};
+}
 
 }  // namespace
 
 const Labels& labels(Language language) {
-    return language == Language::chinese ? kChinese : kEnglish;
+    static const Labels kEnglish = labels_in(Language::english);
+    if (language == Language::english) return kEnglish;
+    static const Labels kChinese = labels_in(Language::chinese);
+    return kChinese;
 }
 
 std::string cut(std::string_view text, std::size_t width) {
@@ -152,22 +130,19 @@ Tone memory_tone(const DeviceSample& sample) {
 std::string held_down_by(const DeviceSample& sample, Language language) {
     struct Reason {
         std::uint64_t bit;
-        const char *english, *chinese;
+        const char* english;
     };
     constexpr Reason kReasons[] = {
-        {kThrottlePowerCap, "power cap", "功耗上限"},
-        {kThrottleSoftwareThermal, "heat", "过热"},
-        {kThrottleHardwareThermal, "heat (hw)", "过热(硬件)"},
-        {kThrottlePowerBrake, "power brake", "供电制动"},
-        {kThrottleHardwareSlowdown, "hw slowdown", "硬件降频"},
-        {kThrottleSyncBoost, "sync boost", "同步加速"},
-        {kThrottleApplicationClocks, "set clocks", "设定频率"},
+        {kThrottlePowerCap, "power cap"},           {kThrottleSoftwareThermal, "heat"},
+        {kThrottleHardwareThermal, "heat (hw)"},    {kThrottlePowerBrake, "power brake"},
+        {kThrottleHardwareSlowdown, "hw slowdown"}, {kThrottleSyncBoost, "sync boost"},
+        {kThrottleApplicationClocks, "set clocks"},
     };
     std::string out;
     for (const Reason& reason : kReasons) {
         if (!(sample.throttle_reasons.value_or(0) & reason.bit)) continue;
         if (!out.empty()) out += ", ";
-        out += language == Language::chinese ? reason.chinese : reason.english;
+        out += translated(reason.english, language);
     }
     return out;
 }

@@ -12,9 +12,9 @@
 namespace saturate {
 
 struct Labels {
-    const char *gpu, *name, *util, *sm, *memory, *power, *temperature, *clock, *note;
-    const char *pid, *user, *command, *cpu, *processes, *host, *io_wait, *job, *workers;
-    const char *all, *paused, *lost, *driver, *keys, *units, *small, *mean, *no_gpu, *more;
+    std::string gpu, name, util, sm, memory, power, temperature, clock, note;
+    std::string pid, user, command, cpu, processes, host, io_wait, job, workers;
+    std::string all, paused, lost, driver, keys, units, small, mean, no_gpu, more;
 };
 
 [[nodiscard]] const Labels& labels(Language language);

@@ -10,12 +10,14 @@
 #include <new>
 
 #include "base/error.h"
+#include "base/locale.h"
 #include "base/system_error.h"
 #include "base/text.h"
 #include "base/version.h"
 #include "exit_code.h"
 #include "launch.h"
 #include "process/thread_wait.h"
+#include "show.h"
 
 namespace saturate {
 
@@ -45,16 +47,30 @@ namespace {
          .fix = "./saturate builds one; or cmake --preset release -DSATURATE_TORCH=ON"});
 }
 
+// Known before the arguments are read: their mistakes are told in it too. What programs read stays
+// English.
+Language chosen_language(int argc, char** argv) {
+    std::string_view option;
+    for (int i = 1; i < argc; ++i) {
+        std::string_view word = argv[i];
+        if (word == "--") break;
+        if (word == "--json") return Language::english;
+        if (word == "--lang" && i + 1 < argc) option = argv[i + 1];
+        if (word.starts_with("--lang=")) option = word.substr(7);
+    }
+    return language_of(option, message_locale());
+}
+
 int run_verb(int argc, char** argv, Program self, std::span<const Handler> handlers) {
     std::string_view word = argc > 1 ? argv[1] : "--help";
     if (word == "help" && argc > 2) {
         const Verb* verb = find_verb(argv[2]);
         if (!verb) throw_unknown_verb(argv[2]);
-        fmt::print("{}", help_text(*verb));
+        show(stdout, "{}", help_text(*verb));
         return kDone;
     }
     if (word == "--help" || word == "-h" || word == "help") {
-        fmt::print("{}", help_text());
+        show(stdout, "{}", help_text());
         return argc > 1 ? kDone : kUser;
     }
     if (word == "--version" || word == "-V" || word == "-v" || word == "version") {
@@ -65,7 +81,7 @@ int run_verb(int argc, char** argv, Program self, std::span<const Handler> handl
     if (!verb) throw_unknown_verb(word);
     Arguments arguments = Arguments::parse(*verb, {argv + 2, argv + argc});
     if (arguments.wants_help) {
-        fmt::print("{}", help_text(*verb));
+        show(stdout, "{}", help_text(*verb));
         return kDone;
     }
     // Starting several processes needs no LibTorch; each of them does.
@@ -94,6 +110,7 @@ std::vector<std::filesystem::path> engine_folders() {
 }
 
 int dispatch(int argc, char** argv, Program self, std::span<const Handler> handlers) {
+    set_language(chosen_language(argc, argv));
     try {
         int code = run_verb(argc, argv, self, handlers);
         if (std::fflush(stdout) != 0) {
@@ -102,19 +119,19 @@ int dispatch(int argc, char** argv, Program self, std::span<const Handler> handl
         }
         return code;
     } catch (const UserError& error) {
-        fmt::print(stderr, "{}\n", error.what());
+        show(stderr, "{}\n", error.what());
         return kUser;
     } catch (const MachineError& error) {
-        fmt::print(stderr, "{}\n", error.what());
+        show(stderr, "{}\n", error.what());
         return kMachine;
     } catch (const std::system_error& error) {
-        fmt::print(stderr, "{}\n", system_problem(error).text());
+        show(stderr, "{}\n", system_problem(error).text());
         return is_users(error) ? kUser : kMachine;
     } catch (const std::bad_alloc&) {
-        fmt::print(stderr, "error: out of memory\n");
+        show(stderr, "error: out of memory\n");
         return kMachine;
     } catch (const std::exception& error) {
-        fmt::print(stderr, "error: this is a bug of saturate: {}\n", error.what());
+        show(stderr, "error: this is a bug of saturate: {}\n", error.what());
         return kOurBug;
     }
 }

@@ -10,8 +10,8 @@ namespace saturate {
 namespace {
 
 constexpr std::string_view kExitCodes =
-    "Exit codes: 0 done, 1 ran well but the answer is no, 2 your input, 3 the machine,\n"
-    "4 the job failed, 70 our bug, 130 interrupted with results written.\n";
+    "Exit codes: 0 done, 1 finished but the answer is no, 2 a mistake in the input, 3 a problem of "
+    "the\nmachine, 4 the job failed, 70 a bug in saturate, 130 interrupted, results written.\n";
 
 std::string left_side(const Option& option) {
     std::string side = option.short_name.empty() ? "    " : fmt::format("{}, ", option.short_name);
@@ -33,7 +33,7 @@ std::string help_text() {
         "Your GPU is 20 % busy: saturate says why, fixes it, and proves it.\n\n"
         "Usage: saturate VERB [options]\n\n";
     for (const Verb& verb : verbs()) out += fmt::format("  {:<11} {}\n", verb.name, verb.summary);
-    out += "\nsaturate VERB --help explains a verb; saturate --version tells the version.\n";
+    out += "\nsaturate VERB --help explains a verb; saturate --version prints the version.\n";
     return out.append(kExitCodes);
 }
 

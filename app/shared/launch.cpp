@@ -20,6 +20,7 @@
 #include "process/rank_environment.h"
 #include "process/run_folder.h"
 #include "process/signals.h"
+#include "show.h"
 
 namespace saturate {
 
@@ -75,8 +76,7 @@ class Launcher {
             int status = run_once(attempt);
             bool may_help = status != kDone && status != kUser && status != kInterrupted;
             if (!may_help || attempt >= restarts || interrupts_.stop_signal() != 0) return status;
-            fmt::print(stderr, "restart {} of {}, from the last checkpoint\n", attempt + 1,
-                       restarts);
+            show(stderr, "restart {} of {}, from the last checkpoint\n", attempt + 1, restarts);
         }
     }
 
@@ -175,7 +175,7 @@ class Launcher {
         // Rank 0 says on the terminal why; of a mistake of the user's all ranks say the same.
         bool says_itself = rank == 0 || *child.status() == kUser;
         if (!says_itself || child.ended_by_signal() != 0)
-            fmt::print(stderr, "rank {} {} (process {})\n", rank, how, child.pid());
+            show(stderr, "rank {} {} (process {})\n", rank, how, child.pid());
     }
 
     int status_of(const std::optional<int>& failed) {
@@ -183,7 +183,7 @@ class Launcher {
         if (!failed) return first;
         if (first == kDone || ranks_[0].child->ended_by_signal() != 0)
             for (const Rank& rank : ranks_)
-                if (rank.log) fmt::print(stderr, "{}", rank.log->text());
+                if (rank.log) show(stderr, "{}", rank.log->text());
         int status = *ranks_[*failed].child->status();
         return status > 128 ? kJobFailed : status;  // a signal: the job failed
     }

@@ -10,10 +10,9 @@ namespace saturate {
 namespace {
 
 constexpr std::string_view kExitStatus =
-    ".SH EXIT STATUS\n"
-    "0 done; 1 ran well but the answer is no; 2 your input; 3 the machine; 4 the job failed; 70 "
-    "our "
-    "bug; 130 interrupted with results written.\n";
+    ".SH EXIT STATUS\n0 done; 1 finished but the answer is no; 2 a mistake in the input; 3 a "
+    "problem of the machine; 4 the job failed; 70 a bug in saturate; 130 interrupted, results "
+    "written.\n";
 
 // A hyphen that is typed, a backslash that is meant, no line that begins as a request.
 std::string roff(std::string_view text) {

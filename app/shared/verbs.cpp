@@ -15,8 +15,14 @@ namespace {
 constexpr Option kJson{
     .name = "--json", .value = "", .help = "one JSON object on stdout (docs/json.md)"};
 
+// Of every verb that says something.
+constexpr Option kLang{.name = "--lang",
+                       .value = "LANG",
+                       .help = "language of what it says (default: as the locale)",
+                       .choices = "en|zh"};
+
 constexpr Option kForce{
-    .name = "--force", .value = "", .help = "replace the output where it is there already"};
+    .name = "--force", .value = "", .help = "replace the output if it already exists"};
 
 constexpr Option kServe{.name = "--serve",
                         .value = "ADDRESS",
@@ -25,28 +31,32 @@ constexpr Option kServe{.name = "--serve",
 
 // What tune and optimize --benchmark share.
 std::vector<Option> tuning_options(std::vector<Option> own) {
-    own.insert(
-        own.end(),
-        {{.name = "--device",
-          .value = "DEVICE",
-          .help = "auto, cpu, cuda, cuda:N or sim:GPU",
-          .fallback = "auto"},
-         {.name = "--budget", .value = "TIME", .help = "90s, 10m or 1h", .fallback = "5m"},
-         {.name = "--min", .value = "N", .help = "smallest batch size to try"},
-         {.name = "--max", .value = "N", .help = "largest batch size to try"},
-         {.name = "--step", .value = "N", .help = "batch sizes are multiples", .fallback = "8"},
-         {.name = "--target-util",
-          .value = "PERCENT",
-          .help = "the smallest batch that keeps the device so busy"},
-         {.name = "--memory-share",
-          .value = "SHARE",
-          .help = "of the device's memory that may be used",
-          .fallback = "0.9"},
-         {.name = "--effective-batch",
-          .value = "N",
-          .help = "keep so many samples per optimizer step, by accumulation"},
-         {.name = "--fresh", .value = "", .help = "measure again what was measured before"},
-         {.name = "--quiet", .value = "", .help = "no progress lines"}});
+    own.insert(own.end(),
+               {{.name = "--device",
+                 .value = "DEVICE",
+                 .help = "auto, cpu, cuda, cuda:N or sim:GPU",
+                 .fallback = "auto"},
+                {.name = "--budget", .value = "TIME", .help = "90s, 10m or 1h", .fallback = "5m"},
+                {.name = "--min", .value = "N", .help = "smallest batch size to try"},
+                {.name = "--max", .value = "N", .help = "largest batch size to try"},
+                {.name = "--step",
+                 .value = "N",
+                 .help = "batch sizes are multiples of N",
+                 .fallback = "8"},
+                {.name = "--target-util",
+                 .value = "PERCENT",
+                 .help = "find the smallest batch that keeps the device this busy"},
+                {.name = "--memory-share",
+                 .value = "SHARE",
+                 .help = "largest share of the device's memory to use",
+                 .fallback = "0.9"},
+                {.name = "--effective-batch",
+                 .value = "N",
+                 .help = "keep N samples per optimizer step, by gradient accumulation"},
+                {.name = "--fresh",
+                 .value = "",
+                 .help = "measure again, also what an earlier search measured"},
+                {.name = "--quiet", .value = "", .help = "no progress lines"}});
     return own;
 }
 
@@ -56,8 +66,8 @@ std::vector<Verb> make_verbs() {
     static const std::string kJobDetails =
         fmt::format("  JOB is one of {}.\n", written_up_jobs(", "));
     static const std::string kDemoDetails = fmt::format(
-        "  Without a job: fix on a small Python project, where a Python with torch is at hand; "
-        "else\n  {}. Status 1: nothing faster was found.\n",
+        "  Without a job: runs fix on a small Python project if there is a Python with torch, "
+        "else\n  the job {}. Exit status 1: nothing faster was found.\n",
         shown_job().name);
     return {
         {.name = "fix",
@@ -67,10 +77,10 @@ std::vector<Verb> make_verbs() {
          .options =
              {{.name = "--dry-run",
                .value = "",
-               .help = "read the sources only; nothing of yours is run"},
+               .help = "only read the sources; your code is not run"},
               {.name = "--config",
                .value = "FILE",
-               .help = "a configuration that the command does not name",
+               .help = "a configuration file that the command does not name",
                .repeats = true},
               {.name = "--level",
                .value = "LEVEL",
@@ -86,11 +96,11 @@ std::vector<Verb> make_verbs() {
               {.name = "--max", .value = "N", .help = "largest batch size to try"},
               {.name = "--step",
                .value = "N",
-               .help = "batch sizes are multiples",
+               .help = "batch sizes are multiples of N",
                .fallback = "8"},
               {.name = "--write",
                .value = "",
-               .help = "change your files once the gain is proven; the old ones are kept"},
+               .help = "change your files once the gain is proven; the originals are kept"},
               {.name = "--output",
                .value = "DIR",
                .help =
@@ -100,19 +110,19 @@ std::vector<Verb> make_verbs() {
               {.name = "--all", .value = "", .help = "show long lists in full"},
               kJson},
          .takes_command = true,
-         .details =
-             "  saturate fix -- python train.py --epochs 5\n"
-             "  Trials run in a scratch copy of the folder; your files change only with "
-             "--write, after the proof.\n"
-             "  Status 0: there is a patch (proven, or with --dry-run to try); 1: nothing to "
-             "gain was found; 4: your job\n"
-             "  fails as it is, or ends too soon to be measured.\n"},
+         .details = "  saturate fix -- python train.py --epochs 5\n"
+                    "  Trials run in a scratch copy of the folder; your files change only with "
+                    "--write, after the proof.\n"
+                    "  Exit status 0: there is a patch (proven, or with --dry-run to try); 1: "
+                    "nothing to gain was\n"
+                    "  found; 4: your job fails without any change, or ends too soon to be "
+                    "measured.\n"},
         {.name = "doctor",
-         .summary = "what this machine has, and what each missing part costs",
+         .summary = "what this machine has, what is missing, and what you lose without it",
          .usage = "doctor [--data DIR] [--json]",
          .options = {{.name = "--data",
                       .value = "DIR",
-                      .help = "the folder whose space and read speed count"},
+                      .help = "measure free space and read speed of this folder"},
                      kJson}},
         {.name = "optimize",
          .summary = "rewrite the settings of a configuration for this machine, each change with "
@@ -137,16 +147,16 @@ std::vector<Verb> make_verbs() {
                .help = "optimise for this GPU, e.g. \"RTX 4090\", or cpu"},
               {.name = "--gpu-memory",
                .value = "GB",
-               .help = "its memory, where it is not the usual"},
+               .help = "its memory, if it differs from the usual"},
               {.name = "--gpus", .value = "N", .help = "how many GPUs the job runs on"},
               {.name = "--cores", .value = "N", .help = "CPU cores of the machine it will run on"},
               {.name = "--memory", .value = "GB", .help = "main memory of that machine"},
               {.name = "--workers",
                .value = "N",
-               .help = "loader workers per process, instead of computing them"},
+               .help = "loader workers per process, instead of the computed number"},
               {.name = "--dataset-size",
                .value = "N",
-               .help = "training samples, where the file does not say"},
+               .help = "number of training samples, if the file does not say"},
               {.name = "--level",
                .value = "LEVEL",
                .help = "how far a change may go",
@@ -154,7 +164,8 @@ std::vector<Verb> make_verbs() {
                .choices = "safe|numerics|training|model"},
               {.name = "--dialect",
                .value = "NAME",
-               .help = "whose names the file uses (docs/settings.md), where they do not tell"},
+               .help = "the framework whose key names the file uses, if they do not tell "
+                       "(docs/settings.md)"},
               {.name = "--benchmark",
                .value = "",
                .help = "find the best by measuring on this machine, and prove it"},
@@ -164,12 +175,10 @@ std::vector<Verb> make_verbs() {
               {.name = "--dry-run", .value = "", .help = "show the changes, write nothing"},
               kJson}),
          .takes_command = true,
-         .details =
-             "  saturate optimize --config c.yaml --benchmark -- python main.py --config "
-             "{config}\n"
-             "  With --benchmark: the command that runs a configuration of your own program; "
-             "each trial reads a copy of the file.\n"
-             "  Without it the command is not run: its sources tell which keys it reads.\n"},
+         .details = "  saturate optimize --config c.yaml --benchmark -- python main.py --config "
+                    "{config}\n  With --benchmark: the command that runs a configuration of your "
+                    "own program; each trial reads a copy of the file.\n  Without it the command "
+                    "is not run; its sources tell which keys it reads.\n"},
         {.name = "tune",
          .summary = "find the best settings by measuring, and prove it",
          .usage = "tune (--config FILE | --set KEY=VALUE... -- COMMAND...) [--device DEVICE] "
@@ -179,7 +188,7 @@ std::vector<Verb> make_verbs() {
                                      .help = "the job and its settings, as train takes them"},
                                     {.name = "--set",
                                      .value = "KEY=VALUE",
-                                     .help = "where a placeholder of the command starts",
+                                     .help = "starting value of a placeholder in the command",
                                      .repeats = true},
                                     {.name = "--output",
                                      .value = "DIR",
@@ -194,16 +203,16 @@ std::vector<Verb> make_verbs() {
                                      .choices = "safe|numerics|training|model"},
                                     kJson}),
          .takes_command = true,
-         .details = "  saturate tune --set batch_size=32 -- python train.py --bs {batch_size}\n"
-                    "  Each trial is a process of its own; out of memory, a crash or a hang is an "
-                    "outcome. Ctrl-C keeps the best so\n"
-                    "  far, status 130. Status 1: nothing is proven faster.\n"},
+         .details = "  saturate tune --set batch_size=32 -- python train.py --bs {batch_size}\n  "
+                    "Each trial is a process of its own: one that crashes, hangs or runs out of "
+                    "memory does not end\n  the search. Ctrl-C keeps the best so far (exit status "
+                    "130). Exit status 1: nothing is proven faster.\n"},
         {.name = "demo",
          .summary = "a job that starves its GPU: why, what helps, and the proof, in two minutes",
          .usage = "demo [JOB] [--device DEVICE] [-o DIR] [--json]",
          .options = {{.name = "--device",
                       .value = "DEVICE",
-                      .help = "cpu, cuda, cuda:N or sim:GPU (default: sim: of the GPU that the "
+                      .help = "cpu, cuda, cuda:N or sim:GPU (default: simulates the GPU that the "
                               "job's write-up names)"},
                      {.name = "--output",
                       .value = "DIR",
@@ -215,66 +224,64 @@ std::vector<Verb> make_verbs() {
          .operands = kJobChoices,
          .details = kDemoDetails},
         {.name = "train",
-         .summary = "train natively, with all of this built in",
+         .summary = "train natively in C++, with all of this built in",
          .usage = "train --config FILE [--device DEVICE] [--epochs N | --steps N | --seconds N] "
                   "[--resume [auto|PATH]] [--set KEY=VALUE]... [--grid KEY=A,B]... [--nproc N] [-o "
                   "RUN] [--json]",
-         .options = {{.name = "--config",
-                      .value = "FILE",
-                      .help = "the job and its settings (docs/settings.md)",
-                      .required = true},
-                     {.name = "--device",
-                      .value = "DEVICE",
-                      .help = "auto, cpu, cuda, cuda:N or sim:GPU",
-                      .fallback = "auto"},
-                     {.name = "--epochs", .value = "N", .help = "train so many epochs"},
-                     {.name = "--steps", .value = "N", .help = "train so many optimizer steps"},
-                     {.name = "--seconds", .value = "N", .help = "train that long"},
-                     {.name = "--resume",
-                      .value = "PATH",
-                      .help = "go on from a checkpoint; auto: the newest whole one of this run",
-                      .value_optional = true},
-                     {.name = "--set",
-                      .value = "KEY=VALUE",
-                      .help = "a setting to use instead of the file's",
-                      .repeats = true},
-                     {.name = "--grid",
-                      .value = "KEY=A,B",
-                      .help = "a run for each value, and each combination; the best is named",
-                      .repeats = true},
-                     {.name = "--output",
-                      .value = "DIR",
-                      .help = "folder of the run (default: saturate-runs/<config>-<time>)",
-                      .short_name = "-o"},
-                     kServe,
-                     {.name = "--nproc",
-                      .value = "N",
-                      .help = "so many processes on this host, one per device, gradients averaged "
-                              "(docs/parallel.md)"},
-                     {.name = "--max-restarts",
-                      .value = "N",
-                      .help = "with --nproc: begin again from the last checkpoint when a process "
-                              "dies, so often",
-                      .fallback = "0"},
-                     {.name = "--snapshot",
-                      .value = "FILE",
-                      .help =
-                          "read this copy of --config, as a search keeps one; paths in it count "
-                          "from --config"},
-                     {.name = "--one-batch",
-                      .value = "",
-                      .help = "the first batch again and again: what loading costs, by leaving it "
-                              "out"},
-                     {.name = "--bare",
-                      .value = "",
-                      .help = "no evaluation, no checkpoint: for measurements"},
-                     {.name = "--quiet", .value = "", .help = "no progress lines"},
-                     kJson},
+         .options =
+             {{.name = "--config",
+               .value = "FILE",
+               .help = "the job and its settings (docs/settings.md)",
+               .required = true},
+              {.name = "--device",
+               .value = "DEVICE",
+               .help = "auto, cpu, cuda, cuda:N or sim:GPU",
+               .fallback = "auto"},
+              {.name = "--epochs", .value = "N", .help = "stop after N epochs"},
+              {.name = "--steps", .value = "N", .help = "stop after N optimizer steps"},
+              {.name = "--seconds", .value = "N", .help = "stop after N seconds"},
+              {.name = "--resume",
+               .value = "PATH",
+               .help = "continue from a checkpoint; auto: the newest complete one of this run",
+               .value_optional = true},
+              {.name = "--set",
+               .value = "KEY=VALUE",
+               .help = "a setting to use instead of the file's",
+               .repeats = true},
+              {.name = "--grid",
+               .value = "KEY=A,B",
+               .help = "one run for each value and each combination; the best is named",
+               .repeats = true},
+              {.name = "--output",
+               .value = "DIR",
+               .help = "folder of the run (default: saturate-runs/<config>-<time>)",
+               .short_name = "-o"},
+              kServe,
+              {.name = "--nproc",
+               .value = "N",
+               .help = "start N processes on this host, one per device, and average their "
+                       "gradients (docs/parallel.md)"},
+              {.name = "--max-restarts",
+               .value = "N",
+               .help = "with --nproc: when a process dies, restart from the last checkpoint, at "
+                       "most N times",
+               .fallback = "0"},
+              {.name = "--snapshot",
+               .value = "FILE",
+               .help =
+                   "read this copy of --config; relative paths in it still start from --config"},
+              {.name = "--one-batch",
+               .value = "",
+               .help = "train on the first batch over and over, to see what loading costs"},
+              {.name = "--bare",
+               .value = "",
+               .help = "no evaluation, no checkpoint: for measurements"},
+              {.name = "--quiet", .value = "", .help = "no progress lines"},
+              kJson},
          .program = Program::engine,
-         .details = "  Ctrl-C finishes the step, writes a checkpoint and the summary, status 130; "
-                    "a run that failed has\n"
-                    "  status 4. The folder holds the run record (docs/run-record.md), "
-                    "checkpoints/ and tensorboard/.\n"},
+         .details = "  Ctrl-C finishes the step and writes a checkpoint and the summary (exit "
+                    "status 130); a failed run\n  has exit status 4. The folder holds the run "
+                    "record (docs/run-record.md), checkpoints/ and tensorboard/.\n"},
         {.name = "data",
          .summary = "make data for one of the reference jobs, as real files",
          .usage = "data make JOB [-o PATH] [--samples N] [--seed N] [--json]",
@@ -285,7 +292,10 @@ std::vector<Verb> make_verbs() {
                      {.name = "--samples",
                       .value = "N",
                       .help = "pictures, or rows of a table (default: enough for a try)"},
-                     {.name = "--seed", .value = "N", .help = "of every draw", .fallback = "1"},
+                     {.name = "--seed",
+                      .value = "N",
+                      .help = "seed of the random numbers",
+                      .fallback = "1"},
                      kJson},
          .operands = "make JOB",
          .details = kJobDetails},
@@ -295,7 +305,7 @@ std::vector<Verb> make_verbs() {
                   "COMMAND...]",
          .options = {{.name = "--interval",
                       .value = "SECONDS",
-                      .help = "between two ticks, 0.1 to 3600",
+                      .help = "time between two samples, 0.1 to 3600",
                       .fallback = "1"},
                      {.name = "--duration",
                       .value = "SECONDS",
@@ -306,17 +316,17 @@ std::vector<Verb> make_verbs() {
                       .help = "only these GPUs, e.g. 0,2 (default: all)"},
                      {.name = "--pid",
                       .value = "PID",
-                      .help = "also watch this process and its children, and end with it"},
+                      .help = "also watch this process and its children, and stop when it ends"},
                      {.name = "--run",
                       .value = "DIR",
-                      .help = "without NVML: the busy share that the job writes into this run "
-                              "record"},
+                      .help = "without NVML: read how busy the device is from the run record that "
+                              "the job writes"},
                      {.name = "--json",
                       .value = "",
                       .help = "one JSON object per line, the summary last (docs/json.md)"},
                      {.name = "--csv",
                       .value = "",
-                      .help = "one line per GPU and tick with commas; the summary goes to stderr"},
+                      .help = "CSV, one line per GPU and sample; the summary goes to stderr"},
                      {.name = "--output",
                       .value = "DIR",
                       .help = "also write a run record into this new folder",
@@ -328,63 +338,59 @@ std::vector<Verb> make_verbs() {
                      kServe,
                      {.name = "--record",
                       .value = "FILE",
-                      .help = "also write down what the driver answers (docs/nvml-recording.md)"},
+                      .help = "also record the driver's answers (docs/nvml-recording.md)"},
                      kForce,
                      {.name = "--replay",
                       .value = "FILE",
-                      .help = "watch a recording instead of a GPU"},
-                     {.name = "--lang",
-                      .value = "LANG",
-                      .help = "language of lines, summary and verdict (default: as the locale)",
-                      .choices = "en|zh"},
+                      .help = "replay a recording instead of watching a GPU"},
                      {.name = "--good",
                       .value = "PERCENT",
-                      .help = "utilisation is good from here",
+                      .help = "utilisation is good from this value on",
                       .fallback = "85"},
                      {.name = "--low",
                       .value = "PERCENT",
-                      .help = "utilisation is low under this",
+                      .help = "utilisation is low below this value",
                       .fallback = "70"},
                      {.name = "--fluctuation",
                       .value = "POINTS",
-                      .help = "it fluctuates above this deviation",
+                      .help = "utilisation fluctuates above this deviation",
                       .fallback = "10"},
                      {.name = "--hot",
                       .value = "CELSIUS",
-                      .help = "a GPU is hot above this",
+                      .help = "a GPU is hot above this temperature",
                       .fallback = "85"},
                      {.name = "--cpu",
                       .value = "PERCENT",
-                      .help = "the host's CPU is the bottleneck above this",
+                      .help = "the CPU is the bottleneck above this use",
                       .fallback = "90"}},
          .takes_command = true,
-         .details = "On a terminal: a live view (q quits, p pauses, arrows choose a GPU, u changes "
-                    "units). Else one line per tick.\n"
-                    "With a command: it is started, watched with its children, and monitor ends "
-                    "with it; status 4 when it failed.\n"
-                    "Ctrl-C, SIGTERM and SIGHUP end with the summary too, status 130.\n"},
+         .details =
+             "On a terminal: a live view (q quits, p pauses, arrows choose a GPU, u changes "
+             "units). Otherwise one line per sample.\nWith a command: it is started and watched "
+             "with its children; monitor ends with it (exit status 4 if it failed).\nCtrl-C, "
+             "SIGTERM and SIGHUP end with the summary too (exit status 130).\n"},
         {.name = "run",
          .summary = "watch any training command from inside and outside, end with a diagnosis",
          .usage = "run [--apply LIST] [--profile auto|off|N] [--losses] [--seconds N | --steps N] "
                   "[-o DIR] -- COMMAND...",
          .options = {{.name = "--apply",
                       .value = "LIST",
-                      .help = "change settings while it runs: safe, numerics, auto, or names with "
-                              "commas between (docs/run.md)"},
+                      .help = "change settings while it runs: safe, numerics, auto, or a "
+                              "comma-separated list of names (docs/run.md)"},
                      {.name = "--profile",
                       .value = "WHEN",
-                      .help = "a window of the profiler: auto, off, or its steps",
+                      .help = "record a profiler window: auto, off, or a number of steps",
                       .fallback = "auto"},
                      {.name = "--losses",
                       .value = "",
                       .help =
-                          "on a GPU too, record the losses that the script does not read itself"},
+                          "record losses on a GPU even if the script does not read them itself"},
                      {.name = "--seconds",
                       .value = "N",
-                      .help = "end the command after so long, status 124"},
+                      .help = "stop the command after N seconds (exit status 124)"},
                      {.name = "--steps",
                       .value = "N",
-                      .help = "end it after so many training steps, status 124"},
+                      .help = "stop it after N training steps (exit status 124)"},
                      {.name = "--output",
                       .value = "DIR",
                       .help = "a new folder for the run record (default: "
@@ -396,15 +402,17 @@ std::vector<Verb> make_verbs() {
                       .help = "one JSON object on stdout (docs/json.md); what the command prints "
                               "goes to stderr"}},
          .takes_command = true,
-         .details = "The command keeps its terminal, signals and exit status; everything of ours "
-                    "goes to stderr.\n"
-                    "125: run itself failed; 126, 127: the command cannot be started or found.\n"},
+         .details = "The command keeps its terminal, signals and exit status; what saturate says "
+                    "goes to stderr.\n125: run itself failed; 126, 127: the command cannot be "
+                    "started or found.\n"},
         {.name = "diagnose",
          .summary = "why is the device idle, what to do, what it would gain",
          .usage = "diagnose INPUT... [--all] [--top N] [--html FILE] [--fail-on PERCENT] [--apply] "
                   "[--json]",
          .options =
-             {{.name = "--all", .value = "", .help = "also what gains under 3 %, and options"},
+             {{.name = "--all",
+               .value = "",
+               .help = "also show what gains less than 3 %, and optional changes"},
               {.name = "--top", .value = "N", .help = "show at most N findings", .fallback = "5"},
               {.name = "--html",
                .value = "FILE",
@@ -412,10 +420,10 @@ std::vector<Verb> make_verbs() {
               kForce,
               {.name = "--fail-on",
                .value = "PERCENT",
-               .help = "exit with 1 when one finding would gain as much or more"},
+               .help = "exit with status 1 if a finding would gain this much or more"},
               {.name = "--before",
                .value = "INPUT",
-               .help = "compare with --after: what changed, did the prediction hold"},
+               .help = "compare with --after: what changed, and did the prediction hold"},
               {.name = "--after", .value = "INPUT", .help = "the input after the fix"},
               {.name = "--apply",
                .value = "",
@@ -446,32 +454,26 @@ std::vector<Verb> make_verbs() {
                      {.name = "--markdown", .value = "", .help = "Markdown on stdout instead"},
                      {.name = "--fail-on",
                       .value = "PERCENT",
-                      .help = "status 1 when the last run is so much slower than the first"},
-                     {.name = "--lang",
-                      .value = "LANG",
-                      .help = "language of the report (default: as the locale)",
-                      .choices = "en|zh"},
+                      .help =
+                          "exit with status 1 if the last run is this much slower than the first"},
                      kJson},
          .operands = "RUN..."},
         {.name = "serve",
-         .summary = "runs as pages that follow them while they go on",
+         .summary = "live pages of your runs",
          .usage = "serve (DIR | --live [DIR]) [--listen ADDRESS] [--token] [--lang LANG]",
-         .options = {{.name = "--live",
-                      .value = "",
-                      .help = "open on the newest run, also one that is still to come (default "
-                              "DIR: saturate-runs)"},
-                     {.name = "--listen",
-                      .value = "ADDRESS",
-                      .help = "PORT, ADDRESS or ADDRESS:PORT (default: 127.0.0.1:8765)"},
-                     {.name = "--token",
-                      .value = "",
-                      .help = "ask for a token on 127.0.0.1 too: other users of this machine can "
-                              "reach it"},
-                     {.name = "--pid", .value = "PID", .help = "end with this process"},
-                     {.name = "--lang",
-                      .value = "LANG",
-                      .help = "language of the pages (default: as the locale)",
-                      .choices = "en|zh"}},
+         .options =
+             {{.name = "--live",
+               .value = "",
+               .help =
+                   "open the newest run, or wait for the first one (default DIR: saturate-runs)"},
+              {.name = "--listen",
+               .value = "ADDRESS",
+               .help = "PORT, ADDRESS or ADDRESS:PORT (default: 127.0.0.1:8765)"},
+              {.name = "--token",
+               .value = "",
+               .help = "ask for a token on 127.0.0.1 too, since other users of this machine can "
+                       "reach it"},
+              {.name = "--pid", .value = "PID", .help = "stop when this process ends"}},
          .operands = "DIR",
          .details = "  The first line on stdout is the address to open; Ctrl-C ends it. DIR is a "
                     "run record, or a\n"
@@ -480,7 +482,7 @@ std::vector<Verb> make_verbs() {
                     "  the address printed. monitor, run, train and tune start it with "
                     "--serve.\n"},
         {.name = "bench",
-         .summary = "how fast your data can be loaded on this machine, and what your GPU does",
+         .summary = "how fast your data loads on this machine, and what your GPU can do",
          .usage = "bench loader|gpu [--config FILE] [--device DEVICE] [--seconds SECONDS] "
                   "[--calibrate] [--json]",
          .options = {{.name = "--config",
@@ -502,22 +504,20 @@ std::vector<Verb> make_verbs() {
                       .repeats = true},
                      {.name = "--calibrate",
                       .value = "",
-                      .help = "gpu: keep the measured rates of the card; sim: uses them then"},
+                      .help = "gpu: save the measured rates of the card, for simulating it (sim:)"},
                      {.name = "--output",
                       .value = "DIR",
                       .help = "gpu: a new folder (default: saturate-runs/bench-gpu-<time>)",
                       .short_name = "-o"},
-                     {.name = "--quiet", .value = "", .help = "gpu: no lines while it measures"},
+                     {.name = "--quiet", .value = "", .help = "gpu: no progress lines"},
                      kJson},
          .operands = "loader|gpu",
          .details = "  Samples per second by number of workers, what the source gives without a "
-                    "loader around it,\n"
-                    "  what takes the time, and which GPU rate that feeds. gpu: the reference jobs "
-                    "before and after with\n"
-                    "  proof, what diagnose foretold, and the simulated card against the real one; "
-                    "one file to send.\n"},
+                    "loader around it,\n  what takes the time, and which GPU rate that feeds. gpu: "
+                    "the reference jobs before and after with\n  proof, what diagnose predicted, "
+                    "and the simulated card against the real one; one file to send.\n"},
         {.name = "selftest",
-         .summary = "check that the engine computes what it should on this machine",
+         .summary = "check that the engine computes correctly on this machine",
          .usage = "selftest [--device cpu|cuda] [--calibrate] [-o FILE] [--json]",
          .options = {{.name = "--device",
                       .value = "DEVICE",
@@ -526,13 +526,12 @@ std::vector<Verb> make_verbs() {
                       .choices = "cpu|cuda"},
                      {.name = "--output",
                       .value = "FILE",
-                      .help = "a new file with the results, to be sent (default with --device "
+                      .help = "a new file with the results, to send in (default with --device "
                               "cuda: saturate-selftest.json)",
                       .short_name = "-o"},
                      {.name = "--calibrate",
                       .value = "",
-                      .help =
-                          "also measure how fast the device is; sim: of this card uses it then"},
+                      .help = "also measure how fast the device is, for simulating it (sim:)"},
                      kJson},
          .program = Program::engine},
         {.name = "completion",
@@ -548,7 +547,12 @@ std::vector<Verb> make_verbs() {
 }  // namespace
 
 std::span<const Verb> verbs() {
-    static const std::vector<Verb> kVerbs = make_verbs();
+    static const std::vector<Verb> kVerbs = [] {
+        std::vector<Verb> out = make_verbs();
+        for (Verb& verb : out)
+            if (verb.name != "completion") verb.options.push_back(kLang);
+        return out;
+    }();
     return kVerbs;
 }
 

@@ -58,15 +58,15 @@ OutputFile::OutputFile(fs::path path, const OutputRule& rule)
         if (!is_input(path_, input)) continue;
         throw UserError({.where = {path_.string()},
                          .found = "the output is an input",
-                         .expected = "another file: an input is never overwritten",
+                         .expected = "another file: inputs are never overwritten",
                          .fix = "name another output"});
     }
     // Devices, pipes and /dev/stdout take whatever comes.
     if (!S_ISREG(status.st_mode) || rule.force) return;
     throw UserError({.where = {path_.string()},
-                     .found = "the output is there already",
-                     .expected = "a name that is free",
-                     .fix = "--force replaces it; -o names another"});
+                     .found = "the output already exists",
+                     .expected = "a file that does not exist yet",
+                     .fix = "replace it with --force, or choose another with -o"});
 }
 
 void OutputFile::write(std::string_view content) const {

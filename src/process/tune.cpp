@@ -147,7 +147,7 @@ void make_tune_folder(const TuneRequest& request) {
     throw UserError({.where = {request.folder.string()},
                      .found = error ? error.message() : "the folder is not empty",
                      .expected = "a new folder for the trials",
-                     .fix = "-o names another"});
+                     .fix = "choose another with -o"});
 }
 
 TuneAnswer tune(const TuneRequest& request, const TuneListener& listener) {

@@ -53,7 +53,7 @@ const DemoJob* find_demo_job(std::string_view name) {
 }
 
 std::string demo_text(const DemoResult& result) {
-    if (!result.proof) return "Nothing tried is faster than what is there.\n";
+    if (!result.proof) return "Nothing that was tried is faster than the current settings.\n";
     bool simulated = result.device.starts_with("sim:");
     const DemoJob& job = *result.job;
     const Proof& proof = *result.proof;
@@ -85,7 +85,7 @@ std::string demo_text(const DemoResult& result) {
 
 std::string demo_verdict(const DemoResult& result) {
     constexpr double kWaits = 0.1;  // share of waiting from which the loader is the bottleneck
-    if (!result.proof) return "Nothing tried is faster than what is there.";
+    if (!result.proof) return "Nothing that was tried is faster than the current settings.";
     const DemoJob& job = *result.job;
     const Proof& proof = *result.proof;
     std::string out;

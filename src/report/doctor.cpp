@@ -88,7 +88,7 @@ void add_machine(Page& page, const Machine& machine) {
     page.row("CPU", machine.cpu.model.empty() ? "-" : printable(machine.cpu.model));
     page.row("cores", cores_text(machine.cpu));
     page.row("features", machine.cpu.features.empty() ? "-" : join(machine.cpu.features, " "));
-    page.row("memory", memory_text(machine.memory));
+    page.row("RAM", memory_text(machine.memory));
     page.row("/dev/shm", bytes_or_dash(machine.shm_bytes));
     page.row("open files",
              machine.open_files_limit ? fmt::format("{}", *machine.open_files_limit) : "-");

@@ -202,7 +202,7 @@ std::string fix_verdict(const FixAnswer& answer, const Proof* proof) {
 
 std::string fix_html(const FixPage& page) {
     std::string verdict = fix_verdict(page.answer, page.proof);
-    std::string out = page_start("en", "saturate fix", nullptr);
+    std::string out = page_start(Language::english, "saturate fix", nullptr);
     out += fmt::format("<h1>{}</h1>\n<p><code>{}</code></p>\n", html_text(verdict),
                        html_text(page.command));
     out += why_html(page);

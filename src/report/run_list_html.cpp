@@ -31,17 +31,16 @@ std::string length_text(const std::optional<double>& seconds) {
                            : fmt::format("{:.1f} s", *seconds);
 }
 
-std::string row_html(const ShelfRun& run, const std::string& language, std::size_t number) {
+std::string row_html(const ShelfRun& run, Language language, std::size_t number) {
     std::string name = run.id == "." ? run_folder_name(run.folder) : run.id;
     return fmt::format(
         "<tr><td><input type=\"checkbox\" name=\"id\" value=\"{0}\" id=\"run{1}\"></td>"
         "<th scope=\"row\"><label for=\"run{1}\" class=\"hidden\">{2}</label>"
         "<a href=\"run?id={3}\">{4}</a></th>"
         "<td>{5}{6}</td><td>{7}</td><td>{8}</td><td>{9}</td><td>{10}</td><td>{11}</td></tr>\n",
-        html_text(run.id), number,
-        language == "zh" ? "选择 " + html_text(name) : "choose " + html_text(name),
+        html_text(run.id), number, html_text(translated(fmt::format("choose {}", name), language)),
         url_encoded(run.id), html_text(name), html_text(run.kind.empty() ? "-" : run.kind),
-        run.simulated ? (language == "zh" ? "（模拟）" : " (simulated)") : "",
+        run.simulated ? translated(" (simulated)", language) : "",
         html_text(state_text(run.state, language)), time_text(run.started_wall_ns),
         length_text(run.seconds), run.samples_per_second ? rate_text(*run.samples_per_second) : "-",
         run.busy_percent ? fmt::format("{:.0f} %", *run.busy_percent) : "-");
@@ -49,55 +48,47 @@ std::string row_html(const ShelfRun& run, const std::string& language, std::size
 
 }  // namespace
 
-std::string state_text(const std::string& state, const std::string& language) {
-    if (language != "zh") return state == "stopped" ? "stopped without a summary" : state;
-    if (state == "running") return "运行中";
-    if (state == "done") return "已完成";
-    if (state == "interrupted") return "已中断";
-    if (state == "failed") return "失败";
-    return "已停止，没有汇总";
+std::string state_text(const std::string& state, Language language) {
+    return translated(state == "stopped" ? "stopped without a summary" : state, language);
 }
 
-std::string run_list_html(const Listing& listing, const std::string& language,
-                          const std::string& version) {
-    bool zh = language == "zh";
+std::string run_list_html(const Listing& listing, Language language, const std::string& version) {
     LivePage live{.version = version, .events = "events?of=list", .query = "", .states = {}};
-    std::string out = page_start(language, zh ? "saturate 运行记录" : "saturate runs", &live);
-    out += fmt::format("<h1>{}</h1>\n", zh ? "运行记录" : "Runs");
+    std::string out = page_start(language, translated("saturate runs", language), &live);
+    out += fmt::format("<h1>{}</h1>\n", translated("Runs", language));
     if (listing.runs.empty()) {
-        out += fmt::format("<p>{}</p>\n", zh ? "还没有运行记录。" : "No run here yet.");
+        out += fmt::format("<p>{}</p>\n", translated("No run here yet.", language));
         return out + page_end(&live);
     }
     out += fmt::format(
         "<p class=\"quiet\">{}</p>\n<form action=\"run\" method=\"get\">\n"
         "<input type=\"hidden\" name=\"order\" value=\"time\">\n",
-        zh ? "点名称查看一次运行；勾选两个或更多再点“对比”，先开始的为“之前”。"
-           : "A name opens one run; choose two or more and compare them. The one "
-             "that began first is \"before\".");
-    const char* heads_en[] = {"", "run", "kind", "state", "began", "length", "samples/s", "busy"};
-    const char* heads_zh[] = {"", "运行", "类型", "状态", "开始", "时长", "样本/秒", "利用率"};
+        translated("A name opens one run; choose two or more and compare them. The one "
+                   "that began first is \"before\".",
+                   language));
+    const char* heads[] = {"", "run", "kind", "state", "began", "length", "samples/s", "busy"};
     out += "<table class=\"list\">\n<thead><tr>";
-    for (const char* head : zh ? heads_zh : heads_en)
-        out += *head ? fmt::format("<th scope=\"col\">{}</th>", head) : std::string("<td></td>");
+    for (const char* head : heads)
+        out += *head ? fmt::format("<th scope=\"col\">{}</th>", translated(head, language))
+                     : std::string("<td></td>");
     out += "</tr></thead>\n<tbody>\n";
     for (std::size_t i = 0; i < listing.runs.size(); ++i)
         out += row_html(listing.runs[i], language, i);
     out += fmt::format("</tbody>\n</table>\n<p><button type=\"submit\">{}</button></p>\n</form>\n",
-                       zh ? "对比" : "Compare");
+                       translated("Compare", language));
     if (listing.is_cut)
-        out += fmt::format("<p class=\"quiet\">{}</p>\n",
-                           zh ? fmt::format("只列出 {} 个。", RunShelf::kMostRuns)
-                              : fmt::format("There are more; {} are listed.", RunShelf::kMostRuns));
+        out += fmt::format(
+            "<p class=\"quiet\">{}</p>\n",
+            translated(fmt::format("There are more; {} are listed.", RunShelf::kMostRuns),
+                       language));
     return out + page_end(&live);
 }
 
-std::string no_run_html(const std::string& language, const std::string& version) {
-    bool zh = language == "zh";
+std::string no_run_html(Language language, const std::string& version) {
     LivePage live{.version = version, .events = "events?of=newest", .query = "", .states = {}};
-    return page_start(language, zh ? "saturate 实时" : "saturate live", &live) +
-           fmt::format("<h1>{}</h1>\n<p>{}</p>\n", zh ? "等待运行开始" : "Waiting for a run",
-                       zh ? "第一个运行记录出现后，本页会自动显示。"
-                          : "This page shows it as soon as its record is there.") +
+    return page_start(language, translated("saturate live", language), &live) +
+           fmt::format("<h1>{}</h1>\n<p>{}</p>\n", translated("Waiting for a run", language),
+                       translated("This page shows it as soon as its record is there.", language)) +
            page_end(&live);
 }
 

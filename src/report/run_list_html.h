@@ -6,14 +6,15 @@
 #include <string>
 
 #include "report/run_shelf.h"
+#include "words/words.h"
 
 namespace saturate {
 
-[[nodiscard]] std::string run_list_html(const Listing& listing, const std::string& language,
+[[nodiscard]] std::string run_list_html(const Listing& listing, Language language,
                                         const std::string& version);
-[[nodiscard]] std::string no_run_html(const std::string& language, const std::string& version);
+[[nodiscard]] std::string no_run_html(Language language, const std::string& version);
 
 // Words for a run's state: running, done, interrupted, failed, stopped.
-[[nodiscard]] std::string state_text(const std::string& state, const std::string& language);
+[[nodiscard]] std::string state_text(const std::string& state, Language language);
 
 }  // namespace saturate

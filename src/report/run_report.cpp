@@ -21,7 +21,6 @@ namespace {
 struct Measure {
     const char* key;
     const char* name;
-    const char* chinese;
     std::optional<double> (*value)(const RunView&);
     std::string (*text)(const RunView&);
 };
@@ -38,13 +37,13 @@ std::optional<double> share_of(const RunView& run, std::string_view phase) {
 }
 
 constexpr Measure kMeasures[] = {
-    {"busy_percent", "utilisation", "利用率", [](const RunView& r) { return r.busy_mean; },
+    {"busy_percent", "utilisation", [](const RunView& r) { return r.busy_mean; },
      [](const RunView& r) {
          return r.busy_mean
                     ? fmt::format("{:.1f} % ± {:.1f}", *r.busy_mean, r.busy_deviation.value_or(0))
                     : "-";
      }},
-    {"samples_per_second", "samples per second", "样本/秒",
+    {"samples_per_second", "samples per second",
      [](const RunView& r) {
          return r.samples_per_second ? std::optional(r.samples_per_second->rate) : std::nullopt;
      },
@@ -54,30 +53,27 @@ constexpr Measure kMeasures[] = {
          return fmt::format("{} (n={}, {}..{})", rate_text(s.rate), s.n, rate_text(s.low),
                             rate_text(s.high));
      }},
-    {"step_p50_ms", "step, median", "步时中位数", [](const RunView& r) { return r.step_p50_ms; },
+    {"step_p50_ms", "step, median", [](const RunView& r) { return r.step_p50_ms; },
      [](const RunView& r) { return optional_text(r.step_p50_ms, "{:.2f} ms"); }},
-    {"step_p99_ms", "step, 99th percentile", "步时 p99",
-     [](const RunView& r) { return r.step_p99_ms; },
+    {"step_p99_ms", "step, 99th percentile", [](const RunView& r) { return r.step_p99_ms; },
      [](const RunView& r) { return optional_text(r.step_p99_ms, "{:.2f} ms"); }},
-    {"input_wait_percent", "waiting for data", "等待数据",
+    {"input_wait_percent", "waiting for data",
      [](const RunView& r) { return share_of(r, "input_wait"); },
      [](const RunView& r) { return optional_text(share_of(r, "input_wait"), "{:.1f} %"); }},
-    {"communication_percent", "waiting for other ranks", "等待其他进程",
+    {"communication_percent", "waiting for other ranks",
      [](const RunView& r) { return share_of(r, "communication"); },
      [](const RunView& r) { return optional_text(share_of(r, "communication"), "{:.1f} %"); }},
-    {"memory_peak_bytes", "peak memory", "显存峰值",
-     [](const RunView& r) { return r.memory_peak_bytes; },
+    {"memory_peak_bytes", "peak memory", [](const RunView& r) { return r.memory_peak_bytes; },
      [](const RunView& r) {
          return r.memory_peak_bytes ? bytes_text(static_cast<std::uint64_t>(*r.memory_peak_bytes))
                                     : "-";
      }},
-    {"power_mean_watts", "mean power", "平均功耗",
-     [](const RunView& r) { return r.power_mean_watts; },
+    {"power_mean_watts", "mean power", [](const RunView& r) { return r.power_mean_watts; },
      [](const RunView& r) { return optional_text(r.power_mean_watts, "{:.0f} W"); }},
-    {"joules_per_1000_samples", "energy per 1,000 samples", "每千样本能耗",
+    {"joules_per_1000_samples", "energy per 1,000 samples",
      [](const RunView& r) { return r.joules_per_1000_samples(); },
      [](const RunView& r) { return optional_text(r.joules_per_1000_samples(), "{:.1f} J"); }},
-    {"loss_last", "last loss", "最终损失", [](const RunView& r) { return r.loss_last; },
+    {"loss_last", "last loss", [](const RunView& r) { return r.loss_last; },
      [](const RunView& r) { return optional_text(r.loss_last, "{:.4g}"); }},
 };
 
@@ -102,12 +98,11 @@ void add_scaling(const ReportInput& input, std::vector<ReportRow>& rows) {
     if (most.info.world_size < 2) return;
     const RunView& fewest = *std::ranges::min_element(
         input.runs, {}, [](const RunView& r) { return r.info.world_size; });
-    bool chinese = input.language == "zh";
-    ReportRow ranks{.key = "ranks", .name = chinese ? "进程数" : "ranks"};
+    ReportRow ranks{.key = "ranks", .name = translated("ranks", input.language)};
     ReportRow all{.key = "samples_per_second_all_ranks",
-                  .name = chinese ? "全部进程样本/秒" : "samples per second, all ranks"};
+                  .name = translated("samples per second, all ranks", input.language)};
     ReportRow kept{.key = "scaling_efficiency_percent",
-                   .name = chinese ? "扩展效率" : "scaling efficiency"};
+                   .name = translated("scaling efficiency", input.language)};
     for (const RunView& run : input.runs) {
         ranks.cells.push_back(std::to_string(run.info.world_size));
         bool known = run.samples_per_second && fewest.samples_per_second &&
@@ -215,8 +210,7 @@ Json rows_json(const std::vector<ReportRow>& rows) {
 std::vector<ReportRow> report_rows(const ReportInput& input) {
     std::vector<ReportRow> rows;
     for (const Measure& measure : kMeasures) {
-        ReportRow row{.key = measure.key,
-                      .name = input.language == "zh" ? measure.chinese : measure.name};
+        ReportRow row{.key = measure.key, .name = translated(measure.name, input.language)};
         bool any = false;
         for (const RunView& run : input.runs) {
             row.cells.push_back(measure.text(run));
@@ -227,8 +221,8 @@ std::vector<ReportRow> report_rows(const ReportInput& input) {
         // A share changes by points: 40 to 60 % is 20 points, not half as much again.
         bool is_share = row.key.ends_with("_percent");
         if (input.runs.size() > 1 && before && after && is_share)
-            row.change = fmt::format("{:+.1f} {}", *after - *before,
-                                     input.language == "zh" ? "个百分点" : "points");
+            row.change =
+                translated(fmt::format("{:+.1f} points", *after - *before), input.language);
         else if (input.runs.size() > 1 && before && after && *before != 0)
             row.change = percent_text(100 * (*after / *before - 1));
         rows.push_back(std::move(row));
@@ -267,56 +261,45 @@ bool are_apart(const RunRate& a, const RunRate& b) {
 }
 
 // What the search that the runs belong to has proven.
-std::string proof_tail(const ReportInput& input, bool zh) {
+std::string proof_tail(const ReportInput& input) {
     if (!input.proof) return "";
     const Json& proof = *input.proof;
     std::string verdict = proof["verdict"].string().value_or("not proven");
     if (!proof["interval"].is_array() || proof["interval"].items().size() != 2)
-        return zh ? "；该搜索的证明：尚未证实"
-                  : fmt::format("; the proof of its search: {}", verdict);
+        return fmt::format("; the proof of its search: {}", verdict);
     double low = proof["interval"].items()[0].number().value_or(0);
     double high = proof["interval"].items()[1].number().value_or(0);
     double ratio = proof["ratio"].number().value_or(0);
-    if (zh) return fmt::format("；该搜索的证明：{:.2f} 倍 [{:.2f}, {:.2f}]", ratio, low, high);
     return fmt::format("; the proof of its search: {}, {:.2f} times [{:.2f}, {:.2f}]", verdict,
                        ratio, low, high);
+}
+
+std::string english_verdict(const ReportInput& input) {
+    const RunView& first = input.runs.front();
+    const RunView& last = input.runs.back();
+    if (input.runs.size() == 1)
+        return first.diagnosis.verdict.empty() ? "one run" : first.diagnosis.verdict;
+    if (!first.samples_per_second || !last.samples_per_second)
+        return "the rate of one of the runs is unknown";
+    const RunRate& a = *first.samples_per_second;
+    const RunRate& b = *last.samples_per_second;
+    double ratio = a.rate > 0 ? b.rate / a.rate : 0;
+    if (!are_apart(a, b))
+        return fmt::format("no difference seen: {:.2f} times, and the ranges of the runs overlap",
+                           ratio);
+    return fmt::format("{}: {:.2f} times the rate ({} -> {} samples/s)",
+                       ratio > 1 ? "faster" : "slower", ratio, rate_text(a.rate),
+                       rate_text(b.rate));
 }
 
 }  // namespace
 
 std::string report_verdict(const ReportInput& input) {
-    const RunView& first = input.runs.front();
-    const RunView& last = input.runs.back();
-    bool zh = input.language == "zh";
     bool simulated =
         std::ranges::any_of(input.runs, [](const RunView& run) { return run.info.simulated; });
-    std::string tail = simulated ? (zh ? "（模拟设备）" : " (simulated device)") : "";
-    tail += proof_tail(input, zh);
-    if (input.runs.size() == 1) {
-        if (!first.diagnosis.verdict.empty()) return first.diagnosis.verdict + tail;
-        return (zh ? "一次运行" : "one run") + tail;
-    }
-    if (!first.samples_per_second || !last.samples_per_second)
-        return (zh ? "两次运行的速度未知" : "the rate of one of the runs is unknown") + tail;
-    const RunRate& a = *first.samples_per_second;
-    const RunRate& b = *last.samples_per_second;
-    double ratio = a.rate > 0 ? b.rate / a.rate : 0;
-    bool apart = are_apart(a, b);
-    std::string said;
-    if (!apart) {
-        said =
-            zh ? fmt::format("看不出差别：{:.2f} 倍，两次运行的范围重叠", ratio)
-               : fmt::format("no difference seen: {:.2f} times, and the ranges of the runs overlap",
-                             ratio);
-    } else if (zh) {
-        said = fmt::format("{}：{:.2f} 倍（{} → {} 样本/秒）", ratio > 1 ? "更快" : "更慢", ratio,
-                           rate_text(a.rate), rate_text(b.rate));
-    } else {
-        said = fmt::format("{}: {:.2f} times the rate ({} -> {} samples/s)",
-                           ratio > 1 ? "faster" : "slower", ratio, rate_text(a.rate),
-                           rate_text(b.rate));
-    }
-    return said + tail;
+    return translated(
+        english_verdict(input) + (simulated ? " (simulated device)" : "") + proof_tail(input),
+        input.language);
 }
 
 Regression regression(const ReportInput& input, double limit_percent) {
@@ -380,7 +363,7 @@ Json report_json(const ReportInput& input) {
     for (const RunView& run : input.runs) runs.add(run_json(run));
     Json out = Json::object({{"schema", 1},
                              {"verdict", report_verdict(input)},
-                             {"language", input.language},
+                             {"language", input.language == Language::chinese ? "zh" : "en"},
                              {"table", rows_json(report_rows(input))},
                              {"settings", rows_json(differing_settings(input))},
                              {"runs", runs}});
@@ -401,7 +384,7 @@ std::string report_markdown(const ReportInput& input) {
     }
     bool several = input.runs.size() > 1;
     if (several) {
-        head += input.language == "zh" ? " 变化 |" : " change |";
+        head += fmt::format(" {} |", translated("change", input.language));
         rule += "---|";
     }
     auto table = [&](const std::vector<ReportRow>& rows) {
@@ -420,8 +403,9 @@ std::string report_markdown(const ReportInput& input) {
     std::vector<Finding> findings = input.runs.back().diagnosis.shown(5, false);
     if (!findings.empty()) out += "\n";
     for (const Finding& finding : findings)
-        out += fmt::format("- {} {}: {}. {}\n", finding.id, finding.name(), finding.evidence,
-                           finding.fix_text());
+        out += translated(fmt::format("- {} {}: {}. {}\n", finding.id, finding.name(),
+                                      finding.evidence, finding.fix_text()),
+                          input.language);
     return out;
 }
 

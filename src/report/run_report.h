@@ -11,13 +11,14 @@
 #include "base/json.h"
 #include "report/run_view.h"
 #include "tuning/proof.h"
+#include "words/words.h"
 
 namespace saturate {
 
 struct ReportInput {
     std::vector<RunView> runs;
     std::optional<Json> proof;  // proof.json of a search, where there is one
-    std::string language = "en";
+    Language language = Language::english;
 };
 
 [[nodiscard]] Json report_json(const ReportInput& input);
@@ -33,7 +34,7 @@ struct LivePage {
 [[nodiscard]] std::string report_html(const ReportInput& input, const LivePage* live = nullptr);
 
 // Before and after the content of a page: <html> to <main>, </main> to </html>.
-[[nodiscard]] std::string page_start(const std::string& language, std::string_view title,
+[[nodiscard]] std::string page_start(Language language, std::string_view title,
                                      const LivePage* live);
 [[nodiscard]] std::string page_end(const LivePage* live);
 

@@ -3,7 +3,6 @@
 // report_script.js from the JSON that it carries.
 #include <fmt/format.h>
 
-#include "report/finding_words.h"
 #include "report/run_list_html.h"
 #include "report/run_report.h"
 #include "report/timeline_html.h"
@@ -16,51 +15,15 @@ std::string_view embedded_live_script();
 
 namespace {
 
-struct Words {
-    const char* title;
-    const char* comparison;
-    const char* measured;
-    const char* change;
-    const char* where;
-    const char* over_time;
-    const char* loss;
-    const char* findings;
-    const char* nothing;
-    const char* settings;
-    const char* hint;
-};
-
-constexpr Words kEnglish{"saturate report",
-                         "Comparison",
-                         "Measured",
-                         "change",
-                         "Where the step time went",
-                         "Over time",
-                         "Loss",
-                         "Findings",
-                         "Nothing that would gain 3 % or more.",
-                         "Settings that differ",
-                         "Move the pointer, or use the arrow keys on a chart, to read values."};
-constexpr Words kChinese{"saturate 报告",
-                         "对比",
-                         "测量结果",
-                         "变化",
-                         "步时去向",
-                         "随时间变化",
-                         "损失",
-                         "发现",
-                         "没有收益达到 3% 的项目。",
-                         "不同的设置",
-                         "移动指针，或在图上用方向键，可读取数值。"};
-
 std::string table_html(const std::vector<ReportRow>& rows, const ReportInput& input,
-                       const Words& words, bool with_change) {
+                       bool with_change) {
     std::string out = "<table>\n<thead><tr><th scope=\"col\"></th>";
     for (const RunView& run : input.runs) {
         out += fmt::format("<th scope=\"col\">{}{}</th>", html_text(run.name),
-                           run.info.simulated ? " (simulated)" : "");
+                           run.info.simulated ? translated(" (simulated)", input.language) : "");
     }
-    if (with_change) out += fmt::format("<th scope=\"col\">{}</th>", words.change);
+    if (with_change)
+        out += fmt::format("<th scope=\"col\">{}</th>", translated("change", input.language));
     out += "</tr></thead>\n<tbody>\n";
     for (const ReportRow& row : rows) {
         out += fmt::format("<tr><th scope=\"row\">{}</th>", html_text(row.name));
@@ -72,23 +35,26 @@ std::string table_html(const std::vector<ReportRow>& rows, const ReportInput& in
     return out + "</tbody>\n</table>\n";
 }
 
-std::string findings_html(const ReportInput& input, const Words& words) {
+std::string findings_html(const ReportInput& input) {
     std::string out;
     for (const RunView& run : input.runs) {
         out += fmt::format("<h3>{}</h3>\n", html_text(run.name));
         std::vector<Finding> findings = run.diagnosis.shown(5, false);
-        if (findings.empty()) out += fmt::format("<p>{}</p>\n", words.nothing);
+        if (findings.empty())
+            out += fmt::format("<p>{}</p>\n",
+                               translated("Nothing that would gain 3 % or more.", input.language));
         for (const Finding& finding : findings) {
-            FindingWords said = words_of(finding, input.language);
-            out += fmt::format("<section class=\"finding\"><h4>{} {}</h4>", html_text(finding.id),
-                               html_text(said.name));
-            if (!said.seen.empty()) out += fmt::format("<p>{}</p>", html_text(said.seen));
-            out += fmt::format("<p{}>{}.</p><p>{}</p></section>\n",
-                               said.seen.empty() ? "" : " class=\"quiet\" lang=\"en\"",
-                               html_text(said.evidence), html_text(said.fix));
+            auto say = [&](std::string_view english) {
+                return html_text(translated(english, input.language));
+            };
+            out += fmt::format(
+                "<section class=\"finding\"><h4>{} {}</h4><p>{}</p><p>{}</p></section>\n",
+                html_text(finding.id), say(finding.name()), say(finding.evidence + "."),
+                say(finding.fix_text()));
         }
         for (const std::string& note : run.notes)
-            out += fmt::format("<p class=\"quiet\" lang=\"en\">{}</p>\n", html_text(note));
+            out += fmt::format("<p class=\"quiet\">{}</p>\n",
+                               html_text(translated(note, input.language)));
     }
     return out;
 }
@@ -106,14 +72,13 @@ std::string safe_json(const Json& json) {
 }
 
 // Links, and what state the page is in.
-std::string nav_html(const std::string& language, const LivePage& live) {
-    bool zh = language == "zh";
+std::string nav_html(Language language, const LivePage& live) {
     std::string out = fmt::format("<nav aria-label=\"{}\"><a href=\"runs\">{}</a>",
-                                  zh ? "页面" : "pages", zh ? "所有运行" : "All runs");
+                                  translated("pages", language), translated("All runs", language));
     if (!live.query.empty())
         out +=
             fmt::format(" <a href=\"report.html{0}\">{1}</a> <a href=\"report.json{0}\">JSON</a>",
-                        html_text(live.query), zh ? "下载报告" : "Download the report");
+                        html_text(live.query), translated("Download the report", language));
     std::string states;
     for (const std::string& state : live.states)
         states += (states.empty() ? "" : ", ") + state_text(state, language);
@@ -125,13 +90,13 @@ std::string nav_html(const std::string& language, const LivePage& live) {
 
 }  // namespace
 
-std::string page_start(const std::string& language, std::string_view title, const LivePage* live) {
+std::string page_start(Language language, std::string_view title, const LivePage* live) {
     std::string out = fmt::format(
         "<!doctype html>\n<html lang=\"{}\">\n<head>\n<meta charset=\"utf-8\">\n"
         "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
         "<link rel=\"icon\" href=\"data:,\">\n<title>{}</title>\n<style>\n{}</style>\n"
         "</head>\n<body>\n",
-        language == "zh" ? "zh-CN" : "en", title, embedded_report_style());
+        language == Language::chinese ? "zh-CN" : "en", title, embedded_report_style());
     if (!live) return out + "<main>\n";
     return out + fmt::format("<main data-version=\"{}\" data-events=\"{}\">\n{}",
                              html_text(live->version), html_text(live->events),
@@ -146,21 +111,22 @@ std::string page_end(const LivePage* live) {
 }
 
 std::string report_html(const ReportInput& input, const LivePage* live) {
-    const Words& words = input.language == "zh" ? kChinese : kEnglish;
+    auto say = [&](std::string_view english) { return translated(english, input.language); };
     bool several = input.runs.size() > 1;
-    std::string out = page_start(input.language, words.title, live);
+    std::string out = page_start(input.language, say("saturate report"), live);
     out += fmt::format("<h1>{}</h1>\n", html_text(report_verdict(input)));
-    out += fmt::format("<h2>{}</h2>\n{}", several ? words.comparison : words.measured,
-                       table_html(report_rows(input), input, words, several));
-    out += fmt::format("<h2>{}</h2>\n<div id=\"split\"></div>\n", words.where);
+    out += fmt::format("<h2>{}</h2>\n{}", several ? say("Comparison") : say("Measured"),
+                       table_html(report_rows(input), input, several));
+    out += fmt::format("<h2>{}</h2>\n<div id=\"split\"></div>\n", say("Where the step time went"));
     out += fmt::format("<h2>{}</h2>\n<p class=\"quiet\">{}</p>\n<div id=\"charts\"></div>\n",
-                       words.over_time, words.hint);
-    out += fmt::format("<h2>{}</h2>\n<div id=\"loss\"></div>\n", words.loss);
-    out += fmt::format("<h2>{}</h2>\n{}", words.findings, findings_html(input, words));
+                       say("Over time"),
+                       say("Move the pointer, or use the arrow keys on a chart, to read values."));
+    out += fmt::format("<h2>{}</h2>\n<div id=\"loss\"></div>\n", say("Loss"));
+    out += fmt::format("<h2>{}</h2>\n{}", say("Findings"), findings_html(input));
     std::vector<ReportRow> settings = differing_settings(input);
     if (several && !settings.empty())
-        out += fmt::format("<h2>{}</h2>\n{}", words.settings,
-                           table_html(settings, input, words, false));
+        out += fmt::format("<h2>{}</h2>\n{}", say("Settings that differ"),
+                           table_html(settings, input, false));
     // The data is inside <main>, so that a live page takes it over with the rest.
     out += fmt::format("<script type=\"application/json\" id=\"data\">{}</script>\n",
                        safe_json(report_json(input)));

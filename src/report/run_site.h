@@ -11,11 +11,12 @@
 
 #include "report/http.h"
 #include "report/run_shelf.h"
+#include "words/words.h"
 
 namespace saturate {
 
 struct SiteSettings {
-    std::string language = "en";
+    Language language = Language::english;
     bool follows_newest = false;  // "/" is the newest run, not the list
 };
 

@@ -110,7 +110,7 @@ std::string run_text(const RunAnswer& view) {
         out += "--apply:\n" + changes_text(view.changes);
     if (!view.permanent.empty()) out += "to make it last:\n" + permanent_text(view.permanent);
     bool has_gpu = !view.summary.gpus.empty();
-    if (has_gpu || !has_steps) out += summary_text(view.summary, Language::english, {});
+    if (has_gpu || !has_steps) out += summary_text(view.summary, {});
     if (has_steps) out += "\n" + diagnosis_text(view.diagnosis, {});
     for (const std::string& note : view.notes) out += fmt::format("note: {}\n", note);
     out += fmt::format("the record is {}\n", view.records.empty() ? "-" : view.records[0]);

@@ -18,7 +18,7 @@ struct RunAnswer {
     Diagnosis diagnosis;
     Json changes;                          // of --apply, as python.json has them
     std::vector<PermanentEdit> permanent;  // that would make them last
-    std::string torch;  // the version that a process imported; empty: none did
+    std::string torch;                     // the version that a process imported; empty: none did
     std::vector<std::string> notes;
     std::vector<std::string> records;  // folders, the first rank's first
     std::vector<RunRecord> ranks;      // where there are several

@@ -72,7 +72,7 @@ Json summary_object(const Summary& summary) {
         {"seconds", summary.seconds},
         {"verdict", verdict_name(summary.level)},
         {"reasons", reasons},
-        {"text", Json::array_of(verdict_lines(summary, Language::english))},
+        {"text", Json::array_of(verdict_lines(summary))},
         {"gpus", gpus},
         {"gpus_absent_because", absent},
         {"host", Json::object({{"cpu_mean_percent", host.cpu_mean},

@@ -13,6 +13,4 @@ struct Thresholds {
     double cpu_percent = 90;          // the host's CPU above this is the likely brake
 };
 
-enum class Language { english, chinese };
-
 }  // namespace saturate

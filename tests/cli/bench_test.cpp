@@ -34,7 +34,7 @@ TEST_F(BenchTest, TellsWhatTheLoaderGives) {
                                     "(window float32 20x2, target float32)\n\nworkers  samples/s"));
     EXPECT_THAT(ran.out, HasSubstr("\n   auto  "));
     EXPECT_THAT(ran.out, HasSubstr("\n  limit  "));
-    EXPECT_THAT(ran.out, HasSubstr("\nfeeds a GPU that takes up to "));
+    EXPECT_THAT(ran.out, HasSubstr("\nenough for a GPU that trains up to "));
     EXPECT_EQ(ran.err, "");
 }
 
@@ -63,9 +63,8 @@ TEST_F(BenchTest, SaysWhatItCannotMeasure) {
     ran = bench({"loader"});
     EXPECT_EQ(ran.status, 2);
     EXPECT_EQ(ran.err,
-              "error: bench loader: no configuration is named\n"
-              "  expected: --config FILE\n"
-              "  fix:      saturate bench loader --config FILE\n");
+              "error: bench loader: --config is missing\n  expected: --config FILE\n  fix:      "
+              "saturate bench loader --config FILE\n");
     folder.file("d.yaml", "job: classifier\ndata: pictures\nbatch_size: 16\n");
     ran = bench({"loader", "--config", "d.yaml"});
     EXPECT_EQ(ran.status, 2);

@@ -133,7 +133,7 @@ TEST(DoctorCommandTest, UnknownOptionsAreRefusedWithASuggestion) {
     EXPECT_EQ(ran.out, "");
     EXPECT_EQ(ran.err,
               "error: doctor has no option \"--jsn\"\n"
-              "  expected: --help, --data, --json\n"
+              "  expected: --help, --data, --json, --lang\n"
               "  fix:      did you mean --json?\n"
               "error: doctor takes no \"extra\"\n"
               "  expected: saturate doctor [--data DIR] [--json]\n");
@@ -143,10 +143,12 @@ TEST(DoctorCommandTest, HelpNamesItsOptions) {
     Ran ran = run({SATURATE_BINARY, "doctor", "--help"});
     EXPECT_EQ(ran.status, 0);
     EXPECT_EQ(ran.err, "");
-    EXPECT_THAT(ran.out,
-                testing::StartsWith(
-                    "saturate doctor: what this machine has, and what each missing part costs\n\n"
-                    "Usage: saturate doctor [--data DIR] [--json]\n"));
+    EXPECT_THAT(
+        ran.out,
+        testing::StartsWith(
+            "saturate doctor: what this machine has, what is missing, and what you lose without "
+            "it\n\n"
+            "Usage: saturate doctor [--data DIR] [--json]\n"));
     EXPECT_THAT(ran.out, testing::HasSubstr("--data DIR"));
     EXPECT_THAT(ran.out, testing::HasSubstr("--json"));
 }

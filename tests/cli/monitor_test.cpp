@@ -276,10 +276,10 @@ TEST(MonitorTest, RefusesOptionsThatContradictEachOther) {
     EXPECT_EQ(monitor({"--pid", "1", "--", "true"}).err,
               "error: --pid and a command are both given\n  expected: one of them\n");
     EXPECT_EQ(monitor({"--low", "90", "--good", "80"}).err,
-              "error: --low is 90 and --good is 80\n  expected: --low not above --good\n");
+              "error: --low is 90 and --good is 80\n  expected: --low no higher than --good\n");
     EXPECT_EQ(monitor({"--gpu", "0,x"}).err,
-              "error: --gpu is \"0,x\"\n  expected: numbers with commas between\n  fix:      --gpu "
-              "0,2\n");
+              "error: --gpu is \"0,x\"\n  expected: comma-separated numbers, such as 0,2\n  fix:   "
+              "   --gpu 0,2\n");
     EXPECT_EQ(monitor({"--pid", "4194304"}).err,
               "error: no process 4194304\n  expected: the pid of a running process\n");
 }
@@ -340,7 +340,7 @@ TEST(MonitorTest, AFullDiskLosesNeitherTheSummaryNorItsStatus) {
     EXPECT_THAT(ran.out, HasSubstr("Verdict: "));
     EXPECT_THAT(
         ran.err,
-        HasSubstr("error: the recording is not whole: /dev/full: No space left on device\n"));
+        HasSubstr("error: the recording is incomplete: /dev/full: No space left on device\n"));
     Ran taken = monitor({"-o", "/proc/none", "--duration", "0.1"});
     EXPECT_EQ(taken.status, 2);
     EXPECT_THAT(taken.err, StartsWith("error: /proc/none: no folder can be made here"));
@@ -348,8 +348,8 @@ TEST(MonitorTest, AFullDiskLosesNeitherTheSummaryNorItsStatus) {
 
 TEST(MonitorTest, PrintsLinesInChineseAndCsv) {
     Ran chinese = monitor({"--replay", scenario("busy"), "--lang", "zh"});
-    EXPECT_THAT(chinese.out, HasSubstr("结论：GPU利用率良好"));
-    EXPECT_THAT(chinese.out, HasSubstr("功耗 610/700 W | GPU利用率"));
+    EXPECT_THAT(chinese.out, HasSubstr("结论：良好：GPU 一直在忙"));
+    EXPECT_THAT(chinese.out, HasSubstr("610/700 W | 利用率"));
     Ran csv = monitor({"--replay", scenario("busy"), "--csv", "--interval", "1"});
     EXPECT_THAT(csv.out, StartsWith("time,t_seconds,gpu,name,fault,utilization_percent,"));
     std::vector<std::string_view> lines = split(csv.out, '\n');

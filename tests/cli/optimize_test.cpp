@@ -135,9 +135,9 @@ TEST_F(OptimizeCliTest, MistakesOfTheUserExitWithTwoAndLeaveNothingBehind) {
          "  expected: a whole number from 0 to 1024\n"
          "  fix:      num_workers: auto\n"},
         {{"--config", "pod.yaml"},
-         "error: pod.yaml: no training configuration: no setting of docs/settings.md is in it\n"
-         "  expected: keys such as batch_size, num_workers or learning_rate\n"
-         "  fix:      name the file that your training reads\n"},
+         "error: pod.yaml: not a training configuration: it has none of the settings of "
+         "docs/settings.md\n  expected: keys such as batch_size, num_workers or learning_rate\n  "
+         "fix:      name the file that your training reads\n"},
         {{"--config", "ok.yaml", "--dialect", "lightnin"},
          "error: --dialect is \"lightnin\"\n"
          "  expected: " +
@@ -163,7 +163,7 @@ TEST_F(OptimizeCliTest, ASecondRunChangesNothing) {
 TEST_F(OptimizeCliTest, NothingIsAddedThatNobodyIsSeenToRead) {
     folder.file("job.yaml", "num_workers: 0\namp: false\n");
     Ran ran = optimize({"--config", "job.yaml"});
-    EXPECT_THAT(ran.out, HasSubstr("Not in the file, and not written"));
+    EXPECT_THAT(ran.out, HasSubstr("Not in the file, and not added"));
     EXPECT_THAT(ran.out, HasSubstr("pin_memory: true"));
     EXPECT_EQ(content("job_gpu_optimized.yaml").find("pin_memory"), std::string::npos);
     EXPECT_THAT(content("job_gpu_optimized.yaml"), HasSubstr("amp: true  # saturate: was false"));
@@ -255,7 +255,7 @@ TEST_F(OptimizeCliTest, AddsOnlyKeysThatTheProgramReads) {
     EXPECT_THAT(ran.out, HasSubstr("\nprefetch_factor: 1\n"));  // nobody reads it
     EXPECT_THAT(ran.err, HasSubstr("read by train.py"));
     EXPECT_THAT(ran.err, HasSubstr("c.yaml:5: prefetch_factor has no effect"));
-    EXPECT_THAT(ran.err, HasSubstr("as your program is not seen to read them"));
+    EXPECT_THAT(ran.err, HasSubstr("because your program does not read them"));
 }
 
 TEST_F(OptimizeCliTest, ACommandTellsWhichProgramReadsTheFile) {

@@ -38,10 +38,10 @@ TEST_F(OutputCliTest, OptimizeReplacesNothingUnlessForced) {
     std::vector<std::string> command{"optimize", "--config", "a.yaml", "--gpu", "RTX 4090"};
     Ran refused = saturate(command);
     EXPECT_EQ(refused.status, 2);
-    EXPECT_EQ(refused.err,
-              "error: a_gpu_optimized.yaml: the output is there already\n"
-              "  expected: a name that is free\n"
-              "  fix:      --force replaces it; -o names another\n");
+    EXPECT_EQ(
+        refused.err,
+        "error: a_gpu_optimized.yaml: the output already exists\n  expected: a file that does not "
+        "exist yet\n  fix:      replace it with --force, or choose another with -o\n");
     EXPECT_EQ(text("a_gpu_optimized.yaml"), "mine\n");
     command.emplace_back("--force");
     fs::remove(folder_.path() / "a_gpu_optimized.yaml");

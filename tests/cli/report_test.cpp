@@ -98,7 +98,7 @@ TEST_F(ReportTest, ThePageHoldsEverythingAndAsksForNothing) {
 
 TEST_F(ReportTest, SpeaksChinese) {
     Ran ran = report({"before", "after", "--markdown", "--lang", "zh"});
-    EXPECT_THAT(ran.out, HasSubstr("更快：2.00 倍（3,200 → 6,400 样本/秒）"));
+    EXPECT_THAT(ran.out, HasSubstr("更快：速率为 2.00 倍（3,200 -> 6,400 样本/秒）"));
 }
 
 TEST_F(ReportTest, FailsOnARunThatIsSoMuchSlower) {

@@ -155,9 +155,9 @@ TEST_F(TrainTest, SaysWhatCannotBeTrained) {
     EXPECT_EQ(said("job: tiny_mlp\nepochs: 1\n", {"--epochs", "0"}),
               "error: --epochs is \"0\"\n"
               "  expected: a whole number from 1 to 10000000\n");
-    EXPECT_EQ(said("job: tiny_mlp\nepochs: 1\n", {"--epochs", "1", "--steps", "2"}),
-              "error: more than one of --epochs, --steps and --seconds is given\n"
-              "  expected: one of them\n");
+    EXPECT_EQ(
+        said("job: tiny_mlp\nepochs: 1\n", {"--epochs", "1", "--steps", "2"}),
+        "error: --epochs, --steps and --seconds exclude each other\n  expected: one of them\n");
     EXPECT_EQ(said("job: tiny_mlp\nepochs: 1\noptimizer: adamx\nschedule: cosin\n", {}),
               "error: c.yaml:3:12: optimizer is \"adamx\"\n"
               "  expected: adamw, adam, sgd\n"
@@ -171,9 +171,9 @@ TEST_F(TrainTest, SaysWhatCannotBeTrained) {
                   "  expected: 1 to 10\n"
                   "  fix:      batch_size: 10\n");
     EXPECT_EQ(said(kConfig, {"--resume"}),
-              "error: saturate-runs: no checkpoint to resume from\n"
-              "  expected: a run folder with checkpoints, or one of its checkpoints\n"
-              "  fix:      leave --resume out to begin anew\n");
+              "error: saturate-runs: there is there is no checkpoint to resume from\n  expected: a "
+              "run folder with checkpoints, or one of its checkpoints\n  fix:      leave --resume "
+              "out to start from the beginning\n");
     EXPECT_EQ(said(kConfig, {"--device", "gpu"}),
               "error: --device is given twice\n"
               "  expected: once\n");
@@ -259,7 +259,7 @@ TEST_F(TrainTest, ResumeTakesARunOfItsOwnConfiguration) {
     ASSERT_EQ(with("a-big.yaml", {"--steps", "8"}).status, 0);
     Ran other = with("a.yaml", {"--steps", "16", "--resume"});
     EXPECT_EQ(other.status, 2);
-    EXPECT_THAT(other.err, HasSubstr("no checkpoint to resume from"));
+    EXPECT_THAT(other.err, HasSubstr("there is there is no checkpoint to resume from"));
     Ran own = with("a-big.yaml", {"--steps", "16", "--resume"});
     EXPECT_EQ(own.status, 0) << own.err;
     EXPECT_THAT(own.err, HasSubstr("step_0000000008 at step 8\n"));
@@ -273,7 +273,7 @@ TEST_F(TrainTest, ResumeKeepsWhatSetGaveWhenTheRunBegan) {
     Ran ran = train({"-o", "run", "--resume", "--steps", "8", "--set", "learning_rate=0.25"});
     EXPECT_EQ(ran.status, 0) << ran.err;
     EXPECT_THAT(ran.err,
-                HasSubstr("set as when the run began: batch_size=64, learning_rate=0.5\n"));
+                HasSubstr("kept from when the run began: batch_size=64, learning_rate=0.5\n"));
     std::string text = *json("run/resumed_1/run.json")["settings_text"].string();
     EXPECT_THAT(text, HasSubstr("batch_size: 64\n"));
     EXPECT_THAT(text, HasSubstr("learning_rate: 0.25\n"));

@@ -220,10 +220,9 @@ TEST_F(TuneTest, AFileOfAnotherProgramWantsTheCommandThatRunsIt) {
     Ran ran = shell("bin/saturate optimize --config other.yaml --benchmark");
     EXPECT_EQ(ran.status, 2);
     EXPECT_EQ(ran.err,
-              "error: other.yaml: no job of ours in it: what runs this configuration is not known\n"
-              "  expected: the command that reads it, with {config} in its place\n"
-              "  fix:      add -- python train.py --config {config} (the command that you start it "
-              "with)\n");
+              "error: other.yaml: the file has no job: key, so what runs it is not known\n  "
+              "expected: the command that reads it, with {config} in its place\n  fix:      add -- "
+              "python train.py --config {config} (the command that you start it with)\n");
     Ran no_word = shell("bin/saturate optimize --config other.yaml --benchmark -- python train.py");
     EXPECT_EQ(no_word.status, 2);
     EXPECT_THAT(no_word.err, HasSubstr("does not name {config}"));

@@ -100,6 +100,40 @@ TEST(VerbsTest, EveryVerbHasHelp) {
     }
 }
 
+TEST(VerbsTest, SpeaksChineseByOptionAndByLocale) {
+    Ran ran = saturate_with({"doctor", "--jsn", "--lang", "zh"});
+    EXPECT_EQ(ran.status, 2);
+    EXPECT_EQ(ran.err,
+              "错误：doctor 没有选项 \"--jsn\"\n"
+              "  应为：    --help, --data, --json, --lang\n"
+              "  修复：    是不是想用 --json？\n");
+    RunWhere chinese{.environment = {{"LC_ALL", "zh_CN.UTF-8"}}};
+    EXPECT_THAT(saturate_with({"--help"}, chinese).out, HasSubstr("监控 GPU，最后给出结论"));
+    EXPECT_THAT(saturate_with({"doctor", "--lang", "en"}, chinese).out, HasSubstr("\nMissing\n"));
+}
+
+TEST(VerbsTest, WhatProgramsReadIsTheSameInEveryLanguage) {
+    std::vector<std::string> words{"diagnose", "--json",
+                                   SATURATE_SOURCE_DIR
+                                   "/tests/golden/diagnosis/loader_bound/trace.json"};
+    EXPECT_EQ(saturate_with(words, {.environment = {{"LC_ALL", "zh_CN.UTF-8"}}}).out,
+              saturate_with(words).out);
+}
+
+TEST(VerbsTest, NoHelpHasEnglishLeftInChinese) {
+    for (const std::string& name : all_verbs()) {
+        Ran ran = saturate_with({name, "--help", "--lang", "zh"});
+        for (std::string_view line : split(ran.out, '\n')) {
+            std::string_view said = trim(line);
+            bool is_command = said.starts_with("saturate ") || said.starts_with("用法") ||
+                              said.starts_with("bash:") || said.starts_with("zsh:") ||
+                              said.starts_with("source ");
+            bool is_chinese = said.find_first_of("\xE4\xE5\xE6\xE7\xE8\xE9") != said.npos;
+            EXPECT_TRUE(said.empty() || is_command || is_chinese) << name << ": " << line;
+        }
+    }
+}
+
 TEST(VerbsTest, EveryVerbRefusesUnknownOptions) {
     for (const std::string& name : all_verbs()) {
         Ran ran = saturate_with({name, "--no-such-option"});
@@ -114,7 +148,7 @@ TEST(VerbsTest, CompletionNeedsAShellThatItKnows) {
     Ran ran = saturate_with({"completion"});
     EXPECT_EQ(ran.status, 2);
     EXPECT_EQ(ran.err,
-              "error: no shell named\n  expected: one of bash, zsh\n  fix:      saturate "
+              "error: no shell is named\n  expected: one of bash, zsh\n  fix:      saturate "
               "completion bash\n");
     ran = saturate_with({"completion", "fish"});
     EXPECT_EQ(ran.status, 2);
@@ -145,7 +179,7 @@ TEST(VerbsTest, BashCompletesVerbsOptionsChoicesAndFiles) {
     EXPECT_THAT(completed({"do"}), ElementsAre("doctor"));
     EXPECT_THAT(completed({""}), testing::IsSupersetOf(all_verbs()));
     EXPECT_THAT(completed({"--ver"}), ElementsAre("--version"));
-    EXPECT_THAT(completed({"doctor", "--"}), ElementsAre("--help", "--data", "--json"));
+    EXPECT_THAT(completed({"doctor", "--"}), ElementsAre("--help", "--data", "--json", "--lang"));
     EXPECT_THAT(completed({"completion", "z"}), ElementsAre("zsh"));
     EXPECT_THAT(completed({"optimize", "--level", "nu"}), ElementsAre("numerics"));
     TemporaryFolder folder;

@@ -61,7 +61,7 @@ TEST(DoctorTest, AWholeMachineIsATableWithNothingMissing) {
   CPU          AMD EPYC 9654
   cores        16 online, 16 usable
   features     avx avx2 avx512f avx512_bf16
-  memory       64.0 GiB, 60.0 GiB available
+  RAM          64.0 GiB, 60.0 GiB available
   /dev/shm     32.0 GiB
   open files   65536
   data folder  data, 900.0 GiB free
@@ -95,7 +95,7 @@ TEST(DoctorTest, AnEmptyMachineSaysWhatEachPartCosts) {
   CPU          -
   cores        1 online, 1 usable
   features     -
-  memory       8.0 GiB
+  RAM          8.0 GiB
   /dev/shm     -
   open files   -
   data folder  ., - free
@@ -167,7 +167,7 @@ TEST(DoctorTest, AContainerWithLimitsSaysWhatTheyCost) {
         doctor_text(facts, false),
         testing::HasSubstr("  cores        12 online, 2 usable, cgroup quota 2.5\n"
                            "  features     avx avx2\n"
-                           "  memory       64.0 GiB, cgroup limit 4.0 GiB, 60.0 GiB available\n"));
+                           "  RAM          64.0 GiB, cgroup limit 4.0 GiB, 60.0 GiB available\n"));
 }
 
 TEST(DoctorTest, AffinityIsNamedWhenItIsTheLeast) {

@@ -220,9 +220,9 @@ Summary low_summary() {
     return feeder.summarizer.summary();
 }
 
-TEST(SummaryTextTest, SaysAllOfItInEnglish) {
+TEST(SummaryTextTest, SaysAllOfIt) {
     EXPECT_EQ(
-        summary_text(low_summary(), Language::english, {.run_folder = "RUN"}),
+        summary_text(low_summary(), {.run_folder = "RUN"}),
         "Summary of 10.0 s, 11 ticks\n"
         "GPU 0 Fake\n"
         "  utilisation  mean 38.2 %, deviation 19.9 points, p5-p95 20..60 % (n=11)\n"
@@ -248,36 +248,16 @@ TEST(SummaryTextTest, OfManyGpusTheVerdictNamesTheLowest) {
     Summary many{.level = VerdictLevel::good};
     for (int i = 0; i < 8; ++i)
         many.gpus.push_back({.gpu = {.index = i}, .utilisation_mean = i == 3 ? 86.0 : 97.0});
-    EXPECT_THAT(verdict_lines(many, Language::english),
+    EXPECT_THAT(verdict_lines(many),
                 ElementsAre("good: the GPU is kept busy (mean utilisation 86.0 to 97.0 % on 8 "
                             "GPUs, the lowest on GPU 3)"));
-}
-
-TEST(SummaryTextTest, SaysAllOfItInChinese) {
-    EXPECT_EQ(summary_text(low_summary(), Language::chinese, {}),
-              "监控总结：10.0 秒，11 次采样\n"
-              "GPU 0 Fake\n"
-              "  GPU利用率    平均 38.2%，波动 19.9 个百分点，p5-p95 20..60%（n=11）\n"
-              "  显存         平均 10.0 GiB，峰值 10.0 GiB，共 24.0 GiB\n"
-              "  功耗         平均 200 W，峰值 200 W，上限 450 W，使用了 44%\n"
-              "  能耗         2.0 kJ\n"
-              "  温度         峰值 61 C\n"
-              "  降频         无\n"
-              "  忙时活动     约为功耗上限允许值的 33%（按高于空闲的功耗估算）\n"
-              "  主机         CPU平均 95.0%，峰值 95.0%，IO等待 1.0%\n"
-              "结论：GPU利用率偏低（平均 38.2 %）\n"
-              "  - 利用率低于 70%：GPU在等待主机\n"
-              "  - 利用率波动超过 10 个百分点：任务供给不连续\n"
-              "  - 主机CPU超过 90%：很可能是瓶颈\n"
-              "下一步：saturate diagnose TRACE（从性能跟踪文件中找出原因；--how 说明如何录制）\n"
-              "下一步：saturate optimize --config FILE（按本机设置加载线程、精度和批大小）\n");
 }
 
 TEST(SummaryTextTest, WithoutAGpuItSaysWhyAndWhatToRun) {
     Summarizer summarizer({});
     Snapshot snapshot{.devices_absent_because = "no driver"};
     summarizer.add(snapshot, {});
-    EXPECT_EQ(summary_text(summarizer.summary(), Language::english, {}),
+    EXPECT_EQ(summary_text(summarizer.summary(), {}),
               "Summary of 0.0 s, 1 ticks\n"
               "GPU: unknown (no driver)\n"
               "  host         unknown\n"
@@ -299,21 +279,11 @@ TEST(SummaryTextTest, TheLineOfATickHasDashesForWhatIsUnknown) {
                          .clock_memory_mhz = 14001},
                         {.gpu = 1},
                         {.gpu = 2, .fault = "GPU is lost"}};
-    EXPECT_THAT(tick_lines(snapshot, Language::english),
+    EXPECT_THAT(tick_lines(snapshot),
                 ElementsAre("GPU 0 | 300/575 W | util 87 % | mem 9.0 GiB (75 %) | 66 C | SM 2520 "
                             "MHz | mem 14001 MHz",
                             "GPU 1 | -/- W | util - | mem - | - C | SM - MHz | mem - MHz",
                             "GPU 2 | GPU is lost"));
-    EXPECT_EQ(tick_lines(snapshot, Language::chinese)[0],
-              "GPU 0 | 功耗 300/575 W | GPU利用率 87 % | 显存 9.0 GiB (75 %) | 66 C | SM 2520 MHz "
-              "| 显存 14001 MHz");
-}
-
-TEST(SummaryTextTest, TheLanguageComesFromTheOptionAndElseTheLocale) {
-    EXPECT_EQ(language_of("", "zh_CN.UTF-8"), Language::chinese);
-    EXPECT_EQ(language_of("en", "zh_CN.UTF-8"), Language::english);
-    EXPECT_EQ(language_of("zh", "C"), Language::chinese);
-    EXPECT_EQ(language_of("", ""), Language::english);
 }
 
 }  // namespace

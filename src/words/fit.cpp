@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "words/fit.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "base/text.h"
+
+namespace saturate {
+
+namespace {
+
+// Escapes take no room.
+std::size_t shown_width(std::string_view text) {
+    std::string plain;
+    for (std::size_t i = 0; i < text.size(); ++i) {
+        if (text[i] == '\x1b') {
+            i = std::min(text.find('m', i), text.size());
+            continue;
+        }
+        plain += text[i];
+    }
+    return display_width(plain);
+}
+
+bool is_wide(std::string_view character) { return character.size() >= 3; }
+
+// Pieces that stay whole: a word with the blanks before it, or one Chinese character with the
+// marks that must not begin a line.
+std::vector<std::string_view> pieces_of(std::string_view line) {
+    std::vector<std::string_view> out;
+    auto next = [&](std::size_t at) {
+        std::size_t end = at + 1;
+        while (end < line.size() && (static_cast<unsigned char>(line[end]) & 0xC0) == 0x80) ++end;
+        return end;
+    };
+    constexpr std::string_view kNeverFirst = "，。；：、）”！？";
+    for (std::size_t at = 0; at < line.size();) {
+        std::size_t end = std::min(line.find_first_not_of(' ', at), line.size());
+        while (end < line.size() && line[end] != ' ') {
+            std::string_view one = line.substr(end, next(end) - end);
+            bool was_wide = is_wide(one);
+            end += one.size();
+            if (end >= line.size() || line[end] == ' ') break;
+            std::string_view following = line.substr(end, next(end) - end);
+            if (is_wide(following) && kNeverFirst.find(following) != std::string_view::npos)
+                continue;
+            if (was_wide && one != "（" && one != "“") break;
+            if (is_wide(following)) break;
+        }
+        out.push_back(line.substr(at, end - at));
+        at = end;
+    }
+    return out;
+}
+
+// Where a line goes on: below the last column of a table if that leaves room, else below its text.
+std::size_t hanging_indent(std::string_view line, std::size_t columns) {
+    std::size_t first = std::min(line.find_first_not_of(' '), line.size());
+    std::size_t gap = line.rfind("  ");
+    if (gap != std::string_view::npos && gap >= first) {
+        std::size_t column = shown_width(line.substr(0, gap + 2));
+        if (column * 5 <= columns * 3) return column;
+    }
+    return first + 2;
+}
+
+constexpr const char *kBold = "\x1b[1m", *kRed = "\x1b[1;31m", *kGreen = "\x1b[32m",
+                     *kYellow = "\x1b[33m", *kFaint = "\x1b[2m";
+
+struct Tone {
+    std::string_view start;  // of the line, behind its indentation
+    const char* code;
+};
+
+// The first that fits counts.
+constexpr Tone kTones[] = {
+    {"error:", kRed},           {"warning:", kYellow},
+    {"note:", kFaint},          {"regression:", kRed},
+    {"FAILED", kRed},           {"Verdict faster", kGreen},
+    {"Verdict: good", kGreen},  {"Verdict slower", kRed},
+    {"Verdict: low", kRed},     {"Verdict", kYellow},
+    {"gain:", kGreen},          {"all fixes together:", kGreen},
+    {"the GPU is busy", kBold}, {"The claimed speed-up is there", kGreen},
+    {"Faster", kGreen},         {"Your job does not run", kRed},
+};
+
+}  // namespace
+
+std::string fitted(std::string_view line, std::size_t columns) {
+    if (shown_width(line) <= columns) return std::string(line);
+    std::string indent(hanging_indent(line, columns), ' ');
+    std::string out;
+    std::size_t used = 0;
+    for (std::string_view piece : pieces_of(line)) {
+        std::size_t width = shown_width(piece);
+        if (used > indent.size() && used + width > columns) {
+            piece.remove_prefix(std::min(piece.find_first_not_of(' '), piece.size()));
+            out += "\n" + indent;
+            used = indent.size();
+            width = shown_width(piece);
+        }
+        out += piece;
+        used += width;
+    }
+    return out;
+}
+
+std::string coloured(std::string_view text, std::string_view english) {
+    if (text.find('\x1b') != std::string_view::npos) return std::string(text);
+    std::string_view start =
+        english.substr(std::min(english.find_first_not_of(' '), english.size()));
+    const Tone* tone =
+        std::ranges::find_if(kTones, [&](const Tone& one) { return start.starts_with(one.start); });
+    if (tone == std::end(kTones)) return std::string(text);
+    std::string out;
+    for (std::string_view line : split(text, '\n')) {
+        if (!out.empty()) out += '\n';
+        out.append(tone->code).append(line).append("\x1b[0m");
+    }
+    return out;
+}
+
+}  // namespace saturate

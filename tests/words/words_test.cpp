@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "words/words.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "words/clauses.h"
+#include "words/fit.h"
+#include "words/pattern.h"
+
+namespace saturate {
+namespace {
+
+using testing::ElementsAre;
+using testing::Optional;
+
+std::string zh(std::string_view english) { return translated(english, Language::chinese); }
+
+TEST(PatternTest, FindsWhatStandsInTheHoles) {
+    Pattern pattern("{} samples in {:.1f} s, {} worker{}", "");
+    EXPECT_THAT(pattern.match("12 samples in 3.5 s, 4 workers"),
+                Optional(ElementsAre("12", "3.5", "4", "s")));
+    EXPECT_THAT(pattern.match("12 samples in 3.5 s, 1 worker"),
+                Optional(ElementsAre("12", "3.5", "1", "")));
+    // A hole for a number holds no words; a hole is not empty but for the s of a plural.
+    EXPECT_FALSE(pattern.match("12 samples in some s, 4 workers"));
+    EXPECT_FALSE(pattern.match(" samples in 3.5 s, 4 workers"));
+    EXPECT_FALSE(pattern.match("12 samples in 3.5 s, 4 workers more"));
+}
+
+TEST(PatternTest, TriesALaterPlaceWhereTheFirstDoesNotFit) {
+    Pattern pattern("{}: {:.2f} times", "");
+    EXPECT_THAT(pattern.match("a: b: 1.25 times"), Optional(ElementsAre("a: b", "1.25")));
+}
+
+TEST(PatternTest, BracesThatAreWrittenTwiceAreBraces) {
+    Pattern pattern("{{{}}} has no value", "");
+    EXPECT_THAT(pattern.match("{batch} has no value"), Optional(ElementsAre("batch")));
+}
+
+TEST(WordsTest, TheLanguageComesFromTheOptionAndElseTheLocale) {
+    EXPECT_EQ(language_of("", "zh_CN.UTF-8"), Language::chinese);
+    EXPECT_EQ(language_of("en", "zh_CN.UTF-8"), Language::english);
+    EXPECT_EQ(language_of("zh", "C"), Language::chinese);
+    EXPECT_EQ(language_of("", ""), Language::english);
+}
+
+TEST(WordsTest, EnglishStaysAsItIs) {
+    EXPECT_EQ(translated("error: no verb \"x\"\n", Language::english), "error: no verb \"x\"\n");
+}
+
+TEST(WordsTest, NumbersAndNamesStayInTheirPlaces) {
+    EXPECT_EQ(zh("--epochs is given twice"), "--epochs 给了两次");
+    EXPECT_EQ(zh("a whole number from 1 to 32"), "1 到 32 之间的整数");
+    // Chinese has another order.
+    EXPECT_EQ(zh("biggest cause: waiting for data, 60 % of the recorded time"),
+              "最大的原因：等待数据，占录制时间的 60 %");
+}
+
+TEST(WordsTest, AnErrorKeepsItsPlaceAndItsShape) {
+    EXPECT_EQ(zh("error: job.yaml:14: no GPU \"X\" in the table\n"
+                 "  expected: a whole number from 1 to 4\n"
+                 "  fix:      did you mean --gpu?\n"),
+              "错误：job.yaml:14: 表中没有 GPU \"X\"\n"
+              "  应为：    1 到 4 之间的整数\n"
+              "  修复：    是不是想用 --gpu？\n");
+}
+
+TEST(WordsTest, ColumnsStayBelowEachOther) {
+    EXPECT_EQ(zh("  setting      before  after\n"
+                 "  num_workers  0       4\n"),
+              "  设置         之前    之后\n"
+              "  num_workers  0       4\n");
+}
+
+TEST(WordsTest, ASentenceOfSeveralClausesIsTranslatedClauseByClause) {
+    EXPECT_EQ(zh("x.yaml (saturate) for RTX 4090, 24.0 GiB; 16 cores (assumed; --cores N)"),
+              "x.yaml（saturate），用于 RTX 4090, 24.0 GiB；16 核（假定；--cores N）");
+}
+
+TEST(WordsTest, ASentenceThatWasBrokenIntoLinesIsOne) {
+    EXPECT_EQ(zh("      forward pass and loss run at 32 bits; with a gradient scaler, as this\n"
+                 "      GPU has no bf16\n"),
+              "      前向和损失用 32 位运行；因为这块 GPU 没有 bf16，所以配合梯度缩放器\n");
+}
+
+TEST(WordsTest, APatchStaysAsItIs) {
+    std::string patch =
+        "--- a/c.yaml\n+++ b/c.yaml\n@@ -1,2 +1,2 @@\n level\n-before: 1\n+before: 2\n";
+    EXPECT_EQ(zh(patch + "\nno process 7\n"), patch + "\n没有进程 7\n");
+    // As run shows it, among its own lines.
+    std::string marked =
+        "saturate:   --- a/c.yaml\nsaturate:   +++ b/c.yaml\nsaturate:   -before: 1\n";
+    EXPECT_EQ(zh(marked), marked);
+}
+
+TEST(WordsTest, TheSummaryOfMonitorIsChineseFromTheFirstLineToTheLast) {
+    EXPECT_EQ(zh("Summary of 10.0 s, 11 ticks\n"
+                 "GPU 0 Fake\n"
+                 "  utilisation  mean 38.2 %, deviation 19.9 points, p5-p95 20..60 % (n=11)\n"
+                 "  memory       mean 10.0 GiB, peak 10.0 GiB of 24.0 GiB\n"
+                 "  power        mean 200 W, peak 200 W, limit 450 W: 44 % of it used\n"
+                 "  throttled    no\n"
+                 "  while busy   about 33 % of what the power limit allows (estimate by power "
+                 "above idle)\n"
+                 "  host         CPU mean 95.0 %, peak 95.0 %, IO wait 1.0 %\n"
+                 "Verdict: low: the GPU does far less than it could (mean utilisation 38.2 %)\n"
+                 "  - utilisation is under 70 %: the GPU waits for the host\n"
+                 "Next: saturate diagnose RUN (finds the cause)\n"),
+              "监控总结：10.0 秒，11 次采样\n"
+              "GPU 0 Fake\n"
+              "  利用率       平均 38.2 %，波动 19.9 个百分点，p5-p95 20..60 %（n=11）\n"
+              "  显存         平均 10.0 GiB，峰值 10.0 GiB，共 24.0 GiB\n"
+              "  功耗         平均 200 W，峰值 200 W，上限 450 W，使用了 44 %\n"
+              "  降频         无\n"
+              "  忙时活动     约为功耗上限允许值的 33 %（按高于空闲的功耗估算）\n"
+              "  主机         CPU 平均 95.0 %，峰值 95.0 %，IO 等待 1.0 %\n"
+              "结论：偏低：GPU 做的远少于它能做的（平均利用率 38.2 %）\n"
+              "  - 利用率低于 70 %：GPU 在等主机\n"
+              "下一步：saturate diagnose RUN（找出原因）\n");
+}
+
+TEST(WordsTest, WhatIsNotInTheTableStaysEnglish) {
+    EXPECT_EQ(zh("a sentence that nobody has written"), "a sentence that nobody has written");
+    EXPECT_EQ(zh(""), "");
+    EXPECT_EQ(zh("\n\n"), "\n\n");
+}
+
+TEST(WordsTest, ANameOfOneWordInAHoleIsTheUsers) {
+    // "memory" alone is a label, but here it is an option of the user's.
+    EXPECT_EQ(zh("memory is given twice"), "memory 给了两次");
+}
+
+TEST(WordsTest, TheTableHasMoreThanTwoThousandSentences) {
+    std::vector<Sentence> all = all_sentences();
+    EXPECT_GT(all.size(), 2000u);
+    for (const Sentence& sentence : all) EXPECT_FALSE(sentence.chinese.empty()) << sentence.english;
+}
+
+TEST(WordsTest, HostileTextDoesNotTakeForever) {
+    std::string text;
+    for (int i = 0; i < 400; ++i) text += "a: b, c (d) of e; ";
+    EXPECT_FALSE(zh(text).empty());
+}
+
+TEST(FitTest, ALongLineIsBrokenBetweenWords) {
+    EXPECT_EQ(fitted("  one two three four five", 14), "  one two\n    three four\n    five");
+    EXPECT_EQ(fitted("short", 14), "short");
+}
+
+TEST(FitTest, AWordIsNeverBroken) {
+    EXPECT_EQ(fitted("see /a/very/long/path/to/a/file now", 12),
+              "see\n  /a/very/long/path/to/a/file\n  now");
+}
+
+TEST(FitTest, ATableGoesOnBelowItsLastColumn) {
+    EXPECT_EQ(fitted("  key   why it is so and no other", 20),
+              "  key   why it is so\n        and no other");
+}
+
+TEST(FitTest, ChineseTakesTwoColumnsAndMayBreakAnywhere) {
+    EXPECT_EQ(fitted("等待数据的时间太长，先增加", 12), "等待数据的时\n  间太长，先\n  增加");
+    // A mark never begins a line.
+    EXPECT_EQ(fitted("等待数据的时，先", 12), "等待数据的\n  时，先");
+}
+
+TEST(FitTest, EscapesTakeNoRoom) {
+    EXPECT_EQ(fitted("\x1b[1mone two\x1b[0m", 7), "\x1b[1mone two\x1b[0m");
+}
+
+TEST(FitTest, VerdictGainAndErrorHaveColour) {
+    EXPECT_EQ(coloured("错误：x", "error: x"), "\x1b[1;31m错误：x\x1b[0m");
+    EXPECT_EQ(coloured("       gain: 2x", "       gain: 2x"), "\x1b[32m       gain: 2x\x1b[0m");
+    EXPECT_EQ(coloured("plain", "plain"), "plain");
+    EXPECT_EQ(coloured("error: a\n  b", "error: a b"),
+              "\x1b[1;31merror: a\x1b[0m\n\x1b[1;31m  b\x1b[0m");
+}
+
+}  // namespace
+}  // namespace saturate
