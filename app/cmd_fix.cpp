@@ -137,7 +137,7 @@ Json curve_json(const LossCurve& curve) {
 int try_and_prove(const Arguments& arguments, FixAnswer& answer, ProjectReader& reader,
                   const FixQuestion& question, const fs::path& folder, const MachineHere& machine) {
     FixTrialSettings settings{
-        .command = arguments.command,
+        .job = {.config = {}, .command = arguments.command, .project = question.folder},
         .output = folder,
         .budget_seconds = *arguments.seconds("--budget", 10, 7 * 86400),
         .machine = machine.facts,

@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include "base/error.h"
 #include "process/trial_process.h"
 
 namespace saturate {
@@ -17,8 +18,10 @@ FixRunner::FixRunner(FixRunnerSettings settings, const ProjectFacts& facts, Proj
       facts_(facts),
       reader_(reader),
       question_(question),
-      guarded_(guarded_around(question.folder)),
-      inside_(fs::canonical(question.folder).lexically_relative(guarded_)) {}
+      guarded_(guarded_around(settings_.job.project)),
+      inside_(fs::canonical(settings_.job.project).lexically_relative(guarded_)) {
+    SATURATE_CHECK(settings_.job.has_project(), "fix runs a command in its project");
+}
 
 TrialResult FixRunner::run(const FixChanges& changes, const FixRunLimits& limits) {
     std::vector<ScratchFile> edited;
@@ -42,7 +45,7 @@ TrialResult FixRunner::run(const FixChanges& changes, const FixRunLimits& limits
     // Trackers of experiments get no runs from trials.
     command.insert(command.end(), {"--", "env", "WANDB_MODE=disabled", "COMET_MODE=disabled"});
     command.push_back(fmt::format("MLFLOW_TRACKING_URI=file://{}/mlruns", tree.root().string()));
-    for (const std::string& word : tree.command(settings_.command)) command.push_back(word);
+    for (const std::string& word : tree.command(settings_.job.command)) command.push_back(word);
     TrialResult result = run_trial_process({.command = command,
                                             .run_folder = folder,
                                             .log = log_,

@@ -10,6 +10,7 @@
 
 #include "process/scratch_tree.h"
 #include "project/fix_answer.h"
+#include "tuning/job.h"
 #include "tuning/trial.h"
 
 namespace saturate {
@@ -17,7 +18,7 @@ namespace saturate {
 using FixChanges = std::vector<const FixProposal*>;
 
 struct FixRunnerSettings {
-    std::vector<std::string> command;
+    Job job;                       // a command with its project
     std::filesystem::path output;  // records and logs go below it
     bool with_losses = false;      // of a GPU, also those that the script does not read itself
     std::function<bool()> is_stopped;

@@ -46,7 +46,7 @@ class Trier {
           reader_(reader),
           question_(question),
           settings_(settings),
-          runner_({.command = settings.command,
+          runner_({.job = settings.job,
                    .output = settings.output,
                    .with_losses = settings.has_gpu,
                    .is_stopped = [this] { return stopped(); }},
@@ -231,7 +231,9 @@ class Trier {
     // What they are worth beside those that were kept before; apart where they do not gain
     // together.
     void try_group(const FixChanges& together) {
-        if (!has_time()) {
+        // The most promising one is tried in any case: what the proof lacks then, it takes late.
+        bool is_first = !has_tried_ && !stopped() && budget_.has_time_for_proof_run(seconds());
+        if (!has_time() && !is_first) {
             note_all(together, {"not tried", std::nullopt,
                                 runner_.runs() < kMostTrials ? "no time was left for it"
                                                              : "enough was tried before it"});
@@ -248,6 +250,7 @@ class Trier {
     }
 
     FixOutcome measure(const FixChanges& added) {
+        has_tried_ = true;
         FixChanges changes = kept_;
         changes.insert(changes.end(), added.begin(), added.end());
         TrialResult result = guarded_trial(changes, of_search());
@@ -421,6 +424,7 @@ class Trier {
     double best_ = 0;  // samples/s
     GuardAnswer last_guard_;
     bool changed_ = false;          // the last trial trained otherwise than before
+    bool has_tried_ = false;        // a change
     bool has_other_draws_ = false;  // what was kept brings other random numbers
     EpochTimes epoch_;
     EpochPlan epochs_;  // that are measured; none: the steps alone

@@ -13,6 +13,7 @@
 #include "process/scratch_tree.h"
 #include "project/fix_answer.h"
 #include "tuning/batch_size.h"
+#include "tuning/job.h"
 #include "tuning/loss_guard.h"
 #include "tuning/proof.h"
 #include "tuning/trial.h"
@@ -20,7 +21,7 @@
 namespace saturate {
 
 struct FixTrialSettings {
-    std::vector<std::string> command;
+    Job job;                       // a command with its project
     std::filesystem::path output;  // records and logs of the trials go below it
     double budget_seconds = 600;
     FixMachine machine = {};
