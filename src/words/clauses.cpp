@@ -120,7 +120,8 @@ std::vector<Choice> choose(std::string_view line, const std::vector<Part>& parts
             if (parts[j].end <= parts[i].start) continue;
             // A single word in a list is a name.
             bool is_listed = j + 1 < parts.size() && parts[j + 1].before.starts_with(", ");
-            if (i == j && is_listed &&
+            bool is_value = i > 0 && parts[i].before == ": ";  // "tf32: high"
+            if (i == j && (is_listed || is_value) &&
                 line.substr(parts[i].start, parts[i].end - parts[i].start).find(' ') ==
                     std::string_view::npos)
                 continue;
