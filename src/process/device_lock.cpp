@@ -32,7 +32,7 @@ DeviceLock::DeviceLock(const std::string& device) {
     throw UserError({.where = {file.string()},
                      .found = fmt::format("another search is measuring on {}", device),
                      .expected = "one at a time: two would measure each other",
-                     .fix = "wait for it, or name another --device"});
+                     .fix = "wait for it to end, or measure on another device"});
 }
 
 DeviceLock::~DeviceLock() {

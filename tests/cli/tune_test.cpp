@@ -271,7 +271,7 @@ TEST_F(TuneTest, ASecondSearchOnTheDeviceIsRefused) {
     EXPECT_EQ(ran.status, 2);
     EXPECT_EQ(ran.err, fmt::format("error: {}: another search is measuring on cpu\n"
                                    "  expected: one at a time: two would measure each other\n"
-                                   "  fix:      wait for it, or name another --device\n",
+                                   "  fix:      wait for it to end, or measure on another device\n",
                                    (folder_.path() / "cache/tune-cpu.lock").string()));
 }
 

@@ -73,7 +73,9 @@ TEST_F(FixSlowTest, TheExampleIsProvenFasterAndWritten) {
     ASSERT_EQ(ran.status, 0) << ran.out << ran.err;
     Json json = Json::parse(read_if_there(out_.path() / "out/fix.json"), "fix.json");
     EXPECT_EQ(json["proof"]["verdict"].string(), "faster");
-    EXPECT_EQ(json["loss_guard"].string(), "the losses of the first 16 steps are the same");
+    std::string losses = json["loss_guard"].string().value_or("");
+    EXPECT_TRUE(losses.starts_with("the losses of the first") && losses.ends_with("are the same"))
+        << losses;
     EXPECT_GT(json["baseline"]["input_wait_percent"].number().value_or(0), 50);
     EXPECT_EQ(read_if_there(out_.path() / "out/before/config.json"), config);
     EXPECT_NE(read_if_there(project_.path() / "config.json"), config);
