@@ -23,10 +23,12 @@ namespace saturate {
 namespace {
 
 constexpr std::int64_t kPollNs = 50'000'000;
-constexpr double kGraceSeconds = 15;     // for the last checkpoint and the summary
-constexpr double kLeastMeasured = 0.8;   // seconds; a rate of less is chance ...
-constexpr double kHopelessAfter = 0.4;   // ... but one that is far too low is known earlier
-constexpr double kNoisy = 0.1;           // a spread beyond which more is measured
+constexpr double kGraceSeconds = 15;    // for the last checkpoint and the summary
+constexpr double kLeastMeasured = 0.8;  // seconds; a rate of less is chance ...
+constexpr double kHopelessAfter = 0.4;  // ... but one that is far too low is known earlier
+constexpr double kNoisy = 0.1;          // a spread beyond which more is measured
+// With fewer, the first step is not told from the others yet: it may have compiled for minutes.
+constexpr std::int64_t kToldApart = 8;
 constexpr std::int64_t kLeastSteps = 3;  // one is warm-up; matters where a step takes seconds
 
 double seconds_since(std::int64_t start_ns) {
@@ -134,7 +136,8 @@ Ended watch(TrialChild& group, const TrialProcess& trial, Measured& measured) {
         if (trial.steps == 0 && measured.steps() >= std::max(kLeastSteps, trial.least_steps) &&
             seconds_since(looked) > 0.2) {
             looked = now_ns();
-            if (auto rate = measured.rate()) {
+            auto rate = measured.rate();
+            if (rate && (rate->dropped > 0 || measured.steps() >= kToldApart)) {
                 double seconds = static_cast<double>(rate->steps) * rate->step_seconds;
                 bool is_noisy = rate->spread() > kNoisy;
                 if (seconds >= (is_noisy ? 2 : 1) * trial.seconds) return Ended::enough;

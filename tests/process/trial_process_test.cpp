@@ -28,7 +28,7 @@ class TrialProcessTest : public testing::Test {
                            .seconds = seconds,
                            .seconds_max = seconds_max_,
                            .start_seconds_max = 0.5,
-                           .silence_seconds_max = 0.5,
+                           .silence_seconds_max = silence_seconds_max_,
                            .skip_first_epoch = skip_first_epoch_};
         trial.is_stopped = [this] { return stopped_; };
         return run_trial_process(trial);
@@ -37,6 +37,7 @@ class TrialProcessTest : public testing::Test {
     bool stopped_ = false;
     bool skip_first_epoch_ = false;
     double seconds_max_ = 60;
+    double silence_seconds_max_ = 0.5;
 };
 
 TEST_F(TrialProcessTest, AJobThatEndsByItselfHasARate) {
@@ -65,6 +66,18 @@ TEST_F(TrialProcessTest, AJobWhoseRateIsKnownIsEnded) {
     TrialResult result = tried("steps 400; exec sleep 60");
     EXPECT_EQ(result.outcome, TrialOutcome::ok) << result.message;
     EXPECT_LT(result.seconds, 30);
+}
+
+// Three steps are there when it is first looked at: the one that compiled is not the rate.
+TEST_F(TrialProcessTest, AFirstStepThatCompilesIsNotMeasured) {
+    silence_seconds_max_ = 60;
+    TrialResult result = tried(
+        "echo '{\"step\":0,\"t_ns\":0,\"duration_ns\":27000000000,\"samples\":32}' > "
+        "$RUN/steps.jsonl; at() { echo \"{\\\"step\\\":$1,\\\"t_ns\\\":$((27000000000 + $1 * "
+        "10000000)),\\\"duration_ns\\\":10000000,\\\"samples\\\":32}\" >> $RUN/steps.jsonl; }; "
+        "at 1; at 2; sleep 1; i=3; while [ $i -lt 40 ]; do at $i; i=$((i + 1)); done");
+    ASSERT_TRUE(result.ok()) << result.message;
+    EXPECT_NEAR(result.samples_per_second->per_second, 3200, 40);
 }
 
 // A script's background job ignores the signal, and what it starts inherits that.
