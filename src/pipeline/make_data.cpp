@@ -265,7 +265,7 @@ void refuse_what_is_there(const fs::path& path) {
     if (!is_file && !(fs::is_directory(path) && !fs::is_empty(path))) return;
     throw UserError({.where = {path.string()},
                      .found = is_file ? "a file is there already" : "the folder is not empty",
-                     .expected = "a name that is free",
+                     .expected = "a file that does not exist yet",
                      .fix = "-o ANOTHER, or remove it"});
 }
 

@@ -171,7 +171,7 @@ TEST_F(TrainTest, SaysWhatCannotBeTrained) {
                   "  expected: 1 to 10\n"
                   "  fix:      batch_size: 10\n");
     EXPECT_EQ(said(kConfig, {"--resume"}),
-              "error: saturate-runs: there is there is no checkpoint to resume from\n  expected: a "
+              "error: saturate-runs: there is no checkpoint to resume from\n  expected: a "
               "run folder with checkpoints, or one of its checkpoints\n  fix:      leave --resume "
               "out to start from the beginning\n");
     EXPECT_EQ(said(kConfig, {"--device", "gpu"}),
@@ -259,7 +259,7 @@ TEST_F(TrainTest, ResumeTakesARunOfItsOwnConfiguration) {
     ASSERT_EQ(with("a-big.yaml", {"--steps", "8"}).status, 0);
     Ran other = with("a.yaml", {"--steps", "16", "--resume"});
     EXPECT_EQ(other.status, 2);
-    EXPECT_THAT(other.err, HasSubstr("there is there is no checkpoint to resume from"));
+    EXPECT_THAT(other.err, HasSubstr("there is no checkpoint to resume from"));
     Ran own = with("a-big.yaml", {"--steps", "16", "--resume"});
     EXPECT_EQ(own.status, 0) << own.err;
     EXPECT_THAT(own.err, HasSubstr("step_0000000008 at step 8\n"));
@@ -290,7 +290,7 @@ TEST_F(TrainTest, ResumeAfterAKillBeforeTheFirstCheckpointBeginsAnew) {
     fs::remove(folder_.path() / "run/summary.json");
     Ran ran = train({"-o", "run", "--resume", "--steps", "4"});
     EXPECT_EQ(ran.status, 0) << ran.err;
-    EXPECT_THAT(ran.err, HasSubstr("run has no checkpoint yet: it begins anew\n"));
+    EXPECT_THAT(ran.err, HasSubstr("run has no checkpoint yet: starting from the beginning\n"));
     EXPECT_EQ(json("run/resumed_1/summary.json")["samples"].integer(), 256);
     EXPECT_TRUE(fs::exists(folder_.path() / "run/checkpoints/step_0000000004/state.json"));
     // A folder of something else is not a run.
