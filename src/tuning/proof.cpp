@@ -72,8 +72,9 @@ Proof prove(const ProofSettings& settings, const std::function<std::optional<dou
     for (int pair = 0; pair < settings.pairs_max; ++pair) {
         if (pair >= settings.pairs_min) {
             judge(proof);
-            if ((proof.interval_high - proof.interval_low) / 2 <= settings.width * proof.ratio)
-                break;
+            double enough = std::max(settings.width * proof.ratio,
+                                     settings.width_of_gain * std::abs(proof.ratio - 1));
+            if ((proof.interval_high - proof.interval_low) / 2 <= enough) break;
             if (settings.is_time_up && settings.is_time_up()) break;
         }
         bool before_first = pair % 2 == 0;

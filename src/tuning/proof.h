@@ -27,7 +27,9 @@ struct Measured {
 struct ProofSettings {
     int pairs_min = kProofPairs;
     int pairs_max = 15;
-    double width = 0.03;  // pairs are added until the interval is this narrow, as a share of 1
+    // Pairs are added until half the interval is this narrow: a share of the ratio, or of the gain.
+    double width = 0.03;
+    double width_of_gain = 0.2;
     std::string unit = "samples/s";
     std::function<bool()> is_time_up;  // asked once `pairs_min` are there; may be null
 };

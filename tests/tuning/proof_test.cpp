@@ -64,6 +64,21 @@ TEST(ProofTest, GoesInTurnsAndStopsWhenTheIntervalIsNarrow) {
     EXPECT_EQ(proof.before.n, 5);
 }
 
+// Six times or seven: five pairs that differ by a tenth say enough.
+TEST(ProofTest, ALargeGainNeedsNoNarrowInterval) {
+    int runs = 0;
+    auto rate = [&](double base) {
+        return [&runs, base]() -> std::optional<double> {
+            return base * (++runs % 3 == 0 ? 1.06 : 0.98);
+        };
+    };
+    Proof large = prove({}, rate(100), rate(600));
+    EXPECT_EQ(large.pairs.size(), 5u);
+    EXPECT_EQ(large.verdict, Verdict::faster);
+    runs = 0;
+    EXPECT_GT(prove({}, rate(100), rate(110)).pairs.size(), 5u);
+}
+
 TEST(ProofTest, KeepsWhatItHasWhenARunFails) {
     int runs = 0;
     Proof proof = prove(
