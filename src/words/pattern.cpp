@@ -131,8 +131,8 @@ bool Pattern::match_from(std::string_view text, std::size_t hole,
     bool may_be_empty = is_tail || is_head || is_behind_ending;
     if (is_last && after.empty()) return (!text.empty() || may_be_empty) && fits(text.size());
     for (std::size_t at = may_be_empty ? 0 : 1; at <= text.size(); ++at) {
-        if (after
-                .empty()) {  // another hole follows, and takes nothing: it is for what stands behind
+        // Another hole follows, and takes nothing: it is for what stands behind.
+        if (after.empty()) {
             std::size_t next = hole + 1;
             while (next < holes_.size() && literals_[next + 1].empty()) ++next;
             if (next >= holes_.size()) return fits(text.size());

@@ -6,30 +6,16 @@
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <map>
 #include <set>
 
 #include "base/text.h"
 #include "config/edit.h"
+#include "fuzz_input.h"
 
 namespace {
 
 using namespace saturate;
-
-void require(bool holds) {
-    if (!holds) std::abort();
-}
-
-struct Bytes {
-    const std::uint8_t* data;
-    std::size_t size;
-    std::uint8_t next() {
-        if (size == 0) return 0;
-        --size;
-        return *data++;
-    }
-};
 
 void collect_maps(const Node& node, const KeyPath& path,
                   std::vector<std::pair<KeyPath, const Node*>>& out) {

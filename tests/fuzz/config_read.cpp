@@ -1,17 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Any bytes as a configuration: read, or refused with a UserError that has a message; never a
 // crash, another exception or a value outside the text. The first byte chooses the format.
-#include <cstdlib>
 
 #include "config/document.h"
+#include "fuzz_input.h"
 
 namespace {
 
 using namespace saturate;
-
-void require(bool holds) {
-    if (!holds) std::abort();
-}
 
 void check(const Node& node, std::size_t size) {
     require(node.begin <= node.end && node.end <= size && node.place.line > 0);

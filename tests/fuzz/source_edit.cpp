@@ -6,26 +6,12 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstdlib>
+
+#include "fuzz_input.h"
 
 namespace {
 
 using namespace saturate;
-
-void require(bool holds) {
-    if (!holds) std::abort();
-}
-
-struct Bytes {
-    const std::uint8_t* data;
-    std::size_t size;
-    std::size_t next() {
-        if (size == 0) return 0;
-        --size;
-        return *data++;
-    }
-    std::size_t below(std::size_t limit) { return (next() * 256 + next()) % limit; }
-};
 
 SourceEdit choose(std::string_view text, Bytes& bytes) {
     static const char* const kNames[] = {"num_workers", "fused", "x"};

@@ -3,17 +3,10 @@
 // never a crash, another exception or an event outside its tables.
 #include "diagnosis/trace_nsys.h"
 
-#include <cstdlib>
-
 #include "base/error.h"
+#include "fuzz_input.h"
 
-namespace {
-
-void require(bool holds) {
-    if (!holds) std::abort();
-}
-
-}  // namespace
+namespace {}  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     using namespace saturate;
