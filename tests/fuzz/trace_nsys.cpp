@@ -6,8 +6,6 @@
 #include "base/error.h"
 #include "fuzz_input.h"
 
-namespace {}  // namespace
-
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     using namespace saturate;
     std::string bytes(reinterpret_cast<const char*>(data), size);
