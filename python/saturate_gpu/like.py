@@ -2,8 +2,7 @@
 """From torchvision's data sets and PyTorch's DataLoader to a Loader. What it does not know is refused, by name, with what to do."""
 import sys
 
-from . import transforms as T
-from .loader import Loader
+from . import transforms as T  # not the loader: `saturate run` asks refusal() in jobs that have none
 from .sources import ImageFiles
 
 ENDINGS = (".jpg", ".jpeg", ".png", ".webp")
@@ -188,38 +187,37 @@ def _subset(dataset):
     return dataset, indices
 
 
-def _files(dataset):
-    from torchvision.datasets import DatasetFolder
+def _check_dataset(dataset, looks=None):
+    """looks: at so many of the files' names at most."""
+    folder = sys.modules.get("torchvision.datasets.folder")
     name = type(dataset).__name__
-    if not isinstance(dataset, DatasetFolder):
+    if folder is None or not isinstance(dataset, folder.DatasetFolder):
         raise NotKnown(f"the data set {name} is not known to the loader: torchvision's ImageFolder, DatasetFolder and Subsets of them are; "
                        f"saturate_gpu.ImageFiles(paths, labels) takes any list of images, saturate_gpu.PythonDataset(...) any data set")
-    if type(dataset).__getitem__ is not DatasetFolder.__getitem__:
+    if type(dataset).__getitem__ is not folder.DatasetFolder.__getitem__:
         raise NotKnown(f"{name} has a __getitem__ of its own, which the loader would not run; saturate_gpu.ImageFiles(paths, labels) "
                        "takes the images without it")
     if dataset.target_transform is not None:
         raise NotKnown(f"{name} has a target_transform; apply it to the labels in the training loop")
-    other = next((path for path, _ in dataset.samples if not path.lower().endswith(ENDINGS)), None)
-    if other is not None:
-        raise NotKnown(f"{other}: JPEG, PNG and WebP are there")
-    return ImageFiles([path for path, _ in dataset.samples], [label for _, label in dataset.samples], dataset.classes)
-
-
-def _check_loader(dataset):
-    """The loader decodes as torchvision's own functions do, to RGB."""
-    import torchvision.datasets.folder as folder
+    # The loader decodes as torchvision's own functions do, to RGB.
     if dataset.loader not in (folder.default_loader, folder.pil_loader, folder.accimage_loader):
         raise NotKnown(f"the data set's own loader function {getattr(dataset.loader, '__name__', dataset.loader)} would not be run; "
                        "with torchvision's default_loader the loader gives the same, Grayscale() makes one channel")
+    samples = dataset.samples
+    step = max(1, len(samples) // looks) if looks else 1
+    other = next((path for path, _ in samples[::step] if not path.lower().endswith(ENDINGS)), None)
+    if other is not None:
+        raise NotKnown(f"{other}: JPEG, PNG and WebP are there")
 
 
 def from_torchvision(dataset, batch_size=1, **settings):
     """A Loader over torchvision's ImageFolder, DatasetFolder or a Subset of one, with the transforms it has. JPEGs are decoded
     exactly and not turned by EXIF, as torchvision does; `settings` are Loader's."""
+    from .loader import Loader
     whole, indices = _subset(dataset)
-    source = _files(whole)
+    _check_dataset(whole)
+    source = ImageFiles([path for path, _ in whole.samples], [label for _, label in whole.samples], whole.classes)
     transforms, dtype = transforms_of(whole.transform)
-    _check_loader(whole)
     settings = {"transforms": transforms, "dtype": dtype, "decode": "exact", "exif": False, "as_": "torch", **settings}
     if indices is not None:
         chosen = settings.get("subset")
@@ -252,7 +250,7 @@ def _sampler(loader, settings):
         settings.setdefault("world", 1)
 
 
-def like(cls, loader, changes):
+def _settings(loader):
     from torch.utils.data import BatchSampler, DataLoader, default_collate
     if not isinstance(loader, DataLoader):
         raise TypeError(f"{type(loader).__name__} is no DataLoader of PyTorch")
@@ -265,4 +263,26 @@ def like(cls, loader, changes):
     if loader.generator is not None:
         settings["seed"] = loader.generator.initial_seed()
     _sampler(loader, settings)
-    return from_torchvision(loader.dataset, loader.batch_size, **{**settings, **changes})
+    return settings
+
+
+def like(loader, changes):
+    out = from_torchvision(loader.dataset, loader.batch_size, **{**_settings(loader), **changes})
+    # For scripts that ask for len(loader.dataset), and for Lightning, which looks at the samplers.
+    out.dataset, out.sampler, out.batch_sampler = loader.dataset, loader.sampler, loader.batch_sampler
+    return out
+
+
+LOOKS = 10_000
+
+
+def refusal(loader):
+    """Why like() would not take this DataLoader, in one line; None: it would. Opens no file and changes nothing."""
+    try:
+        _settings(loader)
+        whole, _ = _subset(loader.dataset)
+        _check_dataset(whole, LOOKS)
+        transforms_of(whole.transform)
+    except NotKnown as problem:
+        return str(problem)
+    return None

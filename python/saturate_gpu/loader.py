@@ -111,11 +111,11 @@ class Loader:
             blobs["weights"] = _numbers("d", weights, "weights")
         return request, blobs
 
-    @classmethod
-    def like(cls, dataloader, **changes):
+    @staticmethod
+    def like(dataloader, **changes):
         """What a PyTorch DataLoader over images of torchvision gives, from the saturate pipeline."""
         from .like import like
-        return like(cls, dataloader, changes)
+        return like(dataloader, changes)
 
     # -- what is there
 
@@ -161,15 +161,20 @@ class Loader:
             self._is_fresh = False
             self._pass += 1
             self._guarded(self._batches.start, *self._position)
-            return _Pass(self, self._pass)
+            return (_PythonPass if isinstance(self.source, PythonDataset) else _Pass)(self, self._pass)
 
     def _next(self, number):
         with self._lock:
             if number != self._pass:
                 raise RuntimeError("another pass over this loader has begun; two at once need two loaders")
-            if not self._batches.is_open:  # forked, or the process died
-                self._guarded(self._batches.start, *self._position)
-            batch = self._guarded(self._batches.next)
+            batches = self._batches
+            if not batches.is_open:  # forked, or the process died
+                self._guarded(batches.start, *self._position)
+            try:
+                batch = batches.next()
+            except BaseException:  # as _guarded(), without a call for every batch
+                batches.close()
+                raise
             epoch, index = self._position
             if batch is None:
                 self._position, self._is_fresh = (epoch + 1, 0), True
@@ -251,7 +256,7 @@ class _Pass:
     def __len__(self):
         return len(self._loader)
 
-    def __next__(self):
+    def _take(self):
         if self._ended:
             raise StopIteration
         batch = self._loader._next(self._number)
@@ -259,6 +264,16 @@ class _Pass:
             self._ended = True
             raise StopIteration
         return batch
+
+    def __next__(self):  # `saturate run` times it, as it does that of a DataLoader
+        return self._take()
+
+
+class _PythonPass(_Pass):
+    """Batches come from a DataLoader, which is timed by itself."""
+
+    def __next__(self):
+        return self._take()
 
 
 def _before_fork():

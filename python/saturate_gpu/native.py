@@ -3,7 +3,6 @@
 import array
 import collections
 import json
-import os
 
 from . import process as frames
 from .errors import LoaderError
@@ -66,7 +65,7 @@ class NativeBatches:
         try:
             text = json.dumps({**self._request, "blobs": {name: len(blob) for name, blob in self._blobs.items()}}).encode()
             self._process.send(frames.OPEN, a=len(text), payload=text + b"".join(self._blobs.values()))
-            kind, _, _, _, payload = self._process.receive()
+            kind, payload, _, _, _ = self._process.receive()
             if kind == frames.ERROR:
                 raise error_of(payload)
             self._told_opened(json.loads(payload))
@@ -81,14 +80,15 @@ class NativeBatches:
         self.fields = fields_of(facts["fields"], self._request["batch_size"])
         make = "torch" if self._is_torch else "numpy"
         self._show = [getattr(field, make)(self._module) for field in self.fields]
+        self._show_one = self.fields[0].alone(self._module) if len(self.fields) == 1 else None
         self._ahead = facts["ahead"]  # batches that may be told of before they are asked for
         limit = self._memory or HELD_BYTES
         # Two are left to fill; what is kept beyond that is copied.
-        self._held_max = max(1, limit // max(self._slab_bytes, 1) - 2 - self._ahead)
+        self._held_max = max(0, limit // max(self._slab_bytes, 1) - 2 - self._ahead)
 
     @property
     def is_open(self):
-        return self._process is not None and self._process.owner == os.getpid()
+        return self._process is not None  # in a forked child it is not: after_fork_in_child()
 
     @property
     def pid(self):
@@ -132,10 +132,12 @@ class NativeBatches:
         process = self._process
         if process is None:
             raise LoaderError("this loader is closed")
+        waiting = process.frames
         while True:
-            if not process.has_frames:
+            if not waiting:
                 self._give()
-            kind, a, b, c, payload = process.receive()
+                process.wait()
+            kind, payload, a, b, c = waiting.popleft()
             if kind == frames.BATCH:
                 if c != self._generation:  # of a pass that was broken off
                     self._gone.append(a)
@@ -143,7 +145,11 @@ class NativeBatches:
                 self._owed += 1
                 epoch, batch = self.position
                 self.position = (epoch, batch + 1)
-                return self._lend(self._slabs[a], b, payload)
+                slab = self._slabs[a]
+                if self._show_one is None or payload or len(self._held) - len(self._gone) >= self._held_max:
+                    return self._lend(slab, b, payload)
+                out, self._held[a] = self._show_one(slab, b)
+                return out
             if kind == frames.SLAB:
                 self._add_slab(a, b)
             elif kind == frames.SKIPPED:
@@ -165,7 +171,7 @@ class NativeBatches:
             frame = self._process.receive()
             if frame[0] == frames.TOLD:
                 self._process.put_back(kept)
-                return json.loads(frame[4])
+                return json.loads(frame[1])
             kept.append(frame)
 
     def _add_slab(self, number, size):

@@ -32,7 +32,7 @@ def program_path():
     if found is None:
         raise FileNotFoundError(f"SATURATE={named} is not a program" if named else
                                 f"the program saturate is neither in {', '.join(folders())} nor on PATH; "
-                                "python -m pip install saturate-gpu brings it, or set SATURATE to its path")
+                                "saturate's wheel brings it; or set SATURATE to its path")
     return found
 
 
@@ -50,13 +50,9 @@ class Process:
         self.pid = self._child.pid
         self._socket = mine
         self._bytes = b""
-        self._frames = collections.deque()
+        self.frames = collections.deque()  # received: kind, payload (0: none), and three more numbers
         self._files = collections.deque()
         self.owner = os.getpid()
-
-    @property
-    def has_frames(self):
-        return bool(self._frames)
 
     def send(self, kind, a=0, b=0, c=0, payload=b""):
         try:
@@ -65,8 +61,13 @@ class Process:
             raise self._died() from None
 
     def receive(self):
-        """The next frame: kind, a, b, c, payload. Waits for it."""
-        while not self._frames:
+        """The next frame. Waits for it."""
+        self.wait()
+        return self.frames.popleft()
+
+    def wait(self):
+        """Until there are frames."""
+        while not self.frames:
             try:
                 data, rights, _, _ = self._socket.recvmsg(RECEIVED_AT_ONCE, FILES_AT_ONCE)
             except ConnectionResetError:
@@ -79,22 +80,27 @@ class Process:
             if not data:
                 raise self._died()
             self._take(data)
-        return self._frames.popleft()
 
     def _take(self, data):
-        data = self._bytes + data if self._bytes else data
+        if self._bytes:
+            data = self._bytes + data
+        elif len(data) % HEAD.size == 0:  # small batches come several at once, without payloads
+            found = list(HEAD.iter_unpack(data))
+            if not any([frame[1] for frame in found]):
+                self.frames.extend(found)
+                return
         at, end = 0, len(data)
         while end - at >= 40:
             kind, size, a, b, c = HEAD.unpack_from(data, at)
             if end - at < 40 + size:
                 break
-            self._frames.append((kind, a, b, c, data[at + 40:at + 40 + size] if size else b""))
+            self.frames.append((kind, data[at + 40:at + 40 + size] if size else 0, a, b, c))
             at += 40 + size
         self._bytes = data[at:]
 
     def put_back(self, frames):
         """Frames that were received too early, to be received again."""
-        self._frames.extendleft(reversed(frames))
+        self.frames.extendleft(reversed(frames))
 
     def take_file(self):
         """The memory that came with a SLAB frame. The caller closes it."""

@@ -18,21 +18,21 @@ class Slab:
 
     def __init__(self, number, file, size, gone):
         try:
-            self._map = mmap.mmap(file, size, flags=mmap.MAP_SHARED | MAP_POPULATE)
+            self.memory = mmap.mmap(file, size, flags=mmap.MAP_SHARED | MAP_POPULATE)
         finally:
             os.close(file)
         self.number = number
         self._type = ctypes.c_char * size
-        self._gone = lambda _: gone(number)
+        self.gone = lambda _: gone(number)
 
     def show(self):
         """An object that shows the memory; every array over it keeps it alive."""
-        return self._type.from_buffer(self._map)
+        return self._type.from_buffer(self.memory)
 
     def lend(self):
         """Such an object, and the weak reference that must be kept to be told when it is gone."""
-        exporter = self._type.from_buffer(self._map)
-        return exporter, weakref.ref(exporter, self._gone)
+        exporter = self._type.from_buffer(self.memory)
+        return exporter, weakref.ref(exporter, self.gone)
 
 
 class Field:
@@ -72,6 +72,24 @@ class Field:
             out = ndarray((samples, *stored), dtype, exporter, offset)
             return out.transpose(0, 3, 1, 2) if turned else out
         return show
+
+
+    def alone(self, module):
+        """Of batches with this field alone: one object less for each, which small batches feel. Gives the array or tensor of a
+        slab and the weak reference that must be kept. None where it takes NumPy and there is none."""
+        try:
+            import numpy
+        except ImportError:
+            return None
+        if self.dtype == "bfloat16" or self.channels_last:
+            return None
+        dtype, stored, ndarray, reference = numpy.dtype(self.dtype), self.stored, numpy.ndarray, weakref.ref
+        from_numpy = module.from_numpy if module.__name__ == "torch" else None
+
+        def lend(slab, samples):
+            array = ndarray((samples, *stored), dtype, slab.memory, 0)
+            return array if from_numpy is None else from_numpy(array), reference(array, slab.gone)
+        return lend
 
 
 def fields_of(specs, batch_size):

@@ -24,12 +24,11 @@ namespace saturate {
 
 namespace {
 
-// Batches that follow each other so fast are told of several at once: waking Python up for each
-// would take as long as filling it.
-constexpr std::int64_t kFastBatchNs = 250'000;
-constexpr std::size_t kToldAtOnce = 4;
 // So many are told of before Python asks for them: two, and more when they are small.
-constexpr std::size_t kAheadBytes = 8 << 20, kAheadMax = 8;
+constexpr std::size_t kAheadBytes = 16 << 20, kAheadMax = 16;
+// Batches that follow each other so fast are told of several at once, half of what Python has room
+// for: waking Python up for each, with cold caches, would take as long as filling it.
+constexpr std::int64_t kFastBatchNs = 250'000;
 
 // The samples that cannot be used, until they can be told.
 class SkippedSamples final : public Recorder {
@@ -80,7 +79,13 @@ Json opened_json(ServedData& data) {
     SlabRing layout(data.source->fields(), data.loader.batch_size, ordinary_memory());
     std::size_t ahead = std::clamp<std::size_t>(
         kAheadBytes / std::max<std::size_t>(layout.slab_bytes(), 1), 2, kAheadMax);
+    if (std::uint64_t limit = data.loader.prefetch_bytes; limit > 0) {
+        // One is filled and two are Python's own: what is told of must not take their memory.
+        std::size_t fit = limit / std::max<std::size_t>(layout.slab_bytes(), 1);
+        ahead = std::min(ahead, fit > 4 ? fit - 3 : 1);
+    }
     data.loader.held = static_cast<int>(ahead) + 1;
+    data.told_at_once = std::max<std::size_t>(ahead / 2, 1);
     Json fields = Json::array();
     for (const FieldSpec& field : data.source->fields()) {
         fields.add(Json::object({{"name", field.name},
@@ -173,7 +178,6 @@ class BatchServer {
         std::vector<Batch> done;  // given up when the lock is not held: that takes the ring's
         {
             std::lock_guard lock(mutex_);
-            credits_ += frame.a;
             for (std::int64_t number : numbers) {
                 auto found = lent_.find(number < 0 ? ~number : number);
                 if (found == lent_.end()) continue;
@@ -183,6 +187,11 @@ class BatchServer {
             }
         }
         done.clear();
+        {
+            // Last: a batch that may be sent needs the memory of one that came back.
+            std::lock_guard lock(mutex_);
+            credits_ += frame.a;
+        }
         changed_.notify_all();
     }
 
@@ -256,6 +265,7 @@ class BatchServer {
                 {.kind = FrameKind::error, .c = generation, .payload = current_error().line()});
         }
         batch_ns_ = 0;
+        told_at_once_ = data ? data->told_at_once : 1;
         tells_samples_ = data && data->tells_samples;
         lock.lock();
         loader_ = std::move(fresh);
@@ -297,7 +307,7 @@ class BatchServer {
             if (generation == generation_) --credits_;
             is_last = credits_ <= 0 || wanted_.has_value();
         }
-        if (is_last || told_count_ >= kToldAtOnce || batch_ns_ > kFastBatchNs) return flush();
+        if (is_last || told_count_ >= told_at_once_ || batch_ns_ > kFastBatchNs) return flush();
         return true;
     }
 
@@ -344,7 +354,7 @@ class BatchServer {
 
     // The sender's own.
     std::string told_;  // frames that wait to be sent
-    std::size_t told_count_ = 0;
+    std::size_t told_count_ = 0, told_at_once_ = 1;
     bool tells_samples_ = false;
     double batch_ns_ = 0;
 };

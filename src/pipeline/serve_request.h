@@ -18,6 +18,7 @@ struct ServedData {
     LoaderSettings loader;
     std::vector<std::string> classes = {};  // by label, of images in classes
     bool tells_samples = false;             // each batch also says which samples it holds
+    std::size_t told_at_once = 1;           // batches, where they come fast
 };
 
 // `blobs`: as "blobs" of the request names them, one after the other. Throws UserError and

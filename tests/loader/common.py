@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the tests of saturate_gpu.Loader share: a Python with PyTorch, the built program, images.
 
-TEST.py PROGRAM: runs itself by the Python that tests/support/python_torch prints; status 77 where there is none.
+TEST.py PROGRAM: runs itself by the Python that tests/support/python_torch (or another finder) prints; status 77 where there is none.
 """
 import os
 import pathlib
@@ -15,14 +15,14 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 NO_PYTHON = 77
 
 
-def enter():
+def enter(finder="python_torch"):
     """Becomes the right Python, finds program and package, and imports torch before the package is used."""
     if len(sys.argv) > 1 and os.path.isfile(sys.argv[1]):
         os.environ["SATURATE"] = os.path.abspath(sys.argv.pop(1))
     if os.environ.get("SATURATE_LOADER_TEST") != "1":
-        found = subprocess.run([ROOT / "tests/support/python_torch"], stdout=subprocess.PIPE, text=True)
+        found = subprocess.run([ROOT / "tests/support" / finder], stdout=subprocess.PIPE, text=True)
         if found.returncode != 0:
-            print("skipped: tests/support/python_torch finds no Python")
+            print(f"skipped: tests/support/{finder} finds no Python")
             sys.exit(NO_PYTHON)
         os.environ.update(SATURATE_LOADER_TEST="1", PYTHONPATH=package())
         os.execv(found.stdout.strip(), [found.stdout.strip(), "-B", *sys.argv])

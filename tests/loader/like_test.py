@@ -16,6 +16,7 @@ from torchvision.datasets import DatasetFolder, FakeData, ImageFolder
 from torchvision.transforms import v2
 
 from saturate_gpu import Loader, from_torchvision
+from saturate_gpu.like import refusal
 
 MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
 
@@ -134,6 +135,29 @@ class LikeTest(LoaderTest):
         (root / "class0" / "x.bmp").write_bytes(b"BM")
         with self.assertRaisesRegex(ValueError, "x.bmp"):
             from_torchvision(ImageFolder(root, v1.ToTensor()), 2)
+
+    def test_what_it_would_refuse_is_known_without_trying(self):
+        root = self.images(4)
+        good = v1.Compose([v1.Resize((9, 9)), v1.ToTensor()])
+        for loader in (DataLoader(ImageFolder(root, good), 2, shuffle=True, num_workers=2), DataLoader(Subset(ImageFolder(root, good), [2, 1]), 2),
+                       DataLoader(ImageFolder(root, v1.Compose([v1.RandomRotation(5), v1.ToTensor()])), 2), DataLoader(FakeData(8), 2),
+                       DataLoader(ImageFolder(root, good), 2, collate_fn=list), DataLoader(ImageFolder(root, good, loader=open), 2),
+                       DataLoader(ImageFolder(root, good), 2, sampler=RandomSampler(ImageFolder(root), num_samples=3))):
+            why = refusal(loader)
+            if why is None:
+                Loader.like(loader).close()
+            else:
+                with self.assertRaises(ValueError) as caught:
+                    Loader.like(loader)
+                self.assertEqual(str(caught.exception), why)
+        self.assertIn("RandomRotation", refusal(DataLoader(ImageFolder(root, v1.RandomRotation(5)), 2)))
+
+    def test_what_scripts_ask_a_loader_for(self):
+        theirs = DataLoader(ImageFolder(self.images(6), v1.ToTensor()), 4, shuffle=True)
+        with Loader.like(theirs) as ours:
+            self.assertIs(ours.dataset, theirs.dataset)
+            self.assertIs(ours.sampler, theirs.sampler)
+            self.assertEqual((len(ours.dataset), ours.batch_size, ours.drop_last), (6, 4, False))
 
     def test_a_data_set_folder(self):
         root = self.images(6)

@@ -38,10 +38,10 @@ class SoakTest(LoaderTest):
 
     def loader(self, dice, **how):
         return Loader(Arrays(self.folder / "x.npy"), dice.choice([1, 3, 16, 64]), shuffle=True, seed=dice.randrange(99),
-                      workers=dice.choice([0, 1, 2, None]), tells_samples=True, **how)
+                      workers=dice.choice([0, 1, 2, None]), tells_samples=dice.random() < 0.5, **how)
 
     def check(self, batch):
-        rows, samples = batch
+        rows, samples = batch if isinstance(batch, tuple) else (batch, batch[:, 0] // 10)
         self.assertTrue(torch.equal(rows, torch.from_numpy(self.table[samples.numpy()])))
 
     def stops(self, count, dice):
@@ -104,8 +104,8 @@ class SoakTest(LoaderTest):
             after = counts()
         print(f"200 forks: {before} -> {after}")
         self.assertEqual(after["children"], before["children"])
-        self.assertLessEqual(after["files"], before["files"] + 8)  # slabs that are free and mapped
-        self.assertLessEqual(after["mapped"], before["mapped"] + 8)
+        self.assertLessEqual(after["files"], before["files"] + 20)  # slabs that are free and mapped
+        self.assertLessEqual(after["mapped"], before["mapped"] + 20)
         self.assertLess(after["resident"] - before["resident"], 20 << 20)
 
     def test_a_hundred_kills(self):
@@ -118,8 +118,9 @@ class SoakTest(LoaderTest):
                         self.check(batch)
                         if i == 2:
                             os.kill(loader.pid, dice.choice([signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV]))
-                    for batch in loader:  # all batches of a short epoch may have been here already
-                        self.check(batch)
+                    for _ in range(9):  # all batches of some short epochs may have been here already
+                        for batch in loader:
+                            self.check(batch)
                 except LoaderProcessDied as problem:
                     died += 1
                     self.assertIn("signal", str(problem))
