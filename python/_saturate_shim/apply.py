@@ -99,12 +99,12 @@ def _threads(torch, wanted):
     if not local:
         local = facts.ranks()[1]
     threads = torch.get_num_threads()
+    here = (local, "" if local == 1 else "es", threads, "" if threads == 1 else "s", cores(), "" if cores() == 1 else "s")
     if local * threads <= cores():
-        refused("threads", "%d process%s of %d thread%s on %d core%s: nothing to cap" % (
-            local, "" if local == 1 else "es", threads, "" if threads == 1 else "s", cores(), "" if cores() == 1 else "s"))
+        refused("threads", "%d process%s of %d thread%s on %d core%s: nothing to cap" % here)
         return
     share = max(1, cores() // local)
-    text = "%d processes of %d threads on %d cores: torch.set_num_threads(%d)" % (local, threads, cores(), share)
+    text = "%d process%s of %d thread%s on %d core%s: torch.set_num_threads(%d)" % (*here, share)
     on_device = facts.device is not None and not str(facts.device).startswith("cpu")
     if not on_device and not wanted.is_numeric and "threads" not in wanted.named:
         refused("threads", text + " changes last digits on a CPU; --apply numerics or threads does it")

@@ -3,8 +3,9 @@
 import inspect
 from importlib import import_module
 
-from . import disable, on_disable, replace
+from . import disable, replace
 from .apply import applied, refused, taken_back
+from .step_hooks import drops_gradients, hook_steps
 
 NAMES = ("set_to_none", "fused", "foreach")
 
@@ -24,15 +25,14 @@ class SetToNone:
         self.torch = torch
         self.dropped = {}  # id -> parameter whose gradient was set to None where the script asked for zeros
         self.is_told = self.is_off = False
-        optimizer = import_module("torch.optim.optimizer").Optimizer
-        replace(optimizer, "zero_grad", lambda old: self.make(old, _of_optimizer))
+        module = import_module("torch.optim.optimizer")
+        replace(module.Optimizer, "zero_grad", lambda old: self.make(old, _of_optimizer))
         replace(torch.nn.Module, "zero_grad", lambda old: self.make(old, lambda module: module.parameters()))
         replace(torch.autograd, "backward", self.make_backward)
-        handle = import_module("torch.optim.optimizer").register_optimizer_step_pre_hook(lambda *_: self.fill())
-        on_disable(handle.remove)
+        hook_steps(module, lambda *_: self.fill())
 
     def make(self, old, parameters_of):
-        def zero_grad(owner, set_to_none=True):
+        def zero_grad(owner, set_to_none=drops_gradients(old)):
             if set_to_none or self.is_off:
                 return old(owner, set_to_none)
             try:

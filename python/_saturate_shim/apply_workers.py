@@ -386,7 +386,7 @@ def follow(pilot, loader, iterator):
             except Exception as error:
                 disable("--apply num_workers", error)
         if reason is not None:
-            give_up(pilot, loader, reason + "; from the next epoch on it is as it was")
+            give_up(pilot, loader, reason + "; from the next epoch on the old setting is back")
         data = plain(own())
         if pilot.is_changed:
             watch.after_from_workers()

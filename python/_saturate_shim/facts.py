@@ -9,7 +9,7 @@ import sys
 import weakref
 from time import perf_counter_ns as clock
 
-from . import RUN_DIR, disable, losses, profiler, sizes
+from . import RUN_DIR, disable, like, losses, profiler, sizes
 from .files import files
 from .sites import call_at, is_library, site_of, user_frame
 from .steps import FIRST_STEPS, FLUSH_AT, PROFILE_AT, steps
@@ -63,6 +63,7 @@ class Facts:
         self.parallel = {}
         self.saves = {}  # (file, line) -> [count, ns, site]
         self.changes = []  # what --apply did, refused or took back
+        self.before_writing = []  # functions that bring entries up to date
         self.unsettled = lambda: []  # what it was asked for besides, with the reason why not
         self.late = losses.Late() if losses.IS_ASKED else None
         self.profiler = None
@@ -93,8 +94,7 @@ class Facts:
         except OSError:
             pass
 
-    def loader_made(self, loader, frame):
-        dataset = loader.dataset
+    def loader_made(self, loader, dataset, frame):
         known = self.by_dataset.get(id(dataset))
         # Lightning and accelerate make the user's loader again: it stays the user's.
         if known is not None and known["type"] == type(dataset).__name__ and is_library(frame.f_code.co_filename):
@@ -110,15 +110,20 @@ class Facts:
     def loader_started(self, loader, iterator, is_second):
         number = loader.__dict__.get("_saturate_id")
         if number is None:  # unpickled or copied: its __init__ did not run here
-            self.loader_made(loader, sys._getframe(2))
-            number = loader.__dict__["_saturate_id"]
-        entry = self.loaders[number]
-        entry["starts"] += 1
+            self.loader_made(loader, loader.dataset, sys._getframe(2))
+        entry = self.started(loader, iterator, loader.num_workers == 0)
         entry["second_iterators"] += is_second
-        iterator.__dict__["_saturate_id"] = number
-        steps.set_loader(number, int(loader.batch_size or 0), _try(lambda: len(loader), 0), loader.num_workers == 0)
         if entry["starts"] == 1 or entry.get("num_workers") != loader.num_workers:
             self.describe(entry, loader)
+        return entry
+
+    def started(self, loader, iterator, in_process):
+        """The entry of a loader whose next pass is `iterator`; in_process: its batches are made in this one."""
+        number = loader.__dict__["_saturate_id"]
+        entry = self.loaders[number]
+        entry["starts"] += 1
+        iterator.__dict__["_saturate_id"] = number
+        steps.set_loader(number, int(loader.batch_size or 0), _try(lambda: len(loader), 0), in_process)
         return entry
 
     def describe(self, entry, loader):
@@ -136,6 +141,7 @@ class Facts:
             shuffle=isinstance(loader.sampler, data.RandomSampler) if loader.sampler is not None else None,
             map_style=not isinstance(loader.dataset, data.IterableDataset),
             in_memory=tensors_of(self.torch, loader.dataset) is not None,
+            saturate_loader=_try(lambda: like.answer(loader)),
         )
 
     def optimizer_made(self, optimizer, frame):
@@ -272,6 +278,8 @@ class Facts:
 
     def object(self):
         torch = self.torch
+        for update in self.before_writing:
+            _try(update)
         rank, world = self.ranks()
         steps.set_rank(rank, world)
         to_zero, to_none = steps.zero_grads
@@ -351,11 +359,11 @@ class Facts:
             "tf32_cudnn": _try(lambda: bool(cudnn.allow_tf32)),
             "cudnn_benchmark": _try(lambda: bool(cudnn.benchmark)),
             "cudnn_deterministic": _try(lambda: bool(cudnn.deterministic)),
-            "deterministic": _try(torch.are_deterministic_algorithms_enabled),
+            "deterministic": _try(lambda: torch.are_deterministic_algorithms_enabled()),
             "threads": _try(torch.get_num_threads),
             "cores": _try(lambda: len(os.sched_getaffinity(0))),
             "omp_num_threads": os.environ.get("OMP_NUM_THREADS"),
-            "sdp_flash": _try(cuda.flash_sdp_enabled),
+            "sdp_flash": _try(lambda: cuda.flash_sdp_enabled()),
         }
 
     def model_facts(self):

@@ -14,11 +14,19 @@ from . import RUN_DIR, disable, on_disable, profiler, replace
 from .facts import facts
 from .files import files
 from .hooks_loader import fetch_target, hook_loader
+from .hooks_own_loader import MODULE as OWN_LOADER
+from .hooks_own_loader import hook_own_loader
+from .step_hooks import drops_gradients, hook_steps
 from .steps import CHECKPOINT, hot, steps
 
 
 def after_import():
-    return {"torch": on_torch}
+    return {"torch": on_torch, OWN_LOADER: on_own_loader}
+
+
+def on_own_loader(module):
+    if facts.torch is not None:  # else when torch is imported: without it nothing trains
+        hook_own_loader(module)
 
 
 def on_torch(torch):
@@ -42,6 +50,8 @@ def on_torch(torch):
         steps.prepare(torch, calls, _reads_wait_always())
     os.register_at_fork(after_in_child=_in_child)
     hook_loader(torch)
+    if OWN_LOADER in sys.modules:
+        hook_own_loader(sys.modules[OWN_LOADER])
     hook_optimizer(torch)
     hook_backward(torch)
     hook_reads(torch)
@@ -121,21 +131,11 @@ def hook_optimizer(torch):
 
     if s.native is not None:
         before, after = s.native.before_step, s.native.after_step
-    handles = []
-
-    def put_in():
-        handles.append(module.register_optimizer_step_pre_hook(before))
-        handles.append(module.register_optimizer_step_post_hook(after))
-
-    def take_out():
-        while handles:
-            handles.pop().remove()
-
-    put_in()
-    on_disable(take_out, put_in)
+    hook_steps(module, before, after)
+    drops = drops_gradients(module.Optimizer.zero_grad)
 
     def make_zero_grad(old):
-        def zero_grad(self, set_to_none=True):
+        def zero_grad(self, set_to_none=drops):
             if not set_to_none:
                 facts.zero_grad_to_zero(sys._getframe(1))
             s.zero_grads[bool(set_to_none)] += 1
@@ -145,7 +145,7 @@ def hook_optimizer(torch):
 
         return zero_grad
 
-    _retired["zero_grad"] = hot(module.Optimizer, "zero_grad", make_zero_grad)
+    _retired["zero_grad"] = hot(module.Optimizer, "zero_grad", make_zero_grad, int(drops))
 
     def make_optimizer_init(old):
         def __init__(self, params, defaults):
@@ -174,7 +174,7 @@ def hook_backward(torch):
         if type(tensor) is not torch.Tensor:
             return
         s.root = weakref.ref(tensor)
-        if tensor.is_cpu and not all_devices:
+        if tensor.device.type == "cpu" and not all_devices:  # is_cpu came with 2.0
             if tensor.numel() == 1:
                 s.is_reading = True  # a read of ours
                 value = tensor.item()
@@ -270,8 +270,9 @@ def hook_precision(torch):
 
         return __enter__
 
-    replace(torch.amp.autocast_mode.autocast, "__enter__", make_enter)
-    scaler = getattr(torch.amp, "GradScaler", None) or torch.cuda.amp.GradScaler
+    # Before 1.10 and before 2.3 those of CUDA alone.
+    replace(getattr(torch, "autocast", torch.cuda.amp.autocast), "__enter__", make_enter)
+    scaler = getattr(getattr(torch, "amp", None), "GradScaler", torch.cuda.amp.GradScaler)
 
     def make_step(old):
         def step(self, *args, **kwargs):

@@ -30,6 +30,39 @@ def _parents_ring():
     return ring_path(parent.pid if parent else os.getppid())
 
 
+def next_hook(tensor):
+    """Makes the __next__ of a loader's iterator: what was asked for and came is told as a step's."""
+    thread_id = threading.get_ident
+    s = steps
+
+    def make_next(old):
+        def __next__(self):
+            if s.thread != thread_id():
+                return old(self)
+            asked_at = clock()
+            owner = self.__dict__.get("_saturate_id", 0)
+            try:
+                s.asked(owner, asked_at)
+                asked_at = clock()  # our own time is nobody's step
+            except Exception as error:
+                disable("step", error)
+            try:
+                data = old(self)
+            except StopIteration:
+                self.__dict__["_saturate_ended"] = True
+                try:
+                    s.ended(owner, asked_at, clock())
+                except Exception as error:
+                    disable("end of the loader", error)
+                raise
+            s.got(owner, asked_at, clock(), s.samples_of(owner, data, tensor))
+            return data
+
+        return __next__
+
+    return make_next
+
+
 def hook_loader(torch):
     module = import_module("torch.utils.data.dataloader")
     thread_id = threading.get_ident
@@ -39,7 +72,7 @@ def hook_loader(torch):
         def __init__(self, *args, **kwargs):
             old(self, *args, **kwargs)
             try:
-                facts.loader_made(self, sys._getframe(1))
+                facts.loader_made(self, self.dataset, sys._getframe(1))
             except Exception as error:
                 disable("DataLoader", error)
 
@@ -82,38 +115,10 @@ def hook_loader(torch):
 
         return __init__
 
-    def make_next(old):
-        tensor = torch.Tensor
-
-        def __next__(self):
-            if s.thread != thread_id():
-                return old(self)
-            asked_at = clock()
-            owner = self.__dict__.get("_saturate_id", 0)
-            try:
-                s.asked(owner, asked_at)
-                asked_at = clock()  # our own time is nobody's step
-            except Exception as error:
-                disable("step", error)
-            try:
-                data = old(self)
-            except StopIteration:
-                self.__dict__["_saturate_ended"] = True
-                try:
-                    s.ended(owner, asked_at, clock())
-                except Exception as error:
-                    disable("end of the loader", error)
-                raise
-            now = clock()
-            s.got(owner, asked_at, now, s.samples_of(owner, data, tensor))
-            return data
-
-        return __next__
-
     replace(module.DataLoader, "__init__", make_init)
     replace(module.DataLoader, "__iter__", make_iter)
     replace(module._BaseDataLoaderIter, "__init__", make_base_init)
-    hot(module._BaseDataLoaderIter, "__next__", make_next)
+    hot(module._BaseDataLoaderIter, "__next__", next_hook(torch.Tensor))
     if s.native is None:  # else the extension's __next__ measures what the loader without workers makes
         hook_fetch()
     replace(import_module("torch.utils.data._utils.worker"), "_worker_loop", _make_worker_loop)

@@ -18,10 +18,10 @@ def unsettled(torch, wanted):
 
 
 def _reason(torch, wanted, name):
-    loaders = [entry for entry in facts.loaders if entry["starts"]]
+    loaders = [entry for entry in facts.loaders if entry["starts"] and "library" not in entry]
     workers = [entry.get("num_workers") or 0 for entry in loaders]
     if name in LOADER_NAMES and not loaders:
-        return "no DataLoader of torch's was started"
+        return "no PyTorch DataLoader was started"
     if name == "batched_fetch":
         if not any(entry.get("in_memory") for entry in loaders):
             return "no data set is tensors in memory"
@@ -33,7 +33,7 @@ def _reason(torch, wanted, name):
     if name == "persistent_workers":
         if not any(workers):
             return "no loader has workers"
-        return "it is on already" if all(e.get("persistent_workers") for e in loaders) else "starting the workers was not felt"
+        return "it is on already" if all(e.get("persistent_workers") for e in loaders) else "starting the workers costs hardly any time"
     if name == "prefetch_factor":
         if wanted.number(name) is None:
             return "needs a number: prefetch_factor=4"
@@ -43,7 +43,7 @@ def _reason(torch, wanted, name):
     if name in ("fused", "foreach"):
         if {"fused", "foreach"} <= set(wanted.values) and name == "foreach":
             return "fused was asked for too and goes first"
-        return "no optimizer of torch's that takes it was made"
+        return "no PyTorch optimizer that supports it was created"
     if name in SAFE:
         return "the script has not made a step yet"
     return "no module was called while training, or it has it already"

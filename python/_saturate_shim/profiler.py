@@ -147,8 +147,9 @@ def hook_profiler(torch):
 
         return end
 
-    replace(kineto._KinetoProfile, "__init__", make_begin)
-    for kind in (kineto._KinetoProfile, kineto.profile):
+    base = getattr(kineto, "_KinetoProfile", kineto.profile)  # one class before 1.10
+    replace(base, "__init__", make_begin)
+    for kind in {base, kineto.profile}:
         if "stop" in vars(kind):
             replace(kind, "stop", make_end)
     for name in ("profile", "emit_nvtx", "emit_itt"):

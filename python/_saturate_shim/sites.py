@@ -9,13 +9,14 @@ _paths = sysconfig.get_paths()
 _LIBRARY = tuple(
     sorted({os.path.join(_paths[key], "") for key in ("stdlib", "platstdlib", "purelib", "platlib") if _paths.get(key)})
 )
+_OWN_PACKAGE = os.sep + "saturate_gpu" + os.sep
 _HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "")
 
 
 def is_library(file):
     if file.startswith("<") or file.startswith(_LIBRARY) or file.startswith(_HERE):
         return True
-    return "site-packages" + os.sep in file or "dist-packages" + os.sep in file
+    return "site-packages" + os.sep in file or "dist-packages" + os.sep in file or _OWN_PACKAGE in file
 
 
 def user_frame(frame):

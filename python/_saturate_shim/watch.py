@@ -79,7 +79,8 @@ def _names_worker(code):
 def _functions(loader):
     """The script's own code that a worker would run."""
     for function in (loader.worker_init_fn, loader.collate_fn):
-        if function is not None:
+        # default_collate asks too, in older versions, to stack into memory that workers share.
+        if function is not None and not (getattr(function, "__module__", None) or "").startswith("torch."):
             yield function
             yield getattr(type(function), "__call__", None)
     for value in [loader.dataset] + list(getattr(loader.dataset, "__dict__", {}).values())[:64]:

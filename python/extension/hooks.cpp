@@ -12,7 +12,7 @@ HookState hook_state;
 namespace {
 
 struct Names {
-    PyObject *id, *ended, *size, *is_cuda, *is_cpu, *item, *zero;
+    PyObject *id, *ended, *size, *is_cuda, *device, *type, *item, *zero;
 } names;
 
 // Whatever is raised meanwhile, the error of the script stays.
@@ -48,7 +48,8 @@ void disable(const char* where) {
 
 // ---- the loader
 
-PyObject* old_next = nullptr;
+constexpr int kLoaders = 2;  // torch's, and saturate_gpu's
+PyObject* old_nexts[kLoaders];
 
 // The first dimension of the first tensor in a batch; 0: there is none.
 std::uint32_t size_of(PyObject* data, int depth = 3) {
@@ -96,7 +97,9 @@ std::int64_t loader_of(PyObject* iterator) {
     return value;
 }
 
+template <int kind>
 PyObject* next(PyObject* self, PyObject*) {
+    PyObject* old_next = old_nexts[kind];
     if (!is_own_thread() || !is_open())
         return PyObject_CallFunctionObjArgs(old_next, self, nullptr);
     std::int64_t asked_at = clock_ns();
@@ -187,13 +190,14 @@ PyObject* forward(PyObject* old, PyObject* self, PyObject* args, PyObject* kwarg
 }
 
 PyObject* old_zero_grad = nullptr;
+int zero_grad_drops = 1;  // whether it sets gradients to None where the script does not say
 constexpr long long kEnoughZeroGrads = 32;
 
 PyObject* zero_grad(PyObject* self, PyObject* args, PyObject* kwargs) {
     PyObject* given = PyTuple_Size(args) > 0 ? PyTuple_GetItem(args, 0)
                       : kwargs               ? PyDict_GetItemString(kwargs, "set_to_none")
                                              : nullptr;
-    int to_none = given ? PyObject_IsTrue(given) : 1;
+    int to_none = given ? PyObject_IsTrue(given) : zero_grad_drops;
     if (to_none < 0) return nullptr;
     if (to_none == 0 && hook_state.zero_grads[0] == 0) {
         PyObject* done = PyObject_CallFunctionObjArgs(calls.zero_grad, nullptr);
@@ -221,6 +225,18 @@ bool has_flag(PyObject* tensor, PyObject* name) {
     return is_set;
 }
 
+// By its device's name: is_cpu came with PyTorch 2.0.
+bool is_on_cpu(PyObject* tensor) {
+    PyObject* device = PyObject_GetAttr(tensor, names.device);
+    PyObject* type = device ? PyObject_GetAttr(device, names.type) : nullptr;
+    bool is_cpu =
+        type && PyUnicode_Check(type) && PyUnicode_CompareWithASCIIString(type, "cpu") == 0;
+    Py_XDECREF(type);
+    Py_XDECREF(device);
+    if (!type) PyErr_Clear();
+    return is_cpu;
+}
+
 // The loss: on a CPU its value is there and costs nothing; on a device nobody waits for it here.
 // Only of plain tensors: of others item() may be a collective.
 void take_loss(PyObject* tensor) {
@@ -231,7 +247,7 @@ void take_loss(PyObject* tensor) {
     if (reinterpret_cast<PyObject*>(Py_TYPE(tensor)) !=
         reinterpret_cast<PyObject*>(hook_state.tensor))
         return;
-    if (!hook_state.reads_wait_always && has_flag(tensor, names.is_cpu)) {
+    if (!hook_state.reads_wait_always && is_on_cpu(tensor)) {
         hook_state.is_reading = true;  // a read of ours
         PyObject* value = PyObject_CallMethodObjArgs(tensor, names.item, nullptr);
         hook_state.is_reading = false;
@@ -326,11 +342,13 @@ constexpr PyCFunction plain(Function* function) {
 }
 
 constexpr int kWithWords = METH_VARARGS | METH_KEYWORDS;
-PyMethodDef next_method = {"__next__", next, METH_NOARGS, nullptr};
+PyMethodDef next_methods[kLoaders] = {{"__next__", next<0>, METH_NOARGS, nullptr},
+                                      {"__next__", next<1>, METH_NOARGS, nullptr}};
 PyMethodDef fetch_methods[kFetchers] = {{"fetch", fetch<0>, METH_O, nullptr},
                                         {"fetch", fetch<1>, METH_O, nullptr}};
-PyMethodDef zero_grad_method = {"zero_grad", plain(zero_grad), kWithWords,
-                                "zero_grad($self, set_to_none=True)\n--\n\n"};
+PyMethodDef zero_grad_methods[2] = {
+    {"zero_grad", plain(zero_grad), kWithWords, "zero_grad($self, set_to_none=False)\n--\n\n"},
+    {"zero_grad", plain(zero_grad), kWithWords, "zero_grad($self, set_to_none=True)\n--\n\n"}};
 PyMethodDef backward_function = {"backward", plain(backward), kWithWords, nullptr};
 PyMethodDef read_methods[kReads] = {
     {"item", plain(read<0>), kWithWords, nullptr},
@@ -356,7 +374,8 @@ void make_names() {
     names.ended = PyUnicode_InternFromString("_saturate_ended");
     names.size = PyUnicode_InternFromString("size");
     names.is_cuda = PyUnicode_InternFromString("is_cuda");
-    names.is_cpu = PyUnicode_InternFromString("is_cpu");
+    names.device = PyUnicode_InternFromString("device");
+    names.type = PyUnicode_InternFromString("type");
     names.item = PyUnicode_InternFromString("item");
     names.zero = PyLong_FromLong(0);
     tick_clock.begin();
@@ -417,15 +436,16 @@ PyObject* hook(PyObject*, PyObject* args) {
     PyObject* text = PyUnicode_FromString(name);
     auto is = [&](const char* other) { return PyUnicode_CompareWithASCIIString(text, other) == 0; };
     PyMethodDef* method = nullptr;
-    if (is("__next__")) {
-        keep(old_next, old);
-        method = &next_method;
+    if (is("__next__") && number >= 0 && number < kLoaders) {
+        keep(old_nexts[number], old);
+        method = &next_methods[number];
     } else if (is("fetch") && number >= 0 && number < kFetchers) {
         keep(old_fetches[number], old);
         method = &fetch_methods[number];
     } else if (is("zero_grad")) {
         keep(old_zero_grad, old);
-        method = &zero_grad_method;
+        zero_grad_drops = number != 0;
+        method = &zero_grad_methods[zero_grad_drops];
     } else if (is("backward")) {
         keep(old_backward, old);
         Py_DECREF(text);

@@ -46,8 +46,13 @@ ShimFolder::ShimFolder() {
 }
 
 void ShimFolder::write() {
+    constexpr std::string_view kPackage = "saturate_gpu/";
     for (const EmbeddedFile& file : embedded_python()) {
-        std::filesystem::path path = path_ / "python" / file.name;
+        std::string name(file.name);
+        // Not by its own name: the job may have the package itself.
+        if (name.starts_with(kPackage))
+            name = fmt::format("_saturate_shim/translation/{}", name.substr(kPackage.size()));
+        std::filesystem::path path = path_ / "python" / name;
         std::filesystem::create_directories(path.parent_path());
         write_file_whole(path, file.text);
     }

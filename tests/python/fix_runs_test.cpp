@@ -93,6 +93,40 @@ TEST_F(FixRunsTest, OneThatHangsEndsWithItsShareOfTheBudget) {
     EXPECT_THAT(ran.err, HasSubstr("--budget 30m"));
 }
 
+TEST_F(FixRunsTest, OneThatTakesAllMemoryIsToldSo) {
+    Ran ran = fix("raise MemoryError('unable to allocate 9 TiB')\n");
+    EXPECT_EQ(ran.status, 4);
+    EXPECT_THAT(ran.err, HasSubstr("Your job runs out of memory as it is: MemoryError: unable"));
+}
+
+// As the kernel does with one that takes too much.
+TEST_F(FixRunsTest, OneThatIsKilledForItsMemoryIsToldSo) {
+    Ran ran = fix("import os\nprint('loading', flush=True)\nos.kill(os.getpid(), 9)\n");
+    EXPECT_EQ(ran.status, 4);
+    EXPECT_THAT(ran.err, HasSubstr("Your job runs out of memory as it is"));
+    EXPECT_THAT(ran.err, HasSubstr("    loading\n"));
+}
+
+// Trials have a megabyte for what the job writes.
+TEST_F(FixRunsTest, AFullDiskIsSaidWithItsPlace) {
+    std::vector<std::string> small = {"unshare",
+                                      "--user",
+                                      "--map-root-user",
+                                      "--mount",
+                                      "sh",
+                                      "-c",
+                                      "mount -t tmpfs -o size=1m none \"$TMPDIR\" && exec \"$@\"",
+                                      "sh"};
+    std::vector<std::string> probe = small;
+    probe.emplace_back("true");
+    if (run(probe, {.environment = {{"TMPDIR", temporary_.path().string()}}}).status != 0)
+        GTEST_SKIP() << "this system has no mount namespaces";
+    Ran ran = fix("with open('rows.bin', 'wb') as out:\n    out.write(bytes(8 << 20))\n", small);
+    EXPECT_EQ(ran.status, 4);
+    EXPECT_THAT(ran.err, HasSubstr("No space left on device"));
+    EXPECT_THAT(ran.err, HasSubstr("fix: the disk is full; trials write below $TMPDIR"));
+}
+
 const char* const kWrites = R"py(import os
 os.makedirs("checkpoints", exist_ok=True)
 open("checkpoints/last", "w").write("x")
@@ -135,7 +169,8 @@ TEST_F(FixRunsTest, AFolderThatIsReadOnlyNeedsAnotherPlaceForTheAnswer) {
         GTEST_SKIP() << "this system has no mount namespaces";
     std::vector<std::string> here = words;
     here.insert(here.end(), {SATURATE_BINARY, "fix", "--", "python3", "train.py"});
-    Ran ran = run(here, {.folder = project_.path()});
+    Ran ran = run(here, {.folder = project_.path(),
+                         .environment = {{"SATURATE_CACHE", cache_.path().string()}}});
     EXPECT_EQ(ran.status, 2);
     EXPECT_THAT(ran.err, HasSubstr("-o DIR names another place"));
     EXPECT_THAT(fix("raise ValueError('the end')\n", words).err, HasSubstr("ValueError: the end"));

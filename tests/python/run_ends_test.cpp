@@ -43,8 +43,7 @@ TEST_F(RunEndsTest, BesideAProfilerOfTheScriptsOwnThereIsNoWindow) {
     EXPECT_EQ(ran.status, 0) << ran.err;
     EXPECT_EQ(ran.out, "done\n");
     EXPECT_FALSE(std::filesystem::exists(folder_.path() / "r/trace.json.gz"));
-    EXPECT_THAT(ran.err, HasSubstr("no window of the profiler: the script runs a profiler of its "
-                                   "own\n"));
+    EXPECT_THAT(ran.err, HasSubstr("no profiler window: the script runs its own profiler\n"));
 }
 
 TEST_F(RunEndsTest, StepsGoOnAfterExec) {

@@ -142,7 +142,7 @@ TEST_F(RunPythonTest, AutoAppliesWhatAFindingAsksForAndSaysHowToKeepIt) {
     EXPECT_EQ(ran.status, 0) << ran.err;
     EXPECT_EQ(ran.out, alone.out);
     EXPECT_EQ(states(record(), "num_workers"), std::vector<std::string>{"applied"});
-    EXPECT_THAT(ran.err, HasSubstr("saturate: to make it last:\n"));
+    EXPECT_THAT(ran.err, HasSubstr("saturate: to keep these changes:\n"));
     EXPECT_THAT(ran.err, HasSubstr("image_folder.py:33 (<module>): DataLoader(..., num_workers="));
     EXPECT_THAT(ran.err, HasSubstr("saturate:     +loader = torch.utils.data.DataLoader(data, "
                                    "batch_size=8, shuffle=True, num_workers="));
@@ -170,7 +170,7 @@ TEST_F(RunPythonTest, AScriptThatIsWellFedHasNoFindingAndNothingApplied) {
         EXPECT_NE(change["state"].string(), "applied") << ran.err;
     Json diagnosis = diagnosed();
     EXPECT_TRUE(diagnosis["findings"].items().empty()) << ran.err;
-    EXPECT_THAT(ran.err, testing::Not(HasSubstr("to make it last")));
+    EXPECT_THAT(ran.err, testing::Not(HasSubstr("to keep these changes")));
 }
 
 TEST_F(RunPythonTest, LossesThatAreKeptWithTheirGraphsAreCounted) {

@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: Apache-2.0
+# Whether saturate_gpu.Loader.like would take a DataLoader of the script: asked of that package's own rules, which are part
+# of the program (translation/), so that the script's process imports nothing more and nothing of it changes.
+import sys
+
+
+def answer(loader):
+    """{"takes", "why" (not), "is_installed"}; None where the data set is none of torchvision's."""
+    if "torchvision" not in sys.modules:
+        return None
+    folder = sys.modules.get("torchvision.datasets.folder")
+    dataset = loader.dataset
+    while type(dataset).__name__ == "Subset":
+        dataset = dataset.dataset
+    if folder is None or not isinstance(dataset, folder.DatasetFolder):
+        return None
+    from importlib.util import find_spec
+
+    from .translation.like import refusal
+
+    why = refusal(loader)
+    return {"takes": why is None, "why": why, "is_installed": find_spec("saturate_gpu") is not None}
