@@ -157,9 +157,9 @@ class Configs:
         if format == "json" and len(text.data) > JSON_MOST:
             if how == "opened":
                 return None
-            text.problem = text.problem or Problem("larger than a configuration is: taken for data")
+            text.problem = text.problem or Problem("too large for a configuration: treated as data")
         if format == "yaml" and len(text.data) > JSON_MOST * 4:
-            text.problem = text.problem or Problem("larger than a configuration is: taken for data")
+            text.problem = text.problem or Problem("too large for a configuration: treated as data")
         self.found[real] = entry
         if how == "command":
             self.settings.named.add(text.file)

@@ -140,7 +140,7 @@ class Unread:
         followed = self._followed()
         for declaration in self._candidates():
             if not followed.get(declaration.file if declaration.root == "file" else None, True):
-                declaration.escapes = "the way of this configuration through the program could not be followed"
+                declaration.escapes = "how the program uses this configuration could not be followed"
                 continue
             if self._dropped(declaration):
                 continue
@@ -151,7 +151,7 @@ class Unread:
             elif unknown:
                 declaration.escapes = "may be read at %s:%d" % (unknown[0].src.file, unknown[0].lineno)
             elif self._mentioned(declaration):
-                declaration.escapes = "its name stands as a text at %s:%d" % (self._mentioned(declaration).src.file, self._mentioned(declaration).lineno)
+                declaration.escapes = "its name appears as a string at %s:%d" % (self._mentioned(declaration).src.file, self._mentioned(declaration).lineno)
             elif self.project.limits and any("larger" in t or "more than" in t for t in self.project.limits):
                 declaration.escapes = "not all of the project was read"
             else:

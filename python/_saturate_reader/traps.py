@@ -149,7 +149,7 @@ class Traps:
         for scope in self.datasets.classes(argument_of(node, "dataset", 0)):
             place = self.datasets.gpu_place(scope)
             if place:
-                self._at("gpu_dataset", place, "the data set %s gives tensors on the GPU: workers and pinned memory raise" % scope.name, ["num_workers", "pin_memory"], ids)
+                self._at("gpu_dataset", place, "the data set %s gives tensors on the GPU: workers and pinned memory would raise an error" % scope.name, ["num_workers", "pin_memory"], ids)
         dataset = entry.get("dataset") or {}
         if dataset.get("handle"):
             place = dataset["handle"]
@@ -157,7 +157,7 @@ class Traps:
         for place in dataset.get("changed_by") or ():
             self._at("dataset_changes", place, "%s changes the data set between epochs: workers that stay would keep the old one" % place["what"], ["persistent_workers"], ids)
         if entry["in_epoch"]:
-            self._add("loader_each_epoch", source, node, "the loader is made anew in each epoch: workers cannot stay", ["persistent_workers"], ids)
+            self._add("loader_each_epoch", source, node, "the loader is created again in every epoch, so workers cannot stay alive", ["persistent_workers"], ids)
         if entry.get("batch_sampler"):
             self._add("batch_in_sampler", source, node, "the batch sampler sets the batch size, not the loader", ["batch_size"], ids)
         sampler, size = argument_of(node, "sampler", 3), argument_of(node, "batch_size", 1)
@@ -165,7 +165,7 @@ class Traps:
             sampler = next((b.expr for b in self.values.lookup(sampler) or () if b.kind == "value"), None)
         if isinstance(sampler, ast.Call) and size is not None and not isinstance(size, ast.Constant):
             if any(ast.dump(a) == ast.dump(size) for a in list(sampler.args) + [k.value for k in sampler.keywords]):
-                self._add("batch_in_sampler", sampler.src, sampler, "the sampler puts batches together by the same batch size", ["batch_size"], ids)
+                self._add("batch_in_sampler", sampler.src, sampler, "the sampler builds its batches with the same batch size", ["batch_size"], ids)
         if literal(argument_of(node, "batch_size", 1) or ast.Name("x")) == (True, None):
             self._add("ready_batches", source, node, "the data set gives ready batches: the batch size is in the data", ["batch_size"], ids)
             entry["dataset"] = dict(dataset, ready_batches=True) if dataset else entry.get("dataset")
@@ -226,14 +226,14 @@ class Traps:
                 if entry.get("dataset"):
                     entry["dataset"]["numpy_batches"] = True
             if any(self.tensors.kind(r) == "gpu" for r in scope.returns):
-                self._add("gpu_dataset", scope.source, scope.node, "batches are put on the GPU while they are collated: workers and pinned memory raise",
+                self._add("gpu_dataset", scope.source, scope.node, "batches are put on the GPU while they are collated: workers and pinned memory would raise an error",
                           ["num_workers", "pin_memory"], ids)
 
     def _optimizer(self, node, entry):
         if entry["fused_known"] is False and entry["callee"] and not entry["callee"].endswith(".*"):
             self._add("no_fused_form", node.src, node, "%s has no fused form" % entry["callee"].rsplit(".", 1)[-1], ["fused_optimizer"], [entry["id"]])
         if entry["groups"] == "per_parameter":
-            self._add("group_per_parameter", node.src, node, "each parameter has a group of its own: a fused step would update one tensor at a time",
+            self._add("group_per_parameter", node.src, node, "each parameter is in its own group: a fused step would update one tensor at a time",
                       ["fused_optimizer"], [entry["id"]])
 
     def _criterion(self, node, entry):

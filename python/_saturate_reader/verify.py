@@ -12,6 +12,7 @@ import tokenize
 import warnings
 
 LARGEST = 16 << 20
+HOLE = "_saturate_hole_"
 
 
 class Refused(Exception):
@@ -110,7 +111,7 @@ class Tree:
         raise Refused("no statement has the place of the edit (%s)" % what)
 
     def apply(self, edits):
-        inserted, wrapped = [], []
+        inserted, wrapped, around = [], [], []
         for edit in edits:
             span, kind = tuple(edit["bytes"]), edit["kind"]
             if kind == "keyword":
@@ -124,10 +125,14 @@ class Tree:
                     holder[key] = new
                 else:
                     setattr(holder, key, new)
+            elif kind == "around":
+                around.append((span, edit["text"]))
             elif kind == "wrap":
                 wrapped.append((edit, self.body(span, kind)))
             else:
                 inserted.append((edit, self.body(span, kind)))
+        for span, text in around:
+            self.around(span, text)
         marks = {}  # what stands before and behind each statement, and blocks around
         for edit, (body, _, begin, end) in inserted:
             node = body[begin] if edit["kind"] == "before" else body[end - 1]
@@ -156,6 +161,24 @@ class Tree:
                 new += marks.get((id(body[index]), "after"), [])
                 index += 1
             body[:] = new
+
+    def around(self, span, text):
+        """What stands there, with its own edits, in place of the name that the text gets for "{}"."""
+        if span not in self.expressions:
+            raise Refused("no expression has the place of the edit")
+        _, holder, key = self.expressions[span]
+        inner = holder[key] if isinstance(holder, list) else getattr(holder, key)
+        new = expression(text.replace("{}", HOLE))
+        holes = [(owner, name) for owner, name, value in fields(new) for one in (value if isinstance(value, list) else [value])
+                 if isinstance(one, ast.Name) and one.id == HOLE]
+        if len(holes) != 1 or not isinstance(getattr(*holes[0]), list):
+            raise Refused("the text has no place for the expression")
+        owner, name = holes[0]
+        setattr(owner, name, [inner if isinstance(one, ast.Name) and one.id == HOLE else one for one in getattr(owner, name)])
+        if isinstance(holder, list):
+            holder[key] = new
+        else:
+            setattr(holder, key, new)
 
     def keyword(self, span, name, text):
         call = self.calls.get(span)

@@ -57,6 +57,7 @@ struct FixMachine {
     int threads = 0;          // that should compute on the CPU, by a watched run; 0: as it is ...
     std::string threads_why = {};  // ... and why
     WatchedCalls watched = {};     // empty: nothing was run
+    bool waits_for_data = false;   // by a watched run, long enough to be worth a change
 };
 
 struct FixQuestion {

@@ -77,6 +77,8 @@ class Planner {
 
 // One file per group of settings.
 void propose_loader(Planner& planner);
+// saturate_gpu.Loader in the place of a DataLoader that trains.
+void propose_saturate_loader(Planner& planner, const FactCall& loader);
 void propose_optimizer(Planner& planner);
 void propose_precision(Planner& planner);
 void propose_model(Planner& planner);

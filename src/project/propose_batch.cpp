@@ -63,13 +63,17 @@ std::variant<FixProposal, std::string> make(Planner& planner, const Found& found
     LearningRateRule rule = rule_for(lower(std::string(found.optimizer->short_callee())));
     double rate = scaled_learning_rate(
         found.rate, static_cast<double>(size) / static_cast<double>(found.size), rule);
+    std::string follows_how =
+        rule == LearningRateRule::none
+            ? fmt::format("the learning rate stays: no rule is known for {}",
+                          found.optimizer->short_callee())
+            : fmt::format("the learning rate follows by the {} rule: {:.6g} -> {:.3g}",
+                          rule_name(rule), found.rate, rate);
     FixProposal out{.setting = "batch_size",
                     .at = done->at,
                     .before = done->before,
                     .after = done->after,
-                    .reason = fmt::format("larger batches keep the device busier; the learning "
-                                          "rate follows by the {} rule: {:.6g} -> {:.3g}",
-                                          rule_name(rule), found.rate, rate),
+                    .reason = "larger batches keep the device busier; " + follows_how,
                     .expected = "fewer, larger steps",
                     .edits = done->edits,
                     .apply = "",

@@ -37,7 +37,7 @@ void propose_transformers(Planner& planner, const FactCall& call) {
     set_keyword(planner, call, "dataloader_num_workers", fmt::format("{}", workers),
                 {.setting = "num_workers",
                  .reason = "the trainer loads every batch in the training process, its default",
-                 .expected = "loading runs beside the training"});
+                 .expected = "loading runs while the model trains"});
     if (call.argument("fp16") || call.argument("bf16")) return;
     std::vector<FileEdit> edits;
     auto torch = planner.torch_in(call.file, edits);

@@ -22,6 +22,7 @@ std::vector<const FactLoop*> loops_of(const ProjectFacts& facts, const FactCall&
 bool trains(const Planner& planner, const FactCall& call) {
     if (call.kind != "loader" || call.short_callee() != "DataLoader") return false;
     const WatchedLoader* seen = planner.machine.watched.loader(call.id);
+    if (seen && seen->is_own) return false;
     return call.role == "train" || !loops_of(planner.facts, call).empty() || (seen && seen->trains);
 }
 
@@ -87,7 +88,7 @@ void propose_persistent(Planner& planner, const FactCall& loader) {
     if (!has_epochs && !(seen && seen->has_epochs)) return;
     if (loader.in_epoch) {
         planner.refuse(loader, "persistent_workers",
-                       "the loader is made anew in each epoch: its workers end with it");
+                       "the loader is created again in every epoch, and its workers end with it");
         return;
     }
     if (planner.is_forbidden(loader, "persistent_workers", loader.id)) return;
@@ -106,10 +107,10 @@ void propose_persistent(Planner& planner, const FactCall& loader) {
         for (const FileEdit& edit : planner.edits_of("num_workers", loader.id))
             done->edits.push_back(edit);
     }
-    planner.propose(make(*done, loader, "persistent_workers",
-                         "the workers are started anew in every epoch; with workers that stay, a "
-                         "seeded script that shuffles draws another order from its second epoch "
-                         "on"));
+    planner.propose(
+        make(*done, loader, "persistent_workers",
+             "the workers are started again in every epoch; if they stay alive, a seeded script "
+             "that shuffles gets another order from its second epoch on"));
 }
 
 std::vector<const FactCall*> batch_copies(const ProjectFacts& facts, const FactCall& loader) {
@@ -179,7 +180,7 @@ void propose_pinned(Planner& planner, const FactCall& loader) {
     FixProposal proposal = make(
         *change, loader, "pin_memory",
         copies.empty()
-            ? std::string("batches are copied to the GPU through a second buffer of the driver")
+            ? std::string("batches are copied to the GPU through an extra buffer of the driver")
             : fmt::format("copies to the GPU hold up the step: pinned memory together with "
                           "non_blocking=True ({})",
                           lines_text(copies)));
@@ -200,6 +201,7 @@ void propose_loader(Planner& planner) {
     for (const FactCall& call : planner.facts.calls) {
         if (!trains(planner, call)) continue;
         propose_workers(planner, call);
+        propose_saturate_loader(planner, call);
         propose_pinned(planner, call);
         propose_persistent(planner, call);
     }

@@ -19,7 +19,7 @@ void propose_fused(Planner& planner, const FactCall& call) {
     if (planner.is_forbidden(call, "fused_optimizer", call.id)) return;
     if (call.groups == "per_parameter") {
         planner.refuse(call, "fused_optimizer",
-                       "each parameter is a group of its own: fused would run once per parameter");
+                       "each parameter is in its own group: fused would run once per parameter");
         return;
     }
     if (!call.fused_known.value_or(false)) return;

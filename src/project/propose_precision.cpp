@@ -116,7 +116,7 @@ void propose_autocast(Planner& planner) {
         if (planner.is_forbidden(loop, "precision", -1)) continue;
         if (!loop.compute) {
             planner.refuse(loop, "precision",
-                           fmt::format("where autocast would go is for a person to say: {}",
+                           fmt::format("where autocast belongs is for you to decide: {}",
                                        loop.compute_why.empty() ? "the forward pass is not seen"
                                                                 : loop.compute_why));
             continue;

@@ -89,9 +89,8 @@ void propose_reads(Planner& planner) {
         }
         planner.refuse(wait, "reads",
                        wait.use == "nobody"
-                           ? "nothing uses the value; a person should take the line out"
-                           : "the value goes on into other code; a person should read it every "
-                             "N steps only");
+                           ? "nothing uses the value; you can delete the line"
+                           : "the value is passed on to other code; read it only every N steps");
     }
     for (auto& [where, proposal] : by_statement) planner.propose(std::move(proposal));
 }

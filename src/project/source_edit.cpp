@@ -70,6 +70,9 @@ class Editor {
             case SourceEdit::Kind::wrap:
                 wrap(edit);
                 break;
+            case SourceEdit::Kind::around:
+                around(edit);
+                break;
         }
     }
 
@@ -86,7 +89,7 @@ class Editor {
         std::vector<PythonToken> behind = python_tokens(text_, rest);
         bool is_alone = behind.empty() || behind.front().kind == PythonToken::Kind::comment;
         if (!margin || !is_alone) {
-            refuse("another statement stands on the same line");
+            refuse("there is another statement on the same line");
             return std::nullopt;
         }
         return margin;
@@ -143,11 +146,20 @@ class Editor {
         }
     }
 
+    void around(const SourceEdit& edit) {
+        constexpr std::string_view kHole = "({})";
+        std::size_t hole = edit.text.find(kHole);
+        if (hole == std::string::npos) return refuse("the text has no place for the expression");
+        std::size_t begin = hole + 1, end = hole + kHole.size() - 1;
+        replace({edit.span.begin, edit.span.begin}, kInside, edit.text.substr(0, begin));
+        replace({edit.span.end, edit.span.end}, kInside, edit.text.substr(end));
+    }
+
     // New keywords behind the last argument: on its line, or on lines of their own where that is
     // how the call is written. Never inside a comment.
     void set_keywords(const std::vector<const SourceEdit*>& group) {
         std::optional<CallText> call = read_call(text_, group.front()->span);
-        if (!call) return refuse("the call's parentheses cannot be told");
+        if (!call) return refuse("the call's parentheses cannot be found");
         std::vector<std::string> added;
         std::set<std::string> names;
         for (const SourceEdit* edit : group) {
@@ -193,7 +205,7 @@ class Editor {
         std::string out;
         std::size_t at = 0;
         for (const Replacement& part : replacements_) {
-            if (part.span.begin < at) return {"", "two changes meet at one place"};
+            if (part.span.begin < at) return {"", "two changes affect the same place"};
             out += text_.substr(at, part.span.begin - at);
             out += part.text;
             at = part.span.end;
@@ -215,7 +227,8 @@ EditedSource apply_source_edits(std::string_view text, std::span<const SourceEdi
 }
 
 Json to_json(const SourceEdit& edit) {
-    static constexpr const char* kNames[] = {"keyword", "expression", "before", "after", "wrap"};
+    static constexpr const char* kNames[] = {"keyword", "expression", "before",
+                                             "after",   "wrap",       "around"};
     return Json::object({{"kind", kNames[static_cast<int>(edit.kind)]},
                          {"bytes", Json::array({edit.span.begin, edit.span.end})},
                          {"name", edit.name},

@@ -20,7 +20,8 @@ struct SourceEdit {
         expression,  // the expression is `text`
         before,      // statements stand before this one, at its indentation
         after,
-        wrap,  // the statements of the span stand in a block that `text` opens ("with x:")
+        wrap,    // the statements of the span stand in a block that `text` opens ("with x:")
+        around,  // the expression stands where `text` has "{}", in parentheses
     };
     Kind kind = Kind::expression;
     ByteSpan span;     // of the call, the expression or the statements, in the file as it was read

@@ -68,6 +68,8 @@ WatchedCalls watched_calls(const ProjectFacts& facts, const Json& python) {
             entry.values.set(name, loader[name]);
         // Scripts ask for it only where there is a GPU.
         if (on_gpu) entry.values.set("pin_memory", loader["pin_memory"]);
+        entry.is_own = loader["library"].string() == "saturate_gpu";
+        entry.like = loader["saturate_loader"];
         entry.has_epochs = loader["starts"].integer().value_or(0) > 1;
         auto known = std::ranges::find(out.loaders, call->id, &WatchedLoader::call);
         if (known == out.loaders.end())
@@ -80,6 +82,20 @@ WatchedCalls watched_calls(const ProjectFacts& facts, const Json& python) {
     for (const FactCall& call : facts.calls)
         if (kinds.contains(call.kind) && !seen.contains(call.id)) out.unseen.insert(call.id);
     return out;
+}
+
+std::vector<std::string> folders_written(const Json& python,
+                                         const std::vector<std::filesystem::path>& apart) {
+    std::set<std::string> out;
+    for (const Json& one : python["files"].items()) {
+        std::filesystem::path folder = one["folder"].string().value_or("");
+        if (folder.empty() || !one["written"].boolean().value_or(false)) continue;
+        bool is_apart = std::ranges::any_of(apart, [&](const std::filesystem::path& above) {
+            return std::ranges::mismatch(above, folder).in1 == above.end();
+        });
+        if (!is_apart) out.insert(folder.string());
+    }
+    return {out.begin(), out.end()};
 }
 
 }  // namespace saturate

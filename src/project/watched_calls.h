@@ -3,7 +3,9 @@
 // with which values, and which of them never came to be. Pure.
 #pragma once
 
+#include <filesystem>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "project/facts.h"
@@ -16,6 +18,8 @@ struct WatchedLoader {
         values;  // num_workers, persistent_workers and, on a GPU, pin_memory, as they were in force
     bool trains = false;
     bool has_epochs = false;  // it was started again
+    bool is_own = false;      // saturate_gpu.Loader, around the call that reading found
+    Json like;  // by saturate_gpu.Loader.like: takes, why, is_installed; null: not asked
 };
 
 struct WatchedCalls {
@@ -29,5 +33,9 @@ struct WatchedCalls {
 
 // By the python.json of a run.
 [[nodiscard]] WatchedCalls watched_calls(const ProjectFacts& facts, const Json& python);
+
+// Folders that the run wrote files to, without those below one of `apart`.
+[[nodiscard]] std::vector<std::string> folders_written(
+    const Json& python, const std::vector<std::filesystem::path>& apart);
 
 }  // namespace saturate

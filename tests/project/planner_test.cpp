@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
+#include "project/fix_patch.h"
 #include "project/fix_plan.h"
 #include "project/project_reader.h"
 #include "project/watched_calls.h"
@@ -139,6 +142,85 @@ TEST_F(WatchedPlanTest, WhatReadingCannotSeeIsChangedAtTheCallThatTheRunMade) {
 TEST_F(WatchedPlanTest, ThreadsAreChangedWhereTheScriptSetsThem) {
     EXPECT_THAT(plan({.threads = 2, .threads_why = "too many"}, "{}"),
                 testing::Contains("threads at 16: 16 -> 2"));
+}
+
+// A loader of images that the watched run asked saturate_gpu.Loader about.
+std::string asked(const std::string& like) {
+    return R"({"loaders": [{"id": 3, "site": {"file": "/home/me/train.py", "line": 20},
+                            "num_workers": 2, "persistent_workers": true, "starts": 2,
+                            "saturate_loader": )" +
+           like + R"(}], "steps_by_loader": [{"loader": 3, "steps": 50}], "optimizers": []})";
+}
+
+TEST_F(WatchedPlanTest, SaturatesOwnLoaderIsPutAroundTheCallWhereItTakesTheDataSet) {
+    FixMachine machine{.workers = 2, .is_watched = true, .waits_for_data = true};
+    std::string takes = asked(R"({"takes": true, "why": null, "is_installed": true})");
+    machine.watched = watched_calls(facts_, Json::parse(takes, "test"));
+    FixPlan plan = plan_fixes(facts_, machine, {folder_.path()});
+    auto found = std::ranges::find(plan.proposals, "saturate_loader", &FixProposal::setting);
+    ASSERT_NE(found, plan.proposals.end());
+    EXPECT_EQ(found->level, Level::numerics);
+    ProjectReader reader({{"python3", "train.py"}, {}, folder_.path()});
+    FixPatch patch = make_patch(reader, facts_, {folder_.path()}, {&*found});
+    EXPECT_EQ(patch.problem, "");
+    EXPECT_EQ(patch.text(),
+              "--- a/train.py\n"
+              "+++ b/train.py\n"
+              "@@ -1,6 +1,7 @@\n"
+              " import os\n"
+              " import torch\n"
+              " from torch.utils.data import DataLoader\n"
+              "+import saturate_gpu\n"
+              " \n"
+              " count = int(os.environ.get(\"WORKERS\", \"0\"))\n"
+              " stay = bool(os.environ.get(\"STAY\"))\n"
+              "@@ -17,8 +18,8 @@\n"
+              "     model = torch.nn.Linear(1, 1)\n"
+              "     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n"
+              "     other = torch.optim.Adam(model.parameters(), lr=0.1)\n"
+              "-    loader = DataLoader(Rows(), batch_size=4,\n"
+              "-                        num_workers=count, persistent_workers=stay)\n"
+              "+    loader = saturate_gpu.Loader.like(DataLoader(Rows(), batch_size=4,\n"
+              "+                        num_workers=count, persistent_workers=stay))\n"
+              "     for epoch in range(3):\n"
+              "         fit(model, loader, optimizer)\n"
+              " \n");
+    // Where nothing is waited for it is no question, and beyond the level it is not done.
+    machine.waits_for_data = false;
+    EXPECT_EQ(std::ranges::count(plan_fixes(facts_, machine, {folder_.path()}).proposals,
+                                 "saturate_loader", &FixProposal::setting),
+              0);
+    machine.waits_for_data = true;
+    EXPECT_EQ(
+        std::ranges::count(plan_fixes(facts_, machine, {folder_.path(), Level::safe}).proposals,
+                           "saturate_loader", &FixProposal::setting),
+        0);
+}
+
+TEST_F(WatchedPlanTest, WorkersOfALoaderThatItReplacedAreLeftAlone) {
+    std::string own =
+        R"({"loaders": [{"id": 3, "site": {"file": "/home/me/train.py", "line": 20},
+                         "library": "saturate_gpu", "num_workers": 2, "starts": 2}],
+            "steps_by_loader": [{"loader": 3, "steps": 50}], "optimizers": []})";
+    FixMachine machine{.workers = 4, .is_watched = true, .waits_for_data = true};
+    EXPECT_THAT(plan(machine, own), testing::Not(testing::Contains(testing::HasSubstr("workers"))));
+}
+
+TEST_F(WatchedPlanTest, WhereItCannotTakeItsPlaceTheReasonIsTold) {
+    auto refused = [&](const std::string& like) {
+        FixMachine machine{.workers = 2, .is_watched = true, .waits_for_data = true};
+        machine.watched = watched_calls(facts_, Json::parse(asked(like), "test"));
+        FixPlan plan = plan_fixes(facts_, machine, {folder_.path()});
+        auto found = std::ranges::find(plan.refused, "saturate_loader", &FixRefusal::setting);
+        return found == plan.refused.end() ? "" : found->why;
+    };
+    EXPECT_EQ(refused("null"), "");
+    EXPECT_EQ(refused(R"({"takes": false, "is_installed": true,
+                          "why": "the transform RandAugment is not known to the loader"})"),
+              "saturate_gpu.Loader does not take it: the transform RandAugment is not known to the "
+              "loader");
+    EXPECT_THAT(refused(R"({"takes": true, "why": null, "is_installed": false})"),
+                testing::HasSubstr("install saturate's wheel there, then run fix again"));
 }
 
 TEST_F(WatchedPlanTest, CallsThatTheRunDidNotMakeAreKnown) {

@@ -88,6 +88,12 @@ class Waits(Rules):
 
 
 class Found(Rules):
+    def test_a_loader_that_another_takes_the_place_of(self):
+        facts = self.facts(TOP.replace("loader = DataLoader([torch.ones(4)] * 9, batch_size=3)",
+                                       "import saturate_gpu\ntrain_loader = saturate_gpu.Loader.like(DataLoader([torch.ones(4)] * 9, batch_size=3))") +
+                           "for x in train_loader:\n    model(x.cuda()).sum().backward()\n    optimizer.step()\n")
+        self.assertEqual(["unknown"], [c["role"] for c in self.of_kind(facts, "loader")])
+
     def test_a_loader_behind_a_generator_and_partial(self):
         facts = self.facts({"train.py": "from functools import partial\nimport torch\nfrom data import Task\nmodel = torch.nn.Linear(4, 1).cuda()\n"
                             "optimizer = torch.optim.SGD(model.parameters(), lr=1)\nbatches = partial(Task.batches, batch_size=4)\nfeed = batches(split='train')\n"

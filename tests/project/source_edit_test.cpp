@@ -95,6 +95,17 @@ TEST(SourceEditTest, WrapsStatementsButNotTheInsideOfStrings) {
               "  loss.backward()\n");
 }
 
+TEST(SourceEditTest, PutsACallAroundAnotherThatIsChangedToo) {
+    std::string text = "d = make(f(\n    x,  # rows\n    n=0))\n";
+    ByteSpan call = of(text, "f(\n    x,  # rows\n    n=0)");
+    EXPECT_EQ(edited(text, {{Kind::around, call, "", "a.Loader.like({})"},
+                            {Kind::keyword, call, "n", "8"},
+                            {Kind::keyword, call, "p", "True"}}),
+              "d = make(a.Loader.like(f(\n    x,  # rows\n    n=8, p=True)))\n");
+    EXPECT_EQ(edited(text, {{Kind::around, call, "", "like"}}),
+              "refused: the text has no place for the expression");
+}
+
 TEST(SourceEditTest, AFileThatEndsWithoutANewlineGetsNone) {
     EXPECT_EQ(edited("a = 1", {{Kind::after, {0, 5}, "", "b = 2"}}), "a = 1\nb = 2");
 }
@@ -102,14 +113,14 @@ TEST(SourceEditTest, AFileThatEndsWithoutANewlineGetsNone) {
 TEST(SourceEditTest, RefusesLinesOfTwoStatementsAndChangesThatMeet) {
     std::string text = "a = f(1); b = 2\n";
     EXPECT_EQ(edited(text, {{Kind::after, of(text, "a = f(1)"), "", "c = 3"}}),
-              "refused: another statement stands on the same line");
+              "refused: there is another statement on the same line");
     EXPECT_EQ(edited(text, {{Kind::expression, of(text, "f(1)"), "", "g()"},
                             {Kind::expression, of(text, "1"), "", "2"}}),
-              "refused: two changes meet at one place");
+              "refused: two changes affect the same place");
     EXPECT_EQ(edited(text, {{Kind::expression, {10, 99}, "", "2"}}),
               "refused: the place is outside of the file");
     EXPECT_EQ(edited(text, {{Kind::keyword, of(text, "a ="), "k", "1"}}),
-              "refused: the call's parentheses cannot be told");
+              "refused: the call's parentheses cannot be found");
 }
 
 TEST(UnifiedDiffTest, ShowsThreeLinesAroundAChange) {
