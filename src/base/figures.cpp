@@ -13,4 +13,9 @@ std::string rate_text(double value) {
     return digits;
 }
 
+std::string seconds_text(double seconds) {
+    if (seconds < 0.1) return fmt::format("{:.{}f} ms", 1e3 * seconds, seconds < 0.001 ? 1 : 0);
+    return fmt::format("{:.{}f} s", seconds, seconds < 10 ? 1 : 0);
+}
+
 }  // namespace saturate

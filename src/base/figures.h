@@ -8,5 +8,7 @@ namespace saturate {
 
 // Samples per second: "61.4", "1,234", "2,064,935".
 [[nodiscard]] std::string rate_text(double samples_per_second);
+// "12 s", "2.5 s"; what is shorter than a tenth of a second in milliseconds: nothing takes "0.0 s".
+[[nodiscard]] std::string seconds_text(double seconds);
 
 }  // namespace saturate

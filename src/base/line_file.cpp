@@ -17,9 +17,10 @@ LineFile::LineFile(const std::filesystem::path& path, bool replace) : path_(path
     int flags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | (replace ? O_TRUNC : O_EXCL);
     fd_ = ::open(path.c_str(), flags, 0644);
     if (fd_ < 0) {
-        throw MachineError({.where = {path.string()},
-                            .found = fmt::format("not writable: {}", std::strerror(errno)),
-                            .expected = "a disk with room and a folder that may be written"});
+        throw MachineError(
+            {.where = {path.string()},
+             .found = fmt::format("not writable: {}", std::strerror(errno)),
+             .expected = "a disk with free space and a folder that you may write to"});
     }
 }
 

@@ -31,7 +31,7 @@ DeviceLock::DeviceLock(const std::string& device) {
     fd_ = -1;
     throw UserError({.where = {file.string()},
                      .found = fmt::format("another search is measuring on {}", device),
-                     .expected = "one at a time: two would measure each other",
+                     .expected = "one search at a time: two would disturb each other",
                      .fix = "wait for it to end, or measure on another device"});
 }
 

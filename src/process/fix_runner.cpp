@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "process/trial_command.h"
 #include "process/trial_process.h"
 
 namespace saturate {
@@ -42,10 +43,9 @@ TrialResult FixRunner::run(const FixChanges& changes, const FixRunLimits& limits
     std::vector<std::string> command = {
         fs::read_symlink("/proc/self/exe").string(), "run", "--profile", "off", "-o", folder};
     if (settings_.with_losses) command.emplace_back("--losses");
-    // Trackers of experiments get no runs from trials.
-    command.insert(command.end(), {"--", "env", "WANDB_MODE=disabled", "COMET_MODE=disabled"});
-    command.push_back(fmt::format("MLFLOW_TRACKING_URI=file://{}/mlruns", tree.root().string()));
-    for (const std::string& word : tree.command(settings_.job.command)) command.push_back(word);
+    command.emplace_back("--");
+    for (const std::string& word : command_in_tree(tree, settings_.job.command))
+        command.push_back(word);
     TrialResult result = run_trial_process({.command = command,
                                             .run_folder = folder,
                                             .log = log_,
@@ -53,6 +53,7 @@ TrialResult FixRunner::run(const FixChanges& changes, const FixRunLimits& limits
                                             .seconds_max = limits.most,
                                             .start_seconds_max = limits.most,
                                             .least_steps = limits.least_steps,
+                                            .ready_batches = limits.ready_batches,
                                             .is_stopped = settings_.is_stopped,
                                             .guard = tree.guard()});
     made_ = tree.files_made();

@@ -25,9 +25,10 @@ struct FixRunnerSettings {
 };
 
 struct FixRunLimits {
-    double measured = 0;           // seconds of steady steps
-    double most = 0;               // from start to end
-    std::int64_t least_steps = 0;  // however well the rate is known
+    double measured = 0;             // seconds of steady steps
+    double most = 0;                 // from start to end
+    std::int64_t least_steps = 0;    // however well the rate is known
+    std::int64_t ready_batches = 0;  // that its loader may make ahead
 };
 
 class FixRunner {

@@ -41,6 +41,7 @@ struct FixTrials {
     LossCurve losses_before, losses_after;  // of a run of each, as far as they were seen
     FilesMade files_made;                   // by the job as it is, below the user's folder
     std::string unguarded;                  // what the trials could have changed; empty: nothing
+    std::vector<std::string> outside;       // folders elsewhere that the job writes to
     bool is_stopped = false;
     bool is_on_gpu = false;  // the watched run
 };

@@ -247,7 +247,9 @@ RunJobResult RunJob::finish() {
         for (const Rank& rank : others_)
             notes_.push_back(fmt::format("only {} made steps", rank.folder.string()));
     } else {
-        first_->account.fill(result.run);
+        Account account = first_->account.account();
+        account.fill(result.run);
+        result.steps = account.steady;
         keep([&] { write_head(*first_, settings_.folder); });
         result.python = first_->facts;
     }

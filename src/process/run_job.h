@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "telemetry/record.h"
+#include "telemetry/step_sums.h"
 #include "telemetry/summary.h"
 
 namespace saturate {
@@ -34,6 +35,7 @@ struct RunJobResult {
     bool is_limited = false;  // we ended it, as asked for
     Summary summary;          // from outside
     RunSummary run;  // as in the record of the first rank; its rate is what a trial compares
+    StepSums steps;  // of the first rank, without the warm-up
     std::vector<std::filesystem::path> records;  // one per rank, `folder` first
     Json python;  // what the shim told of the first rank (python.json); null: no Python that trains
     std::string torch;  // its version, once a process imported it; empty: none did

@@ -147,10 +147,9 @@ void TraceWindow::finish(PythonProcess* process, const std::filesystem::path& re
         std::error_code error;
         size_ = std::filesystem::file_size(file_of(*process), error);  // nobody writes any more
         if (error || !is_whole(*process, recorder)) {
-            notes.emplace_back(
-                process->facts["own_profiler"].boolean().value_or(false)
-                    ? "no window of the profiler: the script runs a profiler of its own"
-                    : "the command ended before the window of the profiler was written");
+            notes.emplace_back(process->facts["own_profiler"].boolean().value_or(false)
+                                   ? "no profiler window: the script runs its own profiler"
+                                   : "the command ended before the profiler window was written");
             return;
         }
     }

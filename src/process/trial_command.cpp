@@ -61,6 +61,7 @@ Words run_command(const TuneRequest& request, const TrialRequest& wanted, const 
         }
     }
     Words out{self(), "run", "--profile", "off", "-o", run.string()};
+    if (!request.facts.on_cpu) out.emplace_back("--losses");
     if (!words.apply.empty()) {
         out.emplace_back("--apply");
         out.push_back(words.apply);
@@ -76,6 +77,14 @@ std::vector<std::string> trial_command(const TuneRequest& request, const TrialRe
                                        const fs::path& run) {
     return request.job.is_ours() ? train_command(request, wanted, run)
                                  : run_command(request, wanted, run);
+}
+
+std::vector<std::string> command_in_tree(const ScratchTree& tree, const Words& own) {
+    Words out{"env", "WANDB_MODE=disabled", "COMET_MODE=disabled",
+              fmt::format("MLFLOW_TRACKING_URI=file://{}/mlruns", tree.root().string())};
+    Words inside = tree.command(own);
+    out.insert(out.end(), inside.begin(), inside.end());
+    return out;
 }
 
 fs::path trial_config(const TuneRequest& request, const fs::path& run) {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "process/scratch_tree.h"
 #include "tuning/conductor.h"
 
 namespace saturate {
@@ -19,6 +20,11 @@ namespace saturate {
 // The copy of the command's configuration that this run reads: "trial-3.yaml" beside "trial-3".
 [[nodiscard]] std::filesystem::path trial_config(const TuneRequest& request,
                                                  const std::filesystem::path& run);
+
+// The user's command at the end of those words, as it runs in a tree of its project. Trackers of
+// experiments get no runs from trials.
+[[nodiscard]] std::vector<std::string> command_in_tree(const ScratchTree& tree,
+                                                       const std::vector<std::string>& own);
 
 // The configuration as it was when the search began; every trial of `train` reads this copy.
 [[nodiscard]] std::filesystem::path config_snapshot(const TuneRequest& request);

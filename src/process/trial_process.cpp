@@ -30,6 +30,10 @@ constexpr double kNoisy = 0.1;          // a spread beyond which more is measure
 // With fewer, the first step is not told from the others yet: it may have compiled for minutes.
 constexpr std::int64_t kToldApart = 8;
 constexpr std::int64_t kLeastSteps = 3;  // one is warm-up; matters where a step takes seconds
+// Batches that were ready are used up, and it shows how often one is waited for; but no longer than
+// so many times what is to be measured.
+constexpr std::int64_t kReadyTwice = 2;
+constexpr double kReadySeconds = 3;
 
 double seconds_since(std::int64_t start_ns) {
     return static_cast<double>(now_ns() - start_ns) / 1e9;
@@ -139,9 +143,13 @@ Ended watch(TrialChild& group, const TrialProcess& trial, Measured& measured) {
             auto rate = measured.rate();
             if (rate && (rate->dropped > 0 || measured.steps() >= kToldApart)) {
                 double seconds = static_cast<double>(rate->steps) * rate->step_seconds;
+                bool may_be_ahead = measured.steps() <= kReadyTwice * trial.ready_batches &&
+                                    seconds < kReadySeconds * trial.seconds;
                 bool is_noisy = rate->spread() > kNoisy;
-                if (seconds >= (is_noisy ? 2 : 1) * trial.seconds) return Ended::enough;
-                if (seconds >= std::min(kLeastMeasured, trial.seconds) && is_known_well(*rate))
+                if (!may_be_ahead && seconds >= (is_noisy ? 2 : 1) * trial.seconds)
+                    return Ended::enough;
+                if (!may_be_ahead && seconds >= std::min(kLeastMeasured, trial.seconds) &&
+                    is_known_well(*rate))
                     return Ended::enough;
                 if (seconds >= kHopelessAfter && is_hopeless(*rate, trial.hopeless_below))
                     return Ended::enough;

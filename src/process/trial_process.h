@@ -17,16 +17,17 @@ class WriteGuard;
 
 struct TrialProcess {
     std::vector<std::string> command;
-    std::filesystem::path run_folder;   // the run record it writes; not there yet
-    std::filesystem::path log;          // its stdout and stderr
-    double seconds = 10;                // of measured steps
-    double seconds_max = 600;           // from start to end: what it knows by then counts
-    double start_seconds_max = 300;     // until its first step (compiling takes its time)
-    double silence_seconds_max = 120;   // without a step: it hangs
-    double hopeless_below = 0;          // samples/s: one that stays below is ended early
-    std::int64_t steps = 0;             // the command ends by itself: wait for it; 0: by rate
-    std::int64_t least_steps = 0;       // not ended before, however well its rate is known
-    bool skip_first_epoch = false;      // it fills a cache: what is measured comes after it
+    std::filesystem::path run_folder;  // the run record it writes; not there yet
+    std::filesystem::path log;         // its stdout and stderr
+    double seconds = 10;               // of measured steps
+    double seconds_max = 600;          // from start to end: what it knows by then counts
+    double start_seconds_max = 300;    // until its first step (compiling takes its time)
+    double silence_seconds_max = 120;  // without a step: it hangs
+    double hopeless_below = 0;         // samples/s: one that stays below is ended early
+    std::int64_t steps = 0;            // the command ends by itself: wait for it; 0: by rate
+    std::int64_t least_steps = 0;      // not ended before, however well its rate is known
+    std::int64_t ready_batches = 0;  // that its loader may have made while the first step took long
+    bool skip_first_epoch = false;   // it fills a cache: what is measured comes after it
     std::function<bool()> is_stopped;   // Ctrl-C of the search
     const WriteGuard* guard = nullptr;  // what it may not change; null: no such thing
 };

@@ -4,12 +4,16 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
+#include <algorithm>
+#include <optional>
+
 #include "base/cache_folder.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "probe/machine.h"
 #include "process/device_lock.h"
+#include "process/scratch_tree.h"
 #include "process/signals.h"
 #include "process/thread_wait.h"
 #include "process/trial_command.h"
@@ -67,9 +71,8 @@ class TrialMaker {
         if (trials_ == 0) count_model();
         working(fmt::format("{}: {}", stage, trial_name(wanted)));
         TrialProcess process = process_of(wanted, fmt::format("trial-{}", ++trials_));
-        if (request_.file)
-            write_file_whole(trial_config(request_, process.run_folder),
-                             request_.file->with(wanted.settings));
+        std::optional<ScratchTree> tree;
+        if (!request_.job.is_ours()) put_in_tree(tree, process, wanted);
         Assignment in_force = request_.start;
         for (const auto& [name, value] : wanted.settings) in_force[name] = value;
         process.skip_first_epoch = !wanted.without_loader && value_of(in_force, "cache") != "off";
@@ -103,6 +106,43 @@ class TrialMaker {
                 .hopeless_below = wanted.hopeless_below,
                 .steps = trial_steps(wanted),
                 .is_stopped = [this] { return stopped(); }};
+    }
+
+    // Nothing that a user's own command writes stays, where the system allows an overlay: a tree of
+    // links has not all that a command may name. The command finds the settings where it finds its
+    // configuration; a file outside of the project is read as the copy beside the record.
+    void put_in_tree(std::optional<ScratchTree>& tree, TrialProcess& process,
+                     const TrialRequest& wanted) {
+        std::string text, copy, own = request_.job.config;
+        if (request_.file) {
+            text = request_.file->with(wanted.settings);
+            copy = trial_config(request_, process.run_folder).string();
+            write_file_whole(copy, text);
+        }
+        if (!can_overlay()) return;
+        fs::path guarded = guarded_around("."), here = fs::canonical(".");
+        std::vector<ScratchFile> edited;
+        if (request_.file) {
+            fs::path real = fs::canonical(own);
+            if (*real.lexically_relative(guarded).begin() != "..")
+                edited.push_back({real.lexically_relative(here), text});
+            else
+                own = fs::absolute(copy);
+        }
+        tree.emplace(ScratchSettings{.folder = guarded,
+                                     .inside = here.lexically_relative(guarded),
+                                     .parent = {},
+                                     .edited = edited,
+                                     .writable = fs::absolute(request_.folder)});
+        auto end = std::ranges::find(process.command, "--") + 1;
+        std::vector<std::string> command(end, process.command.end());
+        process.command.erase(end, process.command.end());
+        for (std::string& word : command)
+            if (std::size_t at = word.find(copy); !copy.empty() && at != std::string::npos)
+                word.replace(at, copy.size(), own);
+        for (const std::string& word : command_in_tree(*tree, command))
+            process.command.push_back(word);
+        process.guard = tree->guard();
     }
 
     // For a simulated device a model is counted once, on the CPU: apart from the first trial, and

@@ -12,6 +12,8 @@ namespace {
 constexpr double kWarmUpDiffers = 1.1;   // a start that differs by less than a tenth is none
 constexpr double kFastStart = 0.25;      // of the steps: a start that is faster ends by then
 constexpr double kExplained = 0.5;       // share of the variation that the split must explain
+constexpr std::size_t kFirstSteps = 8;   // among which one may compile ...
+constexpr double kFarLonger = 3;         // ... which takes so many times any later one
 constexpr std::size_t kLeastSteady = 4;  // steps
 constexpr std::size_t kLeastLong = 2;    // of so many seconds each: chance evens out within one
 constexpr double kLongSeconds = 0.5;
@@ -23,8 +25,24 @@ constexpr double kLonger = 1.05;  // than the mean: where a round of the workers
 constexpr double kPause = 0.5;
 // A device that told of so many steps is known.
 constexpr double kMostTold = 0.9;
+// A step waits for its batch where it does so for this share of the mean wait ...
+constexpr double kWaited = 0.5;
+// ... and the loader is behind where waiting takes this share of the time.
+constexpr double kLoaderBehind = 0.03;
 
 double seconds_of(std::int64_t ns) { return static_cast<double>(ns) / 1e9; }
+
+// Behind the last of the first steps that is far longer than all that come after it. Where batches
+// come several at a time, such a step explains little of the variation.
+std::size_t behind_far_longer(std::span<const double> seconds) {
+    double longest = 0;
+    for (std::size_t i = seconds.size(); i > 0; --i) {
+        bool is_first = i <= kFirstSteps && i + kLeastSteady <= seconds.size();
+        if (is_first && seconds[i - 1] > kFarLonger * longest) return i;
+        longest = std::max(longest, seconds[i - 1]);
+    }
+    return 0;
+}
 
 std::size_t least_steady(std::span<const double> seconds) {
     return median({seconds.begin(), seconds.end()}) >= kLongSeconds ? kLeastLong : kLeastSteady;
@@ -45,6 +63,29 @@ double parts_per_round(std::span<const StepSums> parts, double mean_seconds) {
     auto longer = std::ranges::count_if(
         parts, [&](const StepSums& part) { return part.step_seconds() > kLonger * mean_seconds; });
     return longer > 0 ? static_cast<double>(parts.size()) / static_cast<double>(longer) : 1;
+}
+
+// While the warm-up took its time (compiling, say), the loader's workers went on: the steps behind it
+// find their batches ready. They belong to the start where that lasts longer than such luck does
+// later on. Where the loader keeps up, nothing waits and nothing is left out.
+std::size_t behind_ready_batches(std::span<const StepSums> blocks, std::size_t from) {
+    if (from == 0) return from;
+    StepSums rest;
+    for (const StepSums& block : blocks.subspan(from)) rest.add(block);
+    if (rest.percent(StepPart::input_wait).value_or(0) < 100 * kLoaderBehind) return from;
+    double mean = rest.sum(StepPart::input_wait) / static_cast<double>(rest.steps);
+    std::size_t first = 0, last = 0, longest = 0, waits = 0;
+    for (std::size_t i = from; i < blocks.size(); ++i) {
+        double each = blocks[i].sum(StepPart::input_wait) / static_cast<double>(blocks[i].steps);
+        if (each < kWaited * mean) continue;
+        if (waits++ == 0)
+            first = i;
+        else
+            longest = std::max(longest, i - last);
+        last = i;
+    }
+    bool is_known = waits >= 3 && blocks.size() - first >= kLeastSteady;
+    return is_known && first - from >= longest ? first : from;
 }
 
 std::vector<StepSums> windows_of(std::span<const StepSums> parts, double mean_seconds) {
@@ -84,7 +125,7 @@ std::size_t steady_from(std::span<const double> seconds) {
         double total = sum[to] - sum[from];
         return square[to] - square[from] - total * total / count;
     };
-    std::size_t start = 0;
+    std::size_t start = behind_far_longer(seconds);
     // Compiling, then filling caches: a second change may lie behind the first.
     for (int turn = 0; turn < 3; ++turn) {
         double whole = variation(start, n);
@@ -195,7 +236,7 @@ Account RunAccount::account() const {
                 .last_ns = last_ns_};
     std::vector<double> seconds;
     for (const StepSums& block : blocks_) seconds.push_back(block.step_seconds());
-    std::size_t from = steady_from(seconds);
+    std::size_t from = behind_ready_batches(blocks_, steady_from(seconds));
     for (std::size_t i = 0; i < from; ++i) out.warm_up += blocks_[i].steps;
     out.parts.assign(blocks_.begin() + static_cast<std::ptrdiff_t>(from), blocks_.end());
     for (const StepSums& part : out.parts) out.steady.add(part);

@@ -180,7 +180,7 @@ std::optional<RunSummary> read_summary(const std::filesystem::path& folder,
                                        std::vector<std::string>& notes) {
     std::filesystem::path path = folder / "summary.json";
     if (!std::filesystem::exists(path)) {
-        notes.push_back("summary.json: not there, the run did not come to its end");
+        notes.push_back("summary.json is missing: the run did not finish");
         return std::nullopt;
     }
     check_is_file(path);
@@ -230,7 +230,7 @@ RunRecord RunFollower::catch_up(bool is_end) {
     const RunVisitor& visitor = impl_->visitor;
     if (!is_run_record(folder)) {
         throw UserError({.where = {folder.string()},
-                         .found = "no run record: it has no run.json",
+                         .found = "not a run record: it has no run.json",
                          .expected = "a folder that train, run or monitor -o wrote"});
     }
     RunRecord run;

@@ -37,7 +37,7 @@ std::filesystem::path fresh_folder(const std::filesystem::path& folder) {
     }
     if (!std::filesystem::is_empty(folder, error) && !error) {
         throw UserError({.where = {folder.string()},
-                         .found = "this folder holds something already",
+                         .found = "this folder is not empty",
                          .expected = "a new or empty folder for the run record",
                          .fix = "name another one, or remove it first"});
     }

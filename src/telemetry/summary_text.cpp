@@ -34,7 +34,7 @@ const char* reason_text(VerdictReason reason) {
             return "utilisation fluctuates by more than {:.0f} points: work arrives in bursts";
         case VerdictReason::busy_but_idle:
             return "\"busy\" means little here: kernels are resident but the chip does hardly any "
-                   "work (a wait that spins, as in communication)";
+                   "work (a spinning wait, as in communication)";
         case VerdictReason::power_capped:
             return "clocks are held down by the power limit";
         case VerdictReason::hot:

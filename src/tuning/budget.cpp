@@ -21,6 +21,15 @@ constexpr double kForgets = 0.7;     // a start that is shorter than the last is
 constexpr double kEndSeconds = 0.5;  // the last lines of a record, the end of a process
 constexpr double kLate = 0.25;       // share of the budget by which five pairs may end late
 
+// From the first measured step to the end of the last, evaluations and checkpoints between them
+// included: they are no part of the start.
+double seconds_between_steps(const RunRecord& record, std::int64_t dropped) {
+    if (dropped < 0 || dropped >= std::ssize(record.steps)) return 0;
+    const StepRecord& first = record.steps[static_cast<std::size_t>(dropped)];
+    const StepRecord& last = record.steps.back();
+    return static_cast<double>(last.start_ns + last.duration_ns - first.start_ns) / 1e9;
+}
+
 }  // namespace
 
 void TuneBudget::see(const TrialResult& result) {
@@ -29,6 +38,7 @@ void TuneBudget::see(const TrialResult& result) {
     if (step_seconds_ == 0) step_seconds_ = rate.step_seconds;  // as the job stands
     if (result.from_cache) return;
     double stepping = static_cast<double>(rate.steps + rate.dropped) * rate.step_seconds;
+    stepping = std::max(stepping, seconds_between_steps(result.record, rate.dropped));
     double start = std::clamp(result.seconds - stepping, 0.3, 60.0);
     bool is_first = trials_++ == 0;
     start_seconds_ = is_first ? start : std::max(start, kForgets * start_seconds_);

@@ -11,6 +11,7 @@
 #include "tuning/budget.h"
 #include "tuning/command.h"
 #include "tuning/pauses.h"
+#include "tuning/training_guard.h"
 
 namespace saturate {
 
@@ -122,17 +123,29 @@ class Conductor {
     TrialResult trial(const TrialRequest& wanted, std::string_view stage) {
         TrialResult result = world_.run(wanted, stage);
         budget_.see(result);
+        const Json& optimizers = result.record.python["optimizers"];
+        if (optimizer_.empty() && !optimizers.items().empty())
+            optimizer_ = optimizers.items()[0]["type"].string().value_or("");
         return result;
     }
 
-    // Where the batch grew, the learning rate follows by the optimizer's rule.
+    // Where the batch grew, the learning rate follows by the optimizer's rule. A script need not
+    // name its optimizer in a file: it was seen.
     void follow_batch(SearchAnswer& found) const {
         auto size = found.best.find("batch_size");
         if (size == found.best.end() || found.best.contains("gradient_accumulation_steps")) return;
         auto old_rate = parse_number(value_of(request_.start, "learning_rate"));
         auto old_size = parse_number(value_of(request_.start, "batch_size"));
-        LearningRateRule rule = rule_for(lower(value_of(request_.start, "optimizer")));
-        if (!old_rate || !old_size || rule == LearningRateRule::none) return;
+        std::string name = value_of(request_.start, "optimizer");
+        LearningRateRule rule = rule_for(lower(name.empty() ? optimizer_ : name));
+        bool may_follow = !request_.file || request_.file->tunable().contains("learning_rate");
+        if (!old_rate || !old_size || rule == LearningRateRule::none || !may_follow) {
+            found.notes.push_back(
+                fmt::format("the batch size changes and the learning rate stays as it is: {}",
+                            rule == LearningRateRule::none ? "no rule is known for the optimizer"
+                                                           : "where it is set was not found"));
+            return;
+        }
         double ratio = *parse_number(size->second) / *old_size;
         double rate = scaled_learning_rate(*old_rate, ratio, rule);
         found.best["learning_rate"] = fmt::format("{:.3g}", rate);
@@ -204,13 +217,17 @@ class Conductor {
     }
 
     void prove_it(TuneAnswer& answer) {
-        world_.on_line("proving: before and after in turns, five pairs at least");
-        auto measure = [this](const Assignment& settings, DeviceUse& use) -> std::optional<double> {
+        world_.on_line("proving it: before and after take turns, at least five pairs");
+        std::vector<LossCurve> losses_before, losses_after;
+        auto measure = [&](const Assignment& settings, DeviceUse& use) -> std::optional<double> {
             TrialRequest wanted{.settings = settings, .seconds = budget_.proof_seconds()};
             wanted.seconds_max = budget_.most_for_run(seconds());
             TrialResult result = trial(wanted, "proof");
             if (!result.ok()) return std::nullopt;
             add_use(use, result.record, result.samples_per_second->dropped);
+            if (!request_.job.is_ours())
+                (settings.empty() ? losses_before : losses_after)
+                    .push_back(losses_of(result.record));
             return result.samples_per_second->per_second;
         };
         ProofSettings settings{.pairs_max = request_.proof_pairs_max};
@@ -222,6 +239,9 @@ class Conductor {
             [&] { return measure(answer.search.best, answer.after); },
             [&] { return stopped() || is_time_up(); });
         if (!answer.proof->has_interval() && !stopped()) answer.proof->longer = budget_.longer();
+        // The losses of a command are those that its runs were seen to have.
+        if (!is_only_safe(answer.search.best) && !losses_after.empty())
+            answer.guard = guard_loss(losses_before, losses_after.back());
         if (answer.guard) answer.proof->loss_guard = answer.guard->text;
         if (is_simulated())
             answer.proof->loss_guard = "not compared: a simulated device learns nothing";
@@ -230,7 +250,8 @@ class Conductor {
     const TuneRequest& request_;
     const TuneWorld& world_;
     TuneBudget budget_;
-    int shown_ = 0;  // lines of the search
+    int shown_ = 0;          // lines of the search
+    std::string optimizer_;  // of a script: its class, as it was seen
 };
 
 }  // namespace

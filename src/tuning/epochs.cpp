@@ -14,7 +14,6 @@ namespace {
 
 constexpr int kFewest = 2;
 constexpr int kMost = 200;
-constexpr int kInterval = 5;  // of what is tried for evaluations and checkpoints
 constexpr int kTrials = 3;  // of a change, besides the proof: itself, and what was before it twice
 
 // Places in `record.steps` where an epoch begins.
@@ -94,12 +93,12 @@ void EpochPlan::shorten(int seen) {
     if (count < kFewest) *this = {};
 }
 
-EpochPlan plan_epochs(const EpochTimes& epoch, bool has_interval, const TuneBudget& budget,
+EpochPlan plan_epochs(const EpochTimes& epoch, int interval, const TuneBudget& budget,
                       double elapsed_seconds) {
     if (epoch.steps == 0 || epoch.seconds <= 0) return {};
     double wanted = std::ceil(budget.trial_seconds() / epoch.seconds);
     int most = static_cast<int>(std::clamp<double>(wanted, kFewest, kMost));
-    for (int unit : {has_interval ? kInterval : 1, 1}) {
+    for (int unit : {interval, 1}) {
         for (int least = most; least >= kFewest; least /= 2) {
             int count = (least + unit - 1) / unit * unit;
             TuneBudget runs = budget;

@@ -34,9 +34,10 @@ struct EpochPlan {
     void shorten(int seen);
 };
 // Whole epochs are measured where some of them fit into the budget, for every trial and for the
-// proof, or into the time that a trial of steps would take. `has_interval`: what happens at every so-manieth epoch is to be tried.
-[[nodiscard]] EpochPlan plan_epochs(const EpochTimes& epoch, bool has_interval,
-                                    const TuneBudget& budget, double elapsed_seconds);
+// proof, or into the time that a trial of steps would take. `interval`: something is to be tried
+// that would happen once in so many epochs; a multiple of it where that fits.
+[[nodiscard]] EpochPlan plan_epochs(const EpochTimes& epoch, int interval, const TuneBudget& budget,
+                                    double elapsed_seconds);
 
 // Samples per second over so many epochs, the first of the run left out; nothing where the run has
 // fewer.

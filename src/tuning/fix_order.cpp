@@ -49,18 +49,23 @@ std::optional<Pause> pause_of(const FixProposal& proposal, const WatchedRun& wat
 }
 
 // Only a run over whole epochs tells what a shorter pause is worth.
-std::string hopeless_pause(const Pause& pause, const WatchedRun& watched) {
+std::string hopeless_pause(const Pause& pause, const FixProposal& proposal,
+                           const WatchedRun& watched) {
     double share = pause.seconds.value_or(0) / std::max(watched.epoch.seconds, 1e-9);
     if (pause.seconds && share < kLeastShare)
         return fmt::format("{} takes {:.1f} % of an epoch, and no more than that can be gained",
                            pause.what, 100 * share);
-    if (watched.epochs > 0) return "";
+    // Over fewer epochs than its interval the pause would seem to be gone altogether.
+    int interval = interval_of(proposal);
+    if (watched.epochs > 0 && watched.epochs % interval == 0) return "";
     std::string computed =
-        pause.seconds ? fmt::format("; {} takes {:.0f} % of it", pause.what, 100 * share) : "";
+        pause.seconds ? fmt::format("; {} takes {:.0f} % of one", pause.what, 100 * share) : "";
     if (watched.epoch.steps == 0)
-        return "its gain shows over whole epochs only, and no end of one was seen";
+        return "its gain only shows over whole epochs, and no epoch ended";
+    if (watched.epochs > 0)
+        return "its gain shows over more epochs than a trial can last within the budget" + computed;
     return fmt::format(
-        "its gain shows over whole epochs only, and one takes {:.0f} s: too long to be run again "
+        "its gain only shows over whole epochs, and one takes {:.0f} s: too long to be run again "
         "and again within the budget{}",
         std::max(1.0, watched.epoch.seconds), computed);
 }
@@ -71,14 +76,14 @@ std::string hopeless(const FixProposal& proposal, const WatchedRun& watched) {
     if (!remedy) return "";
     if (watched.unseen_calls.contains(proposal.call) ||
         watched.unseen_loops.contains(proposal.loop))
-        return "the watched run did not come through this part of your code";
+        return "the watched run never reached this part of your code";
     // The edit of a loop is CUDA's autocast; a framework's own word may do something on a CPU.
     bool is_cuda_only = proposal.setting == "precision" && proposal.loop >= 0;
     if ((remedy->for_gpu || is_cuda_only) && !watched.has_gpu)
         return "it does nothing without a GPU, and there is none here";
     auto pause = pause_of(proposal, watched);
     if (pause) {
-        std::string why = hopeless_pause(*pause, watched);
+        std::string why = hopeless_pause(*pause, proposal, watched);
         if (!why.empty() || pause->seconds) return why;
     }
     const Rate& rate = watched.rate;
@@ -119,6 +124,34 @@ double share_of(const FixProposal& proposal, const WatchedRun& watched) {
 
 }  // namespace
 
+int interval_of(const FixProposal& proposal) {
+    if (proposal.setting != "eval_interval" && proposal.setting != "checkpoint_interval") return 1;
+    return static_cast<int>(std::clamp(parse_number(proposal.after).value_or(1), 1.0, 1e6));
+}
+
+std::int64_t workers_with(std::span<const FixProposal* const> changes, const RunRecord& watched) {
+    std::int64_t out = training_loader(watched.python)["num_workers"].integer().value_or(0);
+    for (const FixProposal* change : changes)
+        if (change->setting == "num_workers") out = parse_integer(change->after).value_or(out);
+    return out;
+}
+
+std::int64_t ready_batches(std::span<const FixProposal* const> changes, const RunRecord& watched) {
+    constexpr std::int64_t kUsual = 2;  // DataLoader's own
+    std::int64_t each =
+        training_loader(watched.python)["prefetch_factor"].integer().value_or(kUsual);
+    return each * workers_with(changes, watched);
+}
+
+std::string missing_for(const FixProposal& proposal, std::span<const FixProposal* const> changes,
+                        const RunRecord& watched) {
+    bool is_of_workers =
+        proposal.setting == "persistent_workers" || proposal.setting == "prefetch_factor";
+    bool is_known = training_loader(watched.python)["num_workers"].integer().has_value();
+    if (!is_of_workers || !is_known || workers_with(changes, watched) > 0) return "";
+    return "the loader has no workers, and gets none";
+}
+
 FixOrder order_trials(const FixPlan& plan, const WatchedRun& watched) {
     FixOrder out;
     std::vector<const FixProposal*> free, rest;
@@ -130,8 +163,18 @@ FixOrder order_trials(const FixPlan& plan, const WatchedRun& watched) {
         else
             rest.push_back(&proposal);
     }
+    for (const FixProposal& proposal : plan.proposals) {
+        std::string why = missing_for(proposal, rest, watched.record);
+        if (why.empty()) continue;
+        std::erase(rest, &proposal);
+        out.left_out[proposal.id] = why;
+    }
     std::ranges::stable_sort(rest, std::greater<>(), [&](const FixProposal* proposal) {
         return share_of(*proposal, watched);
+    });
+    // Behind what it needs.
+    std::ranges::stable_partition(rest, [&](const FixProposal* proposal) {
+        return missing_for(*proposal, {}, watched.record).empty();
     });
     for (const FixProposal* proposal : rest) out.trials.push_back({proposal});
     // Behind a cause that takes most of the time: it would hide what they give.
@@ -140,12 +183,22 @@ FixOrder order_trials(const FixPlan& plan, const WatchedRun& watched) {
     return out;
 }
 
+std::string moot(const FixProposal& proposal, const std::vector<const FixProposal*>& kept) {
+    static constexpr std::array<std::string_view, 3> kOfWorkers = {
+        "num_workers", "persistent_workers", "prefetch_factor"};
+    bool is_of_workers = std::ranges::find(kOfWorkers, proposal.setting) != kOfWorkers.end();
+    bool is_replaced = std::ranges::any_of(kept, [&](const FixProposal* one) {
+        return one->setting == "saturate_loader" && one->call == proposal.call;
+    });
+    return is_of_workers && is_replaced ? "saturate_gpu.Loader has threads of its own" : "";
+}
+
 std::optional<std::string> not_in_force(const FixProposal& proposal, const RunRecord& record) {
-    static constexpr std::array<std::string_view, 10> kTold = {
+    static constexpr std::array<std::string_view, 11> kTold = {
         "num_workers", "prefetch_factor", "persistent_workers",
         "pin_memory",  "batch_size",      "fused_optimizer",
         "tf32",        "cudnn_benchmark", "precision",
-        "threads"};
+        "threads",     "saturate_loader"};
     if (std::ranges::find(kTold, proposal.setting) == kTold.end()) return std::nullopt;
     auto why_not = [&](const std::string& asked) {
         auto why = not_in_force(Assignment{{proposal.setting, asked}}, record);

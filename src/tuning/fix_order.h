@@ -5,6 +5,7 @@
 
 #include <map>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -34,7 +35,25 @@ struct WatchedRun {
     std::set<int> unseen_calls = {}, unseen_loops = {};  // of the source, that the run did not use
 };
 
+// In how many epochs once, where the proposal is about that; else 1.
+[[nodiscard]] int interval_of(const FixProposal& proposal);
+
 [[nodiscard]] FixOrder order_trials(const FixPlan& plan, const WatchedRun& watched);
+
+// Why the proposal does nothing beside those that are kept; empty: it may.
+[[nodiscard]] std::string moot(const FixProposal& proposal,
+                               const std::vector<const FixProposal*>& kept);
+
+// Workers of the loader that feeds the training, with these changes of the watched job.
+[[nodiscard]] std::int64_t workers_with(std::span<const FixProposal* const> changes,
+                                        const RunRecord& watched);
+// Batches that this loader may make ahead.
+[[nodiscard]] std::int64_t ready_batches(std::span<const FixProposal* const> changes,
+                                         const RunRecord& watched);
+// What the proposal needs and the job with these changes has not; empty: nothing is missing.
+[[nodiscard]] std::string missing_for(const FixProposal& proposal,
+                                      std::span<const FixProposal* const> changes,
+                                      const RunRecord& watched);
 
 // What the proposal asked for and the record shows to be otherwise; nothing where it is in force or
 // where a record cannot tell.

@@ -42,6 +42,8 @@ std::string seen_value(const std::string& key, const std::string& asked, const R
             if (std::string text = text_of(loader[key]); !text.empty()) return text;
         }
     }
+    if (key == "saturate_loader" && loader.is_object())
+        return loader["library"].string() == "saturate_gpu" ? "true" : "false";
     const Json& flags = python["flags"];
     if (key == "threads") return text_of(flags["threads"]);
     if (key == "tf32") return text_of(flags["tf32_matmul"]);

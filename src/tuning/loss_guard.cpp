@@ -68,7 +68,7 @@ LossGuard guard_loss(std::span<const LossCurve> baselines, const LossCurve& cand
     for (const LossPoint& point : candidate) {
         if (std::isfinite(point.loss)) continue;
         out.verdict = GuardVerdict::nonfinite;
-        out.text = fmt::format("the loss is no number after {:.0f} samples", point.samples);
+        out.text = fmt::format("the loss is NaN or infinite after {:.0f} samples", point.samples);
         return out;
     }
     if (baselines.size() < 2) return unknown("it takes two runs as they were");

@@ -7,6 +7,7 @@
 #include <array>
 #include <cmath>
 
+#include "base/figures.h"
 #include "base/text.h"
 #include "tuning/moves.h"
 
@@ -30,11 +31,6 @@ constexpr std::array<Interval, 4> kIntervals = {{{"evaluation", "eval_interval",
 
 double number_of(const Assignment& settings, const std::string& key) {
     return parse_number(value_of(settings, key)).value_or(0);
-}
-
-std::string seconds_text(double seconds) {
-    if (seconds < 0.1) return fmt::format("{:.0f} ms", 1e3 * seconds);
-    return fmt::format("{:.{}f} s", seconds, seconds < 10 ? 1 : 0);
 }
 
 std::optional<double> shorter(std::optional<double> known, double seconds) {

@@ -32,6 +32,10 @@ std::string why_not(const TuneRequest& request, const TuneAnswer& answer) {
     if (needs_loss_guard(request, answer.search.best) &&
         (!answer.guard || answer.guard->verdict != GuardVerdict::holds))
         return answer.guard ? answer.guard->text : "the losses were not compared";
+    // Of a command they are compared where they were seen.
+    if (answer.guard && (answer.guard->verdict == GuardVerdict::differs ||
+                         answer.guard->verdict == GuardVerdict::nonfinite))
+        return answer.guard->text;
     return "";
 }
 

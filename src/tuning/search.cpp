@@ -111,8 +111,8 @@ class Search {
             return;
         }
         TrialResult result = contest_.trial({}, {.without_loader = true});
-        Tried& tried = contest_.note("upper bound", "one batch again and again, without the loader",
-                                     {}, result);
+        Tried& tried = contest_.note(
+            "upper bound", "the same batch over and over, without the loader", {}, result);
         contest_.tell(tried);
         if (!result.ok()) {
             answer_.notes.push_back("the bound without the loader could not be measured: " +
@@ -314,10 +314,11 @@ class Search {
             if (tried.kept) {
                 answer_.best[longer.key] = longer.value;
             } else {
-                answer_.notes.push_back(fmt::format(
-                    "{}={} would give {:+.0f} % over whole epochs ({}); a trade that is yours: {}",
-                    longer.key, longer.value, 100 * (longer.ratio - 1), longer.reason,
-                    longer.trade));
+                answer_.notes.push_back(
+                    fmt::format("{}={} would give {:+.0f} % over whole epochs ({}); a trade-off "
+                                "for you to decide: {}",
+                                longer.key, longer.value, 100 * (longer.ratio - 1), longer.reason,
+                                longer.trade));
             }
             answer_.trials.push_back(tried);
             contest_.tell(answer_.trials.back());

@@ -83,7 +83,7 @@ std::string TrainingGuard::broken(const Run& run) const {
     }
     bool was_finite = std::ranges::any_of(before_, [](const Run& r) { return r.not_finite == 0; });
     if (run.not_finite > 0 && was_finite)
-        return fmt::format("{} losses that are no number, none before", run.not_finite);
+        return fmt::format("{} losses that are NaN or infinite, none before", run.not_finite);
     return "";
 }
 
@@ -138,8 +138,8 @@ GuardAnswer TrainingGuard::compare_losses(const Run& run, const GuardLevels& lev
     std::string from = same == 0 ? std::string("from the first step on")
                                  : fmt::format("after {} steps that are the same", same);
     GuardAnswer out{.holds = levels.allowed >= Level::numerics, .text = {}, .other_draws = true};
-    out.text = fmt::format("other losses {}, as from random numbers in another order ({})", from,
-                           out.holds ? guard.text : "allowed with --level numerics");
+    out.text = fmt::format("the losses differ {}, as if random numbers came in another order ({})",
+                           from, out.holds ? guard.text : "allowed with --level numerics");
     return out;
 }
 

@@ -53,7 +53,10 @@ FixMachine watched_machine(const FixMachine& machine, const ProjectFacts& facts,
     FixMachine out = machine;
     out.watched = watched_calls(facts, watched.record.python);
     choose_workers(out, findings);
-    if (watched.samples_per_second) choose_threads(out, watched);
+    if (watched.samples_per_second) {
+        choose_threads(out, watched);
+        out.waits_for_data = watched.samples_per_second->input_wait_share >= kWaits;
+    }
     return out;
 }
 

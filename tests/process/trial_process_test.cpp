@@ -29,6 +29,7 @@ class TrialProcessTest : public testing::Test {
                            .seconds_max = seconds_max_,
                            .start_seconds_max = 0.5,
                            .silence_seconds_max = silence_seconds_max_,
+                           .ready_batches = ready_batches_,
                            .skip_first_epoch = skip_first_epoch_};
         trial.is_stopped = [this] { return stopped_; };
         return run_trial_process(trial);
@@ -38,6 +39,7 @@ class TrialProcessTest : public testing::Test {
     bool skip_first_epoch_ = false;
     double seconds_max_ = 60;
     double silence_seconds_max_ = 0.5;
+    std::int64_t ready_batches_ = 0;
 };
 
 TEST_F(TrialProcessTest, AJobThatEndsByItselfHasARate) {
@@ -78,6 +80,19 @@ TEST_F(TrialProcessTest, AFirstStepThatCompilesIsNotMeasured) {
         "at 1; at 2; sleep 1; i=3; while [ $i -lt 40 ]; do at $i; i=$((i + 1)); done");
     ASSERT_TRUE(result.ok()) << result.message;
     EXPECT_NEAR(result.samples_per_second->per_second, 3200, 40);
+}
+
+// A second of steps whose batches were ready looks well known; then each one is waited for.
+TEST_F(TrialProcessTest, BatchesThatWereReadyDoNotEndATrial) {
+    silence_seconds_max_ = 60;
+    ready_batches_ = 100;
+    TrialResult result = tried(
+        "t=0; i=0; at() { echo \"{\\\"step\\\":$i,\\\"t_ns\\\":${t}000000,\\\"duration_ns\\\":"
+        "${1}000000,\\\"input_wait_ns\\\":${2}000000,\\\"samples\\\":32}\"; t=$((t + $1)); "
+        "i=$((i + 1)); }; { at 27000 9; while [ $i -le 100 ]; do at 10 0; done; } > "
+        "$RUN/steps.jsonl; sleep 1; while [ $i -le 140 ]; do at 100 90; done >> $RUN/steps.jsonl");
+    ASSERT_TRUE(result.ok()) << result.message;
+    EXPECT_NEAR(result.samples_per_second->per_second, 320, 10);
 }
 
 // A script's background job ignores the signal, and what it starts inherits that.

@@ -98,6 +98,31 @@ TEST(AccountTest, LeavesWarmUpAndStepsUnderAProfilerOut) {
     EXPECT_NEAR(summary.stall_percent[0].second, 25, 0.01);
 }
 
+// The workers went on while the first step compiled: what was ready then says nothing of the rate.
+TEST(AccountTest, BatchesThatWereReadyAfterTheWarmUpAreNoPartOfTheRate) {
+    for (int rounds : {5, 20, 200}) {
+        Steps steps;
+        steps.add(27'000, 400);
+        for (int i = 0; i < 8; ++i) steps.add(10, 0);
+        for (const StepRecord& step : bursts(rounds).all)
+            steps.add(step.duration_ns / kMs, *step.input_wait_ns / kMs);
+        Account account = account_of(steps.all);
+        ASSERT_TRUE(account.samples_per_second) << rounds;
+        EXPECT_NEAR(account.samples_per_second->rate, 80, 4) << rounds;
+    }
+}
+
+TEST(AccountTest, WhereTheLoaderKeepsUpEveryStepBehindTheWarmUpCounts) {
+    Steps steps;
+    steps.add(27'000, 400);
+    for (int i = 0; i < 20; ++i) steps.add(10, 0);
+    EXPECT_EQ(account_of(steps.all).warm_up, 1);
+    // One that waits now and then is no loader that is behind.
+    steps.add(20, 10);
+    for (int i = 0; i < 20; ++i) steps.add(10, 0);
+    EXPECT_EQ(account_of(steps.all).warm_up, 1);
+}
+
 TEST(AccountTest, WhatLiesBetweenTwoStepsIsPartOfThemUnlessItIsAPause) {
     Steps steps;
     for (int i = 0; i < 100; ++i) steps.add(10, 0, i % 20 == 19 ? 500 : 2);

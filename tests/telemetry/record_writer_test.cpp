@@ -28,7 +28,7 @@ TEST(RecordWriterTest, RefusesAFolderThatHoldsSomething) {
         FAIL() << "no error";
     } catch (const UserError& error) {
         EXPECT_EQ(error.what(), "error: " + (folder.path() / "run").string() +
-                                    ": this folder holds something already\n"
+                                    ": this folder is not empty\n"
                                     "  expected: a new or empty folder for the run record\n"
                                     "  fix:      name another one, or remove it first");
     }

@@ -319,11 +319,11 @@ TEST(RunRecordTest, SaysWhereALineIsCutAndWhichAreNoRecords) {
     std::ofstream(path / "steps.jsonl", std::ios::app) << "rubbish\n{\"step\":1}\n{\"step\":9,\"t_";
     std::filesystem::remove(path / "summary.json");
     std::filesystem::remove(path / "events.jsonl");
-    EXPECT_THAT(read_run(path).notes,
-                ElementsAre("steps.jsonl: 2 lines skipped that are no record, first at line 3",
-                            "steps.jsonl: line 5 is cut off, everything before it was read",
-                            "events.jsonl: not there",
-                            "summary.json: not there, the run did not come to its end"));
+    EXPECT_THAT(
+        read_run(path).notes,
+        ElementsAre("steps.jsonl: 2 lines skipped that are no record, first at line 3",
+                    "steps.jsonl: line 5 is cut off, everything before it was read",
+                    "events.jsonl: not there", "summary.json is missing: the run did not finish"));
 }
 
 TEST(RunRecordTest, SaysThatTimeGoesBackwards) {
@@ -363,7 +363,7 @@ TEST(RunRecordTest, AFolderWithoutOneIsTheUsersError) {
         FAIL() << "no error";
     } catch (const UserError& error) {
         EXPECT_EQ(error.what(), "error: " + folder.path().string() +
-                                    ": no run record: it has no run.json\n"
+                                    ": not a run record: it has no run.json\n"
                                     "  expected: a folder that train, run or monitor -o wrote");
     }
 }

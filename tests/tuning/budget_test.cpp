@@ -26,6 +26,19 @@ TEST(TuneBudgetTest, WhatTheProofNeedsIsSetAsideAndGrowsWithStartAndStep) {
     EXPECT_GT(quick.left_for_search(0), 150);
 }
 
+// Ten steps of 10 ms with an evaluation of 20 s in between: the start took 1 s all the same.
+TEST(TuneBudgetTest, PausesBetweenTheStepsAreNoPartOfTheStart) {
+    TuneBudget plain(300, true), pauses(300, true);
+    plain.see(took(1, 0.01));
+    TrialResult result = took(21, 0.01);
+    for (int i = 0; i < 10; ++i)
+        result.record.steps.push_back({.step = i,
+                                       .start_ns = i * 10'000'000 + (i < 5 ? 0 : 20'000'000'000),
+                                       .duration_ns = 10'000'000});
+    pauses.see(result);
+    EXPECT_NEAR(pauses.proof_run_seconds(), plain.proof_run_seconds(), 0.1);
+}
+
 TEST(TuneBudgetTest, LossesThatAreNotComparedNeedNoTime) {
     TuneBudget with(300, true), without(300, false);
     EXPECT_GT(with.reserve(), without.reserve());

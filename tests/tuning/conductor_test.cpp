@@ -26,6 +26,9 @@ struct PaperWorld {
     bool loses_losses = false;
     bool is_even_in_proof = false;  // what the search saw was chance
     std::string busy;
+    std::string optimizer;        // that a script was seen to have
+    bool tells_in_proof = false;  // its losses
+    bool learns_worse = false;    // with other settings
 
     explicit PaperWorld(double budget_seconds) {
         request.job.config = "job.yaml";
@@ -59,13 +62,18 @@ struct PaperWorld {
         rate.steps = static_cast<std::int64_t>(steps);
         result.seconds = start_seconds + static_cast<double>(rate.steps) * rate.step_seconds;
         clock += result.seconds;
-        if (stage == "loss" && !loses_losses) {
+        if (!optimizer.empty())
+            result.record.python =
+                Json::parse(R"({"optimizers": [{"type": ")" + optimizer + R"("}]})", "python.json");
+        bool is_worse = !wanted.settings.empty() && learns_worse;
+        bool is_told = stage == "loss" || (stage == "proof" && tells_in_proof);
+        if (is_told && !loses_losses) {
             auto samples =
                 static_cast<std::int64_t>(std::lround(rate.per_second * rate.step_seconds));
             for (std::int64_t i = 0; i < rate.steps; ++i) {
                 result.record.steps.push_back({.step = i, .samples = samples});
                 result.record.steps.back().loss =
-                    1 / (1 + 0.001 * static_cast<double>((i + 1) * samples));
+                    (is_worse ? 3 : 1) / (1 + 0.001 * static_cast<double>((i + 1) * samples));
             }
         }
         return result;
@@ -198,6 +206,50 @@ TEST(ConductorTest, OfAFileOnlyItsOwnKeysAreTried) {
     EXPECT_THAT(answer.search.notes, Contains(HasSubstr("c.yaml has no key for")));
     EXPECT_TRUE(answer.search.best.contains("num_workers"))
         << "though persistent_workers, which goes along, has no key";
+}
+
+TEST(ConductorTest, TheLearningRateOfAFileFollowsTheOptimizerThatTheScriptWasSeenToHave) {
+    PaperWorld world(300);
+    world.request.start.erase("optimizer");
+    world.request.start["num_workers"] = "8";
+    world.optimizer = "AdamW";
+    world.request.file.emplace("batch_size: 32\nlearning_rate: 0.1\nnum_workers: 8\n", "c.yaml");
+    world.request.job = {.config = "c.yaml", .command = {"python", "main.py", "{config}"}};
+    TuneAnswer answer = world.conduct();
+    ASSERT_TRUE(answer.search.best.contains("batch_size"));
+    double ratio = std::stod(answer.search.best.at("batch_size")) / 32;
+    ASSERT_TRUE(answer.search.best.contains("learning_rate"));
+    EXPECT_NEAR(std::stod(answer.search.best.at("learning_rate")), 0.1 * std::sqrt(ratio), 0.005);
+
+    // Without a key for it, it stays, and that is said.
+    PaperWorld without(300);
+    without.request.start = {{"batch_size", "32"}, {"num_workers", "8"}};
+    without.optimizer = "AdamW";
+    without.request.file.emplace("batch_size: 32\nnum_workers: 8\n", "c.yaml");
+    without.request.job = world.request.job;
+    answer = without.conduct();
+    ASSERT_TRUE(answer.search.best.contains("batch_size"));
+    EXPECT_FALSE(answer.search.best.contains("learning_rate"));
+    EXPECT_THAT(answer.search.notes, Contains(HasSubstr("the learning rate stays as it is")));
+}
+
+TEST(ConductorTest, ACommandThatLearnsWorseIsNotProven) {
+    for (bool is_worse : {false, true}) {
+        PaperWorld world(300);
+        world.request.start["num_workers"] = "8";
+        world.request.file.emplace("batch_size: 32\nlearning_rate: 0.1\nnum_workers: 8\n",
+                                   "c.yaml");
+        world.request.job = {.config = "c.yaml", .command = {"python", "main.py", "{config}"}};
+        world.tells_in_proof = true;
+        world.learns_worse = is_worse;
+        TuneAnswer answer = world.conduct();
+        ASSERT_TRUE(answer.search.best.contains("batch_size"));
+        ASSERT_TRUE(answer.proof);
+        ASSERT_TRUE(answer.guard);
+        ProvenSettings proven = proven_settings(world.request, answer);
+        EXPECT_EQ(proven.settings.empty(), is_worse) << answer.guard->text;
+        EXPECT_EQ(proven.why.find("worse than chance explains") != std::string::npos, is_worse);
+    }
 }
 
 }  // namespace

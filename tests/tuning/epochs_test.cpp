@@ -66,15 +66,15 @@ TEST(EpochsTest, WithoutAWholeEpochTheLoaderTells) {
 
 TEST(EpochsTest, ATrialLastsWholeEpochsWhereTheProofFitsTheBudget) {
     TuneBudget budget(240, false);  // 4 s of a trial
-    EXPECT_EQ(plan_epochs({.steps = 10, .seconds = 0.5}, false, budget, 20).count, 8);
-    EXPECT_EQ(plan_epochs({.steps = 10, .seconds = 0.5}, false, budget, 20).least_steps, 92);
-    EXPECT_EQ(plan_epochs({.steps = 10, .seconds = 0.5}, true, budget, 20).count, 10);
+    EXPECT_EQ(plan_epochs({.steps = 10, .seconds = 0.5}, 1, budget, 20).count, 8);
+    EXPECT_EQ(plan_epochs({.steps = 10, .seconds = 0.5}, 1, budget, 20).least_steps, 92);
+    EXPECT_EQ(plan_epochs({.steps = 10, .seconds = 0.5}, 5, budget, 20).count, 10);
     // Five would be too many, two are not.
-    EXPECT_EQ(plan_epochs({.steps = 10, .seconds = 4}, true, budget, 20).count, 2);
-    EXPECT_EQ(plan_epochs({.steps = 10, .seconds = 40}, false, budget, 20).count, 0);
+    EXPECT_EQ(plan_epochs({.steps = 10, .seconds = 4}, 5, budget, 20).count, 2);
+    EXPECT_EQ(plan_epochs({.steps = 10, .seconds = 40}, 1, budget, 20).count, 0);
     // Little time is left, but a trial of steps would take as long.
-    EXPECT_EQ(plan_epochs({.steps = 10, .seconds = 0.5}, false, budget, 235).count, 4);
-    EXPECT_EQ(plan_epochs({}, false, budget, 20).count, 0);
+    EXPECT_EQ(plan_epochs({.steps = 10, .seconds = 0.5}, 1, budget, 235).count, 4);
+    EXPECT_EQ(plan_epochs({}, 1, budget, 20).count, 0);
 }
 
 TEST(EpochsTest, EpochsThatAScriptHasNotAreNotMeasured) {

@@ -68,17 +68,45 @@ TEST_F(FixOrderTest, PausesAreTriedWhereTheyAreMeasured) {
         "test");
     FixOrder unseen = order(false, 0);
     EXPECT_EQ(unseen.left_out["eval_interval"],
-              "its gain shows over whole epochs only, and no end of one was seen");
+              "its gain only shows over whole epochs, and no epoch ended");
     epoch_ = {.steps = 100, .seconds = 90, .seen = 1, .evaluation = 30, .start = 0.9};
     EXPECT_EQ(order(false, 0).left_out["eval_interval"],
-              "its gain shows over whole epochs only, and one takes 90 s: too long to be run again "
-              "and again within the budget; evaluation takes 33 % of it");
+              "its gain only shows over whole epochs, and one takes 90 s: too long to be run again "
+              "and again within the budget; evaluation takes 33 % of one");
     EXPECT_EQ(order(false, 0).left_out["persistent_workers"],
               "the start of the workers takes 1.0 % of an epoch, and no more than that can be "
               "gained");
     epoch_ = {.steps = 10, .seconds = 0.9, .seen = 1, .evaluation = 0.1, .start = 0.3};
     epochs_ = 5;
     EXPECT_EQ(ids(order(false, 0)), (Ids{{"persistent_workers"}, {"eval_interval"}}));
+    // Three epochs would hold no evaluation at all.
+    epochs_ = 3;
+    EXPECT_EQ(ids(order(false, 0)), (Ids{{"persistent_workers"}}));
+    EXPECT_EQ(order(false, 0).left_out["eval_interval"],
+              "its gain shows over more epochs than a trial can last within the budget; evaluation "
+              "takes 11 % of one");
+}
+
+TEST_F(FixOrderTest, WorkersStayOnlyWhereThereAreSome) {
+    plan_.proposals = {proposal("persistent_workers"), proposal("num_workers", "2")};
+    record_.python = Json::parse(
+        R"({"loaders": [{"id": 0, "num_workers": 0}], "steps_by_loader": [{"loader": 0, "steps": 9}]})",
+        "test");
+    // No more than waiting can be gained by workers; who would stay, then?
+    for (int epochs : {0, 5}) {
+        epochs_ = epochs;
+        FixOrder fed = order(false, 0.01);
+        EXPECT_EQ(ids(fed), Ids{});
+        EXPECT_EQ(fed.left_out["persistent_workers"], "the loader has no workers, and gets none");
+    }
+    EXPECT_EQ(ids(order(false, 0.6)), (Ids{{"num_workers"}, {"persistent_workers"}}));
+    // The workers were tried and not kept.
+    std::vector<const FixProposal*> none, kept = {&plan_.proposals[1]};
+    EXPECT_EQ(missing_for(plan_.proposals[0], none, record_),
+              "the loader has no workers, and gets none");
+    EXPECT_EQ(missing_for(plan_.proposals[0], kept, record_), "");
+    EXPECT_EQ(ready_batches(none, record_), 0);
+    EXPECT_EQ(ready_batches(kept, record_), 4);
 }
 
 TEST_F(FixOrderTest, AFindingWithAGainAloneComesFirst) {
@@ -95,7 +123,19 @@ TEST_F(FixOrderTest, WhatTheRunDidNotComeThroughIsNotTried) {
     plan_.proposals = {proposal("precision", "bf16")};
     plan_.proposals[0].call = 7;
     EXPECT_EQ(order(true, 0).left_out["precision"],
-              "the watched run did not come through this part of your code");
+              "the watched run never reached this part of your code");
+}
+
+TEST_F(FixOrderTest, WorkersDoNothingBesideALoaderThatTakesTheirPlace) {
+    FixProposal workers = proposal("num_workers", "4"), pinned = proposal("pin_memory"),
+                other = proposal("num_workers", "2"), loader = proposal("saturate_loader");
+    workers.call = pinned.call = loader.call = 3;
+    other.call = 5;
+    EXPECT_EQ(moot(workers, {&pinned}), "");
+    EXPECT_EQ(moot(workers, {&pinned, &loader}), "saturate_gpu.Loader has threads of its own");
+    EXPECT_EQ(moot(pinned, {&loader}), "");
+    EXPECT_EQ(moot(other, {&loader}), "");  // of another loader
+    EXPECT_EQ(moot(loader, {&loader}), "");
 }
 
 TEST_F(FixOrderTest, ReadingsThatTakeNoTimeAreNotTried) {
@@ -113,6 +153,8 @@ TEST_F(FixOrderTest, WhatTheRecordShowsOtherwiseIsNotInForce) {
     EXPECT_EQ(not_in_force(proposal("num_workers", "4"), record_),
               "num_workers=4: the script has 0");
     EXPECT_EQ(not_in_force(proposal("num_workers", "0"), record_), std::nullopt);
+    EXPECT_EQ(not_in_force(proposal("saturate_loader", "saturate_gpu.Loader.like(...)"), record_),
+              "saturate_loader=true: the script has false");
     // A record has no word for these.
     EXPECT_EQ(not_in_force(proposal("log_interval"), record_), std::nullopt);
 }

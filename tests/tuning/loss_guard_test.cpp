@@ -56,7 +56,7 @@ TEST(LossGuardTest, ComparesAtEqualSamplesNotAtEqualSteps) {
 TEST(LossGuardTest, NamesALossThatIsNoNumber) {
     LossCurve broken{{64, 1.0}, {128, NAN}};
     std::vector<LossCurve> baselines{falling(4096), falling(4096)};
-    EXPECT_EQ(guard_loss(baselines, broken).text, "the loss is no number after 128 samples");
+    EXPECT_EQ(guard_loss(baselines, broken).text, "the loss is NaN or infinite after 128 samples");
 }
 
 TEST(LossGuardTest, IsUnknownWithoutTwoBaselines) {

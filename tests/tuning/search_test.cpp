@@ -348,10 +348,9 @@ TEST(SearchTest, AnIntervalThatEarlyStoppingCountsIsShownAsATrade) {
     EXPECT_THAT(answer.best, testing::IsEmpty());
     EXPECT_THAT(
         answer.notes,
-        testing::ElementsAre(
-            "eval_interval=10 would give +18 % over whole epochs (65 ms of evaluation after every "
-            "0.3 s of training: 17 % of the time); a trade that is yours: early_stopping counts "
-            "evaluations"));
+        testing::ElementsAre("eval_interval=10 would give +18 % over whole epochs (65 ms of "
+                             "evaluation after every 0.3 s of training: 17 % of the time); a "
+                             "trade-off for you to decide: early_stopping counts evaluations"));
 }
 
 TEST(SearchTest, TheCompilerComesLastOnACpuAndOnlyWithTime) {

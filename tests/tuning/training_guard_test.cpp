@@ -90,8 +90,8 @@ TEST(TrainingGuardTest, OtherDrawsOfASeededScriptAreNotSafe) {
     EXPECT_FALSE(answer.holds);
     EXPECT_TRUE(answer.other_draws);
     EXPECT_EQ(answer.text,
-              "other losses after 24 steps that are the same, as from random numbers in another "
-              "order (allowed with --level numerics)");
+              "the losses differ after 24 steps that are the same, as if random numbers came in "
+              "another order (allowed with --level numerics)");
     answer = guard.judge(parts, {.of_change = Level::safe, .allowed = Level::numerics});
     EXPECT_TRUE(answer.holds);
     EXPECT_TRUE(answer.other_draws);

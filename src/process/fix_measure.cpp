@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "process/fix_measure.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "tuning/fix_order.h"
+
+namespace saturate {
+
+namespace {
+
+constexpr int kMostTrials = 12;
+constexpr double kBaselineShare = 0.5;  // of the budget, for the job as it is
+constexpr double kBriefSeconds = 0.4;   // of steps: what is measured is the epochs
+
+Level level_of(const FixChanges& changes) {
+    Level out = Level::safe;
+    for (const FixProposal* change : changes) out = std::max(out, change->level);
+    return out;
+}
+
+}  // namespace
+
+FixMeasure::FixMeasure(const FixAnswer& answer, ProjectReader& reader, const FixQuestion& question,
+                       const FixTrialSettings& settings)
+    : answer_(answer),
+      question_(question),
+      settings_(settings),
+      runner_({.job = settings.job,
+               .output = settings.output,
+               .with_losses = settings.has_gpu,
+               .is_stopped = [this] { return is_stopped(); }},
+              answer.facts, reader, question),
+      budget_(settings.budget_seconds, false) {}
+
+void FixMeasure::say(const std::string& line) const {
+    if (settings_.on_line) settings_.on_line(line);
+}
+
+TrialResult FixMeasure::first() {
+    double most = kBaselineShare * settings_.budget_seconds;
+    TrialResult result = run({}, {.measured = budget_.trial_seconds(), .most = most});
+    if (!result.ok()) return result;
+    guard_.add_before(result.record);
+    baseline_ = result.record;
+    baseline_seconds_ = result.seconds;
+    return result;
+}
+
+// Its own noise, and whether its losses repeat: nothing is compared without.
+TrialResult FixMeasure::again() {
+    TrialResult result;
+    result.outcome = TrialOutcome::not_run;
+    if (has_time()) result = runner_.run({}, of_search({}));
+    budget_.see(result);
+    choose_epochs_again(result.ok() ? epoch_times(result.record) : EpochTimes{});
+    if (!result.ok()) return result;
+    guard_.add_before(result.record);
+    if (epochs_.count > 0)
+        result.samples_per_second->per_second = *rate_over_epochs(result.record, epochs_.count);
+    return result;
+}
+
+TrialResult FixMeasure::trial(const FixChanges& changes) {
+    return judged(changes, run(changes, of_search(changes)));
+}
+
+TrialResult FixMeasure::for_proof(const FixChanges& changes) {
+    TrialResult result = judged(
+        changes, run(changes, limits(changes, budget_.proof_seconds(), settings_.budget_seconds)));
+    if (!result.ok()) return result;
+    if (changes.empty())
+        guard_.add_before(result.record);
+    else
+        losses_after_ = losses_of(result.record);
+    return result;
+}
+
+TrialResult FixMeasure::run(const FixChanges& changes, const FixRunLimits& limits) {
+    TrialResult result = runner_.run(changes, limits);
+    budget_.see(result);
+    if (epochs_.count == 0 || !result.ok()) return result;
+    if (auto rate = rate_over_epochs(result.record, epochs_.count)) {
+        result.samples_per_second->per_second = *rate;
+    } else {
+        result.outcome = TrialOutcome::failed;
+        result.message =
+            fmt::format("it finished fewer than {} epochs in its time", 1 + epochs_.count);
+    }
+    return result;
+}
+
+// What was asked for and is not in force, and what trains otherwise than before, is no pass.
+TrialResult FixMeasure::judged(const FixChanges& changes, TrialResult result) {
+    has_changed_ = result.outcome == TrialOutcome::nonfinite;
+    last_guard_ = {};
+    if (changes.empty() || !result.ok()) return result;
+    for (const FixProposal* change : changes) {
+        if (auto why = not_in_force(*change, result.record)) {
+            result.outcome = TrialOutcome::not_in_force;
+            result.message = *why;
+            return result;
+        }
+    }
+    // Of a script that goes on after any error, other losses may be lost batches.
+    bool swallows = std::ranges::any_of(
+        answer_.facts.loops, [](const FactLoop& loop) { return loop.swallows.has_value(); });
+    last_guard_ = guard_.judge(
+        result.record,
+        {.of_change = level_of(changes), .allowed = swallows ? Level::safe : question_.level});
+    if (last_guard_.holds) return result;
+    has_changed_ = true;
+    result.outcome = TrialOutcome::failed;
+    result.message = last_guard_.text;
+    return result;
+}
+
+void FixMeasure::choose_epochs(const RunRecord& baseline, int interval) {
+    epoch_ = epoch_times(baseline);
+    epochs_ = plan_epochs(epoch_, interval, budget_, seconds());
+    if (epochs_.count > 0) budget_.measure_at_least((1 + epochs_.count) * epoch_.seconds);
+}
+
+// A longer run knows better how long an epoch is, and how many of them the script has.
+void FixMeasure::choose_epochs_again(const EpochTimes& seen) {
+    if (epochs_.count == 0) return;
+    budget_.measure_at_least(0);
+    EpochPlan now = plan_epochs(seen, epochs_.unit, budget_, seconds());
+    if (now.count < epochs_.count) epochs_ = now;
+    epochs_.shorten(seen.seen);
+    if (seen.evaluation) epoch_ = seen;
+    budget_.measure_at_least(epochs_.count > 0 ? (1 + epochs_.count) * epoch_.seconds : 0);
+}
+
+std::string FixMeasure::unit() const {
+    return epochs_.count == 0
+               ? "samples/s"
+               : fmt::format("samples/s over {} epochs, pauses included", epochs_.count);
+}
+
+bool FixMeasure::has_time() const {
+    return !is_stopped() && runs_left() > 0 && budget_.left_for_search(seconds()) > 0;
+}
+
+int FixMeasure::runs_left() const { return kMostTrials - runner_.runs(); }
+
+FixRunLimits FixMeasure::limits(const FixChanges& changes, double measured, double most) const {
+    bool by_epochs = epochs_.count > 0;
+    return {.measured = by_epochs ? kBriefSeconds : measured,
+            .most = std::min(most, budget_.most_for_run(seconds())),
+            .least_steps = by_epochs ? epochs_.least_steps : 0,
+            .ready_batches = ready_batches(changes, baseline_)};
+}
+
+FixRunLimits FixMeasure::of_search(const FixChanges& changes) const {
+    // One that takes far longer than the job as it is would eat the time of the proof.
+    return limits(changes, budget_.trial_seconds(),
+                  std::max({20.0, 3 * baseline_seconds_, 3 * budget_.proof_run_seconds()}));
+}
+
+FixMeasure::StepsAlone::StepsAlone(FixMeasure& measure)
+    : measure_(measure), epochs_(std::exchange(measure.epochs_, {})) {
+    measure_.budget_.measure_at_least(0);
+}
+
+FixMeasure::StepsAlone::~StepsAlone() {
+    measure_.epochs_ = epochs_;
+    if (epochs_.count > 0)
+        measure_.budget_.measure_at_least((1 + epochs_.count) * measure_.epoch_.seconds);
+}
+
+}  // namespace saturate

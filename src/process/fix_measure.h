@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// Measured runs of the user's job with changes: by its steps or over whole epochs, within the
+// budget, and judged against the job as it is: what trains otherwise than before is no pass.
+// Owned by one search of `fix`; one thread.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "base/clock.h"
+#include "process/fix_runner.h"
+#include "process/fix_trials.h"
+#include "process/signals.h"
+#include "tuning/budget.h"
+#include "tuning/epochs.h"
+#include "tuning/training_guard.h"
+
+namespace saturate {
+
+class FixMeasure {
+  public:
+    // All of them outlive it.
+    FixMeasure(const FixAnswer& answer, ProjectReader& reader, const FixQuestion& question,
+               const FixTrialSettings& settings);
+
+    [[nodiscard]] bool is_stopped() const { return interrupts_.stop_signal() != 0; }
+    [[nodiscard]] double seconds() const { return static_cast<double>(now_ns() - start_ns_) / 1e9; }
+    void say(const std::string& line) const;
+
+    // The job as it is, for the first time: it may take a large part of the budget to start.
+    TrialResult first();
+    // ... once more, before anything is compared with it.
+    TrialResult again();
+    // In place of the user's files as they are, those with the changes.
+    TrialResult trial(const FixChanges& changes);
+    TrialResult for_proof(const FixChanges& changes);
+
+    // By what the first run showed; `interval`: something that is done once in so many epochs is to
+    // be tried.
+    void choose_epochs(const RunRecord& baseline, int interval);
+    [[nodiscard]] const EpochTimes& epoch() const { return epoch_; }
+    [[nodiscard]] int epochs() const { return epochs_.count; }  // 0: rates are of steps alone
+    [[nodiscard]] std::string unit() const;
+    // Other batch sizes have other epochs: rates are of steps until the value is gone.
+    class StepsAlone;
+
+    [[nodiscard]] bool has_time() const;
+    [[nodiscard]] int runs_left() const;
+
+    // Of the last run.
+    [[nodiscard]] bool has_changed_training() const { return has_changed_; }
+    [[nodiscard]] const GuardAnswer& guard_answer() const { return last_guard_; }
+
+    [[nodiscard]] const FixRunner& runner() const { return runner_; }
+    [[nodiscard]] const TuneBudget& budget() const { return budget_; }
+    [[nodiscard]] const LossCurve& losses_after() const { return losses_after_; }
+
+  private:
+    TrialResult run(const FixChanges& changes, const FixRunLimits& limits);
+    TrialResult judged(const FixChanges& changes, TrialResult result);
+    void choose_epochs_again(const EpochTimes& seen);
+    [[nodiscard]] FixRunLimits limits(const FixChanges& changes, double measured,
+                                      double most) const;
+    [[nodiscard]] FixRunLimits of_search(const FixChanges& changes) const;
+
+    const FixAnswer& answer_;
+    const FixQuestion& question_;
+    const FixTrialSettings& settings_;
+    Signals interrupts_{Signals::Role::stop};
+    FixRunner runner_;
+    TuneBudget budget_;
+    TrainingGuard guard_;
+    GuardAnswer last_guard_;
+    bool has_changed_ = false;
+    LossCurve losses_after_;
+    EpochTimes epoch_;
+    EpochPlan epochs_;
+    RunRecord baseline_;
+    double baseline_seconds_ = 0;
+    std::int64_t start_ns_ = now_ns();
+};
+
+class FixMeasure::StepsAlone {
+  public:
+    explicit StepsAlone(FixMeasure& measure);
+    ~StepsAlone();
+    StepsAlone(const StepsAlone&) = delete;
+    StepsAlone& operator=(const StepsAlone&) = delete;
+
+  private:
+    FixMeasure& measure_;
+    EpochPlan epochs_;
+};
+
+}  // namespace saturate
