@@ -98,7 +98,7 @@ Problem too_deep(Place where) {
 
 Problem too_many(Place where) {
     return {std::move(where), fmt::format("more than {} keys, values or lines", kMostValues),
-            "a configuration, not a data file", "keep long lists in files of their own"};
+            "a configuration, not a data file", "keep long lists in separate files"};
 }
 
 Document Document::parse(std::string text, const std::string& file) {

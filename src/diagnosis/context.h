@@ -94,6 +94,8 @@ enum class Brings { nothing, data };
 // The change that these GPU events (sorted) take `scale` of their time.
 [[nodiscard]] ReplayChange scaling_works(std::vector<std::uint32_t> works, double scale);
 
+constexpr std::int64_t kTinyKernel = 10'000;  // ns: about what its launch takes
+
 // The change that the calls (sorted) wait no longer.
 [[nodiscard]] ReplayChange unblocking(std::vector<std::uint32_t> calls);
 
@@ -102,9 +104,11 @@ void find_input(Context& context);
 void find_synchronisation(Context& context);
 void settle_waits(Context& context);  // waits.cpp: prices the findings of the two before
 void find_launch(Context& context);
+void find_optimizer(Context& context);
 void find_communication(Context& context);
 void find_compute(Context& context);
 void find_fusible(Context& context);  // findings_fusion.cpp, called by the one before
+void find_habits(Context& context);
 void find_pauses(Context& context);
 
 }  // namespace saturate

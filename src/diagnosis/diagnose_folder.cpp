@@ -36,7 +36,7 @@ Diagnosis diagnose_ranks(const RankRecords& records) {
         Finding late = straggler(ranks, out, out.window_ms);
         late.confidence = Confidence::medium;
         late.sources = {"run record"};
-        out.verdict = fmt::format("rank {} holds the others up: they wait {:.0f} % of the time; {}",
+        out.verdict = fmt::format("rank {} holds up the others: they wait {:.0f} % of the time; {}",
                                   ranks.late[0], late.share_percent, out.verdict);
         out.findings.insert(out.findings.begin(), std::move(late));
     } else {

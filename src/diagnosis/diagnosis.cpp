@@ -71,8 +71,8 @@ void fill_time(const Timeline& line, Diagnosis& out) {
 Diagnosis diagnose_timeline(const Timeline& line) {
     Replay replay(line);
     Context context(line, replay);
-    for (auto rule : {find_input, find_synchronisation, settle_waits, find_launch,
-                      find_communication, find_compute, find_pauses})
+    for (auto rule : {find_input, find_synchronisation, settle_waits, find_launch, find_optimizer,
+                      find_communication, find_compute, find_habits, find_pauses})
         rule(context);
     Diagnosis out;
     out.inputs = {line.trace->file};

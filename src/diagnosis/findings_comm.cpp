@@ -31,10 +31,10 @@ void exposed_communication(Context& context) {
                     .count = static_cast<std::int64_t>(all.size()),
                     .confidence = Confidence::low};
     finding.evidence = fmt::format(
-        "{:.1f} % of the recorded time is communication with no computation beside it ({} "
-        "collectives)",
+        "{:.1f} % of the recorded time is communication while nothing is computed ({} collectives)",
         context.percent(exposed), all.size());
-    finding.surer = "the traces of all ranks tell transfer from waiting for a late rank";
+    finding.surer =
+        "traces of all ranks would show whether this is transfer or waiting for a late rank";
     finding.examples.push_back(context.example(longest));
     if (!context.is_training)
         finding.fix =

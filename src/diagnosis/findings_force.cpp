@@ -117,7 +117,7 @@ class InForce {
         if (anew)
             add(*persistent,
                 fmt::format(
-                    "the loader at {} is made anew for every epoch, and its workers with it",
+                    "the loader at {} is created again for every epoch, and so are its workers",
                     where_of((*anew)["site"])),
                 "make the DataLoader once, before the epochs");
     }
@@ -212,7 +212,7 @@ void drop_what_is_in_force(const RunRecord& record, std::vector<Finding>& findin
             is_crowded && finding.fix_text().find("num_workers=") != std::string::npos;
         if (had_workers) {
             finding.fix =
-                "not more workers, for the cores are full (F30): store the samples smaller or "
+                "not more workers, because the cores are full (F30): store the samples smaller or "
                 "decoded, or give the job more cores";
             finding.patch.clear();
         } else if (!there.empty() && finding.settings.empty()) {

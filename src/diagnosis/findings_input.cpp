@@ -204,8 +204,8 @@ void copies(Context& context) {
         ReplayChange change = scaling_works(pinned, 0.02);
         Finding finding{.id = "F04", .count = static_cast<std::int64_t>(pinned.size())};
         finding.evidence = fmt::format(
-            "{} pinned copies take {:.1f} % of the recorded time on the GPU with nothing beside "
-            "them",
+            "{} pinned copies take {:.1f} % of the recorded time on the GPU while nothing else "
+            "runs",
             pinned.size(), context.percent(exposed));
         finding.examples.push_back(context.example(pinned.front()));
         finding.assumes = "copies and other work run side by side: the longer of them is left";

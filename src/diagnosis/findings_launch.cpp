@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// F10-F14 and F27: the host cannot launch as fast as the GPU works.
+// F10-F12 and F27: the host cannot launch as fast as the GPU works.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,8 +11,6 @@
 
 namespace saturate {
 namespace {
-
-constexpr std::int64_t kTiny = 10'000;  // ns
 
 // Causes of the gaps before a GPU event; the tail belongs to no launch.
 CauseTimes before_work(const Timeline& line) {
@@ -222,14 +220,14 @@ void tiny_kernels(Context& context) {
         const Event& kernel = context.event(index);
         if (kernel.category != Category::kernel) continue;
         ++count;
-        if (kernel.duration_ns >= kTiny) continue;
+        if (kernel.duration_ns >= kTinyKernel) continue;
         ++tiny;
         time += kernel.duration_ns;
     }
     for (const Gap& gap : context.line.gaps) {
         if (gap.next < 0) continue;
         const Event& next = context.event(static_cast<std::size_t>(gap.next));
-        if (next.category != Category::kernel || next.duration_ns >= kTiny) continue;
+        if (next.category != Category::kernel || next.duration_ns >= kTinyKernel) continue;
         for (Cause cause : {Cause::launch, Cause::optimizer, Cause::latency})
             waits += at(gap.causes, cause);
     }
@@ -247,7 +245,7 @@ void tiny_kernels(Context& context) {
     change.scale(Cause::launch) = change.scale(Cause::optimizer) = 0.6;
     change.gpu_scale = [&trace = context.trace](std::uint32_t event) {
         const Event& kernel = trace.events[event];
-        return kernel.category == Category::kernel && kernel.duration_ns < kTiny ? 0.5 : 1.0;
+        return kernel.category == Category::kernel && kernel.duration_ns < kTinyKernel ? 0.5 : 1.0;
     };
     if (context.is_compiled) finding.fix = kCompiledFix;
     finding.assumes =
@@ -261,140 +259,6 @@ void tiny_kernels(Context& context) {
     }
 }
 
-struct Inner {
-    std::vector<std::uint32_t> works;
-    std::int64_t gpu_ns = 0;
-    std::int64_t host_ns = 0;  // of the annotation
-    std::int64_t idle_ns = 0;  // gaps before its works
-    std::int64_t median_ns = 0;
-    bool grouped = false;  // foreach or fused
-};
-
-Inner works_inside(const Context& context, std::uint8_t flag, std::string_view annotation) {
-    Inner inner;
-    std::vector<std::int64_t> times;
-    for (std::size_t i = 0; i < context.line.gpu.size(); ++i) {
-        if (!(context.launch_inside(i) & flag)) continue;
-        const Event& work = context.event(context.line.gpu[i]);
-        inner.works.push_back(context.line.gpu[i]);
-        inner.gpu_ns += work.duration_ns;
-        times.push_back(work.duration_ns);
-        inner.grouped |=
-            context.trace.name(work).find("multi_tensor_apply") != std::string_view::npos;
-    }
-    for (const Event& event : context.trace.events) {
-        if (event.category == Category::annotation && event.start_ns >= context.line.start_ns &&
-            event.start_ns < context.line.end_ns &&
-            context.trace.name(event).starts_with(annotation))
-            inner.host_ns += event.duration_ns;
-    }
-    for (const Gap& gap : context.line.gaps) {
-        if (gap.next >= 0 &&
-            std::ranges::binary_search(inner.works, static_cast<std::uint32_t>(gap.next)))
-            inner.idle_ns += gap.steady_ns();
-    }
-    if (!times.empty()) {
-        std::ranges::nth_element(times,
-                                 times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2));
-        inner.median_ns = times[times.size() / 2];
-    }
-    return inner;
-}
-
-// On the CPU the operators inside Optimizer stand for the kernels that they would launch.
-void optimizer_operators(Context& context) {
-    std::int64_t steps = 0, zeros = 0;
-    std::size_t step_example = 0, zero_example = 0;
-    bool grouped = false;
-    for (std::size_t i = 0; i < context.trace.events.size(); ++i) {
-        const Event& event = context.event(i);
-        if (event.category != Category::op || event.start_ns < context.line.start_ns) continue;
-        std::string_view name = context.trace.name(event);
-        std::uint8_t where = context.inside[i];
-        if ((where & kInsideOptimizer) && !(where & kInsideOp)) {
-            grouped |= name.find("_foreach") != name.npos || name.find("_fused") != name.npos;
-            if (steps++ == 0) step_example = i;
-        }
-        if ((where & kInsideZeroGrad) && name == "aten::zero_" && zeros++ == 0) zero_example = i;
-    }
-    ReplayChange change;
-    change.scale(Cause::optimizer) = 0.4;
-    std::int64_t time = at(context.line.causes, Cause::optimizer);
-    if (context.per_step(steps) > 50 && !grouped) {
-        Finding finding{.id = "F13", .count = steps};
-        finding.evidence = fmt::format("{} operators inside Optimizer.step, none of them grouped",
-                                       context.rate_text(steps));
-        finding.settings = cures("F13", context.facts);
-        finding.examples.push_back(context.example(step_example));
-        context.add(finding, change, time);
-    }
-    if (context.per_step(zeros) > 10) {
-        Finding finding{.id = "F14", .count = zeros};
-        finding.evidence = fmt::format("{} zero_ inside zero_grad", context.rate_text(zeros));
-        finding.settings = cures("F14", context.facts);
-        finding.examples.push_back(context.example(zero_example));
-        finding.gain = {1.0, 1.0, 1.02};
-        context.findings.push_back(finding);
-    }
-}
-
-// Of torch.optim; others have foreach only.
-bool has_fused(std::string_view optimizer) {
-    return optimizer == "SGD" || optimizer == "Adam" || optimizer == "AdamW" ||
-           optimizer == "Adagrad";
-}
-
-void optimizer_kernels(Context& context) {
-    if (context.line.device < 0) {
-        optimizer_operators(context);
-        return;
-    }
-    Inner step = works_inside(context, kInsideOptimizer, "Optimizer.step");
-    Inner zero = works_inside(context, kInsideZeroGrad, "Optimizer.zero_grad");
-    double host = static_cast<double>(std::max<std::int64_t>(step.host_ns + zero.host_ns, 1));
-    auto change_for = [&](const Inner& inner, double kept) {
-        ReplayChange change;
-        change.scale(Cause::optimizer) =
-            1.0 - (1.0 - kept) * static_cast<double>(inner.host_ns) / host;
-        change.gpu_scale = [works = inner.works, kept](std::uint32_t event) {
-            return std::ranges::binary_search(works, event) ? kept : 1.0;
-        };
-        return change;
-    };
-    auto count = static_cast<std::int64_t>(step.works.size());
-    if (context.per_step(count) > 50 && step.median_ns < kTiny && !step.grouped) {
-        Finding finding{.id = "F13", .count = count, .confidence = Confidence::high};
-        finding.evidence = fmt::format(
-            "{} kernels inside Optimizer.step, median {:.1f} us: one or more per parameter",
-            context.rate_text(count), static_cast<double>(step.median_ns) / 1e3);
-        if (context.optimizer.empty() || has_fused(context.optimizer))
-            finding.settings = cures("F13", context.facts);
-        if (!context.optimizer.empty())
-            finding.fix = has_fused(context.optimizer)
-                              ? fmt::format("optimizer = {}(..., fused=True), or foreach=True",
-                                            context.optimizer)
-                              : fmt::format("optimizer = {}(..., foreach=True)", context.optimizer);
-        finding.assumes =
-            "a fused optimizer takes a tenth of the kernels' and launches' time, an "
-            "estimate";
-        finding.examples.push_back(context.example(step.works.front()));
-        std::int64_t idle = std::max(
-            step.idle_ns, static_cast<std::int64_t>(
-                              static_cast<double>(at(context.line.causes, Cause::optimizer)) *
-                              static_cast<double>(step.host_ns) / host));
-        context.add(finding, change_for(step, 0.1), idle + step.gpu_ns);
-    }
-    count = static_cast<std::int64_t>(zero.works.size());
-    if (context.per_step(count) > 10) {
-        Finding finding{.id = "F14", .count = count, .confidence = Confidence::high};
-        finding.evidence =
-            fmt::format("{} kernels or memsets inside zero_grad", context.rate_text(count));
-        finding.settings = cures("F14", context.facts);
-        finding.examples.push_back(context.example(zero.works.front()));
-        context.add(finding, change_for(zero, 0.02), zero.idle_ns + zero.gpu_ns);
-    }
-}
-
 }  // namespace
 
 void find_launch(Context& context) {
@@ -402,7 +266,6 @@ void find_launch(Context& context) {
     launch_bound(context, causes);
     python_between(context, causes);
     tiny_kernels(context);
-    optimizer_kernels(context);
 }
 
 }  // namespace saturate

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/figures.h"
 #include "base/text.h"
 #include "diagnosis/core_use.h"
 #include "diagnosis/cure.h"
@@ -71,6 +72,28 @@ Plan plan_of(const StepTimes& times, const Fetch& fetch, double compute_cores, c
     return plan;
 }
 
+// An epoch with other workers, beside the one that was seen. Its first batch is waited for in full,
+// however many workers there are, and unless they stay they are started and ended in every one.
+double gain_over_epochs(const RunRecord& record, const Json& loader, const StepTimes& times,
+                        const Fetch& fetch, const Plan& plan, bool they_stay) {
+    constexpr double kStart = 10e6;  // of one worker, ns, where none was seen
+    double samples = loader["dataset_size"].number().value_or(0);
+    double batch = loader["batch_size"].number().value_or(0);
+    if (samples <= 0 || batch <= 0) return times.step / plan.step_ns;
+    double steps = std::max(1.0, std::ceil(samples / batch));
+    double now = loader["num_workers"].number().value_or(0);
+    PauseSums restarts = account_of(record).restarts;
+    double start = kStart;
+    if (now > 0 && restarts.count > 0)
+        start = 1e9 * restarts.seconds / static_cast<double>(restarts.count) / now;
+    // Ending them takes about as long as starting them.
+    bool stay_now = loader["persistent_workers"].boolean().value_or(false);
+    double before = steps * times.step + (stay_now ? 0 : 2 * start * now);
+    double after = steps * plan.step_ns + fetch.wall * (1 - 1.0 / plan.workers) +
+                   (they_stay ? 0 : 2 * start * plan.workers);
+    return before / after;
+}
+
 // No setting mends it, and what work on the data would gain is not known.
 Gain unsure(double bound) { return {1.0, 1.0 + std::min(1.0, 0.3 * (bound - 1.0)), bound}; }
 
@@ -87,14 +110,17 @@ void in_memory(Finding& wait, const Json& loader, const StepTimes& times) {
                                  loader["dataset_size"].integer().value_or(0));
 }
 
-void no_workers(std::vector<Finding>& findings, Finding& wait, const Json& python,
+void no_workers(std::vector<Finding>& findings, Finding& wait, const RunRecord& record,
                 const Json& loader, const StepTimes& times, const Fetch& fetch, const Facts& facts,
                 const CoreUse& host) {
+    const Json& python = record.python;
     int cores = facts.cores_per_process();
     double threads = python["flags"]["threads"].number().value_or(1);
     double compute_cores = is_on_gpu(python) ? 1.0 : std::min<double>(cores, threads);
     Plan plan = plan_of(times, fetch, compute_cores, facts, host);
-    double bound = wait.gain.high, likely = times.step / plan.step_ns;
+    double bound = wait.gain.high;
+    double likely =
+        gain_over_epochs(record, loader, times, fetch, plan, may_persist(python, loader));
     std::string cause = fetch.is_storage() ? "waiting for storage" : "decoding";
     wait.evidence +=
         fmt::format("; one batch takes {:.1f} ms, mostly {}, a step without it {:.1f} ms",
@@ -152,8 +178,10 @@ void no_workers(std::vector<Finding>& findings, Finding& wait, const Json& pytho
     findings.push_back(part);
 }
 
-void with_workers(Finding& wait, const Json& python, const Json& loader, const StepTimes& times,
-                  const Fetch& fetch, const Facts& facts, const CoreUse& host) {
+void with_workers(Finding& wait, const RunRecord& record, const Json& loader,
+                  const StepTimes& times, const Fetch& fetch, const Facts& facts,
+                  const CoreUse& host) {
+    const Json& python = record.python;
     std::int64_t workers = loader["num_workers"].integer().value_or(1);
     Plan plan = plan_of(times, fetch, is_on_gpu(python) ? 1.0 : 0.5, facts, host);
     wait.evidence += fmt::format("; {} worker{} {:.1f} ms for one batch, mostly {}", workers,
@@ -164,16 +192,46 @@ void with_workers(Finding& wait, const Json& python, const Json& loader, const S
         std::string count = std::to_string(plan.workers);
         wait.settings = cures("F01", facts);
         wait.fix = fmt::format("num_workers={}", count);
-        wait.gain = gain_of(times.step / plan.step_ns, bound);
+        bool they_stay = loader["persistent_workers"].boolean().value_or(false);
+        wait.gain = gain_of(gain_over_epochs(record, loader, times, fetch, plan, they_stay), bound);
         wait.patch = keyword_patch(loader["site"], loader["call"], {{"num_workers", count}});
     } else {
         wait.settings = {};
         wait.fix =
-            "more workers find no free core: store the samples smaller or decoded, or give the job "
-            "more cores";
+            "there is no free core for more workers: store the samples smaller or decoded, or give "
+            "the job more cores";
         wait.gain = unsure(bound);
         wait.confidence = Confidence::medium;
     }
+}
+
+// saturate_gpu.Loader in place of a DataLoader that decodes images, where it takes the data set; or
+// what stands in its way.
+void loader_like(Finding& wait, const Json& loader, const Fetch& fetch) {
+    const Json& like = loader["saturate_loader"];
+    if (!like.is_object() || fetch.is_storage()) return;
+    if (!like["takes"].boolean().value_or(false)) {
+        wait.evidence += fmt::format("; saturate_gpu.Loader does not take this data set: {}",
+                                     like["why"].string().value_or("the reason is unknown"));
+        return;
+    }
+    std::string install = like["is_installed"].boolean().value_or(false)
+                              ? ""
+                              : ", once saturate's wheel is installed there";
+    wait.fix = fmt::format(
+        "{}; or saturate_gpu.Loader.like(DataLoader(...)), whose C++ threads decode the same "
+        "images with fewer cores{}: saturate fix tries it and proves the gain",
+        wait.fix_text(), install);
+}
+
+// The loader is saturate_gpu's own, and says what it waits for.
+void own_loader(Finding& wait, const Json& loader) {
+    wait.settings = {};
+    wait.fix = "store the samples smaller, cache=\"memory\" where they fit, or more cores";
+    wait.gain = unsure(wait.gain.high);
+    wait.confidence = Confidence::medium;
+    if (auto why = loader["why_slow"].string())
+        wait.evidence += fmt::format("; saturate_gpu.Loader: {}", *why);
 }
 
 void explain_wait(const RunRecord& record, const StepTimes& times, std::vector<Finding>& findings) {
@@ -192,12 +250,15 @@ void explain_wait(const RunRecord& record, const StepTimes& times, std::vector<F
                                    .compute_seconds = times.compute() / 1e9,
                                    .waits_for_storage = fetch.is_storage()};
     Finding copy = *wait;  // findings may grow below
-    if (loader["in_memory"].boolean().value_or(false) && !has_workers)
+    if (loader["library"].string() == "saturate_gpu")
+        own_loader(copy, loader);
+    else if (loader["in_memory"].boolean().value_or(false) && !has_workers)
         in_memory(copy, loader, times);
     else if (fetch.batches > 0 && !has_workers)
-        no_workers(findings, copy, python, loader, times, fetch, facts, host);
+        no_workers(findings, copy, record, loader, times, fetch, facts, host);
     else if (fetch.batches > 0)
-        with_workers(copy, python, loader, times, fetch, facts, host);
+        with_workers(copy, record, loader, times, fetch, facts, host);
+    if (fetch.batches > 0) loader_like(copy, loader, fetch);  // of a DataLoader alone
     *found(findings, "F01") = copy;
 }
 
@@ -220,8 +281,8 @@ void restarts(const RunRecord& record, const StepTimes& times, std::vector<Findi
     finding.ms_per_step = lost / 1e6 / static_cast<double>(times.n);
     finding.where = where_of(loader["site"]);
     finding.evidence =
-        fmt::format("the workers are started anew {} times and take {:.1f} s, {:.1f} % of the run",
-                    restarts.count, lost / 1e9, finding.share_percent);
+        fmt::format("the workers are started again {} times and take {}, {:.1f} % of the run",
+                    restarts.count, seconds_text(lost / 1e9), finding.share_percent);
     finding.fix = "persistent_workers=True";
     finding.settings = cures("F05", record_facts(record));
     finding.gain = gain_of((total + lost) / (total + 0.1 * lost), (total + lost) / total);

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/figures.h"
 #include "base/text.h"
 #include "diagnosis/cure.h"
 #include "diagnosis/diagnosis.h"
@@ -157,9 +158,9 @@ void from_events(const Account& account, std::vector<Finding>& out) {
     finding.share_percent = 100.0 * pause / (total + pause);
     finding.ms_per_step = pause / 1e6 / static_cast<double>(account.steps);
     finding.evidence = fmt::format(
-        "{}{}{} {} {:.1f} s, {:.1f} % of the run", counted(evaluations, "evaluation"),
+        "{}{}{} {} {}, {:.1f} % of the run", counted(evaluations, "evaluation"),
         evaluations > 0 && checkpoints > 0 ? " and " : "", counted(checkpoints, "checkpoint"),
-        count == 1 ? "takes" : "take", pause / 1e9, finding.share_percent);
+        count == 1 ? "takes" : "take", seconds_text(pause / 1e9), finding.share_percent);
     finding.gain = subtraction(finding.share_percent);
     out.push_back(finding);
 }
@@ -257,7 +258,7 @@ void memory(const RunRecord& record, std::vector<Finding>& out) {
     finding.evidence = fmt::format("the run used {:.0f} % of the GPU's memory at most",
                                    100.0 * static_cast<double>(*record.summary->memory_peak_bytes) /
                                        static_cast<double>(*total));
-    finding.surer = "time some steps with twice the batch: only that tells whether it is faster";
+    finding.surer = "time a few steps with twice the batch: only that shows whether it is faster";
     finding.gain = {1.0, 1.0, 1.0};
     out.push_back(finding);
 }
@@ -319,17 +320,20 @@ Diagnosis diagnose_run(const RunRecord& record, const std::string& folder) {
     if (record.info.simulated)
         out.health.push_back({"note", "the device of this run was simulated", ""});
     std::vector<Finding> shown = out.shown(5, false);
-    std::string busy = out.busy_percent
-                           ? fmt::format("the device is busy {:.1f} %", *out.busy_percent)
-                           : "how busy the device was is not recorded";
+    // Where the job has no GPU there is nothing to be busy; elsewhere it is said that nobody looked.
+    if (!out.busy_percent && !out.device.empty() && out.device != "cpu")
+        out.health.push_back({"note", "how busy the device was is not recorded", ""});
     std::string told = cause_and_fix(out, "step time");
     // A job that will run out of memory is told before it is told to be quicker.
     for (const Finding& finding : out.findings) {
         if (finding.id == "F34")
             told = "; " + finding.evidence.substr(0, finding.evidence.find(';')) + told;
     }
-    out.verdict =
-        shown.empty() ? fmt::format("{}; the record shows no cause above 3 %", busy) : busy + told;
+    if (shown.empty()) told = "; the record shows no cause above 3 %";
+    if (told.empty() && !out.busy_percent) told = "; nothing below takes much of the step time";
+    out.verdict = out.busy_percent
+                      ? fmt::format("the device is busy {:.1f} %{}", *out.busy_percent, told)
+                      : told.substr(2);
     return out;
 }
 

@@ -129,7 +129,7 @@ void allocations(Context& context) {
     Finding finding{.id = "F09", .count = static_cast<std::int64_t>(calls.size())};
     finding.confidence = context.percent(exposed) >= 5 ? Confidence::high : Confidence::medium;
     finding.evidence =
-        fmt::format("{}: {:.0f} ms of the host, {:.1f} % of the recorded time idle behind them",
+        fmt::format("{}: {:.0f} ms on the host, and the GPU idle for {:.1f} % of the recorded time",
                     names, static_cast<double>(host) / 1e6, context.percent(exposed));
     finding.settings = cures("F09", context.facts);
     if (!is_spread(context, calls)) {

@@ -99,12 +99,27 @@ constexpr const char* kDetach =
     "keep no tensors of a step: losses.append(loss) holds the graph of every step, "
     "losses.append(loss.detach()) does not";
 
-// Half of them and more: the script holds on to its losses, and each to what computed it.
-bool kept_losses(const RunRecord& record) {
-    if (!record.python.is_object()) return false;
+// Half of them and more: the script holds on to its losses, and each to what computed it. Says so,
+// or nothing.
+std::string kept_losses(const RunRecord& record, std::int64_t least) {
+    if (!record.python.is_object()) return {};
     const Json& losses = record.python["kept_losses"];
     std::int64_t of = losses["of"].integer().value_or(0);
-    return of >= 20 && 2 * losses["with_graph"].integer().value_or(0) >= of;
+    std::int64_t kept = losses["with_graph"].integer().value_or(0);
+    if (of < least || 2 * kept < of) return {};
+    return fmt::format("after {} steps {} losses are kept with the graphs that made them", of,
+                       kept);
+}
+
+// The run was too short for its memory to tell, or the machine too full of other things.
+void kept_without_growth(const RunRecord& record, std::vector<Finding>& out) {
+    std::string kept = kept_losses(record, 100);
+    if (kept.empty()) return;
+    Finding finding{.id = "F34", .count = 1, .confidence = Confidence::medium};
+    finding.sources = {"run record"};
+    finding.evidence = kept;
+    finding.fix = kDetach;
+    out.push_back(finding);
 }
 
 void host_memory(const RunRecord& record, std::vector<Finding>& out) {
@@ -121,24 +136,24 @@ void host_memory(const RunRecord& record, std::vector<Finding>& out) {
         processes_last = sample.tree->processes;
     }
     std::optional<Growth> growth = straight_rise(points);
-    if (!growth) return;
+    if (!growth) {
+        kept_without_growth(record, out);
+        return;
+    }
     Finding finding =
         growth_finding("the job's memory on the host", *growth, left, steps_per_second(record));
     if (processes_last > 2 * processes_first) {
         finding.evidence +=
             fmt::format("; its processes from {} to {}", processes_first, processes_last);
         finding.fix = "close what starts processes: make one DataLoader before the epochs";
-    } else if (kept_losses(record)) {
-        const Json& losses = record.python["kept_losses"];
-        finding.evidence += fmt::format(
-            "; after {} steps {} losses are kept with the graphs that made them",
-            losses["of"].integer().value_or(0), losses["with_graph"].integer().value_or(0));
+    } else if (std::string kept = kept_losses(record, 20); !kept.empty()) {
+        finding.evidence += "; " + kept;
         finding.fix = kDetach;
         finding.confidence = Confidence::high;
     } else if (workers > 0) {
         finding.fix =
             "what a data set holds in Python lists is copied into each worker as it is read: hold "
-            "it in one numpy array or tensor; keep no batches or losses in lists";
+            "it in one numpy array or tensor; do not keep batches or losses in lists";
     }
     out.push_back(finding);
 }
@@ -191,8 +206,8 @@ void slower_steps(const RunRecord& record, std::vector<Finding>& out) {
     finding.share_percent = 100.0 * (mean - parts.front()) / mean;
     finding.ms_per_step = (mean - parts.front()) / 1e6;
     finding.evidence = fmt::format(
-        "a step takes {:.1f} ms in the first fifth and {:.1f} ms in the last ({:+.0f} %), over {} "
-        "steps",
+        "a step takes {:.1f} ms in the first fifth of the run and {:.1f} ms in the last ({:+.0f} "
+        "%), over {} steps",
         parts.front() / 1e6, parts.back() / 1e6, 100.0 * grown / parts.front(),
         record.steps.size());
     double likely = mean / parts.front();

@@ -162,8 +162,8 @@ std::string verdict_of(const Diagnosis& diagnosis) {
     if (diagnosis.split.unknown > 25)
         return cut + head +
                fmt::format(
-                   "{}{:.0f} % of the {} is unknown, for the trace does not show what the GPU did "
-                   "there (seen busy: {:.1f} %)",
+                   "{}{:.0f} % of the {} is unknown, because the trace does not show what the GPU "
+                   "did there (seen busy: {:.1f} %)",
                    head.empty() ? "cannot say: " : "", diagnosis.split.unknown,
                    head.empty() ? whole : "time", busy);
     if (diagnosis.ranks && !diagnosis.ranks->late.empty()) return cut + late_ranks(diagnosis);

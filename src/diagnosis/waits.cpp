@@ -108,7 +108,7 @@ void settle_waits(Context& context) {
         if (one.finding.id != head_id) ids += (ids.empty() ? "" : ", ") + one.finding.id;
     }
     list[head].finding.evidence += "; the gain is that of removing " + ids +
-                                   " as well: where one wait goes, the next takes its place";
+                                   " as well: remove one wait, and the next takes its place";
     if (!context.add(list[head].finding, all, exposed)) return;
     for (std::size_t i = 0; i < list.size(); ++i) {
         Finding& part = list[i].finding;
@@ -116,7 +116,7 @@ void settle_waits(Context& context) {
         part.share_percent = context.percent(list[i].exposed_ns);
         part.ms_per_step = context.ms_per_step(list[i].exposed_ns);
         part.gain = {1.0, last[i], last[i]};
-        part.evidence += "; the gain is what it costs if it alone stays";
+        part.evidence += "; the gain is what it costs if only this one stays";
         context.add_part(part, head_id);
     }
 }

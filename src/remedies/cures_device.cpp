@@ -63,7 +63,7 @@ static Proposal cure_tf32(const Facts& facts) {
     if (facts.is_on("tf32")) return {.reason = "TF32 is on already"};
     std::string precision = facts.value("precision");
     if (facts.is_measuring && (precision == "bf16" || precision == "fp16" || precision == "true"))
-        return {.reason = "in mixed precision hardly a product of fp32 is left"};
+        return {.reason = "in mixed precision hardly any fp32 product is left"};
     Proposal out{.value = "true", .reason = "what stays fp32 may use the tensor cores"};
     if (facts.gpu) {
         double ratio =
@@ -75,7 +75,7 @@ static Proposal cure_tf32(const Facts& facts) {
 }
 
 static Proposal cure_channels_last(const Facts& facts) {
-    if (!facts.has_images) return {.reason = "no convolutions are known of"};
+    if (!facts.has_images) return {.reason = "no convolutions are known"};
     bool is_on = facts.is_on("channels_last");
     if (facts.is_measuring)
         return {.value = is_on ? "false" : "true",
@@ -89,12 +89,12 @@ static Proposal cure_channels_last(const Facts& facts) {
 }
 
 static Proposal cure_cudnn_benchmark(const Facts& facts) {
-    if (facts.on_cpu) return {.reason = "cuDNN is of GPUs"};
+    if (facts.on_cpu) return {.reason = "cuDNN runs on GPUs only"};
     if (facts.is_on("cudnn_benchmark")) return {.reason = "it is on already"};
     if (facts.is_on("deterministic")) return {.reason = "deterministic algorithms are asked for"};
-    if (!facts.has_images) return {.reason = "no convolutions are known of"};
+    if (!facts.has_images) return {.reason = "no convolutions are known"};
     if (!facts.is_measuring)
-        return {.reason = "pays with constant shapes only: a measurement tells"};
+        return {.reason = "pays only with constant shapes: needs a measurement"};
     return {.value = "true", .reason = "convolutions choose their algorithm by timing"};
 }
 
@@ -120,7 +120,7 @@ static Proposal cure_fused_optimizer(const Facts& facts) {
 }
 
 static Proposal cure_foreach(const Facts& facts) {
-    if (facts.on_cpu) return {.reason = "it groups kernels of a GPU"};
+    if (facts.on_cpu) return {.reason = "it groups GPU kernels"};
     if (!facts.is_measuring)
         return {.reason = "where the optimizer has a fused form, that is one kernel"};
     return {.value = "true", .reason = "a few kernels update all parameters"};
@@ -167,8 +167,8 @@ static Proposal cure_attention(const Facts&) {
 }
 
 static Proposal cure_expandable_segments(const Facts& facts) {
-    if (facts.on_cpu) return {.reason = "it is of the GPU's allocator"};
-    return {.value = "true", .reason = "memory grows in place instead of being asked for anew"};
+    if (facts.on_cpu) return {.reason = "it belongs to the GPU's allocator"};
+    return {.value = "true", .reason = "memory grows in place instead of being allocated again"};
 }
 
 static Proposal cure_bucket_size(const Facts& facts) {

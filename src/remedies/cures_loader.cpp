@@ -127,6 +127,11 @@ static Proposal cure_batched_fetch(const Facts& facts) {
     return {.value = "true", .reason = "tensors in memory: a batch is cut out at once"};
 }
 
+// No value of a setting: an edit that fix makes where a watched run shows that it can be done.
+static Proposal cure_saturate_loader(const Facts&) {
+    return {.reason = "only a watched run tells whether it takes the data set"};
+}
+
 static Proposal cure_cache(const Facts& facts) {
     if (!facts.can_cache) return {.reason = "the data is in memory already"};
     if (!facts.is_measuring || !facts.loader)
@@ -202,6 +207,14 @@ constexpr Remedy kLoader[] = {
      .source = {Kind::keyword, "DataLoader", "persistent_workers"},
      .expect = "no pause at epoch starts",
      .propose = cure_persistent_workers},
+    {.name = "saturate_loader",
+     .setting = std::nullopt,
+     .own_level = Level::numerics,
+     .causes = "F01 F02",
+     .relief = Relief::input,
+     .source = {Kind::by_hand, "DataLoader", "saturate_gpu.Loader.like({})"},
+     .expect = "images are decoded by C++ threads, with fewer cores",
+     .propose = cure_saturate_loader},
     {.name = "cache",
      .setting = cache,
      .causes = "F01",
@@ -217,7 +230,7 @@ constexpr Remedy kLoader[] = {
      .is_measured = true,
      .shim = {"pin_memory", Set::safe},
      .source = {Kind::keyword, "DataLoader", "pin_memory"},
-     .expect = "copies at the speed of the bus, beside the computation",
+     .expect = "copies at full bus speed, while the GPU computes",
      .propose = cure_pin_memory},
     {.name = "non_blocking",
      .setting = non_blocking,

@@ -65,10 +65,10 @@ Proposal grow(const Facts& facts, Setting setting, double wanted) {
         return {.reason = "a larger model is another model"};
     auto now = facts.number(name);
     if (!now) return {.reason = "the file does not tell its size"};
-    if (*now >= wanted) return {.reason = "it is as large as the card invites to"};
+    if (*now >= wanted) return {.reason = "it is already as large as the card suggests"};
     return {
         .value = whole(wanted),
-        .reason = fmt::format("the {} has room and arithmetic for it; this is another model",
+        .reason = fmt::format("the {} has the memory and speed for it; this is another model",
                               facts.device()),
         .expect = fmt::format("{:.1f} times as large; compare quality, not speed", wanted / *now)};
 }
@@ -120,17 +120,16 @@ static Proposal cure_batch_size(const Facts& facts) {
         return out;
     }
     std::string filled =
-        fmt::format("by estimate the {} is filled from about {:.0f}", card, std::ceil(aim.fills));
+        fmt::format("by estimate about {:.0f} samples fill the {}", std::ceil(aim.fills), card);
     if (aim.size <= *now)
         return {.reason = aim.fills <= *now ? filled
-                                            : "for more than that only a measurement speaks: "
-                                              "--benchmark"};
+                                            : "anything larger needs a measurement: --benchmark"};
     double factor = aim.size / *now;
     bool folds = accumulation >= factor && std::fmod(accumulation, factor) == 0;
     Proposal out{.value = whole(aim.size),
                  .reason = filled,
-                 .expect = "fewer, larger steps; how much memory it takes only a run tells"};
-    if (aim.fills > aim.size) out.reason += "; more wants a measurement";
+                 .expect = "fewer, larger steps; only a run shows how much memory it takes"};
+    if (aim.fills > aim.size) out.reason += "; more needs a measurement";
     if (folds) {
         out.with = {{"gradient_accumulation_steps", whole(accumulation / factor)}};
         out.level = Level::numerics;
@@ -164,7 +163,7 @@ static Proposal cure_grad_clip(const Facts& facts) {
     if (number(facts.now) <= number(facts.start)) return {.reason = "the learning rate stays"};
     return {.value = "1.0",
             .reason = "a higher learning rate: one bad batch must not ruin the run",
-            .expect = "none while gradients are short"};
+            .expect = "no effect while gradients are small"};
 }
 
 static Proposal cure_log_interval(const Facts& facts) {
@@ -180,12 +179,12 @@ static Proposal cure_log_interval(const Facts& facts) {
 }
 
 static Proposal cure_eval_interval(const Facts& facts) {
-    return rarer(facts, "eval_interval", "training stands still while it evaluates",
+    return rarer(facts, "eval_interval", "training stops while it evaluates",
                  "a fifth of the pauses; early stopping reacts later");
 }
 
 static Proposal cure_checkpoint_interval(const Facts& facts) {
-    return rarer(facts, "checkpoint_interval", "training stands still while it saves",
+    return rarer(facts, "checkpoint_interval", "training stops while it saves",
                  "a fifth of the pauses; up to five epochs lost in a crash");
 }
 

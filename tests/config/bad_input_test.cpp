@@ -244,7 +244,7 @@ TEST(BadInputTest, DataFilesAreRefused) {
     EXPECT_EQ(message_of("a: [" + repeated("1,", 1'000'000) + "1]\n"),
               "error: job.yaml:1:2000004: more than 500000 keys, values or lines\n"
               "  expected: a configuration, not a data file\n"
-              "  fix:      keep long lists in files of their own");
+              "  fix:      keep long lists in separate files");
     EXPECT_EQ(message_of(repeated("#", (16 << 20) + 1)),
               "error: job.yaml: is larger than 16.0 MiB\n"
               "  expected: a configuration of at most 16.0 MiB");

@@ -70,11 +70,12 @@ TEST(FindingsForceTest, AFileWithTooManyWorkersIsNotPassedOnAsItIs) {
     RunRecord served = plain_run();
     std::string text = findings[0].fix;
     std::string number = text.substr(text.find('=') + 1, text.find(')') - text.find('=') - 1);
-    served.python = Json::parse(fmt::format(R"({{"device":"cuda:0","steps":200,"flags":{{"cores":8}},
+    served.python =
+        Json::parse(fmt::format(R"({{"device":"cuda:0","steps":200,"flags":{{"cores":8}},
             "steps_by_loader":[{{"loader":0,"steps":200}}],
             "loaders":[{{"id":0,"site":{},"num_workers":{}}}]}})",
-                                            kSite, number),
-                                "python.json");
+                                kSite, number),
+                    "python.json");
     findings.clear();
     settings_in_force(served, Document::parse("num_workers: 64\n", "job.yaml"), findings);
     ASSERT_EQ(findings.size(), 1u);
@@ -178,6 +179,20 @@ TEST(FindingsTrendTest, F34NamesTheLossesThatAreKept) {
     findings.clear();
     trend_findings(record, findings);
     EXPECT_EQ(find(findings, "F34")->evidence.find("losses"), std::string::npos);
+}
+
+TEST(FindingsTrendTest, F34LossesThatAreKeptInAShortRun) {
+    RunRecord record = with_memory(4, [](int i) { return 1000.0 + 10 * i; });
+    record.python = Json::parse(R"({"kept_losses":{"with_graph":251,"of":256}})", "p");
+    std::vector<Finding> findings;
+    trend_findings(record, findings);
+    ASSERT_NE(find(findings, "F34"), nullptr);
+    EXPECT_THAT(find(findings, "F34")->evidence, HasSubstr("after 256 steps 251 losses are kept"));
+    // A few steps may well belong to one long accumulation.
+    record.python = Json::parse(R"({"kept_losses":{"with_graph":31,"of":32}})", "p");
+    findings.clear();
+    trend_findings(record, findings);
+    EXPECT_EQ(find(findings, "F34"), nullptr);
 }
 
 TEST(FindingsTrendTest, TheVerdictNamesMemoryThatGrows) {

@@ -22,7 +22,9 @@ struct Told {
     double fetch_ms = 80, on_core_ms = 10;  // of one batch
     int workers = 0, cores = 8;
     bool in_memory = false;
-    std::string more = "";  // further members of python.json
+    int batch_size = 0;          // not told
+    std::string of_loader = "";  // further members of the loader
+    std::string more = "";       // further members of python.json
 };
 
 RunRecord record_of(const Told& told) {
@@ -38,15 +40,15 @@ RunRecord record_of(const Told& told) {
     std::string text = fmt::format(
         R"json({{"device":"cpu","steps":100,"world_size":1,"flags":{{"cores":{0},"threads":1}},
         "steps_by_loader":[{{"loader":1,"steps":100}}],
-        "loaders":[{{"id":0}},{{"id":1,"type":"Folder","dataset_size":900,"num_workers":{1},
-          "persistent_workers":false,"in_memory":{2},
+        "loaders":[{{"id":0}},{{"id":1,"type":"Folder","dataset_size":900,"batch_size":{7},"num_workers":{1},
+          "persistent_workers":false,"in_memory":{2},{6}
           "site":{{"file":"train.py","line":5,"function":"main"}},
           "call":{{"end_line":5,"end_column":13,"spreads":false,"keywords":{{}},"first_line":5,
                    "lines":["l = Loader(d)"]}}}}],
         "fetches":[{{"loader":1,"worker":-1,"batches":100,"wall_ns":{3},"measured":100,
                      "measured_wall_ns":{3},"cpu_ns":{4},"delay_ns":0}}]{5}}})json",
         told.cores, told.workers, told.in_memory, 100 * told.fetch_ms * kMs,
-        100 * told.on_core_ms * kMs, told.more);
+        100 * told.on_core_ms * kMs, told.more, told.of_loader, told.batch_size);
     record.python = Json::parse(text, "python.json");
     return record;
 }
@@ -113,6 +115,23 @@ TEST(FindingsPythonTest, SlowStorageAsksForWorkersWithAnEdit) {
               "+l = Loader(d, num_workers=5, persistent_workers=True)\n");
 }
 
+// Short epochs: 8 workers are started, ended and waited for in every one of 16 steps.
+TEST(FindingsPythonTest, WorkersThatAreStartedInEveryEpochCostPartOfTheirGain) {
+    Told told{.step_ms = 70, .wait_ms = 66, .fetch_ms = 68, .workers = 1, .cores = 2};
+    EXPECT_NEAR(find(diagnose_run(record_of(told), "r"), "F01")->gain.likely, 70 / 8.8, 0.01);
+    told.batch_size = 57;  // of 900 samples
+    RunRecord record = record_of(told);
+    for (int i = 0; i < 6; ++i)
+        record.events.push_back({.kind = EventKind::epoch,
+                                 .time_ns = static_cast<std::int64_t>(i * 16 * 70 * kMs),
+                                 .duration_ns = static_cast<std::int64_t>(11 * kMs),
+                                 .step = i * 16});
+    double before = 16 * 70 + 2 * 11, after = 16 * 8.8 + 68 * 7.0 / 8 + 8 * 2 * 11;
+    Diagnosis diagnosis = diagnose_run(record, "r");
+    EXPECT_EQ(find(diagnosis, "F01")->fix, "num_workers=8");
+    EXPECT_NEAR(find(diagnosis, "F01")->gain.likely, before / after, 0.01);
+}
+
 TEST(FindingsPythonTest, FullCoresAreNotAskedForWorkers) {
     Diagnosis diagnosis = diagnose_run(record_of({.on_core_ms = 80, .cores = 1}), "r");
     const Finding* wait = find(diagnosis, "F01");
@@ -126,6 +145,36 @@ TEST(FindingsPythonTest, FullCoresAreNotAskedForWorkers) {
 TEST(FindingsPythonTest, TensorsInMemoryAreNotAskedForWorkers) {
     Diagnosis diagnosis = diagnose_run(record_of({.in_memory = true}), "r");
     EXPECT_THAT(find(diagnosis, "F01")->fix, HasSubstr("cut whole batches out of them"));
+    EXPECT_FALSE(find(diagnosis, "F02"));
+}
+
+TEST(FindingsPythonTest, ImagesThatSaturatesLoaderTakesAreToldOfIt) {
+    Told told{.step_ms = 84, .wait_ms = 80, .on_core_ms = 80, .workers = 2, .cores = 2};
+    told.of_loader = R"("saturate_loader":{"takes":true,"why":null,"is_installed":false},)";
+    Diagnosis diagnosis = diagnose_run(record_of(told), "r");
+    EXPECT_THAT(find(diagnosis, "F01")->fix,
+                HasSubstr("or saturate_gpu.Loader.like(DataLoader(...)), whose C++ threads decode "
+                          "the same images with fewer cores, once saturate's wheel is installed "
+                          "there: saturate fix tries it"));
+    EXPECT_TRUE(find(diagnosis, "F01")->settings.empty());  // no key of a configuration does it
+    told.of_loader =
+        R"("saturate_loader":{"takes":false,"why":"no RandAugment","is_installed":true},)";
+    diagnosis = diagnose_run(record_of(told), "r");
+    EXPECT_THAT(find(diagnosis, "F01")->fix, testing::Not(HasSubstr("saturate_gpu")));
+    EXPECT_THAT(find(diagnosis, "F01")->evidence,
+                HasSubstr("saturate_gpu.Loader does not take this data set: no RandAugment"));
+    // Storage that is slow stays slow.
+    told.on_core_ms = 1;
+    diagnosis = diagnose_run(record_of(told), "r");
+    EXPECT_THAT(find(diagnosis, "F01")->evidence, testing::Not(HasSubstr("saturate_gpu")));
+}
+
+TEST(FindingsPythonTest, SaturatesOwnLoaderIsNotAskedForWorkers) {
+    Told told{.of_loader = R"("library":"saturate_gpu","why_slow":"decode 97 %",)"};
+    Diagnosis diagnosis = diagnose_run(record_of(told), "r");
+    EXPECT_THAT(find(diagnosis, "F01")->evidence, HasSubstr("saturate_gpu.Loader: decode 97 %"));
+    EXPECT_THAT(find(diagnosis, "F01")->fix, testing::Not(HasSubstr("num_workers")));
+    EXPECT_TRUE(find(diagnosis, "F01")->settings.empty());
     EXPECT_FALSE(find(diagnosis, "F02"));
 }
 
@@ -149,7 +198,7 @@ TEST(FindingsPythonTest, WorkersStartedAnewAreFelt) {
     Diagnosis diagnosis = diagnose_run(record, "r");
     const Finding* restart = find(diagnosis, "F05");
     ASSERT_TRUE(restart);
-    EXPECT_THAT(restart->evidence, HasSubstr("started anew 2 times and take 2.0 s"));
+    EXPECT_THAT(restart->evidence, HasSubstr("started again 2 times and take 2.0 s"));
     EXPECT_THAT(restart->patch, HasSubstr("+l = Loader(d, persistent_workers=True)\n"));
 }
 

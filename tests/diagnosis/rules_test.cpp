@@ -394,6 +394,7 @@ TEST(RulesTest, F30MoreThreadsThanCores) {
     Diagnosis crowded = with_threads(16, "cpu");
     ASSERT_TRUE(fires(crowded, "F30"));
     EXPECT_EQ(find(crowded, "F30")->evidence, "16 threads compute on 2 cores");
+    EXPECT_DOUBLE_EQ(find(crowded, "F30")->gain.likely, 6.0);
     EXPECT_FALSE(fires(with_threads(2, "cpu"), "F30"));
     EXPECT_FALSE(fires(with_threads(16, "cuda:0"), "F30"));
 }
