@@ -53,29 +53,52 @@ std::vector<const DemoJob*> jobs_of(const Arguments& arguments) {
     return out;
 }
 
+bool is_simulated(const std::string& device) { return device.starts_with("sim:"); }
+
+std::string device_of(const Arguments& arguments) {
+    std::string device = arguments.text("--device").value_or("cuda");
+    if (device != "cpu" && device != "cuda" && !is_simulated(device)) {
+        throw UserError({.found = fmt::format("--device is {}", saturate::quoted(device)),
+                         .expected = "cuda, cpu or sim:GPU",
+                         .fix = "--device cuda"});
+    }
+    if (is_simulated(device) && arguments.has("--calibrate")) {
+        throw UserError({.found = "--calibrate with a simulated card",
+                         .expected = "a card to measure",
+                         .fix = "--device cuda"});
+    }
+    return device;
+}
+
 // The card as the table has it; empty where there is none to simulate.
 std::string card_of(const std::string& device) {
     if (device == "cpu") return "";
+    if (is_simulated(device)) {
+        auto match = match_gpu(device.substr(4), std::nullopt, std::nullopt);
+        if (match) return match->facts.name;
+        throw UserError(
+            {.found = fmt::format("--device is {}", saturate::quoted(device)),
+             .expected = "sim: and a GPU of the table (saturate optimize --gpu lists them)"});
+    }
     GpuSurvey survey = survey_gpus();
     if (!survey.driver || survey.driver->gpus.empty()) {
         throw MachineError({.found = fmt::format("no GPU to measure: {}", survey.absent_because),
                             .expected = "a GPU that CUDA can use",
-                            .fix = "saturate demo simulates one; --device cpu measures the CPU"});
+                            .fix = "--device \"sim:RTX 4090\" simulates one; --device cpu measures "
+                                   "the CPU"});
     }
     const GpuIdentity& gpu = survey.driver->gpus[0];
     auto match = match_gpu(gpu.name, gpu.capability, gpu.memory_total_bytes);
     return match ? match->facts.name : "";
 }
 
-// Into FOLDER/selftest.json; what it says goes to stderr. Null when it could not run.
+// Into FOLDER/selftest.json; what it says goes to stderr. Null when it could not run. A simulated
+// card computes nothing: what is tested then is the engine on the CPU.
 Json run_selftest(const std::string& device, const fs::path& folder, bool calibrate) {
     fs::path file = folder / "selftest.json";
-    std::vector<std::string> command{fs::read_symlink("/proc/self/exe").string(),
-                                     "selftest",
-                                     "--device",
-                                     device == "cpu" ? "cpu" : "cuda",
-                                     "-o",
-                                     file.string()};
+    std::vector<std::string> command{
+        fs::read_symlink("/proc/self/exe").string(), "selftest", "--device",
+        device == "cuda" ? "cuda" : "cpu",           "-o",       file.string()};
     if (calibrate) command.emplace_back("--calibrate");
     Child child(command, {.output_to_stderr = true, .no_input = true, .ends_with_us = true});
     child.wait();
@@ -86,7 +109,7 @@ Json run_selftest(const std::string& device, const fs::path& folder, bool calibr
 std::optional<SimulatedRate> simulate(const DemoRun& run, const std::string& card,
                                       const Assignment& settings, const std::optional<Rate>& real,
                                       const std::string& name) {
-    if (card.empty() || !real) return std::nullopt;
+    if (card.empty() || !real || is_simulated(run.request.device)) return std::nullopt;
     TuneRequest request = run.request;
     request.device = "sim:" + card;
     fs::path folder = request.folder / name;
@@ -132,12 +155,14 @@ GpuBenchJob measure(const DemoJob& job, const std::string& device, const std::st
 int bench_gpu(const Arguments& arguments) {
     std::int64_t begin = now_ns();
     auto spent = [&] { return static_cast<double>(now_ns() - begin) / 1e9; };
-    std::string device = arguments.text("--device").value_or("cuda");
+    std::string device = device_of(arguments);
     std::vector<const DemoJob*> jobs = jobs_of(arguments);
     double seconds = arguments.number("--seconds", 20, 86400).value_or(600);
     bool quiet = arguments.has("--quiet"), calibrate = arguments.has("--calibrate");
-    GpuBench bench{
-        .version = std::string(saturate_version()), .device = device, .card = card_of(device)};
+    GpuBench bench{.version = std::string(saturate_version()),
+                   .device = device,
+                   .card = card_of(device),
+                   .is_simulated = is_simulated(device)};
     auto named = arguments.text("--output");
     fs::path folder = named ? output_folder(*named) : new_run_folder("bench-gpu");
     make_demo_folder(folder);
@@ -148,10 +173,13 @@ int bench_gpu(const Arguments& arguments) {
                                                  device),
                             .expected = "a device that the engine can use"});
     }
-    if (auto name = bench.selftest["device"].string()) bench.device = *name;
+    auto name = bench.selftest["device"].string();
+    if (name && !bench.is_simulated) bench.device = *name;
     bench.calibrated = calibrate && !bench.card.empty();
     for (std::size_t i = 0; i < jobs.size(); ++i) {
-        if (!quiet) show(stderr, "{}/{}: {}\n", i + 1, jobs.size(), jobs[i]->name);
+        if (!quiet)
+            show(stderr, "{}/{}: {}, about {:.0f} min left\n", i + 1, jobs.size(), jobs[i]->name,
+                 std::max(1.0, (seconds - spent()) / 60));
         double share = (seconds - spent()) / static_cast<double>(jobs.size() - i);
         bench.jobs.push_back(measure(*jobs[i], device, bench.card,
                                      folder / std::string(jobs[i]->name), share, quiet));
@@ -164,8 +192,12 @@ int bench_gpu(const Arguments& arguments) {
         fmt::print("{}\n", to_json(bench).pretty());
     else
         show(stdout, "{}", gpu_bench_text(bench));
-    show(stderr, "written: {} and bench-gpu.html beside it (please send the first to us)\n",
-         (folder / "bench-gpu.json").string());
+    std::string file = (folder / "bench-gpu.json").string();
+    if (bench.is_simulated)
+        show(stderr, "written: {} and bench-gpu.html beside it\n", file);
+    else
+        show(stderr, "written: {} and bench-gpu.html next to it (please send us the first one)\n",
+             file);
     if (bench.jobs.size() < jobs.size() || bench.jobs.back().without_proof == kInterruptedText)
         return kInterrupted;
     bool any_ran = std::ranges::any_of(

@@ -95,7 +95,7 @@ void print_answer(const Answer& answer) {
     }
     const LoaderBenchPoint& best = answer.bench.best();
     double feeds = best.samples_per_second.median;
-    show(stdout, "{:>7}  {:<{}}  the source alone on {} core{}, no loader around it\n\n", "limit",
+    show(stdout, "{:>7}  {:<{}}  the source alone on {} core{}, without a loader\n\n", "limit",
          spread_text(answer.bench.limit), wide, answer.cores, answer.cores == 1 ? "" : "s");
     if (!best.why_slow.empty()) show(stdout, "what takes the time: {}\n", best.why_slow);
     show(stdout,

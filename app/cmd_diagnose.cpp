@@ -271,7 +271,9 @@ int cmd_diagnose(const Arguments& arguments) {
              diagnosis_text(diagnosis, {.most = most, .everything = everything}));
     if (page) {
         const Trace* drawn = trace_to_draw(diagnosis, traces);
-        std::string text = diagnosis_page(diagnosis, drawn, {most, everything});
+        std::string text =
+            diagnosis_page(diagnosis, drawn,
+                           {.most = most, .everything = everything, .language = shown_language()});
         if (page->is_stdout()) {
             fmt::print("{}", text);
         } else {

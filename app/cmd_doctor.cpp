@@ -46,6 +46,16 @@ std::optional<ToolkitFacts> find_toolkit() {
     return probe_toolkit(folders);
 }
 
+// Where the engine's LibTorch lies: the one of the build, or beside the engine out of a wheel.
+fs::path torch_site() {
+    std::error_code error;
+    for (const fs::path& folder : engine_folders())
+        if (folder.filename() == "saturate_gpu_engine" &&
+            fs::exists(folder / "saturate-engine", error))
+            return folder.parent_path();
+    return SATURATE_TORCH_SITE;
+}
+
 bool has_cuda_part() {
     std::error_code error;
     for (const fs::path& folder : engine_folders())
@@ -64,7 +74,7 @@ int cmd_doctor(const Arguments& arguments) {
                     .shm_bytes = probe_shm(),
                     .open_files_limit = probe_open_files(),
                     .gpus = survey_gpus()},
-        .torch = probe_torch(SATURATE_TORCH_SITE),
+        .torch = probe_torch(torch_site()),
         .toolkit = find_toolkit(),
         .has_cuda_part = has_cuda_part()};
     if (arguments.has("--json")) {

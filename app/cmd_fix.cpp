@@ -161,6 +161,7 @@ int try_and_prove(const Arguments& arguments, FixAnswer& answer, ProjectReader& 
     }
     json.set("trials", tried.trials);
     json.set("seconds", tried.seconds);
+    json.set("written_outside", Json::array_of(tried.outside));
     json.set("losses", Json::object({{"before", curve_json(tried.losses_before)},
                                      {"after", curve_json(tried.losses_after)}}));
     fs::path page = folder / "report.html";
@@ -172,7 +173,8 @@ int try_and_prove(const Arguments& arguments, FixAnswer& answer, ProjectReader& 
                                      .losses_before = tried.losses_before,
                                      .losses_after = tried.losses_after,
                                      .trials = tried.trials,
-                                     .seconds = tried.seconds}));
+                                     .seconds = tried.seconds,
+                                     .language = shown_language()}));
     json.set("report", page.string());
     write_file_whole(folder / "fix.json", json.pretty() + "\n");
     bool is_proven = tried.proof && tried.proof->verdict == Verdict::faster && !patch.empty();
@@ -192,10 +194,14 @@ int try_and_prove(const Arguments& arguments, FixAnswer& answer, ProjectReader& 
                  fix_verdict(answer, tried.proof ? &*tried.proof : nullptr), tried.trials,
                  tried.seconds, page.string());
         if (!tried.unguarded.empty()) show(stdout, "note: {}\n", tried.unguarded);
+        if (!tried.outside.empty())
+            show(stdout, "note: your job writes outside of its folder, and so do the trials: {}\n",
+                 join(tried.outside, ", "));
         if (tried.files_made.count >= kManyFiles)
             show(stdout,
                  "note: your job made {} files, most of them in {}; trials leave none behind, so "
-                 "each makes them anew. If they are data, let your script make them once before\n",
+                 "each one makes them again. If they are data, let your script make them once "
+                 "beforehand\n",
                  tried.files_made.count, tried.files_made.folder);
     }
     if (!tried.baseline.ok() && !tried.is_stopped) {
@@ -204,7 +210,7 @@ int try_and_prove(const Arguments& arguments, FixAnswer& answer, ProjectReader& 
     }
     if (is_proven && arguments.has("--write")) {
         write_fixes(answer.patch, question, folder / "before");
-        show(stderr, "written; the files as they were: {}\n", (folder / "before").string());
+        show(stderr, "written; the old files are in {}\n", (folder / "before").string());
     }
     if (tried.is_stopped) return kInterrupted;
     return is_proven ? kDone : kAnswerIsNo;

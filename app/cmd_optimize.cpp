@@ -183,7 +183,7 @@ std::string as_text(const Document& document, const Settings& settings, const Ai
         }
         out += "\n" + table.text();
     }
-    if (!advice.warnings.empty()) out += "\nAs the file stands:\n";
+    if (!advice.warnings.empty()) out += "\nIn the file as it is:\n";
     for (const Warning& warning : advice.warnings) {
         out += fmt::format("  {}: {}\n", warning.where.text(), warning.what);
         if (!warning.fix.empty()) out += fmt::format("      fix: {}\n", warning.fix);

@@ -165,7 +165,9 @@ int run(const Arguments& arguments) {
     RunJobResult result = run_or_leave_nothing(settings, is_users_folder);
     ::signal(SIGPIPE, SIG_IGN);
     Diagnosis diagnosis = diagnosis_of(settings, result.notes);
-    RunAnswer view{.result = result.run,
+    RunAnswer view{.command = settings.command,
+                   .result = result.run,
+                   .steps = result.steps,
                    .summary = result.summary,
                    .diagnosis = diagnosis,
                    .changes = outcomes(settings, result),

@@ -5,8 +5,12 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
+#include <optional>
 
+#include "process/mortal_folder.h"
 #include "process/page_server.h"
+#include "process/scratch_tree.h"
 #include "report/tuning_text.h"
 #include "show.h"
 
@@ -57,7 +61,14 @@ TuneAnswer tune_and_show(const TuneRequest& request, bool quiet,
                          const std::optional<std::string>& serve) {
     check_budget(request.budget_seconds);
     make_tune_folder(request);
-    if (request.job.is_ours()) make_missing_data(request.job.config, quiet);
+    // Whatever trials of a user's command put among temporary files goes with us.
+    std::optional<MortalFolder> temporary;
+    if (request.job.is_ours()) {
+        make_missing_data(request.job.config, quiet);
+    } else {
+        temporary.emplace(temporary_beside(guarded_around(".")));
+        ::setenv("TMPDIR", temporary->path().c_str(), 1);
+    }
     if (serve) show(stderr, "the live page is {}\n", start_page_server(request.folder, *serve));
     TuneProgress progress(quiet, request.budget_seconds);
     return tune(request,

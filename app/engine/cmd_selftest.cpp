@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "arguments.h"
+#include "base/clock.h"
 #include "base/json.h"
 #include "base/output_file.h"
 #include "base/version.h"
@@ -16,6 +17,7 @@
 #include "exit_code.h"
 #include "probe/gpu_table.h"
 #include "probe/machine.h"
+#include "progress.h"
 #include "show.h"
 
 namespace saturate {
@@ -93,11 +95,16 @@ int cmd_selftest(const Arguments& arguments) {
         file.emplace(free_name(), OutputRule{});
     bool as_json = arguments.has("--json");
     bool on_terminal = ::isatty(2) != 0;
+    std::int64_t began = now_ns();
     std::size_t done = 0, passed = 0;
     Json rows = Json::array();
     for (const SelftestItem& item : list.items) {
-        if (on_terminal)
-            fmt::print(stderr, "\r\x1b[K{}/{}: {}", done + 1, list.items.size(), item.name);
+        if (on_terminal) {
+            double gone = static_cast<double>(now_ns() - began) / 1e9;
+            double share = static_cast<double>(done) / static_cast<double>(list.items.size());
+            fmt::print(stderr, "\r\x1b[K{}", shown(progress_text(item.name, share, gone)));
+            std::fflush(stderr);
+        }
         SelftestCheck check = run_check(item);
         ++done;
         passed += check.passed ? 1 : 0;

@@ -171,6 +171,9 @@ TrainOutcome run_placed(const TrainRequest& request, const JobRegistry& jobs, Tr
     if (!bare && ranks.is_first() && !places.lock.is_held())
         places.lock = CheckpointLock(places.checkpoints);
     ranks.move_log(own);
+    // At once: what follows is told after `log_interval` steps only.
+    output.say(fmt::format("training on {} samples in batches of {}; a line every {} steps",
+                           job->training_data()->size(), chosen.batch_size, chosen.log_interval));
     TrainOutcome outcome{.folder = own.string(), .metric = job->metric(), .ranks = ranks.count()};
     {
         TrainSampler sampler(*recorder, backend.counters());

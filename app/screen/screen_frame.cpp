@@ -33,8 +33,9 @@ class Builder {
         host();
         int left_over = settings_.rows - static_cast<int>(lines_.size()) - 1;  // one for the keys
         bool full = settings_.columns >= kWide && settings_.rows >= kTall;
-        if (full && !snapshot_.gpus.empty()) left_over -= graphs(left_over);
-        if (left_over >= 2) processes(left_over);
+        bool has_gpu = !snapshot_.gpus.empty();
+        if (full) left_over -= has_gpu ? graphs(left_over) : host_graphs(left_over);
+        if (left_over >= 2) has_gpu ? processes(left_over) : threads(left_over);
         if (static_cast<int>(lines_.size()) > settings_.rows - 1)
             lines_.resize(static_cast<std::size_t>(settings_.rows - 1));
         keys();
@@ -131,6 +132,14 @@ class Builder {
              host.cpu_percent.value_or(0) > settings_.thresholds.cpu_percent ? Tone::bad
                                                                              : Tone::plain},
             {fmt::format("  {} {}", text_.io_wait, whole(host.io_wait_percent, " %"))}};
+        if (snapshot_.gpus.empty() && host.memory_total_bytes && host.memory_available_bytes) {
+            DeviceSample memory;
+            memory.memory_total_bytes = host.memory_total_bytes;
+            memory.memory_used_bytes = *host.memory_total_bytes - *host.memory_available_bytes;
+            line.push_back(
+                {fmt::format("  {} {}", text_.memory, memory_text(memory, settings_.unit)),
+                 memory_tone(memory)});
+        }
         if (host.tree) {
             line.push_back({fmt::format("  {} {}: {} {}, {} {}", text_.job, host.tree->root_pid,
                                         text_.cpu, whole(host.tree->cpu_percent, " %"),
@@ -139,9 +148,40 @@ class Builder {
         lines_.push_back(line);
     }
 
+    // Of each of two graphs; 0: there is no room for them.
+    static int graph_rows(int rows) {
+        return rows >= 24 ? 6 : rows >= 16 ? 4 : rows >= 11 ? 3 : rows >= 7 ? 2 : 0;
+    }
+
+    // The CPU, and the job's part of it. Gives the rows it used.
+    int host_graphs(int rows) {
+        int each = graph_rows(rows);
+        if (each == 0) return 0;
+        auto points = history_.host_points(width() - kGutter);
+        auto draw = [&](const std::string& name, auto member, const std::string& note) {
+            std::vector<std::optional<double>> shares;
+            std::vector<Tone> tones;
+            for (const auto& point : points) {
+                const std::optional<double>& percent = point.*member;
+                shares.push_back(percent ? std::optional(*percent / 100) : std::nullopt);
+                bool is_full = percent.value_or(0) > settings_.thresholds.cpu_percent;
+                tones.push_back(is_full ? Tone::middling : Tone::power);
+            }
+            std::string now = points.empty() ? "-" : whole(points.back().*member, " %");
+            graph({name, now, note}, shares, tones, each);
+            return each;
+        };
+        using Point = FrameHistory::HostPoint;
+        const HostSample& host = snapshot_.host;
+        int used = draw(text_.cpu, &Point::cpu_percent,
+                        host.cores ? fmt::format("{} {}", *host.cores, text_.cores) : "");
+        if (host.tree) used += draw(text_.job, &Point::job_percent, "");
+        return used;
+    }
+
     // Gives the rows it used.
     int graphs(int rows) {
-        int each = rows >= 24 ? 6 : rows >= 16 ? 4 : rows >= 11 ? 3 : rows >= 7 ? 2 : 0;
+        int each = graph_rows(rows);
         if (each == 0) return 0;
         auto points = history_.points(settings_.selected, width() - kGutter);
         std::string who =
@@ -201,6 +241,20 @@ class Builder {
                     line.push_back({mark, tones[i]});
             }
             lines_.push_back(line);
+        }
+    }
+
+    // Of the watched job, the busiest first.
+    void threads(int rows) {
+        if (!snapshot_.host.tree || snapshot_.host.tree->busiest.empty()) return;
+        lines_.push_back(
+            {{right(text_.pid, 8) + right(text_.tid, 9) + right(text_.cpu, 7) + "  " + text_.thread,
+              Tone::title}});
+        for (const ThreadSample& thread : snapshot_.host.tree->busiest) {
+            if (--rows == 0) return;
+            lines_.push_back({{right(fmt::format("{}", thread.pid), 8) +
+                               right(fmt::format("{}", thread.tid), 9) +
+                               right(whole(thread.cpu_percent, " %"), 7) + "  " + thread.name}});
         }
     }
 
@@ -271,6 +325,16 @@ void FrameHistory::add(const Snapshot& snapshot) {
         tick.push_back({sample.utilization_percent, sample.power_watts, sample.power_limit_watts});
     ticks_.push_back(std::move(tick));
     if (ticks_.size() > kHistory) ticks_.pop_front();
+    const HostSample& host = snapshot.host;
+    HostPoint point{.cpu_percent = host.cpu_percent};
+    if (host.tree && host.tree->cpu_percent && host.cores.value_or(0) > 0)
+        point.job_percent = *host.tree->cpu_percent / *host.cores;
+    host_.push_back(point);
+    if (host_.size() > kHistory) host_.pop_front();
+}
+
+std::vector<FrameHistory::HostPoint> FrameHistory::host_points(std::size_t most) const {
+    return {host_.end() - static_cast<std::ptrdiff_t>(std::min(most, host_.size())), host_.end()};
 }
 
 std::vector<FrameHistory::Point> FrameHistory::points(int selected, std::size_t most) const {

@@ -42,16 +42,24 @@ class FrameHistory {
         std::optional<double> power_watts;
         std::optional<double> power_limit_watts;
     };
+    // Of the host, in percent of all its cores.
+    struct HostPoint {
+        std::optional<double> cpu_percent;
+        std::optional<double> job_percent;
+    };
     void add(const Snapshot& snapshot);
     // The newest last. For -1 the mean over the GPUs that answered, with the sum of power.
     [[nodiscard]] std::vector<Point> points(int selected, std::size_t most) const;
+    [[nodiscard]] std::vector<HostPoint> host_points(std::size_t most) const;
 
   private:
     std::deque<std::vector<Point>> ticks_;
+    std::deque<HostPoint> host_;
 };
 
 // At most `rows` lines, none wider than `columns`. Below 80x24 it leaves out graphs, then
-// processes, then columns of the table.
+// processes, then columns of the table. Without a GPU the graphs are of the CPU, and the threads of
+// the watched job take the place of the processes.
 [[nodiscard]] std::vector<FrameLine> make_frame(const Snapshot& snapshot,
                                                 const FrameHistory& history,
                                                 const FrameSettings& settings);

@@ -13,7 +13,7 @@ namespace saturate {
 
 struct Labels {
     std::string gpu, name, util, sm, memory, power, temperature, clock, note;
-    std::string pid, user, command, cpu, processes, host, io_wait, job, workers;
+    std::string pid, tid, thread, user, command, cpu, cores, processes, host, io_wait, job, workers;
     std::string all, paused, lost, driver, keys, units, small, mean, no_gpu, more;
 };
 

@@ -44,7 +44,8 @@ namespace {
     throw MachineError(
         {.found = fmt::format("{} needs LibTorch, and this build is without it", argv[1]),
          .expected = "a build with LibTorch",
-         .fix = "./saturate builds one; or cmake --preset release -DSATURATE_TORCH=ON"});
+         .fix = "in a checkout ./saturate builds one; beside the wheel, pip install the wheel "
+                "saturate-gpu-engine (docs/install.md)"});
 }
 
 // Known before the arguments are read: their mistakes are told in it too. What programs read stays

@@ -10,9 +10,9 @@ namespace saturate {
 namespace {
 
 constexpr std::string_view kExitStatus =
-    ".SH EXIT STATUS\n0 done; 1 finished but the answer is no; 2 a mistake in the input; 3 a "
-    "problem of the machine; 4 the job failed; 70 a bug in saturate; 130 interrupted, results "
-    "written.\n";
+    ".SH EXIT STATUS\n"
+    "0 done; 1 finished but the answer is no; 2 a mistake in the input; 3 a problem with the "
+    "machine; 4 the job failed; 70 a bug in saturate; 130 interrupted, results written.\n";
 
 // A hyphen that is typed, a backslash that is meant, no line that begins as a request.
 std::string roff(std::string_view text) {

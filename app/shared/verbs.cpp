@@ -55,7 +55,7 @@ std::vector<Option> tuning_options(std::vector<Option> own) {
                  .help = "keep N samples per optimizer step, by gradient accumulation"},
                 {.name = "--fresh",
                  .value = "",
-                 .help = "measure again, also what an earlier search measured"},
+                 .help = "measure again, even what an earlier search measured"},
                 {.name = "--quiet", .value = "", .help = "no progress lines"}});
     return own;
 }
@@ -125,8 +125,8 @@ std::vector<Verb> make_verbs() {
                       .help = "measure free space and read speed of this folder"},
                      kJson}},
         {.name = "optimize",
-         .summary = "rewrite the settings of a configuration for this machine, each change with "
-                    "its reason",
+         .summary =
+             "adapt the settings of a configuration to this machine, with a reason for each change",
          .usage = "optimize --config FILE [-o FILE] [--gpu NAME] [--level LEVEL] [--benchmark] "
                   "[--dry-run] [--json] [-- COMMAND...]",
          .options = tuning_options(
@@ -164,7 +164,7 @@ std::vector<Verb> make_verbs() {
                .choices = "safe|numerics|training|model"},
               {.name = "--dialect",
                .value = "NAME",
-               .help = "the framework whose key names the file uses, if they do not tell "
+               .help = "the framework whose key names the file uses, if the file does not show it "
                        "(docs/settings.md)"},
               {.name = "--benchmark",
                .value = "",
@@ -203,10 +203,11 @@ std::vector<Verb> make_verbs() {
                                      .choices = "safe|numerics|training|model"},
                                     kJson}),
          .takes_command = true,
-         .details = "  saturate tune --set batch_size=32 -- python train.py --bs {batch_size}\n  "
-                    "Each trial is a process of its own: one that crashes, hangs or runs out of "
-                    "memory does not end\n  the search. Ctrl-C keeps the best so far (exit status "
-                    "130). Exit status 1: nothing is proven faster.\n"},
+         .details = "  saturate tune --set batch_size=32 -- python train.py --bs {batch_size}\n"
+                    "  Each trial runs in its own process: one that crashes, hangs or runs out of "
+                    "memory does not end\n"
+                    "  the search. Ctrl-C keeps the best so far (exit status 130). Exit status 1: "
+                    "nothing is proven faster.\n"},
         {.name = "demo",
          .summary = "a job that starves its GPU: why, what helps, and the proof, in two minutes",
          .usage = "demo [JOB] [--device DEVICE] [-o DIR] [--json]",
@@ -291,7 +292,7 @@ std::vector<Verb> make_verbs() {
                       .short_name = "-o"},
                      {.name = "--samples",
                       .value = "N",
-                      .help = "pictures, or rows of a table (default: enough for a try)"},
+                      .help = "pictures, or rows of a table (default: enough to try it)"},
                      {.name = "--seed",
                       .value = "N",
                       .help = "seed of the random numbers",
@@ -309,7 +310,7 @@ std::vector<Verb> make_verbs() {
                       .fallback = "1"},
                      {.name = "--duration",
                       .value = "SECONDS",
-                      .help = "how long; 0 is until Ctrl-C",
+                      .help = "how long to watch; 0: until Ctrl-C",
                       .fallback = "0"},
                      {.name = "--gpu",
                       .value = "LIST",
@@ -406,7 +407,7 @@ std::vector<Verb> make_verbs() {
                     "goes to stderr.\n125: run itself failed; 126, 127: the command cannot be "
                     "started or found.\n"},
         {.name = "diagnose",
-         .summary = "why is the device idle, what to do, what it would gain",
+         .summary = "why the GPU is idle, what to do about it, and what that would gain",
          .usage = "diagnose INPUT... [--all] [--top N] [--html FILE] [--fail-on PERCENT] [--apply] "
                   "[--json]",
          .options =
@@ -423,7 +424,7 @@ std::vector<Verb> make_verbs() {
                .help = "exit with status 1 if a finding would gain this much or more"},
               {.name = "--before",
                .value = "INPUT",
-               .help = "compare with --after: what changed, and did the prediction hold"},
+               .help = "compare with --after: what changed, and was the prediction right"},
               {.name = "--after", .value = "INPUT", .help = "the input after the fix"},
               {.name = "--apply",
                .value = "",
@@ -439,10 +440,10 @@ std::vector<Verb> make_verbs() {
              "  An input is a PyTorch profiler trace (.json, .gz, .zst) or an export of Nsight "
              "Systems\n"
              "  (.sqlite), a folder of them (one per rank), a run record, or a configuration;\n"
-             "  several about one job are joined. A Python program or its folder is read, not "
+             "  several about one job are combined. A Python program or its folder is read, not "
              "run.\n"},
         {.name = "report",
-         .summary = "runs side by side, as a page to look at",
+         .summary = "compare runs, as a web page",
          .usage = "report RUN [RUN2...] [-o FILE] [--markdown] [--fail-on PERCENT] [--json] "
                   "[--lang LANG]",
          .options = {{.name = "--output",
@@ -496,8 +497,7 @@ std::vector<Verb> make_verbs() {
                       .help = "loader: instead of the configuration's"},
                      {.name = "--device",
                       .value = "DEVICE",
-                      .help = "gpu: what to measure (default: cuda)",
-                      .choices = "cpu|cuda"},
+                      .help = "gpu: cuda, cpu, or sim:GPU to try it out (default: cuda)"},
                      {.name = "--job",
                       .value = "NAME",
                       .help = "gpu: this reference job only (default: all five)",
@@ -512,10 +512,12 @@ std::vector<Verb> make_verbs() {
                      {.name = "--quiet", .value = "", .help = "gpu: no progress lines"},
                      kJson},
          .operands = "loader|gpu",
-         .details = "  Samples per second by number of workers, what the source gives without a "
-                    "loader around it,\n  what takes the time, and which GPU rate that feeds. gpu: "
-                    "the reference jobs before and after with\n  proof, what diagnose predicted, "
-                    "and the simulated card against the real one; one file to send.\n"},
+         .details =
+             "  Samples per second by number of workers, what the source gives without a loader,\n"
+             "  what takes the time, and which GPU rate that feeds. gpu: the reference jobs before "
+             "and after with\n"
+             "  proof, what diagnose predicted, and the simulated card against the real one; one "
+             "file to send.\n"},
         {.name = "selftest",
          .summary = "check that the engine computes correctly on this machine",
          .usage = "selftest [--device cpu|cuda] [--calibrate] [-o FILE] [--json]",

@@ -97,6 +97,24 @@ TorchFacts probe_torch(const fs::path& site) {
     return torch;
 }
 
+void refuse_other_torch(const fs::path& torch, std::string_view built_with) {
+    auto version = python_string(read_if_there(torch / "version.py"), "__version__");
+    if (!version) return;
+    std::size_t minor = version->find('.');
+    std::size_t end = version->find_first_not_of("0123456789", minor + 1);
+    std::string_view found = std::string_view(*version).substr(0, end);
+    if (found == built_with) return;
+    throw MachineError(
+        {.where = {torch.string()},
+         .found =
+             fmt::format("PyTorch {}, and this engine was built with {}", *version, built_with),
+         .expected = fmt::format("PyTorch {}: the tensors of another one would be read wrongly",
+                                 built_with),
+         .fix =
+             fmt::format("pip install \"torch=={}.*\", or the saturate-gpu-engine for PyTorch {}",
+                         built_with, found)});
+}
+
 std::optional<ToolkitFacts> probe_toolkit(std::span<const fs::path> folders) {
     for (const fs::path& folder : folders) {
         if (folder.empty() || !is_there(folder / "bin/nvcc")) continue;

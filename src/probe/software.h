@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 
 namespace saturate {
 
@@ -20,6 +21,11 @@ struct TorchFacts {
 
 // `site` holds torch/, as the build was told; empty when it was built without.
 [[nodiscard]] TorchFacts probe_torch(const std::filesystem::path& site);
+
+// Throws where the LibTorch in the folder `torch` is not of the minor version that a program was
+// built with, "2.15": tensors are laid out in another way there, and no linker tells. One that does
+// not say its version is taken as it is.
+void refuse_other_torch(const std::filesystem::path& torch, std::string_view built_with);
 
 struct ToolkitFacts {
     std::filesystem::path folder;

@@ -90,12 +90,12 @@ std::string demo_verdict(const DemoResult& result) {
     const Proof& proof = *result.proof;
     std::string out;
     if (proof.verdict == Verdict::not_proven)
-        out = fmt::format("Not proven: {} of {} pairs of runs came to their end.",
-                          proof.pairs.size(), kProofPairs);
+        out = fmt::format("Not proven: {} of {} pairs of runs finished.", proof.pairs.size(),
+                          kProofPairs);
     else if (proof.verdict != Verdict::faster)
         out = fmt::format("The proof sees no gain: {}.", verdict_name(proof.verdict));
     else if (proof.interval_low >= job.speed_up_least)
-        out = fmt::format("The claimed speed-up is there: {:.2f} times at least, {} claimed.",
+        out = fmt::format("The claimed speed-up is reached: at least {:.2f} times, {} claimed.",
                           proof.interval_low, job.speed_up);
     else if (proof.interval_high >= job.speed_up_least)
         out = fmt::format("Faster, about as much as claimed ({}).", job.speed_up);
@@ -105,8 +105,8 @@ std::string demo_verdict(const DemoResult& result) {
     if (!busy) return out;
     if (std::round(*busy) >= job.busy_least)
         return out + fmt::format(" The device is {:.0f} % busy, as claimed.", *busy);
-    out += fmt::format(" The claimed {:.0f} % of busy time are not reached here, but {:.0f} %: ",
-                       job.busy_least, *busy);
+    out += fmt::format(
+        " The device is {:.0f} % busy here, and {:.0f} % was claimed: ", *busy, job.busy_least);
     if (result.wait_share >= kWaits)
         return out + fmt::format(
                          "steps wait {:.0f} % of the time for their data, which {} core{} cannot "

@@ -98,8 +98,8 @@ std::string more_than_the_product(const Diagnosis& diagnosis, const std::vector<
     }
     if (diagnosis.total.likely < 1.01 * product) return "";
     return fmt::format(
-        ", more than one after the other ({:.2f}x): where one cause goes alone, the next takes "
-        "some of its time",
+        ", more than one by one ({:.2f}x): if only one cause is removed, the next takes some of "
+        "its time",
         product);
 }
 
@@ -159,8 +159,8 @@ std::string other_changes(const Diagnosis& diagnosis, const DiagnoseView& view) 
 }  // namespace
 
 std::string diagnosis_text(const Diagnosis& diagnosis, const DiagnoseView& view) {
-    std::string out = diagnosis.verdict + "\n\n";
-    if (diagnosis.window_ms > 0) {
+    std::string out = view.with_answer ? diagnosis.verdict + "\n\n" : "";
+    if (diagnosis.window_ms > 0 && (view.with_answer || diagnosis.busy_percent)) {
         out += fmt::format("  {}{:.1f} ms", diagnosis.device.empty() ? "" : diagnosis.device + ", ",
                            diagnosis.window_ms);
         if (diagnosis.steps > 0)
@@ -189,8 +189,7 @@ std::string diagnosis_text(const Diagnosis& diagnosis, const DiagnoseView& view)
                            more_than_the_product(diagnosis, shown));
     if (diagnosis.replay_error_percent && !shown.empty())
         out += fmt::format(
-            "  how certain: the trace replayed without a change is {:.1f} % off what was "
-            "measured\n",
+            "  accuracy: replaying the unchanged trace is {:.1f} % off the measured time\n",
             *diagnosis.replay_error_percent);
     for (const HealthNote& note : diagnosis.health) {
         out += fmt::format("  {}: {}\n", note.id, note.text);

@@ -11,6 +11,8 @@ namespace saturate {
 struct DiagnoseView {
     std::size_t most = 5;  // findings
     bool everything = false;
+    // The verdict, and of a run without a GPU's own count the bar: run shows them in its own way.
+    bool with_answer = true;
 };
 
 [[nodiscard]] std::string diagnosis_text(const Diagnosis& diagnosis, const DiagnoseView& view);

@@ -35,13 +35,13 @@ void about_one_gpu(const GpuIdentity& gpu, List& list) {
     }
     if (gpu.mig == true) {
         list.push_back({fmt::format("{} is split into instances (MIG)", which),
-                        "its utilisation is unknown by design, busy share comes from the engine"});
+                        "it reports no utilisation; the busy share comes from the engine"});
     }
     auto match = match_gpu(gpu.name, gpu.capability, gpu.memory_total_bytes);
     if (!match) {
         list.push_back(
             {fmt::format("{} ({}) is not in the GPU table", which, saturate::quoted(gpu.name)),
-             "its peak rates are unknown, so are MFU and the precision to use"});
+             "its peak rates are unknown, and so are MFU and the best precision"});
     } else if (match->kind == GpuMatchKind::capability) {
         list.push_back(
             {fmt::format("{} ({}) is not in the GPU table", which, saturate::quoted(gpu.name)),
@@ -54,7 +54,7 @@ void about_gpus(const DoctorFacts& facts, List& list) {
     const GpuSurvey& survey = facts.machine.gpus;
     if (!survey.driver) {
         list.push_back({fmt::format("no NVML ({})", survey.absent_because),
-                        "utilisation unknown, busy share comes from the engine"});
+                        "utilisation is unknown; the busy share comes from the engine"});
     }
     if (!survey.driver || survey.driver->gpus.empty()) {
         list.push_back({"no GPU",
@@ -96,11 +96,11 @@ void about_software(const DoctorFacts& facts, List& list) {
     bool has_gpu = driver && !driver->gpus.empty();
     if (torch.folder.empty()) {
         list.push_back({"no LibTorch in this build",
-                        "what trains (train, tune, selftest) does not run; all else does"});
+                        "train, tune and selftest do not run; everything else does"});
     } else if (!torch.found) {
-        list.push_back({fmt::format("LibTorch is gone from {}", torch.folder.string()),
-                        "what trains (train, tune, selftest) does not start until "
-                        "tools/bootstrap torch has run"});
+        list.push_back(
+            {fmt::format("LibTorch is gone from {}", torch.folder.string()),
+             "train, tune and selftest do not start until tools/bootstrap torch has run"});
     } else if (has_gpu && !torch.gpu_ready) {
         list.push_back({"LibTorch without its CUDA libraries",
                         "the GPU is there, but train would run on the CPU; tools/bootstrap torch "
@@ -115,7 +115,7 @@ void about_software(const DoctorFacts& facts, List& list) {
         about_age(*driver, torch.cuda_version ? major_of(*torch.cuda_version) : kCudaMajor, list);
     if (has_gpu && !facts.toolkit) {
         list.push_back({"no CUDA toolkit (nvcc)",
-                        "kernels of your own cannot be compiled; nothing else needs it"});
+                        "you cannot compile your own kernels; nothing else needs it"});
     }
 }
 
@@ -126,8 +126,8 @@ void about_cpu(const CpuFacts& cpu, List& list) {
                              : "affinity";
         list.push_back({fmt::format("{} of {} cores ({})", cpu.cores_online - cpu.cores_usable,
                                     cpu.cores_online, by),
-                        fmt::format("{} cores are there, {} may be used: more workers than {} only "
-                                    "queue",
+                        fmt::format("there are {} cores, but {} may be used: more workers than {} "
+                                    "only wait for each other",
                                     cpu.cores_online, cpu.cores_usable, cpu.cores_usable)});
     }
     if (!cpu.features_known) return;
@@ -143,11 +143,11 @@ void about_cpu(const CpuFacts& cpu, List& list) {
 
 void about_memory(const MemoryFacts& memory, List& list) {
     if (!memory.limit_bytes) return;
-    list.push_back(
-        {fmt::format("{} of memory (cgroup limit)",
-                     bytes_text(memory.total_bytes - *memory.limit_bytes)),
-         fmt::format("{} are there, the job is killed at {}: caches and workers must fit in that",
-                     bytes_text(memory.total_bytes), bytes_text(*memory.limit_bytes))});
+    list.push_back({fmt::format("{} of memory (cgroup limit)",
+                                bytes_text(memory.total_bytes - *memory.limit_bytes)),
+                    fmt::format("the machine has {}, but the job is killed at {}: caches and "
+                                "workers must fit into that",
+                                bytes_text(memory.total_bytes), bytes_text(*memory.limit_bytes))});
 }
 
 void about_limits(const Machine& machine, List& list) {
@@ -175,7 +175,7 @@ void about_limits(const Machine& machine, List& list) {
 void about_storage(const StorageFacts& storage, List& list) {
     if (storage.free_bytes && *storage.free_bytes < kLittleSpace) {
         list.push_back({fmt::format("space: {} free", bytes_text(*storage.free_bytes)),
-                        "checkpoints and records end with a full disk"});
+                        "checkpoints and records may fill the disk"});
     }
     if (!storage.read_mb_per_second) {
         list.push_back(

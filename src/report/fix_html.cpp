@@ -8,6 +8,7 @@
 
 #include "base/figures.h"
 #include "base/text.h"
+#include "report/page_words.h"
 #include "report/run_report.h"
 #include "report/timeline_html.h"
 #include "report/tuning_text.h"
@@ -31,21 +32,23 @@ Scale scale_of(double low, double high, double at, double length) {
     return {low - room, high + room, at, length};
 }
 
+// The label is escaped already.
 std::string svg(double height, const std::string& label, const std::string& inside) {
     return fmt::format(
         "<svg viewBox=\"0 0 {0:.0f} {1:.0f}\" role=\"img\" aria-label=\"{2}\" "
         "style=\"width:100%;max-width:{0:.0f}px;font-size:12px\">{3}</svg>\n",
-        kWidth, height, html_text(label), inside);
+        kWidth, height, label, inside);
 }
 
+// The text is escaped already.
 std::string words_at(double x, double y, const char* anchor, const std::string& text) {
     return fmt::format(
         "<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\" fill=\"currentColor\">{}</text>", x, y,
-        anchor, html_text(text));
+        anchor, text);
 }
 
 // Each pair of runs as two dots and a line between them.
-std::string proof_svg(const Proof& proof) {
+std::string proof_svg(const Proof& proof, const PageWords& say) {
     double low = std::min(proof.before.low, proof.after.low);
     double high = std::max(proof.before.high, proof.after.high);
     double height = 46 + 18 * static_cast<double>(proof.pairs.size());
@@ -54,7 +57,7 @@ std::string proof_svg(const Proof& proof) {
     for (std::size_t i = 0; i < proof.pairs.size(); ++i) {
         auto [a, b] = proof.pairs[i];
         double y = 14 + 18 * static_cast<double>(i);
-        out += words_at(kLeft - 8, y + 4, "end", fmt::format("pair {}", i + 1));
+        out += words_at(kLeft - 8, y + 4, "end", say(fmt::format("pair {}", i + 1)));
         out += fmt::format(
             "<line x1=\"{:.1f}\" x2=\"{:.1f}\" y1=\"{:.1f}\" y2=\"{:.1f}\" "
             "stroke=\"var(--line)\"/>",
@@ -71,12 +74,12 @@ std::string proof_svg(const Proof& proof) {
         kLeft, kWidth - kRight, axis, axis);
     for (double value : {low, high})
         out += words_at(x(value), axis + 16, "middle", rate_text(value));
-    return svg(height, "rates of each pair of runs, before and after", out) +
+    return svg(height, say("rates of each pair of runs, before and after"), out) +
            fmt::format(
                "<ul class=\"legend\"><li><i style=\"border:2px solid var(--r0);"
-               "border-radius:50%\"></i>before</li><li><i style=\"background:var(--r1);"
-               "border-radius:50%\"></i>after</li><li class=\"quiet\">{}</li></ul>\n",
-               html_text(proof.unit));
+               "border-radius:50%\"></i>{}</li><li><i style=\"background:var(--r1);"
+               "border-radius:50%\"></i>{}</li><li class=\"quiet\">{}</li></ul>\n",
+               say("before"), say("after"), say(proof.unit));
 }
 
 std::string path_of(const LossCurve& curve, const Scale& x, const Scale& y, const char* style) {
@@ -89,7 +92,7 @@ std::string path_of(const LossCurve& curve, const Scale& x, const Scale& y, cons
                        style);
 }
 
-std::string losses_svg(const LossCurve& before, const LossCurve& after) {
+std::string losses_svg(const LossCurve& before, const LossCurve& after, const PageWords& say) {
     double least = INFINITY, most = -INFINITY, samples = 0;
     for (const LossCurve* curve : {&before, &after}) {
         for (const LossPoint& point : *curve) {
@@ -107,45 +110,51 @@ std::string losses_svg(const LossCurve& before, const LossCurve& after) {
                       path_of(after, x, y, "stroke=\"var(--r1)\"");
     out += words_at(kLeft - 8, y(most) + 4, "end", fmt::format("{:.3g}", most));
     out += words_at(kLeft - 8, y(least) + 4, "end", fmt::format("{:.3g}", least));
-    out += words_at(kWidth - kRight, height - 8, "end", fmt::format("{:.0f} samples", samples));
-    return svg(height, "loss by samples seen, before and after", out) +
-           "<ul class=\"legend\"><li><i class=\"line d1\" style=\"border-color:var(--r0)\"></i>"
-           "before</li><li><i class=\"line\" "
-           "style=\"border-color:var(--r1)\"></i>after</li></ul>\n";
+    out +=
+        words_at(kWidth - kRight, height - 8, "end", say(fmt::format("{:.0f} samples", samples)));
+    return svg(height, say("loss by samples seen, before and after"), out) +
+           fmt::format(
+               "<ul class=\"legend\"><li><i class=\"line d1\" style=\"border-color:var(--r0)\">"
+               "</i>{}</li><li><i class=\"line\" style=\"border-color:var(--r1)\"></i>{}</li>"
+               "</ul>\n",
+               say("before"), say("after"));
 }
 
-std::string why_html(const FixPage& page) {
-    std::string out = "<h2>Why it is slow</h2>\n";
+std::string why_html(const FixPage& page, const PageWords& say) {
+    std::string out = fmt::format("<h2>{}</h2>\n", say("Why it is slow"));
     if (page.baseline)
         out += fmt::format(
-            "<p>{} samples/s, {:.1f} ms per step; {:.0f} % of it waiting for data.</p>\n",
-            rate_text(page.baseline->per_second), 1e3 * page.baseline->step_seconds,
-            100 * page.baseline->input_wait_share);
+            "<p>{}</p>\n",
+            say(fmt::format("{} samples/s, {:.1f} ms per step; {:.0f} % of it waiting for data.",
+                            rate_text(page.baseline->per_second), 1e3 * page.baseline->step_seconds,
+                            100 * page.baseline->input_wait_share)));
     std::size_t shown = 0;
     for (const Finding& finding : page.findings) {
-        if (finding.optional || shown++ >= 4) continue;
-        out += fmt::format("<div class=\"finding\"><h4>{}, {:.0f} %</h4><p>{}</p>{}</div>\n",
-                           html_text(std::string(finding.name())), finding.share_percent,
-                           html_text(finding.evidence),
+        if (finding.optional || !finding.part_of.empty() || shown++ >= 4) continue;
+        out += fmt::format("<div class=\"finding\"><h4>{}</h4><p>{}</p>{}</div>\n",
+                           say(fmt::format("{}, {:.0f} %", finding.name(), finding.share_percent)),
+                           say(finding.evidence),
                            finding.where.empty() ? ""
                                                  : fmt::format("<p class=\"quiet\">{}</p>",
                                                                html_text(finding.where)));
     }
-    if (shown == 0) out += "<p>No cause above 3 % was seen.</p>\n";
+    if (shown == 0) out += fmt::format("<p>{}</p>\n", say("No cause above 3 % was seen."));
     std::vector<const FactWithoutEffect*> dead = said_without_effect(page.answer.facts);
-    if (!dead.empty()) out += "<h3>Settings that have no effect</h3>\n<ul>\n";
+    if (dead.empty()) return out;
+    out += fmt::format("<h3>{}</h3>\n<ul>\n", say("Settings that have no effect"));
     for (const FactWithoutEffect* one : dead)
         out += fmt::format("<li><code>{}</code> {}: {}</li>\n", html_text(one->place().text()),
-                           html_text(one->setting), html_text(one->why));
-    return dead.empty() ? out : out + "</ul>\n";
+                           html_text(one->setting), say(one->why));
+    return out + "</ul>\n";
 }
 
-std::string tried_html(const FixAnswer& answer) {
+std::string tried_html(const FixAnswer& answer, const PageWords& say) {
     if (answer.plan.proposals.empty()) return "";
-    std::string out =
-        "<h2>What was tried</h2>\n<table>\n<thead><tr><th>change</th><th>where</th><th "
-        "style=\"min-width:5em\">level</th>"
-        "<th>outcome</th><th>gain</th></tr></thead>\n<tbody>\n";
+    std::string out = fmt::format(
+        "<h2>{}</h2>\n<table>\n<thead><tr><th>{}</th><th>{}</th><th "
+        "style=\"min-width:5em\">{}</th><th>{}</th><th>{}</th></tr></thead>\n<tbody>\n",
+        say("What was tried"), say("change"), say("where"), say("level"), say("outcome"),
+        say("gain"));
     for (const FixProposal& proposal : answer.plan.proposals) {
         FixOutcome outcome = answer.outcome(proposal);
         std::string change =
@@ -156,16 +165,16 @@ std::string tried_html(const FixAnswer& answer) {
             "<tr><td>{}</td><td>{}</td><td>{}</td><td style=\"white-space:normal\">{}{}</td>"
             "<td>{}</td></tr>\n",
             html_text(change), html_text(proposal.at.place().text()), level_name(proposal.level),
-            outcome.word == "kept" ? "<b>kept</b>" : html_text(outcome.word),
+            outcome.word == "kept" ? fmt::format("<b>{}</b>", say("kept")) : say(outcome.word),
             outcome.note.empty()
                 ? ""
-                : fmt::format(" <span class=\"quiet\">{}</span>", html_text(outcome.note)),
+                : fmt::format(" <span class=\"quiet\">{}</span>", say(outcome.note)),
             outcome.ratio ? fmt::format("{:+.0f} %", 100 * (*outcome.ratio - 1)) : "-");
     }
     return out + "</tbody>\n</table>\n";
 }
 
-std::string patch_html(const FixAnswer& answer) {
+std::string patch_html(const FixAnswer& answer, const PageWords& say) {
     std::string patch = answer.patch.text(), out;
     if (patch.empty()) return "";
     for (std::string_view line : split(trim(patch), '\n')) {
@@ -177,9 +186,10 @@ std::string patch_html(const FixAnswer& answer) {
                            html_text(std::string(line)));
     }
     return fmt::format(
-        "<h2>The patch</h2>\n<p>In the folder of the job: <code>git apply {0}</code> or "
-        "<code>patch -p1 &lt; {0}</code></p>\n<pre style=\"overflow-x:auto\">{1}</pre>\n",
-        html_text(answer.patch_file), out);
+        "<h2>{2}</h2>\n<p>{3} <code>git apply {0}</code> {4} <code>patch -p1 &lt; {0}</code></p>\n"
+        "<pre style=\"overflow-x:auto\">{1}</pre>\n",
+        html_text(answer.patch_file), out, say("The patch"), say("In the folder of the job:"),
+        say("or"));
 }
 
 }  // namespace
@@ -194,27 +204,29 @@ std::string fix_verdict(const FixAnswer& answer, const Proof* proof) {
                    : fmt::format("not proven, run longer: --budget {}", proof->longer);
     if (proof) return std::string(verdict_name(proof->verdict));
     if (!answer.longer.empty())
-        return fmt::format("not all of it was tried, run longer: --budget {}", answer.longer);
+        return fmt::format("not everything was tried; run longer: --budget {}", answer.longer);
     bool was_tried = std::ranges::any_of(
         answer.outcomes, [](const auto& entry) { return entry.second.ratio.has_value(); });
     return was_tried ? "nothing that was tried is faster" : "nothing to gain was found";
 }
 
 std::string fix_html(const FixPage& page) {
+    PageWords say(page.language);
     std::string verdict = fix_verdict(page.answer, page.proof);
-    std::string out = page_start(Language::english, "saturate fix", nullptr);
-    out += fmt::format("<h1>{}</h1>\n<p><code>{}</code></p>\n", html_text(verdict),
-                       html_text(page.command));
-    out += why_html(page);
-    out += tried_html(page.answer);
+    std::string out = page_start(page.language, "saturate fix", nullptr);
+    out +=
+        fmt::format("<h1>{}</h1>\n<p><code>{}</code></p>\n", say(verdict), html_text(page.command));
+    out += why_html(page, say);
+    out += tried_html(page.answer, say);
     if (page.proof && !page.proof->pairs.empty()) {
-        out += "<h2>The proof</h2>\n" + proof_svg(*page.proof);
-        out += fmt::format("<pre>{}</pre>\n", html_text(proof_text(*page.proof)));
+        out += fmt::format("<h2>{}</h2>\n{}<pre>{}</pre>\n", say("The proof"),
+                           proof_svg(*page.proof, say), say(proof_text(*page.proof)));
     }
-    std::string losses = losses_svg(page.losses_before, page.losses_after);
-    if (!losses.empty()) out += "<h2>Losses</h2>\n" + losses;
-    out += patch_html(page.answer);
-    out += fmt::format("<p class=\"quiet\">{} runs in {:.0f} s.</p>\n", page.trials, page.seconds);
+    std::string losses = losses_svg(page.losses_before, page.losses_after, say);
+    if (!losses.empty()) out += fmt::format("<h2>{}</h2>\n{}", say("Losses"), losses);
+    out += patch_html(page.answer, say);
+    out += fmt::format("<p class=\"quiet\">{}</p>\n",
+                       say(fmt::format("{} runs in {:.0f} s.", page.trials, page.seconds)));
     return out + "</main>\n</body>\n</html>\n";
 }
 

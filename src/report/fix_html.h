@@ -11,6 +11,7 @@
 #include "tuning/loss_guard.h"
 #include "tuning/proof.h"
 #include "tuning/rate.h"
+#include "words/words.h"
 
 namespace saturate {
 
@@ -23,6 +24,7 @@ struct FixPage {
     LossCurve losses_before, losses_after;
     int trials = 0;
     double seconds = 0;
+    Language language = Language::english;
 };
 
 [[nodiscard]] std::string fix_html(const FixPage& page);

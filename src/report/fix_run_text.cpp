@@ -31,7 +31,8 @@ std::string headline(const TrialResult& job) {
         case TrialOutcome::out_of_host_memory:
             return fmt::format("Your job runs out of memory as it is: {}", job.message);
         case TrialOutcome::nonfinite:
-            return fmt::format("The loss of your job is no number as it is: {}", job.message);
+            return fmt::format("The loss of your unchanged job is NaN or infinite: {}",
+                               job.message);
         default:
             break;
     }
@@ -84,8 +85,7 @@ std::string fix_why_text(const Rate& rate, const std::vector<Finding>& findings)
         std::string where = finding.where.empty() ? "" : fmt::format("  {}", finding.where);
         out += fmt::format("  {}{}\n      {}\n", finding.name(), where, finding.evidence);
     }
-    if (shown == 0)
-        out += "  no cause was seen: the steps compute, and wait for nothing worth 3 %\n";
+    if (shown == 0) out += "  no cause was found: the steps compute, and no wait is worth 3 %\n";
     return out;
 }
 

@@ -117,7 +117,7 @@ void add_project(Page& page, const FixAnswer& answer, bool was_run) {
     if (!configs.empty()) text += fmt::format("; configuration {}", join(configs, ", "));
     page.line(fmt::format("{} {}", page.bold(text),
                           page.faint(fmt::format("(read with Python {}{})", facts.python,
-                                                 was_run ? "" : "; nothing of yours was run"))));
+                                                 was_run ? "" : "; your code was not run"))));
     for (const FactSource& file : facts.files) {
         if (!file.problem.empty())
             page.line(fmt::format("  not read: {}: {}", Place{file.file, file.problem_line}.text(),

@@ -13,7 +13,7 @@ namespace saturate {
 namespace {
 
 const std::vector<std::string> kColumns = {
-    "job", "before", "after", "speed-up", "diagnose foretold", "simulated, off by"};
+    "job", "before", "after", "speed-up", "diagnose predicted", "simulated, off by"};
 
 std::string rate_of(const Measured& rate) {
     return fmt::format("{} (n={}, {}..{})", rate_text(rate.median), rate.n, rate_text(rate.low),
@@ -50,6 +50,7 @@ std::string selftest_line(const GpuBench& bench) {
 }
 
 std::string simulation_line(const GpuBench& bench) {
+    if (bench.is_simulated) return "the device is simulated: no figure here is of a real card";
     if (bench.card.empty()) return "nothing is simulated: this device is not in the GPU table";
     return fmt::format("simulated: sim:{}, {}", bench.card,
                        bench.calibrated ? "with the rates measured here"
@@ -85,6 +86,7 @@ Json to_json(const GpuBench& bench) {
     return Json::object({{"schema", 1},
                          {"version", bench.version},
                          {"device", bench.device},
+                         {"simulated", bench.is_simulated},
                          {"card", bench.card.empty() ? Json() : Json(bench.card)},
                          {"calibrated", bench.calibrated},
                          {"seconds", bench.seconds},

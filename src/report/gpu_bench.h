@@ -31,9 +31,10 @@ struct GpuBenchJob {
 
 struct GpuBench {
     std::string version, device;
-    std::string card;         // as the GPU table has it; empty: not there, so nothing is simulated
-    Json selftest;            // what `selftest -o` wrote; null: it did not run
-    bool calibrated = false;  // the simulated device has the rates that were measured here
+    std::string card;  // as the GPU table has it; empty: not there, so nothing is simulated
+    bool is_simulated = false;  // the device itself: no card was measured
+    Json selftest;              // what `selftest -o` wrote; null: it did not run
+    bool calibrated = false;    // the simulated device has the rates that were measured here
     double seconds = 0;
     std::vector<GpuBenchJob> jobs;
 };

@@ -3,6 +3,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
+#include <functional>
+
 #include "base/text.h"
 #include "report/diagnosis_text.h"
 #include "telemetry/record_json.h"
@@ -11,19 +15,101 @@
 namespace saturate {
 namespace {
 
+// How a part of a step is called, and the findings that are about it.
+struct PartRow {
+    StepPart part;
+    const char* name;
+    std::vector<std::string_view> findings;
+};
+
+const std::vector<PartRow>& part_rows() {
+    static const std::vector<PartRow> rows = {
+        {StepPart::input_wait, "waiting for data", {"F01", "F02", "F05"}},
+        {StepPart::copy, "copying to the device", {"F03", "F04"}},
+        {StepPart::forward, "forward pass", {}},
+        {StepPart::backward, "backward pass", {}},
+        {StepPart::optimizer, "optimizer step", {"F13", "F14"}},
+        {StepPart::communication, "communication", {"F15", "F16"}},
+        {StepPart::synchronisation, "waiting for the GPU", {"F06", "F07", "F08"}},
+        {StepPart::log, "writing logs", {}},
+    };
+    return rows;
+}
+
+// Where the time of a step goes, the largest part first and the cause marked.
+std::string tree_text(const StepSums& steps, std::string_view cause) {
+    struct Line {
+        std::string name;
+        double seconds;
+        bool is_cause;
+    };
+    double rest = steps.seconds;
+    std::vector<Line> lines;
+    for (const PartRow& row : part_rows()) {
+        if (steps.told(row.part) == 0) continue;
+        double seconds = std::min(steps.sum(row.part), rest);
+        rest -= seconds;
+        bool is_cause = std::ranges::find(row.findings, cause) != row.findings.end();
+        lines.push_back({row.name, seconds, is_cause});
+    }
+    bool has_forward = steps.told(StepPart::forward) > 0;
+    lines.push_back(
+        {has_forward ? "everything else" : "forward pass and everything else", rest, false});
+    std::ranges::stable_sort(lines, std::greater{}, &Line::seconds);
+    double step_ms = 1e3 * steps.step_seconds();
+    int digits = step_ms < 10 ? 2 : 1;
+    std::string out = fmt::format("  a step takes {:.{}f} ms:\n", step_ms, digits);
+    for (const Line& line : lines) {
+        double share = line.seconds / steps.seconds;
+        if (share < 0.005) continue;
+        constexpr double kBarWidth = 20;
+        std::string bar(static_cast<std::size_t>(std::lround(kBarWidth * share)), '#');
+        std::string ms = fmt::format("{:.{}f} ms", share * step_ms, digits);
+        std::string text =
+            fmt::format("    {:<32} {:>11}   {:>3.0f} %  {}", line.name, ms, 100 * share, bar);
+        while (text.ends_with(' ')) text.pop_back();
+        out += text + (line.is_cause ? " <- the cause" : "") + "\n";
+    }
+    return out;
+}
+
+std::string shell_words(const std::vector<std::string>& words) {
+    constexpr std::string_view kPlain =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./=:,@%+-";
+    std::vector<std::string> out;
+    for (const std::string& word : words) {
+        bool is_plain = !word.empty() && word.find_first_not_of(kPlain) == std::string::npos;
+        std::string escaped;
+        for (char c : word) escaped += c == '\'' ? std::string("'\\''") : std::string(1, c);
+        out.push_back(is_plain ? word : fmt::format("'{}'", escaped));
+    }
+    return join(out, " ");
+}
+
+// What to do now: the fix of the first finding, and the command that tries it.
+std::string next_text(const RunAnswer& view, const std::vector<Finding>& shown) {
+    if (shown.empty()) return "";
+    std::string out = fmt::format("  next: {}\n", shown[0].fix_text());
+    if (!shown[0].where.empty()) out += fmt::format("  at:   {}\n", shown[0].where);
+    constexpr std::size_t kLongest = 160;
+    std::string command = shell_words(view.command);
+    if (command.empty() || command.size() > kLongest) command = "COMMAND";
+    return out + fmt::format(
+                     "  or:   saturate fix -- {}\n"
+                     "        tries this, proves the gain and writes a patch\n",
+                     command);
+}
+
 std::string steps_text(const RunSummary& run) {
     std::string out = fmt::format("{} training steps in {:.1f} s", run.steps.value_or(0),
                                   static_cast<double>(run.duration_ns) / 1e9);
     if (run.step_p50_ms)
-        out += fmt::format(", {:.2f} ms each (p99 {:.2f} ms)", *run.step_p50_ms,
+        out += fmt::format(", median {:.2f} ms, p99 {:.2f} ms", *run.step_p50_ms,
                            run.step_p99_ms.value_or(0));
-    if (const auto& rate = run.samples_per_second)
-        out += fmt::format(", {:.0f} samples/s (n={}, {:.0f}..{:.0f})", rate->rate, rate->n,
-                           rate->low, rate->high);
-    for (const auto& [name, percent] : run.stall_percent) {
-        if (percent >= 0.05)
-            out += fmt::format(", {:.1f} % {}", percent,
-                               name == "input_wait" ? "waiting for data" : name);
+    if (const auto& rate = run.samples_per_second) {
+        out += fmt::format(", {:.0f} samples/s", rate->rate);
+        if (rate->n > 1)
+            out += fmt::format(" (n={}, {:.0f}..{:.0f})", rate->n, rate->low, rate->high);
     }
     return out + "\n";
 }
@@ -92,14 +178,21 @@ std::string run_text(const RunAnswer& view) {
     std::string out;
     bool has_steps = view.result.steps.value_or(0) > 0;
     if (has_steps) {
+        // The answer first, to be grasped at a glance; what it rests on follows.
+        std::vector<Finding> shown = view.diagnosis.shown(5, false);
+        out += view.diagnosis.verdict + "\n\n";
+        if (view.steps.seconds > 0)
+            out += tree_text(view.steps, shown.empty() ? "" : shown[0].id) + "\n";
+        if (std::string next = next_text(view, shown); !next.empty()) out += next + "\n";
         out += steps_text(view.result);
     } else {
         std::string why =
             view.torch.empty()
-                ? "not Python with PyTorch 2.0 or newer, or python -I, -E or -S"
+                ? "not Python with PyTorch 1.8 or newer, or python -I, -E or -S, or PYTHONPATH "
+                  "was set anew on the way"
                 : fmt::format(
-                      "PyTorch {} was imported, but the command ended before an optimizer "
-                      "of torch's made a step",
+                      "PyTorch {} was imported, but the command ended before a PyTorch optimizer "
+                      "made a step",
                       view.torch);
         out += fmt::format("{:.1f} s, status {}; no training step seen from inside: {}\n",
                            static_cast<double>(view.result.duration_ns) / 1e9,
@@ -108,10 +201,10 @@ std::string run_text(const RunAnswer& view) {
     out += ranks_text(view.ranks);
     if (view.changes.is_array() && !view.changes.items().empty())
         out += "--apply:\n" + changes_text(view.changes);
-    if (!view.permanent.empty()) out += "to make it last:\n" + permanent_text(view.permanent);
+    if (!view.permanent.empty()) out += "to keep these changes:\n" + permanent_text(view.permanent);
     bool has_gpu = !view.summary.gpus.empty();
     if (has_gpu || !has_steps) out += summary_text(view.summary, {});
-    if (has_steps) out += "\n" + diagnosis_text(view.diagnosis, {});
+    if (has_steps) out += "\n" + diagnosis_text(view.diagnosis, {.with_answer = false});
     for (const std::string& note : view.notes) out += fmt::format("note: {}\n", note);
     out += fmt::format("the record is {}\n", view.records.empty() ? "-" : view.records[0]);
     return marked(out);

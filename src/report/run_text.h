@@ -8,12 +8,15 @@
 #include "diagnosis/diagnosis.h"
 #include "diagnosis/permanent.h"
 #include "telemetry/record_reader.h"
+#include "telemetry/step_sums.h"
 #include "telemetry/summary.h"
 
 namespace saturate {
 
 struct RunAnswer {
+    std::vector<std::string> command;
     RunSummary result;
+    StepSums steps;   // of the first rank, without the warm-up
     Summary summary;  // from outside
     Diagnosis diagnosis;
     Json changes;                          // of --apply, as python.json has them

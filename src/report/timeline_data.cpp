@@ -151,9 +151,9 @@ void append_column(std::string& out, std::string_view key, const Items& items, V
 }
 
 void append_lane(std::string& out, const Lane& lane, const std::vector<Drawn>& events,
-                 const std::unordered_map<std::uint32_t, std::size_t>& ids) {
+                 const std::unordered_map<std::uint32_t, std::size_t>& ids, Language language) {
     out += "{\"label\":";
-    append_text(out, label_of(lane));
+    append_text(out, translated(label_of(lane), language));
     out += lane.gpu ? ",\"gpu\":true" : ",\"gpu\":false";
     std::int64_t last = 0;
     append_column(out, "start", events, [&](const Drawn& event) {
@@ -168,7 +168,7 @@ void append_lane(std::string& out, const Lane& lane, const std::vector<Drawn>& e
     out += "\"}";
 }
 
-void append_gaps(std::string& out, const Timeline& line, const Step& step) {
+void append_gaps(std::string& out, const Timeline& line, const Step& step, Language language) {
     std::vector<const Gap*> gaps;
     for (const Gap& gap : line.gaps) {
         if (gap.end_ns > step.start_ns && gap.start_ns < step.end_ns) gaps.push_back(&gap);
@@ -176,7 +176,7 @@ void append_gaps(std::string& out, const Timeline& line, const Step& step) {
     out += "\"gaps\":{\"causes\":[";
     for (std::size_t i = 0; i < kCauses; ++i) {
         if (i > 0) out += ',';
-        append_text(out, cause_text(static_cast<Cause>(i)));
+        append_text(out, translated(cause_text(static_cast<Cause>(i)), language));
     }
     out += ']';
     auto start = [&](const Gap* gap) { return std::max(gap->start_ns, step.start_ns); };
@@ -197,9 +197,24 @@ void append_gaps(std::string& out, const Timeline& line, const Step& step) {
     out += '}';
 }
 
+// What the script says, by its English.
+void append_words(std::string& out, Language language) {
+    out += "\"words\":{";
+    std::string_view comma;
+    for (const char* english :
+         {"kernel", "communication", "memory copy", "memory set", "operator", "runtime call",
+          "marked range", "GPU idle, by cause", "GPU idle", "starts at"}) {
+        out += std::exchange(comma, ",");
+        append_text(out, english);
+        out += ':';
+        append_text(out, translated(english, language));
+    }
+    out += '}';
+}
+
 }  // namespace
 
-StepData typical_step(const Timeline& timeline) {
+StepData typical_step(const Timeline& timeline, Language language) {
     StepData out;
     if (!timeline.trace || timeline.steps.empty()) return out;
     const Trace& trace = *timeline.trace;
@@ -216,12 +231,16 @@ StepData typical_step(const Timeline& timeline) {
             append_text(names, trace.names.text(event.name).substr(0, kNameMost));
         }
         if (!columns.empty()) columns += ",\n";
-        append_lane(columns, trace.lanes[lane.lane], lane.events, ids);
+        append_lane(columns, trace.lanes[lane.lane], lane.events, ids, language);
     }
     out.json = fmt::format("{{\"length\":{},\"step\":", step.length_ns());
     append_text(out.json, step.name);
     out.json += ",\n\"names\":[" + names + "],\n\"lanes\":[" + columns + "],\n";
-    append_gaps(out.json, timeline, step);
+    append_gaps(out.json, timeline, step, language);
+    if (language != Language::english) {
+        out.json += ",\n";
+        append_words(out.json, language);
+    }
     out.json += '}';
     return out;
 }

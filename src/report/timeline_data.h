@@ -7,6 +7,7 @@
 #include <string>
 
 #include "diagnosis/timeline.h"
+#include "words/words.h"
 
 namespace saturate {
 
@@ -20,6 +21,7 @@ struct StepData {
 inline constexpr std::size_t kDrawnEventsMost = 400'000;
 
 // The step of median length; the whole window where steps are not marked.
-[[nodiscard]] StepData typical_step(const Timeline& timeline);
+[[nodiscard]] StepData typical_step(const Timeline& timeline,
+                                    Language language = Language::english);
 
 }  // namespace saturate

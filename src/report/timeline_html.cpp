@@ -4,7 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
+#include "base/text.h"
+#include "report/page_words.h"
 #include "report/timeline_data.h"
 
 namespace saturate {
@@ -41,84 +44,93 @@ std::vector<Piece> pieces_of(const Diagnosis& diagnosis) {
     return pieces;
 }
 
-std::string bar_html(const std::vector<Piece>& pieces) {
+std::string bar_html(const std::vector<Piece>& pieces, const PageWords& say) {
     std::string bar, legend, said;
     for (const Piece& piece : pieces) {
         std::string style = fmt::format("--colour: var(--{})", piece.colour);
         std::string_view stripes = piece.is_striped ? " class=\"striped\"" : "";
-        bar += fmt::format("<span{} style=\"{}; width: {:.2f}%\" title=\"{} {:.1f} %\"></span>",
-                           stripes, style, piece.share, html_text(piece.name), piece.share);
-        legend += fmt::format("<li><i{} style=\"{}\"></i>{} {:.1f} %</li>\n", stripes, style,
-                              html_text(piece.name), piece.share);
-        said += fmt::format("{}{} {:.1f} %", said.empty() ? "" : ", ", html_text(piece.name),
-                            piece.share);
+        std::string text = fmt::format("{} {:.1f} %", say(piece.name), piece.share);
+        bar += fmt::format("<span{} style=\"{}; width: {:.2f}%\" title=\"{}\"></span>", stripes,
+                           style, piece.share, text);
+        legend += fmt::format("<li><i{} style=\"{}\"></i>{}</li>\n", stripes, style, text);
+        said += (said.empty() ? "" : ", ") + text;
     }
     return fmt::format(
-        "<h2>Where the time went</h2>\n<div class=\"bar\" role=\"img\" aria-label=\"{}\">{}</div>\n"
+        "<h2>{}</h2>\n<div class=\"bar\" role=\"img\" aria-label=\"{}\">{}</div>\n"
         "<ul class=\"legend\">\n{}</ul>\n",
-        said, bar, legend);
+        say("Where the time went"), said, bar, legend);
 }
 
-std::string gain_html(const Gain& gain) {
-    if (gain.high <= 1.0) return "not known from this input";
-    return fmt::format("<strong>{:.2f} times as fast</strong> ({:.2f} to {:.2f})", gain.likely,
-                       gain.low, gain.high);
+std::string gain_html(const Gain& gain, const PageWords& say) {
+    if (gain.high <= 1.0) return say("not known from this input");
+    return fmt::format("<strong>{}</strong> {}",
+                       say(fmt::format("{:.2f} times as fast", gain.likely)),
+                       say(fmt::format("({:.2f} to {:.2f})", gain.low, gain.high)));
 }
 
-std::string finding_html(const Finding& finding) {
+std::string finding_html(const Finding& finding, const PageWords& say) {
     std::string out = fmt::format("<section class=\"finding{}\" id=\"{}\">\n<h3>{} {}",
                                   finding.part_of.empty() ? "" : " part", html_text(finding.id),
-                                  html_text(finding.id), html_text(finding.name()));
+                                  html_text(finding.id), say(finding.name()));
     if (finding.share_percent > 0)
-        out += fmt::format(" <span class=\"quiet\">{:.1f} %, {:.1f} ms per step</span>",
-                           finding.share_percent, finding.ms_per_step);
-    out += fmt::format("</h3>\n<dl>\n<dt>Evidence</dt><dd>{}", html_text(finding.evidence));
+        out += fmt::format(" <span class=\"quiet\">{}</span>",
+                           say(fmt::format("{:.1f} %, {:.1f} ms per step", finding.share_percent,
+                                           finding.ms_per_step)));
+    out += fmt::format("</h3>\n<dl>\n<dt>{}</dt><dd>{}", say("Evidence"), say(finding.evidence));
     for (const Example& example : finding.examples) {
-        out += fmt::format("<br><span class=\"quiet\">at {:.3f} ms</span> {}",
-                           static_cast<double>(example.time_ns) / 1e6, html_text(example.text));
+        double at_ms = static_cast<double>(example.time_ns) / 1e6;
+        out += fmt::format("<br><span class=\"quiet\">{}</span> {}",
+                           say(fmt::format("at {:.3f} ms", at_ms)), say(example.text));
         if (!example.source.empty())
             out += fmt::format(" <code>{}</code>", html_text(example.source));
     }
-    out += fmt::format("</dd>\n<dt>Fix</dt><dd>{}", html_text(finding.fix_text()));
+    out += fmt::format("</dd>\n<dt>{}</dt><dd>{}", say("Fix"), say(finding.fix_text()));
     for (const SettingChange& setting : finding.settings)
         out += fmt::format("<br><code>{}: {}</code>", html_text(setting.key),
                            html_text(setting.value));
-    out += fmt::format("</dd>\n<dt>Gain</dt><dd>{}, confidence {}</dd>\n", gain_html(finding.gain),
-                       confidence_text(finding.confidence));
+    out += fmt::format("</dd>\n<dt>{}</dt><dd>{}, {}</dd>\n", say("Gain"),
+                       gain_html(finding.gain, say),
+                       say(fmt::format("confidence {}", confidence_text(finding.confidence))));
     if (!finding.surer.empty())
-        out += fmt::format("<dt>To be more certain</dt><dd>{}</dd>\n", html_text(finding.surer));
+        out +=
+            fmt::format("<dt>{}</dt><dd>{}</dd>\n", say("To be more certain"), say(finding.surer));
     return out + "</dl>\n</section>\n";
 }
 
-std::string findings_html(const Diagnosis& diagnosis, const PageView& view) {
-    std::string out = "<h2>Findings</h2>\n";
+std::string findings_html(const Diagnosis& diagnosis, const PageView& view, const PageWords& say) {
+    std::string out = fmt::format("<h2>{}</h2>\n", say("Findings"));
     std::vector<Finding> shown = diagnosis.shown(view.most, view.everything);
-    for (const Finding& finding : shown) out += finding_html(finding);
-    if (shown.empty()) out += "<p>Nothing that would gain 3 % or more.</p>\n";
+    for (const Finding& finding : shown) out += finding_html(finding, say);
+    if (shown.empty())
+        out += fmt::format("<p>{}</p>\n", say("Nothing that would gain 3 % or more."));
     if (diagnosis.total.high > 1.0)
-        out += fmt::format("<p>All of them together: {}.</p>\n", gain_html(diagnosis.total));
+        out += fmt::format("<p>{} {}</p>\n", say("All of them together:"),
+                           gain_html(diagnosis.total, say));
     if (diagnosis.health.empty() && diagnosis.dropped_events == 0) return out;
-    out += "<h2>How far to believe it</h2>\n<ul>\n";
+    out += fmt::format("<h2>{}</h2>\n<ul>\n", say("How far to trust it"));
     for (const HealthNote& note : diagnosis.health)
-        out += fmt::format("<li>{}: {}{}{}</li>\n", html_text(note.id), html_text(note.text),
-                           note.advice.empty() ? "" : "; ", html_text(note.advice));
+        out += fmt::format("<li>{}</li>\n",
+                           say(fmt::format("{}: {}{}{}", note.id, note.text,
+                                           note.advice.empty() ? "" : "; ", note.advice)));
     if (diagnosis.dropped_events > 0)
-        out += fmt::format("<li>{} events could not be read</li>\n", diagnosis.dropped_events);
+        out +=
+            fmt::format("<li>{}</li>\n",
+                        say(fmt::format("{} events could not be read", diagnosis.dropped_events)));
     return out + "</ul>\n";
 }
 
-std::string legend_html(const Timeline& line) {
+std::string legend_html(const Timeline& line, const PageWords& say) {
     std::string out = "<ul class=\"legend\">\n";
     auto add = [&](std::string_view colour, std::string_view name, bool is_striped) {
         out += fmt::format("<li><i{} style=\"--colour: var(--{})\"></i>{}</li>\n",
-                           is_striped ? " class=\"striped\"" : "", colour, html_text(name));
+                           is_striped ? " class=\"striped\"" : "", colour, say(name));
     };
     add("compute", "kernel", false);
     add("communication", "communication", false);
-    add("copy", "copy", false);
+    add("copy", "memory copy", false);
     add("op", "operator", false);
     add("call", "runtime call", false);
-    add("range", "range", false);
+    add("range", "marked range", false);
     for (std::size_t i = 0; i < kCauses; ++i) {
         if (line.causes[i] <= 0) continue;
         add(fmt::format("c{}", i), fmt::format("idle: {}", cause_text(static_cast<Cause>(i))),
@@ -127,32 +139,39 @@ std::string legend_html(const Timeline& line) {
     return out + "</ul>\n";
 }
 
-std::string timeline_section(const Trace& trace) {
+std::string buttons_html(const PageWords& say) {
+    constexpr std::pair<const char*, const char*> kButtons[] = {
+        {"+", "Zoom in"},        {"-", "Zoom out"}, {"ArrowLeft", "Left"},
+        {"ArrowRight", "Right"}, {"g", "Next gap"}, {"0", "All"}};
+    std::string out = "<div class=\"buttons\">\n";
+    for (const auto& [key, text] : kButtons)
+        out += fmt::format("<button type=\"button\" data-key=\"{}\">{}</button>\n", key, say(text));
+    return out + "</div>\n";
+}
+
+std::string timeline_section(const Trace& trace, Language language) {
+    PageWords say(language);
     Timeline line = make_timeline(trace);
-    StepData step = typical_step(line);
-    if (step.events == 0) return "<p>The trace holds nothing to draw.</p>\n";
-    std::string out = fmt::format(
-        "<h2>{}{}</h2>\n<p class=\"quiet\">{} events of {}{}. Drag to move, wheel "
-        "or "
-        "+ and - to zoom, 0 for all, g for the next gap, double click to fill the view.</p>\n",
-        line.has_steps ? "One typical step: " : "Timeline: ", html_text(step.name), step.events,
-        html_text(trace.file),
-        step.left_out > 0
-            ? fmt::format(" ({} more nested deeper, on minor threads or beyond the limit)",
-                          step.left_out)
-            : "");
-    out += legend_html(line);
-    out +=
-        "<div class=\"buttons\">\n<button type=\"button\" data-key=\"+\">Zoom in</button>\n"
-        "<button type=\"button\" data-key=\"-\">Zoom out</button>\n"
-        "<button type=\"button\" data-key=\"ArrowLeft\">Left</button>\n"
-        "<button type=\"button\" data-key=\"ArrowRight\">Right</button>\n"
-        "<button type=\"button\" data-key=\"g\">Next gap</button>\n"
-        "<button type=\"button\" data-key=\"0\">All</button>\n</div>\n"
+    StepData step = typical_step(line, language);
+    if (step.events == 0)
+        return fmt::format("<p>{}</p>\n", say("The trace holds nothing to draw."));
+    std::string head =
+        fmt::format("{}: {}", line.has_steps ? "One typical step" : "Timeline", step.name);
+    std::string events = fmt::format("{} events of {}", step.events, trace.file);
+    if (step.left_out > 0)
+        events += fmt::format(" ({} more nested deeper, on minor threads or beyond the limit)",
+                              step.left_out);
+    std::string out =
+        fmt::format("<h2>{}</h2>\n<p class=\"quiet\">{} {}</p>\n", say(head), say(events + "."),
+                    say("Drag to move, wheel or + and - to zoom, 0 for all, g for the next gap, "
+                        "double click to "
+                        "fill the view."));
+    out += legend_html(line, say) + buttons_html(say);
+    out += fmt::format(
         "<div id=\"timeline\">\n<canvas id=\"canvas\" tabindex=\"0\" role=\"application\" "
-        "aria-label=\"Timeline of one step; arrow keys move, plus and minus zoom, g goes to the "
-        "next gap\" aria-describedby=\"tip\"></canvas>\n"
-        "<div id=\"tip\" role=\"status\" aria-live=\"polite\" hidden></div>\n</div>\n";
+        "aria-label=\"{}\" aria-describedby=\"tip\"></canvas>\n"
+        "<div id=\"tip\" role=\"status\" aria-live=\"polite\" hidden></div>\n</div>\n",
+        say("Timeline of one step; arrow keys move, plus and minus zoom, g goes to the next gap"));
     out += fmt::format("<script type=\"application/json\" id=\"data\">{}</script>\n", step.json);
     out += fmt::format("<script>\n{}</script>\n", embedded_timeline_script());
     return out;
@@ -205,25 +224,26 @@ const Trace* trace_to_draw(const Diagnosis& diagnosis, const std::vector<Trace>&
 }
 
 std::string diagnosis_page(const Diagnosis& diagnosis, const Trace* trace, const PageView& view) {
-    std::string inputs;
-    for (const std::string& input : diagnosis.inputs)
-        inputs += fmt::format("{}{}", inputs.empty() ? "" : ", ", html_text(input));
+    PageWords say(view.language);
+    std::string inputs = html_text(join(diagnosis.inputs, ", "));
     std::string out = fmt::format(
-        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+        "<!DOCTYPE html>\n<html lang=\"{}\">\n<head>\n<meta charset=\"utf-8\">\n"
         "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; script-src "
         "'unsafe-inline'; style-src 'unsafe-inline'\">\n"
         "<title>{} - saturate diagnose</title>\n<style>\n{}</style>\n</head>\n<body>\n<main>\n",
-        inputs, embedded_timeline_style());
-    out += fmt::format("<h1>{}</h1>\n<p class=\"quiet\">{}", html_text(diagnosis.verdict), inputs);
-    if (!diagnosis.device.empty()) out += fmt::format(" on {}", html_text(diagnosis.device));
-    if (diagnosis.window_ms > 0) out += fmt::format("; {:.1f} ms seen", diagnosis.window_ms);
-    if (diagnosis.steps > 0) out += fmt::format(", {} steps", diagnosis.steps);
-    out += "</p>\n";
+        say.code(), inputs, embedded_timeline_style());
+    std::vector<std::string> about;
+    if (!diagnosis.device.empty()) about.push_back(diagnosis.device);
+    if (diagnosis.window_ms > 0)
+        about.push_back(fmt::format("{:.1f} ms seen", diagnosis.window_ms));
+    if (diagnosis.steps > 0) about.push_back(fmt::format("{} steps", diagnosis.steps));
+    out += fmt::format("<h1>{}</h1>\n<p class=\"quiet\">{}{}{}</p>\n", say(diagnosis.verdict),
+                       inputs, about.empty() ? "" : ": ", say(join(about, ", ")));
     std::vector<Piece> pieces = pieces_of(diagnosis);
-    if (!pieces.empty()) out += bar_html(pieces);
-    out += findings_html(diagnosis, view);
-    if (trace) out += timeline_section(*trace);
+    if (!pieces.empty()) out += bar_html(pieces, say);
+    out += findings_html(diagnosis, view, say);
+    if (trace) out += timeline_section(*trace, view.language);
     return out + "</main>\n</body>\n</html>\n";
 }
 

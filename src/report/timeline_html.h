@@ -6,12 +6,14 @@
 #include <string>
 
 #include "diagnosis/diagnosis.h"
+#include "words/words.h"
 
 namespace saturate {
 
 struct PageView {
     std::size_t most = 5;  // findings
     bool everything = false;
+    Language language = Language::english;
 };
 
 // `trace` is drawn; null where there is none (a run record, a configuration).

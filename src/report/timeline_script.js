@@ -4,7 +4,6 @@
 "use strict";
 (() => {
   const kinds = ["compute", "communication", "copy", "set", "op", "call", "range", "python"];
-  const kindTexts = ["kernel", "communication", "copy", "memory set", "operator", "runtime call", "range", "python"];
   const rowHeight = 18, titleHeight = 20, axisHeight = 24, gapHeight = 22;
 
   const canvas = document.getElementById("canvas");
@@ -13,6 +12,9 @@
   if (!canvas || !source) return;
   const data = JSON.parse(source.textContent);
   const context = canvas.getContext("2d");
+  // In the page's language; English has no words of its own in the data.
+  const say = (english) => (data.words && data.words[english]) || english;
+  const kindTexts = ["kernel", "communication", "memory copy", "memory set", "operator", "runtime call", "marked range", "python"].map(say);
 
   // Rows of events that do not overlap: one per lane and depth.
   const rows = [];
@@ -23,7 +25,7 @@
   function addGaps() {
     const { start, length, cause, parts } = data.gaps;
     if (start.length === 0) return;
-    titles.push({ text: "GPU idle, by cause", top: height });
+    titles.push({ text: say("GPU idle, by cause"), top: height });
     height += titleHeight;
     rows.push({
       top: height, height: gapHeight, isGap: true, start: Float64Array.from(start),
@@ -221,9 +223,9 @@
 
   function describe({ row, index }) {
     const length = row.end[index] - row.start[index];
-    const lines = [nameOf(row, index), time(length) + ", from " + time(row.start[index])];
+    const lines = [nameOf(row, index), time(length) + ", " + say("starts at") + " " + time(row.start[index])];
     if (row.isGap) {
-      lines[0] = "GPU idle: " + lines[0];
+      lines[0] = say("GPU idle") + ": " + lines[0];
       const parts = row.parts[index];
       for (let i = 0; parts.length > 2 && i < parts.length; i += 2)
         lines.push(time(parts[i + 1]) + "  " + data.gaps.causes[parts[i]]);

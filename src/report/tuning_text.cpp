@@ -134,7 +134,7 @@ std::string proof_text(const Proof& proof) {
     std::string run_longer =
         proof.longer.empty() ? "" : fmt::format(", run longer: --budget {}", proof.longer);
     if (proof.pairs.empty())
-        return fmt::format("Verdict not proven: no pair of runs came to its end{}\n", run_longer);
+        return fmt::format("Verdict not proven: no pair of runs finished{}\n", run_longer);
     std::string out = fmt::format("Before  {} {}\nAfter   {} {}\n", side(proof.before), proof.unit,
                                   side(proof.after), proof.unit);
     if (proof.has_interval())

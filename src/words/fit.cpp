@@ -81,8 +81,9 @@ constexpr Tone kTones[] = {
     {"Verdict: good", kGreen},  {"Verdict slower", kRed},
     {"Verdict: low", kRed},     {"Verdict", kYellow},
     {"gain:", kGreen},          {"all fixes together:", kGreen},
-    {"the GPU is busy", kBold}, {"The claimed speed-up is there", kGreen},
+    {"the GPU is busy", kBold}, {"The claimed speed-up is reached", kGreen},
     {"Faster", kGreen},         {"Your job does not run", kRed},
+    {"biggest cause:", kBold},
 };
 
 }  // namespace
@@ -108,8 +109,10 @@ std::string fitted(std::string_view line, std::size_t columns) {
 
 std::string coloured(std::string_view text, std::string_view english) {
     if (text.find('\x1b') != std::string_view::npos) return std::string(text);
-    std::string_view start =
-        english.substr(std::min(english.find_first_not_of(' '), english.size()));
+    // What run says is marked as ours, for the command writes to the same terminal.
+    constexpr std::string_view kOurs = "saturate: ";
+    std::string_view start = english.starts_with(kOurs) ? english.substr(kOurs.size()) : english;
+    start.remove_prefix(std::min(start.find_first_not_of(' '), start.size()));
     const Tone* tone =
         std::ranges::find_if(kTones, [&](const Tone& one) { return start.starts_with(one.start); });
     if (tone == std::end(kTones)) return std::string(text);

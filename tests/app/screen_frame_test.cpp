@@ -154,5 +154,38 @@ TEST(FrameHistoryTest, TheMeanLeavesOutWhatIsUnknown) {
     EXPECT_EQ(history.points(1, 10).at(0).utilization_percent, std::nullopt);
 }
 
+TEST(ScreenFrameTest, WithoutAGpuItDrawsTheCpuAndTheJob) {
+    Snapshot host = snapshot(0);
+    host.devices_absent_because = "no NVIDIA driver";
+    host.host.cpu_percent = 50;
+    host.host.cores = 2;
+    host.host.memory_total_bytes = 16ull << 30;
+    host.host.memory_available_bytes = 12ull << 30;
+    TreeSample tree{.root_pid = 4711, .loader_workers = 1, .cpu_percent = 50};
+    tree.busiest = {{.pid = 4711, .tid = 4711, .name = "python", .cpu_percent = 40},
+                    {.pid = 4711, .tid = 4720, .name = "pt_data_worker", .cpu_percent = 10}};
+    host.host.tree = tree;
+    std::vector<std::string> lines = text(host, {.columns = 100});
+    ASSERT_EQ(lines.size(), 24u);
+    EXPECT_EQ(lines[1], "No GPU to watch: no NVIDIA driver");
+    EXPECT_EQ(
+        lines[2],
+        "Host CPU 50 %  IO wait 1 %  Memory 4.0/16 GiB  Job 4711: CPU 50 %, 1 loader workers");
+    EXPECT_TRUE(lines[3].starts_with("CPU        │    ")) << lines[3];  // the upper half is empty
+    EXPECT_TRUE(lines[4].starts_with("50 %       │    ")) << lines[4];
+    EXPECT_TRUE(lines[5].starts_with("2 cores    │████")) << lines[5];
+    EXPECT_TRUE(lines[7].starts_with("Job        │    ")) << lines[7];
+    EXPECT_TRUE(lines[8].starts_with("25 %       │    ")) << lines[8];
+    EXPECT_TRUE(lines[10].starts_with("           │████")) << lines[10];
+    EXPECT_EQ(lines[11], "     PID      TID    CPU  Thread");
+    EXPECT_EQ(lines[12], "    4711     4711   40 %  python");
+    EXPECT_EQ(lines[13], "    4711     4720   10 %  pt_data_worker");
+    // Nothing is watched: the CPU alone, and no empty table.
+    host.host.tree.reset();
+    lines = text(host, {.columns = 100});
+    EXPECT_TRUE(lines[3].starts_with("CPU")) << lines[3];
+    EXPECT_EQ(lines[7], "");
+}
+
 }  // namespace
 }  // namespace saturate

@@ -80,6 +80,16 @@ TEST_F(BenchTest, WithoutAGpuThereIsNothingToMeasure) {
     EXPECT_EQ(ran.status, 3);
     EXPECT_THAT(ran.err, testing::StartsWith("error: no GPU to measure: "));
     EXPECT_THAT(ran.err, testing::HasSubstr("--device cpu measures the CPU"));
+    ran = bench({"gpu", "--device", "sim:RTX 4090", "--calibrate"});
+    EXPECT_EQ(ran.status, 2);
+    EXPECT_EQ(ran.err,
+              "error: --calibrate with a simulated card\n"
+              "  expected: a card to measure\n  fix:      --device cuda\n");
+    ran = bench({"gpu", "--device", "gpu0"});
+    EXPECT_EQ(ran.status, 2);
+    EXPECT_EQ(ran.err,
+              "error: --device is \"gpu0\"\n"
+              "  expected: cuda, cpu or sim:GPU\n  fix:      --device cuda\n");
     ran = bench({"gpu", "--device", "cpu", "--job", "clasifier"});
     EXPECT_EQ(ran.status, 2);
     EXPECT_THAT(ran.err, testing::StartsWith("error: --job clasifier\n  expected: one of "));

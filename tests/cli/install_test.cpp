@@ -31,10 +31,12 @@ TEST(InstallTest, TheInstalledProgramsRunFromElsewhere) {
     EXPECT_THAT(selftest.out, testing::HasSubstr("ok      gradient of x^3"));
 #else
     EXPECT_EQ(selftest.status, 3);
-    EXPECT_EQ(selftest.err,
-              "error: selftest needs LibTorch, and this build is without it\n"
-              "  expected: a build with LibTorch\n"
-              "  fix:      ./saturate builds one; or cmake --preset release -DSATURATE_TORCH=ON\n");
+    EXPECT_EQ(
+        selftest.err,
+        "error: selftest needs LibTorch, and this build is without it\n"
+        "  expected: a build with LibTorch\n"
+        "  fix:      in a checkout ./saturate builds one; beside the wheel, pip install the wheel "
+        "saturate-gpu-engine (docs/install.md)\n");
 #endif
 }
 
@@ -70,6 +72,10 @@ TEST(ReleaseTest, ATagThatIsNoneIsRefused) {
               "error: no tag \"1.0\"\n"
               "  expected: tools/release vMAJOR.MINOR.PATCH [FOLDER]\n"
               "  fix:      git tag lists the tags\n");
+    Ran without = run({script});
+    EXPECT_EQ(without.status, 2);
+    EXPECT_THAT(without.err,
+                testing::StartsWith("error: no tag \"\"\n  expected: tools/release v"));
 }
 
 TEST(ReleaseTest, TheChangelogBeginsWithThisVersion) {

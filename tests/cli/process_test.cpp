@@ -6,6 +6,7 @@
 #include <csignal>
 #include <fstream>
 
+#include "base/file.h"
 #include "support/run.h"
 
 namespace saturate {
@@ -26,20 +27,44 @@ TEST(ProcessCliTest, ALimitEndsWhatAWrapperStarted) {
 }
 
 // Reading the FIFO waits for the trial's script, `tail --pid` for its end, and the lock is held
-// until the last process of the search is gone.
+// until the last process of the search is gone. What clears up holds descriptor 9 until it is done.
 TEST(ProcessCliTest, ASearchThatIsKilledLeavesNothingBehind) {
     TemporaryFolder folder;
-    folder.file("trial.sh", "sh -c 'echo $$ > fifo; exec sleep 1000'; :\n");
-    folder.file("kill.sh",
-                "mkfifo fifo; mkdir tmp; export TMPDIR=$PWD/tmp SATURATE_CACHE=$PWD/cache\n"
-                "$BINARY tune --quiet --device cpu -o tune -- sh trial.sh & search=$!\n"
-                "read script < fifo; kill -9 $search; wait $search\n"
-                "tail --pid=$script -f /dev/null\n"
-                "flock cache/tune-cpu.lock true && echo unlocked\n"
-                "ls -A tmp\n");
+    // In the overlay of a trial a FIFO is another one: it lies outside of the job's folder.
+    folder.file("trial.sh", "sh -c 'echo $$ > $FIFO; exec sleep 1000'; :\n");
+    folder.file(
+        "kill.sh",
+        "exec 9>&1; mkfifo fifo; mkdir tmp job; export TMPDIR=$PWD/tmp SATURATE_CACHE=$PWD/cache "
+        "FIFO=$PWD/fifo TRIAL=$PWD/trial.sh\n"
+        "(cd job && exec $BINARY tune --quiet --device cpu -o ../tune -- sh $TRIAL) & "
+        "search=$!\n"
+        "read script < fifo; kill -9 $search; wait $search\n"
+        "tail --pid=$script -f /dev/null\n"
+        "flock cache/tune-cpu.lock true && echo unlocked\n");
     Ran ran = run({"bash", "kill.sh"},
                   {.folder = folder.path(), .environment = {{"BINARY", SATURATE_BINARY}}});
     EXPECT_EQ(ran.out, "unlocked\n") << ran.err;
+    EXPECT_TRUE(std::filesystem::is_empty(folder.path() / "tmp"));
+}
+
+TEST(ProcessCliTest, TrialsOfACommandLeaveItsFolderAsItIs) {
+    TemporaryFolder job, cache, out;
+    job.file("mine", "old");
+    if (run({"unshare", "-rm", "sh", "-c",
+             "mkdir l u w m && mount -t overlay overlay -o "
+             "lowerdir=l,upperdir=u,workdir=w,userxattr m"},
+            {.folder = out.path()})
+            .status != 0)
+        GTEST_SKIP() << "this system allows no overlay of our own";
+    Ran ran =
+        run({SATURATE_BINARY, "tune", "--quiet", "--device", "cpu", "--budget", "30s", "-o",
+             (out.path() / "tune").string(), "--", "sh", "-c",
+             "echo x > made; echo new > mine; cat mine made; exit 3"},
+            {.folder = job.path(), .environment = {{"SATURATE_CACHE", cache.path().string()}}});
+    EXPECT_EQ(ran.status, 2) << ran.err;
+    EXPECT_EQ(read_if_there(job.path() / "mine"), "old");
+    EXPECT_FALSE(std::filesystem::exists(job.path() / "made"));
+    EXPECT_EQ(read_if_there(out.path() / "tune/trial-1.log").find("new\nx\n"), 0u);
 }
 
 }  // namespace

@@ -148,7 +148,7 @@ TEST_F(RunTest, ARecordThatIsTakenAwayLeavesTheStatusAlone) {
     Ran ran = watched({"sh", "-c", "rm -r r; exit 3"}, {"-o", "r"});
     EXPECT_EQ(ran.status, 3);
     EXPECT_THAT(ran.err, HasSubstr("saturate: note: the record is not whole: "));
-    EXPECT_THAT(ran.err, HasSubstr("saturate: note: no diagnosis: no run record"));
+    EXPECT_THAT(ran.err, HasSubstr("saturate: note: no diagnosis: not a run record"));
 }
 
 TEST_F(RunTest, AFullDiskOfTheRecordLeavesTheStatusAlone) {

@@ -269,10 +269,11 @@ TEST_F(TuneTest, ASecondSearchOnTheDeviceIsRefused) {
     Ran ran = shell(
         "mkdir cache; flock cache/tune-cpu.lock bin/saturate tune --config c.yaml --device cpu");
     EXPECT_EQ(ran.status, 2);
-    EXPECT_EQ(ran.err, fmt::format("error: {}: another search is measuring on cpu\n"
-                                   "  expected: one at a time: two would measure each other\n"
-                                   "  fix:      wait for it to end, or measure on another device\n",
-                                   (folder_.path() / "cache/tune-cpu.lock").string()));
+    EXPECT_EQ(ran.err,
+              fmt::format("error: {}: another search is measuring on cpu\n"
+                          "  expected: one search at a time: two would disturb each other\n"
+                          "  fix:      wait for it to end, or measure on another device\n",
+                          (folder_.path() / "cache/tune-cpu.lock").string()));
 }
 
 TEST_F(TuneTest, AJobThatDoesNotRunAsItStandsIsSaid) {

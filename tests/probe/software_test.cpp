@@ -2,9 +2,11 @@
 // LibTorch, the CUDA toolkit and the limits of the process, as found in made-up folders.
 #include "probe/software.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
+#include "base/error.h"
 #include "fake_roots.h"
 
 namespace saturate {
@@ -55,6 +57,33 @@ TEST(SoftwareTest, CpuBuildOfTorchHasNoCudaVersion) {
     EXPECT_EQ(probe_torch(site.path()).cuda_version, std::nullopt);
     site.file("torch/version.py", "__version__ = 'broken\n");
     EXPECT_EQ(probe_torch(site.path()).version, std::nullopt);
+}
+
+TEST(SoftwareTest, AnotherMinorVersionOfTorchIsRefused) {
+    TemporaryFolder torch;
+    EXPECT_NO_THROW(refuse_other_torch(torch.path(), "2.15"));  // it does not say
+    for (const char* same : {"2.15.0", "2.15.3+cu130", "2.15.0a0+git1234"}) {
+        torch.file("version.py", fmt::format("__version__ = '{}'\n", same));
+        EXPECT_NO_THROW(refuse_other_torch(torch.path(), "2.15")) << same;
+    }
+    for (const char* other : {"2.11.0+cu130", "2.1.5", "2.150.0", "3.15.0", "1.12.1", "unknown"}) {
+        torch.file("version.py", fmt::format("__version__ = '{}'\n", other));
+        EXPECT_THROW(refuse_other_torch(torch.path(), "2.15"), MachineError) << other;
+    }
+    torch.file("version.py", kVersionPy);
+    try {
+        refuse_other_torch(torch.path(), "2.15");
+        FAIL() << "2.9 was taken for 2.15";
+    } catch (const MachineError& error) {
+        EXPECT_EQ(
+            error.what(),
+            fmt::format("error: {}: PyTorch 2.9.1+cu130, and this engine was built with 2.15\n"
+                        "  expected: PyTorch 2.15: the tensors of another one would be read "
+                        "wrongly\n"
+                        "  fix:      pip install \"torch==2.15.*\", or the saturate-gpu-engine for "
+                        "PyTorch 2.9",
+                        torch.path().string()));
+    }
 }
 
 TEST(SoftwareTest, FirstToolkitWithACompilerIsTaken) {

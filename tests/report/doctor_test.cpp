@@ -112,9 +112,9 @@ GPUs
   none
 
 Missing
-  no NVML (libnvidia-ml.so.1 is not there: no NVIDIA driver): utilisation unknown, busy share comes from the engine
+  no NVML (libnvidia-ml.so.1 is not there: no NVIDIA driver): utilisation is unknown; the busy share comes from the engine
   no GPU: training runs on the CPU; optimize --gpu NAME still plans for a GPU elsewhere
-  no LibTorch in this build: what trains (train, tune, selftest) does not run; all else does
+  no LibTorch in this build: train, tune and selftest do not run; everything else does
   no /dev/shm: PyTorch loader workers cannot hand over batches: num_workers 0 only
   read speed of . (no file of 1.0 MiB or more was found): whether the disk can feed the GPU is unknown: doctor --data DIR measures it
 )");
@@ -146,20 +146,18 @@ TEST(DoctorTest, AContainerWithLimitsSaysWhatTheyCost) {
     facts.machine.storage.free_bytes = kGiB;
     EXPECT_THAT(missing_lines(facts),
                 testing::ElementsAre(
-                    "10 of 12 cores (cgroup quota of 2.5): 12 cores are there, 2 may be used: more "
-                    "workers than 2 "
-                    "only queue",
+                    "10 of 12 cores (cgroup quota of 2.5): there are 12 cores, but 2 may be used: "
+                    "more workers than 2 only wait for each other",
                     "no avx512_bf16, no amx_bf16: bf16 on this CPU is emulated, 4-10 times slower: "
                     "use fp32 there",
-                    "60.0 GiB of memory (cgroup limit): 64.0 GiB are there, the job is killed at "
-                    "4.0 GiB: caches "
-                    "and workers must fit in that",
+                    "60.0 GiB of memory (cgroup limit): the machine has 64.0 GiB, but the job is "
+                    "killed at 4.0 GiB: caches and workers must fit into that",
                     "/dev/shm is only 64.0 MiB: PyTorch loader workers run out (bus error) at 1 "
                     "batch of 64 float "
                     "images of 224x224; 2 workers of 2 need 147.0 MiB: docker run --shm-size=1g",
                     "only 1024 open files: many workers or shards end in \"Too many open files\": "
                     "ulimit -n 65536",
-                    "space: 1.0 GiB free: checkpoints and records end with a full disk",
+                    "space: 1.0 GiB free: checkpoints and records may fill the disk",
                     "storage reads only 45 MB/s: one reader gets 409 images/s of 110 kB at most: "
                     "copy the data to "
                     "a local disk, or cache it"));
@@ -174,10 +172,9 @@ TEST(DoctorTest, AffinityIsNamedWhenItIsTheLeast) {
     DoctorFacts facts = whole();
     facts.machine.cpu.cores_affinity = 4;
     facts.machine.cpu.cores_usable = 4;
-    EXPECT_THAT(
-        missing_lines(facts),
-        testing::ElementsAre("12 of 16 cores (affinity): 16 cores are there, 4 may be used: more "
-                             "workers than 4 only queue"));
+    EXPECT_THAT(missing_lines(facts),
+                testing::ElementsAre("12 of 16 cores (affinity): there are 16 cores, but 4 may be "
+                                     "used: more workers than 4 only wait for each other"));
 }
 
 TEST(DoctorTest, ReadingFromMemoryIsSaidAndNotJudged) {
@@ -217,16 +214,14 @@ TEST(DoctorTest, GpusThatAreSplitLostOrNewAreSaid) {
     EXPECT_THAT(
         missing_lines(facts),
         testing::ElementsAre(
-            "GPU 0 is split into instances (MIG): its utilisation is unknown by design, busy share "
-            "comes "
+            "GPU 0 is split into instances (MIG): it reports no utilisation; the busy share comes "
             "from the engine",
             "GPU 1: GPU is lost: no job can use it until it is reset; the others are not affected",
             "GPU 2 (\"NVIDIA GeForce RTX 4085\") is not in the GPU table: its peak "
             "rates are "
             "those of RTX 4060 Ti, a guess; precision is certain",
             "GPU 3 (\"NVIDIA GeForce GTX 980\") is not in the GPU table: its peak rates are "
-            "unknown, so "
-            "are MFU and the precision to use",
+            "unknown, and so are MFU and the best precision",
             testing::StartsWith("GPU 3 has capability 5.2, and CUDA 13 needs 7.5: ")));
     EXPECT_THAT(doctor_text(facts, false), testing::HasSubstr(R"(
 GPUs
@@ -254,10 +249,10 @@ TEST(DoctorTest, SoftwareThatCannotUseTheGpuIsSaid) {
     facts.toolkit = std::nullopt;
     EXPECT_THAT(
         missing_lines(facts),
-        testing::ElementsAre("LibTorch without its CUDA libraries: the GPU is there, but train "
-                             "would run on the CPU; tools/bootstrap torch fetches them",
-                             "no CUDA toolkit (nvcc): kernels of your own cannot be compiled; "
-                             "nothing else needs it"));
+        testing::ElementsAre(
+            "LibTorch without its CUDA libraries: the GPU is there, but train "
+            "would run on the CPU; tools/bootstrap torch fetches them",
+            "no CUDA toolkit (nvcc): you cannot compile your own kernels; nothing else needs it"));
     facts = whole();
     facts.machine.gpus.driver->cuda_version = "12.8";
     EXPECT_THAT(
@@ -278,10 +273,9 @@ TEST(DoctorTest, SoftwareThatCannotUseTheGpuIsSaid) {
                              "would run on the CPU; tools/build release saturate_cuda builds it"));
     facts = whole();
     facts.torch = {.folder = "/opt/torch"};
-    EXPECT_THAT(
-        missing_lines(facts),
-        testing::ElementsAre("LibTorch is gone from /opt/torch: what trains (train, tune, "
-                             "selftest) does not start until tools/bootstrap torch has run"));
+    EXPECT_THAT(missing_lines(facts),
+                testing::ElementsAre("LibTorch is gone from /opt/torch: train, tune and selftest "
+                                     "do not start until tools/bootstrap torch has run"));
     facts = whole();
     facts.machine.gpus.driver->gpus.clear();
     EXPECT_THAT(
@@ -353,7 +347,7 @@ TEST(DoctorTest, JsonOfWhatIsUnknownIsNullAndMissingSaysTheCost) {
     EXPECT_TRUE(json["storage"]["read_mb_per_second_low"].is_null());
     EXPECT_EQ(json["missing"].items().at(0)["what"].string(), "no NVML (no driver)");
     EXPECT_EQ(json["missing"].items().at(0)["costs"].string(),
-              "utilisation unknown, busy share comes from the engine");
+              "utilisation is unknown; the busy share comes from the engine");
 }
 
 }  // namespace

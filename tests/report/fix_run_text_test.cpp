@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "report/fix_html.h"
+
 namespace saturate {
 namespace {
 
@@ -52,7 +54,53 @@ TEST(FixRunTextTest, WhyItIsSlowNamesTheCauses) {
               "\nWhy it is slow: 100 samples/s, 320.0 ms per step\n"
               "  waiting for data  train.py:12 (main)\n"
               "      waiting for the next batch takes 60 % of the step time\n");
-    EXPECT_THAT(fix_why_text(rate, {}), HasSubstr("no cause was seen"));
+    EXPECT_THAT(fix_why_text(rate, {}), HasSubstr("no cause was found"));
+}
+
+TEST(FixHtmlTest, APartOfACauseIsNoCauseOfItsOwn) {
+    FixAnswer answer;
+    Finding wait{.id = "F01", .evidence = "waiting for the next batch"};
+    Finding part{.id = "F02", .evidence = "num_workers is 0", .part_of = "F01"};
+    FixPage page{.answer = answer,
+                 .command = "python train.py",
+                 .baseline = std::nullopt,
+                 .findings = {wait, part},
+                 .losses_before = {},
+                 .losses_after = {}};
+    EXPECT_THAT(fix_html(page), HasSubstr("waiting for the next batch"));
+    EXPECT_THAT(fix_html(page), testing::Not(HasSubstr("num_workers is 0")));
+}
+
+TEST(FixHtmlTest, SpeaksTheReadersLanguage) {
+    FixAnswer answer;
+    answer.plan.proposals = {
+        {.id = "num_workers", .setting = "num_workers", .before = "0", .after = "8"}};
+    answer.outcomes["num_workers"] = {.word = "kept", .ratio = 5.2};
+    Proof proof{.unit = "samples/s"};
+    for (int i = 0; i < 5; ++i) proof.pairs.emplace_back(150 + i, 780 + i);
+    judge(proof);
+    Finding wait{.id = "F01", .share_percent = 90, .evidence = "num_workers is 0"};
+    FixPage page{.answer = answer,
+                 .command = "python train.py",
+                 .baseline = Rate{.per_second = 100, .step_seconds = 0.32},
+                 .findings = {wait},
+                 .proof = &proof,
+                 .losses_before = {{32, 2.3}, {64, 2.1}},
+                 .losses_after = {{32, 2.3}, {64, 2.1}},
+                 .trials = 14,
+                 .seconds = 170};
+    constexpr const char* kEnglish[] = {
+        "Why it is slow", "What was tried", "outcome",    ">kept<",  "The proof",       "pair 1",
+        "before",         "Losses",         "64 samples", "14 runs", "waiting for data"};
+    std::string english = fix_html(page);
+    EXPECT_THAT(english, HasSubstr("<html lang=\"en\">"));
+    for (const char* words : kEnglish) EXPECT_THAT(english, HasSubstr(words));
+    page.language = Language::chinese;
+    std::string chinese = fix_html(page);
+    EXPECT_THAT(chinese, HasSubstr("<html lang=\"zh-CN\">"));
+    chinese = chinese.substr(chinese.find("<main>"));
+    for (const char* words : kEnglish) EXPECT_THAT(chinese, testing::Not(HasSubstr(words)));
+    EXPECT_THAT(chinese, HasSubstr("num_workers: 0 -&gt; 8"));
 }
 
 }  // namespace

@@ -46,6 +46,13 @@ TEST(GpuBenchTest, ThePageEscapesWhatItIsGiven) {
     EXPECT_THAT(page, HasSubstr("<li>classifier: num_workers=8</li>"));
 }
 
+TEST(GpuBenchTest, ASimulatedCardIsSaidToBeOne) {
+    GpuBench bench{.device = "sim:RTX 4090", .card = "RTX 4090", .is_simulated = true};
+    EXPECT_TRUE(to_json(bench)["simulated"].boolean().value_or(false));
+    for (const std::string& text : {gpu_bench_text(bench), gpu_bench_page(bench)})
+        EXPECT_THAT(text, HasSubstr("the device is simulated: no figure here is of a real card"));
+}
+
 TEST(GpuBenchTest, WhatIsUnknownIsNull) {
     Json json = to_json(example());
     EXPECT_NEAR(*json["jobs"].items()[0]["simulated"]["before"]["off_percent"].number(), 20, 1e-9);

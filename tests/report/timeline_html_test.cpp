@@ -109,6 +109,28 @@ TEST(TimelineHtmlTest, HoldsVerdictBarEveryFindingAndTheStep) {
     }
 }
 
+TEST(TimelineHtmlTest, SpeaksChinese) {
+    Trace trace = make_trace(4);
+    Diagnosis diagnosis = make_diagnosis();
+    diagnosis.dropped_events = 3;
+    diagnosis.idle = {{Cause::input, 40.0}};
+    std::string page = diagnosis_page(diagnosis, &trace, {.language = Language::chinese});
+    EXPECT_TRUE(page.starts_with("<!DOCTYPE html>\n<html lang=\"zh-CN\">"));
+    for (std::string_view english :
+         {"Where the time went", "Findings", "Evidence", "Gain", "times as fast", "confidence",
+          "per step", "All of them", "trust", "could not be read", "typical", "Drag", "Zoom",
+          "Next gap", "arrow keys", "waiting for data", "thread 1", "stream"})
+        EXPECT_EQ(page.substr(0, page.rfind("<script>")).find(english), page.npos) << english;
+    Json data = Json::parse(data_of(page), "data");
+    EXPECT_EQ(data["words"]["GPU idle"].string(), "GPU 空闲");
+    EXPECT_EQ(data["lanes"].items()[0]["label"].string(), "GPU 0 流 7");
+    // Every word that the script asks for is there.
+    std::string script = page.substr(page.rfind("<script>"));
+    std::regex asked("say\\(\"([^\"]+)\"\\)");
+    for (std::sregex_iterator at(script.begin(), script.end(), asked), end; at != end; ++at)
+        EXPECT_TRUE(data["words"][(*at)[1].str()].string()) << (*at)[1];
+}
+
 TEST(TimelineHtmlTest, LoadsNothingFromElsewhere) {
     Trace trace = make_trace(4);
     std::string page = diagnosis_page(make_diagnosis(), &trace, {});
@@ -128,8 +150,7 @@ TEST(TimelineHtmlTest, NoNameBreaksOutOfTextOrScript) {
     std::vector<std::string> names;
     for (const Json& name : data["names"].items()) names.push_back(name.string().value_or(""));
     EXPECT_EQ(
-        std::ranges::count(names, "</script><script>alert(1)</script>\"'&? <!-- \xef\xbf\xbd"),
-        1);
+        std::ranges::count(names, "</script><script>alert(1)</script>\"'&? <!-- \xef\xbf\xbd"), 1);
     EXPECT_EQ(html_text("<a href='x' title=\"y\">&\x02\x7f\n"),
               "&lt;a href=&#39;x&#39; title=&quot;y&quot;&gt;&amp;\xef\xbf\xbd\xef\xbf\xbd\n");
 }

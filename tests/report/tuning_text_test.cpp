@@ -14,7 +14,7 @@ TEST(ProofTextTest, FewerThanFivePairsSayOnlyThatItTakesMore) {
               "After   195 (n=2, 190..200) samples/s\n"
               "Verdict not proven: 2 pairs of runs, it takes 5, run longer: --budget 12m\n");
     EXPECT_EQ(proof_text({.longer = "9m"}),
-              "Verdict not proven: no pair of runs came to its end, run longer: --budget 9m\n");
+              "Verdict not proven: no pair of runs finished, run longer: --budget 9m\n");
 }
 
 }  // namespace

@@ -171,6 +171,8 @@ TEST(FitTest, EscapesTakeNoRoom) {
 TEST(FitTest, VerdictGainAndErrorHaveColour) {
     EXPECT_EQ(coloured("错误：x", "error: x"), "\x1b[1;31m错误：x\x1b[0m");
     EXPECT_EQ(coloured("       gain: 2x", "       gain: 2x"), "\x1b[32m       gain: 2x\x1b[0m");
+    EXPECT_EQ(coloured("saturate:   gain: 2x", "saturate:   gain: 2x"),
+              "\x1b[32msaturate:   gain: 2x\x1b[0m");
     EXPECT_EQ(coloured("plain", "plain"), "plain");
     EXPECT_EQ(coloured("error: a\n  b", "error: a b"),
               "\x1b[1;31merror: a\x1b[0m\n\x1b[1;31m  b\x1b[0m");

@@ -55,12 +55,13 @@ TEST_P(FixTrapsTest, IsRefusedOrHarmless) {
     Ran found = run({kSource + "/tests/support/python_torch"});
     if (found.status != 0) GTEST_SKIP() << "tests/support/python_torch finds no Python";
     std::string python(trim(found.out)), name = GetParam() + ".py";
-    TemporaryFolder project, out, patched;
+    TemporaryFolder project, out, patched, cache;
     std::string source = read_if_there(kSource + "/tests/python/scripts/traps/" + name);
     project.file(name, source);
     auto before = contents(project.path());
 
-    std::map<std::string, std::string> environment = {{"CUDA_VISIBLE_DEVICES", "-1"}};
+    std::map<std::string, std::string> environment = {{"CUDA_VISIBLE_DEVICES", "-1"},
+                                                      {"SATURATE_CACHE", cache.path().string()}};
     auto fix = [&](const std::vector<std::string>& options) {
         std::vector<std::string> words = {SATURATE_BINARY, "fix", "--json"};
         words.insert(words.end(), options.begin(), options.end());
