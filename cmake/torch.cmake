@@ -36,6 +36,14 @@ add_library(torch_cpu INTERFACE)
 target_compile_options(torch_cpu INTERFACE
   "SHELL:-idirafter ${torch_site}/torch/include" "SHELL:-idirafter ${torch_site}/torch/include/torch/csrc/api/include")
 target_compile_definitions(torch_cpu INTERFACE _GLIBCXX_USE_CXX11_ABI=1 USE_C10D_GLOO USE_DISTRIBUTED)
+# Without it classes of LibTorch's headers (RecordFunction) have members that its libraries do not know.
+string(TOUPPER "${CMAKE_BUILD_TYPE}" build_type)
+if(NOT CMAKE_CXX_FLAGS_${build_type} MATCHES NDEBUG)
+  target_compile_definitions(torch_cpu INTERFACE NDEBUG)
+endif()
+if(SATURATE_SANITIZE MATCHES undefined)
+  target_compile_options(torch_cpu INTERFACE -fno-sanitize=vptr)  # its libraries keep their type information
+endif()
 target_link_libraries(torch_cpu INTERFACE torch_cpu_so c10_so)
 # What its libraries need in turn they find through the rpath, at run time; an installed binary keeps it.
 target_link_options(torch_cpu INTERFACE LINKER:--allow-shlib-undefined
