@@ -28,7 +28,7 @@ using c10::cuda::CUDAStream;
 using c10::cuda::CUDAStreamGuard;
 
 // Called from the loader's threads, whose current device is GPU 0: without the guard every rank
-// would open a context there.
+// would open a context there, with either call.
 class PinnedMemory final : public SlabMemory {
   public:
     explicit PinnedMemory(c10::DeviceIndex index) : index_(index) {}
@@ -41,7 +41,14 @@ class PinnedMemory final : public SlabMemory {
         }
         return memory;
     }
-    void release(void* memory, std::size_t) noexcept override { (void)cudaFreeHost(memory); }
+    void release(void* memory, std::size_t) noexcept override {
+        try {
+            c10::cuda::CUDAGuard guard(index_);
+            (void)cudaFreeHost(memory);
+        } catch (const std::exception&) {
+            // the device is lost, and its memory with it
+        }
+    }
 
   private:
     c10::DeviceIndex index_;

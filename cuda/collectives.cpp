@@ -12,6 +12,8 @@
 #include <nccl.h>
 
 #include <array>
+#include <chrono>
+#include <cstdlib>
 #include <mutex>
 #include <thread>
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
@@ -32,11 +34,21 @@ class NcclCollective final : public Collective {
     c10::intrusive_ptr<c10d::Work> work_;
 };
 
+// A lost rank is ours to notice and to survive (engine/rank_watch.h). LibTorch's own watchdog would
+// end this process for it, before the checkpoint is kept.
+void leave_errors_to_us() {
+    static std::once_flag once;
+    std::call_once(once, [] { ::setenv("TORCH_NCCL_ASYNC_ERROR_HANDLING", "0", 1); });
+}
+constexpr std::chrono::hours kPatience{24 * 365};
+
 class NcclCollectives final : public DeviceCollectives {
   public:
     NcclCollectives(c10d::Store& store, int rank, int count) {
         auto shared = c10::intrusive_ptr<c10d::Store>::unsafe_reclaim_from_nonowning(&store);
+        leave_errors_to_us();
         auto options = c10d::ProcessGroupNCCL::Options::create();
+        options->timeout = kPatience;
         options->is_high_priority_stream = true;
         nccl_ = c10::make_intrusive<c10d::ProcessGroupNCCL>(
             c10::make_intrusive<c10d::PrefixStore>("nccl", std::move(shared)), rank, count,
@@ -83,6 +95,7 @@ class NcclCollectives final : public DeviceCollectives {
     }
 
     void give_up() noexcept override {
+        if (std::exchange(given_up_, true)) return;
         try {
             nccl_->abort();
         } catch (const std::exception&) {
@@ -110,6 +123,7 @@ class NcclCollectives final : public DeviceCollectives {
     }
 
     c10::intrusive_ptr<c10d::ProcessGroupNCCL> nccl_;
+    bool given_up_ = false;
     std::array<Marks, 512> marks_;
     std::mutex mutex_;
     std::vector<c10::intrusive_ptr<c10d::Work>> since_;  // the last mark

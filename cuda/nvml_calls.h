@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -136,5 +137,8 @@ struct NvmlCallsOpening {
     std::string absent_because;
 };
 [[nodiscard]] NvmlCallsOpening open_nvml_library();
+
+// Why the library may not be there, by what `proc` tells of the kernel.
+[[nodiscard]] std::string why_no_nvml(const std::filesystem::path& proc);
 
 }  // namespace saturate

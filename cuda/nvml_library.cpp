@@ -452,11 +452,19 @@ NvmlAnswer<std::vector<NvmlMetric>> NvmlLibrary::activity(int index,
 
 }  // namespace
 
+std::string why_no_nvml(const std::filesystem::path& proc) {
+    std::error_code error;
+    if (!std::filesystem::exists(proc / "driver/nvidia/version", error))
+        return "libnvidia-ml.so.1 is not there: no NVIDIA driver";
+    return "libnvidia-ml.so.1 is not there, but the kernel has the driver: a container needs "
+           "NVIDIA_DRIVER_CAPABILITIES=compute,utility";
+}
+
 NvmlCallsOpening open_nvml_library() {
     void* library = ::dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
     // WSL 2: the driver of Windows, in a folder that not every distribution's loader knows.
     if (!library) library = ::dlopen("/usr/lib/wsl/lib/libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
-    if (!library) return {nullptr, "libnvidia-ml.so.1 is not there: no NVIDIA driver"};
+    if (!library) return {nullptr, why_no_nvml("/proc")};
     auto calls = std::make_unique<NvmlLibrary>(library);
     std::string why = calls->start();
     if (!why.empty()) return {nullptr, why};

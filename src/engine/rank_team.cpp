@@ -212,6 +212,7 @@ class GroupRanks final : public Ranks {
     void give_up(const std::string& why) noexcept override {
         alone_ = true;
         group_.tell_failed(why);
+        group_.abort_device();  // what is under way waits for ranks that do not come any more
     }
     void lose_others() noexcept override {
         alone_ = true;

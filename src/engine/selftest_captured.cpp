@@ -89,6 +89,7 @@ std::vector<SelftestItem> selftest_captured_items(DeviceBackend& backend) {
         {"... with gradients clipped", with({.settings = {.grad_clip = 0.1}})},
         {"... with accumulation", with({.batches = {10, 6}})},
         {"... with a learning rate that changes", with({.rate_changes = true})},
+        {"... with gradient checkpointing", with({.recomputes = true})},
         {"... with a short step between", with({.short_step = 6})},
         {"... with dropout: other units each time", [&] { return check_dropout(backend); }},
         {"... that cannot be captured", [&] { return check_failure(backend); }},

@@ -136,6 +136,15 @@ SelftestCheck check_loss(DeviceBackend& backend, Precision precision, double all
     return check_within(std::fabs(mixed - whole), allowed);
 }
 
+// The same numbers, but for what a GPU adds up in another order each time: a gradient's rounding of
+// 2^-9, times the rate. Weights of the step before would be off by ten times that.
+SelftestCheck check_recomputed_bf16(DeviceBackend& backend) {
+    SelftestSteps steps{.settings = {.precision = Precision::bf16}};
+    SelftestTrained kept = selftest_train(backend, steps);
+    steps.recomputes = true;
+    return check_within(largest_difference(selftest_train(backend, steps), kept), 5e-4);
+}
+
 }  // namespace
 
 // Mixed precision keeps 8 (bf16) or 11 bits (fp16) of activations.
@@ -161,6 +170,9 @@ std::vector<SelftestItem> selftest_step_items(DeviceBackend& backend) {
          }},
         {"channels last against channels first",
          [=] { return against_whole({.settings = {.channels_last = true}}); }},
+        {"gradient checkpointing against kept activations",
+         [=] { return against_whole({.recomputes = true}); }},
+        {"... with bf16", [&] { return check_recomputed_bf16(backend); }},
         {"bf16 loss against fp32", [&] { return check_loss(backend, Precision::bf16, 0.02); }},
         {"fp16 loss with the scaler against fp32",
          [&] { return check_loss(backend, Precision::fp16, 0.005); }},

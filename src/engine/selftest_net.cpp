@@ -6,6 +6,7 @@
 
 #include <cmath>
 
+#include "engine/recompute.h"
 #include "engine/seed.h"
 
 namespace saturate {
@@ -59,7 +60,9 @@ SelftestNet::SelftestNet()
       last(register_module("last", torch::nn::Linear(8 * kSide * kSide, kClasses))) {}
 
 torch::Tensor SelftestNet::forward(const torch::Tensor& x) {
-    torch::Tensor seen = torch::relu(second(torch::relu(first(x)))).flatten(1);
+    auto block = [this](const torch::Tensor& in) { return torch::relu(second(in)); };
+    torch::Tensor seen = torch::relu(first(x));
+    seen = (recomputes ? recomputed(block, seen, RandomNumbers::none) : block(seen)).flatten(1);
     if (dropout > 0) seen = torch::dropout(seen, dropout, is_training());
     return last(seen);
 }
@@ -106,6 +109,7 @@ SelftestTrained selftest_train(DeviceBackend& backend, SelftestSteps steps) {
     SelftestJob job;
     job.at_loss = steps.at_loss;
     job.net.dropout = steps.dropout;
+    job.net.recomputes = steps.recomputes;
     if (steps.settings.optimizer.kind == OptimizerKind::adamw)
         steps.settings.optimizer.kind = OptimizerKind::sgd;
     TrainingStep step(job, steps.settings, backend);

@@ -23,6 +23,7 @@ struct SelftestNet : torch::nn::Module {
     torch::nn::Conv2d first, second;
     torch::nn::Linear last;
     double dropout = 0;
+    bool recomputes = false;  // the second layer comes again in the backward pass
 };
 
 class SelftestJob final : public Job {
@@ -57,6 +58,7 @@ struct SelftestSteps {
     double rate = 0.01;
     bool rate_changes = false;
     double dropout = 0;
+    bool recomputes = false;
     std::function<void(std::int64_t)> at_loss = nullptr;
 };
 

@@ -109,7 +109,10 @@ StepTimes TrainingStep::run(std::span<const TensorBatch> batches, double learnin
         run_simulated(*device, batches, times);
         return times;
     }
-    if (!captured_ || !try_captured(batches, times)) run_now(batches, times);
+    bool ran = false;
+    // Also starting a graph takes memory of the device.
+    if (captured_) with_memory_errors([&] { ran = try_captured(batches, times); });
+    if (!ran) run_now(batches, times);
     return times;
 }
 

@@ -2,22 +2,22 @@
 // The seam to the device: what every device must keep to, on the CPU, the simulated one and a fake
 // one that captures.
 #include <ATen/Parallel.h>
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cmath>
+#include <cstdlib>
+#include <map>
 #include <numeric>
 #include <set>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "engine/fake_device.h"
-#include "engine/seed.h"
 #include "engine/selftest.h"
 #include "engine/sim_backend.h"
-#include "ranks.h"
-#include "small_job.h"
-#include "support/run.h"
+#include "small_run.h"
 
 TORCH_LIBRARY_IMPL(_, TESTING_ONLY_GenericMode, library) {
     library.fallback(torch::CppFunction::makeFromBoxedFunction<&saturate::take_down>());
@@ -32,6 +32,18 @@ std::unique_ptr<DeviceBackend> open_for_test(const std::string& name) {
     if (name == "cpu") return make_cpu_backend({.threads = 1}, false);
     if (name == "fake") return std::make_unique<FakeDevice>();
     return make_sim_backend("RTX 4090", {});
+}
+
+SmallWish whole_run() {
+    SmallWish wish;
+    wish.job = {.size = 40};
+    wish.train.workers = 2;
+    wish.train.accumulation = 2;  // 5 batches, so 3 steps per epoch
+    wish.train.ema = 0.9;
+    wish.train.step.grad_clip = 1;
+    wish.train.step.capture = true;
+    wish.train.log_interval = 1;
+    return wish;
 }
 
 class DeviceTest : public testing::TestWithParam<const char*> {
@@ -61,6 +73,25 @@ TEST_P(DeviceTest, ABatchIsThereOnceItIsAwaited) {
     device_->synchronise();
     EXPECT_TRUE(
         torch::equal(upload.tensors.at(0), torch::arange(1, 7).view({3, 2}).to(torch::kFloat)));
+}
+
+// The second is asked for first.
+TEST_P(DeviceTest, TwoBatchesAreOnTheirWayAtOnce) {
+    static const FieldSpec kSpec{.name = "x", .element = Element::float32, .shape = {1}};
+    float numbers[2] = {3, 4};
+    FieldView fields[2];
+    std::vector<Upload> uploads;
+    for (std::size_t i : {0, 1}) {
+        fields[i] = {&kSpec, reinterpret_cast<std::byte*>(&numbers[i])};
+        std::shared_ptr<void> slab(&numbers[i], [](void*) {});
+        uploads.push_back(
+            device_->start_upload({.size = 1, .fields = {&fields[i], 1}, .slab = slab}));
+    }
+    for (std::size_t i : {1, 0}) {
+        device_->await_upload(uploads[i]);
+        device_->synchronise();
+        EXPECT_EQ(uploads[i].tensors.at(0).item<float>(), numbers[i]);
+    }
 }
 
 TEST_P(DeviceTest, AReadingIsOfItsTime) {
@@ -100,6 +131,7 @@ TEST_P(DeviceTest, CapturesExactlyWhenItSaysSo) {
     auto work = [&] { y = (x * 2).add_(1); };
     if (!device_->proves().capture) {
         EXPECT_THROW((void)device_->capture(work), Bug);
+        EXPECT_FALSE(y.defined());
         return;
     }
     auto captured = device_->capture(work);
@@ -109,19 +141,108 @@ TEST_P(DeviceTest, CapturesExactlyWhenItSaysSo) {
     EXPECT_TRUE(torch::equal(out, torch::full({3}, 11.0F)));
 }
 
-TEST_P(DeviceTest, ACaptureRunsNothing) {
-    if (!device_->proves().capture) GTEST_SKIP() << "captures nothing";
+TEST_P(DeviceTest, ACaptureRunsNothingAndMayFail) {
     torch::Tensor x = torch::ones({3});
-    auto captured = device_->capture([&] { x.add_(1); });
-    EXPECT_TRUE(torch::equal(x, torch::ones({3})));
     EXPECT_ANY_THROW((void)device_->capture([&] {
         x.add_(1);
         (void)x.sum().item();
     }));
     EXPECT_TRUE(torch::equal(x, torch::ones({3})));
+    if (!device_->proves().capture) return;
+    auto captured = device_->capture([&] { x.add_(1); });
+    EXPECT_TRUE(torch::equal(x, torch::ones({3})));
     captured->replay();
     captured->replay();
     EXPECT_TRUE(torch::equal(x, torch::full({3}, 3.0F)));
+}
+
+TEST_P(DeviceTest, ItsRandomNumbersAreItsOwnOrTheHosts) {
+    if (std::string(GetParam()) == "fake")
+        static_cast<FakeDevice&>(*device_).random = torch::full({16}, 3, torch::kByte);
+    auto state = device_->random_state();
+    if (!state) {
+        EXPECT_THROW(device_->set_random_state(torch::zeros({16}, torch::kByte)), Bug);
+        return;
+    }
+    device_->set_random_state(torch::zeros({16}, torch::kByte));
+    device_->set_random_state(*state);
+    EXPECT_TRUE(torch::equal(*device_->random_state(), *state));
+}
+
+// Steps, evaluations, a moving mean, accumulation, checkpoints: what is computed is the same.
+TEST_P(DeviceTest, ARunIsAsOnTheCpu) {
+    SmallWish wish = whole_run();
+    auto here = train(wish, *device_), there = train(wish);
+    ASSERT_EQ(here->result.ended, "done") << here->result.problem->text();
+    EXPECT_EQ(here->recorder.steps.size(), there->recorder.steps.size());
+    EXPECT_EQ(here->result.summary.samples, there->result.summary.samples);
+    EXPECT_EQ(here->count(EventKind::epoch), there->count(EventKind::epoch));
+    EXPECT_EQ(here->count(EventKind::evaluation), there->count(EventKind::evaluation));
+    if (device_->simulated()) {
+        EXPECT_FALSE(here->result.summary.loss_last);  // learns nothing, and says no loss
+    } else {
+        EXPECT_EQ(here->losses(), there->losses());
+        EXPECT_EQ(*here->result.metric_best, *there->result.metric_best);
+    }
+}
+
+TEST_P(DeviceTest, AResumedRunGoesOnWhereItStopped) {
+    TemporaryFolder folder;
+    SmallWish wish = whole_run();
+    auto whole = train(wish, *device_);
+    wish.places.checkpoints = folder.path() / "c";
+    wish.stop_after = 5;
+    auto begun = train(wish, *open_for_test(GetParam()));
+    EXPECT_EQ(begun->result.ended, "interrupted");
+    wish.stop_after = -1;
+    wish.resume = true;
+    auto rest = train(wish, *open_for_test(GetParam()));
+    ASSERT_EQ(rest->result.ended, "done") << rest->result.problem->text();
+    EXPECT_EQ(rest->recorder.steps.front().step, begun->recorder.steps.back().step + 1);
+    EXPECT_EQ(rest->recorder.steps.back().step, whole->recorder.steps.back().step);
+    if (device_->simulated()) return;
+    EXPECT_EQ(*rest->result.metric, *whole->result.metric);
+    EXPECT_EQ(*rest->result.summary.loss_last, *whole->result.summary.loss_last);
+}
+
+// A simulated device has the memory of its card, and a step of 8,192 samples needs more.
+TEST_P(DeviceTest, OutOfMemoryHalvesTheMicroBatch) {
+    SmallWish wish;
+    wish.train.epochs = 1;
+    wish.train.eval_epochs = 0;
+    std::int64_t failures = 0;
+    if (device_->simulated()) {
+        wish.job.heavy = 1 << 20;
+        wish.job.size = wish.train.batch_size = 8192;
+    } else {
+        wish.job.at_loss = [&](std::int64_t) {
+            TORCH_CHECK_WITH(OutOfMemoryError, failures++ > 0, "no room");
+        };
+    }
+    auto ran = train(wish, *device_);
+    EXPECT_EQ(ran->result.ended, "done");
+    std::int64_t size = wish.train.batch_size;
+    EXPECT_EQ(ran->event_text(EventKind::out_of_memory),
+              fmt::format("out of memory in step 0: micro-batch {} instead of {}, 2 times the "
+                          "accumulation",
+                          size / 2, size));
+}
+
+TEST_P(DeviceTest, WhatAJobThrowsEndsTheRunWithItsCause) {
+    SmallWish wish;
+    wish.job.at_loss = [](std::int64_t) { throw std::runtime_error("boom"); };
+    auto ran = train(wish, *device_);
+    EXPECT_EQ(ran->result.ended, "failed");
+    EXPECT_EQ(ran->result.problem->found, "the job failed in step 0: boom");
+}
+
+// What the device tells by itself goes into the record, and nothing else does.
+TEST_P(DeviceTest, TheRecordHoldsTheBusyTimeOfADeviceThatTellsIt) {
+    auto ran = train({}, *device_);
+    std::int64_t busy = std::ranges::count_if(
+        ran->recorder.steps, [](const StepRecord& step) { return !!step.device_busy_ns; });
+    EXPECT_EQ(busy > 0, device_->proves().exact_busy);
+    EXPECT_EQ(ran->result.device_span_percent.has_value(), !device_->proves().exact_busy);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, DeviceTest, testing::Values("cpu", "sim", "fake"),
@@ -132,19 +253,22 @@ TEST(SelftestTest, TheListPassesOnTheFakeDevice) {
     at::set_num_threads(1);  // on a busy machine threads that wait for each other take minutes
     FakeDevice device;
     device.times_late = 0;
-    std::size_t checks = 0;
-    for (const SelftestItem& item : selftest_items(device)) {
+    std::vector<SelftestItem> items = selftest_items(device);
+    items.push_back(
+        selftest_ranks_item(2, [](ProcessGroup&) { return std::make_unique<FakeDevice>(); }));
+    items.push_back(selftest_device_item("eight steps on a second one",
+                                         [] { return std::make_unique<FakeDevice>(); }));
+    for (const SelftestItem& item : items) {
         SelftestCheck check = run_check(item);
         EXPECT_TRUE(check.passed) << check.name << ": " << check.detail;
-        ++checks;
     }
-    EXPECT_EQ(checks, 27u);
-    EXPECT_EQ(device.captures, 10);  // of 11 captured steps one never gets so far
+    EXPECT_EQ(items.size(), 32u);
+    EXPECT_EQ(device.captures, 11);  // of 12 captured steps one never gets so far
 }
 
 TEST(SelftestTest, TheListPassesOnTheCpu) {
     SelftestList list = selftest_cpu();
-    EXPECT_EQ(list.items.size(), 31u);
+    EXPECT_EQ(list.items.size(), 34u);
     for (const SelftestItem& item : list.items) {
         SelftestCheck check = run_check(item);
         EXPECT_TRUE(check.passed) << check.name << ": " << check.detail;
@@ -169,139 +293,6 @@ TEST(SelftestTest, AWrongDeviceFails) {
     for (const SelftestItem& item : selftest_step_items(device))
         failed += run_check(item).passed ? 0 : 1;
     EXPECT_EQ(failed, 2);  // both uploads
-}
-
-// ---- captured steps
-
-struct Course {
-    StepSettings step = {};
-    SmallJobSettings job = {};
-    std::vector<std::vector<std::int64_t>> steps;  // sizes of the batches of each
-};
-
-struct Ended {
-    std::vector<torch::Tensor> weights;
-    std::vector<float> losses;
-    std::vector<std::string> notes;
-};
-
-Ended run_steps(DeviceBackend& device, Course course) {
-    set_seed(5);
-    SmallJob job(course.job);
-    TrainingStep step(job, course.step, device);
-    Ended out;
-    for (std::size_t i = 0; i < course.steps.size(); ++i) {
-        std::vector<TensorBatch> batches;
-        for (std::int64_t size : course.steps[i]) {
-            torch::Tensor x =
-                torch::sin(torch::arange(size * 4).view({size, 4}) * static_cast<double>(i + 1));
-            batches.push_back({x, x.sum(1, true)});
-        }
-        step.run(batches, std::ldexp(1.0, -5 - static_cast<int>(i % 3)));  // another rate each time
-        if (std::string note = step.take_note(); !note.empty()) out.notes.push_back(note);
-        out.losses.push_back(step.loss().item<float>());
-    }
-    for (const torch::Tensor& weight : job.model().parameters())
-        out.weights.push_back(weight.detach().clone());
-    return out;
-}
-
-// The same operations in the same order, so the same numbers.
-void expect_equal(const Ended& a, const Ended& b) {
-    EXPECT_EQ(a.losses, b.losses);
-    for (std::size_t i = 0; i < a.weights.size(); ++i)
-        EXPECT_TRUE(torch::equal(a.weights[i], b.weights[i])) << i;
-}
-
-TEST(CapturedStepTest, EqualsTheStepItself) {
-    auto cpu = make_cpu_backend({.threads = 1}, false);
-    for (OptimizerKind kind : {OptimizerKind::adamw, OptimizerKind::adam, OptimizerKind::sgd}) {
-        for (Precision precision : {Precision::fp32, Precision::fp16, Precision::bf16}) {
-            for (double clip : {0.0, 0.5}) {
-                Course course{.step = {.precision = precision, .capture = true, .grad_clip = clip}};
-                course.step.optimizer.kind = kind;
-                course.steps.assign(9, {6, 2});
-                FakeDevice device;
-                Ended captured = run_steps(device, course);
-                expect_equal(captured, run_steps(*cpu, course));
-                EXPECT_EQ(device.captures, 1);
-                EXPECT_EQ(captured.notes, std::vector<std::string>{
-                                              "the step is captured as one graph of 8 samples"});
-            }
-        }
-    }
-}
-
-// Whichever comes first or fourth: the full step is captured, the short one never.
-TEST(CapturedStepTest, IsOfTheFullShape) {
-    auto cpu = make_cpu_backend({.threads = 1}, false);
-    Course course{.step = {.capture = true, .full = 8}};
-    course.steps = {{8}, {8}, {8}, {3}, {8}, {8}, {3}, {8}, {8}};
-    FakeDevice device;
-    Ended captured = run_steps(device, course);
-    expect_equal(captured, run_steps(*cpu, course));
-    EXPECT_EQ(device.captures, 1);
-    EXPECT_EQ(captured.notes, (std::vector<std::string>{
-                                  "steps of other than 8 samples run without the captured graph",
-                                  "the step is captured as one graph of 8 samples"}));
-}
-
-TEST(CapturedStepTest, ThatCannotBeRunsAsItIs) {
-    auto cpu = make_cpu_backend({.threads = 1}, false);
-    Course course{.step = {.capture = true}};
-    course.steps.assign(7, {8});
-    Ended plain = run_steps(*cpu, course);
-    int losses = 0;
-    course.job.at_loss = [&](std::int64_t number) {
-        losses = static_cast<int>(number) + 1;
-        (void)torch::ones({}).item();  // reads a value back
-    };
-    FakeDevice device;
-    Ended ended = run_steps(device, course);
-    expect_equal(ended, plain);
-    ASSERT_EQ(ended.notes.size(), 1u);
-    EXPECT_THAT(ended.notes[0],
-                HasSubstr("the step cannot be captured and runs as it is: operation "
-                          "not permitted when stream is capturing"));
-    EXPECT_EQ(device.captures, 1);
-}
-
-// The weights are as before: the step can be run again with half the micro-batch.
-TEST(CapturedStepTest, SurvivesRunningOutOfMemory) {
-    auto cpu = make_cpu_backend({.threads = 1}, false);
-    for (std::int64_t at : {1, 3}) {  // in the warm-up, in the capture
-        FakeDevice device;
-        set_seed(5);
-        SmallJob job({.at_loss = [&](std::int64_t number) {
-            TORCH_CHECK_WITH(OutOfMemoryError, number != at, "no room");
-        }});
-        TrainingStep step(job, {.capture = true}, device);
-        TensorBatch batch{torch::ones({8, 4}), torch::ones({8, 1})};
-        for (std::int64_t i = 0; i < at; ++i) step.run({&batch, 1}, 0.01);
-        torch::Tensor before = job.model().parameters()[0].detach().clone();
-        EXPECT_THROW(step.run({&batch, 1}, 0.01), c10::OutOfMemoryError);
-        EXPECT_TRUE(torch::equal(before, job.model().parameters()[0].detach()));
-        step.set_split(2);
-        step.run({&batch, 1}, 0.01);
-        EXPECT_FALSE(torch::equal(before, job.model().parameters()[0].detach()));
-        EXPECT_THAT(step.take_note(), HasSubstr("no longer captured"));
-    }
-}
-
-TEST(CapturedStepTest, DropsOutOtherUnitsEachTime) {
-    FakeDevice device;
-    Course course{.step = {.capture = true}, .job = {.dropout = 0.5, .width = 64}};
-    set_seed(5);
-    SmallJob job(course.job);
-    TrainingStep step(job, course.step, device);
-    TensorBatch batch{torch::ones({8, 4}), torch::ones({8, 1})};
-    std::set<float> losses;
-    for (int i = 0; i < 8; ++i) {
-        step.run({&batch, 1}, 0.0);  // the weights stay, so only the units differ
-        losses.insert(step.loss().item<float>());
-    }
-    EXPECT_EQ(device.captures, 1);
-    EXPECT_GT(losses.size(), 5u);
 }
 
 TEST(OpenDeviceTest, TheOnlyVisibleGpuIsThatOfEveryRank) {
@@ -339,6 +330,48 @@ TEST(OpenDeviceTest, MemoryThatRanOutHasManyNames) {
     } catch (const c10::Error& error) {
         EXPECT_FALSE(is_out_of_memory(error));
     }
+}
+
+// One row for each path of every device, made from the tests themselves.
+std::string devices_page() {
+    std::string paths, others;
+    const testing::UnitTest& all = *testing::UnitTest::GetInstance();
+    for (int i = 0; i < all.total_test_suite_count(); ++i) {
+        const testing::TestSuite& suite = *all.GetTestSuite(i);
+        std::string_view name = suite.name();
+        std::map<std::string, std::set<std::string>> ran;
+        for (int k = 0; k < suite.total_test_count(); ++k) {
+            std::string test = suite.GetTestInfo(k)->name();
+            std::size_t slash = test.find('/');
+            if (name == "All/DeviceTest")
+                ran[test.substr(0, slash)].insert(test.substr(slash + 1));
+            else if (name == "FakeDeviceTest" || name == "CapturedStepTest")
+                others += fmt::format("| {}.{} |\n", name, test);
+        }
+        for (const auto& [test, devices] : ran) {
+            paths += fmt::format("| {} |", test);
+            for (const char* device : {"cpu", "sim", "fake"})
+                paths += devices.count(device) ? " runs |" : " - |";
+            paths += "\n";
+        }
+    }
+    return fmt::format(
+        "# Devices in the tests\n\n"
+        "No GPU was at hand when this was written. What the engine asks of a device "
+        "(`src/engine/device_backend.h`) is tested on three:\nthe CPU, the simulated GPU "
+        "(`--device sim:GPU`), and a fake one (`tests/engine/fake_device.h`) that copies late, "
+        "captures steps, loses\nranks and fails on demand. Made from the tests by "
+        "`tools/golden-accept`.\n\n"
+        "| every device (`DeviceTest`) | cpu | sim | fake |\n|---|---|---|---|\n{}\n"
+        "| what only a GPU does, on the fake one |\n|---|\n{}",
+        paths, others);
+}
+
+TEST(DevicesPageTest, TheDocumentedPathsAreThoseOfTheTests) {
+    const std::string file = SATURATE_SOURCE_DIR "/docs/devices.md";
+    if (std::getenv("SATURATE_GOLDEN_ACCEPT")) write_file_whole(file, devices_page());
+    EXPECT_EQ(read_file(file, 1 << 20, "the page"), devices_page())
+        << "tools/golden-accept writes it anew";
 }
 
 }  // namespace

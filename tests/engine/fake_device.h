@@ -112,9 +112,11 @@ inline void take_down(const c10::OperatorHandle& call, c10::DispatchKeySet keys,
 
 class FakeCaptured final : public CapturedStep {
   public:
-    explicit FakeCaptured(std::unique_ptr<Tape> tape) : tape_(std::move(tape)) {}
+    FakeCaptured(std::unique_ptr<Tape> tape, std::int64_t& fails)
+        : tape_(std::move(tape)), fails_(fails) {}
     void replay() override {
         torch::NoGradGuard no_gradients;
+        TORCH_CHECK(fails_-- != 0, "CUDA error: out of memory");
         for (const TakenDown& one : tape_->calls) {
             torch::jit::Stack stack = one.arguments;
             one.call.callBoxed(&stack);
@@ -130,12 +132,11 @@ class FakeCaptured final : public CapturedStep {
                 });
             }
         }
-        ++replays;
     }
-    std::int64_t replays = 0;
 
   private:
     std::unique_ptr<Tape> tape_;
+    std::int64_t& fails_;
 };
 
 class FakeDevice final : public DeviceBackend {
@@ -149,6 +150,8 @@ class FakeDevice final : public DeviceBackend {
     std::int64_t times_late = 2;           // steps until it tells the time of one
     std::set<std::int64_t> no_room_for;    // uploads, by number, that find no memory
     bool has_failed = false;               // every call fails from now on
+    mutable std::int64_t asked_lost = 0;   // calls since then
+    std::int64_t replay_fails = -1;        // after so many, one finds no memory; -1: none
     std::int64_t captures = 0, slabs = 0;  // slabs taken from slab_memory()
     // Of its own generator, which nothing draws from; absent: the host's is used.
     std::optional<torch::Tensor> random;
@@ -197,6 +200,7 @@ class FakeDevice final : public DeviceBackend {
     }
     void synchronise() override { note("synchronise"); }
     std::optional<torch::Tensor> random_state() override {
+        check();
         return random ? std::optional(random->clone()) : std::nullopt;
     }
     void set_random_state(const torch::Tensor& state) override {
@@ -215,8 +219,11 @@ class FakeDevice final : public DeviceBackend {
         return 1000 + step;
     }
 
-    [[nodiscard]] DeviceMemory memory() const override { return {.peak_bytes = 1}; }
-    void reset_peak() override {}
+    [[nodiscard]] DeviceMemory memory() const override {
+        check();
+        return {.peak_bytes = 1};
+    }
+    void reset_peak() override { check(); }
     void release_cached() override { note("release"); }
 
     void run_apart(const std::function<void()>& work) override {
@@ -251,7 +258,7 @@ class FakeDevice final : public DeviceBackend {
         }
         put_back();
         tape->written.clear();
-        return std::make_unique<FakeCaptured>(std::move(tape));
+        return std::make_unique<FakeCaptured>(std::move(tape), replay_fails);
     }
 
   private:
@@ -287,7 +294,10 @@ class FakeDevice final : public DeviceBackend {
         torch::Tensor values_;
     };
 
-    void check() const { TORCH_CHECK(!has_failed, "CUDA error: device-side assert triggered"); }
+    void check() const {
+        if (has_failed) ++asked_lost;
+        TORCH_CHECK(!has_failed, "CUDA error: device-side assert triggered");
+    }
     void note(const std::string& what) {
         check();
         asked.push_back(what);

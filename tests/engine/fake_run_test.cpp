@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a GPU would do to a run, on the fake device: late copies and times, memory that runs out, an
-// error that stays, a rank that is lost.
+// error that stays, a rank that is lost, steps that are captured.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -79,6 +79,8 @@ TEST(FakeDeviceTest, ALostDeviceIsAskedNoMore) {
               "the job failed in step 5: CUDA error: device-side assert triggered");
     EXPECT_EQ(run.result.summary.steps, 5);
     EXPECT_EQ(run.recorder.steps.size(), 5u);
+    EXPECT_EQ(run.device.asked_lost, 0);
+    EXPECT_FALSE(run.result.summary.memory_peak_bytes);
 }
 
 // From mark to mark is a span, holes included: it is not told as busy time.
@@ -131,23 +133,20 @@ class FakeCollectives final : public DeviceCollectives {
 TEST(FakeDeviceTest, ALostRankIsGivenUpBeforeTheDeviceIsRead) {
     TemporaryFolder folder;
     std::vector<FakeRun> runs(2);
-    on_ranks(
-        2,
-        [&](ProcessGroup& group) {
-            FakeRun& run = runs[static_cast<std::size_t>(group.rank())];
-            group.use_device(std::make_unique<FakeCollectives>(run.device));
-            SmallJobSettings job;
-            if (group.rank() == 1) {
-                job.at_loss = [](std::int64_t number) {
-                    if (number == 6) throw std::runtime_error("rank 1 breaks");
-                };
-            }
-            TrainSettings settings = small_settings();
-            settings.log_interval = 100;
-            settings.eval_epochs = 0;
-            train_on(run, job, settings, &group, {.checkpoints = folder.path() / "c"});
-        },
-        short_times());
+    on_ranks(2, [&](ProcessGroup& group) {
+        FakeRun& run = runs[static_cast<std::size_t>(group.rank())];
+        group.use_device(std::make_unique<FakeCollectives>(run.device));
+        SmallJobSettings job;
+        if (group.rank() == 1) {
+            job.at_loss = [](std::int64_t number) {
+                if (number == 6) throw std::runtime_error("rank 1 breaks");
+            };
+        }
+        TrainSettings settings = small_settings();
+        settings.log_interval = 100;
+        settings.eval_epochs = 0;
+        train_on(run, job, settings, &group, {.checkpoints = folder.path() / "c"});
+    });
     EXPECT_EQ(runs[0].result.ended, "failed");
     auto& asked = runs[0].device.asked;
     auto abort = std::ranges::find(asked, "abort"), read = std::ranges::find(asked, "read");
@@ -155,6 +154,10 @@ TEST(FakeDeviceTest, ALostRankIsGivenUpBeforeTheDeviceIsRead) {
     ASSERT_NE(read, asked.end());
     EXPECT_LT(abort - asked.begin(), read - asked.begin());
     EXPECT_EQ(list_checkpoints(folder.path() / "c").size(), 1u);
+    // The rank that breaks reads its losses too, behind sums that nobody adds to any more.
+    auto& own = runs[1].device.asked;
+    EXPECT_LT(std::ranges::find(own, "abort") - own.begin(),
+              std::ranges::find(own, "synchronise") - own.begin());
 }
 
 // The host waits for the ranks' agreement only; how long the sums took, the device tells.
@@ -249,6 +252,151 @@ TEST(FakeDeviceTest, ACheckpointResumesOnAnotherDeviceWithANote) {
                                       : "the random numbers of this device begin from the seed"),
                  std::string("the gradient scaler of fp16 is not needed here")}));
     }
+}
+
+struct Course {
+    StepSettings step = {};
+    SmallJobSettings job = {};
+    std::vector<std::vector<std::int64_t>> steps;  // sizes of the batches of each
+};
+
+struct Ended {
+    std::vector<torch::Tensor> weights;
+    std::vector<float> losses;
+    std::vector<std::string> notes;
+};
+
+Ended run_steps(DeviceBackend& device, Course course) {
+    set_seed(5);
+    SmallJob job(course.job);
+    TrainingStep step(job, course.step, device);
+    Ended out;
+    for (std::size_t i = 0; i < course.steps.size(); ++i) {
+        std::vector<TensorBatch> batches;
+        for (std::int64_t size : course.steps[i]) {
+            torch::Tensor x =
+                torch::sin(torch::arange(size * 4).view({size, 4}) * static_cast<double>(i + 1));
+            batches.push_back({x, x.sum(1, true)});
+        }
+        step.run(batches, std::ldexp(1.0, -5 - static_cast<int>(i % 3)));  // another rate each time
+        if (std::string note = step.take_note(); !note.empty()) out.notes.push_back(note);
+        out.losses.push_back(step.loss().item<float>());
+    }
+    for (const torch::Tensor& weight : job.model().parameters())
+        out.weights.push_back(weight.detach().clone());
+    return out;
+}
+
+// The same operations in the same order, so the same numbers.
+void expect_equal(const Ended& a, const Ended& b) {
+    EXPECT_EQ(a.losses, b.losses);
+    for (std::size_t i = 0; i < a.weights.size(); ++i)
+        EXPECT_TRUE(torch::equal(a.weights[i], b.weights[i])) << i;
+}
+
+TEST(CapturedStepTest, EqualsTheStepItself) {
+    auto cpu = make_cpu_backend({.threads = 1}, false);
+    for (OptimizerKind kind : {OptimizerKind::adamw, OptimizerKind::adam, OptimizerKind::sgd}) {
+        for (Precision precision : {Precision::fp32, Precision::fp16, Precision::bf16}) {
+            for (double clip : {0.0, 0.5}) {
+                Course course{.step = {.precision = precision, .capture = true, .grad_clip = clip}};
+                course.step.optimizer.kind = kind;
+                course.steps.assign(9, {6, 2});
+                FakeDevice device;
+                Ended captured = run_steps(device, course);
+                expect_equal(captured, run_steps(*cpu, course));
+                EXPECT_EQ(device.captures, 1);
+                EXPECT_EQ(captured.notes, std::vector<std::string>{
+                                              "the step is captured as one graph of 8 samples"});
+            }
+        }
+    }
+}
+
+// Whichever comes first or fourth: the full step is captured, the short one never.
+TEST(CapturedStepTest, IsOfTheFullShape) {
+    auto cpu = make_cpu_backend({.threads = 1}, false);
+    Course course{.step = {.capture = true, .full = 8}};
+    course.steps = {{8}, {8}, {8}, {3}, {8}, {8}, {3}, {8}, {8}};
+    FakeDevice device;
+    Ended captured = run_steps(device, course);
+    expect_equal(captured, run_steps(*cpu, course));
+    EXPECT_EQ(device.captures, 1);
+    EXPECT_EQ(captured.notes, (std::vector<std::string>{
+                                  "steps of other than 8 samples run without the captured graph",
+                                  "the step is captured as one graph of 8 samples"}));
+}
+
+TEST(CapturedStepTest, ThatCannotBeRunsAsItIs) {
+    auto cpu = make_cpu_backend({.threads = 1}, false);
+    Course course{.step = {.capture = true}};
+    course.steps.assign(7, {8});
+    Ended plain = run_steps(*cpu, course);
+    int losses = 0;
+    course.job.at_loss = [&](std::int64_t number) {
+        losses = static_cast<int>(number) + 1;
+        (void)torch::ones({}).item();  // reads a value back
+    };
+    FakeDevice device;
+    Ended ended = run_steps(device, course);
+    expect_equal(ended, plain);
+    ASSERT_EQ(ended.notes.size(), 1u);
+    EXPECT_THAT(ended.notes[0],
+                HasSubstr("the step cannot be captured and runs as it is: operation "
+                          "not permitted when stream is capturing"));
+    EXPECT_EQ(device.captures, 1);
+}
+
+// The weights are as before: the step can be run again with half the micro-batch.
+TEST(CapturedStepTest, SurvivesRunningOutOfMemory) {
+    for (std::int64_t at : {1, 3, 5}) {  // in the warm-up, in the capture, in the third replay
+        FakeDevice device;
+        if (at == 5) device.replay_fails = 2;
+        set_seed(5);
+        SmallJob job({.at_loss = [&](std::int64_t number) {
+            TORCH_CHECK_WITH(OutOfMemoryError, number != at || at == 5, "no room");
+        }});
+        TrainingStep step(job, {.capture = true}, device);
+        TensorBatch batch{torch::ones({8, 4}), torch::ones({8, 1})};
+        for (std::int64_t i = 0; i < at; ++i) step.run({&batch, 1}, 0.01);
+        torch::Tensor before = job.model().parameters()[0].detach().clone();
+        EXPECT_THROW(step.run({&batch, 1}, 0.01), c10::OutOfMemoryError);
+        EXPECT_TRUE(torch::equal(before, job.model().parameters()[0].detach()));
+        step.set_split(2);
+        step.run({&batch, 1}, 0.01);
+        EXPECT_FALSE(torch::equal(before, job.model().parameters()[0].detach()));
+        EXPECT_THAT(step.take_note(), HasSubstr("no longer captured"));
+    }
+}
+
+// The graph holds the second run too, with the weights as they are then.
+TEST(CapturedStepTest, ComputesActivationsAgain) {
+    auto cpu = make_cpu_backend({.threads = 1}, false);
+    for (Precision precision : {Precision::fp32, Precision::bf16}) {
+        Course course{.step = {.precision = precision, .capture = true}};
+        course.steps.assign(9, {8});
+        Ended kept = run_steps(*cpu, course);
+        course.job.recomputes = true;
+        FakeDevice device;
+        expect_equal(run_steps(device, course), kept);
+        EXPECT_EQ(device.captures, 1);
+    }
+}
+
+TEST(CapturedStepTest, DropsOutOtherUnitsEachTime) {
+    FakeDevice device;
+    Course course{.step = {.capture = true}, .job = {.dropout = 0.5, .width = 64}};
+    set_seed(5);
+    SmallJob job(course.job);
+    TrainingStep step(job, course.step, device);
+    TensorBatch batch{torch::ones({8, 4}), torch::ones({8, 1})};
+    std::set<float> losses;
+    for (int i = 0; i < 8; ++i) {
+        step.run({&batch, 1}, 0.0);  // the weights stay, so only the units differ
+        losses.insert(step.loss().item<float>());
+    }
+    EXPECT_EQ(device.captures, 1);
+    EXPECT_GT(losses.size(), 5u);
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include <limits>
 #include <vector>
 
+#include "engine/recompute.h"
 #include "engine/trainer.h"
 #include "telemetry/recorder.h"
 
@@ -22,6 +23,7 @@ struct SmallJobSettings {
     std::int64_t nan_sample = -1;      // its target is no number
     std::int64_t width = 8;            // of the hidden layer
     std::int64_t heavy = 0;            // floats per sample that the forward pass needs besides
+    bool recomputes = false;           // the hidden layer comes again in the backward pass
     std::vector<double> metrics = {};  // what evaluations answer, in turn; empty: the real error
     // What each evaluation adds to this rank's sums instead of its real error; 8 samples of a rank.
     std::vector<double> own_sums = {};
@@ -78,7 +80,10 @@ class SmallJob final : public Job {
     torch::nn::Module& model() override { return *model_; }
     torch::Tensor loss(const TensorBatch& batch) override {
         if (settings_.at_loss) settings_.at_loss(losses_++);
-        torch::Tensor hidden = torch::relu(model_->first(batch[0]));
+        auto first = [this](const torch::Tensor& x) { return torch::relu(model_->first(x)); };
+        torch::Tensor hidden = settings_.recomputes
+                                   ? recomputed(first, batch[0], RandomNumbers::none)
+                                   : first(batch[0]);
         if (settings_.dropout > 0) hidden = torch::dropout(hidden, settings_.dropout, true);
         if (settings_.heavy > 0) {
             torch::Tensor ballast = hidden.sum(1, true).expand({-1, settings_.heavy}).clone();

@@ -3,72 +3,17 @@
 
 #include <ATen/record_function.h>
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <sys/resource.h>
 
 #include <atomic>
-#include <csignal>
 #include <functional>
 #include <system_error>
 
-#include "engine/seed.h"
-#include "small_job.h"
-#include "support/run.h"
+#include "small_run.h"
 
 namespace saturate {
 namespace {
 
 using testing::HasSubstr;
-
-struct Outcome {
-    TrainResult result;
-    MemoryRecorder recorder;
-    ListeningObserver observer;
-
-    // Loss by step, as far as it was read into the record.
-    [[nodiscard]] std::vector<std::pair<std::int64_t, double>> losses() const {
-        std::vector<std::pair<std::int64_t, double>> out;
-        for (const StepRecord& step : recorder.steps) {
-            if (step.loss) out.emplace_back(*step.loss_step, *step.loss);
-        }
-        return out;
-    }
-    [[nodiscard]] int count(EventKind kind) const {
-        int out = 0;
-        for (const EventRecord& event : recorder.events) out += event.kind == kind ? 1 : 0;
-        return out;
-    }
-    [[nodiscard]] std::string event_text(EventKind kind) const {
-        for (const EventRecord& event : recorder.events) {
-            if (event.kind == kind) return event.text;
-        }
-        return "";
-    }
-};
-
-struct Wish {
-    SmallJobSettings job = {};
-    TrainSettings train = small_settings();
-    TrainPlaces places = {};
-    bool resume = false;
-    std::int64_t stop_after = -1;
-};
-
-std::unique_ptr<Outcome> train(const Wish& setup) {
-    auto ran = std::make_unique<Outcome>();
-    ran->observer.stop_after = setup.stop_after;
-    auto backend = make_cpu_backend(setup.train.device, false);
-    set_seed(setup.train.seed);
-    SmallJob job(setup.job);
-    Trainer trainer(job, setup.train, setup.places, *backend, ran->observer);
-    if (setup.resume) {
-        auto found = find_checkpoint(setup.places.checkpoints);
-        EXPECT_TRUE(found);
-        trainer.restore(*found);
-    }
-    ran->result = trainer.run(ran->recorder);
-    return ran;
-}
 
 // What train says at its end is what everybody else computes from its record.
 TEST(TrainerTest, TheSummaryIsTheAccountOfItsSteps) {
@@ -159,7 +104,7 @@ class SyncCounter {
 };
 
 TEST(TrainerTest, NoStepMakesTheHostWait) {
-    Wish setup;
+    SmallWish setup;
     setup.train.eval_epochs = 0;
     setup.train.step.grad_clip = 1;
     setup.train.ema = 0.9;
@@ -184,7 +129,7 @@ TEST(TrainerTest, NoStepMakesTheHostWait) {
 }
 
 TEST(TrainerTest, NanStopsWithTheNamedBatch) {
-    Wish setup;
+    SmallWish setup;
     setup.job.nan_sample = 0;
     setup.job.size = 8;
     auto ran = train(setup);
@@ -200,20 +145,8 @@ TEST(TrainerTest, NanStopsWithTheNamedBatch) {
     EXPECT_GE(ran->count(EventKind::nonfinite_loss), 1);
 }
 
-TEST(TrainerTest, NanNeverReachesACheckpoint) {
-    TemporaryFolder folder;
-    Wish setup;
-    setup.job = {.size = 8, .nan_sample = 3};
-    setup.train.checkpoint_steps = 1;
-    setup.train.log_interval = 100;
-    setup.places.checkpoints = folder.path() / "checkpoints";
-    auto ran = train(setup);
-    EXPECT_EQ(ran->result.ended, "failed");
-    EXPECT_TRUE(list_checkpoints(setup.places.checkpoints).empty());
-}
-
 TEST(TrainerTest, ScalerSkipsSingleBadSteps) {
-    Wish setup;
+    SmallWish setup;
     setup.job = {.size = 64, .nan_sample = 3};
     setup.train.precision_wish = PrecisionWish{.on = true, .type = Precision::fp16};
     auto ran = train(setup);
@@ -224,7 +157,7 @@ TEST(TrainerTest, ScalerSkipsSingleBadSteps) {
 }
 
 TEST(TrainerTest, HalvesTheMicroBatchWhenMemoryRunsOut) {
-    Wish plain, tight;
+    SmallWish plain, tight;
     plain.job.heavy = tight.job.heavy = 1 << 18;  // 1 MiB per sample
     plain.train.epochs = tight.train.epochs = 1;
     plain.train.eval_epochs = tight.train.eval_epochs = 0;
@@ -241,7 +174,7 @@ TEST(TrainerTest, HalvesTheMicroBatchWhenMemoryRunsOut) {
 }
 
 TEST(TrainerTest, SaysWhenNotEvenOneSampleFits) {
-    Wish setup;
+    SmallWish setup;
     setup.job.heavy = 1 << 22;
     setup.train.device.memory_limit_bytes = 2 << 20;
     auto ran = train(setup);
@@ -255,7 +188,7 @@ TEST(TrainerTest, SaysWhenNotEvenOneSampleFits) {
 }
 
 TEST(TrainerTest, RefusesABatchLargerThanTheData) {
-    Wish setup;
+    SmallWish setup;
     setup.job.size = 5;
     try {
         (void)train(setup);
@@ -265,100 +198,6 @@ TEST(TrainerTest, RefusesABatchLargerThanTheData) {
                      "error: batch_size is 8, and the training data has 5 samples\n"
                      "  expected: 1 to 5\n"
                      "  fix:      batch_size: 5");
-    }
-}
-
-TEST(TrainerTest, StopsEarlyAndKeepsTheBest) {
-    TemporaryFolder folder;
-    Wish setup;
-    setup.job.metrics = {3, 1, 2, 2, 2};
-    setup.train.epochs = 50;
-    setup.train.early_stopping = 2;
-    setup.train.checkpoint_epochs = 1;
-    setup.train.checkpoint_keep = 1;
-    setup.places.checkpoints = folder.path() / "checkpoints";
-    auto ran = train(setup);
-    EXPECT_EQ(ran->result.why, "no better error in 2 evaluations");
-    EXPECT_EQ(ran->result.metric_best, 1);
-    EXPECT_EQ(ran->result.best_step, 16);
-    std::vector<std::string> kept;
-    for (const auto& path : list_checkpoints(setup.places.checkpoints))
-        kept.push_back(path.filename());
-    EXPECT_EQ(kept, (std::vector<std::string>{"step_0000000032", "step_0000000016"}));
-    EXPECT_EQ(std::filesystem::read_symlink(setup.places.checkpoints / "best"), "step_0000000016");
-}
-
-TEST(TrainerTest, StopWantedWritesACheckpointAndEnds) {
-    TemporaryFolder folder;
-    Wish setup;
-    setup.stop_after = 5;
-    setup.places.checkpoints = folder.path() / "checkpoints";
-    auto ran = train(setup);
-    EXPECT_EQ(ran->result.ended, "interrupted");
-    EXPECT_EQ(ran->recorder.steps.size(), 5u);
-    EXPECT_EQ(list_checkpoints(setup.places.checkpoints).size(), 1u);
-}
-
-// Everything that a step depends on: dropout's random numbers, the optimizer, the schedule, the
-// scaler, the moving mean, the position in an epoch that accumulates over its end.
-TEST(TrainerTest, ResumedRunGoesOnBitByBit) {
-    for (Precision precision : {Precision::fp32, Precision::fp16}) {
-        for (std::int64_t cut : {1, 5, 9, 10, 13}) {
-            TemporaryFolder folder;
-            Wish setup;
-            setup.job = {.size = 40, .dropout = 0.3};
-            setup.train.log_interval = 1;
-            setup.train.accumulation = 2;  // 5 batches, so 3 steps per epoch
-            setup.train.schedule = {
-                .kind = ScheduleKind::cosine, .highest = 0.01, .warmup_steps = 3};
-            setup.train.ema = 0.9;
-            setup.train.step.grad_clip = 1;
-            setup.train.precision_wish =
-                PrecisionWish{.on = precision == Precision::fp16, .type = precision};
-            setup.train.epochs = 6;
-            auto uninterrupted = train(setup);
-
-            setup.places.checkpoints = folder.path() / "checkpoints";
-            setup.stop_after = cut;
-            auto first = train(setup);
-            EXPECT_EQ(first->result.ended, "interrupted");
-            setup.stop_after = -1;
-            setup.resume = true;
-            auto second = train(setup);
-
-            auto all = uninterrupted->losses(), begun = first->losses(), rest = second->losses();
-            ASSERT_FALSE(rest.empty());
-            std::map<std::int64_t, double> expected(all.begin(), all.end());
-            for (const auto& [step, loss] : rest) EXPECT_EQ(loss, expected.at(step)) << step;
-            for (const auto& [step, loss] : begun) EXPECT_EQ(loss, expected.at(step)) << step;
-            EXPECT_EQ(*second->result.metric, *uninterrupted->result.metric) << cut;
-            EXPECT_EQ(second->recorder.steps.back().step,
-                      uninterrupted->recorder.steps.back().step);
-        }
-    }
-}
-
-TEST(TrainerTest, RefusesTheCheckpointOfAnotherModel) {
-    TemporaryFolder folder;
-    Wish setup;
-    setup.places.checkpoints = folder.path() / "checkpoints";
-    setup.train.epochs = 1;
-    (void)train(setup);
-    setup.job.width = 16;
-    setup.resume = true;
-    std::string path = (setup.places.checkpoints / "step_0000000008/model.safetensors").string();
-    try {
-        (void)train(setup);
-        FAIL();
-    } catch (const UserError& error) {
-        EXPECT_EQ(
-            std::string(error.what()),
-            "error: " + path +
-                ": the tensors of another model: first.weight is Float [8, 4] there and "
-                "Float [16, 4] here, first.bias is Float [8] there and Float [16] here, "
-                "last.weight is Float [1, 8] there and Float [1, 16] here\n"
-                "  expected: those of the model that the configuration describes\n"
-                "  fix:      resume with the configuration that the checkpoint was made with");
     }
 }
 
@@ -376,7 +215,7 @@ TEST(TrainerTest, AnyExceptionOfAStepEndsTheRunWithItsCause) {
         {[] { throw std::system_error(EAGAIN, std::system_category()); },
          "the job failed in step 5: Resource temporarily unavailable"}};
     for (const Case& one : cases) {
-        Wish setup;
+        SmallWish setup;
         setup.train.workers = 2;
         setup.job.at_loss = [&](std::int64_t number) {
             if (number == 5) one.raise();
@@ -409,149 +248,6 @@ TEST(TrainerTest, NothingIsRecordedAfterRunEvenWhenItThrows) {
         EXPECT_GE(told, 1u);  // the loader's report
     }
     EXPECT_EQ(recorder.events.size(), told);
-}
-
-// A limit on the size of files stands in for a full disk: writes fail in the middle of a file.
-class FullDisk {
-  public:
-    FullDisk() {
-        ::signal(SIGXFSZ, SIG_IGN);
-        EXPECT_EQ(::getrlimit(RLIMIT_FSIZE, &before_), 0);
-        rlimit small = before_;
-        small.rlim_cur = 300;
-        EXPECT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
-    }
-    ~FullDisk() { ::setrlimit(RLIMIT_FSIZE, &before_); }
-
-  private:
-    rlimit before_{};
-};
-
-std::vector<std::string> complaints(const Outcome& ran) {
-    std::vector<std::string> out;
-    for (const std::string& line : ran.observer.said) {
-        if (line.starts_with("no checkpoint")) out.push_back(line);
-    }
-    return out;
-}
-
-TEST(TrainerTest, FullDiskCostsTheCheckpointOnly) {
-    TemporaryFolder folder;
-    Wish setup;
-    setup.train.checkpoint_epochs = 1;
-    setup.train.eval_epochs = 0;
-    setup.places.checkpoints = folder.path() / "checkpoints";
-    setup.train.epochs = 3;
-    std::optional<FullDisk> full(std::in_place);
-    setup.job.at_loss = [&](std::int64_t number) {
-        if (number == 17) full.reset();  // room again before the third epoch's checkpoint
-    };
-    auto ran = train(setup);
-    EXPECT_EQ(ran->result.ended, "done");
-    EXPECT_EQ(ran->recorder.steps.size(), 24u);
-    auto said = complaints(*ran);
-    ASSERT_GE(said.size(), 1u);
-    EXPECT_EQ(
-        said[0],
-        "no checkpoint of step 8, training goes on: " +
-            (setup.places.checkpoints / "unfinished_step_0000000008/model.safetensors").string() +
-            ": cannot be written: File too large");
-    EXPECT_EQ(find_checkpoint(setup.places.checkpoints)->checkpoint.step, 24);
-    // Nothing half-written is left behind.
-    for (const auto& entry : std::filesystem::directory_iterator(setup.places.checkpoints))
-        EXPECT_TRUE(entry.path().filename().string().starts_with("step_")) << entry.path();
-}
-
-// What was learnt is nowhere: that is no success.
-TEST(TrainerTest, ARunWhoseLastCheckpointCouldNotBeWrittenHasFailed) {
-    TemporaryFolder folder;
-    Wish setup;
-    setup.train.checkpoint_epochs = 1;
-    setup.train.eval_epochs = 0;
-    setup.places.checkpoints = folder.path() / "checkpoints";
-    setup.train.epochs = 1;
-    std::string where = setup.places.checkpoints.string();
-    auto text = [&](const Outcome& ran) {
-        EXPECT_EQ(ran.result.ended, "failed");
-        return ran.result.problem ? ran.result.problem->text() : "";
-    };
-    {
-        FullDisk full;
-        EXPECT_EQ(text(*train(setup)),
-                  "error: " + where +
-                      ": the checkpoint of step 8, the last, could not be written: " + where +
-                      "/unfinished_step_0000000008/model.safetensors: cannot be written: File too "
-                      "large\n"
-                      "  expected: room on the disk and permission to write\n"
-                      "  fix:      make room, or -o with a folder on another disk; no checkpoint "
-                      "was written at all");
-    }
-    EXPECT_EQ(train(setup)->result.ended, "done");
-    setup.train.epochs = 3;
-    setup.resume = true;
-    FullDisk full;
-    EXPECT_THAT(text(*train(setup)), HasSubstr("make room, then --resume goes on from step 8"));
-    EXPECT_EQ(find_checkpoint(setup.places.checkpoints)->checkpoint.step, 8);
-}
-
-TEST(TrainerTest, RefusesTheCheckpointOfAnotherSeed) {
-    TemporaryFolder folder;
-    Wish setup;
-    setup.places.checkpoints = folder.path() / "checkpoints";
-    setup.train.epochs = 1;
-    (void)train(setup);
-    setup.train.seed = 5;
-    setup.resume = true;
-    try {
-        (void)train(setup);
-        FAIL();
-    } catch (const UserError& error) {
-        EXPECT_THAT(error.what(), HasSubstr("made with seed 0, and it is 5 now\n"
-                                            "  expected: the same seed: it gives the order of the "
-                                            "data\n  fix:      --set seed=0"));
-    }
-}
-
-// fp16 has a scaler, fp32 none: what one has no use for is left out, what it lacks begins anew.
-TEST(TrainerTest, ResumesInAnotherPrecisionWithANote) {
-    for (bool from_fp16 : {true, false}) {
-        TemporaryFolder folder;
-        Wish setup;
-        setup.places.checkpoints = folder.path() / "checkpoints";
-        setup.train.epochs = 1;
-        auto set = [&](bool fp16) {
-            setup.train.precision_wish = PrecisionWish{.on = fp16, .type = Precision::fp16};
-        };
-        set(from_fp16);
-        (void)train(setup);
-        set(!from_fp16);
-        setup.train.epochs = 2;
-        setup.resume = true;
-        auto ran = train(setup);
-        EXPECT_EQ(ran->result.ended, "done");
-        EXPECT_THAT(ran->observer.said,
-                    testing::Contains(from_fp16 ? "the gradient scaler of fp16 is not needed here"
-                                                : "the gradient scaler of fp16 begins anew"));
-    }
-}
-
-// The model of a checkpoint is the mean that was evaluated: loaded on its own it has that metric.
-TEST(TrainerTest, TheBestOfAMovingMeanIsTheMeanThatWasJudged) {
-    TemporaryFolder folder;
-    Wish setup;
-    setup.train.ema = 0.95;
-    setup.places.checkpoints = folder.path() / "checkpoints";
-    auto ran = train(setup);
-    Checkpoint best = read_checkpoint(setup.places.checkpoints / "best");
-    auto backend = make_cpu_backend(setup.train.device, false);
-    SmallJob job(setup.job);
-    NamedTensors into;
-    for (const auto& item : job.model().named_parameters())
-        into.emplace_back(item.key(), item.value());
-    load_tensors(best.model, into, "best");
-    Evaluation judged = evaluate(job, job.validation_data(), {.batch_size = 8, .workers = 0},
-                                 *backend, ran->recorder);
-    EXPECT_EQ(judged.value, *ran->result.metric_best);
 }
 
 }  // namespace
