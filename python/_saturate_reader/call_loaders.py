@@ -11,7 +11,7 @@ from .scopes import FUNCTIONS, ancestors, dotted, function_of, statement_of
 
 
 EVALUATION = re.compile(r"val|test|eval|dev|query|gallery|predict|infer")
-TRAINING = re.compile(r"train|trn|_tr\b")
+TRAINING = re.compile(r"train|trn|tng|_tr\b")  # tng_dataloader: Lightning's first name for it
 
 
 class LoaderCalls:

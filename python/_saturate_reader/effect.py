@@ -32,6 +32,7 @@ class Effect(Unread, Flags):
 
     def find(self):
         self._wrong_types()
+        self._untyped_numbers()
         self._compared_words()
         self._never_read()
         self._overwritten()
@@ -62,6 +63,22 @@ class Effect(Unread, Flags):
                 kind = declaration.more.get("option_type")
                 if kind in BAD_TYPES:
                     self._say(declaration, "wrong type", "type=%s: %s" % (kind, BAD_TYPES[kind]))
+
+    def _untyped_numbers(self):
+        """add_argument('--every', default=5) without type=int: from the command line it is a text, and the program computes with it."""
+        for declaration in self.settings.all:
+            more = declaration.more
+            if declaration.kind != "option" or not declaration.root or more.get("click") or more.get("option_type") or more.get("action") not in (None, "store"):
+                continue
+            if (declaration.value or {}).get("type") not in ("int", "float") or declaration.key in self.settings.written["args"]:
+                continue
+            if any(k.arg in ("nargs", "choices", "const") for k in declaration.node.keywords):
+                continue
+            node = next((n for n in self.reads.nodes.get(declaration, ()) if _computes(n)), None)
+            if node is not None:
+                kind = declaration.value["type"]
+                self._say(declaration, "wrong type", "without type=%s a value from the command line is text, and %s:%d computes with it" % (
+                    kind, node.src.file, node.lineno), at=node.src.place(node))
 
     def _compared_words(self):
         """`word.lower() in ['true', 1]`: a text never equals a number."""
@@ -96,19 +113,26 @@ class Effect(Unread, Flags):
     def _overwritten(self):
         for declaration in self.settings.all:
             stores = self.reads.nodes.get((declaration, "writes"), ())
-            if declaration.kind not in ("option", "yaml", "json", "toml") or not stores or not declaration.reads:
+            if declaration.kind not in ("option", "yaml", "json", "toml", "yacs", "attribute") or not stores or not declaration.reads:
+                continue
+            if declaration.kind == "attribute" and not self._one_holder(declaration) or declaration.kind == "yacs" and declaration.node.scope.parent is not None:
                 continue
             for target, expr, statement in stores:
-                if expr is None or not self._always(statement) or self._reads_itself(declaration, statement):
-                    continue
-                if self._read_before(declaration, statement):
+                way = self._way_to(statement)
+                if expr is None or not way or self._reads_itself(declaration, statement) or self._read_before(declaration, way):
                     continue
                 self._say(declaration, "overwritten", "%s:%d sets it before anything reads it" % (statement.src.file, statement.lineno),
                           instead=statement.src.text(expr, 100), at=statement.src.place(statement))
                 break
 
-    def _always(self, statement):
-        """In the lines of the program that run once, under no condition."""
+    def _one_holder(self, declaration):
+        """A field whose class is used as it is, or makes one object only, and that no other field is computed from."""
+        scope = declaration.scope
+        made = sum(1 for source in self.project.order if source.index is not None for _ in source.index.calls_named(scope.name))
+        return made < 2 and not any(load.scope is scope and load.id == declaration.key for load in scope.source.index.loads)
+
+    def _way_to(self, statement, depth=0):
+        """In the lines of the program that run once, under no condition: the statement and the calls that lead to it, innermost first. Else empty."""
         for up in ancestors(statement):
             if isinstance(up, ast.If):
                 test = up.test
@@ -116,12 +140,16 @@ class Effect(Unread, Flags):
                     continue
                 if isinstance(test, ast.Call) and dotted(test.func) == "torch.cuda.is_available" and statement in up.body:
                     continue  # as on any machine that this is about
-                return False
+                return []
             if isinstance(up, FUNCTIONS):
-                return self._parses(up.inner)
-            if not isinstance(up, (ast.Module, ast.With)):
-                return False
-        return statement.src is self.project.entry
+                if self._parses(up.inner):
+                    return [statement]
+                callers = [call for call, _ in self.values.callers.get(up.inner, ()) if self.reach.runs(function_of(call)) and not self.reach.off(call)]
+                way = self._way_to(callers[0], depth + 1) if len(callers) == 1 and depth < 4 else []
+                return [statement] + way if way else []
+            if isinstance(up, ast.stmt) and not isinstance(up, ast.With) and up is not statement_of(statement):
+                return []
+        return [statement] if statement.src is self.project.entry else []
 
     def _parses(self, scope):
         """The function that gets the options first."""
@@ -135,25 +163,24 @@ class Effect(Unread, Flags):
     def _reads_itself(self, declaration, statement):
         return any(any(up is statement for up in ancestors(n)) for n in self.reads.nodes.get(declaration, ()))
 
-    def _read_before(self, declaration, statement):
-        scope = function_of(statement)
-        earlier = set()
+    def _read_before(self, declaration, way):
+        """Read in the functions on the way, or in what they call, before the way goes on."""
+        here = {function_of(node): node for node in way}
+        elsewhere = set()
         for node in self.reads.nodes.get(declaration, ()):
-            if function_of(node) is scope:
-                if node.lineno <= statement.lineno:
+            scope = function_of(node)
+            if scope in here:
+                if node.lineno <= here[scope].lineno:
                     return True
-            elif function_of(node).parent is None:
+            elif scope.parent is None:
                 return True  # at the top of another module: it ran when that was imported
             else:
-                earlier.add(function_of(node))
-        if not earlier:
-            return False
-        queue = [c for c in scope.calls if c.lineno < statement.lineno]
-        seen = set()
+                elsewhere.add(scope)
+        queue = [call for scope, node in here.items() for call in scope.calls if call is not node and call.lineno <= node.lineno]
+        seen = set(here)
         while queue:
-            call = queue.pop()
-            for other, _ in self.values.callees.get(call, ()):
-                if other in earlier:
+            for other, _ in self.values.callees.get(queue.pop(), ()):
+                if other in elsewhere:
                     return True
                 if other not in seen:
                     seen.add(other)
@@ -329,6 +356,18 @@ def _word_branch(node):
             return None
         child = up
     return None
+
+
+def _computes(node):
+    """An operand that must be a number: of -, /, //, **, of % in a condition, of < and >, or what range() counts to."""
+    up = node.up
+    if isinstance(up, ast.BinOp):
+        if isinstance(up.op, ast.Mod):
+            return up.right is node and isinstance(up.up, (ast.Compare, ast.BoolOp, ast.If))  # else it may be a text that is filled in
+        return isinstance(up.op, (ast.Sub, ast.Div, ast.FloorDiv, ast.Pow))
+    if isinstance(up, ast.Compare):
+        return any(isinstance(op, (ast.Lt, ast.Gt, ast.LtE, ast.GtE)) for op in up.ops)
+    return isinstance(up, ast.Call) and dotted(up.func) == "range" and node in up.args
 
 
 def _in_text(node):

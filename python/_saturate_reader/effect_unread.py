@@ -6,7 +6,7 @@ import re
 from . import names
 from .literals import literal
 from .reads_keys import TENSOR_ATTRIBUTES
-from .scopes import ancestors, dotted
+from .scopes import ancestors, dotted, function_of
 from .settings import LOOSE
 from .source import Source
 
@@ -33,6 +33,9 @@ class Unread:
                     continue
                 if not declaration.path or any(p.startswith("[") for p in declaration.setting.split(".")):
                     continue
+            elif declaration.kind == "yacs":
+                if not self.reads.loads["file"] or declaration.node.scope.parent is not None or any(d.path == declaration.path and d.kind != "yacs" for d in self.settings.by_path[("file", declaration.key)]):
+                    continue  # a preset that a function makes; or said where the configuration file sets it
             elif declaration.kind == "dataclass":
                 if any("TrainingArguments" in b for b in self.values.lineage(declaration.scope)[1]):
                     if declaration.key in names.TRAINING_ARGUMENTS or declaration.key in self._words():
@@ -43,9 +46,9 @@ class Unread:
                 if spread == "gone" or spread and declaration.key in self._words():
                     continue
             elif declaration.kind == "attribute":
-                if declaration.key.startswith("__") or declaration.key in self._words() or "literal" not in (declaration.value or {}):
+                if declaration.key.startswith("__") or declaration.key in self._words() or (declaration.value or {}).get("type") in (None, "expression"):
                     continue
-                if declaration.scope not in self.reach.classes or not any(d.reads for d in self.settings.all if d.scope is declaration.scope):
+                if not self._in_use(declaration.scope):
                     continue
             elif declaration.kind in ("constant", "variable"):
                 if declaration.file != self.project.entry.file or not SETTING.search(declaration.key) or declaration.key in self._words():
@@ -55,6 +58,10 @@ class Unread:
             else:
                 continue
             yield declaration
+
+    def _in_use(self, scope):
+        """Code that runs reads a field of this class."""
+        return any(self.reach.runs(function_of(node)) for d in self.reads.fields_of(scope) for node in self.reads.nodes.get(d, ()))
 
     def _words(self):
         """Every word that some code of the program reads, calls or names."""
@@ -168,7 +175,7 @@ class Unread:
         """Configuration files of which a fair part is seen to be read; of the others nothing can be said."""
         total, read = {}, {}
         for declaration in self.settings.all:
-            if declaration.root and declaration.leaf and declaration.kind in ("yaml", "json", "toml", "option"):
+            if declaration.root and declaration.leaf and declaration.kind in ("yaml", "json", "toml", "option", "yacs"):
                 key = declaration.file if declaration.root == "file" else None
                 total[key] = total.get(key, 0) + 1
                 if any(r["certainty"] == "certain" for r in declaration.reads) or self.reads.escape_of(declaration):

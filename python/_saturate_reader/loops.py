@@ -9,6 +9,9 @@ from .scopes import FUNCTIONS, LOOPS, ancestors, dotted, function_of
 
 NOT_OPTIMIZERS = re.compile(r"sched|lr_|_lr|warm|ema|prof|env|timer|meter|loss|policy_step|swa|agent|sim|game|bar|clock|criterion", re.I)
 OPTIMIZER_NAME = re.compile(r"opt|solver|trainer_[gd]$", re.I)
+OPTIMIZER_MODULE = re.compile(r"(^|\.)optim(izers?)?($|\.)")
+OPTIMIZER_CLASS = re.compile(r"(%s)\w{0,4}$" % "|".join(names.OPTIMIZERS | names.OPTIMIZERS_ELSEWHERE))  # DecoupledAdamW, AdamW8bit
+OTHER_LIBRARIES = ("torch.", "tensorflow.", "keras.", "paddle.", "mindspore.", "mxnet.", "jittor.", "oneflow.", "chainer.")
 
 
 class Loop:
@@ -297,8 +300,10 @@ def is_optimizer(name):
         return True
     if module.startswith("torch.optim") and "lr_scheduler" not in name and "swa_utils" not in name:
         return last in names.OPTIMIZERS or last == "*"
-    return module.startswith(("torch_optimizer", "apex.optimizers", "timm.optim", "bitsandbytes.optim", "transformers")) and last in (
-        names.OPTIMIZERS | {"FusedAdam", "FusedSGD", "FusedLAMB", "Lamb", "Lookahead", "RAdam", "AdaBelief", "Ranger", "Lion", "AdamW8bit"})
+    if module.startswith(("transformers", "apex.optimizers", "torch_optimizer")):
+        return last in names.OPTIMIZERS | names.OPTIMIZERS_ELSEWHERE
+    # Other libraries keep theirs in a module of that name: timm.optim, composer.optim, colossalai.nn.optimizer.
+    return not name.startswith(OTHER_LIBRARIES) and bool(OPTIMIZER_MODULE.search(module)) and bool(OPTIMIZER_CLASS.search(last))
 
 
 def _within(node, top):

@@ -9,6 +9,7 @@ OTHER_OPTIMIZERS = {
     "apex.optimizers.FusedLAMB", "apex.optimizers.FusedSGD", "deepspeed.ops.adam.FusedAdam",
     "deepspeed.ops.adam.DeepSpeedCPUAdam", "bitsandbytes.optim.AdamW8bit", "bitsandbytes.optim.Adam8bit",
     "timm.optim.create_optimizer", "timm.optim.create_optimizer_v2", "lion_pytorch.Lion"}
+OPTIMIZERS_ELSEWHERE = {"FusedAdam", "FusedSGD", "FusedLAMB", "Lamb", "LAMB", "Lookahead", "AdaBelief", "Ranger", "Lion", "AdamW8bit", "Adan", "Sophia", "Prodigy", "LARS"}
 LOADERS = {
     "torch.utils.data.DataLoader", "torch.utils.data.dataloader.DataLoader", "torch_geometric.loader.DataLoader",
     "torch_geometric.data.DataLoader", "torch_geometric.loader.dataloader.DataLoader", "monai.data.DataLoader",
@@ -74,7 +75,7 @@ generation_config
 SHOWS = {"print", "pprint", "pp", "info", "debug", "warning", "warn", "error", "critical", "log", "write", "writelines", "write_log", "str", "repr",
          "format", "dump", "dumps", "save", "add_text", "add_hparams", "log_hyperparams", "save_hyperparameters", "init", "len", "type", "isinstance",
          "id", "save_yaml", "safe_dump", "join", "freeze", "defrost", "merge_from_list", "hasattr", "set_description", "track", "pformat", "to_yaml",
-         "print_args", "print_options", "log_params", "log_param", "resolve", "set_struct", "save_config", "append", "sha1", "md5", "echo", "secho",
+         "print_args", "print_options", "log_params", "log_param", "log_parameters", "log_parameter", "log_hyperparameters", "resolve", "set_struct", "save_config", "append", "sha1", "md5", "echo", "secho",
          "rule", "print_config", "print_config_tree", "makedirs", "exists", "mkdir", "dumps_json", "savetxt", "to_json", "dumper", "config_update"}
 TRACKERS = {"wandb.init": "wandb", "mlflow.start_run": "mlflow", "mlflow.set_experiment": "mlflow", "comet_ml.Experiment": "comet",
             "neptune.init": "neptune", "neptune.init_run": "neptune", "clearml.Task.init": "clearml", "swanlab.init": "swanlab",

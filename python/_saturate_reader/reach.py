@@ -4,7 +4,7 @@ import ast
 
 from .scopes import FUNCTIONS, dotted
 
-HOOKS = {"training_step", "validation_step", "test_step", "configure_optimizers", "train_dataloader", "val_dataloader", "setup", "forward",
+HOOKS = {"training_step", "validation_step", "test_step", "configure_optimizers", "train_dataloader", "tng_dataloader", "val_dataloader", "setup", "forward",
          "on_train_batch_end", "on_train_epoch_end", "on_validation_epoch_end", "on_validation_end", "training_epoch_end", "compute_loss",
          "on_train_epoch_start", "on_train_start", "on_fit_start", "optimizer_step", "__call__", "__getitem__", "__len__", "__iter__", "prepare_data",
          "validation_epoch_end", "on_before_optimizer_step", "training_step_end", "on_train_batch_start"}

@@ -100,6 +100,8 @@ class Reads(KeyReading, WholeReading):
                 declared = self.settings.find(value[1], value[2] + (key,))
             elif value[0] == "inst" and self.values.dynamic(value[1]):  # AttrDict(json.load(f))
                 declared = [d for d in self.settings.find("file", (key,)) if d.path == (key,)]
+            elif value[0] in ("inst", "cls"):
+                declared = [d for scope in self.values.lineage(value[1])[0] for d in self.fields_of(scope) if d.key == key and d.kind == "attribute"]
             else:
                 continue
             for declaration in declared:

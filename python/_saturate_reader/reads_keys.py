@@ -61,7 +61,7 @@ class KeyReading:
                 self._note(declaration, node)
         elif kind in ("inst", "cls"):
             for scope in self.values.lineage(value[1])[0]:
-                for declaration in self._fields(scope):
+                for declaration in self.fields_of(scope):
                     if declaration.key == key:
                         self._note(declaration, node)
                         # The field may hold a key of a configuration, in a way that was not followed.
@@ -108,10 +108,16 @@ class KeyReading:
             for call in source.index.calls_named("update"):
                 if isinstance(call.func, ast.Attribute) and dotted(call.func.value) == target:
                     return True
-            return any(isinstance(t, ast.Subscript) and dotted(t.value) == target and not isinstance(t.slice, ast.Constant) for t, _, _ in source.index.stores)
+            return any(isinstance(t, ast.Subscript) and dotted(t.value) == target and not isinstance(t.slice, ast.Constant) and not self._foreign(expr)
+                       for t, expr, _ in source.index.stores)
         return False
 
-    def _fields(self, scope):
+    def _foreign(self, expr):
+        """A value that is an object of a library for certain, and no setting."""
+        values = self.values.of(expr) if expr is not None else ()
+        return bool(values) and all(v[0] == "made" and v[1].split(".")[0] in NOT_SETTINGS for v in values)
+
+    def fields_of(self, scope):
         if not hasattr(self, "_by_scope"):
             self._by_scope = {}
             for declaration in self.settings.all:

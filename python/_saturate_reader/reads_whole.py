@@ -162,10 +162,10 @@ class WholeReading:
             self.loads[value[1]] = True
             if not targets:
                 known = [v for v in self.values.of(call.func) if v[0] == "cls"]
-                fields = [s for v in known for s in self.values.lineage(v[1])[0] if list(self._fields(s))]
+                fields = [s for v in known for s in self.values.lineage(v[1])[0] if list(self.fields_of(s))]
                 if fields:
                     for scope in fields:
-                        for declaration in self._fields(scope):
+                        for declaration in self.fields_of(scope):
                             for other in self.settings.find(value[1], value[2] + (declaration.key,)):
                                 self._note(other, call)
                     continue

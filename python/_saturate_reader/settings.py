@@ -94,7 +94,8 @@ class Settings(PythonSettings):
         declaration = Declaration("option", "--" + key, key, "args", (key,), source.file, call.lineno, source.span(call),
                                   value_of(source, call.args[1]))
         declaration.node = call
-        declaration.more = {"names": ["--" + key], "option_type": name[7:], "action": None, "choices": None,
+        kind = "boolean" if name == "DEFINE_bool" else name[7:]  # no type=bool: absl reads --flag=false as false
+        declaration.more = {"names": ["--" + key], "option_type": kind, "action": None, "choices": None,
                             "given": self._given(["--" + key], None, False), "required": False}
         self.add(declaration)
 

@@ -20,9 +20,11 @@ class PythonSettings:
                 if scope.is_class:
                     self._class(source, scope)
             self._constants(source, source.index.top)
-            for target, expr, node in source.index.stores:
+        stores = [(source, *store) for source in self.project.order if source.index is not None for store in source.index.stores]
+        for own in ("made", "given"):  # where a node is made comes first: what others set of it is no declaration
+            for source, target, expr, node in stores:
                 if isinstance(node, ast.Assign) and isinstance(target, ast.Attribute):
-                    self._node_default(source, target, expr, node)
+                    self._node_default(source, target, expr, node, own)
 
     def _class(self, source, scope):
         decorators = [(dotted(d.func if isinstance(d, ast.Call) else d) or "").rsplit(".", 1)[-1] for d in scope.node.decorator_list]
@@ -84,7 +86,7 @@ class PythonSettings:
         self.by_node[node] = self.add(declaration)
         return declaration
 
-    def _node_default(self, source, target, expr, node):
+    def _node_default(self, source, target, expr, node, wanted):
         """`_C.SOLVER.LR = 0.1` of a yacs or ml_collections node."""
         path = []
         base = target
@@ -96,10 +98,11 @@ class PythonSettings:
         values = self.values.of(base)
         if not any(v[0] == "cfg" and v[1] == "file" for v in values):
             return
-        if not any(self._is_node(base)):
-            return
+        own = self._is_node(base)
         path = tuple(reversed(path))
-        made = isinstance(expr, ast.Call)
+        if own != wanted or own == "given" and any(d.kind == "yacs" and d.path == path for d in self.by_path.get(("file", path[-1]), ())):
+            return  # the latter sets what is declared elsewhere
+        made = isinstance(expr, ast.Call) and self._makes_node(expr)
         declaration = Declaration("yacs", ".".join(path), path[-1], "file", path, source.file, node.lineno, source.span(node),
                                   None if made else value_of(source, expr))
         declaration.node = node
@@ -107,14 +110,19 @@ class PythonSettings:
         self.by_node[node] = self.add(declaration)
 
     def _is_node(self, base):
+        """made: the node is made here; given: by whoever calls, or elsewhere."""
+        found = None
         for binding in self.values.lookup(base) or ():
             call = binding.expr if binding.kind == "value" else None
             if isinstance(call, ast.Call):
-                for value in self.values.of(call.func):
-                    if value[0] == "ext" and value[1] in names.CONFIG_NODES:
-                        yield True
+                if self._makes_node(call):
+                    return "made"
             elif binding.kind == "import" or binding.kind == "param":
-                yield True
+                found = "given"
+        return found
+
+    def _makes_node(self, call):
+        return any(value[0] == "ext" and value[1] in names.CONFIG_NODES for value in self.values.of(call.func))
 
 
 def config_class(scope):

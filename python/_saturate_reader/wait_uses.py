@@ -94,6 +94,16 @@ class WaitUses:
             uses.add(self._use(load, depth + 1, seen))
         return uses or {"nobody"}
 
+    def _only_shown(self, call):
+        """psnr = metric(output, target): a result that is only read on the host or given to a log, so nothing learns from it."""
+        statement = call.up
+        if not isinstance(statement, ast.Assign) or len(statement.targets) != 1 or not isinstance(statement.targets[0], ast.Name):
+            return False
+        target = statement.targets[0]
+        loads = [load for load in target.scope.source.index.loads if load.id == target.id and load.scope is target.scope and any(
+            b.node is statement for b in self.values.lookup(load) or ())]
+        return bool(loads) and all(_shown(load) for load in loads)
+
     def _list_use(self, call, depth, seen):
         """values.append(x.item()): nobody reads it when the list is only ever appended to."""
         base = call.func.value
@@ -122,3 +132,18 @@ class WaitUses:
         if uses == {"nobody"}:
             return "nobody"
         return "log" if "log" in uses or not uses else "unknown"
+
+
+def _shown(node):
+    """Read on the host, formatted, or an argument of a log."""
+    up = node.up
+    if isinstance(up, ast.Attribute) and up.attr in ("item", "detach", "cpu", "tolist"):
+        return True
+    if isinstance(up, (ast.keyword, ast.Dict)):
+        up = up.up
+    if isinstance(up, ast.FormattedValue):
+        return True
+    if isinstance(up, ast.Call) and up.func is not node:
+        last = getattr(up.func, "attr", getattr(up.func, "id", ""))
+        return last in LOGGERS or last in ("float", "int")
+    return False

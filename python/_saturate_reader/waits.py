@@ -68,26 +68,27 @@ class Waits(WaitUses):
             if isinstance(loop.node, ast.While):
                 self._expression(loop.node.test, Context())
             self._block(loop.body, Context())
+        entered = {call for wait in self.found.values() if wait.kind == "sync" for call in wait.path}
+        self.found = {key: wait for key, wait in self.found.items() if wait.kind != "metric_step" or wait.node not in entered}  # else its reads are said
         for wait in self.found.values():
             self._classify(wait)
         return sorted(self.found.values(), key=lambda w: (w.node.src.file, w.node.lineno, w.node.col_offset))
 
     def _guards(self, loop):
-        """Conditions around backward() in the loop: `if phase == 'train'` is true in every training step, wherever else it stands."""
-        found = {}
+        """Conditions around every backward() in the loop: `if phase == 'train'` is true in every training step, wherever else it stands."""
+        found = None
         for call in loop.scope.calls:
-            if not self.loops.is_backward(call):
+            if not self.loops.is_backward(call) or self.reach.off(call):
                 continue
             child, inside = call, {}
             for up in ancestors(call):
                 if isinstance(up, ast.If) and child is not up.test and not any(isinstance(n, ast.Call) for n in ast.walk(up.test)):
                     inside[ast.dump(up.test)] = child.block is up.body
                 if up is loop.node:
-                    for text, truth in inside.items():
-                        found[text] = truth if found.get(text, truth) == truth else None
+                    found = inside if found is None else {text: truth for text, truth in found.items() if inside.get(text) is truth}
                     break
                 child = up
-        return found
+        return found or {}
 
     # Statements
 
@@ -258,9 +259,17 @@ class Waits(WaitUses):
                     if not isinstance(argument, (ast.JoinedStr, ast.Constant)) and self.tensors.kind(argument) == "gpu" and not reads(argument):
                         self._add(argument, "print" if last == "print" else "bar" if last.startswith("set_") else "logger", "sync_implicit", context,
                                   argument, "likely")
-        if METRIC.search(last) and context.when in ("step", "branch") and self._unlearned(node) and any(self.tensors.kind(a) == "gpu" for a in node.args):
-            self._add(node, "metric", "metric_step", context, None, "certain")
+        if METRIC.search(name or last) and context.when in ("step", "branch") and any(self.tensors.kind(a) == "gpu" for a in node.args) and (
+                self._unlearned(node) or self._only_shown(node)):
+            self._add(self._named_by(func), "metric", "metric_step", context, None, "certain")
         self._follow(node, context)
+
+    def _named_by(self, func):
+        """Where a called function is named: `for name, metric in metrics.items()` calls several, and the loop names them."""
+        for binding in (self.values.lookup(func) or ()) if isinstance(func, ast.Name) else ():
+            if binding.kind == "iter" and isinstance(binding.node, ast.For):
+                return binding.expr
+        return func.up
 
     @staticmethod
     def _unlearned(node):

@@ -86,8 +86,44 @@ class Waits(Rules):
                             "        self.layer = nn.Linear(4, 1)\n    def forward(self, x):\n        self.loss = self.layer(x).sum()\n        return x\n"})
         self.assertEqual(["print(loss.item())"], self.said(facts))
 
+    def test_a_backward_of_its_own_below_an_option(self):
+        facts = self.facts(TOP.replace("import torch\n", "import argparse\nimport torch\n", 1) + "parser = argparse.ArgumentParser()\n"
+                           "parser.add_argument('--extra', action='store_true')\nopt = parser.parse_args()\n"
+                           "for x in loader:\n    loss = model(x.cuda()).sum()\n    loss.backward()\n    if opt.extra:\n        more = model(x.cuda()).mean()\n"
+                           "        more.backward()\n    optimizer.step()\n    print(loss.item())\n    if opt.extra:\n        print(more.item())\n")
+        self.assertEqual(["print(loss.item())"], self.said(facts))
+
+    def test_a_metric_that_nothing_learns_from(self):
+        loop = "for x in loader:\n    out = model(x.cuda())\n    loss = out.sum()\n    psnr = quality.psnr(out, x.cuda())\n    %s\n    loss.backward()\n    optimizer.step()\n"
+        self.assertEqual(["psnr = quality.psnr(out, x.cuda())"], self.said(self.facts(TOP + "import quality\n" + loop % "writer.add_scalar('psnr', psnr)")))
+        self.assertEqual([], self.said(self.facts(TOP + "import quality\n" + loop % "loss = loss - psnr")))
+
+    def test_metrics_that_a_loop_goes_over_are_named_by_the_loop(self):
+        facts = self.facts(TOP + "import quality\nfor x in loader:\n    out = model(x.cuda())\n    loss = out.sum()\n    for name, metric in quality.all().items():\n"
+                           "        value = metric(out, x.cuda())\n        print(name, value)\n    loss.backward()\n    optimizer.step()\n")
+        self.assertEqual(["for name, metric in quality.all().items():"], self.said(facts))
+
+    def test_a_metric_that_reads_is_said_where_it_reads(self):
+        facts = self.facts(TOP + "def iou_score(a, b):\n    return (a.cpu().numpy() > b.cpu().numpy()).mean()\n"
+                           "for x in loader:\n    out = model(x.cuda())\n    loss = out.sum()\n    iou = iou_score(out, x.cuda())\n    print(iou)\n"
+                           "    loss.backward()\n    optimizer.step()\n")
+        self.assertEqual(["return (a.cpu().numpy() > b.cpu().numpy()).mean()"], sorted(set(self.said(facts))))
+
 
 class Found(Rules):
+    def test_optimizers_of_other_libraries(self):
+        for name, found in (("composer.optim.DecoupledAdamW", 1), ("bitsandbytes.optim.AdamW8bit", 1), ("composer.optim.ConstantScheduler", 0),
+                            ("tensorflow.keras.optimizers.Adam", 0)):
+            module, _, last = name.rpartition(".")
+            facts = self.facts("from torch import nn\nfrom %s import %s\nmodel = nn.Linear(1, 1)\nmade = %s(model.parameters())\n" % (module, last, last))
+            self.assertEqual(found, len(self.of_kind(facts, "optimizer")), name)
+
+    def test_the_first_lightning(self):
+        facts = self.facts("import pytorch_lightning as pl\nfrom torch.utils.data import DataLoader\nclass Net(pl.LightningModule):\n    def training_step(self, batch, n):\n"
+                           "        return {'loss': self(batch).sum()}\n    @pl.data_loader\n    def tng_dataloader(self):\n        return DataLoader(list(range(9)))\n"
+                           "    @pl.data_loader\n    def val_dataloader(self):\n        return DataLoader(list(range(3)))\npl.Trainer().fit(Net())\n")
+        self.assertEqual(["train", "evaluation"], [c["role"] for c in self.of_kind(facts, "loader")])
+
     def test_a_loader_that_another_takes_the_place_of(self):
         facts = self.facts(TOP.replace("loader = DataLoader([torch.ones(4)] * 9, batch_size=3)",
                                        "import saturate_gpu\ntrain_loader = saturate_gpu.Loader.like(DataLoader([torch.ones(4)] * 9, batch_size=3))") +
@@ -172,6 +208,61 @@ class WithoutEffect(Rules):
         used = self.facts({"train.py": program.replace("    if torch.cuda.is_available():\n", "    train(h)\n    if torch.cuda.is_available():\n"), "job.json": config},
                           "python train.py --config job.json")
         self.assertEqual([], self.lines(used["without_effect"]))
+
+    def test_flags_of_absl_have_right_types(self):
+        facts = self.facts("from absl import app, flags\nFLAGS = flags.FLAGS\nflags.DEFINE_bool('record', True, 'x')\ndef main(argv):\n    print(FLAGS.record)\napp.run(main)\n")
+        self.assertEqual([], facts["without_effect"])
+
+    def test_a_number_without_a_type(self):
+        program = "import argparse\nparser = argparse.ArgumentParser()\nparser.add_argument('--every', default=5)\nparser.add_argument('--shown', default=5)\n" \
+                  "parser.add_argument('--cast', default=5)\nopt = parser.parse_args()\nfor epoch in range(9):\n    if epoch % opt.every == 0:\n" \
+                  "        print('%d' % opt.shown, epoch % int(opt.cast))\n"
+        facts = self.facts(program)
+        self.assertEqual(["parser.add_argument('--every', default=5)"], self.lines(facts["without_effect"]))
+        self.assertEqual([], self.facts(program.replace("'--every', default=5", "'--every', type=int, default=5"))["without_effect"])
+
+    def test_an_experiment_that_only_logs(self):
+        config = "train:\n  lr: 0.1\n  epochs: 3\n  scheduler: cosine\n"
+        program = "import yaml\ncfg = yaml.safe_load(open('job.yaml'))\nexperiment.%s(dict(cfg['train']))\nprint(cfg['train']['lr'], cfg['train']['epochs'])\n"
+        facts = self.facts({"train.py": program % "log_parameters", "job.yaml": config})
+        self.assertEqual(["scheduler: cosine"], self.lines(facts["without_effect"]))
+        self.assertEqual([], self.facts({"train.py": program % "build", "job.yaml": config})["without_effect"])
+
+    def test_a_module_that_is_the_configuration(self):
+        config = "from easydict import EasyDict\nConfig = EasyDict()\nConfig.lr = 0.1\nConfig.regr_loss = 'iou'\nConfig.max_iter = 45000\nConfig.epochs = 3\n"
+        program = "from config import Config\ndef train(cfg):\n    cfg.max_iter = 9 * cfg.epochs\n    print(cfg.lr, cfg.max_iter)\nif __name__ == '__main__':\n    cfg = Config\n    train(cfg)\n"
+        facts = self.facts({"train.py": program, "config.py": config})
+        self.assertEqual([("never read", "Config.regr_loss = 'iou'"), ("overwritten", "Config.max_iter = 45000")],
+                         [(e["kind"], line) for e, line in zip(facts["without_effect"], self.lines(facts["without_effect"]))])
+        # read on the way to where it is set
+        used = self.facts({"train.py": program.replace("    train(cfg)", "    print(cfg.max_iter)\n    train(cfg)"), "config.py": config})
+        self.assertEqual(["never read"], [e["kind"] for e in used["without_effect"]])
+
+    def test_defaults_of_yacs_that_a_file_sets_are_said_in_the_file(self):
+        defaults = "from yacs.config import CfgNode as CN\n_C = CN()\n_C.LR = 0.1\n_C.EPOCHS = 3\n_C.GAMMA = 0.1\n_C.WARMUP = 5\n"
+        program = "import sys\nfrom defaults import _C as cfg\ncfg.merge_from_file('job.yaml')\nprint(cfg.LR, cfg.EPOCHS)\n"
+        facts = self.facts({"train.py": program, "defaults.py": defaults, "job.yaml": "LR: 0.2\nGAMMA: 0.2\n"})
+        self.assertEqual(["_C.WARMUP = 5", "GAMMA: 0.2"], self.lines(facts["without_effect"]))
+
+    def test_a_preset_that_a_function_makes_is_no_setting(self):
+        facts = self.facts("import ml_collections\ndef small():\n    config = ml_collections.ConfigDict()\n    config.width = 3\n    config.depth = 2\n    config.classifier = 'seg'\n"
+                           "    return config\nconfig = small()\nprint(config.width, config.depth)\n")
+        self.assertEqual([], facts["without_effect"])
+
+    def test_a_class_of_settings_that_options_overwrite(self):
+        config = "class Config:\n    epochs = 10\n    sizes = {128: 110}\n    steps = 2\n    total = 2 * steps\n"
+        program = "import argparse\nfrom config import Config\nif __name__ == '__main__':\n    parser = argparse.ArgumentParser()\n    parser.add_argument('--epochs', type=int, default=3)\n" \
+                  "    args = parser.parse_args()\n    config = Config\n    config.epochs = args.epochs\n    config.steps = 3\n    print(config.epochs, config.steps, config.total)\n"
+        facts = self.facts({"train.py": program, "config.py": config})
+        self.assertEqual(["epochs = 10", "sizes = {128: 110}"], self.lines(facts["without_effect"]))
+        maybe = self.facts({"train.py": program.replace("    config.epochs =", "    if args.epochs:\n        config.epochs ="), "config.py": config})
+        self.assertEqual(["sizes = {128: 110}"], self.lines(maybe["without_effect"]))
+
+    def test_a_dict_of_loaders_holds_no_setting(self):
+        config = "split:\n  train: 0.8\n  holdout: 0.2\nlr: 0.1\nepochs: 2\n"
+        program = "import yaml\nfrom torch.utils.data import DataLoader\ncfg = yaml.safe_load(open('job.yaml'))\nprint(cfg['split']['train'], cfg['lr'], cfg['epochs'])\n" \
+                  "loaders = {}\nfor phase in phases():\n    loaders[phase] = DataLoader([1])\nprint(loaders['holdout'])\n"
+        self.assertEqual(["holdout: 0.2"], self.lines(self.facts({"train.py": program, "job.yaml": config})["without_effect"]))
 
     def test_fields_of_dataclasses(self):
         program = """
