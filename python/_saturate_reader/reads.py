@@ -26,16 +26,19 @@ class Reads(KeyReading, WholeReading):
         self.missing = {}   # (class Scope, key) -> node: asked of a class that has no such field
         self.nodes = {}     # declaration -> [node that reads it]
         self._holds = {}    # (Scope, name) -> whether it may be a configuration
+        self._plain_classes = {}  # class Scope -> whether its `self` is no configuration
         self.asked = {}     # path -> [node]: read from the configuration, whether it is there or not
 
     def collect(self):
         constants = {d.key for d in self.settings.all if d.kind in ("constant", "variable") or d.root == "args"}
+        keys = {d.key for d in self.settings.all}
         for source in self.project.order:
             if source.index is None:
                 continue
             for node in source.index.attributes:
-                if node.value not in self.values.library:
-                    self._access(node, node.value, node.attr)
+                base = node.value
+                if base not in self.values.library and (node.attr in keys or not self._own(base)):
+                    self._access(node, base, node.attr)
             for node in source.index.subscripts:
                 known, key = literal(node.slice)
                 if known and isinstance(key, str):
@@ -60,6 +63,17 @@ class Reads(KeyReading, WholeReading):
             for target, expr, statement in source.index.stores:
                 self._store(target, expr, statement)
         self._interpolations()
+
+    def _own(self, base):
+        """`self` of a class whose attributes are what its methods set: it holds no configuration itself."""
+        if type(base) is not ast.Name or base.id != "self" or base.scope.owner is None:
+            return False
+        owner = base.scope.owner
+        found = self._plain_classes.get(owner)
+        if found is None:
+            classes = [owner] + self.values.subclasses(owner)
+            found = self._plain_classes[owner] = not any(self.values.dynamic(one) or any(b in self.values.holders for b in self.values.lineage(one)[0]) for one in classes)
+        return found
 
     def _may_be_whole(self, node):
         """Whether any of a name's bindings, wherever it is read, gives a configuration."""

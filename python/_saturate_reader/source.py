@@ -8,7 +8,6 @@ import io
 import os
 import re
 import stat
-import tokenize
 import warnings
 
 LARGEST = 16 << 20     # bytes; beyond it nothing of a file is read
@@ -42,6 +41,15 @@ def read_bytes(path):
         return None, Problem("changed while it was read")
     except OSError as error:
         return None, Problem("cannot be read: %s" % (error.strerror or error))
+
+
+def _encoding(data):
+    """By its mark, or by a comment in the first two lines."""
+    second = data.find(b"\n", data.find(b"\n") + 1)
+    if b"coding" not in data[:second if second >= 0 else len(data)] and not data.startswith(codecs.BOM_UTF8):
+        return "utf-8"
+    import tokenize  # seldom needed
+    return tokenize.detect_encoding(io.BytesIO(data).readline)[0]
 
 
 def newline_style(data):
@@ -113,7 +121,7 @@ class Source(Text):
             self.problem = Problem("binary: there are zero bytes in it")
             return
         try:
-            self.encoding = tokenize.detect_encoding(io.BytesIO(self.data).readline)[0]
+            self.encoding = _encoding(self.data)
             text = self.data.decode(self.encoding)
         except (SyntaxError, LookupError, UnicodeDecodeError) as error:
             self.problem = Problem("not readable as text: %s" % str(error)[:200])

@@ -21,28 +21,9 @@ class Bindings:
                 return (("ext", "builtins." + node.id),)
             return ()
         found = self._bound(bindings, node)
-        if len(bindings) == 1 and found and self._settled(bindings[0], 0):
-            self.final[node] = found
-            if all(v[0] == "ext" for v in found):
-                self.library.add(node)
+        if len(bindings) == 1 and bindings[0].kind == "import" and found and all(v[0] == "ext" for v in found) and not node.src.index.rewrites:
+            self.library.add(node)
         return found
-
-    def _settled(self, binding, depth):
-        """A class, a function, or an import of one or of a module: nothing that is learnt later changes it."""
-        if binding.scope.source.index.rewrites:
-            return False
-        if binding.kind == "class" or binding.kind == "def" and not binding.node.decorator_list:
-            return True
-        if binding.kind != "import" or depth > 4:
-            return False
-        if binding.attr is None:
-            return True
-        module, level = binding.module
-        found = self.project.find(binding.scope.source, module, level)
-        if found is None:
-            return not level
-        inside = found.index.top.names.get(binding.attr) if found.index is not None else None
-        return bool(inside) and len(inside) == 1 and inside[0] is not binding and self._settled(inside[0], depth + 1)
 
     def _bound(self, bindings, node=None):
         """What names that have these bindings may be."""
@@ -100,13 +81,7 @@ class Bindings:
         if kind == "import":
             return self._imported(binding)
         if kind == "param":
-            found = self._given.get(binding)
-            if found is None:
-                cuts = self.cuts
-                found = self._parameter(binding)
-                if cuts == self.cuts:
-                    self._given[binding] = found
-            return found
+            return self._given.get(binding, self._parameter)
         if kind == "iter":
             return self.element(binding.expr, binding.path)
         if kind == "with":
@@ -153,6 +128,7 @@ class Bindings:
         if scope.owner is not None and position == 0 and not self._static(scope):
             kind = "cls" if self._class_method(scope) else "inst"
             return tuple((kind, one) for one in [scope.owner] + self.subclasses(scope.owner))
+        self.open += 1
         if scope in self.hydra and position == 0:
             return (("cfg", "file", ()),)
         if self._click(scope, name):
@@ -262,6 +238,7 @@ class Bindings:
 
     def extra(self, scope):
         """Expressions that callers give for *args."""
+        self.open += 1
         plain = sum(1 for _, _, how in scope.params if how == "position")
         for call, shift in self.callers.get(scope, ())[:24]:
             yield from call.args[max(0, plain - shift):]

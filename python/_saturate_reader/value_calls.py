@@ -7,9 +7,6 @@ from .literals import MOST, literal
 from .scopes import dotted
 
 
-CARRIERS = {"spawn", "partial", "map", "submit", "run", "Process", "Thread", "instantiate"}  # they call what they are given
-
-
 class CallValues:
     def _call(self, node):
         out = ()
@@ -74,6 +71,7 @@ class CallValues:
                         if name is not None and (not known or literal(name) == (True, key)):
                             out += self.of(item)
             if out:
+                self.open += 1
                 default = self.of(node.args[1]) if len(node.args) > 1 and last == "get" else ()
                 ask = self.settings
                 if ask is None or not all(v[0] == "cfg" for v in out):
@@ -137,6 +135,7 @@ class CallValues:
     def _instantiated(self, node):
         """hydra.utils.instantiate(cfg.x): the class that `_target_` names in the configuration (`class` before hydra 1.0)."""
         out = ()
+        self.open += 1
         for value in self.of(node.args[0]):
             if value[0] != "cfg" or self.settings is None:
                 continue
@@ -208,6 +207,7 @@ class CallValues:
 
     def connect(self):
         """Fills callers and callees; a second round sees through the parameters that the first one bound."""
+        self.find_subclasses()
         for _ in range(3):
             callers, callees = {}, {}
             for source in self.project.order:
@@ -225,19 +225,20 @@ class CallValues:
 
     def drop_answers(self):
         self.memo.clear()
-        self._given.clear()
+        self._given.now.clear()
 
     def forget(self):
         """Answers that more knowledge would change."""
-        self.memo = dict(self.final)
-        self.truths.clear()
-        self._lineage.clear()
-        self._dynamic.clear()
-        self._subclasses = None
-        self._cut.clear()
-        self._given.clear()
-        self._live.clear()
-        self._looked.clear()
+        self.memo.clear()
+        for kept in (self.truths, self._lineage, self._dynamic, self._given, self._live, self._looked):
+            kept.now.clear()
+            if self.holders:  # whose fields are not what their sources alone say
+                kept.final.clear()
+        if self.holders:
+            self.final.clear()
+            self.settled.clear()
+        if not self._all_classes or self.holders:
+            self.find_subclasses()
 
     def targets(self, call):
         """Functions of the project that a call enters: (Scope, how many parameters come from elsewhere)."""
@@ -245,6 +246,7 @@ class CallValues:
         if kept is not None:
             return kept
         out = []
+        cuts, was_open = self.cuts, self.open
         for value in self.of(call.func):
             out.extend(self.enters(value))
         name = dotted(call.func) or ""
@@ -265,7 +267,7 @@ class CallValues:
                     if method is not None:
                         out.append((method, 0))  # the configuration stands where self would
         out = list(dict.fromkeys(out))
-        if last not in CARRIERS and call.func in self.final:
+        if (cuts, was_open) == (self.cuts, self.open):
             self.settled[call] = out
         return out
 

@@ -13,7 +13,6 @@ class Classes:
         for value in self.of(base):
             out += tuple(self.attribute_of(value, attr, node))
         if base in self.library and isinstance(node, ast.Attribute):
-            self.final[node] = out
             self.library.add(node)
         return out
 
@@ -87,13 +86,7 @@ class Classes:
 
     def lineage(self, scope):
         """Every base class of a class, itself first: (scopes, dotted names)."""
-        found = self._lineage.get(scope)
-        if found is None:
-            cuts = self.cuts
-            found = self._find_lineage(scope)
-            if cuts == self.cuts:
-                self._lineage[scope] = found
-        return found
+        return self._lineage.get(scope, self._find_lineage)
 
     def _find_lineage(self, scope):
         scopes, outside, queue = [], [], [scope]
@@ -108,14 +101,21 @@ class Classes:
 
     def subclasses(self, scope):
         """Classes of the project that derive from this one, at most eight."""
-        if self._subclasses is None:
-            self._subclasses = {}
-            for source in self.project.order:
-                for one in source.index.scopes if source.index is not None else ():
-                    if one.is_class and one.bases:
-                        for base in self.lineage(one)[0][1:]:
-                            self._subclasses.setdefault(base, []).append(one)
+        if not self._all_classes:
+            self.open += 1
         return self._subclasses.get(scope, [])[:8]
+
+    def find_subclasses(self):
+        """The table that subclasses() answers from; its answers are final where every base class follows from the sources alone."""
+        cuts, was_open = self.cuts, self.open
+        found = {}
+        for source in self.project.order:
+            for one in source.index.scopes if source.index is not None else ():
+                if one.is_class and one.bases:
+                    for base in self.lineage(one)[0][1:]:
+                        found.setdefault(base, []).append(one)
+        self._subclasses = found
+        self._all_classes = (cuts, was_open) == (self.cuts, self.open)
 
     def find_method(self, scope, name):
         for one in self.lineage(scope)[0]:
@@ -168,6 +168,7 @@ class Classes:
         """The path of the configuration key that a field of this class holds, None when it is not filled from one."""
         if scope not in self.holders or self.settings is None:
             return None
+        self.open += 1
         path, fields = self.holders[scope]
         if fields is not None and attr not in fields or not self.settings.find("file", path + (attr,)):
             return None
@@ -191,10 +192,7 @@ class Classes:
 
     def dynamic(self, scope):
         """A class whose attributes come from somewhere else: a dict's keys, setattr, __getattr__."""
-        found = self._dynamic.get(scope)
-        if found is None:
-            found = self._dynamic[scope] = self._is_dynamic(scope)
-        return found
+        return self._dynamic.get(scope, self._is_dynamic)
 
     def _is_dynamic(self, scope):
         scopes, outside = self.lineage(scope)

@@ -10,23 +10,7 @@ class Names:
         """The bindings that a name may have where it is read."""
         if name is not None:
             return self._lookup(node, name)
-        found = self._only.get(node)
-        if found is not None:
-            return found
-        try:
-            return self._looked[node]
-        except KeyError:
-            pass
-        scope, name = node.scope, node.id
-        found = scope.names.get(name)
-        while not found and scope.parent is not None:
-            scope = scope.parent
-            found = scope.names.get(name) if not scope.is_class else None
-        if found and len(found) == 1:
-            self._only[node] = found
-        else:
-            found = self._looked[node] = self._lookup(node, name)
-        return found
+        return self._looked.get(node, self._lookup, node.id)
 
     def _lookup(self, node, name):
         scope = node.scope
@@ -35,16 +19,16 @@ class Names:
             found = scope.names.get(name)
             if found and (first or not scope.is_class):
                 if len(found) > 1:
-                    live = self._live.get((scope, name))
-                    if live is None:
-                        live = self._live[(scope, name)] = [b for b in found if not self.switched_off(b.node)] or found
-                    found = live
+                    found = self._live.get((scope, name), self._not_off, found)
                 if first and len(found) > 1:
                     return self.reaching(found, node)
                 return found
             scope = scope.parent
             first = False
         return None
+
+    def _not_off(self, key, bindings):
+        return [b for b in bindings if not self.switched_off(b.node)] or bindings
 
     def reaching(self, bindings, node):
         """Bindings of the same scope that can be the last one before `node`, as far as blocks tell."""
@@ -113,14 +97,11 @@ class Names:
         block = getattr(statement, "block", None)
         if not block or not isinstance(block[0], ast.stmt):
             return False
-        cut = self._cut.get(id(block))
-        if cut is None:
-            cut = self._cut[id(block)] = len(block)
-            for index, other in enumerate(block):
-                if isinstance(other, ast.If) and isinstance(other.body[-1], ast.Return) and self.truth(other.test) is True:
-                    cut = self._cut[id(block)] = index
-                    break
-        return statement.position > cut
+        leaves = self._leaves.get(id(block))
+        if leaves is None:
+            leaves = self._leaves[id(block)] = [(index, other.test) for index, other in enumerate(block)
+                                                if isinstance(other, ast.If) and isinstance(other.body[-1], ast.Return)]
+        return any(index < statement.position and self.truth(test) is True for index, test in leaves)
 
     @staticmethod
     def _dominates(holder, chain):

@@ -21,6 +21,7 @@ class Truth:
             if one[0] == "lit":
                 known, value = literal(one[1])
             elif one[0] == "cfg" and self.settings is not None:
+                self.open += 1
                 known, value = self.settings.constant(one[1], one[2])
             else:
                 return False, None
@@ -82,12 +83,14 @@ class Truth:
 
     def truth(self, test):
         """True or False when the declared settings decide a condition, else None."""
-        if test in self.truths:
-            return self.truths[test]
-        self.truths[test] = None
-        answer = self._truth(test)
-        self.truths[test] = answer
-        return answer
+        if test in self.asked:  # it rests on itself
+            self.open += 1
+            return None
+        self.asked.add(test)
+        try:
+            return self.truths.get(test, self._truth)
+        finally:
+            self.asked.discard(test)
 
     def _truth(self, test):
         if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):

@@ -21,25 +21,50 @@ from .value_truth import Truth
 PATIENCE = 200000  # expressions, after which an answer that was cut short is kept too
 
 
+class Kept:
+    """Answers of one kind. Those that follow from the sources alone are kept for good, others until more is known."""
+
+    def __init__(self, values):
+        self.values = values
+        self.final = {}
+        self.now = {}
+
+    def get(self, key, make, *given):
+        try:
+            return self.final[key]
+        except KeyError:
+            pass
+        values = self.values
+        if key in self.now:
+            values.open += 1
+            return self.now[key]
+        cuts, was_open = values.cuts, values.open
+        found = make(key, *given)
+        if cuts == values.cuts:
+            (self.final if was_open == values.open else self.now)[key] = found
+        return found
+
+
 class Values(Names, Bindings, Classes, Parts, CallValues, Truth):
     def __init__(self, project):
         self.project = project
         self.memo = {}
-        self.final = {}       # of the answers those that nothing learnt later can change
-        self.settled = {}     # call -> what it enters, where its function is among them
-        self.library = set()  # ... and that are names of libraries
+        self.final = {}       # answers that follow from the sources alone: nothing learnt later changes them
+        self.settled = {}     # call -> what it enters, where that follows from the sources alone
+        self.library = set()  # nodes that are names of libraries
         self.active = set()
         self.depth = 0
         self.work = 0
         self.cuts = 0         # how often an answer was cut short: such an answer is not kept
-        self._lineage = {}
-        self._dynamic = {}
-        self._subclasses = {}  # none in the first round; None: to be found
-        self._cut = {}
-        self._looked = {}     # node of a name -> its bindings
-        self._only = {}       # ... where there is one only, whatever the settings are
-        self._given = {}      # binding of a parameter -> what its callers give
-        self._live = {}       # (Scope, name) -> its bindings that the settings do not switch off
+        self.open = 0         # how often an answer rested on callers, settings or holders, which later rounds know better
+        self._lineage = Kept(self)
+        self._dynamic = Kept(self)
+        self._subclasses = {}  # none before the first round
+        self._all_classes = False
+        self._leaves = {}     # id of a block -> the tests of its `if ...: return`, each with its position
+        self._looked = Kept(self)  # node of a name -> its bindings
+        self._given = Kept(self)   # binding of a parameter -> what its callers give
+        self._live = Kept(self)    # (Scope, name) -> its bindings that the settings do not switch off
         self._foreign = None
         self.holders = {}     # class Scope -> (path, fields): filled from the configuration at this path, only these fields (None: any)
         self.callers = {}     # function Scope -> [(call, shift)]
@@ -47,12 +72,17 @@ class Values(Names, Bindings, Classes, Parts, CallValues, Truth):
         self.settings = None  # Settings: declared values of options and configuration keys
         self.batches = {}     # (function Scope, parameter) -> loader: a batch that a framework hands over
         self.hydra = set()    # functions whose first parameter is hydra's configuration
-        self.truths = {}
+        self.truths = Kept(self)
+        self.asked = set()    # conditions that are being decided
 
     def of(self, node):
         """What the expression may be."""
+        found = self.final.get(node)
+        if found is not None:
+            return found
         found = self.memo.get(node)
         if found is not None:
+            self.open += 1
             return found
         handler = HANDLERS.get(type(node))
         if handler is None:
@@ -62,7 +92,7 @@ class Values(Names, Bindings, Classes, Parts, CallValues, Truth):
             return ()
         self.active.add(node)
         self.depth += 1
-        cuts = self.cuts
+        cuts, was_open = self.cuts, self.open
         try:
             found = handler(self, node)
             if len(found) > 1:
@@ -73,7 +103,9 @@ class Values(Names, Bindings, Classes, Parts, CallValues, Truth):
             self.depth -= 1
             self.active.discard(node)
         self.work += 1
-        if self.depth == 0 or found or self.cuts == cuts or self.work > PATIENCE:
+        if self.open == was_open and self.cuts == cuts:
+            self.final[node] = found
+        elif self.depth == 0 or found or self.cuts == cuts or self.work > PATIENCE:
             self.memo[node] = found
         return found
 
