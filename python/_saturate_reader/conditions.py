@@ -91,7 +91,7 @@ def tensor_guard(node):
     for up in ancestors(node):
         if isinstance(up, (ast.If, ast.IfExp)):
             for call in ast.walk(up.test):
-                if isinstance(call, ast.Call) and dotted(call.func) in ("isinstance", "hasattr", "torch.is_tensor", "is_tensor"):
+                if isinstance(call, ast.Call) and dotted(call.func) in ("isinstance", "hasattr", "torch.is_tensor", "is_tensor", "type"):
                     return True
         if isinstance(up, FUNCTIONS):
             return False

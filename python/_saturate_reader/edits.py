@@ -209,7 +209,10 @@ class Edits:
         if not scope.is_function or name in scope.outer:
             return None
         for binding in scope.names.get(name, ()):
-            is_start = binding.kind == "value" and isinstance(binding.expr, ast.Constant) and isinstance(binding.expr.value, (int, float))
+            start = binding.expr
+            if binding.path and isinstance(start, ast.Tuple) and len(binding.path) == 1 and isinstance(binding.path[0], int):  # total, n = 0, 0
+                start = start.elts[binding.path[0]]
+            is_start = binding.kind == "value" and isinstance(start, ast.Constant) and isinstance(start.value, (int, float))
             if not is_start and binding.node is not statement:
                 return None
         uses = []

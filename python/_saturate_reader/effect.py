@@ -6,6 +6,7 @@ import re
 from . import names
 from .effect_flags import Flags
 from .effect_unread import Unread
+from .effect_unused import Unused
 from .scopes import FUNCTIONS, ancestors, dotted, function_of, statement_of
 from .literals import literal
 
@@ -14,7 +15,7 @@ BAD_TYPES = {"bool": 'any text except an empty one is true, "False" too', "list"
 SEEDS = {"seed", "manual_seed", "manual_seed_all", "seed_everything", "set_seed", "set_float32_matmul_precision"}
 
 
-class Effect(Unread, Flags):
+class Effect(Unread, Unused, Flags):
     def __init__(self, project, values, settings, reads, reach, calls, configs, holders):
         self.configs = configs
         self.holders = holders
@@ -29,12 +30,14 @@ class Effect(Unread, Flags):
         self._said = None
         self._made = None
         self._spreads = {}
+        self._read_attributes = None
 
     def find(self):
         self._wrong_types()
         self._untyped_numbers()
         self._compared_words()
         self._never_read()
+        self._read_for_nothing()
         self._overwritten()
         self._branches()
         self._wrong_words()

@@ -254,8 +254,12 @@ class Loops:
     def counter(self, loop):
         """The name that counts the steps: of enumerate, of range, or `step += 1` in the body."""
         node = loop.node
-        if isinstance(node, (ast.For, ast.AsyncFor)) and isinstance(node.iter, ast.Call):
-            made, target = node.iter, node.target
+        made = node.iter if isinstance(node, (ast.For, ast.AsyncFor)) else None
+        if isinstance(made, ast.Name):  # bar = tqdm(enumerate(loader))
+            bound = self.values.lookup(made) or ()
+            made = bound[0].expr if len(bound) == 1 and bound[0].kind == "value" and not bound[0].path else None
+        if isinstance(made, ast.Call):
+            target = node.target
             if (dotted(made.func) or "").rsplit(".", 1)[-1] in names.LOOKAHEAD and made.args and isinstance(made.args[0], ast.Call):
                 made = made.args[0]  # tqdm(enumerate(loader)), tqdm(range(1000))
             last = (dotted(made.func) or "").rsplit(".", 1)[-1]

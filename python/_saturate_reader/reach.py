@@ -8,6 +8,7 @@ HOOKS = {"training_step", "validation_step", "test_step", "configure_optimizers"
          "on_train_batch_end", "on_train_epoch_end", "on_validation_epoch_end", "on_validation_end", "training_epoch_end", "compute_loss",
          "on_train_epoch_start", "on_train_start", "on_fit_start", "optimizer_step", "__call__", "__getitem__", "__len__", "__iter__", "prepare_data",
          "validation_epoch_end", "on_before_optimizer_step", "training_step_end", "on_train_batch_start"}
+TEST_HOOKS = {"test_dataloader", "test_epoch_end", "on_test_epoch_end"}  # where the program calls trainer.test()
 
 
 class Reach:
@@ -19,6 +20,8 @@ class Reach:
         self.classes = set()  # classes that are made
         self._off = {}
         self._methods = {}
+        tests = any(source.index.calls_named("test") for source in project.order if source.index is not None)
+        self._hooks = HOOKS | TEST_HOOKS if tests else HOOKS
         self._run()
 
     def off(self, node):
@@ -110,7 +113,7 @@ class Reach:
         self.classes.add(scope)
         for one in self.values.lineage(scope)[0]:
             for method in one.children:
-                if method.is_function and method.name in HOOKS:
+                if method.is_function and method.name in self._hooks:
                     yield method
 
     def _unknown(self, scope):

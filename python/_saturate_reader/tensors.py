@@ -164,6 +164,8 @@ class Tensors:
         for value in self.values.of(expr):
             if value[0] == "made" and (value[1] in names.LOADERS or value[1].endswith("DataLoader")):
                 return "cpu"
+            if value[0] == "made" and value[1] in ("builtins.enumerate", "builtins.zip") and value[2] is not expr:  # bar = tqdm(enumerate(loader))
+                return self._element(value[2], path)
             if value[0] == "gen":
                 return self._most(self.kind(v) for v in value[1].yields)
             if value[0] == "inst":

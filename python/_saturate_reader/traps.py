@@ -5,6 +5,7 @@ import re
 import sys
 
 from . import names
+from .conditions import tensor_guard
 from .scopes import FUNCTIONS, LOOPS, ancestors, dotted, function_of
 from .literals import argument_of, literal
 
@@ -42,6 +43,7 @@ class Traps:
             self._swallows(loop)
             self._rates(loop)
             self._batches(loop)
+            self._logarithms(loop)
         for node, entry in self.calls.by_node.items():
             handler = getattr(self, "_" + entry["kind"], None)
             if handler:
@@ -117,6 +119,20 @@ class Traps:
                     continue
                 self._add("step_schedule", scope.source, statement, "the learning rate is set in every step: its course moves with the batch size", ["batch_size"])
 
+    def _logarithms(self, loop):
+        """log(1 - p): at 16 bits a p of 0.999 is 1."""
+        for scope in [loop.scope] + [scope for scope, when in loop.functions.items() if when != "evaluation"]:
+            for call in scope.calls:
+                last = getattr(call.func, "attr", getattr(call.func, "id", ""))
+                if last not in ("log", "log2", "log10") or self.reach.off(call):
+                    continue
+                if scope is loop.scope and isinstance(loop.node, LOOPS) and not any(up is loop.node for up in ancestors(call)):
+                    continue
+                given = call.args[0] if call.args else getattr(call.func, "value", None)
+                if _from_one(given) and self.tensors.kind(given) != "host":
+                    self._add("fragile_loss", call.src, call, "log(1 - p) at 16 bits: a p near 1 is rounded to 1, and the loss becomes infinite", ["precision"])
+                    return
+
     def _batches(self, loop):
         """What the step does with a batch before it learns from it."""
         entry = self.calls.by_node.get(loop.loader)
@@ -128,7 +144,7 @@ class Traps:
                 if scope is loop.scope and isinstance(loop.node, LOOPS) and not any(up is loop.node for up in ancestors(call)):
                     continue
                 last = (dotted(call.func) or getattr(call.func, "attr", "")).rsplit(".", 1)[-1]
-                if last in ("from_numpy", "as_tensor", "tensor", "FloatTensor", "LongTensor") and call.args and self._is_batch(call.args[0]):
+                if last in ("from_numpy", "as_tensor", "tensor", "FloatTensor", "LongTensor") and call.args and self._is_batch(call.args[0]) and not tensor_guard(call):
                     self._add("numpy_batches", call.src, call, "the step makes tensors of its batches: they come as numpy arrays or lists, and pinned memory does "
                               "nothing for them", ["pin_memory"], ids)
                 elif last == "squeeze" and one and self._is_batch(call.func.value) and [literal(a) for a in call.args] == [(True, 0)]:
@@ -371,3 +387,10 @@ def _guarded(node):
                 if isinstance(one, ast.Name) and one.id == "__name__":
                     return True
     return False
+
+
+def _from_one(node):
+    """`1 - p`, at the precision that the step has."""
+    if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Sub) or literal(node.left) not in ((True, 1), (True, 1.0)) or literal(node.right)[0]:
+        return False
+    return not any(isinstance(n, ast.Call) and getattr(n.func, "attr", "") in ("float", "double") for n in ast.walk(node.right))

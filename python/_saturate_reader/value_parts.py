@@ -51,6 +51,16 @@ class Parts:
             return []
         return [c.args[0] for c in box.scope.calls if getattr(c.func, "attr", "") == "append" and c.args and dotted(c.func.value) == name][:MOST]
 
+    @staticmethod
+    def _put(box):
+        """(key, value) of what is put into a dict that starts empty, in the function that makes it."""
+        up = getattr(box, "up", None)
+        name = dotted(up.targets[0]) if isinstance(up, ast.Assign) and not box.keys else None
+        if name is None:
+            return []
+        return [(target.slice, expr) for target, expr, _ in box.src.index.stores if expr is not None and isinstance(target, ast.Subscript)
+                and target.scope is box.scope and dotted(target.value) == name][:MOST]
+
     def _dataclass(self, call, index):
         """HfArgumentParser((A, B)).parse_args_into_dataclasses() gives an A and a B."""
         for value in self.of(call.func.value) if isinstance(call.func, ast.Attribute) else ():
@@ -74,6 +84,9 @@ class Parts:
                     if name is None:
                         continue
                     if not known or literal(name) == (True, text):
+                        out += self.of(item)
+                for name, item in self._put(value[1]):
+                    if not known or not literal(name)[0] or literal(name) == (True, text):
                         out += self.of(item)
             elif kind == "box" and isinstance(value[1], ast.List) and not value[1].elts:
                 for one in self._appended(value[1]):
@@ -160,6 +173,8 @@ class Parts:
                 out += self.part(self.of(value[1].elt), path)
             elif kind == "made" and (value[1] in names.LOADERS or value[1].endswith("DataLoader")):
                 out += (("batch", value[2]),)
+            elif kind == "made" and value[1] in ("builtins.enumerate", "builtins.zip") and value[2] is not expr:  # bar = tqdm(enumerate(loader))
+                out += self.element(value[2], path)
             elif kind == "cfg":
                 out += (("cfg", value[1], value[2] + ("?",)),)
             elif kind == "batch":

@@ -259,10 +259,14 @@ class Waits(WaitUses):
                     if not isinstance(argument, (ast.JoinedStr, ast.Constant)) and self.tensors.kind(argument) == "gpu" and not reads(argument):
                         self._add(argument, "print" if last == "print" else "bar" if last.startswith("set_") else "logger", "sync_implicit", context,
                                   argument, "likely")
-        if METRIC.search(name or last) and context.when in ("step", "branch") and any(self.tensors.kind(a) == "gpu" for a in node.args) and (
+        if self._is_metric(func, name or last) and context.when in ("step", "branch") and any(self.tensors.kind(a) == "gpu" for a in node.args) and (
                 self._unlearned(node) or self._only_shown(node)):
             self._add(self._named_by(func), "metric", "metric_step", context, None, "certain")
         self._follow(node, context)
+
+    def _is_metric(self, func, name):
+        """By its name, or by the class that it was made of."""
+        return bool(METRIC.search(name)) or any(v[0] == "made" and METRIC.search(v[1]) for v in self.values.of(func))
 
     def _named_by(self, func):
         """Where a called function is named: `for name, metric in metrics.items()` calls several, and the loop names them."""

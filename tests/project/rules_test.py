@@ -98,6 +98,11 @@ class Waits(Rules):
         self.assertEqual(["psnr = quality.psnr(out, x.cuda())"], self.said(self.facts(TOP + "import quality\n" + loop % "writer.add_scalar('psnr', psnr)")))
         self.assertEqual([], self.said(self.facts(TOP + "import quality\n" + loop % "loss = loss - psnr")))
 
+    def test_a_metric_by_the_class_that_it_is_made_of(self):
+        facts = self.facts(TOP + "from torchmetrics import Accuracy\njudge = Accuracy()\nfor x in loader:\n    out = model(x.cuda())\n    loss = out.sum()\n"
+                           "    score = judge(out, x.cuda())\n    writer.add_scalar('score', score)\n    loss.backward()\n    optimizer.step()\n")
+        self.assertEqual(["score = judge(out, x.cuda())"], self.said(facts))
+
     def test_metrics_that_a_loop_goes_over_are_named_by_the_loop(self):
         facts = self.facts(TOP + "import quality\nfor x in loader:\n    out = model(x.cuda())\n    loss = out.sum()\n    for name, metric in quality.all().items():\n"
                            "        value = metric(out, x.cuda())\n        print(name, value)\n    loss.backward()\n    optimizer.step()\n")
@@ -109,6 +114,27 @@ class Waits(Rules):
                            "    loss.backward()\n    optimizer.step()\n")
         self.assertEqual(["return (a.cpu().numpy() > b.cpu().numpy()).mean()"], sorted(set(self.said(facts))))
 
+    def test_a_sum_that_starts_beside_another(self):
+        facts = self.facts(TOP + "def epoch():\n    total, count = 0, 0\n    for x in loader:\n        loss = model(x.cuda()).sum()\n        loss.backward()\n        optimizer.step()\n"
+                           "        total += loss.item()\n        count += 1\n    return total / count\nprint(epoch())\n")
+        self.assertEqual(["total"], [w["into"]["name"] for w in facts["waits"] if w["into"]])
+
+
+class Steps(Rules):
+    BAR = TOP + "from tqdm import tqdm\nbar = tqdm(enumerate(%s), total=3)\nfor step, (x, y) in bar:\n    x, y = x.cuda(), y.cuda()\n    loss = model(x).sum()\n    loss.backward()\n    optimizer.step()\n"
+
+    def test_a_progress_bar_made_before_the_loop(self):
+        facts = self.facts(self.BAR % "loader")
+        self.assertEqual("step", facts["loops"][0]["counter"])
+        self.assertEqual([True, True], [c["from_loader"] for c in self.of_kind(facts, "copy")])
+
+    def test_a_loader_in_a_dict_that_a_loop_fills(self):
+        facts = self.facts(TOP.replace("loader = DataLoader([torch.ones(4)] * 9, batch_size=3)\n", "") + "def make():\n    loaders = {}\n    for phase in ('train', 'val'):\n"
+                           "        loaders[phase] = DataLoader([torch.ones(4)] * 9, batch_size=3)\n    return loaders\nloaders = make()\n"
+                           "for x in loaders['train']:\n    loss = model(x.cuda()).sum()\n    loss.backward()\n    optimizer.step()\n")
+        loader, = self.of_kind(facts, "loader")
+        self.assertEqual((loader["id"], "train"), (facts["loops"][0]["loader"], loader["role"]))
+
 
 class Found(Rules):
     def test_optimizers_of_other_libraries(self):
@@ -117,6 +143,12 @@ class Found(Rules):
             module, _, last = name.rpartition(".")
             facts = self.facts("from torch import nn\nfrom %s import %s\nmodel = nn.Linear(1, 1)\nmade = %s(model.parameters())\n" % (module, last, last))
             self.assertEqual(found, len(self.of_kind(facts, "optimizer")), name)
+
+    def test_lightning_that_tests_too(self):
+        program = "import pytorch_lightning as pl\nfrom torch.utils.data import DataLoader\nclass Net(pl.LightningModule):\n    def training_step(self, batch, n):\n" \
+                  "        return self(batch).sum()\n    def test_dataloader(self):\n        return DataLoader(list(range(9)))\nnet = Net()\npl.Trainer().%s(net)\n"
+        self.assertEqual(1, len(self.of_kind(self.facts(program % "test"), "loader")))
+        self.assertEqual(0, len(self.of_kind(self.facts(program % "fit"), "loader")))
 
     def test_the_first_lightning(self):
         facts = self.facts("import pytorch_lightning as pl\nfrom torch.utils.data import DataLoader\nclass Net(pl.LightningModule):\n    def training_step(self, batch, n):\n"
@@ -263,6 +295,23 @@ class WithoutEffect(Rules):
         program = "import yaml\nfrom torch.utils.data import DataLoader\ncfg = yaml.safe_load(open('job.yaml'))\nprint(cfg['split']['train'], cfg['lr'], cfg['epochs'])\n" \
                   "loaders = {}\nfor phase in phases():\n    loaders[phase] = DataLoader([1])\nprint(loaders['holdout'])\n"
         self.assertEqual(["holdout: 0.2"], self.lines(self.facts({"train.py": program, "job.yaml": config})["without_effect"]))
+
+    def test_what_is_read_and_then_not_used(self):
+        defaults = "from yacs.config import CfgNode as CN\n_C = CN()\n_C.LR = 0.1\n_C.PERIOD = 10\n_C.SAVE = 3\n_C.NAME = 'x'\n"
+        program = "from defaults import _C as cfg\nclass Keeper:\n    def __init__(self, save, name):\n        self.save = save\n        self.name = name\n    def show(self):\n        print(self.name)\n" \
+                  "def train(cfg):\n    period = cfg.PERIOD\n    Keeper(cfg.SAVE, cfg.NAME).show()\n    print(cfg.LR)\ntrain(cfg)\n"
+        facts = self.facts({"train.py": program, "defaults.py": defaults})
+        self.assertEqual(["_C.PERIOD = 10", "_C.SAVE = 3"], self.lines(facts["without_effect"]))
+        used = self.facts({"train.py": program.replace("print(self.name)", "print(vars(self), 'save')").replace("print(cfg.LR)", "print(cfg.LR, period)"), "defaults.py": defaults})
+        self.assertEqual([], facts and self.lines(used["without_effect"]))
+
+    def test_parameters_of_a_target_that_nothing_uses(self):
+        config = "data:\n  _target_: data.Data\n  folder: a\n  test_folder: b\n  test_loader:\n    batch_size: 3\n"
+        data = "class Data:\n    def __init__(self, folder, test_folder, test_loader=None):\n        self.folder = folder\n        self.test_folder = test_folder\n" \
+               "        self.test_loader = test_loader or {}\n    def show(self):\n        print(self.folder)\n"
+        program = "import hydra\nfrom hydra.utils import instantiate\n@hydra.main(config_path='conf', config_name='job')\ndef main(cfg):\n    instantiate(cfg.data).show()\nmain()\n"
+        facts = self.facts({"train.py": program, "data.py": data, "conf/job.yaml": config})
+        self.assertEqual(["test_folder: b", "batch_size: 3"], self.lines(facts["without_effect"]))
 
     def test_fields_of_dataclasses(self):
         program = """

@@ -67,6 +67,7 @@ TRAPS = [
     ("local_function", {"loader": "batch_size=8, multiprocessing_context='spawn', collate_fn=lambda rows: torch.stack(rows)"}, ["num_workers"], "lambda"),
     ("no_main_guard", {"top": "torch.multiprocessing.set_start_method('spawn')\n", "call": "main()"}, ["num_workers"], "main()"),
     ("bce_loss", {"loss": "nn.BCELoss()"}, ["precision"], "BCELoss"),
+    ("fragile_loss", {"top": "def focal(p, y):\n    p = p.sigmoid()\n    return -(y * torch.log(p) + (1 - y) * torch.log(1 - p)).mean()\n", "loss": "focal"}, ["precision"], "torch.log(1 - p)"),
     ("no_fused_form", {"optimizer": "torch.optim.RMSprop(model.parameters())"}, ["fused_optimizer"], "RMSprop"),
     ("group_per_parameter", {"optimizer": "torch.optim.Adam([{'params': [p]} for p in model.parameters()])"}, ["fused_optimizer"], "Adam"),
     ("variable_shapes", {"top": "def pad(rows):\n    return nn.utils.rnn.pad_sequence([r[0] for r in rows]), torch.tensor([r[1] for r in rows])\n",
@@ -119,6 +120,13 @@ class Traps(unittest.TestCase):
                     self.assertEqual(mine[0]["forbids"], forbids)
                 if words is not None:
                     self.assertIn(words, lines[mine[0]["line"] - 1])
+
+    def test_lists_that_may_come_beside_tensors(self):
+        self.assertEqual(traps_of({"first": "if type(x) == list:\n                x = torch.LongTensor(x)"})[0], [])
+
+    def test_a_logarithm_at_32_bits(self):
+        for loss in ("torch.log(1 - p.float())", "torch.log(p)", "np.log(1 - 0.5)"):
+            self.assertEqual(traps_of({"top": "def focal(p, y):\n    return %s.mean()\n" % loss, "loss": "focal"})[0], [], loss)
 
     def test_workers_that_are_forked_need_no_guard(self):
         self.assertEqual(traps_of({"call": "main()"})[0], [])

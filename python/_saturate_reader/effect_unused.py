@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Settings that are read into something that nothing uses: a local name, an attribute, a parameter (a part of Effect)."""
+import ast
+
+from .conditions import nested
+
+DEEPEST = 4
+
+
+class Unused:
+    def _read_for_nothing(self):
+        for declaration in self.settings.all:
+            if not declaration.root or not declaration.leaf:
+                continue
+            nodes = self.reads.nodes.get(declaration, ())
+            if nodes and len(nodes) == len(declaration.reads):
+                if self.reads.escape_of(declaration) or self.reads.unknown_reads(declaration) or not all(self._goes_nowhere(n, 0) for n in nodes):
+                    continue
+                self._say_unused(declaration, nodes[0])
+            elif not declaration.reads and declaration.kind in ("yaml", "json", "toml"):
+                self._unused_parameter(declaration)
+
+    def _say_unused(self, declaration, node):
+        self._say(declaration, "without effect", "%s:%d reads it, and nothing uses what it reads" % (node.src.file, node.lineno), at=node.src.place(node))
+
+    def _goes_nowhere(self, node, depth):
+        """The value is only put into names, attributes or parameters that nothing reads."""
+        up = node.up
+        if depth > DEEPEST:
+            return False
+        if isinstance(up, ast.keyword):
+            up = up.up
+        if isinstance(up, ast.Call) and node is not up.func:
+            entered = self.values.callees.get(up, ())
+            return bool(entered) and all(self._parameter_unused(scope, self._name_of(up, node, scope, shift), depth + 1) for scope, shift in entered)
+        if isinstance(up, ast.BoolOp) and node is up.values[0]:  # self.x = x or {}
+            node, up = up, up.up
+        if isinstance(up, ast.Assign) and up.value is node:
+            return all(self._target_unused(target, depth) for target in up.targets)
+        return False
+
+    def _target_unused(self, target, depth):
+        if isinstance(target, ast.Name):
+            scope = target.scope
+            return scope.is_function and target.id not in scope.outer and not self._loads(scope, target.id)
+        if isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) and target.value.id == "self":
+            return not self._outside(target) and target.attr not in self._attributes()
+        return False
+
+    def _outside(self, target):
+        """A base class of a library may read the attribute, or the class goes over all of its attributes."""
+        owner = target.scope.owner
+        if owner is None or any(not base.endswith(("LightningDataModule", "Dataset", "object")) for base in self.values.lineage(owner)[1]):
+            return True
+        index = owner.source.index
+        return any(call.scope.owner is owner and call.args and getattr(call.args[0], "id", "") == "self" for call in index.calls_named("vars", "getattr", "asdict")) or any(
+            node.attr == "__dict__" and node.scope.owner is owner for node in index.attributes)
+
+    def _attributes(self):
+        """Names of attributes that some code reads, or that stand in a text."""
+        if self._read_attributes is None:
+            self._read_attributes = set()
+            for source in self.project.order:
+                if source.index is not None:
+                    self._read_attributes.update(node.attr for node in source.index.attributes)
+                    self._read_attributes |= source.index.strings
+        return self._read_attributes
+
+    @staticmethod
+    def _loads(scope, name):
+        return [load for load in scope.source.index.loads if load.id == name and nested(load.scope, scope)]
+
+    def _name_of(self, call, node, scope, shift):
+        """The parameter that an argument of a call is for."""
+        for keyword in call.keywords:
+            if keyword.value is node:
+                return keyword.arg
+        for position, argument in enumerate(call.args):
+            if argument is node and not any(isinstance(a, ast.Starred) for a in call.args[:position + 1]) and position + shift < len(scope.params):
+                return scope.params[position + shift][0]
+        return None
+
+    def _parameter_unused(self, scope, name, depth):
+        if name is None or name not in [param for param, _, how in scope.params if how in ("position", "keyword")]:
+            return False
+        if any(getattr(call.func, "id", "") in ("locals", "vars", "eval", "exec") or getattr(call.func, "attr", "") == "save_hyperparameters" for call in scope.calls):
+            return False
+        return all(self._goes_nowhere(load, depth) for load in self._loads(scope, name))
+
+    def _unused_parameter(self, declaration):
+        """Below a `_target_`: a parameter of the class that is made there, which nothing uses."""
+        for other in self._makers().get(declaration.file, ()):
+            prefix = other.path[:-1]
+            if other.key != "_target_" or declaration.path[:len(prefix)] != prefix or len(declaration.path) <= len(prefix):
+                continue
+            if any(d.key == "_target_" and d is not other and len(d.path) > len(other.path) and declaration.path[:len(d.path) - 1] == d.path[:-1]
+                   for d in self._makers()[declaration.file]):
+                continue  # of an object further inside
+            found = self.values.named(str((other.value or {}).get("literal")))
+            init = self.values.find_method(found[1], "__init__") if found is not None and found[0] == "cls" else None
+            name = declaration.path[len(prefix)]
+            if init is not None and init.owner is found[1] and self.reach.runs(init) and self._parameter_unused(init, name, 1):
+                self._say(declaration, "without effect", "%s() takes it, and nothing uses it" % found[1].name, at=init.source.place(init.node))
+                return
