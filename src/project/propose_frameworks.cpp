@@ -2,6 +2,8 @@
 // Where a framework has the loop: the arguments of Lightning's and Hugging Face's trainers.
 #include <fmt/format.h>
 
+#include <array>
+
 #include "project/planner.h"
 
 namespace saturate {
@@ -25,7 +27,26 @@ void set_keyword(Planner& planner, const FactCall& call, const std::string& keyw
     planner.propose(std::move(proposal));
 }
 
+// Arguments of the Trainer that Lightning 2.0 removed: with one of them an older release is in use,
+// which has no "bf16-mixed".
+// clang-format off
+constexpr std::array<std::string_view, 21> kBeforeTwo = {
+    "gpus", "tpu_cores", "ipus", "num_processes", "distributed_backend",
+    "amp_backend", "amp_level", "use_amp", "max_nb_epochs", "nb_gpu_nodes",
+    "checkpoint_callback", "early_stop_callback", "progress_bar_refresh_rate", "weights_summary", "automatic_optimization",
+    "auto_scale_batch_size", "auto_lr_find", "resume_from_checkpoint", "flush_logs_every_n_steps", "auto_select_gpus",
+    "replace_sampler_ddp"};
+// clang-format on
+
 void propose_lightning(Planner& planner, const FactCall& call) {
+    for (std::string_view name : kBeforeTwo) {
+        if (!call.argument(name)) continue;
+        planner.refuse(call, "precision",
+                       fmt::format("Lightning 2.0 removed {}=, so this project uses an older "
+                                   "version, with other values for precision",
+                                   name));
+        return;
+    }
     set_keyword(planner, call, "precision", "\"bf16-mixed\"",
                 {.setting = "precision",
                  .reason = "the trainer runs at 32 bits, its default",
@@ -38,7 +59,10 @@ void propose_transformers(Planner& planner, const FactCall& call) {
                 {.setting = "num_workers",
                  .reason = "the trainer loads every batch in the training process, its default",
                  .expected = "loading runs while the model trains"});
-    if (call.argument("fp16") || call.argument("bf16")) return;
+    for (const char* name : {"fp16", "bf16"}) {
+        const FactArgument* given = call.argument(name);
+        if (given && given->literal.boolean() != false) return;
+    }
     std::vector<FileEdit> edits;
     auto torch = planner.torch_in(call.file, edits);
     if (!torch) return;

@@ -8,12 +8,20 @@ namespace saturate {
 
 namespace {
 
+std::string why_not_fused(const FactCall& call) {
+    std::string name(call.short_callee());
+    if (name == "*") return "the class is picked by its name when the program runs";
+    bool has_namesake = name == "Adam" || name == "AdamW" || name == "SGD" || name == "Adagrad";
+    if (has_namesake && !call.callee.starts_with("torch."))
+        return fmt::format("{} has no fused form; torch.optim.{} has one", call.callee, name);
+    return fmt::format("{} has no fused form", name);
+}
+
 void propose_fused(Planner& planner, const FactCall& call) {
     for (const char* name : {"fused", "foreach", "capturable", "differentiable"})
         if (call.argument(name)) return;
     if (call.fused_known == false) {
-        planner.refuse(call, "fused_optimizer",
-                       fmt::format("{} has no fused form", call.short_callee()));
+        planner.refuse(call, "fused_optimizer", why_not_fused(call));
         return;
     }
     if (planner.is_forbidden(call, "fused_optimizer", call.id)) return;

@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "project/planner.h"
+#include "project/python_text.h"
 
 namespace saturate {
 
@@ -49,13 +50,29 @@ bool is_log(const std::string& statement) {
     return std::regex_search(statement, kLog);
 }
 
+// print(..., end=''): the rest of its line comes from other statements.
+bool is_part_of_line(const std::string& statement) {
+    static const std::regex kEnd(R"re(\bend\s*=\s*['"](?!\\n))re");
+    return statement.starts_with("print(") && std::regex_search(statement, kEnd);
+}
+
+// Two statements of one block with nothing between them.
+bool stand_together(const Planner& planner, const FileEdit& first, const FileEdit& second) {
+    if (first.file != second.file || first.source->text != second.source->text) return false;
+    ByteSpan one = first.source->span, other = second.source->span;
+    std::string head = planner.text(first.file, {0, other.begin});
+    auto indent = indentation(head, one.begin);
+    return indent && indentation(head, other.begin) == indent &&
+           head.find_first_not_of(" \t\r\n", one.end) == std::string::npos;
+}
+
 }  // namespace
 
 void propose_reads(Planner& planner) {
     std::map<std::pair<std::string, std::size_t>, FixProposal> by_statement;
     for (const FactWait& wait : planner.facts.waits) {
         if (!wait.is_said()) continue;
-        if (wait.kind == "sync_control") {
+        if (wait.kind == "sync_control" || wait.what == "if") {
             planner.refuse(wait, "reads", "the value decides what happens next");
             continue;
         }
@@ -69,8 +86,15 @@ void propose_reads(Planner& planner) {
         const FactLoop* loop = planner.facts.loop(wait.loop);
         bool is_in_loop =
             loop && wait.path.empty() && loop->file == wait.file && loop->span.contains(wait.span);
-        if (is_in_loop && wait.statement && wait.statement_kind == "expression" &&
-            !loop->counter.empty() && is_log(planner.text(wait.file, *wait.statement))) {
+        std::string statement = is_in_loop && wait.statement && !loop->counter.empty() &&
+                                        wait.statement_kind == "expression"
+                                    ? planner.text(wait.file, *wait.statement)
+                                    : "";
+        if (is_part_of_line(statement)) {
+            planner.refuse(wait, "reads", "it prints a part of a line");
+            continue;
+        }
+        if (is_log(statement)) {
             FixProposal& proposal = by_statement[{wait.file, wait.statement->begin}];
             if (!proposal.edits.empty()) continue;
             proposal = {.setting = "log_interval",
@@ -92,7 +116,18 @@ void propose_reads(Planner& planner) {
                            ? "nothing uses the value; you can delete the line"
                            : "the value is passed on to other code; read it only every N steps");
     }
-    for (auto& [where, proposal] : by_statement) planner.propose(std::move(proposal));
+    // Neighbours share one `if`.
+    FixProposal* last = nullptr;
+    for (auto& [where, proposal] : by_statement) {
+        if (last && stand_together(planner, last->edits[0], proposal.edits[0])) {
+            last->edits[0].source->span.end = proposal.edits[0].source->span.end;
+            proposal.edits.clear();
+        } else {
+            last = &proposal;
+        }
+    }
+    for (auto& [where, proposal] : by_statement)
+        if (!proposal.edits.empty()) planner.propose(std::move(proposal));
 }
 
 }  // namespace saturate

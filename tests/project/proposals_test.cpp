@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is proposed and what is refused, by small scripts as people write them.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "project/fix_patch.h"
+#include "project/fix_plan.h"
+#include "support/run.h"
+
+namespace saturate {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+struct Planned {
+    FixPlan plan;
+    std::string after;  // the script with the proposals of one setting
+    [[nodiscard]] std::string refusal(const std::string& setting) const {
+        for (const FixRefusal& refusal : plan.refused)
+            if (refusal.setting == setting) return refusal.why;
+        return "";
+    }
+};
+
+Planned planned(const std::string& script, const std::string& setting) {
+    TemporaryFolder folder;
+    folder.file("train.py", script);
+    ProjectReader reader({{"python3", "train.py"}, {}, folder.path()});
+    FixQuestion question{.folder = folder.path()};
+    ProjectFacts facts = reader.read();
+    Planned out{.plan = plan_fixes(facts, {.workers = 2, .has_bf16 = true}, question)};
+    keep_exact(reader, facts, question, out.plan);
+    std::vector<const FixProposal*> wanted;
+    for (const FixProposal& proposal : out.plan.proposals)
+        if (proposal.setting == setting) wanted.push_back(&proposal);
+    FixPatch patch = make_patch(reader, facts, question, wanted);
+    EXPECT_EQ(patch.problem, "");
+    if (!patch.files.empty()) out.after = patch.files[0].after;
+    return out;
+}
+
+// A script with these lines at the end of its step.
+std::string with_step(const std::string& lines) {
+    return "import torch\nfrom torch.utils.data import DataLoader\n"
+           "model = torch.nn.Linear(8, 2).cuda()\n"
+           "optimizer = torch.optim.Adam(model.parameters())\n"
+           "loader = DataLoader(Rows(), batch_size=4, num_workers=2)\n"
+           "for i, x in enumerate(loader):\n"
+           "    loss = model(x.cuda()).sum()\n"
+           "    optimizer.zero_grad()\n"
+           "    loss.backward()\n"
+           "    optimizer.step()\n" +
+           lines;
+}
+
+TEST(ProposalsTest, LogsThatStandTogetherShareOneCondition) {
+    Planned together = planned(with_step("    writer.add_scalar('a', loss.item(), i)\n"
+                                         "    writer.add_scalar('b', loss.item(), i)\n"
+                                         "    done += 1\n"
+                                         "    print(loss.item())\n"),
+                               "log_interval");
+    EXPECT_THAT(together.after, HasSubstr("    if i % 50 == 0:\n"
+                                          "        writer.add_scalar('a', loss.item(), i)\n"
+                                          "        writer.add_scalar('b', loss.item(), i)\n"
+                                          "    done += 1\n"
+                                          "    if i % 50 == 0:\n"
+                                          "        print(loss.item())\n"));
+}
+
+TEST(ProposalsTest, LogsOfAnInnerBlockKeepTheirOwn) {
+    Planned nested = planned(with_step("    if i:\n"
+                                       "        print(loss.item())\n"
+                                       "    print('b', loss.item())\n"),
+                             "log_interval");
+    EXPECT_THAT(nested.after, HasSubstr("    if i % 50 == 0:\n        print('b', loss.item())\n"));
+}
+
+TEST(ProposalsTest, APartOfALineIsPrintedWithTheRest) {
+    Planned part = planned(with_step("    print('loss %.4f' % loss.item(), end='')\n    print()\n"),
+                           "log_interval");
+    EXPECT_EQ(part.after, "");
+    EXPECT_EQ(part.refusal("reads"), "it prints a part of a line");
+    Planned whole =
+        planned(with_step("    print('loss %.4f' % loss.item(), end='\\n')\n"), "log_interval");
+    EXPECT_THAT(whole.after, HasSubstr("if i % 50 == 0:"));
+}
+
+TEST(ProposalsTest, ATensorInAConditionDecides) {
+    EXPECT_EQ(
+        planned(with_step("    if loss > 3:\n        loss = 0\n"), "log_interval").refusal("reads"),
+        "the value decides what happens next");
+}
+
+TEST(ProposalsTest, PrecisionIsLeftToOlderLightning) {
+    std::string script =
+        "import torch\nimport pytorch_lightning as pl\n"
+        "class Net(pl.LightningModule):\n"
+        "    def training_step(self, batch, index):\n"
+        "        return self(batch).sum()\n"
+        "pl.Trainer(max_epochs=3{}).fit(Net(), loader)\n";
+    auto of = [&](const std::string& more) {
+        std::string text = script;
+        return planned(text.replace(text.find("{}"), 2, more), "precision");
+    };
+    EXPECT_THAT(of("").after, HasSubstr("precision=\"bf16-mixed\""));
+    EXPECT_EQ(of(", gpus=1").after, "");
+    EXPECT_THAT(of(", gpus=1").refusal("precision"), HasSubstr("removed gpus="));
+}
+
+TEST(ProposalsTest, Fp16ThatIsOffIsNoPrecision) {
+    auto of = [](const std::string& more) {
+        return planned(
+                   "from transformers import Trainer, TrainingArguments\n"
+                   "args = TrainingArguments(output_dir='x'" +
+                       more + ")\nTrainer(args=args).train()\n",
+                   "precision")
+            .after;
+    };
+    EXPECT_THAT(of(", fp16=False"), HasSubstr("bf16=torch.cuda.is_available()"));
+    EXPECT_EQ(of(", fp16=True"), "");
+}
+
+TEST(ProposalsTest, WhyAnOptimizerIsNotFused) {
+    auto why = [](const std::string& made) {
+        return planned(
+                   "import sys\nimport torch\nimport transformers\n"
+                   "model = torch.nn.Linear(1, 1)\noptimizer = " +
+                       made + "\n",
+                   "fused_optimizer")
+            .refusal("fused_optimizer");
+    };
+    EXPECT_EQ(why("transformers.AdamW(model.parameters())"),
+              "transformers.AdamW has no fused form; torch.optim.AdamW has one");
+    EXPECT_EQ(why("torch.optim.RMSprop(model.parameters())"), "RMSprop has no fused form");
+    EXPECT_EQ(why("getattr(torch.optim, sys.argv[1])(model.parameters())"),
+              "the class is picked by its name when the program runs");
+}
+
+TEST(ProposalsTest, ALossOfLogarithmsStaysAt32Bits) {
+    std::string script = with_step("");
+    script.replace(script.find("model(x.cuda()).sum()"), 21,
+                   "-torch.log(1 - model(x.cuda()).sigmoid()).sum()");
+    Planned fragile = planned(script, "precision");
+    EXPECT_EQ(fragile.after, "");
+    EXPECT_THAT(fragile.refusal("precision"), HasSubstr("log(1 - p) at 16 bits"));
+    EXPECT_THAT(planned(with_step(""), "precision").after, HasSubstr("autocast"));
+}
+
+}  // namespace
+}  // namespace saturate
