@@ -12,8 +12,9 @@ namespace saturate {
 int cmd_completion(const Arguments& arguments) {
     const std::vector<std::string>& shells = arguments.operands;
     if (shells.size() != 1 || (shells[0] != "bash" && shells[0] != "zsh")) {
-        throw UserError({.found = shells.empty() ? "no shell is named"
-                                                 : fmt::format("shell {}", quoted(shells.back())),
+        throw UserError({.found = shells.empty()
+                                      ? "no shell is named"
+                                      : fmt::format("shell {}", saturate::quoted(shells.back())),
                          .expected = "one of bash, zsh",
                          .fix = "saturate completion bash"});
     }

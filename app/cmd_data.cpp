@@ -19,7 +19,7 @@ namespace saturate {
 
 namespace {
 
-MakeDataSettings settings_of(const Arguments& arguments) {
+MakeDataSettings data_settings(const Arguments& arguments) {
     const std::vector<std::string>& words = arguments.operands;
     if (words.size() != 2 || words[0] != "make") {
         throw UserError(
@@ -39,7 +39,7 @@ MakeDataSettings settings_of(const Arguments& arguments) {
 
 int cmd_data(const Arguments& arguments) {
     std::optional<Progress> progress(std::in_place);
-    MadeData made = make_data(settings_of(arguments), [&](std::int64_t done, std::int64_t all) {
+    MadeData made = make_data(data_settings(arguments), [&](std::int64_t done, std::int64_t all) {
         progress->at(
             fmt::format("{}/{}", done, all),
             static_cast<double>(done) / static_cast<double>(std::max<std::int64_t>(all, 1)));

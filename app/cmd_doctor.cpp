@@ -80,7 +80,7 @@ int cmd_doctor(const Arguments& arguments) {
     if (arguments.has("--json")) {
         fmt::print("{}\n", doctor_json(facts).pretty());
     } else {
-        bool bold = wants_colour(stdout) && shown_language() == Language::english;
+        bool bold = wants_coloured_words(stdout);
         show(stdout, "{}", doctor_text(facts, bold));
     }
     return kDone;

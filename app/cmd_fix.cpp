@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/output_file.h"
 #include "base/text.h"
+#include "batch_range.h"
 #include "commands.h"
 #include "exit_code.h"
 #include "probe/gpu_table.h"
@@ -38,11 +39,6 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kManyFiles = 100;
 
-Level level_of(const Arguments& arguments) {
-    std::string name = arguments.text("--level").value_or("numerics");
-    return name == "safe" ? Level::safe : name == "training" ? Level::training : Level::numerics;
-}
-
 struct MachineHere {
     FixMachine facts;
     bool has_gpu = false;
@@ -63,11 +59,6 @@ MachineHere this_machine(Level level) {
         {.workers = worker_count(facts), .has_bf16 = !gpu || gpu->has_bf16, .cores = facts.cores},
         has_gpu,
         has_gpu ? survey.driver->gpus[0].memory_total_bytes.value_or(0) : 0};
-}
-
-// Of single words within a line, which a translation has not.
-bool wants_colour() {
-    return saturate::wants_colour(stdout) && shown_language() == Language::english;
 }
 
 // A folder that is not there yet, or is empty: nothing is ever overwritten.
@@ -96,14 +87,6 @@ void check_command(const Arguments& arguments) {
     throw UserError({.found = "no command is given",
                      .expected = "the command that starts your training",
                      .fix = "saturate fix -- python train.py"});
-}
-
-BatchLimits batch_limits(const Arguments& arguments) {
-    BatchLimits limits;
-    limits.min = arguments.whole("--min", 1, 1 << 20).value_or(limits.min);
-    limits.max = arguments.whole("--max", limits.min, 1 << 20).value_or(4096);
-    limits.step = arguments.whole("--step", 1, 1 << 20).value_or(limits.step);
-    return limits;
 }
 
 Json baseline_json(const FixTrials& tried) {
@@ -143,7 +126,7 @@ int try_and_prove(const Arguments& arguments, FixAnswer& answer, ProjectReader& 
         .machine = machine.facts,
         .has_gpu = machine.has_gpu,
         .device_memory_bytes = machine.device_memory_bytes,
-        .batch = batch_limits(arguments),
+        .batch = batch_range(arguments, FixTrialSettings{}.batch),
         .on_line = [](const std::string& line) { show(stderr, "{}\n", line); }};
     if (auto address = arguments.text("--serve"))
         show(stderr, "the live page is {}\n", start_page_server(folder, *address));
@@ -183,7 +166,7 @@ int try_and_prove(const Arguments& arguments, FixAnswer& answer, ProjectReader& 
     } else {
         const auto& rate = tried.baseline.samples_per_second;
         show(stdout, "{}",
-             fix_text(answer, {.colour = wants_colour(),
+             fix_text(answer, {.colour = wants_coloured_words(stdout),
                                .all = arguments.has("--all"),
                                .was_run = true,
                                .on_gpu = tried.is_on_gpu,
@@ -220,7 +203,7 @@ int try_and_prove(const Arguments& arguments, FixAnswer& answer, ProjectReader& 
 
 int cmd_fix(const Arguments& arguments) {
     check_command(arguments);
-    FixQuestion question{.level = level_of(arguments)};
+    FixQuestion question{.level = level_named(*arguments.text("--level"))};
     // Whatever we and the trials put among temporary files goes with us.
     std::optional<MortalFolder> temporary;
     if (!arguments.has("--dry-run")) {
@@ -264,7 +247,8 @@ int cmd_fix(const Arguments& arguments) {
         fmt::print("{}\n", json.pretty());
     else
         show(stdout, "{}",
-             fix_text(answer, {.colour = wants_colour(), .all = arguments.has("--all")}));
+             fix_text(answer,
+                      {.colour = wants_coloured_words(stdout), .all = arguments.has("--all")}));
     return patch.empty() ? kAnswerIsNo : kDone;
 }
 

@@ -64,7 +64,7 @@ void refuse_together(const Arguments& arguments, std::string_view one, std::stri
         {.found = fmt::format("{} and {} are both given", one, other), .expected = "one of them"});
 }
 
-MonitorSettings settings_of(const Arguments& arguments) {
+MonitorSettings monitor_settings(const Arguments& arguments) {
     MonitorSettings out;
     constexpr double kYear = 366.0 * 24 * 3600;
     out.sampler.interval_seconds = *arguments.number("--interval", 0.1, 3600);
@@ -330,6 +330,6 @@ int Monitor::run() {
 
 }  // namespace
 
-int cmd_monitor(const Arguments& arguments) { return Monitor(settings_of(arguments)).run(); }
+int cmd_monitor(const Arguments& arguments) { return Monitor(monitor_settings(arguments)).run(); }
 
 }  // namespace saturate

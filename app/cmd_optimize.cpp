@@ -86,22 +86,14 @@ std::optional<GpuFacts> choose_gpu(const Arguments& arguments, const GpuSurvey& 
     return match->facts;
 }
 
-Level level_of(const Arguments& arguments) {
-    std::string name = *arguments.text("--level");
-    for (Level level : {Level::safe, Level::numerics, Level::model}) {
-        if (level_name(level) == name) return level;
-    }
-    return Level::training;
-}
-
 Aim choose_target(const Arguments& arguments) {
     bool elsewhere = arguments.has("--gpu") && lower(*arguments.text("--gpu")) != "cpu";
     Aim aim;
     std::string how;
     GpuSurvey survey = arguments.has("--gpu") ? GpuSurvey{} : survey_gpus();
     CpuFacts cpu = probe_cpu();
-    aim.facts =
-        machine_facts(cpu, probe_memory(), choose_gpu(arguments, survey, how), level_of(arguments));
+    aim.facts = machine_facts(cpu, probe_memory(), choose_gpu(arguments, survey, how),
+                              level_named(*arguments.text("--level")));
     Facts& facts = aim.facts;
     int found = survey.driver ? static_cast<int>(survey.driver->gpus.size()) : 1;
     facts.processes = static_cast<int>(arguments.whole("--gpus", 1, 100000).value_or(1));
@@ -161,8 +153,6 @@ std::optional<OutputFile> output_of(const Arguments& arguments, const fs::path& 
     return OutputFile(output, {.inputs = {input}, .force = force});
 }
 
-std::string shown(const std::string& text) { return text.empty() ? "-" : text; }
-
 std::vector<std::string> programs_of(const ConfigUse& use) {
     std::vector<std::string> out;
     for (const ConfigUse::Program& program : use.programs) out.push_back(program.script);
@@ -177,7 +167,7 @@ std::string as_text(const Document& document, const Settings& settings, const Ai
     if (!advice.changes.empty()) {
         TextTable table({"setting", "before", "after", "level", "why, and what to expect"});
         for (const Change& change : advice.changes) {
-            table.add({path_text(change.edit.path), shown(change.before), shown(change.after),
+            table.add({path_text(change.edit.path), or_dash(change.before), or_dash(change.after),
                        std::string(level_name(change.level)), change.reason});
             if (!change.effect.empty()) table.add_below(4, "-> " + change.effect);
         }

@@ -85,7 +85,7 @@ Json outcomes(const RunJobSettings& settings, const RunJobResult& result) {
     return out;
 }
 
-RunJobSettings settings_of(const Arguments& arguments) {
+RunJobSettings run_settings(const Arguments& arguments) {
     RunJobSettings out{.command = arguments.command};
     if (out.command.empty()) {
         throw UserError({.found = "run without a command",
@@ -156,7 +156,7 @@ Diagnosis diagnosis_of(const RunJobSettings& settings, std::vector<std::string>&
 }
 
 int run(const Arguments& arguments) {
-    RunJobSettings settings = settings_of(arguments);
+    RunJobSettings settings = run_settings(arguments);
     std::error_code ignored;
     bool is_users_folder = arguments.has("--output") && fs::exists(settings.folder, ignored);
     if (auto address = arguments.text("--serve"))

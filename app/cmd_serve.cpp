@@ -163,8 +163,8 @@ void follow(RunSite& site, HttpServer& server, const Companion& companion) {
 int cmd_serve(const Arguments& arguments) {
     HttpAddress address =
         HttpAddress::parse(arguments.text("--listen").value_or(""), "--listen", kPort);
-    RunSite site(shelf_of(arguments), {.language = shown_language(),
-                                       .follows_newest = arguments.has("--live")});
+    RunSite site(shelf_of(arguments),
+                 {.language = shown_language(), .follows_newest = arguments.has("--live")});
     Companion companion(arguments.whole("--pid", 1, 1L << 22));
     bool needs_token = !address.is_loopback() || arguments.has("--token");
     HttpGuard guard = HttpGuard::for_address(address, needs_token ? fresh_token() : "");

@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/output_file.h"
 #include "base/text.h"
+#include "batch_range.h"
 #include "commands.h"
 #include "config/settings.h"
 #include "exit_code.h"
@@ -47,28 +48,11 @@ std::optional<GpuFacts> gpu_of(const std::string& device) {
     return match ? std::optional(match->facts) : std::nullopt;
 }
 
-Level level_of(const Arguments& arguments) {
-    std::string name = *arguments.text("--level");
-    for (Level level : {Level::safe, Level::numerics, Level::model}) {
-        if (level_name(level) == name) return level;
-    }
-    return Level::training;
-}
-
 BatchLimits batch_limits(const Arguments& arguments) {
-    BatchLimits limits;
-    constexpr long kMost = 10'000'000;
-    limits.min = arguments.whole("--min", 1, kMost).value_or(limits.min);
-    limits.max = arguments.whole("--max", 1, kMost).value_or(limits.max);
-    limits.step = *arguments.whole("--step", 1, kMost);
-    if (limits.min > limits.max) {
-        throw UserError(
-            {.found = fmt::format("--min is {} and --max is {}", limits.min, limits.max),
-             .expected = "--min no larger than --max"});
-    }
+    BatchLimits limits = batch_range(arguments, {});
     limits.memory_share = *arguments.number("--memory-share", 0.05, 1);
     limits.target_busy_percent = arguments.number("--target-util", 1, 100);
-    limits.effective_batch = arguments.whole("--effective-batch", 1, kMost);
+    limits.effective_batch = arguments.whole("--effective-batch", 1, kMostBatch);
     return limits;
 }
 
@@ -173,7 +157,7 @@ TuneRequest tune_request(const Arguments& arguments) {
             Problem{.found = "nothing to tune", .expected = "--config FILE, -- COMMAND, or both"});
     }
     std::string device = *arguments.text("--device");
-    Level level = level_of(arguments);
+    Level level = level_named(*arguments.text("--level"));
     TuneRequest request;
     if (config && arguments.command.empty()) {
         refuse_without_job(*config);

@@ -2,9 +2,6 @@
 #include "diagnose_project.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
-
-#include <cstdlib>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -49,11 +46,6 @@ FoundProgram program_of(const fs::path& path) {
     return {path, found[0], {found.begin() + 1, found.end()}};
 }
 
-bool wants_colour() {
-    const char* no_colour = std::getenv("NO_COLOR");
-    return ::isatty(STDOUT_FILENO) && !(no_colour && *no_colour);
-}
-
 }  // namespace
 
 bool is_project(const fs::path& path) {
@@ -91,7 +83,7 @@ int diagnose_project(const Arguments& arguments, const fs::path& path, const Fac
     if (!program.others.empty())
         next += fmt::format("\nOther programs here that train: {}", join(program.others, ", "));
     show(stdout, "{}",
-         fix_text(answer, {.colour = wants_colour(), .all = arguments.has("--all"), .next = next}));
+         fix_text(answer, {.colour = wants_coloured_words(stdout), .all = arguments.has("--all"), .next = next}));
     return kDone;
 }
 

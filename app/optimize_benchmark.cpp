@@ -44,8 +44,6 @@ std::vector<FoundValue> found_values(const SearchAnswer& search, const Assignmen
     return out;
 }
 
-std::string shown(const std::string& text) { return text.empty() ? "-" : text; }
-
 }  // namespace
 
 Benchmarked benchmarked(const Document& document, const Settings& settings, Advice estimate,
@@ -87,8 +85,8 @@ std::string measured_text(const TuneAnswer& answer, const Benchmarked& proven,
     if (!proven.rest.empty())
         out += "\nNot proven, and not written (--unproven writes it all the same):\n";
     for (const LeftOut& left : proven.rest)
-        out += fmt::format("  {}: {} -> {}  ({})\n", left.key, shown(left.before),
-                           shown(left.after), left.why);
+        out += fmt::format("  {}: {} -> {}  ({})\n", left.key, or_dash(left.before),
+                           or_dash(left.after), left.why);
     if (!proven.rest.empty()) out += "\n";
     return out + fmt::format("{} trials in {:.0f} s; all of them, tune.json and proof.json: {}\n\n",
                              answer.search.trials.size(), answer.seconds, folder.string());

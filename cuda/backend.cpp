@@ -18,6 +18,7 @@
 #include "cuda/collectives.h"
 #include "cuda/selftest.h"
 #include "engine/device_backend.h"
+#include "engine/random_state.h"
 
 namespace saturate {
 
@@ -152,14 +153,10 @@ class CudaBackend final : public DeviceBackend {
     }
     void synchronise() override { c10::cuda::getCurrentCUDAStream(index_).synchronize(); }
     std::optional<torch::Tensor> random_state() override {
-        at::Generator generator = at::globalContext().defaultGenerator(device());
-        std::lock_guard lock(generator.mutex());
-        return generator.get_state().clone();
+        return saturate::random_state(device());
     }
     void set_random_state(const torch::Tensor& state) override {
-        at::Generator generator = at::globalContext().defaultGenerator(device());
-        std::lock_guard lock(generator.mutex());
-        generator.set_state(state);
+        saturate::set_random_state(device(), state);
     }
 
     void mark_begin(std::int64_t step) override {

@@ -32,6 +32,10 @@ bool wants_colour(std::FILE* to) {
            !(kind && std::string_view(kind) == "dumb");
 }
 
+bool wants_coloured_words(std::FILE* to) {
+    return wants_colour(to) && language == Language::english;
+}
+
 std::size_t columns_of(std::FILE* to) {
     if (!is_terminal(to)) return 0;
     constexpr std::size_t kUsual = 80, kLeast = 20;

@@ -30,6 +30,8 @@ void show(std::FILE* to, fmt::format_string<First, Rest...> text, First&& first,
 
 // A terminal that wants colour: NO_COLOR is not set, TERM is not dumb.
 [[nodiscard]] bool wants_colour(std::FILE* to);
+// The same for single words within a line, which a translation does not have.
+[[nodiscard]] bool wants_coloured_words(std::FILE* to);
 // Of the terminal: what it says, else COLUMNS, else 80; 0 where `to` is no terminal.
 [[nodiscard]] std::size_t columns_of(std::FILE* to);
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <span>
 #include <string>
@@ -12,9 +13,14 @@
 namespace saturate {
 
 [[nodiscard]] std::string_view trim(std::string_view text);
-[[nodiscard]] std::string lower(std::string_view text);  // ASCII only
+[[nodiscard]] std::string lower(std::string_view text);  // ASCII only, both
+[[nodiscard]] std::string upper(std::string_view text);
 [[nodiscard]] std::vector<std::string_view> split(std::string_view text, char separator);
 [[nodiscard]] std::string join(std::span<const std::string> parts, std::string_view between);
+
+[[nodiscard]] bool is_one_of(std::string_view word, std::initializer_list<std::string_view> words);
+
+[[nodiscard]] std::string or_dash(std::string_view text);  // "-" stands for nothing
 
 // The whole text as a number, or nothing: "12" yes, "12x", "", " 12" no. parse_number takes inf and
 // nan.

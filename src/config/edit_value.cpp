@@ -12,10 +12,6 @@ namespace saturate {
 
 namespace {
 
-bool is_one_of(std::string_view word, std::initializer_list<std::string_view> words) {
-    return std::ranges::find(words, word) != words.end();
-}
-
 bool is_number(std::string_view value) {
     std::string_view digits = value.starts_with('+') ? value.substr(1) : value;
     return digits.find_first_of("0123456789") != std::string_view::npos &&

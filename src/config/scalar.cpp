@@ -10,10 +10,6 @@ namespace saturate {
 
 namespace {
 
-bool is_one_of(std::string_view word, std::initializer_list<std::string_view> words) {
-    return std::ranges::find(words, word) != words.end();
-}
-
 // true, True and TRUE, but not tRUE.
 bool is_cased(std::string_view text, std::initializer_list<std::string_view> words) {
     std::string low = lower(text);

@@ -143,6 +143,15 @@ std::string_view level_name(Level level) {
     return kNames[static_cast<int>(level)];
 }
 
+Level level_named(std::string_view name) {
+    auto level = Level::safe;
+    while (level_name(level) != name) {
+        SATURATE_CHECK(level != Level::model, "the choices of --level are the levels");
+        level = static_cast<Level>(static_cast<int>(level) + 1);
+    }
+    return level;
+}
+
 std::span<const SettingInfo> schema() { return kSchema; }
 
 const SettingInfo& info_of(Setting setting) {

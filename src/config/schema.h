@@ -12,6 +12,7 @@ namespace saturate {
 // How much a change of a setting may change. Each level includes those before it.
 enum class Level { safe, numerics, training, model };
 [[nodiscard]] std::string_view level_name(Level level);
+[[nodiscard]] Level level_named(std::string_view name);  // one of the four
 
 enum class Kind { whole, number, flag, precision, compile, word, size };
 

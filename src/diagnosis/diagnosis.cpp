@@ -10,7 +10,6 @@
 namespace saturate {
 namespace {
 
-constexpr double kShownFrom = 1.03;
 
 Gain total_of(const Context& context, const std::vector<Finding>& findings) {
     // The fixes overlap: their gains are not added but replayed together.

@@ -31,6 +31,9 @@ struct SplitPercent {
     double compute = 0, communication = 0, memcpy = 0, memset = 0, idle = 0, unknown = 0;
 };
 
+// A gain below this is not worth a line.
+inline constexpr double kShownFrom = 1.03;
+
 // The recorded time, and the steady part of it that is diagnosed.
 struct RecordedTime {
     double whole_ms = 0;

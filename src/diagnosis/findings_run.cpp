@@ -14,7 +14,7 @@
 namespace saturate {
 namespace {
 
-struct Waits {
+struct RecordedWaits {
     double total_ns = 0, input_ns = 0, sync_ns = 0, communication_ns = 0, busy_ns = 0;
     std::int64_t input_steps = 0, sync_steps = 0, communication_steps = 0, busy_steps = 0;
     std::int64_t steps = 0;
@@ -24,9 +24,9 @@ struct Waits {
 };
 
 // Of the steady part, as every other figure of the run.
-Waits sum_waits(const Account& account) {
+RecordedWaits sum_waits(const Account& account) {
     const StepSums& steady = account.steady;
-    Waits waits{.total_ns = 1e9 * steady.seconds, .steps = steady.steps};
+    RecordedWaits waits{.total_ns = 1e9 * steady.seconds, .steps = steady.steps};
     auto add = [&](StepPart part, double& sum, std::int64_t& count, double unit = 1e9) {
         sum = unit * steady.sum(part);
         count = steady.told(part);
@@ -50,7 +50,7 @@ Gain subtraction(double share_percent) {
     return {1.0 + 0.5 * (bound - 1.0), 1.0 + 0.85 * (bound - 1.0), bound};
 }
 
-Finding wait_finding(std::string id, double ns, const Waits& waits, std::int64_t count,
+Finding wait_finding(std::string id, double ns, const RecordedWaits& waits, std::int64_t count,
                      std::string_view what) {
     Finding finding{.id = std::move(id)};
     finding.share_percent = 100.0 * ns / waits.total_ns;
@@ -64,7 +64,7 @@ Finding wait_finding(std::string id, double ns, const Waits& waits, std::int64_t
     return finding;
 }
 
-Finding exposed_communication(const RunRecord& record, const Waits& waits) {
+Finding exposed_communication(const RunRecord& record, const RecordedWaits& waits) {
     Finding finding = wait_finding("F15", waits.communication_ns, waits, waits.communication_steps,
                                    "exposed communication");
     if (waits.under_way_ns > 0) {
@@ -84,7 +84,8 @@ Finding exposed_communication(const RunRecord& record, const Waits& waits) {
 // From so many collectives in a step, of fewer bytes each, their latency is what they cost.
 constexpr double kManyCollectives = 50, kSmallBytes = 256 << 10;
 
-void small_collectives(const RunRecord& record, const Waits& waits, std::vector<Finding>& out) {
+void small_collectives(const RunRecord& record, const RecordedWaits& waits,
+                       std::vector<Finding>& out) {
     if (waits.collectives <= 0 || waits.bytes_steps == 0) return;
     double each = waits.collectives / static_cast<double>(waits.collectives_steps);
     double bytes = waits.bytes / waits.collectives;
@@ -105,7 +106,7 @@ void small_collectives(const RunRecord& record, const Waits& waits, std::vector<
 
 // A device that idles while the host waits for nothing waits for the host. Only where the device
 // itself told how long it worked in every step.
-void launch_bound(const RunRecord& record, const Waits& waits, std::vector<Finding>& out) {
+void launch_bound(const RunRecord& record, const RecordedWaits& waits, std::vector<Finding>& out) {
     if (waits.steps == 0 || waits.busy_steps < waits.steps) return;
     double idle =
         waits.total_ns - waits.busy_ns - waits.input_ns - waits.sync_ns - waits.communication_ns;
@@ -119,7 +120,7 @@ void launch_bound(const RunRecord& record, const Waits& waits, std::vector<Findi
 }
 
 void from_steps(const RunRecord& record, const Account& account, std::vector<Finding>& out) {
-    Waits waits = sum_waits(account);
+    RecordedWaits waits = sum_waits(account);
     if (waits.total_ns <= 0) return;
     if (waits.input_ns >= 0.05 * waits.total_ns) {
         Finding finding = wait_finding("F01", waits.input_ns, waits, waits.input_steps,
@@ -294,7 +295,7 @@ Diagnosis diagnose_run(const RunRecord& record, const std::string& folder) {
     out.device = record.info.device;
     out.findings = merged(run_findings(record));
     Account account = account_of(record);
-    Waits waits = sum_waits(account);
+    RecordedWaits waits = sum_waits(account);
     out.steps = account.steps;
     out.window_ms = waits.total_ns / 1e6;
     if (waits.steps > 0) out.step_ms = waits.total_ns / 1e6 / static_cast<double>(waits.steps);

@@ -10,7 +10,6 @@
 namespace saturate {
 namespace {
 
-constexpr double kShownFrom = 1.03;
 
 // The causes of idle time that a finding explains. A finding about the GPU's own work has none.
 std::vector<Cause> causes_of(std::string_view id) {

@@ -111,7 +111,7 @@ void measure_copy(DeviceBackend& backend, const RateEffort& effort, MeasuredRate
         static_cast<double>(bytes) * effort.repeats * 1e9 / static_cast<double>(now_ns() - begin);
 }
 
-fs::path file_of(const std::string& card) {
+fs::path rates_file(const std::string& card) {
     std::string name;
     for (char c : card) name += std::isalnum(static_cast<unsigned char>(c)) ? c : '-';
     return user_cache_folder() / "rates" / (name + ".json");
@@ -167,7 +167,7 @@ MeasuredRates rates_of(const Json& json) {
 }
 
 MeasuredRates find_rates(const std::string& card) {
-    std::string text = read_if_there(file_of(card));
+    std::string text = read_if_there(rates_file(card));
     if (text.empty()) return {};
     try {
         Json json = Json::parse(text, "");
@@ -179,7 +179,7 @@ MeasuredRates find_rates(const std::string& card) {
 }
 
 std::string keep_rates(const std::string& card, const MeasuredRates& rates) {
-    fs::path file = file_of(card);
+    fs::path file = rates_file(card);
     std::error_code error;
     fs::create_directories(file.parent_path(), error);
     Json json = Json::object({{"schema", 1}, {"card", card}, {"rates", rates_json(rates)}});

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/rank_team.h"
 
-#include <ATen/Context.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstring>
 
 #include "base/text.h"
+#include "engine/random_state.h"
 #include "engine/seed.h"
 
 namespace saturate {
@@ -28,21 +28,9 @@ std::uint64_t hash_bytes(std::uint64_t hash, const void* data, std::size_t size)
     return hash;
 }
 
-torch::Tensor random_state() {
-    at::Generator generator = at::globalContext().defaultGenerator(torch::kCPU);
-    std::lock_guard lock(generator.mutex());
-    return generator.get_state().clone();
-}
-
-void set_random_state(const torch::Tensor& state) {
-    at::Generator generator = at::globalContext().defaultGenerator(torch::kCPU);
-    std::lock_guard lock(generator.mutex());
-    generator.set_state(state);
-}
-
 // The host's, then the device's.
 torch::Tensor both_states(DeviceBackend& backend) {
-    torch::Tensor host = random_state();
+    torch::Tensor host = random_state(torch::kCPU);
     std::optional<torch::Tensor> device = backend.random_state();
     return device ? torch::cat({host, *device}) : host;
 }
@@ -160,8 +148,8 @@ class GroupRanks final : public Ranks {
         if (group_.text_of_first(there ? "1" : "0") != "1") return;
         group_.broadcast(all);
         if (is_first()) return;
-        std::int64_t of_host = random_state().numel();
-        set_random_state(all[rank()].narrow(0, 0, of_host).clone());
+        std::int64_t of_host = random_state(torch::kCPU).numel();
+        set_random_state(torch::kCPU, all[rank()].narrow(0, 0, of_host).clone());
         if (own.numel() > of_host)
             backend.set_random_state(all[rank()].narrow(0, of_host, own.numel() - of_host).clone());
     }

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/recompute.h"
 
-#include <ATen/Context.h>
 #include <ATen/autocast_mode.h>
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/custom_function.h>
 
-#include <mutex>
 #include <optional>
 
 #include "engine/autocast.h"
+#include "engine/random_state.h"
 
 namespace saturate {
 
@@ -25,18 +24,6 @@ struct Held : torch::CustomClassHolder {
     std::optional<torch::Tensor> random;  // state of the generator before the first run
     std::vector<torch::Tensor> buffers;
 };
-
-torch::Tensor random_state(const torch::Device& device) {
-    at::Generator generator = at::globalContext().defaultGenerator(device);
-    std::lock_guard lock(generator.mutex());
-    return generator.get_state();
-}
-
-void set_random_state(const torch::Device& device, const torch::Tensor& state) {
-    at::Generator generator = at::globalContext().defaultGenerator(device);
-    std::lock_guard lock(generator.mutex());
-    generator.set_state(state);
-}
 
 // The random numbers of the first run for one scope; afterwards they go on where they were.
 class SameRandomNumbers {

@@ -19,7 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // The key itself is kept in the file and compared.
-fs::path file_of(const std::string& key) {
+fs::path counts_file(const std::string& key) {
     return user_cache_folder() / "counts" / fmt::format("{:016x}.json", fnv1a(key));
 }
 
@@ -51,7 +51,7 @@ std::string count_key(const Settings& settings) {
 }
 
 std::optional<StepCost> find_count(const std::string& key) {
-    std::string text = read_if_there(file_of(key));
+    std::string text = read_if_there(counts_file(key));
     if (text.empty()) return std::nullopt;
     try {
         Json json = Json::parse(text, "");
@@ -91,9 +91,9 @@ void keep_count(const std::string& key, const StepCost& cost) {
                               {"activation_bytes_per_sample", cost.activation_bytes_per_sample},
                               {"ops", ops}});
     std::error_code error;
-    fs::create_directories(file_of(key).parent_path(), error);
+    fs::create_directories(counts_file(key).parent_path(), error);
     try {
-        write_file_whole(file_of(key), json.line());
+        write_file_whole(counts_file(key), json.line());
     } catch (const Failure&) {
     }
 }

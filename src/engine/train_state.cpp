@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/train_state.h"
 
-#include <ATen/Context.h>
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <mutex>
+
+#include "engine/random_state.h"
 
 namespace saturate {
 
@@ -14,18 +14,6 @@ namespace {
 constexpr const char* kRandomHost = "random.cpu";
 constexpr const char* kRandomDevice = "random.device";
 constexpr const char* kRandomRanks = "random.rank";  // of further ranks: random.rank1, ...
-
-torch::Tensor host_random_state() {
-    at::Generator generator = at::globalContext().defaultGenerator(torch::kCPU);
-    std::lock_guard lock(generator.mutex());
-    return generator.get_state().clone();
-}
-
-void set_host_random_state(const torch::Tensor& state) {
-    at::Generator generator = at::globalContext().defaultGenerator(torch::kCPU);
-    std::lock_guard lock(generator.mutex());
-    generator.set_state(state);
-}
 
 NamedTensors copied(const NamedTensors& tensors) {
     torch::NoGradGuard no_gradients;
@@ -114,7 +102,7 @@ NamedTensors TrainTensors::state() const {
         out.emplace_back("scaler.growth", scaler->growth);
     }
     if (mean_) out.insert(out.end(), mean_->state().begin(), mean_->state().end());
-    out.emplace_back(kRandomHost, host_random_state());
+    out.emplace_back(kRandomHost, random_state(torch::kCPU));
     if (auto state = backend_.random_state()) out.emplace_back(kRandomDevice, *state);
     return out;
 }
@@ -142,7 +130,7 @@ std::vector<std::string> TrainTensors::put(const FoundCheckpoint& found, NamedTe
     load_tensors(from, into, found.path / "state.safetensors");
     step_.optimizer().restored();
     for (const auto& [name, tensor] : into) {
-        if (name == kRandomHost) set_host_random_state(tensor);
+        if (name == kRandomHost) set_random_state(torch::kCPU, tensor);
         if (name == kRandomDevice) backend_.set_random_state(tensor);
     }
     return notes;

@@ -27,7 +27,7 @@ namespace {
 constexpr std::int64_t kPollNs = 200'000'000;
 constexpr std::int64_t kFactsNs =
     1'500'000'000;  // for the shim to write them before we end its process
-constexpr std::int64_t kPatienceNs = 10'000'000'000;  // between SIGTERM and SIGKILL
+constexpr std::int64_t kTermPatienceNs = 10'000'000'000;  // between SIGTERM and SIGKILL
 constexpr std::int64_t kKilledNs = 5'000'000'000;  // what is not gone by then hangs in the kernel
 constexpr std::int64_t kEndingNs = 50'000'000;     // between two looks while we end the command
 
@@ -164,7 +164,7 @@ void RunJob::end_tree() {
         return;
     }
     if (terminated_ns_ == 0) terminated_ns_ = now;
-    if (now - terminated_ns_ < kPatienceNs) {
+    if (now - terminated_ns_ < kTermPatienceNs) {
         tree_.ask_to_end();
         return;
     }

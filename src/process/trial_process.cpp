@@ -22,7 +22,7 @@ namespace saturate {
 
 namespace {
 
-constexpr std::int64_t kPollNs = 50'000'000;
+constexpr std::int64_t kTrialPollNs = 50'000'000;
 constexpr double kGraceSeconds = 15;    // for the last checkpoint and the summary
 constexpr double kLeastMeasured = 0.8;  // seconds; a rate of less is chance ...
 constexpr double kHopelessAfter = 0.4;  // ... but one that is far too low is known earlier
@@ -87,9 +87,9 @@ class TrialChild {
 };
 
 // What is to be measured: all steps, or those after the first epoch where that fills a cache.
-class Measured {
+class MeasuredSteps {
   public:
-    explicit Measured(const TrialProcess& trial) : trial_(trial) {}
+    explicit MeasuredSteps(const TrialProcess& trial) : trial_(trial) {}
 
     void add(std::span<const StepRecord> steps) {
         for (const StepRecord& step : steps) {
@@ -124,7 +124,7 @@ class Measured {
 // Why the watching ended.
 enum class Ended { by_itself, enough, hang, stopped, time_up };
 
-Ended watch(TrialChild& group, const TrialProcess& trial, Measured& measured) {
+Ended watch(TrialChild& group, const TrialProcess& trial, MeasuredSteps& measured) {
     StepTail tail(trial.run_folder);
     std::int64_t start = now_ns(), last_step = 0, looked = 0;
     while (true) {
@@ -155,7 +155,7 @@ Ended watch(TrialChild& group, const TrialProcess& trial, Measured& measured) {
                     return Ended::enough;
             }
         }
-        sleep_ns(kPollNs);
+        sleep_ns(kTrialPollNs);
     }
 }
 
@@ -192,7 +192,7 @@ TrialOutcome outcome_of(int status, std::string_view log) {
 TrialResult run_trial_process(const TrialProcess& trial) {
     std::int64_t start = now_ns();
     TrialResult result;
-    Measured measured(trial);
+    MeasuredSteps measured(trial);
     int status = 0;
     Ended ended = Ended::by_itself;
     try {
@@ -211,7 +211,7 @@ TrialResult run_trial_process(const TrialProcess& trial) {
     if (is_run_record(trial.run_folder)) {
         result.record = read_run(trial.run_folder);
         if (ended == Ended::by_itself) {
-            measured = Measured(trial);
+            measured = MeasuredSteps(trial);
             measured.add(result.record.steps);
         }
         result.samples_per_epoch = result.record.info.extra["samples_per_epoch"].integer();

@@ -20,7 +20,7 @@ bool trains(const ProjectFacts& facts, const FactCall& call) {
            });
 }
 
-struct Found {
+struct BatchCalls {
     const FactCall* loader = nullptr;
     const FactCall* optimizer = nullptr;
     std::int64_t size = 0;
@@ -28,8 +28,8 @@ struct Found {
     std::string why;
 };
 
-Found find(Planner& planner) {
-    Found out;
+BatchCalls find(Planner& planner) {
+    BatchCalls out;
     for (const FactCall& call : planner.facts.calls) {
         if (trains(planner.facts, call)) {
             if (out.loader) return {.why = "several loaders feed the training"};
@@ -55,7 +55,7 @@ Found find(Planner& planner) {
     return out;
 }
 
-std::variant<FixProposal, std::string> make(Planner& planner, const Found& found,
+std::variant<FixProposal, std::string> make(Planner& planner, const BatchCalls& found,
                                             std::int64_t size) {
     auto change = planner.change(*found.loader, "batch_size", Json(size));
     auto* done = std::get_if<ValueChange>(&change);
@@ -95,7 +95,7 @@ std::variant<FixProposal, std::string> make(Planner& planner, const Found& found
 BatchPlace batch_place(const ProjectFacts& facts, const FixQuestion& question) {
     FixMachine machine;
     Planner planner(facts, machine, question);
-    Found found = find(planner);
+    BatchCalls found = find(planner);
     if (!found.why.empty()) return {0, found.why};
     auto made = make(planner, found, 2 * found.size);
     if (auto* why = std::get_if<std::string>(&made)) return {0, *why};
@@ -106,7 +106,7 @@ std::optional<FixProposal> batch_proposal(const ProjectFacts& facts, const FixQu
                                           std::int64_t size) {
     FixMachine machine;
     Planner planner(facts, machine, question);
-    Found found = find(planner);
+    BatchCalls found = find(planner);
     if (!found.why.empty()) return std::nullopt;
     auto made = make(planner, found, size);
     auto* proposal = std::get_if<FixProposal>(&made);

@@ -43,11 +43,6 @@ std::vector<Setting> neighbours(Setting setting) {
     }
 }
 
-std::string capitals(std::string text) {
-    for (char& c : text) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
-    return text;
-}
-
 bool is_switch(Convention convention) {
     return convention == Convention::boolean || convention == Convention::boolean_bf16 ||
            convention == Convention::boolean_fp16;
@@ -109,7 +104,7 @@ KeyPath Advisor::own_parent(const Alias& alias) const {
 std::optional<Edit> Advisor::place_new(Setting setting, const Alias& alias,
                                        const std::string& text) const {
     Edit edit{.value = text};
-    std::string key = settings_.upper_case() ? capitals(alias.key.back()) : alias.key.back();
+    std::string key = settings_.upper_case() ? upper(alias.key.back()) : alias.key.back();
     auto place = [&](KeyPath parent, const std::string& behind) -> std::optional<Edit> {
         const Node* map = parent.empty() ? &document_.root() : document_.find(parent);
         // A list or a map of that name stays what it is.

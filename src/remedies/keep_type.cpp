@@ -11,11 +11,6 @@ namespace saturate {
 
 namespace {
 
-std::string capitals(std::string text) {
-    for (char& c : text) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
-    return text;
-}
-
 // yes beside no, True beside False.
 std::string boolean_like(const std::string& was, bool wanted, Format format) {
     if (format != Format::yaml) return wanted ? "true" : "false";
@@ -25,7 +20,7 @@ std::string boolean_like(const std::string& was, bool wanted, Format format) {
                                                        : (wanted ? "true" : "false");
     bool first = was[0] >= 'A' && was[0] <= 'Z';
     bool second = was.size() > 1 && was[1] >= 'A' && was[1] <= 'Z';
-    if (first && second) return capitals(text);
+    if (first && second) return upper(text);
     if (first) text[0] = static_cast<char>(text[0] - 'a' + 'A');
     return text;
 }

@@ -6,14 +6,13 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/text.h"
 #include "report/table.h"
 #include "report/tuning_text.h"
 
 namespace saturate {
 
 namespace {
-
-std::string shown(std::string_view claim) { return claim.empty() ? "-" : std::string(claim); }
 
 std::string busy_text(const DeviceUse& use) {
     auto mean = use.busy_mean(), deviation = use.busy_deviation();
@@ -61,25 +60,25 @@ std::string demo_text(const DemoResult& result) {
     TextTable table({result.device + (simulated ? " (simulated)" : ""), "before", "after",
                      fmt::format("the write-up claims ({})", job.gpu)});
     table.add({"device busy" + mark, busy_text(*result.before), busy_text(*result.after),
-               shown(job.busy)});
+               or_dash(job.busy)});
     table.add(
-        {"samples/s" + mark, rates_text(proof.before), rates_text(proof.after), shown(job.rate)});
+        {"samples/s" + mark, rates_text(proof.before), rates_text(proof.after), or_dash(job.rate)});
     auto steps = [](const Measured& rate, double batch) {
         return batch > 0 ? rate_text(rate.median / batch) : std::string("-");
     };
     table.add({"steps/s" + mark, steps(proof.before, result.batch_before),
-               steps(proof.after, result.batch_after), shown(job.steps)});
+               steps(proof.after, result.batch_after), or_dash(job.steps)});
     table.add({"wait per batch", number_text(result.before->wait_mean_ms(), "ms"),
-               number_text(result.after->wait_mean_ms(), "ms"), shown(job.wait)});
+               number_text(result.after->wait_mean_ms(), "ms"), or_dash(job.wait)});
     if (result.before->power_mean_watts())
         table.add({"power" + mark, number_text(result.before->power_mean_watts(), "W"),
-                   number_text(result.after->power_mean_watts(), "W"), shown(job.power)});
+                   number_text(result.after->power_mean_watts(), "W"), or_dash(job.power)});
     table.add({"speed-up", "",
                proof.has_interval()
                    ? fmt::format("{}: {:.2f} times [{:.2f}, {:.2f}]", verdict_name(proof.verdict),
                                  proof.ratio, proof.interval_low, proof.interval_high)
                    : std::string(verdict_name(proof.verdict)),
-               shown(job.speed_up)});
+               or_dash(job.speed_up)});
     return table.text();
 }
 
@@ -105,8 +104,8 @@ std::string demo_verdict(const DemoResult& result) {
     if (!busy) return out;
     if (std::round(*busy) >= job.busy_least)
         return out + fmt::format(" The device is {:.0f} % busy, as claimed.", *busy);
-    out += fmt::format(
-        " The device is {:.0f} % busy here, and {:.0f} % was claimed: ", *busy, job.busy_least);
+    out += fmt::format(" The device is {:.0f} % busy here, and {:.0f} % was claimed: ", *busy,
+                       job.busy_least);
     if (result.wait_share >= kWaits)
         return out + fmt::format(
                          "steps wait {:.0f} % of the time for their data, which {} core{} cannot "

@@ -35,9 +35,9 @@ std::string or_dash(const std::optional<std::string>& text) {
     return text ? printable(*text) : "-";
 }
 
-class Page {
+class DoctorPage {
   public:
-    explicit Page(bool bold) : bold_(bold) {}
+    explicit DoctorPage(bool bold) : bold_(bold) {}
 
     void heading(std::string_view text) {
         if (!out.empty()) out += '\n';
@@ -80,7 +80,7 @@ std::string read_text(const StorageFacts& storage) {
     return text;
 }
 
-void add_machine(Page& page, const Machine& machine) {
+void add_machine(DoctorPage& page, const Machine& machine) {
     auto bytes_or_dash = [](const std::optional<std::uint64_t>& bytes) {
         return bytes ? bytes_text(*bytes) : "-";
     };
@@ -107,7 +107,7 @@ std::string torch_text(const TorchFacts& torch) {
                        torch.folder.string());
 }
 
-void add_software(Page& page, const DoctorFacts& facts) {
+void add_software(DoctorPage& page, const DoctorFacts& facts) {
     const GpuSurvey& survey = facts.machine.gpus;
     page.heading("Software");
     page.row("driver", has_nvml(survey) ? or_dash(survey.driver->driver_version)
@@ -137,7 +137,7 @@ std::string rates_text(const GpuFacts& gpu) {
                        gpu.tdp_watts);
 }
 
-void add_gpu(Page& page, const GpuIdentity& gpu) {
+void add_gpu(DoctorPage& page, const GpuIdentity& gpu) {
     std::string which = fmt::format("GPU {}", gpu.index);
     if (gpu.fault) {
         page.row(which, fmt::format("{}: {}", gpu.name.empty() ? "-" : printable(gpu.name),
@@ -214,7 +214,7 @@ Json storage_json(const StorageFacts& storage) {
 }  // namespace
 
 std::string doctor_text(const DoctorFacts& facts, bool bold_headings) {
-    Page page(bold_headings);
+    DoctorPage page(bold_headings);
     add_machine(page, facts.machine);
     add_software(page, facts);
     page.heading("GPUs");

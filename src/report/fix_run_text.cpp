@@ -10,7 +10,7 @@ namespace saturate {
 
 namespace {
 
-constexpr std::size_t kCauses = 4;
+constexpr std::size_t kCausesShown = 4;
 constexpr std::size_t kLines = 8;
 
 // What `run` says of the job, and empty lines, are not the script's.
@@ -80,7 +80,7 @@ std::string fix_why_text(const Rate& rate, const std::vector<Finding>& findings)
                                   rate_text(rate.per_second), 1e3 * rate.step_seconds);
     std::size_t shown = 0;
     for (const Finding& finding : findings) {
-        if (finding.optional || !finding.part_of.empty() || shown >= kCauses) continue;
+        if (finding.optional || !finding.part_of.empty() || shown >= kCausesShown) continue;
         ++shown;
         std::string where = finding.where.empty() ? "" : fmt::format("  {}", finding.where);
         out += fmt::format("  {}{}\n      {}\n", finding.name(), where, finding.evidence);

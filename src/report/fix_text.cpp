@@ -13,11 +13,11 @@ namespace saturate {
 namespace {
 
 constexpr std::size_t kShown = 12;  // of a list, unless all is asked for
-constexpr std::size_t kWidth = 100;
+constexpr std::size_t kTextWidth = 100;
 
-class Page {
+class FixText {
   public:
-    explicit Page(const FixTextSettings& settings) : settings_(settings) {}
+    explicit FixText(const FixTextSettings& settings) : settings_(settings) {}
 
     void title(const std::string& text) {
         out_ += settings_.colour ? fmt::format("\n\x1b[1m{}\x1b[0m\n", text)
@@ -30,7 +30,7 @@ class Page {
         std::size_t width = indent;
         for (std::string_view word : split(text, ' ')) {
             std::size_t size = display_width(word);
-            if (width > indent && width + 1 + size > kWidth) {
+            if (width > indent && width + 1 + size > kTextWidth) {
                 out_ += now + "\n";
                 now = std::string(indent, ' ');
                 width = indent;
@@ -105,7 +105,7 @@ std::string count_of(std::size_t count, const char* one, const char* many) {
     return fmt::format("{} {}", count, count == 1 ? one : many);
 }
 
-void add_project(Page& page, const FixAnswer& answer, bool was_run) {
+void add_project(FixText& page, const FixAnswer& answer, bool was_run) {
     const ProjectFacts& facts = answer.facts;
     std::size_t sources = 0;
     std::vector<std::string> configs;
@@ -126,7 +126,7 @@ void add_project(Page& page, const FixAnswer& answer, bool was_run) {
 }
 
 // The answer in one line.
-void add_summary(Page& page, const FixAnswer& answer, bool was_run, bool on_gpu) {
+void add_summary(FixText& page, const FixAnswer& answer, bool was_run, bool on_gpu) {
     std::vector<std::string> parts;
     if (std::size_t waits = said_waits(answer.facts).size(); waits > 0 && on_gpu)
         parts.push_back(count_of(waits, "place waits for the GPU in every step",
@@ -138,7 +138,7 @@ void add_summary(Page& page, const FixAnswer& answer, bool was_run, bool on_gpu)
     if (!parts.empty()) page.line(join(parts, ", "));
 }
 
-void add_waits(Page& page, const ProjectFacts& facts, bool on_gpu) {
+void add_waits(FixText& page, const ProjectFacts& facts, bool on_gpu) {
     std::vector<const FactWait*> waits = said_waits(facts), possible = possible_waits(facts);
     if (waits.empty() && possible.empty()) return;
     page.title(!on_gpu         ? "On a GPU the program would wait for it here, in every step"
@@ -156,7 +156,7 @@ void add_waits(Page& page, const ProjectFacts& facts, bool on_gpu) {
     page.rest(waits.size(), "more places");
 }
 
-void add_without_effect(Page& page, const ProjectFacts& facts) {
+void add_without_effect(FixText& page, const ProjectFacts& facts) {
     std::vector<const FactWithoutEffect*> all = said_without_effect(facts);
     if (all.empty()) return;
     page.title("Settings that have no effect");
@@ -203,7 +203,7 @@ std::vector<Group> grouped(const FixAnswer& answer, Level level, bool was_run) {
     return out;
 }
 
-void add_proposals(Page& page, const FixAnswer& answer, bool was_run) {
+void add_proposals(FixText& page, const FixAnswer& answer, bool was_run) {
     for (Level level : {Level::safe, Level::numerics, Level::training}) {
         std::vector<Group> all = grouped(answer, level, was_run);
         if (all.empty()) continue;
@@ -234,7 +234,7 @@ void add_proposals(Page& page, const FixAnswer& answer, bool was_run) {
     }
 }
 
-void add_refused(Page& page, const FixAnswer& answer) {
+void add_refused(FixText& page, const FixAnswer& answer) {
     // By reason: one reason often holds in many places.
     std::vector<std::pair<const FixRefusal*, std::vector<SourcePlace>>> all;
     for (const FixRefusal& refusal : answer.plan.refused) {
@@ -257,7 +257,7 @@ void add_refused(Page& page, const FixAnswer& answer) {
     page.rest(all.size(), "more");
 }
 
-void add_unknown(Page& page, const FixAnswer& answer) {
+void add_unknown(FixText& page, const FixAnswer& answer) {
     page.title("Only a run can tell");
     page.line("  how much each change gains, and which of them are worth keeping");
     if (!said_waits(answer.facts).empty())
@@ -287,7 +287,7 @@ std::string diff_text(const std::string& patch, bool colour) {
 }
 
 std::string fix_text(const FixAnswer& answer, const FixTextSettings& settings) {
-    Page page(settings);
+    FixText page(settings);
     add_project(page, answer, settings.was_run);
     if (!answer.has_training()) {
         page.add(settings.why);

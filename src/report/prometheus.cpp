@@ -10,7 +10,7 @@ namespace saturate {
 
 namespace {
 
-using Value = std::optional<double>;
+using MaybeNumber = std::optional<double>;
 
 // Only backslash, quote and line feed need care inside a label.
 std::string escaped(std::string_view text) {
@@ -30,13 +30,13 @@ std::string gpu_labels(const GpuIdentity& gpu) {
 }
 
 template <typename T>
-Value scaled(const std::optional<T>& value, double factor) {
+MaybeNumber scaled(const std::optional<T>& value, double factor) {
     if (!value) return std::nullopt;
     return static_cast<double>(*value) * factor;
 }
 
 // Percent to a ratio: a division, so that 96 becomes 0.96 and not 0.9600000000000001.
-Value ratio(const std::optional<double>& percent) {
+MaybeNumber ratio(const std::optional<double>& percent) {
     if (!percent) return std::nullopt;
     return *percent / 100;
 }
@@ -48,7 +48,7 @@ struct Family {
 };
 
 struct GpuFamily : Family {
-    Value (*value)(const DeviceSample&);
+    MaybeNumber (*value)(const DeviceSample&);
 };
 
 constexpr double kMega = 1e6, kNano = 1e-9;
@@ -120,7 +120,7 @@ constexpr Family kProcess{"saturate_gpu_process_memory_bytes", "gauge",
                           "Memory of a process on a GPU."};
 
 struct HostFamily : Family {
-    Value (*value)(const Snapshot&);
+    MaybeNumber (*value)(const Snapshot&);
 };
 
 const std::vector<HostFamily>& host_families() {
@@ -135,19 +135,21 @@ const std::vector<HostFamily>& host_families() {
         {{"saturate_host_memory_available_bytes", "gauge", "Memory that programs can still get."},
          [](S s) { return scaled(s.host.memory_available_bytes, 1); }},
         {{"saturate_job_cpu_cores", "gauge", "Cores that the watched process tree uses."},
-         [](S s) { return s.host.tree ? ratio(s.host.tree->cpu_percent) : Value{}; }},
+         [](S s) { return s.host.tree ? ratio(s.host.tree->cpu_percent) : MaybeNumber{}; }},
         {{"saturate_job_loader_workers", "gauge",
           "Loader workers recognised in the watched process tree."},
-         [](S s) { return s.host.tree ? Value(s.host.tree->loader_workers) : Value{}; }},
+         [](S s) {
+             return s.host.tree ? MaybeNumber(s.host.tree->loader_workers) : MaybeNumber{};
+         }},
         {{"saturate_job_read_bytes_total", "counter",
           "Bytes that the watched process tree read from disk."},
-         [](S s) { return s.host.tree ? scaled(s.host.tree->read_bytes, 1) : Value{}; }},
+         [](S s) { return s.host.tree ? scaled(s.host.tree->read_bytes, 1) : MaybeNumber{}; }},
         {{"saturate_monitor_ticks_total", "counter", "Readings taken."},
-         [](S s) { return Value(static_cast<double>(s.tick + 1)); }},
+         [](S s) { return MaybeNumber(static_cast<double>(s.tick + 1)); }},
         {{"saturate_monitor_late_ticks_total", "counter", "Readings that came too late."},
-         [](S s) { return Value(static_cast<double>(s.late_ticks)); }},
+         [](S s) { return MaybeNumber(static_cast<double>(s.late_ticks)); }},
         {{"saturate_monitor_driver_calls_total", "counter", "Calls into the GPU's driver."},
-         [](S s) { return Value(static_cast<double>(s.driver_calls)); }},
+         [](S s) { return MaybeNumber(static_cast<double>(s.driver_calls)); }},
         {{"saturate_monitor_cpu_cores", "gauge", "Cores that the monitor itself uses."},
          [](S s) { return ratio(s.host.own_cpu_percent); }},
         {{"saturate_monitor_memory_bytes", "gauge", "Resident memory of the monitor itself."},
@@ -163,7 +165,7 @@ class Writer {
         family_ = &family;
         is_open_ = false;
     }
-    void add(const std::string& labels, const Value& value) {
+    void add(const std::string& labels, const MaybeNumber& value) {
         if (!value) return;
         if (!is_open_) {
             out += fmt::format("# HELP {} {}\n# TYPE {} {}\n", family_->name, family_->help,

@@ -19,7 +19,7 @@ std::string change_text(const Assignment& change) {
     return out.empty() ? "-" : out;
 }
 
-std::string percent_text(double ratio) { return fmt::format("{:+.0f} %", 100 * (ratio - 1)); }
+std::string gain_text(double ratio) { return fmt::format("{:+.0f} %", 100 * (ratio - 1)); }
 
 std::string measured_text(const Rate& rate) {
     return fmt::format("{} samples/s (n={}, {}..{})", rate_text(rate.per_second), rate.n,
@@ -30,7 +30,7 @@ std::string outcome_text(const Tried& tried) {
     if (tried.outcome == TrialOutcome::ok && !tried.rate && tried.change.empty())
         return tried.message;
     if (tried.outcome == TrialOutcome::ok && !tried.rate)
-        return fmt::format("{} {}", percent_text(tried.ratio), tried.message);
+        return fmt::format("{} {}", gain_text(tried.ratio), tried.message);
     if (!tried.rate || tried.outcome != TrialOutcome::ok)
         return std::string(outcome_name(tried.outcome));
     return measured_text(*tried.rate);
@@ -45,9 +45,11 @@ std::string trial_line(int number, const Tried& tried) {
         fmt::format("{:>3}  {}  {}", number, pad_right(what, 34), outcome_text(tried));
     if (tried.outcome != TrialOutcome::ok && !tried.message.empty()) line += ": " + tried.message;
     if (is_change && tried.rate && tried.outcome == TrialOutcome::ok)
-        line += fmt::format("  {}", percent_text(tried.ratio));
+        line += fmt::format("  {}", gain_text(tried.ratio));
     if (is_change && tried.cause != "batch size")
-        line += tried.kept ? ", kept" : tried.open ? ", too close to call, measured again later" : ", not kept";
+        line += tried.kept   ? ", kept"
+                : tried.open ? ", too close to call, measured again later"
+                             : ", not kept";
     if (tried.from_cache) line += " (measured before)";
     return line;
 }
@@ -84,7 +86,7 @@ std::string kept_text(const SearchAnswer& answer, const Assignment& start, bool 
         std::vector<std::string> row{kept.key, old == start.end() ? "-" : old->second, kept.value};
         // What the proof does not see was no effect, however a single trial looked.
         if (is_proven)
-            row.push_back(kept.ratio          ? percent_text(*kept.ratio)
+            row.push_back(kept.ratio          ? gain_text(*kept.ratio)
                           : kept.with.empty() ? "-"
                                               : "with " + kept.with);
         row.push_back(kept.reason);
@@ -114,7 +116,7 @@ std::string search_text(const SearchAnswer& answer) {
         bool is_trade = tried.outcome == TrialOutcome::ok && !tried.rate;  // a note tells of it
         if (tried.kept || is_trade) continue;
         rejected[what] = tried.outcome == TrialOutcome::ok
-                             ? fmt::format("{}, {}", percent_text(tried.ratio),
+                             ? fmt::format("{}, {}", gain_text(tried.ratio),
                                            tried.ratio < 0.98 ? "slower" : "within the noise")
                              : fmt::format("{}{}{}", outcome_name(tried.outcome),
                                            tried.message.empty() ? "" : ": ", tried.message);

@@ -30,10 +30,6 @@ std::optional<double> real(const std::optional<std::uint64_t>& value) {
     return value ? std::optional(static_cast<double>(*value)) : std::nullopt;
 }
 
-void add(Running& running, const std::optional<double>& value, double weight) {
-    if (value) running.add(*value, weight);
-}
-
 }  // namespace
 
 void GpuTally::add(const DeviceSample& sample, double interval_seconds) {
@@ -50,8 +46,8 @@ void GpuTally::add(const DeviceSample& sample, double interval_seconds) {
     ++ticks_;
     if (is_later) seconds_ += seconds;
     take_utilisation(sample, seconds);
-    saturate::add(memory_, real(sample.memory_used_bytes), seconds);
-    saturate::add(power_, sample.power_watts, seconds);
+    memory_.add(real(sample.memory_used_bytes), seconds);
+    power_.add(sample.power_watts, seconds);
     if (sample.power_watts && is_later) {
         power_joules_ += *sample.power_watts * seconds;
         joules_since_counter_ += *sample.power_watts * seconds;
@@ -61,12 +57,12 @@ void GpuTally::add(const DeviceSample& sample, double interval_seconds) {
         (*sample.utilization_percent <= kIdleUtilisation ? idle_power_ : busy_power_)
             .add(*sample.power_watts, seconds);
     }
-    saturate::add(temperature_, sample.temperature_celsius, 1);
-    saturate::add(memory_temperature_, sample.memory_temperature_celsius, 1);
-    saturate::add(clock_, sample.clock_sm_mhz, seconds);
-    saturate::add(sm_, sample.sm_active_percent, seconds);
-    saturate::add(tensor_, sample.tensor_active_percent, seconds);
-    saturate::add(dram_, sample.dram_active_percent, seconds);
+    temperature_.add(sample.temperature_celsius, 1);
+    memory_temperature_.add(sample.memory_temperature_celsius, 1);
+    clock_.add(sample.clock_sm_mhz, seconds);
+    sm_.add(sample.sm_active_percent, seconds);
+    tensor_.add(sample.tensor_active_percent, seconds);
+    dram_.add(sample.dram_active_percent, seconds);
     if (sample.memory_total_bytes) memory_total_ = real(sample.memory_total_bytes);
     if (sample.power_limit_watts) power_limit_ = sample.power_limit_watts;
     if (sample.clock_sm_max_mhz) clock_max_ = sample.clock_sm_max_mhz;

@@ -13,6 +13,10 @@ namespace saturate {
 class Running {
   public:
     void add(double value, double weight = 1);
+    // An unknown value is left out.
+    void add(const std::optional<double>& value, double weight) {
+        if (value) add(*value, weight);
+    }
     [[nodiscard]] std::int64_t n() const { return n_; }
     // Nothing without values.
     [[nodiscard]] std::optional<double> mean() const;

@@ -14,10 +14,6 @@ constexpr double kLittleActivity = 30;   // percent of SMs: under this, "busy" m
 constexpr double kLittleByPower = 20;    // the same by the power estimate
 constexpr double kMuchThrottled = 0.05;  // share of the time
 
-void add(Running& running, const std::optional<double>& value, double weight) {
-    if (value) running.add(*value, weight);
-}
-
 double throttled_seconds(const GpuSummary& gpu, std::string_view part) {
     double seconds = 0;
     for (const ThrottleShare& share : gpu.throttle) {
@@ -84,9 +80,9 @@ struct Summarizer::Impl {
     HostSummary host;
 
     void add_host(const HostSample& sample, double interval) {
-        saturate::add(cpu, sample.cpu_percent, interval);
-        saturate::add(io_wait, sample.io_wait_percent, interval);
-        saturate::add(own_cpu, sample.own_cpu_percent, interval);
+        cpu.add(sample.cpu_percent, interval);
+        io_wait.add(sample.io_wait_percent, interval);
+        own_cpu.add(sample.own_cpu_percent, interval);
         if (sample.own_memory_bytes) own_memory = sample.own_memory_bytes;
         if (auto available = sample.memory_available_bytes) {
             auto& least = host.memory_least_available_bytes;
@@ -96,8 +92,8 @@ struct Summarizer::Impl {
         host.tree_ended = sample.tree->ended;
         if (sample.tree->read_bytes) host.read_bytes = sample.tree->read_bytes;
         if (sample.tree->ended) return;
-        saturate::add(tree_cpu, sample.tree->cpu_percent, interval);
-        saturate::add(main_thread, sample.tree->main_thread_percent, interval);
+        tree_cpu.add(sample.tree->cpu_percent, interval);
+        main_thread.add(sample.tree->main_thread_percent, interval);
         host.loader_workers =
             std::max(host.loader_workers.value_or(0), sample.tree->loader_workers);
     }

@@ -11,7 +11,6 @@ namespace saturate {
 namespace {
 
 constexpr double kGuardRuns = 3;      // two as it was, one as it would be
-constexpr double kGuardSteps = 8;     // of each, at least
 constexpr double kProofSteps = 6;     // of a run of the proof, at least
 constexpr double kReserveMost = 0.7;  // share of the budget that guard and proof may claim
 // Runs of one kind differ in length: a machine that is busy with something else now may not be so

@@ -11,6 +11,8 @@
 
 namespace saturate {
 
+inline constexpr double kGuardSteps = 8;  // of one run of the loss guard, at least
+
 class TuneBudget {
   public:
     // `guards`: losses will be compared.

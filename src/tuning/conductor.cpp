@@ -18,7 +18,6 @@ namespace saturate {
 namespace {
 
 constexpr double kLeastBudgetSeconds = 20;
-constexpr double kGuardSteps = 8;  // of one run of the loss guard, at least
 
 bool tells_losses(const TuneRequest& request) {
     return request.job.is_ours() && !request.is_simulated();

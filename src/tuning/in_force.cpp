@@ -24,7 +24,9 @@ std::string_view name_in_shim(std::string_view key) {
     return remedy && !remedy->shim.name.empty() ? remedy->shim.name : key;
 }
 
-bool is_on(std::string_view value) { return value != "false" && value != "none" && value != "off"; }
+bool is_switched_on(std::string_view value) {
+    return value != "false" && value != "none" && value != "off";
+}
 
 std::string text_of(const Json& value) {
     if (auto whole = value.integer()) return std::to_string(*whole);
@@ -56,7 +58,7 @@ std::string seen_value(const std::string& key, const std::string& asked, const R
             bool is_it = entry["type"].string().value_or("").find(type) != std::string::npos;
             if (entry["enabled"].boolean().value_or(false) && is_it) return asked;
         }
-        return is_on(asked) ? "none" : asked;
+        return is_switched_on(asked) ? "none" : asked;
     }
     return "";
 }

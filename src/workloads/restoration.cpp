@@ -6,15 +6,12 @@
 #include <cmath>
 
 #include "engine/recompute.h"
+#include "workloads/layers.h"
 #include "workloads/perceptual.h"
 
 namespace saturate {
 
 namespace {
-
-torch::nn::Conv2d convolution(std::int64_t inputs, std::int64_t outputs) {
-    return torch::nn::Conv2d(torch::nn::Conv2dOptions(inputs, outputs, 3).padding(1));
-}
 
 // A picture's error moves the features of a deep layer by a few per cent of their size, about as
 // much as it moves the pixels; a tenth keeps the pixels in charge.
@@ -63,19 +60,19 @@ class Restoration final : public JobWithData {
 
 struct RestorationNet::Block : torch::nn::Module {
     explicit Block(std::int64_t channels)
-        : conv1(register_module("conv1", convolution(channels, channels))),
-          conv2(register_module("conv2", convolution(channels, channels))) {}
+        : conv1(register_module("conv1", convolution_3x3(channels, channels))),
+          conv2(register_module("conv2", convolution_3x3(channels, channels))) {}
     torch::nn::Conv2d conv1, conv2;
 };
 
 RestorationNet::RestorationNet(const RestorationShape& shape) : recomputes_(shape.recomputes) {
-    head_ = register_module("head", convolution(3, shape.base_channels));
+    head_ = register_module("head", convolution_3x3(3, shape.base_channels));
     auto body = register_module("body", torch::nn::ModuleList());
     for (std::int64_t i = 0; i < shape.num_blocks; ++i) {
         body_.push_back(std::make_shared<Block>(shape.base_channels));
         body->push_back(body_.back());
     }
-    tail_ = register_module("tail", convolution(shape.base_channels, 3));
+    tail_ = register_module("tail", convolution_3x3(shape.base_channels, 3));
     torch::NoGradGuard no_grad;
     tail_->weight.zero_();  // begins with what it is given: training can only gain on it
     tail_->bias.zero_();

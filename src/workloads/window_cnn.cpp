@@ -4,16 +4,13 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "workloads/layers.h"
 
 namespace saturate {
 
 namespace {
 
 constexpr std::int64_t kHidden = 64;
-
-torch::nn::Conv2d convolution(std::int64_t inputs, std::int64_t outputs) {
-    return torch::nn::Conv2d(torch::nn::Conv2dOptions(inputs, outputs, 3).padding(1));
-}
 
 class WindowCnnJob final : public ForecastJob {
   public:
@@ -33,9 +30,9 @@ class WindowCnnJob final : public ForecastJob {
 WindowCnn::WindowCnn(const WindowCnnShape& shape) {
     std::int64_t channels = shape.base_channels;
     std::int64_t cells = (shape.window_size / 4) * (shape.num_features / 4);
-    conv1_ = register_module("conv1", convolution(1, channels));
+    conv1_ = register_module("conv1", convolution_3x3(1, channels));
     norm1_ = register_module("norm1", torch::nn::BatchNorm2d(channels));
-    conv2_ = register_module("conv2", convolution(channels, 2 * channels));
+    conv2_ = register_module("conv2", convolution_3x3(channels, 2 * channels));
     norm2_ = register_module("norm2", torch::nn::BatchNorm2d(2 * channels));
     fc1_ = register_module("fc1", torch::nn::Linear(2 * channels * cells, kHidden));
     fc2_ = register_module("fc2", torch::nn::Linear(kHidden, 1));

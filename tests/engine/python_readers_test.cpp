@@ -13,10 +13,7 @@
 namespace saturate {
 namespace {
 
-std::string python() {
-    saturate::Ran ran = run({SATURATE_SOURCE_DIR "/tests/support/python_torch"});
-    return ran.status == 0 ? std::string(trim(ran.out)) : "";
-}
+std::string python() { return python_with_torch(SATURATE_SOURCE_DIR); }
 
 TEST(TensorBoardTest, RecordsAreFramed) {
     TemporaryFolder folder;

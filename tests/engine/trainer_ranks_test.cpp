@@ -112,7 +112,7 @@ Wish of_one_process(Wish wish, int ranks) {
 
 // 32 steps of AdamW at 0.01 whose gradients differ by the order of a dozen sums (1e-7 each,
 // relative): the normalised step of AdamW keeps the difference relative, and it adds up.
-constexpr double kTolerance = 1e-4;
+constexpr double kRanksTolerance = 1e-4;
 
 TEST(TrainerRanksTest, TwoAndFourRanksEqualOneProcessOnTheUnionBatch) {
     for (int count : {2, 4}) {
@@ -129,12 +129,13 @@ TEST(TrainerRanksTest, TwoAndFourRanksEqualOneProcessOnTheUnionBatch) {
             std::vector<double> losses = run->losses();
             ASSERT_EQ(losses.size(), expected.size());
             for (std::size_t i = 0; i < losses.size(); ++i)
-                EXPECT_NEAR(losses[i], expected[i], kTolerance * std::abs(expected[i])) << i;
-            EXPECT_NEAR(*run->result.metric, *one->result.metric, kTolerance * *one->result.metric);
+                EXPECT_NEAR(losses[i], expected[i], kRanksTolerance * std::abs(expected[i])) << i;
+            EXPECT_NEAR(*run->result.metric, *one->result.metric,
+                        kRanksTolerance * *one->result.metric);
             ASSERT_EQ(run->weights, ranks[0]->weights);  // bit by bit
             ASSERT_EQ(run->weights.size(), one->weights.size());
             for (std::size_t i = 0; i < one->weights.size(); ++i)
-                EXPECT_NEAR(run->weights[i], one->weights[i], kTolerance);
+                EXPECT_NEAR(run->weights[i], one->weights[i], kRanksTolerance);
             const StepRecord& last = run->recorder.steps.back();
             ASSERT_TRUE(last.communication_ns && last.communication_total_ns);
             EXPECT_GE(*last.communication_total_ns, *last.communication_ns);
@@ -155,8 +156,10 @@ TEST(TrainerRanksTest, AccumulationAndClippingEqualOneProcess) {
     auto one = train(of_one_process(wish, 2), nullptr);
     auto ranks = train_ranks(2, wish);
     ASSERT_EQ(ranks[1]->losses().size(), one->losses().size());
-    EXPECT_NEAR(ranks[1]->losses().back(), one->losses().back(), kTolerance * one->losses().back());
-    EXPECT_NEAR(*ranks[1]->result.metric, *one->result.metric, kTolerance * *one->result.metric);
+    EXPECT_NEAR(ranks[1]->losses().back(), one->losses().back(),
+                kRanksTolerance * one->losses().back());
+    EXPECT_NEAR(*ranks[1]->result.metric, *one->result.metric,
+                kRanksTolerance * *one->result.metric);
 }
 
 TEST(TrainerRanksTest, EveryValidationSampleCountsOnce) {
@@ -227,7 +230,7 @@ TEST(TrainerRanksTest, AllRepeatAStepWhoseUpdateHadNoMemoryOnOne) {
             EXPECT_EQ(run->weights, ranks[0]->weights);
             // Two micro-batches of 4 instead of one of 8, from step 5 on.
             for (std::size_t i = 0; i < run->weights.size(); ++i)
-                EXPECT_NEAR(run->weights[i], whole[0]->weights[i], kTolerance);
+                EXPECT_NEAR(run->weights[i], whole[0]->weights[i], kRanksTolerance);
         }
         if (expected == 0) continue;
         auto said = [](const RankRun& run) {

@@ -11,6 +11,8 @@
 #include <sstream>
 #include <stdexcept>
 
+#include "base/text.h"
+
 namespace saturate {
 
 namespace {
@@ -65,6 +67,11 @@ Ran run(const std::vector<std::string>& command, const RunWhere& where) {
     ran.out = content_of(out);
     ran.err = content_of(err);
     return ran;
+}
+
+std::string python_with_torch(const std::string& source_tree) {
+    Ran found = run({source_tree + "/tests/support/python_torch"});
+    return found.status == 0 ? std::string(trim(found.out)) : "";
 }
 
 TemporaryFolder::TemporaryFolder() {

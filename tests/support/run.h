@@ -23,6 +23,9 @@ struct RunWhere {
 
 Ran run(const std::vector<std::string>& command, const RunWhere& where = {});
 
+// The Python that tests/support/python_torch of this source tree finds; empty: none.
+std::string python_with_torch(const std::string& source_tree);
+
 // A folder that is there for one test and gone after it.
 class TemporaryFolder {
   public:

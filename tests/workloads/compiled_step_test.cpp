@@ -16,11 +16,6 @@
 namespace saturate {
 namespace {
 
-std::string python_with_torch() {
-    Ran ran = run({SATURATE_SOURCE_DIR "/tests/support/python_torch"});
-    return ran.status == 0 ? std::string(trim(ran.out)) : "";
-}
-
 std::unique_ptr<Job> small_job() {
     torch::manual_seed(3);
     return window_cnn_job({.window_size = 8, .num_features = 4, .base_channels = 4}, {});
@@ -79,7 +74,7 @@ TEST(CompiledStepTest, TracingLeavesTheModelAsItWas) {
 }
 
 TEST(CompiledStepTest, GraphGivesTheJobsLossAndGradientsAndIsKept) {
-    std::string python = python_with_torch();
+    std::string python = python_with_torch(SATURATE_SOURCE_DIR);
     if (python.empty()) GTEST_SKIP() << "no Python with PyTorch: tests/support/python_torch --make";
     TemporaryFolder folder;
     auto job = small_job();

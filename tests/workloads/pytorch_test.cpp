@@ -39,11 +39,6 @@ struct Case {
 
 void PrintTo(const Case& one, std::ostream* out) { *out << one.name; }
 
-std::string python_with_torch() {
-    Ran ran = run({SATURATE_SOURCE_DIR "/tests/support/python_torch"});
-    return ran.status == 0 ? std::string(trim(ran.out)) : "";
-}
-
 NamedTensors tensors_of(Job& job, const std::vector<TensorBatch>& batches) {
     NamedTensors out;
     for (const auto& item : job.model().named_parameters())
@@ -63,8 +58,8 @@ std::vector<double> ask_python(const TemporaryFolder& folder, Json request, Job&
     write_safetensors(tensors, tensors_of(job, batches));
     request.set("tensors", tensors.string());
     std::filesystem::path file = folder.file("request.json", request.line());
-    Ran ran = run({python_with_torch(), "-B", SATURATE_SOURCE_DIR "/tests/support/torch_compare.py",
-                   file.string()});
+    Ran ran = run({python_with_torch(SATURATE_SOURCE_DIR), "-B",
+                   SATURATE_SOURCE_DIR "/tests/support/torch_compare.py", file.string()});
     EXPECT_EQ(ran.status, 0) << ran.err;
     std::vector<double> out;
     Json said = Json::parse(ran.out, "python");
@@ -79,7 +74,7 @@ const char* name_of(OptimizerKind kind) {
 class PyTorchTest : public testing::TestWithParam<Case> {};
 
 TEST_P(PyTorchTest, FirstTwentyLossesAreThoseOfPython) {
-    if (python_with_torch().empty())
+    if (python_with_torch(SATURATE_SOURCE_DIR).empty())
         GTEST_SKIP() << "no Python with PyTorch: tests/support/python_torch --make";
     const Case& one = GetParam();
     torch::manual_seed(7);
@@ -212,7 +207,7 @@ void expect_same_outputs(Job& job, const torch::Tensor& input, const torch::Tens
 }
 
 TEST(PyTorchWeightsTest, ClassifierWeightsAreTorchvisionsResnet18) {
-    if (python_with_torch().empty())
+    if (python_with_torch(SATURATE_SOURCE_DIR).empty())
         GTEST_SKIP() << "no Python with PyTorch: tests/support/python_torch --make";
     torch::manual_seed(5);
     auto job = classifier_job({}, {});
@@ -227,7 +222,7 @@ TEST(PyTorchWeightsTest, ClassifierWeightsAreTorchvisionsResnet18) {
 }
 
 TEST(PyTorchWeightsTest, WindowCnnWeightsGiveTheSameOutputs) {
-    if (python_with_torch().empty())
+    if (python_with_torch(SATURATE_SOURCE_DIR).empty())
         GTEST_SKIP() << "no Python with PyTorch: tests/support/python_torch --make";
     torch::manual_seed(5);
     auto job = window_cnn_job({}, {});

@@ -17,19 +17,19 @@
 namespace saturate {
 namespace {
 
-struct Case {
+struct RanksCase {
     std::string name;
     std::function<std::unique_ptr<Job>()> make;
     std::function<TensorBatch()> batch;
 };
 
-void PrintTo(const Case& one, std::ostream* out) { *out << one.name; }
+void PrintTo(const RanksCase& one, std::ostream* out) { *out << one.name; }
 
 // Each part of the union batch goes through the same kernels on both sides. What differs is the
 // order in which 2 or 4 gradients are added, a rounding of 6e-8 each, relative to the largest entry
 // of a tensor, or to a thousandth of the model's largest: a bias before a normalisation has no
 // gradient but noise.
-constexpr double kTolerance = 1e-6;
+constexpr double kUnionTolerance = 1e-6;
 // A model without normalisation may also see the union in one piece: sums over the samples are then
 // made inside the kernels, in blocks of another size.
 constexpr double kToleranceOnePiece = 1e-4;
@@ -65,10 +65,10 @@ void copy_weights(Job& from, Job& to) {
     pair(from.model().buffers(), to.model().buffers());
 }
 
-class JobRanksTest : public testing::TestWithParam<Case> {};
+class JobRanksTest : public testing::TestWithParam<RanksCase> {};
 
 TEST_P(JobRanksTest, GradientsAndLossAreThoseOfTheUnionBatch) {
-    const Case& one = GetParam();
+    const RanksCase& one = GetParam();
     constexpr double kRate = 0;  // weights stay, gradients remain to be looked at
     auto backend = make_cpu_backend({.threads = 1}, false);
     for (int count : {2, 4}) {
@@ -97,10 +97,10 @@ TEST_P(JobRanksTest, GradientsAndLossAreThoseOfTheUnionBatch) {
             step.set_reducer(&reducer);
             step.run({&parts[static_cast<std::size_t>(group.rank())], 1}, kRate);
             std::lock_guard lock(mutex);
-            expect_close(gradients_of(*own), expected, kTolerance);
+            expect_close(gradients_of(*own), expected, kUnionTolerance);
             mean += step.loss().item<double>() / count;
         });
-        EXPECT_NEAR(mean, loss, kTolerance * std::abs(loss));
+        EXPECT_NEAR(mean, loss, kUnionTolerance * std::abs(loss));
 
         if (!start->model().buffers().empty()) continue;  // statistics of a part are its own
         TensorBatch whole;
@@ -115,7 +115,7 @@ TEST_P(JobRanksTest, GradientsAndLossAreThoseOfTheUnionBatch) {
     }
 }
 
-std::vector<Case> cases() {
+std::vector<RanksCase> ranks_cases() {
     return {
         {"restoration",
          [] {
@@ -151,7 +151,7 @@ std::vector<Case> cases() {
     };
 }
 
-INSTANTIATE_TEST_SUITE_P(Jobs, JobRanksTest, testing::ValuesIn(cases()),
+INSTANTIATE_TEST_SUITE_P(Jobs, JobRanksTest, testing::ValuesIn(ranks_cases()),
                          [](const auto& info) { return info.param.name; });
 
 }  // namespace
