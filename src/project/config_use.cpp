@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "config/framework.h"
 #include "config/scalar.h"
@@ -63,6 +64,18 @@ ConfigUse of_command(const fs::path& file, std::vector<std::string> command) {
 
 constexpr int kDepth = 3;  // folders below, in which sources are looked for
 
+bool is_below(const fs::path& path, const fs::path& folder) {
+    return std::ranges::mismatch(folder, path).in1 == folder.end();
+}
+
+// A home folder, what is above it, and the folder of temporary files hold many projects, not one.
+bool is_nobodys(const fs::path& folder) {
+    std::error_code error;
+    const char* home = std::getenv("HOME");
+    return !folder.has_relative_path() || folder == fs::temp_directory_path(error) ||
+           (home && is_below(fs::weakly_canonical(home, error), folder));
+}
+
 }  // namespace
 
 bool has_python(const fs::path& folder) {
@@ -113,9 +126,7 @@ fs::path project_folder(const fs::path& file) {
         if (up == up.root_path()) break;
     }
     fs::path here = fs::current_path(error);
-    bool is_below = !error && std::ranges::mismatch(here, own).in1 == here.end();
-    // The whole of a home folder or of / is nobody's project.
-    return is_below && here.has_relative_path() ? here : own;
+    return !error && is_below(own, here) && !is_nobodys(here) ? here : own;
 }
 
 ConfigUse read_config_use(const fs::path& file, std::vector<std::string> command) {

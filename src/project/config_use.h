@@ -34,7 +34,8 @@ struct ConfigUse {
     [[nodiscard]] bool uses(std::string_view framework) const;
 };
 
-// The git root above the file, or the folder that we run in where the file is below it, or its own.
+// The git root above the file, or the folder that we run in where the file is below it (and it is
+// not a home folder or the like), or its own.
 [[nodiscard]] std::filesystem::path project_folder(const std::filesystem::path& file);
 
 // Whether there are Python files in the folder or not far below it.
