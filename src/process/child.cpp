@@ -44,6 +44,7 @@ std::vector<char*> pointers(const std::vector<std::string>& command) {
     if (settings.default_signals)
         for (int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) ::signal(number, SIG_DFL);
     if (settings.no_input) ::dup2(::open("/dev/null", O_RDONLY), 0);
+    if (settings.input_fd >= 0) ::dup2(settings.input_fd, 0);
     if (settings.output_to_stderr) ::dup2(2, 1);
     if (settings.output_fd >= 0) ::dup2(settings.output_fd, 1);
     if (settings.error_fd >= 0) ::dup2(settings.error_fd, 2);

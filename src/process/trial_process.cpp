@@ -16,6 +16,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "process/child.h"
+#include "process/silent_terminal.h"
 #include "telemetry/step_tail.h"
 
 namespace saturate {
@@ -59,6 +60,7 @@ class TrialChild {
     explicit TrialChild(const TrialProcess& trial)
         : log_(open_log(trial.log)),
           child_(trial.command, {.no_input = true,
+                                 .input_fd = terminal_.fd(),
                                  .output_fd = log_,
                                  .error_fd = log_,
                                  .own_group = true,
@@ -83,6 +85,7 @@ class TrialChild {
 
   private:
     int log_;
+    SilentTerminal terminal_;  // of a script that asks for the width of its own
     Child child_;
 };
 

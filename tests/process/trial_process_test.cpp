@@ -7,6 +7,7 @@
 
 #include <csignal>
 
+#include "base/file.h"
 #include "support/run.h"
 
 namespace saturate {
@@ -103,6 +104,14 @@ TEST_F(TrialProcessTest, AJobListensAlsoWhereItsParentDoesNot) {
     std::signal(SIGINT, before);
     EXPECT_TRUE(result.ok()) << result.message;
     EXPECT_TRUE(std::filesystem::exists(folder_.path() / "run" / "end"));
+}
+
+// Scripts ask the terminal that they were started in for its width, and stop where there is none.
+TEST_F(TrialProcessTest, AJobHasATerminalThatNobodySitsAt) {
+    TrialResult result = tried(
+        "stty size > $RUN/size || exit 1; for i in 1 2 3; do read line && exit 1; done; steps 100");
+    EXPECT_TRUE(result.ok()) << result.message;
+    EXPECT_EQ(read_if_there(folder_.path() / "run" / "size"), "24 80\n");
 }
 
 TEST_F(TrialProcessTest, AJobThatDoesNotListenIsKilledWithItsChildren) {
