@@ -22,7 +22,18 @@ std::vector<std::string_view> own_lines(std::string_view log) {
     return lines;
 }
 
-std::string headline(const TrialResult& job) {
+// The last error that Python told of, though the job itself ended well: it caught it and gave up.
+std::string caught_error(std::string_view log) {
+    std::size_t at = log.rfind("Traceback (most recent call last)");
+    if (at == std::string_view::npos) return "";
+    std::vector<std::string_view> lines = split(log.substr(at), '\n');
+    // Behind the traceback's own lines, which are indented.
+    for (std::size_t i = 1; i < lines.size(); ++i)
+        if (!lines[i].empty() && lines[i][0] != ' ') return std::string(trim(lines[i]));
+    return "";
+}
+
+std::string headline(const TrialResult& job, std::string_view log) {
     switch (job.outcome) {
         case TrialOutcome::hang:
         case TrialOutcome::too_slow:
@@ -39,6 +50,9 @@ std::string headline(const TrialResult& job) {
     if (!job.message.starts_with("it ended after"))
         return fmt::format("Your job fails as it is: {}", job.message);
     std::size_t steps = job.record.steps.size();
+    if (std::string error = caught_error(log); !error.empty())
+        return fmt::format("Your job catches an error and ends, after {} training step{}: {}", steps,
+                           steps == 1 ? "" : "s", error);
     if (steps == 0) return "Your job ended, and no training step of PyTorch was seen";
     return fmt::format("Your job ended after {} training step{}: too few to measure", steps,
                        steps == 1 ? "" : "s");
@@ -63,7 +77,8 @@ std::string remedy(const TrialResult& job, std::string_view log) {
         return "the disk is full; trials write below $TMPDIR: set it to a folder with room";
     if (job.outcome == TrialOutcome::hang || job.outcome == TrialOutcome::too_slow)
         return "if it only needs longer to start, give it time: --budget 30m";
-    if (job.outcome != TrialOutcome::failed || !job.message.starts_with("it ended after"))
+    if (job.outcome != TrialOutcome::failed || !job.message.starts_with("it ended after") ||
+        !caught_error(log).empty())
         return "";
     return job.record.steps.empty()
                ? "name the script that trains; if it is this one: fix sees PyTorch optimizers and "
@@ -91,7 +106,7 @@ std::string fix_why_text(const Rate& rate, const std::vector<Finding>& findings)
 
 std::string fix_failure_text(const TrialResult& job, std::string_view log) {
     std::vector<std::string_view> lines = own_lines(log);
-    std::string out = headline(job);
+    std::string out = headline(job, log);
     out += lines.empty() ? "; it printed nothing\n" : "; its last lines:\n";
     for (std::size_t i = lines.size() > kLines ? lines.size() - kLines : 0; i < lines.size(); ++i)
         out += fmt::format("    {}\n", lines[i]);

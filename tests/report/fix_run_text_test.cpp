@@ -33,6 +33,20 @@ TEST(FixRunTextTest, AJobThatEndsEarlyDidNotFail) {
     EXPECT_THAT(one, HasSubstr("fix: a trial needs some seconds of training"));
 }
 
+// A script whose main program logs every exception ends with status 0.
+TEST(FixRunTextTest, AnErrorThatTheJobCatchesIsItsError) {
+    TrialResult job{.outcome = TrialOutcome::failed,
+                    .message = "it ended after 0 steps: too few to measure"};
+    std::string text = fix_failure_text(job,
+                                        "ERROR - Traceback (most recent call last):\n"
+                                        "  File \"main.py\", line 3, in main\n"
+                                        "    runner.train()\n"
+                                        "ValueError: no data\n\nbye\n");
+    EXPECT_THAT(text, HasSubstr("Your job catches an error and ends, after 0 training steps: "
+                                "ValueError: no data; its last lines:\n"));
+    EXPECT_THAT(text, testing::Not(HasSubstr("fix:")));
+}
+
 TEST(FixRunTextTest, WhatToDoFollowsFromWhatTheScriptSays) {
     TrialResult job{.outcome = TrialOutcome::failed, .message = "error"};
     EXPECT_THAT(fix_failure_text(job, "ModuleNotFoundError: No module named 'torch'"),
