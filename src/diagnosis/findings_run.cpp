@@ -211,6 +211,13 @@ void throttled(const RunRecord& record, std::vector<Finding>& out) {
     }
 }
 
+// Other programs take more than a fifth of the cores: a queue for them may be theirs.
+bool is_shared(const HostSample& sample) {
+    if (!sample.cpu_percent || !sample.tree->cpu_percent) return false;
+    double all = *sample.cpu_percent * *sample.cores;
+    return all - *sample.tree->cpu_percent > 20.0 * *sample.cores;
+}
+
 void workers(const RunRecord& record, std::vector<Finding>& out) {
     std::int64_t crowded = 0, seen = 0;
     int most_workers = 0, cores = 0;
@@ -219,7 +226,7 @@ void workers(const RunRecord& record, std::vector<Finding>& out) {
         ++seen;
         cores = *sample.cores;
         most_workers = std::max(most_workers, sample.tree->loader_workers);
-        bool queue = sample.running && *sample.running > *sample.cores;
+        bool queue = sample.running && *sample.running > *sample.cores && !is_shared(sample);
         if (sample.tree->loader_workers > *sample.cores && queue) ++crowded;
     }
     if (seen < 3 || crowded * 2 < seen) return;

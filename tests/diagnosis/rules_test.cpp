@@ -380,6 +380,14 @@ TEST(RulesTest, F30MoreWorkersThanCoresWithTasksWaiting) {
               "16 loader workers on 4 cores, with tasks waiting for a core in 5 of 5 samples");
     EXPECT_FALSE(fires(diagnose_run(with_workers(16, 3), "run"), "F30"));  // they mostly sleep
     EXPECT_FALSE(fires(diagnose_run(with_workers(3, 12), "run"), "F30"));  // others crowd the cores
+    RunRecord shared = with_workers(16, 12);
+    for (HostSample& sample : shared.hosts) {
+        sample.cpu_percent = 100;
+        sample.tree->cpu_percent = 380;
+    }
+    EXPECT_TRUE(fires(diagnose_run(shared, "run"), "F30"));
+    for (HostSample& sample : shared.hosts) sample.tree->cpu_percent = 100;
+    EXPECT_FALSE(fires(diagnose_run(shared, "run"), "F30"));  // likewise
 }
 
 TEST(RulesTest, F30MoreThreadsThanCores) {
