@@ -161,9 +161,15 @@ int try_and_prove(const Arguments& arguments, FixAnswer& answer, ProjectReader& 
     json.set("report", page.string());
     write_file_whole(folder / "fix.json", json.pretty() + "\n");
     bool is_proven = tried.proof && tried.proof->verdict == Verdict::faster && !patch.empty();
-    if (arguments.has("--json")) {
-        fmt::print("{}\n", json.pretty());
-    } else {
+    if (arguments.has("--json")) fmt::print("{}\n", json.pretty());
+    // Of a job that does not run nothing was tried: its own error is the answer.
+    if (!tried.baseline.ok() && !tried.is_stopped) {
+        show(stderr, "{}", fix_failure_text(tried.baseline, read_if_there(tried.baseline_log)));
+        if (!tried.busy.empty()) show(stderr, "note: {}\n", tried.busy);
+        show(stderr, "nothing was tried; --dry-run shows what reading alone finds\n");
+        return kJobFailed;
+    }
+    if (!arguments.has("--json")) {
         const auto& rate = tried.baseline.samples_per_second;
         show(stdout, "{}",
              fix_text(answer, {.colour = wants_coloured_words(stdout),
@@ -173,9 +179,10 @@ int try_and_prove(const Arguments& arguments, FixAnswer& answer, ProjectReader& 
                                .why = rate ? fix_why_text(*rate, tried.findings) : ""}));
         if (tried.proof) show(stdout, "\n{}", proof_text(*tried.proof));
         if (tried.baseline.ok())
-            show(stdout, "\nYour job: {}. {} runs in {:.0f} s; page: {}\n",
+            show(stdout, "\nYour job: {}. {} run{} in {:.0f} s; page: {}\n",
                  fix_verdict(answer, tried.proof ? &*tried.proof : nullptr), tried.trials,
-                 tried.seconds, page.string());
+                 tried.trials == 1 ? "" : "s", tried.seconds, page.string());
+        if (!tried.busy.empty()) show(stdout, "note: {}\n", tried.busy);
         if (!tried.unguarded.empty()) show(stdout, "note: {}\n", tried.unguarded);
         if (!tried.outside.empty())
             show(stdout, "note: your job writes outside of its folder, and so do the trials: {}\n",
@@ -186,10 +193,6 @@ int try_and_prove(const Arguments& arguments, FixAnswer& answer, ProjectReader& 
                  "each one makes them again. If they are data, let your script make them once "
                  "beforehand\n",
                  tried.files_made.count, tried.files_made.folder);
-    }
-    if (!tried.baseline.ok() && !tried.is_stopped) {
-        show(stderr, "{}", fix_failure_text(tried.baseline, read_if_there(tried.baseline_log)));
-        return kJobFailed;
     }
     if (is_proven && arguments.has("--write")) {
         write_fixes(answer.patch, question, folder / "before");

@@ -13,6 +13,7 @@
 #include "diagnosis/python_job.h"
 #include "process/fix_batch.h"
 #include "process/fix_measure.h"
+#include "tuning/busy_machine.h"
 #include "tuning/fix_order.h"
 #include "tuning/watched_machine.h"
 
@@ -62,12 +63,14 @@ class Trier {
     bool take_baseline() {
         out_.baseline = measure_.first();
         out_.baseline_log = measure_.runner().log();
+        out_.busy = busy_beside(out_.baseline.record.hosts);
         if (!out_.baseline.ok()) return false;
         out_.losses_before = losses_of(out_.baseline.record);
         out_.files_made = measure_.runner().files_made();
         out_.outside = written_outside(out_.baseline.record.python);
         best_ = out_.baseline.samples_per_second->per_second;
         say(fmt::format("unchanged: {:.1f} samples/s", best_));
+        if (!out_.busy.empty()) say("note: " + out_.busy);
         return true;
     }
 

@@ -40,6 +40,7 @@ struct FixTrials {
     std::optional<Proof> proof;
     LossCurve losses_before, losses_after;  // of a run of each, as far as they were seen
     FilesMade files_made;                   // by the job as it is, below the user's folder
+    std::string busy;                       // other work on this machine; empty: little or none
     std::string unguarded;                  // what the trials could have changed; empty: nothing
     std::vector<std::string> outside;       // folders elsewhere that the job writes to
     bool is_stopped = false;

@@ -226,7 +226,8 @@ std::string fix_html(const FixPage& page) {
     if (!losses.empty()) out += fmt::format("<h2>{}</h2>\n{}", say("Losses"), losses);
     out += patch_html(page.answer, say);
     out += fmt::format("<p class=\"quiet\">{}</p>\n",
-                       say(fmt::format("{} runs in {:.0f} s.", page.trials, page.seconds)));
+                       say(fmt::format("{} run{} in {:.0f} s.", page.trials,
+                                       page.trials == 1 ? "" : "s", page.seconds)));
     return out + "</main>\n</body>\n</html>\n";
 }
 

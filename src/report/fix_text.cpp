@@ -185,10 +185,14 @@ struct Group {
     std::vector<SourcePlace> places;
 };
 
+bool was_tried(const FixAnswer& answer, const FixProposal& proposal) {
+    return answer.outcome(proposal).word != "not tried";
+}
+
 std::vector<Group> grouped(const FixAnswer& answer, Level level, bool was_run) {
     std::vector<Group> out;
     for (const FixProposal& proposal : answer.plan.proposals) {
-        if (proposal.level != level) continue;
+        if (proposal.level != level || (was_run && !was_tried(answer, proposal))) continue;
         auto alike = std::ranges::find_if(out, [&](const Group& group) {
             const FixProposal& first = *group.first;
             return !was_run && first.setting == proposal.setting &&
@@ -203,19 +207,42 @@ std::vector<Group> grouped(const FixAnswer& answer, Level level, bool was_run) {
     return out;
 }
 
+std::string change_words(const FixProposal& proposal) {
+    return proposal.before.empty()
+               ? proposal.after
+               : fmt::format("{} -> {}", shortened(proposal.before), proposal.after);
+}
+
+// What a run showed not to be worth a trial, by reason: one often holds for many.
+void add_not_tried(FixText& page, const FixAnswer& answer) {
+    std::vector<std::pair<std::string, std::vector<const FixProposal*>>> all;
+    for (const FixProposal& proposal : answer.plan.proposals) {
+        if (was_tried(answer, proposal)) continue;
+        std::string why = answer.outcome(proposal).note;
+        auto alike = std::ranges::find(all, why, &decltype(all)::value_type::first);
+        if (alike == all.end()) alike = all.insert(all.end(), {why, {}});
+        alike->second.push_back(&proposal);
+    }
+    if (all.empty()) return;
+    page.title("Not tried, and why");
+    for (const auto& [why, proposals] : all) {
+        page.wrapped(2, fmt::format("{}:", why.empty() ? "there was no time for it" : why));
+        for (const FixProposal* proposal : proposals)
+            page.line(fmt::format("      {}  {}: {}", page.strong(proposal->at.place().text()),
+                                  page.bold(proposal->setting), change_words(*proposal)));
+    }
+}
+
 void add_proposals(FixText& page, const FixAnswer& answer, bool was_run) {
     for (Level level : {Level::safe, Level::numerics, Level::training}) {
         std::vector<Group> all = grouped(answer, level, was_run);
         if (all.empty()) continue;
-        page.title(fmt::format("Changes to try, {}", level_words(level)));
+        page.title(was_run ? fmt::format("Changes that were tried, {}", level_words(level))
+                           : fmt::format("Changes to try, {}", level_words(level)));
         for (const Group& group : all) {
             const FixProposal& proposal = *group.first;
-            std::string change =
-                proposal.before.empty()
-                    ? proposal.after
-                    : fmt::format("{} -> {}", shortened(proposal.before), proposal.after);
             page.line(fmt::format("  {}  {}: {}", page.strong(places_text(group.places)),
-                                  page.bold(proposal.setting), change));
+                                  page.bold(proposal.setting), change_words(proposal)));
             page.wrapped(6, fmt::format("{}.", proposal.reason));
             if (was_run)
                 page.wrapped(6,
@@ -224,6 +251,7 @@ void add_proposals(FixText& page, const FixAnswer& answer, bool was_run) {
                 page.wrapped(6, fmt::format("expect: {}", proposal.expected));
         }
     }
+    if (was_run) add_not_tried(page, answer);
     if (!answer.plan.above_level.empty()) {
         Level next = Level::model;
         for (const FixProposal& proposal : answer.plan.above_level)
@@ -312,8 +340,12 @@ std::string fix_text(const FixAnswer& answer, const FixTextSettings& settings) {
     std::string patch = answer.patch.text();
     if (patch.empty()) {
         page.line("");
-        page.line(settings.was_run ? "Nothing that was tried is proven to be faster."
-                                   : "Nothing to change was found by reading.");
+        bool has_tried = std::ranges::any_of(
+            answer.plan.proposals,
+            [&](const FixProposal& proposal) { return was_tried(answer, proposal); });
+        page.line(!settings.was_run ? "Nothing to change was found by reading."
+                  : has_tried       ? "Nothing that was tried is proven to be faster."
+                                    : "Nothing was worth a trial here.");
         return page.take();
     }
     page.title(

@@ -6,8 +6,18 @@
 namespace saturate {
 
 namespace {
+
 constexpr double kMuch = 0.2;  // of the cores
+
+std::string text(double used, int cores, const std::string& queue) {
+    return fmt::format(
+        "other work uses {:.1f} of the {} cores of this machine{}: rates vary from run to run, and "
+        "a "
+        "difference takes longer to prove",
+        used, cores, queue);
 }
+
+}  // namespace
 
 std::string busy_machine(const HostSample& resting) {
     if (!resting.cpu_percent || !resting.cores || *resting.cores <= 0) return "";
@@ -18,11 +28,22 @@ std::string busy_machine(const HostSample& resting) {
     std::string queue = waiting > 0 ? fmt::format(", and {} task{} for a core", waiting,
                                                   waiting == 1 ? " waits" : "s wait")
                                     : "";
-    return fmt::format(
-        "other work uses {:.1f} of the {} cores of this machine{}: rates vary from run to run, and "
-        "a "
-        "difference takes longer to prove",
-        used, *resting.cores, queue);
+    return text(used, *resting.cores, queue);
+}
+
+std::string busy_beside(std::span<const HostSample> watched) {
+    double used = 0;
+    int seen = 0, cores = 0;
+    for (const HostSample& sample : watched) {
+        if (!sample.cpu_percent || !sample.cores || !sample.tree || !sample.tree->cpu_percent)
+            continue;
+        double own = *sample.tree->cpu_percent + sample.own_cpu_percent.value_or(0);
+        used += (*sample.cpu_percent * *sample.cores - own) / 100;
+        cores = *sample.cores;
+        ++seen;
+    }
+    if (seen == 0 || used / seen <= kMuch * cores) return "";
+    return text(used / seen, cores, "");
 }
 
 }  // namespace saturate

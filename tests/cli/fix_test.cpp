@@ -148,6 +148,18 @@ TEST(FixTest, SaysWhatItCannotWorkWith) {
     EXPECT_EQ(run({SATURATE_BINARY, "fix", "--dry-run"}).status, 2);
 }
 
+TEST(FixTest, OfAJobThatFailsItsErrorIsTheAnswer) {
+    Project project;
+    project.folder.file("train.py", std::string("raise ValueError('no pictures')\n") + kTrain);
+    Ran ran = run({SATURATE_BINARY, "fix", "-o", "out", "--", "python3", "train.py"},
+                  {.folder = project.folder.path()});
+    EXPECT_EQ(ran.status, 4);
+    EXPECT_EQ(ran.out, "");
+    EXPECT_THAT(ran.err, HasSubstr("Your job fails as it is: ValueError: no pictures; its last "
+                                   "lines:\n"));
+    EXPECT_THAT(ran.err, HasSubstr("nothing was tried; --dry-run shows what reading alone finds\n"));
+}
+
 TEST(FixTest, AValueOfTheCommandLineIsLeftToTheUser) {
     Project project;
     Ran ran = project.fix({"--json", "-o", "out"}, {"python3", "train.py", "--workers", "0"});

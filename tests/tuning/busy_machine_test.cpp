@@ -23,5 +23,15 @@ TEST(BusyMachineTest, SaysThatOtherWorkTakesTheCores) {
     EXPECT_EQ(busy_machine({}), "") << "what cannot be read is not guessed";
 }
 
+TEST(BusyMachineTest, OfAWatchedRunItsOwnWorkDoesNotCount) {
+    HostSample sample{.cpu_percent = 95, .cores = 2, .tree = TreeSample{.cpu_percent = 180}};
+    std::vector<HostSample> watched{HostSample{}, sample, sample};
+    EXPECT_EQ(busy_beside(watched), "");
+    watched[1].tree->cpu_percent = watched[2].tree->cpu_percent = 40;
+    EXPECT_THAT(busy_beside(watched),
+                testing::StartsWith("other work uses 1.5 of the 2 cores of this machine: "));
+    EXPECT_EQ(busy_beside({}), "");
+}
+
 }  // namespace
 }  // namespace saturate

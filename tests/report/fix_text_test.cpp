@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/fix_text.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace saturate {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+FixAnswer answer_of_a_run() {
+    FixAnswer answer;
+    answer.facts.script = "train.py";
+    answer.facts.loops.resize(1);
+    auto add = [&](const char* setting, int line, const char* before, const char* after) {
+        FixProposal proposal;
+        proposal.id = proposal.setting = setting;
+        proposal.at = {.file = "train.py", .line = line};
+        proposal.before = before;
+        proposal.after = after;
+        proposal.reason = std::string("the reason of ") + setting;
+        answer.plan.proposals.push_back(proposal);
+    };
+    add("num_workers", 7, "0", "2");
+    add("pin_memory", 7, "", "True");
+    add("fused_optimizer", 9, "", "True");
+    for (const char* id : {"pin_memory", "fused_optimizer"})
+        answer.outcomes[id].note = "it does nothing without a GPU";
+    return answer;
+}
+
+TEST(FixTextTest, WhatWasNotTriedIsToldOncePerReason) {
+    FixAnswer answer = answer_of_a_run();
+    answer.outcomes["num_workers"] = {"slower", 0.9, ""};
+    std::string text = fix_text(answer, {.was_run = true, .on_gpu = false});
+    EXPECT_THAT(text, HasSubstr("Changes that were tried, safe (only the time changes)\n"
+                                "  train.py:7  num_workers: 0 -> 2\n"
+                                "      the reason of num_workers.\n"
+                                "      measured: slower, -10 %\n"));
+    EXPECT_THAT(text, HasSubstr("Not tried, and why\n"
+                                "  it does nothing without a GPU:\n"
+                                "      train.py:7  pin_memory: True\n"
+                                "      train.py:9  fused_optimizer: True\n"));
+    EXPECT_THAT(text, Not(HasSubstr("the reason of pin_memory")));
+    EXPECT_THAT(text, HasSubstr("Nothing that was tried is proven to be faster."));
+}
+
+TEST(FixTextTest, WithoutATrialNothingWasTried) {
+    FixAnswer answer = answer_of_a_run();
+    answer.outcomes["num_workers"].note = "the steps do not wait for data";
+    std::string text = fix_text(answer, {.was_run = true, .on_gpu = false});
+    EXPECT_THAT(text, Not(HasSubstr("Changes that were tried")));
+    EXPECT_THAT(text, HasSubstr("Nothing was worth a trial here."));
+}
+
+}  // namespace
+}  // namespace saturate
