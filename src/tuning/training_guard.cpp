@@ -12,7 +12,10 @@ namespace saturate {
 
 namespace {
 
-constexpr double kFewerSteps = 0.02;     // share of optimizer steps per batch; an epoch's end, say
+constexpr double kFewerSteps = 0.02;  // share of optimizer steps per batch; an epoch's end, say
+// Batches at the end of a run whose step did not come: the one at work and, with Lightning, one that
+// was fetched ahead. Of a run of a few steps that is much.
+constexpr double kInFlight = 2;
 constexpr std::size_t kLeastLosses = 4;  // fewer are the same by chance
 constexpr double kRounding = 1e-4;       // of a loss: sums in another order
 
@@ -57,6 +60,7 @@ LossCurve losses_of(const RunRecord& record) {
 
 TrainingGuard::Run TrainingGuard::run_of(const RunRecord& record) {
     Run out{.steps_per_batch = {},
+            .batches = 0,
             .losses = losses_of(record),
             .not_finite = 0,
             .epochs = epoch_steps(record)};
@@ -64,8 +68,8 @@ TrainingGuard::Run TrainingGuard::run_of(const RunRecord& record) {
     auto steps = totals["optimizer_steps"].integer();
     auto batches = totals["batches"].integer();
     std::int64_t all = batches.value_or(0) + totals["skipped_batches"].integer().value_or(0);
-    if (steps && all > 0)
-        out.steps_per_batch = static_cast<double>(*steps) / static_cast<double>(all);
+    out.batches = static_cast<double>(all);
+    if (steps && all > 0) out.steps_per_batch = static_cast<double>(*steps) / out.batches;
     for (const LossPoint& point : out.losses) out.not_finite += !std::isfinite(point.loss);
     out.not_finite = std::max(out.not_finite, totals["not_finite"].integer().value_or(0));
     return out;
@@ -76,8 +80,9 @@ void TrainingGuard::add_before(const RunRecord& record) { before_.push_back(run_
 std::string TrainingGuard::broken(const Run& run) const {
     for (const Run& before : before_) {
         if (!before.steps_per_batch || !run.steps_per_batch) continue;
+        double in_flight = kInFlight / run.batches + kInFlight / before.batches;
         if (std::abs(*run.steps_per_batch - *before.steps_per_batch) >
-            kFewerSteps * std::max(*before.steps_per_batch, 1.0))
+            (kFewerSteps + in_flight) * std::max(*before.steps_per_batch, 1.0))
             return fmt::format("{:.3g} optimizer steps per batch, {:.3g} before",
                                *run.steps_per_batch, *before.steps_per_batch);
     }

@@ -40,6 +40,7 @@ class TrainingGuard {
   private:
     struct Run {
         std::optional<double> steps_per_batch;
+        double batches = 0;  // whatever became of them
         LossCurve losses;
         std::int64_t not_finite = 0;
         std::vector<std::int64_t> epochs;  // steps of each

@@ -60,6 +60,16 @@ TEST(TrainingGuardTest, FewerOptimizerStepsPerBatchAreNoGain) {
     EXPECT_EQ(answer.text, "0 optimizer steps per batch, 1 before");
 }
 
+TEST(TrainingGuardTest, BatchesThatAShortRunHadNoTimeForAreNotLost) {
+    std::string longer = R"({"optimizer_steps": 8, "batches": 10})";
+    TrainingGuard guard = guard_of({.totals = longer}, {.totals = longer});
+    EXPECT_TRUE(
+        guard.judge(run_with({.totals = R"({"optimizer_steps": 3, "batches": 5})"}), kSafe).holds);
+    EXPECT_FALSE(
+        guard.judge(run_with({.totals = R"({"optimizer_steps": 12, "batches": 40})"}), kSafe)
+            .holds);
+}
+
 TEST(TrainingGuardTest, ALossThatIsNoNumberIsNoGain) {
     TrainingGuard guard = guard_of({}, {});
     RunRecord broken = run_with({});
