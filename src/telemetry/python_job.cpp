@@ -100,6 +100,7 @@ void PythonJob::take(PythonProcess& process, const RingRecord& record) {
     if (kind == RingKind::loader) {
         process.loader_start_ns = record.start_ns;
         process.loader_took_ns = record.duration_ns;
+        process.loader_started = record.loader;
         return;
     }
     if (!process.recorder) return;
@@ -129,7 +130,10 @@ void PythonJob::take(PythonProcess& process, const RingRecord& record) {
     if (process.evaluation_batches == 1 && process.evaluation_loader == record.loader)
         process.evaluation_batches = 0;
     end_evaluation(process);
-    if (process.loader_took_ns > 0) {
+    // Another loader that starts before the step is over is that of an evaluation within the epoch, as
+    // Lightning's is.
+    bool is_own = process.loader_started == record.loader;
+    if (process.loader_took_ns > 0 && (is_own || process.loader_start_ns <= record.start_ns)) {
         process.recorder->event({.kind = EventKind::epoch,
                                  .time_ns = process.loader_start_ns,
                                  .duration_ns = process.loader_took_ns,

@@ -66,6 +66,22 @@ TEST(PythonJobTest, BatchesWithoutBackwardAreOneEvaluation) {
     EXPECT_EQ(job.kept.events[0].duration_ns, 3 * kMs);
 }
 
+// Lightning asks for no batch after the last one of an epoch: its step goes on until the loader of
+// the evaluation is asked.
+TEST(PythonJobTest, TheLoaderOfAnEvaluationStartsNoEpoch) {
+    auto start = [](std::uint32_t loader, std::int64_t at) {
+        return RingRecord{.kind = 3, .loader = loader, .start_ns = at, .duration_ns = kMs};
+    };
+    RingRecord batch{
+        .kind = 2, .loader = 1, .samples = 8, .start_ns = 31 * kMs, .duration_ns = kMs};
+    Job job({start(0, 5 * kMs), training(1), start(1, 28 * kMs), training(2), batch,
+             start(0, 35 * kMs), training(4)});
+    std::vector<EventKind> kinds;
+    for (const EventRecord& event : job.kept.events) kinds.push_back(event.kind);
+    EXPECT_EQ(kinds, (std::vector{EventKind::epoch, EventKind::evaluation, EventKind::epoch}));
+    EXPECT_EQ(job.kept.events[1].time_ns, 28 * kMs) << "with the start of its loader";
+}
+
 // A trial is compared with the run before it by these.
 TEST(PythonJobTest, TotalsTellBatchesWithoutAStepFromEvaluation) {
     RingRecord step = training(0), skipped{.kind = 2, .batches = 1},
