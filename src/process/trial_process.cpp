@@ -24,7 +24,7 @@ namespace saturate {
 namespace {
 
 constexpr std::int64_t kTrialPollNs = 50'000'000;
-constexpr double kGraceSeconds = 15;    // for the last checkpoint and the summary
+constexpr double kLastSeconds = 5;      // for `run` to write what it knows
 constexpr double kLeastMeasured = 0.8;  // seconds; a rate of less is chance ...
 constexpr double kHopelessAfter = 0.4;  // ... but one that is far too low is known earlier
 constexpr double kNoisy = 0.1;          // a spread beyond which more is measured
@@ -73,11 +73,14 @@ class TrialChild {
 
     std::optional<int> status() { return child_.status(); }
 
-    // Asks, waits, and kills what does not listen.
+    // Asks, waits, and kills what does not listen. A script that takes too long to end (it saves, it
+    // waits for its workers) ends by SIGTERM, and its record is still written.
     void end(int signal, double grace_seconds) {
         if (signal != SIGKILL) {
             child_.signal(signal);
             if (child_.wait_for(static_cast<std::int64_t>(grace_seconds * 1e9))) return;
+            child_.signal(SIGTERM);
+            if (child_.wait_for(static_cast<std::int64_t>(kLastSeconds * 1e9))) return;
         }
         child_.signal_tree(SIGKILL);
         child_.wait();
@@ -201,12 +204,12 @@ TrialResult run_trial_process(const TrialProcess& trial) {
     try {
         TrialChild group(trial);
         ended = watch(group, trial, measured);
-        if (ended == Ended::enough) group.end(SIGINT, kGraceSeconds);
+        if (ended == Ended::enough) group.end(SIGINT, trial.grace_seconds);
         if (ended == Ended::stopped) group.end(SIGINT, 3);
         // One that still compiles would not listen.
         if (ended == Ended::hang || (ended == Ended::time_up && measured.steps() == 0))
             group.end(SIGKILL, 0);
-        if (ended == Ended::time_up) group.end(SIGINT, kGraceSeconds);
+        if (ended == Ended::time_up) group.end(SIGINT, trial.grace_seconds);
         status = group.status().value_or(0);
     } catch (const ChildNotStarted& error) {
         return {.outcome = TrialOutcome::failed, .message = error.problems()[0].found};

@@ -27,6 +27,7 @@ struct TrialProcess {
     std::int64_t steps = 0;            // the command ends by itself: wait for it; 0: by rate
     std::int64_t least_steps = 0;      // not ended before, however well its rate is known
     std::int64_t ready_batches = 0;  // that its loader may have made while the first step took long
+    double grace_seconds = 15;       // for its last checkpoint and the summary
     bool skip_first_epoch = false;   // it fills a cache: what is measured comes after it
     std::function<bool()> is_stopped;   // Ctrl-C of the search
     const WriteGuard* guard = nullptr;  // what it may not change; null: no such thing

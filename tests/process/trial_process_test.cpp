@@ -31,6 +31,7 @@ class TrialProcessTest : public testing::Test {
                            .start_seconds_max = 0.5,
                            .silence_seconds_max = silence_seconds_max_,
                            .ready_batches = ready_batches_,
+                           .grace_seconds = grace_seconds_,
                            .skip_first_epoch = skip_first_epoch_};
         trial.is_stopped = [this] { return stopped_; };
         return run_trial_process(trial);
@@ -41,6 +42,7 @@ class TrialProcessTest : public testing::Test {
     double seconds_max_ = 60;
     double silence_seconds_max_ = 0.5;
     std::int64_t ready_batches_ = 0;
+    double grace_seconds_ = 15;
 };
 
 TEST_F(TrialProcessTest, AJobThatEndsByItselfHasARate) {
@@ -102,6 +104,16 @@ TEST_F(TrialProcessTest, AJobListensAlsoWhereItsParentDoesNot) {
     TrialResult result = tried(
         "trap 'echo heard > $RUN/end; exit 0' INT; steps 200; while :; do sleep 0.05; done", 1);
     std::signal(SIGINT, before);
+    EXPECT_TRUE(result.ok()) << result.message;
+    EXPECT_TRUE(std::filesystem::exists(folder_.path() / "run" / "end"));
+}
+
+TEST_F(TrialProcessTest, WhatAJobThatTakesLongToEndToldIsKept) {
+    grace_seconds_ = 0.1;
+    TrialResult result = tried(
+        "trap '' INT; trap 'echo heard > $RUN/end; exit 0' TERM; steps 200; "
+        "while :; do sleep 0.05; done",
+        1);
     EXPECT_TRUE(result.ok()) << result.message;
     EXPECT_TRUE(std::filesystem::exists(folder_.path() / "run" / "end"));
 }
