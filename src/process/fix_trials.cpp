@@ -39,6 +39,8 @@ class Trier {
         if (!take_baseline()) return finish();
         const RunRecord& record = out_.baseline.record;
         out_.findings = diagnose_run(record, "").findings;
+        for (Finding& finding : out_.findings)
+            finding.where = place_in(question_.folder, finding.where);
         out_.is_on_gpu = is_on_gpu(record.python);
         plan_again();
         // Proposals are pointed to, and one may join them.

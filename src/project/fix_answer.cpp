@@ -70,6 +70,16 @@ std::string wait_words(const FactWait& wait) {
     return use;
 }
 
+std::string place_in(const std::filesystem::path& folder, const std::string& where) {
+    constexpr std::string_view kTop = " (<module>)";
+    std::error_code error;
+    std::string own = std::filesystem::canonical(folder, error).string() + "/";
+    std::string_view out = where;
+    if (out.starts_with(own)) out.remove_prefix(own.size());
+    if (out.ends_with(kTop)) out.remove_suffix(kTop.size());
+    return std::string(out);
+}
+
 std::vector<WatchedRead> watched_reads(const Json& python, const std::filesystem::path& folder) {
     std::vector<WatchedRead> out;
     auto steps = static_cast<double>(python["reads_steps"].integer().value_or(0));

@@ -30,6 +30,8 @@ struct WatchedRead {
 // Those that waited for a device, by the python.json of a run of the job in `folder`.
 [[nodiscard]] std::vector<WatchedRead> watched_reads(const Json& python,
                                                      const std::filesystem::path& folder);
+// "/home/me/job/train.py:41 (<module>)" of a job in /home/me/job as its user names it: train.py:41.
+[[nodiscard]] std::string place_in(const std::filesystem::path& folder, const std::string& where);
 
 struct FixAnswer {
     ProjectFacts facts;
