@@ -30,7 +30,7 @@ enum class Tree {
 struct ChildSettings {
     bool output_to_stderr = false;  // its stdout goes to our stderr, to keep ours for results
     std::vector<std::pair<std::string, std::string>> environment;  // added to ours
-    bool no_input = false;              // its stdin is empty
+    bool no_input = false;                                         // its stdin is empty
     int input_fd = -1;                  // its stdin; -1: ours, or an empty one
     int output_fd = -1, error_fd = -1;  // where its stdout and stderr go; -1: where ours do
     bool own_group = false;             // signals of the terminal do not reach it

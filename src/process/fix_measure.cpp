@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "tuning/fix_order.h"
@@ -139,6 +140,12 @@ std::string FixMeasure::unit() const {
     return epochs_.count == 0
                ? "samples/s"
                : fmt::format("samples/s over {} epochs, pauses included", epochs_.count);
+}
+
+std::string FixMeasure::longer_for(int epochs) const {
+    constexpr double kPatience = 7200;
+    double needed = budget_for_epochs(epoch_, epochs, budget_, seconds());
+    return needed > kPatience ? "" : fmt::format("{:.0f}m", std::ceil(needed / 60));
 }
 
 bool FixMeasure::has_time() const {

@@ -41,6 +41,8 @@ class FixMeasure {
     [[nodiscard]] const EpochTimes& epoch() const { return epoch_; }
     [[nodiscard]] int epochs() const { return epochs_.count; }  // 0: rates are of steps alone
     [[nodiscard]] std::string unit() const;
+    // "20m", with which trials would last so many epochs; empty: nobody would wait for that.
+    [[nodiscard]] std::string longer_for(int epochs) const;
     // Other batch sizes have other epochs: rates are of steps until the value is gone.
     class StepsAlone;
 

@@ -53,6 +53,7 @@ class Trier {
             order = order_trials(answer_.plan, watched());
         }
         for (const auto& [id, why] : order.left_out) answer_.outcomes[id].note = why;
+        if (order.epochs_wanted > 0) answer_.longer = measure_.longer_for(order.epochs_wanted);
         for (const FixChanges& together : order.trials) try_group(together);
         if (question_.level >= Level::training) find_batch();
         if (!kept_.empty() && !measure_.is_stopped()) prove_kept();

@@ -51,8 +51,8 @@ std::string headline(const TrialResult& job, std::string_view log) {
         return fmt::format("Your job fails as it is: {}", job.message);
     std::size_t steps = job.record.steps.size();
     if (std::string error = caught_error(log); !error.empty())
-        return fmt::format("Your job catches an error and ends, after {} training step{}: {}", steps,
-                           steps == 1 ? "" : "s", error);
+        return fmt::format("Your job catches an error and ends, after {} training step{}: {}",
+                           steps, steps == 1 ? "" : "s", error);
     if (steps == 0) return "Your job ended, and no training step of PyTorch was seen";
     return fmt::format("Your job ended after {} training step{}: too few to measure", steps,
                        steps == 1 ? "" : "s");

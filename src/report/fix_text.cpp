@@ -343,9 +343,10 @@ std::string fix_text(const FixAnswer& answer, const FixTextSettings& settings) {
         bool has_tried = std::ranges::any_of(
             answer.plan.proposals,
             [&](const FixProposal& proposal) { return was_tried(answer, proposal); });
-        page.line(!settings.was_run ? "Nothing to change was found by reading."
-                  : has_tried       ? "Nothing that was tried is proven to be faster."
-                                    : "Nothing was worth a trial here.");
+        page.line(!settings.was_run       ? "Nothing to change was found by reading."
+                  : has_tried             ? "Nothing that was tried is proven to be faster."
+                  : answer.longer.empty() ? "Nothing was worth a trial here."
+                                          : "Nothing could be tried within the budget.");
         return page.take();
     }
     page.title(

@@ -12,7 +12,8 @@ namespace saturate {
 
 namespace {
 
-constexpr int kFewest = 2;
+constexpr int kFewest = 1;  // pairs of runs even out how single epochs vary ...
+constexpr int kUsual = 2;   // ... but two are better where there is time
 constexpr int kMost = 200;
 constexpr int kTrials = 3;  // of a change, besides the proof: itself, and what was before it twice
 
@@ -93,17 +94,32 @@ void EpochPlan::shorten(int seen) {
     if (count < kFewest) *this = {};
 }
 
+namespace {
+
+// All runs, each over so many epochs behind the first.
+double seconds_of_runs(const EpochTimes& epoch, int count, const TuneBudget& budget) {
+    TuneBudget runs = budget;
+    runs.measure_at_least((1 + count) * epoch.seconds);
+    return (2 * kProofPairs + kTrials) * runs.proof_run_seconds();
+}
+
+}  // namespace
+
+double budget_for_epochs(const EpochTimes& epoch, int count, const TuneBudget& budget,
+                         double elapsed_seconds) {
+    constexpr double kSlack = 1.25;  // runs of one kind differ in length
+    return elapsed_seconds + kSlack * seconds_of_runs(epoch, std::max(count, kUsual), budget);
+}
+
 EpochPlan plan_epochs(const EpochTimes& epoch, int interval, const TuneBudget& budget,
                       double elapsed_seconds) {
     if (epoch.steps == 0 || epoch.seconds <= 0) return {};
     double wanted = std::ceil(budget.trial_seconds() / epoch.seconds);
-    int most = static_cast<int>(std::clamp<double>(wanted, kFewest, kMost));
+    int most = static_cast<int>(std::clamp<double>(wanted, kUsual, kMost));
     for (int unit : {interval, 1}) {
         for (int least = most; least >= kFewest; least /= 2) {
             int count = (least + unit - 1) / unit * unit;
-            TuneBudget runs = budget;
-            runs.measure_at_least((1 + count) * epoch.seconds);
-            double needed = (2 * kProofPairs + kTrials) * runs.proof_run_seconds();
+            double needed = seconds_of_runs(epoch, count, budget);
             bool is_brief = (1 + count) * epoch.seconds <= budget.proof_seconds();
             if (is_brief || needed <= budget.seconds() - elapsed_seconds)
                 return {.count = count, .unit = unit, .least_steps = (1 + count) * epoch.steps + 2};

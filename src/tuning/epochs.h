@@ -38,6 +38,9 @@ struct EpochPlan {
 // that would happen once in so many epochs; a multiple of it where that fits.
 [[nodiscard]] EpochPlan plan_epochs(const EpochTimes& epoch, int interval, const TuneBudget& budget,
                                     double elapsed_seconds);
+// A budget with which so many epochs would be measured in every trial and in the proof.
+[[nodiscard]] double budget_for_epochs(const EpochTimes& epoch, int count, const TuneBudget& budget,
+                                       double elapsed_seconds);
 
 // Samples per second over so many epochs, the first of the run left out; nothing where the run has
 // fewer.

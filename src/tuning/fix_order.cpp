@@ -156,12 +156,16 @@ FixOrder order_trials(const FixPlan& plan, const WatchedRun& watched) {
     FixOrder out;
     std::vector<const FixProposal*> free, rest;
     for (const FixProposal& proposal : plan.proposals) {
-        if (std::string why = hopeless(proposal, watched); !why.empty())
+        if (std::string why = hopeless(proposal, watched); !why.empty()) {
             out.left_out[proposal.id] = why;
-        else if (std::ranges::find(kFree, proposal.setting) != kFree.end())
+            auto pause = pause_of(proposal, watched);
+            if (pause && pause->seconds.value_or(0) >= kLeastShare * watched.epoch.seconds)
+                out.epochs_wanted = std::max(out.epochs_wanted, interval_of(proposal));
+        } else if (std::ranges::find(kFree, proposal.setting) != kFree.end()) {
             free.push_back(&proposal);
-        else
+        } else {
             rest.push_back(&proposal);
+        }
     }
     for (const FixProposal& proposal : plan.proposals) {
         std::string why = missing_for(proposal, rest, watched.record);

@@ -23,6 +23,8 @@ constexpr double kFixGain = 1.03;  // less is not worth a change
 struct FixOrder {
     std::vector<std::vector<const FixProposal*>> trials;  // those of one are tried together
     std::map<std::string, std::string> left_out;          // id, why
+    // What would gain is left out because trials do not last so many epochs; 0: nothing is.
+    int epochs_wanted = 0;
 };
 
 struct WatchedRun {

@@ -157,7 +157,8 @@ TEST(FixTest, OfAJobThatFailsItsErrorIsTheAnswer) {
     EXPECT_EQ(ran.out, "");
     EXPECT_THAT(ran.err, HasSubstr("Your job fails as it is: ValueError: no pictures; its last "
                                    "lines:\n"));
-    EXPECT_THAT(ran.err, HasSubstr("nothing was tried; --dry-run shows what reading alone finds\n"));
+    EXPECT_THAT(ran.err,
+                HasSubstr("nothing was tried; --dry-run shows what reading alone finds\n"));
 }
 
 TEST(FixTest, AValueOfTheCommandLineIsLeftToTheUser) {

@@ -71,10 +71,14 @@ TEST(EpochsTest, ATrialLastsWholeEpochsWhereTheProofFitsTheBudget) {
     EXPECT_EQ(plan_epochs({.steps = 10, .seconds = 0.5}, 5, budget, 20).count, 10);
     // Five would be too many, two are not.
     EXPECT_EQ(plan_epochs({.steps = 10, .seconds = 4}, 5, budget, 20).count, 2);
+    EXPECT_EQ(plan_epochs({.steps = 10, .seconds = 6}, 5, budget, 20).count, 1);
     EXPECT_EQ(plan_epochs({.steps = 10, .seconds = 40}, 1, budget, 20).count, 0);
     // Little time is left, but a trial of steps would take as long.
     EXPECT_EQ(plan_epochs({.steps = 10, .seconds = 0.5}, 1, budget, 235).count, 4);
     EXPECT_EQ(plan_epochs({}, 1, budget, 20).count, 0);
+    EpochTimes longer{.steps = 10, .seconds = 40};
+    double enough = budget_for_epochs(longer, 2, budget, 20);
+    EXPECT_EQ(plan_epochs(longer, 1, TuneBudget(enough, false), 20).count, 2);
 }
 
 TEST(EpochsTest, EpochsThatAScriptHasNotAreNotMeasured) {

@@ -76,8 +76,10 @@ TEST_F(FixOrderTest, PausesAreTriedWhereTheyAreMeasured) {
     EXPECT_EQ(order(false, 0).left_out["persistent_workers"],
               "the start of the workers takes 1.0 % of an epoch, and no more than that can be "
               "gained");
+    EXPECT_EQ(order(false, 0).epochs_wanted, 5) << "with more time the evaluation could be tried";
     epoch_ = {.steps = 10, .seconds = 0.9, .seen = 1, .evaluation = 0.1, .start = 0.3};
     epochs_ = 5;
+    EXPECT_EQ(order(false, 0).epochs_wanted, 0);
     EXPECT_EQ(ids(order(false, 0)), (Ids{{"persistent_workers"}, {"eval_interval"}}));
     // Three epochs would hold no evaluation at all.
     epochs_ = 3;
