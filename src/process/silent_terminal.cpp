@@ -13,8 +13,8 @@ namespace saturate {
 
 namespace {
 
-constexpr winsize kSize{.ws_row = 24, .ws_col = 80, .ws_xpixel = 0, .ws_ypixel = 0};
-constexpr std::size_t kEnds = 1000;  // each is read once, and a script may ask again
+constexpr winsize kTerminalSize{.ws_row = 24, .ws_col = 80, .ws_xpixel = 0, .ws_ypixel = 0};
+constexpr std::size_t kTerminalEnds = 1000;  // each is read once, and a script may ask again
 
 int open_far_end() {
     int out = ::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
@@ -35,9 +35,9 @@ SilentTerminal::SilentTerminal() : far_end_(open_far_end()) {
     if (terminal_ < 0 || ::tcgetattr(terminal_, &settings) != 0) return;
     settings.c_lflag &= ~static_cast<tcflag_t>(ECHO);  // nobody takes away what comes back
     ::tcsetattr(terminal_, TCSANOW, &settings);
-    winsize size = kSize;
+    winsize size = kTerminalSize;
     ::ioctl(far_end_, TIOCSWINSZ, &size);
-    std::string ends(kEnds, static_cast<char>(settings.c_cc[VEOF]));
+    std::string ends(kTerminalEnds, static_cast<char>(settings.c_cc[VEOF]));
     [[maybe_unused]] ssize_t wrote = ::write(far_end_, ends.data(), ends.size());
 }
 

@@ -185,14 +185,14 @@ struct Group {
     std::vector<SourcePlace> places;
 };
 
-bool was_tried(const FixAnswer& answer, const FixProposal& proposal) {
+bool has_been_tried(const FixAnswer& answer, const FixProposal& proposal) {
     return answer.outcome(proposal).word != "not tried";
 }
 
 std::vector<Group> grouped(const FixAnswer& answer, Level level, bool was_run) {
     std::vector<Group> out;
     for (const FixProposal& proposal : answer.plan.proposals) {
-        if (proposal.level != level || (was_run && !was_tried(answer, proposal))) continue;
+        if (proposal.level != level || (was_run && !has_been_tried(answer, proposal))) continue;
         auto alike = std::ranges::find_if(out, [&](const Group& group) {
             const FixProposal& first = *group.first;
             return !was_run && first.setting == proposal.setting &&
@@ -217,7 +217,7 @@ std::string change_words(const FixProposal& proposal) {
 void add_not_tried(FixText& page, const FixAnswer& answer) {
     std::vector<std::pair<std::string, std::vector<const FixProposal*>>> all;
     for (const FixProposal& proposal : answer.plan.proposals) {
-        if (was_tried(answer, proposal)) continue;
+        if (has_been_tried(answer, proposal)) continue;
         std::string why = answer.outcome(proposal).note;
         auto alike = std::ranges::find(all, why, &decltype(all)::value_type::first);
         if (alike == all.end()) alike = all.insert(all.end(), {why, {}});
@@ -342,7 +342,7 @@ std::string fix_text(const FixAnswer& answer, const FixTextSettings& settings) {
         page.line("");
         bool has_tried = std::ranges::any_of(
             answer.plan.proposals,
-            [&](const FixProposal& proposal) { return was_tried(answer, proposal); });
+            [&](const FixProposal& proposal) { return has_been_tried(answer, proposal); });
         page.line(!settings.was_run       ? "Nothing to change was found by reading."
                   : has_tried             ? "Nothing that was tried is proven to be faster."
                   : answer.longer.empty() ? "Nothing was worth a trial here."

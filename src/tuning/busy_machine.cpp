@@ -9,7 +9,7 @@ namespace {
 
 constexpr double kMuch = 0.2;  // of the cores
 
-std::string text(double used, int cores, const std::string& queue) {
+std::string other_work(double used, int cores, const std::string& queue) {
     return fmt::format(
         "other work uses {:.1f} of the {} cores of this machine{}: rates vary from run to run, and "
         "a "
@@ -28,7 +28,7 @@ std::string busy_machine(const HostSample& resting) {
     std::string queue = waiting > 0 ? fmt::format(", and {} task{} for a core", waiting,
                                                   waiting == 1 ? " waits" : "s wait")
                                     : "";
-    return text(used, *resting.cores, queue);
+    return other_work(used, *resting.cores, queue);
 }
 
 std::string busy_beside(std::span<const HostSample> watched) {
@@ -43,7 +43,7 @@ std::string busy_beside(std::span<const HostSample> watched) {
         ++seen;
     }
     if (seen == 0 || used / seen <= kMuch * cores) return "";
-    return text(used / seen, cores, "");
+    return other_work(used / seen, cores, "");
 }
 
 }  // namespace saturate

@@ -12,8 +12,8 @@ namespace saturate {
 
 namespace {
 
-constexpr int kFewest = 1;  // pairs of runs even out how single epochs vary ...
-constexpr int kUsual = 2;   // ... but two are better where there is time
+constexpr int kFewestEpochs = 1;  // pairs of runs even out how single epochs vary ...
+constexpr int kUsualEpochs = 2;   // ... but two are better where there is time
 constexpr int kMost = 200;
 constexpr int kTrials = 3;  // of a change, besides the proof: itself, and what was before it twice
 
@@ -91,7 +91,7 @@ EpochTimes epoch_times(const RunRecord& record) {
 
 void EpochPlan::shorten(int seen) {
     count = std::min(count, seen / unit * unit);
-    if (count < kFewest) *this = {};
+    if (count < kFewestEpochs) *this = {};
 }
 
 namespace {
@@ -108,16 +108,16 @@ double seconds_of_runs(const EpochTimes& epoch, int count, const TuneBudget& bud
 double budget_for_epochs(const EpochTimes& epoch, int count, const TuneBudget& budget,
                          double elapsed_seconds) {
     constexpr double kSlack = 1.25;  // runs of one kind differ in length
-    return elapsed_seconds + kSlack * seconds_of_runs(epoch, std::max(count, kUsual), budget);
+    return elapsed_seconds + kSlack * seconds_of_runs(epoch, std::max(count, kUsualEpochs), budget);
 }
 
 EpochPlan plan_epochs(const EpochTimes& epoch, int interval, const TuneBudget& budget,
                       double elapsed_seconds) {
     if (epoch.steps == 0 || epoch.seconds <= 0) return {};
     double wanted = std::ceil(budget.trial_seconds() / epoch.seconds);
-    int most = static_cast<int>(std::clamp<double>(wanted, kUsual, kMost));
+    int most = static_cast<int>(std::clamp<double>(wanted, kUsualEpochs, kMost));
     for (int unit : {interval, 1}) {
-        for (int least = most; least >= kFewest; least /= 2) {
+        for (int least = most; least >= kFewestEpochs; least /= 2) {
             int count = (least + unit - 1) / unit * unit;
             double needed = seconds_of_runs(epoch, count, budget);
             bool is_brief = (1 + count) * epoch.seconds <= budget.proof_seconds();
