@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <numeric>
 
 namespace saturate {
 
@@ -39,6 +41,34 @@ double step_noise(std::span<const LossCurve> curves, double to) {
             squares += std::pow(curve[i].loss - curve[i - 1].loss, 2);
     }
     return n > 0 ? std::sqrt(squares / n / 2) : 0;
+}
+
+// Quantiles of Student's t for a one-sided test at 97.5 %, by degrees of freedom from 1.
+constexpr std::array<double, 20> kOneSided = {12.71, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365,
+                                              2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145,
+                                              2.131, 2.120, 2.110, 2.101, 2.093, 2.086};
+
+// By how much one more run without a seed may lie above the mean of these by chance: by how far
+// they are apart in each of the last three quarters, as two that agree in one may do so by chance.
+double chance_between(std::span<const LossCurve> curves, double samples) {
+    double squares = 0;
+    std::size_t freedom = 0;
+    for (double from : {0.25, 0.5, 0.75}) {
+        std::vector<double> means;
+        for (const LossCurve& curve : curves) {
+            Mean mean = mean_between(curve, from * samples, (from + 0.25) * samples);
+            if (mean.n > 0 && std::isfinite(mean.value)) means.push_back(mean.value);
+        }
+        if (means.size() < 2) continue;
+        double n = static_cast<double>(means.size());
+        double middle = std::accumulate(means.begin(), means.end(), 0.0) / n;
+        for (double mean : means) squares += (mean - middle) * (mean - middle);
+        freedom += means.size() - 1;
+    }
+    if (freedom == 0) return 0;
+    double deviation = std::sqrt(squares / static_cast<double>(freedom));
+    return kOneSided[std::min(freedom, kOneSided.size()) - 1] *
+           std::sqrt(1 + 1 / static_cast<double>(curves.size())) * deviation;
 }
 
 }  // namespace
@@ -90,11 +120,8 @@ LossGuard guard_loss(std::span<const LossCurve> baselines, const LossCurve& cand
     }
     Mean after = mean_between(candidate, from, out.samples);
     if (after.n == 0) return unknown("the candidate read no loss at the same samples");
-    double n = static_cast<double>(means.size());
-    double squares = 0;
-    for (double mean : means) out.before += mean / n;
-    for (double mean : means) squares += (mean - out.before) * (mean - out.before);
-    out.deviation = std::max({std::sqrt(squares / (n - 1)),
+    for (double mean : means) out.before += mean / static_cast<double>(means.size());
+    out.deviation = std::max({chance_between(baselines, out.samples) / 2,
                               step_noise(baselines, out.samples) / std::sqrt(losses),
                               kLeastDeviation * std::abs(out.before)});
     out.after = after.value;

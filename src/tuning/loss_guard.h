@@ -33,8 +33,8 @@ struct LossGuard {
 
 // `baselines` are repeats with other seeds, two at least. The mean loss over the last quarter of
 // the samples that all runs saw; it holds within twice the deviation, and where it is lower. The
-// deviation is the baselines' own from each other, or what the leaps from step to step leave of
-// such a mean, whichever is more.
+// deviation is half of what chance explains: how far the baselines are apart, with as little
+// trust as so few of them deserve, or what the leaps from step to step leave of such a mean.
 [[nodiscard]] LossGuard guard_loss(std::span<const LossCurve> baselines,
                                    const LossCurve& candidate);
 

@@ -46,6 +46,16 @@ TEST(LossGuardTest, TwoShortRunsThatAgreeByChanceProveNothing) {
     EXPECT_EQ(guard_loss(baselines, candidate).verdict, GuardVerdict::differs);
 }
 
+// Without a seed: the two met where they are compared, after a course that lay far apart.
+TEST(LossGuardTest, TwoRunsThatMeetAtTheEndVaryAllTheSame) {
+    LossCurve other = falling(4096);
+    for (LossPoint& point : other)
+        if (point.samples < 3000) point.loss += 0.06;
+    std::vector<LossCurve> baselines{falling(4096), other};
+    EXPECT_EQ(guard_loss(baselines, falling(4096, 0.05)).verdict, GuardVerdict::holds);
+    EXPECT_EQ(guard_loss(baselines, falling(4096, 0.3)).verdict, GuardVerdict::differs);
+}
+
 TEST(LossGuardTest, ComparesAtEqualSamplesNotAtEqualSteps) {
     std::vector<LossCurve> baselines{falling(2048), falling(2048, 0.01)};
     // Twice the batch: it saw twice as many samples and has a lower loss at its end, but is behind
