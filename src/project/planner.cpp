@@ -103,6 +103,8 @@ std::variant<ValueChange, std::string> Planner::change_declared(
     if (certainty != Certainty::certain)
         return fmt::format("it seems to come from {} ({}), but that is not certain",
                            declared->setting, declared->place().text());
+    if (declared->given && declared->given->empty())  // a flag
+        return fmt::format("your command has {}: change it there", declared->setting);
     if (declared->given)
         return fmt::format("your command sets {} to {}: change it there", declared->setting,
                            *declared->given);

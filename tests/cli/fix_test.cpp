@@ -172,5 +172,20 @@ TEST(FixTest, AValueOfTheCommandLineIsLeftToTheUser) {
     EXPECT_EQ(why, "your command sets --workers to 0: change it there");
 }
 
+TEST(FixTest, AFlagOfTheCommandLineIsLeftToTheUser) {
+    Project project;
+    std::string text = kTrain;
+    text.replace(text.find("args = parser"), 0,
+                 "parser.add_argument('--cpu', action='store_true')\n");
+    text.replace(text.find("args.workers)"), 12, "args.workers, pin_memory=not args.cpu");
+    project.folder.file("train.py", text);
+    Ran ran = project.fix({"--json", "-o", "out"}, {"python3", "train.py", "--cpu"});
+    Json json = Json::parse(ran.out, "stdout");
+    std::string why;
+    for (const Json& refusal : json["refused"].items())
+        if (refusal["setting"].string() == "pin_memory") why = refusal["why"].string().value_or("");
+    EXPECT_EQ(why, "your command has --cpu: change it there") << ran.out;
+}
+
 }  // namespace
 }  // namespace saturate
