@@ -158,8 +158,11 @@ FixOrder order_trials(const FixPlan& plan, const WatchedRun& watched) {
     for (const FixProposal& proposal : plan.proposals) {
         if (std::string why = hopeless(proposal, watched); !why.empty()) {
             out.left_out[proposal.id] = why;
+            // A pause that was not seen may be long.
             auto pause = pause_of(proposal, watched);
-            if (pause && pause->seconds.value_or(0) >= kLeastShare * watched.epoch.seconds)
+            double seconds = pause ? pause->seconds.value_or(watched.epoch.seconds) : 0;
+            if (seconds > 0 && seconds >= kLeastShare * watched.epoch.seconds &&
+                missing_for(proposal, {}, watched.record).empty())
                 out.epochs_wanted = std::max(out.epochs_wanted, interval_of(proposal));
         } else if (std::ranges::find(kFree, proposal.setting) != kFree.end()) {
             free.push_back(&proposal);
