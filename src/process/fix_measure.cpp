@@ -66,17 +66,18 @@ TrialResult FixMeasure::again() {
 }
 
 TrialResult FixMeasure::trial(const FixChanges& changes) {
-    return judged(changes, run(changes, of_search(changes)));
+    return judged(changes, run(changes, of_search(changes)), false);
 }
 
 TrialResult FixMeasure::for_proof(const FixChanges& changes) {
     TrialResult result = judged(
-        changes, run(changes, limits(changes, budget_.proof_seconds(), settings_.budget_seconds)));
+        changes, run(changes, limits(changes, budget_.proof_seconds(), settings_.budget_seconds)),
+        true);
     if (!result.ok()) return result;
     if (changes.empty())
         guard_.add_before(result.record);
     else
-        losses_after_ = losses_of(result.record);
+        proof_losses_.push_back(losses_after_ = losses_of(result.record));
     return result;
 }
 
@@ -94,8 +95,9 @@ TrialResult FixMeasure::run(const FixChanges& changes, const FixRunLimits& limit
     return result;
 }
 
-// What was asked for and is not in force, and what trains otherwise than before, is no pass.
-TrialResult FixMeasure::judged(const FixChanges& changes, TrialResult result) {
+// What was asked for and is not in force, and what trains otherwise than before, is no pass. In the
+// proof the course of the loss is that of all runs: one of many lies apart by chance.
+TrialResult FixMeasure::judged(const FixChanges& changes, TrialResult result, bool is_proof) {
     has_changed_ = result.outcome == TrialOutcome::nonfinite;
     last_guard_ = {};
     if (changes.empty() || !result.ok()) return result;
@@ -111,8 +113,10 @@ TrialResult FixMeasure::judged(const FixChanges& changes, TrialResult result) {
         answer_.facts.loops, [](const FactLoop& loop) { return loop.swallows.has_value(); });
     last_guard_ = guard_.judge(
         result.record,
-        {.of_change = level_of(changes), .allowed = swallows ? Level::safe : question_.level});
-    if (last_guard_.holds) return result;
+        {.of_change = level_of(changes), .allowed = swallows ? Level::safe : question_.level},
+        is_proof ? proof_losses_ : std::vector<LossCurve>{});
+    otherwise_ = last_guard_.holds ? "" : last_guard_.text;
+    if (last_guard_.holds || (is_proof && last_guard_.is_by_course)) return result;
     has_changed_ = true;
     result.outcome = TrialOutcome::failed;
     result.message = last_guard_.text;

@@ -6,6 +6,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/clock.h"
 #include "process/fix_runner.h"
@@ -52,6 +53,8 @@ class FixMeasure {
     // Of the last run.
     [[nodiscard]] bool has_changed_training() const { return has_changed_; }
     [[nodiscard]] const GuardAnswer& guard_answer() const { return last_guard_; }
+    // Of all runs of the proof so far: why they train otherwise; empty: they do not.
+    [[nodiscard]] const std::string& otherwise() const { return otherwise_; }
 
     [[nodiscard]] const FixRunner& runner() const { return runner_; }
     [[nodiscard]] const TuneBudget& budget() const { return budget_; }
@@ -59,7 +62,7 @@ class FixMeasure {
 
   private:
     TrialResult run(const FixChanges& changes, const FixRunLimits& limits);
-    TrialResult judged(const FixChanges& changes, TrialResult result);
+    TrialResult judged(const FixChanges& changes, TrialResult result, bool is_proof);
     void choose_epochs_again(const EpochTimes& seen);
     [[nodiscard]] FixRunLimits limits(const FixChanges& changes, double measured,
                                       double most) const;
@@ -74,7 +77,9 @@ class FixMeasure {
     TrainingGuard guard_;
     GuardAnswer last_guard_;
     bool has_changed_ = false;
+    std::string otherwise_;
     LossCurve losses_after_;
+    std::vector<LossCurve> proof_losses_;  // of the runs with the changes
     EpochTimes epoch_;
     EpochPlan epochs_;
     RunRecord baseline_;

@@ -264,6 +264,7 @@ class Trier {
             return measure_.is_stopped() || !budget.has_time_for_proof_run(measure_.seconds());
         });
         out_.losses_after = measure_.losses_after();
+        if (broken.empty()) broken = measure_.otherwise();
         out_.proof->loss_guard = broken.empty() ? compared : broken;
         if (!out_.proof->has_interval() && !measure_.is_stopped() && broken.empty())
             out_.proof->longer = budget.longer();

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 namespace saturate {
@@ -48,9 +49,9 @@ constexpr std::array<double, 20> kOneSided = {12.71, 4.303, 3.182, 2.776, 2.571,
                                               2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145,
                                               2.131, 2.120, 2.110, 2.101, 2.093, 2.086};
 
-// By how much one more run without a seed may lie above the mean of these by chance: by how far
+// By how much the mean of so many more runs without a seed may lie above that of these by chance: by how far
 // they are apart in each of the last three quarters, as two that agree in one may do so by chance.
-double chance_between(std::span<const LossCurve> curves, double samples) {
+double chance_between(std::span<const LossCurve> curves, double samples, std::size_t more) {
     double squares = 0;
     std::size_t freedom = 0;
     for (double from : {0.25, 0.5, 0.75}) {
@@ -68,7 +69,8 @@ double chance_between(std::span<const LossCurve> curves, double samples) {
     if (freedom == 0) return 0;
     double deviation = std::sqrt(squares / static_cast<double>(freedom));
     return kOneSided[std::min(freedom, kOneSided.size()) - 1] *
-           std::sqrt(1 + 1 / static_cast<double>(curves.size())) * deviation;
+           std::sqrt(1 / static_cast<double>(more) + 1 / static_cast<double>(curves.size())) *
+           deviation;
 }
 
 }  // namespace
@@ -90,20 +92,31 @@ LossCurve loss_curve(std::span<const StepRecord> steps) {
 }
 
 LossGuard guard_loss(std::span<const LossCurve> baselines, const LossCurve& candidate) {
+    return guard_losses(baselines, {&candidate, 1});
+}
+
+LossGuard guard_losses(std::span<const LossCurve> baselines,
+                       std::span<const LossCurve> candidates) {
     LossGuard out;
     auto unknown = [&](std::string why) {
         out.text = "the loss could not be compared: " + std::move(why);
         return out;
     };
-    for (const LossPoint& point : candidate) {
-        if (std::isfinite(point.loss)) continue;
-        out.verdict = GuardVerdict::nonfinite;
-        out.text = fmt::format("the loss is NaN or infinite after {:.0f} samples", point.samples);
-        return out;
+    for (const LossCurve& candidate : candidates) {
+        for (const LossPoint& point : candidate) {
+            if (std::isfinite(point.loss)) continue;
+            out.verdict = GuardVerdict::nonfinite;
+            out.text =
+                fmt::format("the loss is NaN or infinite after {:.0f} samples", point.samples);
+            return out;
+        }
     }
     if (baselines.size() < 2) return unknown("it takes two runs as they were");
-    if (candidate.empty()) return unknown("the candidate read no loss");
-    out.samples = candidate.back().samples;
+    out.samples = std::numeric_limits<double>::infinity();
+    for (const LossCurve& curve : candidates) {
+        if (curve.empty()) return unknown("the candidate read no loss");
+        out.samples = std::min(out.samples, curve.back().samples);
+    }
     for (const LossCurve& curve : baselines) {
         if (curve.empty()) return unknown("a baseline read no loss");
         out.samples = std::min(out.samples, curve.back().samples);
@@ -118,13 +131,15 @@ LossGuard guard_loss(std::span<const LossCurve> baselines, const LossCurve& cand
         means.push_back(mean.value);
         losses = losses == 0 ? mean.n : std::min(losses, mean.n);
     }
-    Mean after = mean_between(candidate, from, out.samples);
-    if (after.n == 0) return unknown("the candidate read no loss at the same samples");
+    for (const LossCurve& candidate : candidates) {
+        Mean after = mean_between(candidate, from, out.samples);
+        if (after.n == 0) return unknown("the candidate read no loss at the same samples");
+        out.after += after.value / static_cast<double>(candidates.size());
+    }
     for (double mean : means) out.before += mean / static_cast<double>(means.size());
-    out.deviation = std::max({chance_between(baselines, out.samples) / 2,
+    out.deviation = std::max({chance_between(baselines, out.samples, candidates.size()) / 2,
                               step_noise(baselines, out.samples) / std::sqrt(losses),
                               kLeastDeviation * std::abs(out.before)});
-    out.after = after.value;
     out.verdict =
         out.after <= out.before + 2 * out.deviation ? GuardVerdict::holds : GuardVerdict::differs;
     out.text =

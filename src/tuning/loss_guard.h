@@ -37,6 +37,9 @@ struct LossGuard {
 // trust as so few of them deserve, or what the leaps from step to step leave of such a mean.
 [[nodiscard]] LossGuard guard_loss(std::span<const LossCurve> baselines,
                                    const LossCurve& candidate);
+// Several runs of one candidate by the mean of theirs: of many single ones, one lies apart by chance.
+[[nodiscard]] LossGuard guard_losses(std::span<const LossCurve> baselines,
+                                     std::span<const LossCurve> candidates);
 
 [[nodiscard]] Json to_json(const LossGuard& guard);
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "tuning/epochs.h"
 
@@ -117,7 +118,8 @@ std::size_t TrainingGuard::repeated() const {
     return least >= kLeastLosses ? least : 0;
 }
 
-GuardAnswer TrainingGuard::compare_losses(const Run& run, const GuardLevels& levels) const {
+GuardAnswer TrainingGuard::compare_losses(const Run& run, const GuardLevels& levels,
+                                          std::vector<LossCurve> earlier) const {
     bool has_losses = !run.losses.empty() && std::ranges::all_of(before_, [](const Run& before) {
         return !before.losses.empty();
     });
@@ -130,14 +132,19 @@ GuardAnswer TrainingGuard::compare_losses(const Run& run, const GuardLevels& lev
     // Other random numbers, or other rounding: the course of the loss tells.
     std::vector<LossCurve> before;
     for (const Run& one : before_) before.push_back(one.losses);
-    LossGuard guard = guard_loss(before, run.losses);
+    earlier.push_back(run.losses);
+    LossGuard guard = guard_losses(before, earlier);
     bool holds = guard.verdict == GuardVerdict::holds || guard.verdict == GuardVerdict::unknown;
-    if (levels.of_change != Level::safe || !holds) return {holds, guard.text};
+    bool is_by_course = guard.verdict == GuardVerdict::differs;
+    if (levels.of_change != Level::safe || !holds)
+        return {.holds = holds, .text = guard.text, .is_by_course = is_by_course};
     // What is to change nothing may not train better either.
     if (guard.verdict == GuardVerdict::holds && guard.after < guard.before - 2 * guard.deviation) {
-        return {false, fmt::format("loss {:.4g} after {:.0f} samples, {:.4g} +- {:.2g} before: "
-                                   "more than chance explains, and nothing was to change",
-                                   guard.after, guard.samples, guard.before, guard.deviation)};
+        return {.holds = false,
+                .text = fmt::format("loss {:.4g} after {:.0f} samples, {:.4g} +- {:.2g} before: "
+                                    "more than chance explains, and nothing was to change",
+                                    guard.after, guard.samples, guard.before, guard.deviation),
+                .is_by_course = true};
     }
     if (n < kLeastLosses) return {true, guard.text};
     std::string from = same == 0 ? std::string("from the first step on")
@@ -148,12 +155,13 @@ GuardAnswer TrainingGuard::compare_losses(const Run& run, const GuardLevels& lev
     return out;
 }
 
-GuardAnswer TrainingGuard::judge(const RunRecord& record, const GuardLevels& levels) const {
+GuardAnswer TrainingGuard::judge(const RunRecord& record, const GuardLevels& levels,
+                                 std::vector<LossCurve> earlier) const {
     Run run = run_of(record);
     if (std::string why = broken(run); !why.empty()) return {false, why};
     if (levels.of_change < Level::training)
         if (std::string why = shorter(run); !why.empty()) return {false, why};
-    return compare_losses(run, levels);
+    return compare_losses(run, levels, std::move(earlier));
 }
 
 }  // namespace saturate

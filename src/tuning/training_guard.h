@@ -20,8 +20,9 @@ namespace saturate {
 
 struct GuardAnswer {
     bool holds = true;
-    std::string text;          // one line: why not, or what was compared
-    bool other_draws = false;  // the same course of the loss, by other random numbers
+    std::string text;           // one line: why not, or what was compared
+    bool other_draws = false;   // the same course of the loss, by other random numbers
+    bool is_by_course = false;  // ... or another course, which one of many runs has by chance
 };
 
 struct GuardLevels {
@@ -33,7 +34,9 @@ class TrainingGuard {
   public:
     // A run of the script as it is; two or more tell how far its losses vary by themselves.
     void add_before(const RunRecord& record);
-    [[nodiscard]] GuardAnswer judge(const RunRecord& record, const GuardLevels& levels) const;
+    // `earlier`: losses of other runs with the same changes, to be judged together with this one.
+    [[nodiscard]] GuardAnswer judge(const RunRecord& record, const GuardLevels& levels,
+                                    std::vector<LossCurve> earlier = {}) const;
 
     [[nodiscard]] std::size_t runs() const { return before_.size(); }
 
@@ -48,7 +51,8 @@ class TrainingGuard {
     static Run run_of(const RunRecord& record);
     [[nodiscard]] std::string broken(const Run& run) const;
     [[nodiscard]] std::string shorter(const Run& run) const;
-    [[nodiscard]] GuardAnswer compare_losses(const Run& run, const GuardLevels& levels) const;
+    [[nodiscard]] GuardAnswer compare_losses(const Run& run, const GuardLevels& levels,
+                                             std::vector<LossCurve> earlier) const;
     [[nodiscard]] std::size_t repeated() const;
 
     std::vector<Run> before_;

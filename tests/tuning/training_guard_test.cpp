@@ -70,6 +70,22 @@ TEST(TrainingGuardTest, BatchesThatAShortRunHadNoTimeForAreNotLost) {
             .holds);
 }
 
+// Of several runs without a seed one lies apart; together they do not.
+TEST(TrainingGuardTest, RunsOfOneChangeAreJudgedTogether) {
+    TrainingGuard guard = guard_of({.level = 2, .seed = 1}, {.level = 2.02, .seed = 2});
+    RunRecord apart = run_with({.level = 2.2, .seed = 3});
+    GuardAnswer alone = guard.judge(apart, kSafe);
+    EXPECT_FALSE(alone.holds);
+    EXPECT_TRUE(alone.is_by_course);
+    std::vector<LossCurve> earlier;
+    for (int seed = 4; seed < 10; ++seed)
+        earlier.push_back(losses_of(run_with({.level = 1.99, .seed = seed})));
+    EXPECT_TRUE(guard.judge(apart, kSafe, earlier).holds);
+    for (LossCurve& curve : earlier)
+        for (LossPoint& point : curve) point.loss += 0.2;
+    EXPECT_FALSE(guard.judge(apart, kSafe, earlier).holds);
+}
+
 TEST(TrainingGuardTest, ALossThatIsNoNumberIsNoGain) {
     TrainingGuard guard = guard_of({}, {});
     RunRecord broken = run_with({});
