@@ -10,7 +10,6 @@
 namespace saturate {
 namespace {
 
-
 Gain total_of(const Context& context, const std::vector<Finding>& findings) {
     // The fixes overlap: their gains are not added but replayed together.
     ReplayChange all, best;
@@ -61,6 +60,12 @@ void fill_time(const Timeline& line, Diagnosis& out) {
     // Where one-offs were cut out of the middle, what is left between them is not steady.
     parts.is_remnant =
         line.cut && (4 * line.length_ns() < steady.whole_ns || line.cut_ns > line.length_ns());
+    // Nor do a moment behind the rest, or two kernels, tell of a longer run.
+    constexpr std::int64_t kMoment = 1'000'000;
+    constexpr std::size_t kFewWorks = 3;
+    parts.is_remnant |= !steady.left_out.empty() && line.length_ns() < kMoment &&
+                        4 * line.length_ns() < steady.whole_ns;
+    parts.is_remnant |= line.device >= 0 && line.gpu.size() < kFewWorks;
     for (const UnsteadyTime& part : steady.left_out)
         parts.left_out.emplace_back(part.kind, ms(part.ns));
     out.window = std::move(parts);

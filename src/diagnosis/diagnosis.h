@@ -42,7 +42,7 @@ struct RecordedTime {
     double startup_percent = 0;                            // of the whole, left out or not
     double recording_percent = 0;                          // of the whole: CUDA graphs
     std::vector<std::pair<std::string, double>> left_out;  // kind, ms
-    bool is_remnant = false;  // the steady part is little, and lies between what happens once
+    bool is_remnant = false;                               // too little is left to be judged
 };
 
 struct Diagnosis {

@@ -11,14 +11,11 @@
 namespace saturate {
 namespace {
 
-constexpr std::int64_t kMs = 1'000'000;
-
 constexpr std::string_view kLoading = "loading kernels";
 constexpr std::string_view kLibraries = "starting libraries and the driver";
 constexpr std::string_view kFirstUse = "first use of an operator";
 constexpr std::string_view kTrying = "trying convolution algorithms";
 constexpr std::string_view kCompiling = "compiling";
-constexpr std::string_view kBlank = "nothing recorded before the first work";
 constexpr std::string_view kRecording = "recording CUDA graphs";
 
 bool contains(std::string_view text, std::string_view part) {
@@ -59,7 +56,8 @@ class Finder {
         walk_threads();
         compiled_once();
         compiled_just_in_time();
-        blank();
+        for (const OneOff& one : find_before_work(line_, idle_))
+            add(one.start_ns, one.end_ns, one.kind, static_cast<std::size_t>(one.event));
         std::ranges::stable_sort(out_, {}, &OneOff::start_ns);
         return std::move(out_);
     }
@@ -154,9 +152,14 @@ class Finder {
             if (one.duration_ns >= (around ? 2 : 20) * kMs && is_first &&
                 count_from(one.name, one.duration_ns / 4) <= 4)
                 add_idle(index, kLibraries);
-        } else if (one.duration_ns >= 5 * kMs && !launching_.contains(id) &&
-                   !is_synchronising(text) && !contains(text, "Memcpy") &&
-                   !contains(text, "Memset") && !contains(text, "Capture")) {
+        } else if (launching_.contains(id)) {
+            // A full queue blocks a launch as well, but then the GPU works.
+            if (one.duration_ns >= 5 * kMs && one.duration_ns >= 50 * usual_launch_ns_ &&
+                10 * one.duration_ns >= line_.end_ns - line_.start_ns && contains(text, "Launch"))
+                add_idle(index, kLoading);
+        } else if (one.duration_ns >= 5 * kMs && !is_synchronising(text) &&
+                   !contains(text, "Memcpy") && !contains(text, "Memset") &&
+                   !contains(text, "Capture")) {
             std::vector<std::int64_t>& all = calls_[one.name];
             if (all.size() <= 4 || one.duration_ns >= 50 * median(all)) add_idle(index, kLibraries);
         }
@@ -328,44 +331,6 @@ class Finder {
         return end;
     }
 
-    // One long stretch without any event, before the work begins.
-    void blank() {
-        if (trace_.has_stacks) return;
-        IdleSpan longest;
-        std::int64_t second = 0;
-        std::int64_t covered = line_.start_ns;
-        std::size_t works = 0, works_before = 0;
-        // What comes after the last work is the end of the job, no measure for its start.
-        std::int64_t until =
-            line_.gpu.empty() ? line_.end_ns : event(line_.gpu.back()).start_ns + 1;
-        for (const Event& one : trace_.events) {
-            if (one.start_ns >= std::min(until, line_.end_ns)) break;
-            bool is_work = is_gpu(one.category);
-            if (!is_work && (!is_ours_[one.lane] || one.category > Category::python ||
-                             trace_.name(one).starts_with("ProfilerStep#")))
-                continue;
-            if (one.start_ns > covered) {
-                IdleSpan empty{covered, one.start_ns};
-                if (empty.length_ns() > longest.length_ns()) {
-                    second = longest.length_ns();
-                    longest = empty;
-                    works_before = works;
-                } else {
-                    second = std::max(second, empty.length_ns());
-                }
-            }
-            covered = std::max(covered, one.end_ns());
-            works += is_work;
-        }
-        std::int64_t window = line_.end_ns - line_.start_ns;
-        // Before all work, half of the trace needs no comparison.
-        bool is_head = works_before == 0 && 2 * longest.length_ns() >= window;
-        if (longest.length_ns() < 20 * kMs || longest.length_ns() * 100 < 15 * window ||
-            (longest.length_ns() < 5 * second && !is_head) || works_before * 100 >= 15 * works)
-            return;
-        add(longest.start_ns, longest.end_ns, kBlank, 0);
-    }
-
     const Timeline& line_;
     const Trace& trace_;
     const IdleTimes& idle_;
@@ -381,33 +346,6 @@ class Finder {
 };
 
 }  // namespace
-
-IdleTimes::IdleTimes(const Timeline& line) {
-    std::int64_t covered = line.start_ns, sum = 0;
-    auto gap = [&](std::int64_t until) {
-        if (until <= covered) return;
-        spans_.push_back({covered, until});
-        before_.push_back(sum);
-        sum += until - covered;
-    };
-    for (std::uint32_t index : line.gpu) {
-        const Event& one = line.trace->events[index];
-        gap(std::min(one.start_ns, line.end_ns));
-        covered = std::max(covered, one.end_ns());
-    }
-    gap(line.end_ns);
-}
-
-std::int64_t IdleTimes::within(std::int64_t from, std::int64_t to) const {
-    // Idle time before a moment.
-    auto until = [&](std::int64_t time) {
-        auto after = std::ranges::upper_bound(spans_, time, {}, &IdleSpan::start_ns);
-        if (after == spans_.begin()) return std::int64_t{0};
-        auto index = static_cast<std::size_t>(after - spans_.begin()) - 1;
-        return before_[index] + std::min(time, spans_[index].end_ns) - spans_[index].start_ns;
-    };
-    return to > from ? until(to) - until(from) : 0;
-}
 
 bool is_compiled_region(std::string_view name) {
     return name.starts_with("Torch-Compiled Region") || name.starts_with("CompiledFunction") ||

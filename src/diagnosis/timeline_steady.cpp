@@ -13,7 +13,6 @@
 namespace saturate {
 namespace {
 
-constexpr std::int64_t kMs = 1'000'000;
 constexpr double kTellFrom = 25;  // percent of the window that is left out, then it is cut
 
 void add_left_out(SteadyPart& steady, std::string kind, std::int64_t ns) {

@@ -10,7 +10,6 @@
 namespace saturate {
 namespace {
 
-
 // The causes of idle time that a finding explains. A finding about the GPU's own work has none.
 std::vector<Cause> causes_of(std::string_view id) {
     if (id == "F01" || id == "F02" || id == "F05") return {Cause::input};
@@ -166,6 +165,11 @@ std::string verdict_of(const Diagnosis& diagnosis) {
                    head.empty() ? "cannot say: " : "", diagnosis.split.unknown,
                    head.empty() ? whole : "time", busy);
     if (diagnosis.ranks && !diagnosis.ranks->late.empty()) return cut + late_ranks(diagnosis);
+    if (head.empty() && diagnosis.window && diagnosis.window->is_remnant)
+        return cut + fmt::format(
+                         "cannot say: too little of the job's own work was recorded ({:.1f} of "
+                         "{:.1f} ms, the GPU busy {:.1f} % of it); record whole steps",
+                         diagnosis.window_ms, diagnosis.window->whole_ms, busy);
     std::string told = cause_and_fix(diagnosis, whole);
     bool is_quiet = diagnosis.shown(5, false).empty();
     // Little is left beside what happens once, and nothing of it is told below.

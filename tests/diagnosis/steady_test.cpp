@@ -211,5 +211,75 @@ TEST(SteadyTest, AHealthyGpuInFullPrecisionHearsOfHalf) {
     EXPECT_THAT(diagnosis.verdict, HasSubstr("half precision could make it about"));
 }
 
+// One batch, and before it what a script does once: nothing of it says what a loop would wait for.
+TEST(SteadyTest, SeveralBlankStretchesBeforeAllWorkAreStartUp) {
+    for (bool is_marked : {false, true}) {
+        TraceMaker made;
+        if (is_marked) made.step(1, 0, 2'690'000);
+        made.op("aten::empty", 0, 100);
+        made.op("aten::random_", 1'044'000, 100);
+        made.host("user_annotation",
+                  "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__", 1'044'400,
+                  780'000);
+        made.op("aten::to", 2'665'000, 100);
+        steady_work(made, 2'665'200, 1'000);
+        Diagnosis diagnosis = diagnose_trace(made.trace());
+        bool is_startup = diagnosis.verdict.starts_with("this trace shows start-up");
+        EXPECT_NE(is_startup, is_marked) << diagnosis.verdict;
+        if (is_marked) continue;
+        EXPECT_TRUE(diagnosis.shown(5, false).empty()) << diagnosis.verdict;
+        EXPECT_GT(*diagnosis.busy_percent, 90);
+    }
+}
+
+TEST(SteadyTest, TheFirstBatchOfNewWorkersIsNoWaitForData) {
+    TraceMaker made;
+    made.op("aten::random_", 0, 10);
+    int at = 1'000;
+    for (int i = 0; i < 20; ++i) {
+        int wait = i == 0 ? 40'000 : 400;
+        made.host("user_annotation",
+                  "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__", at, wait);
+        steady_work(made, at + wait + 10, 98);
+        at += wait + 1'990;
+    }
+    Diagnosis diagnosis = diagnose_trace(made.trace());
+    EXPECT_NEAR(diagnosis.window->startup_percent, 45, 3) << diagnosis.verdict;
+    EXPECT_EQ(find(diagnosis, "F05"), nullptr);
+    ASSERT_NE(find(diagnosis, "F01"), nullptr);
+    EXPECT_NEAR(find(diagnosis, "F01")->share_percent, 17, 2);
+}
+
+// A launch that is held up for 30 ms: by the driver when the GPU idles meanwhile, by a full queue
+// when it works.
+TEST(SteadyTest, ALongLaunchWhileTheGpuIdlesHappensOnce) {
+    for (int work : {19, 29'900}) {
+        TraceMaker made;
+        int at = steady_work(made, 0, 400);
+        made.op("aten::mm", at, 18);
+        made.kernel("gemm", at + 5, at + 12, work);
+        made.op("aten::mm", at + 25, 30'100);
+        made.call("cudaLaunchKernel", at + 30, 30'000, 90'000);
+        made.gpu("kernel", "gemm", at + 30'040, 19, 90'000);
+        steady_work(made, at + 30'200, 1'000);
+        Diagnosis diagnosis = diagnose_trace(made.trace());
+        EXPECT_NEAR(diagnosis.window->startup_percent, work < 100 ? 51 : 0, 2) << diagnosis.verdict;
+    }
+}
+
+TEST(SteadyTest, AMomentBehindWhatIsLeftOutIsNotJudged) {
+    TraceMaker made;
+    for (int i = 0; i < 10; ++i) {
+        made.op("aten::mm", 20 * i, 18);
+        made.kernel("gemm", 20 * i + 5, 4'000 + 20 * i, 19);
+    }
+    made.call("cudaDeviceSynchronize", 210, 4'000);
+    Diagnosis diagnosis = diagnose_trace(made.trace());
+    EXPECT_TRUE(has_note(diagnosis, "H6"));
+    EXPECT_THAT(diagnosis.verdict,
+                HasSubstr("too little of the job's own work was recorded (0.2 of 4.2 ms"));
+    EXPECT_TRUE(diagnosis.shown(5, false).empty());
+}
+
 }  // namespace
 }  // namespace saturate
