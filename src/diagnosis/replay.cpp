@@ -94,7 +94,8 @@ void Replay::collect() {
     for (std::size_t i = 0; i < trace.events.size(); ++i) {
         const Event& event = trace.events[i];
         if (event.category != Category::runtime || !is_ours[event.lane]) continue;
-        if (event.start_ns < line_.start_ns || event.start_ns >= line_.end_ns) continue;
+        // A wait may have begun before the window does.
+        if (event.end_ns() <= line_.start_ns || event.start_ns >= line_.end_ns) continue;
         if (is_synchronising(trace.name(event)))
             launched.push_back({static_cast<std::uint32_t>(i), -1});
     }

@@ -88,7 +88,7 @@ std::string_view cause_text(Cause cause) {
                                                   "waiting for another stream",
                                                   "launch latency",
                                                   "inside CUDA graphs, not recorded",
-                                                  "no launch recorded"};
+                                                  "unknown, the trace does not show why"};
     return kTexts[static_cast<std::size_t>(cause)];
 }
 
@@ -108,7 +108,12 @@ std::int64_t Timeline::step_ns() const {
     for (const Step& step : steps) lengths.push_back(step.length_ns());
     std::ranges::sort(lengths);
     std::size_t middle = lengths.size() / 2;
-    return lengths.size() % 2 ? lengths[middle] : (lengths[middle - 1] + lengths[middle]) / 2;
+    std::int64_t median =
+        lengths.size() % 2 ? lengths[middle] : (lengths[middle - 1] + lengths[middle]) / 2;
+    // Where the GPU is steps behind the host, the host's marks are closer than the work.
+    bool is_behind = end_ns - steps.back().end_ns > median;
+    auto count = static_cast<std::int64_t>(steps.size());
+    return is_behind ? std::max(median, length_ns() / count) : median;
 }
 
 Timeline make_timeline(const Trace& trace) {

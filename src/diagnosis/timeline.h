@@ -30,7 +30,7 @@ enum class Cause : std::uint8_t {
     dependency,  // queued behind a copy or another stream
     latency,     // the usual time between a launch and its start
     graph,       // inside a CUDA graph whose nodes were not recorded: not idle, unknown
-    unknown,     // no launch recorded
+    unknown,     // no launch recorded, or the GPU starts late without a reason in the trace
 };
 inline constexpr std::size_t kCauses = static_cast<std::size_t>(Cause::unknown) + 1;
 [[nodiscard]] std::string_view cause_key(Cause cause);   // "input", for JSON

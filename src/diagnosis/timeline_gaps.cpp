@@ -62,23 +62,28 @@ class GapJudge {
     }
 
     // Drivers differ: a kernel starts 2 us after its call returned, or 20. What is usual is seen
-    // where the launch came after the GPU had run dry.
+    // where the launch came after the GPU had run dry. A driver that sends launches in batches lets
+    // the first of them wait far longer, again and again.
     void learn_latency() {
-        std::vector<std::int64_t> lags;
+        std::vector<std::int64_t> lags, rests;  // behind a call that came late; behind any
         std::size_t next = 0;
         for (const Gap& gap : line_.gaps) {
             while (next < line_.gpu.size() && gpu(next).start_ns < gap.end_ns) ++next;
             if (next >= line_.gpu.size()) break;
             if (line_.launch_of[next] < 0) continue;
             const Event& launch = event(line_.launch_of[next]);
-            if (launch.category == Category::runtime && launch.start_ns >= gap.start_ns &&
-                launch.end_ns() <= gap.end_ns)
-                lags.push_back(gap.end_ns - launch.end_ns());
+            if (launch.category != Category::runtime || launch.end_ns() > gap.end_ns) continue;
+            if (launch.start_ns >= gap.start_ns) lags.push_back(gap.end_ns - launch.end_ns());
+            rests.push_back(gap.end_ns - std::max(gap.start_ns, launch.end_ns()));
         }
         if (lags.empty()) return;
         auto middle = lags.begin() + static_cast<std::ptrdiff_t>(lags.size() / 2);
         std::ranges::nth_element(lags, middle);
         latency_ = std::clamp(2 * *middle, kLatencyLeast, kLatencyMost);
+        constexpr std::ptrdiff_t kAgain = 5;
+        sends_batches_ = std::ranges::count_if(rests, [&](std::int64_t rest) {
+                             return rest >= std::max(latency_, kSoon) && rest < kLongWait;
+                         }) >= kAgain;
     }
 
     void judge(Gap& gap, std::int32_t before) {
@@ -176,8 +181,8 @@ class GapJudge {
         if (is_graph_launch(trace_.name(launch))) return Cause::graph;
         if (before < 0) return Cause::unknown;
         bool other_stream = gpu(static_cast<std::size_t>(before)).lane != event(gap.next).lane;
-        return other_stream || event(gap.next).category == Category::memcpy ? Cause::dependency
-                                                                            : Cause::unknown;
+        if (other_stream || event(gap.next).category == Category::memcpy) return Cause::dependency;
+        return sends_batches_ && rest < kLongWait ? Cause::latency : Cause::unknown;
     }
 
     const Trace& trace_;
@@ -186,6 +191,7 @@ class GapJudge {
     std::size_t hint_ = 0;
     std::size_t one_off_ = 0;  // the next in line_.one_offs
     std::int64_t latency_ = kLatencyLeast;
+    bool sends_batches_ = false;
 };
 
 void sum_gaps(Timeline& line) {

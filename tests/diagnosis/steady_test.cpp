@@ -211,6 +211,21 @@ TEST(SteadyTest, AHealthyGpuInFullPrecisionHearsOfHalf) {
     EXPECT_THAT(diagnosis.verdict, HasSubstr("half precision could make it about"));
 }
 
+// The job's only wait began before the part that is judged: shorter kernels end it sooner.
+TEST(SteadyTest, AWaitThatBeganBeforeTheWindowEndsWithItsWork) {
+    TraceMaker made;
+    made.device("NVIDIA A100-SXM4-40GB", 8, 108);
+    for (int i = 0; i < 20; ++i) {
+        made.op("aten::mm", 20 * i, 18);
+        made.kernel("ampere_sgemm_128x64_tn", 20 * i + 5, 35'000 + 4'000 * i, 3'999);
+    }
+    made.call("cudaDeviceSynchronize", 500, 114'600);
+    Diagnosis diagnosis = diagnose_trace(made.trace());
+    EXPECT_TRUE(has_note(diagnosis, "H6"));
+    ASSERT_NE(find(diagnosis, "F18"), nullptr) << diagnosis.verdict;
+    EXPECT_GT(find(diagnosis, "F18")->gain.likely, 3);
+}
+
 // One batch, and before it what a script does once: nothing of it says what a loop would wait for.
 TEST(SteadyTest, SeveralBlankStretchesBeforeAllWorkAreStartUp) {
     for (bool is_marked : {false, true}) {
@@ -279,6 +294,32 @@ TEST(SteadyTest, AMomentBehindWhatIsLeftOutIsNotJudged) {
     EXPECT_THAT(diagnosis.verdict,
                 HasSubstr("too little of the job's own work was recorded (0.2 of 4.2 ms"));
     EXPECT_TRUE(diagnosis.shown(5, false).empty());
+}
+
+// The host is done with its steps long before the GPU.
+TEST(SteadyTest, AStepTakesAsLongAsItsWork) {
+    TraceMaker made;
+    for (int i = 0; i < 5; ++i) {
+        made.step(i, 1'000 * i, 1'000);
+        made.op("aten::mm", 1'000 * i, 100);
+        made.kernel("gemm", 1'000 * i + 5, 20 + 5'000 * i, 5'000);
+    }
+    EXPECT_NEAR(*diagnose_trace(made.trace()).step_ms, 5, 0.1);
+}
+
+// Windows sends launches in batches: the first of four starts late, and nothing else holds it.
+TEST(SteadyTest, LaunchesThatAreSentInBatchesAreLatency) {
+    TraceMaker made;
+    for (int i = 0; i < 100; ++i) {
+        for (int k = 0; k < 4; ++k) {
+            made.op("aten::mm", 400 * i + 100 * k, 95);
+            made.kernel("gemm", 400 * i + 100 * k + 5, 400 * i + (k < 3 ? 265 + 6 * k : 320), 5);
+        }
+    }
+    Diagnosis diagnosis = diagnose_trace(made.trace());
+    EXPECT_LT(diagnosis.split.unknown, 2) << diagnosis.verdict;
+    ASSERT_NE(find(diagnosis, "F10"), nullptr);
+    EXPECT_GT(find(diagnosis, "F10")->share_percent, 80);
 }
 
 }  // namespace
