@@ -152,18 +152,14 @@ double pinned_gb_per_second(const Context& context) {
                                             : 12;  // PCIe 5, 4, 3
 }
 
-void copies(Context& context) {
-    std::int64_t bytes = 0, time = 0, blocked = 0, pinned_time = 0;
-    std::vector<std::uint32_t> calls, pageable, pinned;
+void pageable_copies(Context& context) {
+    std::int64_t bytes = 0, time = 0, blocked = 0;
+    std::vector<std::uint32_t> calls, pageable;
     for (std::size_t i = 0; i < context.line.gpu.size(); ++i) {
         const Event& copy = context.event(context.line.gpu[i]);
         if (copy.category != Category::memcpy) continue;
         std::string_view name = context.trace.name(copy);
         const GpuDetail* detail = context.trace.gpu_detail(copy);
-        if (name.find("HtoD (Pinned") != name.npos) {
-            pinned.push_back(context.line.gpu[i]);
-            pinned_time += copy.duration_ns;
-        }
         if (name.find("HtoD (Pageable") == name.npos) continue;
         pageable.push_back(context.line.gpu[i]);
         bytes += detail ? static_cast<std::int64_t>(detail->bytes) : 0;
@@ -181,10 +177,11 @@ void copies(Context& context) {
         change.unblock = unblocking(waits.calls).unblock;
         std::int64_t exposed = waits.idle_ns + std::min(time, context.line.split.memcpy_ns);
         Finding finding{.id = "F03", .count = static_cast<std::int64_t>(calls.size())};
-        finding.evidence = fmt::format(
-            "{} copies, {:.2f} GB at {:.1f} GB/s; the host is blocked {:.0f} ms in them",
-            calls.size(), static_cast<double>(bytes) / 1e9, speed,
-            static_cast<double>(blocked) / 1e6);
+        double mb = static_cast<double>(bytes) / 1e6, ms = static_cast<double>(blocked) / 1e6;
+        finding.evidence =
+            fmt::format("{} cop{}, {:.{}f} {} at {:.1f} GB/s; the host is blocked {:.{}f} ms",
+                        calls.size(), calls.size() == 1 ? "y" : "ies", mb >= 1000 ? mb / 1e3 : mb,
+                        mb >= 1000 ? 2 : 1, mb >= 1000 ? "GB" : "MB", speed, ms, ms < 10 ? 1 : 0);
         if (context.has_loader) {
             finding.settings = cures("F03", context.facts);
         } else {
@@ -199,30 +196,47 @@ void copies(Context& context) {
             pinned_gb_per_second(context));
         context.add_waiting(finding, change, exposed);
     }
-    std::int64_t exposed = std::min(pinned_time, context.line.split.memcpy_ns);
-    if (!pinned.empty() && context.percent(exposed) >= 2) {
-        ReplayChange change = scaling_works(pinned, 0.02);
-        Finding finding{.id = "F04", .count = static_cast<std::int64_t>(pinned.size())};
-        finding.evidence = fmt::format(
-            "{} pinned copies take {:.1f} % of the recorded time on the GPU while nothing else "
-            "runs",
-            pinned.size(), context.percent(exposed));
-        finding.examples.push_back(context.example(pinned.front()));
-        finding.assumes = "copies and other work run side by side: the longer of them is left";
-        if (!context.add(finding, change, exposed)) return;
-        // Overlapped, the longer of the two is left.
-        double whole = static_cast<double>(context.line.length_ns());
-        double rest = whole - static_cast<double>(exposed);
-        double most = whole / std::max({rest, static_cast<double>(pinned_time), 0.01 * whole});
-        Gain& gain = context.findings.back().gain;
-        gain.likely = std::min(gain.likely, most);
-        gain.high = std::min(gain.high, most);
-        gain.low = std::min(gain.low, gain.likely);
-        if (gain.likely < 1.01) {
-            context.findings.pop_back();
-            context.changes.pop_back();
-        }
+}
+
+void pinned_copies(Context& context) {
+    std::int64_t bytes = 0, time = 0;
+    std::vector<std::uint32_t> pinned;
+    for (std::uint32_t index : context.line.gpu) {
+        const Event& copy = context.event(index);
+        if (copy.category != Category::memcpy ||
+            context.trace.name(copy).find("HtoD (Pinned") == std::string_view::npos)
+            continue;
+        const GpuDetail* detail = context.trace.gpu_detail(copy);
+        pinned.push_back(index);
+        bytes += detail ? static_cast<std::int64_t>(detail->bytes) : 0;
+        time += copy.duration_ns;
     }
+    std::int64_t exposed = std::min(time, context.line.split.memcpy_ns);
+    if (pinned.empty() || context.percent(exposed) < 2) return;
+    Finding finding{.id = "F04", .count = static_cast<std::int64_t>(pinned.size())};
+    finding.evidence = fmt::format(
+        "{} pinned copies take {:.1f} % of the recorded time on the GPU while nothing else runs",
+        pinned.size(), context.percent(exposed));
+    finding.examples.push_back(context.example(pinned.front()));
+    finding.assumes = "copies and other work run side by side: the longer of them is left";
+    // Overlapped, copies that take longer than the rest still show.
+    std::int64_t rest = context.line.length_ns() - exposed;
+    double left = static_cast<double>(time - rest) / static_cast<double>(exposed);
+    if (time > rest) {
+        finding.evidence +=
+            fmt::format("; {:.1f} GB at {:.1f} GB/s", static_cast<double>(bytes) / 1e9,
+                        static_cast<double>(bytes) / static_cast<double>(time));
+        finding.fix =
+            "copy less: keep on the GPU what is sent in every step (no offloading to the CPU), or "
+            "send it in a smaller type; a side stream hides only what is computed meanwhile";
+    }
+    auto hidden =
+        static_cast<std::int64_t>((1.0 - std::max(left, 0.0)) * static_cast<double>(exposed));
+    finding.share_percent = context.percent(exposed);
+    finding.ms_per_step = context.ms_per_step(exposed);
+    // What gains little is told where it is most of the time.
+    context.add(finding, scaling_works(pinned, std::max(left, 0.02)), hidden,
+                2 * exposed >= context.line.length_ns());
 }
 
 }  // namespace
@@ -231,7 +245,8 @@ void find_input(Context& context) {
     Loader loader = find_loader(context);
     input_wait(context, loader);
     jitter(context, loader);
-    copies(context);
+    pageable_copies(context);
+    pinned_copies(context);
 }
 
 }  // namespace saturate

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <unordered_map>
 
 #include "diagnosis/context.h"
 #include "diagnosis/cure.h"
@@ -126,24 +127,58 @@ void launch_bound(Context& context, const CauseTimes& causes) {
         finding.surer = "record with ProfilerActivity.CPU";
         change.scale(Cause::python) = change.scale(Cause::host) = kCompiled;
     }
-    if (context.add(finding, change, late) && !finding.optional)
-        captured_step(context, finding, late);
+    if (!context.add(finding, change, late)) return;
+    ReplayChange best = change;
+    best.scale(Cause::launch) = best.scale(Cause::optimizer) = kCaptured;
+    context.most.emplace_back(finding.id, best);
+    if (!finding.optional) captured_step(context, finding, late);
 }
+
+// "<built-in method copy_ of Tensor object at 0x7f12>" is the same function for every tensor.
+std::string frame_text(std::string_view name) {
+    std::size_t address = name.find("0x");
+    if (address == name.npos || !name.substr(0, address).ends_with(" at "))
+        return std::string(name);
+    std::string_view before = name.substr(0, address);
+    for (std::string_view word : {" at ", " object"}) {
+        if (before.ends_with(word)) before.remove_suffix(word.size());
+    }
+    std::size_t behind = name.find_first_not_of("0123456789abcdef", address + 2);
+    return std::string(before) + std::string(behind == name.npos ? "" : name.substr(behind));
+}
+
+// One name for all that have the same text; each is looked at once.
+class FrameNames {
+  public:
+    explicit FrameNames(const Trace& trace) : trace_(trace), known_(trace.names.size(), kNew) {}
+    std::uint32_t of(std::uint32_t name) {
+        std::uint32_t& known = known_[name];
+        if (known == kNew)
+            known = by_text_.try_emplace(frame_text(trace_.names.text(name)), name).first->second;
+        return known;
+    }
+
+  private:
+    static constexpr std::uint32_t kNew = 0xffffffff;
+    const Trace& trace_;
+    std::vector<std::uint32_t> known_;
+    std::unordered_map<std::string, std::uint32_t> by_text_;
+};
 
 // The frames and ranges that the host spends its time in while the GPU idles, the largest first.
 struct Frame {
     std::int64_t idle_ns = 0;
     std::int64_t own_ns = 0;  // of the host, whether the GPU idles or not
     std::int32_t event = -1;
-    std::uint32_t name = 0;
+    std::uint32_t name = 0;  // of FrameNames
 };
 
-std::vector<Frame> idle_frames(const Context& context) {
+std::vector<Frame> idle_frames(const Context& context, FrameNames& names) {
     std::map<std::uint32_t, Frame> by_name;
     std::size_t at_gap = 0;
     for (const Activity& activity : context.line.host) {
         if (activity.cause != Cause::python || activity.event < 0) continue;
-        std::uint32_t name = context.event(static_cast<std::size_t>(activity.event)).name;
+        std::uint32_t name = names.of(context.event(static_cast<std::size_t>(activity.event)).name);
         Frame& frame = by_name[name];
         frame.name = name;
         frame.event = activity.event;
@@ -170,11 +205,11 @@ std::vector<Frame> idle_frames(const Context& context) {
 
 // One function or range that is most of the idle time, and in which nothing else happens: a sleep,
 // a download. It is moved away as a whole, not made a third shorter.
-bool is_one_thing(const Context& context, const Frame& frame) {
+bool is_one_thing(const Context& context, const Frame& frame, FrameNames& names) {
     if (10 * frame.idle_ns < 8 * context.line.split.idle_ns) return false;
     std::int64_t whole = 0;
     for (const Event& event : context.trace.events) {
-        if (event.name == frame.name && event.start_ns < context.line.end_ns)
+        if (event.start_ns < context.line.end_ns && names.of(event.name) == frame.name)
             whole += event.duration_ns;
     }
     return 10 * frame.own_ns >= 8 * whole;
@@ -187,31 +222,36 @@ void python_between(Context& context, const CauseTimes& causes) {
     std::int64_t late = at(causes, Cause::python) + at(causes, Cause::host);
     if (context.percent(late) < 10) return;
     if (context.line.device >= 0 && !context.has_operators) return;  // told with F10
-    std::vector<Frame> frames = idle_frames(context);
+    FrameNames names(context.trace);
+    std::vector<Frame> frames = idle_frames(context, names);
     Finding finding{.id = "F11", .share_percent = context.percent(late)};
     finding.confidence = context.trace.has_stacks ? Confidence::high : Confidence::medium;
     finding.evidence = fmt::format(
         "{} {:.1f} % of the recorded time while the host is between operators",
         context.line.device < 0 ? "nothing is computed" : "the GPU idles", context.percent(late));
     for (std::size_t i = 0; i < std::min<std::size_t>(frames.size(), 3); ++i) {
-        std::string text = fmt::format("{} ({:.1f} ms)", context.trace.names.text(frames[i].name),
-                                       static_cast<double>(frames[i].idle_ns) / 1e6);
+        std::string text =
+            fmt::format("{} ({:.1f} ms)", frame_text(context.trace.names.text(frames[i].name)),
+                        static_cast<double>(frames[i].idle_ns) / 1e6);
         finding.examples.push_back(
             context.example(static_cast<std::size_t>(frames[i].event), text));
     }
     if (!context.trace.has_stacks) finding.surer = "with_stack=True names the python frames";
     if (!context.is_training) finding.fix = "move python work out of the loop";
     ReplayChange change;
-    bool is_whole = !frames.empty() && context.line.device >= 0 && is_one_thing(context, frames[0]);
+    bool is_whole =
+        !frames.empty() && context.line.device >= 0 && is_one_thing(context, frames[0], names);
     change.scale(Cause::python) = change.scale(Cause::host) = is_whole ? 0.0 : kPythonLeft;
     if (is_whole) {
         finding.fix = fmt::format("take {} out of the loop, or do it in another thread or process",
-                                  context.trace.names.text(frames[0].name));
+                                  frame_text(context.trace.names.text(frames[0].name)));
         finding.assumes = "it is taken out as a whole";
     } else {
         finding.assumes = "seven tenths of it can go, an estimate";
     }
-    context.add(finding, change, late);
+    if (!context.add(finding, change, late)) return;
+    change.scale(Cause::python) = change.scale(Cause::host) = 0.0;
+    context.most.emplace_back(finding.id, change);
 }
 
 void tiny_kernels(Context& context) {

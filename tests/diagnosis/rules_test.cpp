@@ -58,6 +58,20 @@ TEST(RulesTest, F04CopiesOnTheStreamThatComputes) {
     EXPECT_TRUE(!fires(beside, "F04") || find(beside, "F04")->share_percent < 8) << ids(beside);
 }
 
+// Parameters that are sent in every step: hidden behind little work, most of the copying stays.
+TEST(RulesTest, F04CopiesThatTakeLongerThanTheWork) {
+    TraceMaker maker;
+    for (int i = 0; i < 10; ++i) {
+        maker.copy("Memcpy HtoD (Pinned -> Device)", i * 20, 100 + i * 1'000, 950);
+        maker.kernel("gemm", i * 20 + 10, 1'050 + i * 1'000, 50);
+    }
+    Diagnosis diagnosis = diagnose_trace(maker.trace());
+    ASSERT_TRUE(fires(diagnosis, "F04"));
+    EXPECT_NEAR(find(diagnosis, "F04")->gain.likely, 1.06, 0.01);
+    EXPECT_NEAR(diagnosis.total.likely, 1.06, 0.01);
+    EXPECT_THAT(find(diagnosis, "F04")->fix_text(), testing::StartsWith("copy less"));
+}
+
 // A kernel of 500 us, the host waits for it, then needs 300 us until the next launch.
 TEST(RulesTest, F07WaitsThatNobodyNeeds) {
     TraceMaker waits, last_only;
@@ -422,6 +436,36 @@ TEST(RulesTest, F31MemoryThatALargerBatchCouldUse) {
     EXPECT_EQ(find(diagnosis, "F31")->evidence, "the run used 25 % of the GPU's memory at most");
     EXPECT_TRUE(find(diagnosis, "F31")->optional);  // whether it is faster only a trial can tell
     EXPECT_FALSE(fires(diagnose_run(with_peak(50'000'000'000), "run"), "F31"));
+}
+
+// GeForce cards reach their peak in half precision, which is twice that of FP32.
+TEST(RulesTest, F18CardsWhosePeaksAreTwiceApart) {
+    TraceMaker maker;
+    maker.device("NVIDIA GeForce RTX 3060", 8, 28);
+    for (int i = 0; i < 100; ++i) {
+        maker.op("aten::mm", 20 * i, 10);
+        maker.kernel("ampere_sgemm_128x64_tn", 20 * i + 2, 30 + 100 * i, 99);
+    }
+    Diagnosis diagnosis = diagnose_trace(maker.trace());
+    ASSERT_TRUE(fires(diagnosis, "F18"));
+    EXPECT_NEAR(find(diagnosis, "F18")->gain.likely, 2, 0.1);
+}
+
+// The same function of two objects is one.
+TEST(RulesTest, F11FramesWithoutAddresses) {
+    TraceMaker maker;
+    for (int i = 0; i < 100; ++i) {
+        int at = 100 * i;
+        maker.host("python_function",
+                   fmt::format("<built-in method copy_ of Tensor object at 0x7f{:x}>", i), at, 50);
+        maker.op("aten::add", at + 60, 35);
+        maker.kernel("elementwise", at + 80, at + 90, 8);
+    }
+    Diagnosis diagnosis = diagnose_trace(maker.trace());
+    ASSERT_TRUE(fires(diagnosis, "F11"));
+    ASSERT_EQ(find(diagnosis, "F11")->examples.size(), 1u);
+    EXPECT_THAT(find(diagnosis, "F11")->examples[0].text,
+                testing::StartsWith("<built-in method copy_ of Tensor> (5"));
 }
 
 }  // namespace
