@@ -80,8 +80,8 @@ void small_collectives(Context& context) {
         return std::ranges::binary_search(calls, event) ? 1.0 - kSpared : 1.0;
     };
     Finding finding{.id = "F16", .count = count, .confidence = Confidence::medium};
-    finding.evidence = fmt::format("{} collectives, median {:.0f} us", context.rate_text(count),
-                                   static_cast<double>(median) / 1e3);
+    finding.evidence = fmt::format("{} collectives ({}), median {:.0f} us", count,
+                                   context.rate_text(count), static_cast<double>(median) / 1e3);
     if (!context.is_training) finding.fix = "join small collectives into fewer, larger ones";
     finding.assumes = "forty of them become one, an estimate";
     finding.examples.push_back(context.example(all.front()));

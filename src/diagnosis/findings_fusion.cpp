@@ -218,6 +218,11 @@ void find_fusible(Context& context) {
     if (speed > 0 && context.gpu && context.gpu->bandwidth_gbs > speed)
         finding.evidence +=
             fmt::format("; {:.0f} GB/s of the GPU's {:.0f}", speed, context.gpu->bandwidth_gbs);
+    // Element-wise kernels reach a third of the memory's speed and more, unless it is not its own.
+    if (speed > 0 && context.gpu && 10 * speed < context.gpu->bandwidth_gbs)
+        finding.surer =
+            "so slow, the GPU's memory may be full and the driver may use the host's instead: look "
+            "at nvidia-smi, try a smaller batch";
     finding.assumes =
         "a fused run takes as long as its longest kernel; in two measured jobs 291 ms became 147 "
         "and "

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "diagnosis/context.h"
 
@@ -39,6 +40,8 @@ void filled_then_moved(Context& context) {
     }
     std::ranges::sort(copies);
     std::vector<std::int64_t> filled(trace.lanes.size(), -1);  // when
+    std::vector<std::uint32_t> filler(trace.lanes.size(), 0);  // the operator's name
+    std::map<std::uint32_t, std::int64_t> by_filler;           // time
     std::vector<std::int64_t> filling(trace.lanes.size(), 0);  // the GPU idles meanwhile
     std::vector<std::int64_t> moving_until(trace.lanes.size(), -1);
     std::vector<std::uint32_t> moves;
@@ -49,6 +52,7 @@ void filled_then_moved(Context& context) {
         if (event.category == Category::op) {
             if (fills(trace.name(event))) {
                 filled[event.lane] = event.end_ns();
+                filler[event.lane] = event.name;
                 filling[event.lane] = idle_within(context.line, event.start_ns, event.end_ns());
             }
             bool follows = filled[event.lane] >= 0 && event.start_ns >= filled[event.lane] &&
@@ -58,7 +62,9 @@ void filled_then_moved(Context& context) {
         } else if (event.start_ns < moving_until[event.lane] &&
                    std::ranges::binary_search(copies, static_cast<std::uint32_t>(i))) {
             moves.push_back(static_cast<std::uint32_t>(i));
-            time += event.duration_ns + filling[event.lane];
+            std::int64_t both = event.duration_ns + filling[event.lane];
+            time += both;
+            by_filler[filler[event.lane]] += both;
             moving_until[event.lane] = filled[event.lane] = -1;
         }
     }
@@ -74,7 +80,10 @@ void filled_then_moved(Context& context) {
                     .ms_per_step = context.ms_per_step(time),
                     .count = count,
                     .confidence = Confidence::low};
-    finding.fix = "create the tensor where it is used: torch.zeros(..., device=device)";
+    auto most = std::ranges::max_element(by_filler, {}, [](const auto& one) { return one.second; });
+    std::string_view op = trace.names.text(most->first);
+    finding.fix = fmt::format("create the tensor where it is used: torch.{}(..., device=device)",
+                              op.substr(op.rfind(':') + 1));
     finding.evidence = fmt::format("{} tensors are filled on the CPU and then moved ({})", count,
                                    context.rate_text(count));
     finding.examples.push_back(context.example(moves.front()));

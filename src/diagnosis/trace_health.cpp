@@ -10,13 +10,28 @@
 namespace saturate {
 namespace {
 
-constexpr const char* kRecordBetter =
-    "record with a schedule of wait 1, warm-up 1, active 5 or more (saturate diagnose --how)";
+// How to record what is missing: the profilers have their own ways.
+struct Advice {
+    const char* steps;
+    const char* later;
+    const char* launches;
+};
+constexpr Advice kPyTorch = {
+    "record with a schedule of wait 1, warm-up 1, active 5 or more (saturate diagnose --how)",
+    "record a later part: a schedule with wait and warm-up steps (saturate diagnose --how)",
+    "record with ProfilerActivity.CPU as well"};
+constexpr Advice kNsys = {
+    "mark them: torch.cuda.nvtx.range_push(\"step 1\") and range_pop() around each",
+    "record a later part: nsys profile --delay, or --capture-range=cudaProfilerApi",
+    "start recording before the work, with --trace=cuda"};
+const Advice& advice_for(const Timeline& line) {
+    return line.trace->kind == TraceKind::nsys ? kNsys : kPyTorch;
+}
 
 void recording(const Timeline& line, std::vector<HealthNote>& notes) {
     if (!line.has_steps) {
-        notes.push_back(
-            {"H1", "steps are not marked: the trace is taken as one piece", kRecordBetter});
+        notes.push_back({"H1", "steps are not marked: the trace is taken as one piece",
+                         advice_for(line).steps});
         return;
     }
     if (line.steps_dropped > 0)
@@ -32,7 +47,7 @@ void recording(const Timeline& line, std::vector<HealthNote>& notes) {
         notes.push_back({"H1",
                          fmt::format("the profiler itself takes {:.0f} % of the recorded time",
                                      line.percent(overhead)),
-                         kRecordBetter});
+                         advice_for(line).steps});
 }
 
 void graphs(const Timeline& line, std::vector<HealthNote>& notes) {
@@ -57,7 +72,7 @@ void launches(const Timeline& line, std::vector<HealthNote>& notes) {
              fmt::format(
                  "{:.0f} % of the GPU events have no launch: their waits cannot be explained",
                  share),
-             "record with ProfilerActivity.CPU as well"});
+             advice_for(line).launches});
     if (std::size_t early = starts_before_launch(line); early > 0)
         notes.push_back(
             {"H3",
@@ -72,9 +87,6 @@ void launches(const Timeline& line, std::vector<HealthNote>& notes) {
         notes.push_back(
             {"H3", fmt::format("{} of {} steps hold no kernel", without, line.steps.size()), ""});
 }
-
-constexpr const char* kRecordLater =
-    "record a later part: a schedule with wait and warm-up steps (saturate diagnose --how)";
 
 // H4 to H6: what happens once, and what is not the trace's own.
 void one_offs(const Timeline& line, std::vector<HealthNote>& notes) {
@@ -91,7 +103,7 @@ void one_offs(const Timeline& line, std::vector<HealthNote>& notes) {
                          fmt::format("{:.0f} % of the recorded time is start-up and happens once "
                                      "({}); {}",
                                      startup, steady.startup_kinds, treated),
-                         kRecordLater});
+                         advice_for(line).later});
     if (recording >= 15)
         notes.push_back(
             {"H5",
@@ -115,10 +127,11 @@ void losses(const Trace& trace, std::vector<HealthNote>& notes) {
                          "let the profiler finish writing"});
     if (lost.lost() > 0)
         notes.push_back(
-            {"H3", fmt::format("{} events could not be read and were left out", lost.lost()), ""});
+            {"H3", fmt::format("events that could not be read and were left out: {}", lost.lost()),
+             ""});
     if (lost.negative_durations > 0)
         notes.push_back({"H3",
-                         fmt::format("{} events have a negative duration and count as 0",
+                         fmt::format("events with a negative duration, which count as 0: {}",
                                      lost.negative_durations),
                          ""});
     if (lost.repaired_events > 0)

@@ -468,5 +468,44 @@ TEST(RulesTest, F11FramesWithoutAddresses) {
                 testing::StartsWith("<built-in method copy_ of Tensor> (5"));
 }
 
+TEST(RulesTest, F26NamesWhatFillsTheTensor) {
+    TraceMaker maker;
+    for (int i = 0; i < 3; ++i) {
+        int at = 10'000 * i;
+        maker.step(i, at, 10'000);
+        maker.op("aten::randn", at, 3'000);
+        maker.op("aten::to", at + 3'010, 500);
+        maker.copy("Memcpy HtoD (Pageable -> Device)", at + 3'020, at + 3'030, 400);
+        maker.op("aten::mm", at + 3'600, 20);
+        maker.kernel("gemm", at + 3'605, at + 3'615, 6'000);
+    }
+    Diagnosis diagnosis = diagnose_trace(maker.trace());
+    ASSERT_TRUE(fires(diagnosis, "F26"));
+    EXPECT_THAT(find(diagnosis, "F26")->fix_text(), testing::HasSubstr("torch.randn("));
+}
+
+// 12 MB in 10 ms: an A100 would need 8 us for them.
+TEST(RulesTest, F33MemoryThatIsNotTheGpus) {
+    TraceMaker maker;
+    maker.device("NVIDIA A100-SXM4-40GB", 8, 108);
+    for (int i = 0; i < 50; ++i) {
+        for (int k = 0; k < 2; ++k) {
+            int id = maker.next_id(), launch = 40 * i + 20 * k;
+            maker.op(k ? "aten::mul" : "aten::add", launch, 10,
+                     fmt::format(R"("External id":{},"Input Dims":[[1000,1000],[1000,1000]],)"
+                                 R"("Input type":["float","float"])",
+                                 id));
+            maker.host("cuda_runtime", "cudaLaunchKernel", launch + 2, 5, 1,
+                       fmt::format(R"("External id":{},"correlation":{})", id, id));
+            maker.gpu("kernel", k ? "mul_elementwise" : "add_elementwise",
+                      20 + 20'000 * i + 10'000 * k, 9'999, id);
+        }
+    }
+    Diagnosis diagnosis = diagnose_trace(maker.trace());
+    ASSERT_TRUE(fires(diagnosis, "F33"));
+    EXPECT_THAT(find(diagnosis, "F33")->evidence, testing::HasSubstr("1 GB/s of the GPU's 1555"));
+    EXPECT_THAT(find(diagnosis, "F33")->surer, testing::HasSubstr("memory may be full"));
+}
+
 }  // namespace
 }  // namespace saturate
