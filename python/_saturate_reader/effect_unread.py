@@ -208,7 +208,7 @@ class Unread:
     def _same_key(self, declaration):
         """Another key of the same name that is read: (its path, Declaration or None, file, line)."""
         for other in self.settings.all:
-            if other is not declaration and other.key == declaration.key and other.root == declaration.root and other.reads and other.file == declaration.file:
+            if other is not declaration and other.leaf and other.key == declaration.key and other.root == declaration.root and other.reads and other.file == declaration.file:
                 return other.setting, other, other.reads[0]["file"], other.reads[0]["line"]
         return None
 

@@ -7,7 +7,6 @@ import re
 import sys
 
 from .read import read_project
-from .survey import answer_programs, answer_readers
 
 USAGE = "usage: python _saturate_reader --folder FOLDER ([--config FILE]... -- COMMAND... | --readers FILE | --programs)"
 
@@ -46,7 +45,11 @@ def main(argv):
         return 2
     sys.setrecursionlimit(6000)
     gc.disable()  # trees of nodes, all of them kept to the end
-    facts = answer_programs(folder) if programs else answer_readers(folder, asked) if asked else read_project(folder, command, configs)
+    if command:
+        facts = read_project(folder, command, configs)
+    else:
+        from .survey import answer_programs, answer_readers  # seldom needed
+        facts = answer_programs(folder) if programs else answer_readers(folder, asked)
     text = json.dumps(facts, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     text = re.sub(r"\\\\|\\ud[89a-f][0-9a-f]{2}(\\ud[c-f][0-9a-f]{2})?", _paired, text)
     sys.stdout.write(text + "\n")

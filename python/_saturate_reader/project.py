@@ -9,7 +9,7 @@ from .source import Problem, Source, Text
 
 SKIPPED = {"site-packages", "dist-packages", "node_modules", "__pycache__", ".git", ".hg", ".svn", "venv", ".venv", ".tox", ".eggs",
            ".mypy_cache", ".ipynb_checkpoints", "wandb", "mlruns"}
-PARSED_MOST = 2 << 20   # bytes of Python that are parsed; what is beyond is named in `limits`
+PARSED_MOST = 3 << 20   # bytes of Python that are parsed; what is beyond is named in `limits`
 LISTED_MOST = 20000     # files of a project that are looked at by name
 SCANNED_MOST = 64 << 20  # bytes that are searched for a word
 

@@ -26,12 +26,13 @@ class Reads(KeyReading, WholeReading):
         self.missing = {}   # (class Scope, key) -> node: asked of a class that has no such field
         self.nodes = {}     # declaration -> [node that reads it]
         self._holds = {}    # (Scope, name) -> whether it may be a configuration
+        self.keys = set()   # last parts of all declared settings
         self._plain_classes = {}  # class Scope -> whether its `self` is no configuration
         self.asked = {}     # path -> [node]: read from the configuration, whether it is there or not
 
     def collect(self):
         constants = {d.key for d in self.settings.all if d.kind in ("constant", "variable") or d.root == "args"}
-        keys = {d.key for d in self.settings.all}
+        keys = self.keys = {d.key for d in self.settings.all}
         for source in self.project.order:
             if source.index is None:
                 continue
@@ -77,16 +78,19 @@ class Reads(KeyReading, WholeReading):
 
     def _may_be_whole(self, node):
         """Whether any of a name's bindings, wherever it is read, gives a configuration."""
+        key = (node.scope, node.id)
+        found = self._holds.get(key)
+        if found is None:
+            found = self._holds[key] = self._holds_whole(node)
+        return found
+
+    def _holds_whole(self, node):
         scope = node.scope
         first = True
         while scope is not None:
             bindings = scope.names.get(node.id)
             if bindings and (first or not scope.is_class):
-                found = self._holds.get((scope, node.id))
-                if found is None:
-                    found = self._holds[(scope, node.id)] = len(bindings) > 8 or any(
-                        v[0] == "cfg" for b in bindings for v in self.values.binding(b))
-                return found
+                return len(bindings) > 8 or any(v[0] == "cfg" for b in bindings for v in self.values.binding(b))
             scope = scope.parent
             first = False
         return bool(node.src.index.stars)

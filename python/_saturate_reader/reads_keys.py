@@ -33,6 +33,8 @@ class KeyReading:
     def _access(self, node, base, key):
         values = tuple(v for v in self.values.of(base) if v[0] != "opaque")
         if not values:
+            if key not in self.keys:
+                return
             if isinstance(base, ast.Name) and base.id in ("self", "cls"):
                 owner = node.scope
                 while owner is not None and not owner.is_class:

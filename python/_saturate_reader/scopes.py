@@ -8,7 +8,8 @@ import ast
 CONFIGS = (".yaml", ".yml", ".toml")
 PLAIN = {"ctx", "op", "ops", "id", "attr", "arg", "lineno", "level", "module", "kind", "conversion", "type_comment", "simple", "is_async", "asname", "rest", "kwd_attrs"}
 BLOCKS = {"body", "orelse", "finalbody", "handlers"}  # of statements, where the field is a list
-CHILDREN = {}  # type of a node -> its fields that hold nodes, the last one first
+CHILDREN = {}  # type of a node -> its fields that hold nodes, the last one first, each with whether it is a block of statements
+TEXTS = {str, int, bool, type(None)}  # what fields hold besides nodes
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 LOOPS = (ast.For, ast.AsyncFor, ast.While)
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
@@ -157,17 +158,21 @@ class Index:
                 continue
             fields = CHILDREN.get(kind)
             if fields is None:
-                fields = CHILDREN[kind] = tuple(f for f in reversed(node._fields) if f not in PLAIN)
-            for field in fields:
+                fields = CHILDREN[kind] = tuple((f, f in BLOCKS) for f in reversed(node._fields) if f not in PLAIN)
+            for field, is_block in fields:
                 value = getattr(node, field, None)
+                if value is None:
+                    continue
                 if value.__class__ is list:
-                    if field in BLOCKS:
+                    if not value:
+                        continue
+                    if is_block:
                         for position, item in enumerate(value):
                             item.block, item.position = value, position
                     for item in reversed(value):
-                        if isinstance(item, ast.AST):
+                        if item.__class__ not in TEXTS:
                             push((item, node, scope))
-                elif isinstance(value, ast.AST):
+                elif value.__class__ not in TEXTS:
                     push((value, node, scope))
 
     # Handlers: return (outside children, (scope, inside children)) where a node opens a scope, else None.

@@ -10,6 +10,9 @@ class Names:
         """The bindings that a name may have where it is read."""
         if name is not None:
             return self._lookup(node, name)
+        found = node.scope.names.get(node.id)
+        if found and len(found) == 1:
+            return found
         return self._looked.get(node, self._lookup, node.id)
 
     def _lookup(self, node, name):
@@ -95,13 +98,11 @@ class Names:
     def after_end(self, statement):
         """Behind an `if` that the settings make true and that leaves the block."""
         block = getattr(statement, "block", None)
-        if not block or not isinstance(block[0], ast.stmt):
-            return False
         leaves = self._leaves.get(id(block))
         if leaves is None:
-            leaves = self._leaves[id(block)] = [(index, other.test) for index, other in enumerate(block)
+            leaves = self._leaves[id(block)] = [(index, other.test) for index, other in enumerate(block or ())
                                                 if isinstance(other, ast.If) and isinstance(other.body[-1], ast.Return)]
-        return any(index < statement.position and self.truth(test) is True for index, test in leaves)
+        return bool(leaves) and any(index < statement.position and self.truth(test) is True for index, test in leaves)
 
     @staticmethod
     def _dominates(holder, chain):

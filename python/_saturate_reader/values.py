@@ -19,6 +19,7 @@ from .value_truth import Truth
 
 
 PATIENCE = 200000  # expressions, after which an answer that was cut short is kept too
+NOTHING = object()
 
 
 class Kept:
@@ -30,14 +31,14 @@ class Kept:
         self.now = {}
 
     def get(self, key, make, *given):
-        try:
-            return self.final[key]
-        except KeyError:
-            pass
+        found = self.final.get(key, NOTHING)
+        if found is not NOTHING:
+            return found
         values = self.values
-        if key in self.now:
+        found = self.now.get(key, NOTHING)
+        if found is not NOTHING:
             values.open += 1
-            return self.now[key]
+            return found
         cuts, was_open = values.cuts, values.open
         found = make(key, *given)
         if cuts == values.cuts:
