@@ -5,6 +5,7 @@ import json
 import os
 import re
 import sys
+import warnings
 
 from .read import read_project
 
@@ -44,6 +45,7 @@ def main(argv):
         sys.stderr.write(USAGE + "\n")
         return 2
     sys.setrecursionlimit(6000)
+    warnings.simplefilter("ignore")  # of other people's sources
     gc.disable()  # trees of nodes, all of them kept to the end
     if command:
         facts = read_project(folder, command, configs)

@@ -8,7 +8,6 @@ import io
 import os
 import re
 import stat
-import warnings
 
 LARGEST = 16 << 20     # bytes; beyond it nothing of a file is read
 GENERATED = 3 << 19    # bytes of one Python file; a larger one is generated code or data
@@ -33,7 +32,7 @@ def read_bytes(path):
             return None, Problem("too large: %d bytes, at most %d are read" % (before.st_size, LARGEST))
         for _ in range(3):
             with open(path, "rb") as file:
-                data = file.read(LARGEST + 1)
+                data = file.read(before.st_size + 1)  # no more room than it needs
             after = os.stat(path)
             if (after.st_mtime_ns, after.st_size) == (before.st_mtime_ns, len(data)):
                 return data, None
@@ -127,9 +126,7 @@ class Source(Text):
             self.problem = Problem("not readable as text: %s" % str(error)[:200])
             return
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                self.tree = ast.parse(self.data)
+            self.tree = ast.parse(self.data)
         except SyntaxError as error:
             line = error.lineno or 1
             self.problem = Problem("syntax error: %s" % error.msg, min(max(line, 1), len(self.starts)))
