@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Python package of the wheel (python/saturate_gpu) in stand-ins for the places where pip puts it."""
+"""The Python package of the wheel (python/saturate_gpu) in stand-ins for the places where pip puts it; what its engine's wheel must hold."""
 import os
 import shutil
 import subprocess
@@ -46,6 +46,22 @@ class PackageTest(unittest.TestCase):
         self.assertEqual(lines[0], "error: the program saturate was not found")
         self.assertIn(os.path.join(self.root, "bin"), lines[1])
         self.assertEqual(lines[2], "  fix:      python -m pip install --force-reinstall saturate-gpu")
+
+
+class EngineWheelTest(unittest.TestCase):
+    def test_a_build_without_the_cuda_part_makes_no_wheel(self):
+        with tempfile.TemporaryDirectory() as root:
+            tools = os.path.join(root, "tools")
+            os.makedirs(tools)
+            shutil.copy(os.path.join(os.path.dirname(os.path.dirname(HERE)), "tools", "wheel-engine"), tools)
+            for name in ("build", "bootstrap"):
+                with open(os.path.join(tools, name), "w") as file:
+                    file.write("#!/bin/sh\n")  # builds what trains, and no CUDA part
+                os.chmod(file.name, 0o755)
+            ran = subprocess.run([os.path.join(tools, "wheel-engine"), os.path.join(root, "out")], capture_output=True, text=True)
+            self.assertEqual((ran.returncode, ran.stdout), (3, ""))
+            self.assertRegex(ran.stderr, "^wheel-engine: this build has no CUDA part.*: tests/support/python_torch --make fetches them")
+            self.assertFalse(os.path.exists(os.path.join(root, "out")))
 
 
 if __name__ == "__main__":
