@@ -194,7 +194,7 @@ int bench_gpu(const Arguments& arguments) {
         show(stdout, "{}", gpu_bench_text(bench));
     std::string file = (folder / "bench-gpu.json").string();
     if (bench.is_simulated)
-        show(stderr, "written: {} and bench-gpu.html beside it\n", file);
+        show(stderr, "written: {} and bench-gpu.html next to it\n", file);
     else
         show(stderr, "written: {} and bench-gpu.html next to it (please send us the first one)\n",
              file);

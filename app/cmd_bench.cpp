@@ -112,7 +112,7 @@ int cmd_bench(const Arguments& arguments) {
     if (arguments.operands.size() != 1 || arguments.operands[0] != "loader") {
         throw UserError({.where = {},
                          .found = arguments.operands.empty()
-                                      ? "bench: say what to measure"
+                                      ? "nothing to measure"
                                       : fmt::format("bench: no benchmark \"{}\"",
                                                     join(arguments.operands, " ")),
                          .expected = "loader or gpu",

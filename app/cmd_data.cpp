@@ -23,8 +23,11 @@ MakeDataSettings data_settings(const Arguments& arguments) {
     const std::vector<std::string>& words = arguments.operands;
     if (words.size() != 2 || words[0] != "make") {
         throw UserError(
-            {.found = fmt::format("saturate data {}", join(words, " ")),
-             .expected = "saturate data make JOB, JOB one of " + join(jobs_with_data(), ", "),
+            {.found = words.empty() || words == std::vector<std::string>{"make"}
+                          ? std::string("data make needs the name of a job")
+                          : fmt::format("{}: unexpected argument {}", "data",
+                                        saturate::quoted(join(words, " "))),
+             .expected = "saturate data make JOB; JOB is one of " + join(jobs_with_data(), ", "),
              .fix = "saturate data make classifier"});
     }
     MakeDataSettings settings{.job = words[1],

@@ -37,8 +37,9 @@ const DemoJob& job_of(const Arguments& arguments) {
         return *job;
     std::vector<std::string> names;
     for (const DemoJob& job : demo_jobs()) names.emplace_back(job.name);
-    Problem problem{.found = fmt::format("saturate demo {}", join(arguments.operands, " ")),
-                    .expected = "one of " + join(names, ", ")};
+    Problem problem{
+        .found = fmt::format("unknown job {}", saturate::quoted(join(arguments.operands, " "))),
+        .expected = "one of " + join(names, ", ")};
     if (auto meant = closest(name, names)) problem.fix = fmt::format("saturate demo {}", *meant);
     throw UserError(problem);
 }
@@ -112,10 +113,10 @@ int cmd_demo(const Arguments& arguments) {
         show(stdout, "\n{}", demo_text(result));
         if (answer.proof) show(stdout, "\n{}\n", demo_verdict(result));
         show(stdout,
-             "\nTheir figures come from their own data, code and machine, ours from this machine "
-             "({} cores){}.\nRuns and proof: {}\n",
-             request.facts.cores,
-             device.starts_with("sim:") ? " and of a card that is simulated" : "", folder.string());
+             "\nThe write-up's figures come from its own data, code and machine, ours from this "
+             "machine ({} cores){}.\nRuns and proof: {}\n",
+             request.facts.cores, device.starts_with("sim:") ? " and a simulated card" : "",
+             folder.string());
     }
     if (answer.interrupted) return kInterrupted;
     return proven_settings(request, answer).settings.empty() ? kAnswerIsNo : kDone;

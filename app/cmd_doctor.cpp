@@ -31,7 +31,7 @@ fs::path data_folder(const Arguments& arguments) {
     std::error_code error;
     if (arguments.has("--data") && !fs::is_directory(folder, error)) {
         throw UserError({.where = {folder.string()},
-                         .found = fs::exists(folder, error) ? "is not a folder" : "is not there",
+                         .found = fs::exists(folder, error) ? "is not a folder" : "does not exist",
                          .expected = "the folder that holds the training data"});
     }
     return folder;

@@ -68,15 +68,15 @@ fs::path make_folder(const Arguments& arguments) {
     std::error_code error;
     if (fs::exists(folder, error) && !fs::is_empty(folder, error)) {
         throw UserError({.where = {folder.string()},
-                         .found = "the folder is there and not empty",
+                         .found = "the folder exists and is not empty",
                          .expected = "a new folder",
                          .fix = "name another one with -o"});
     }
     fs::create_directories(folder, error);
     if (error) {
         throw UserError({.where = {folder.string()},
-                         .found = fmt::format("the folder cannot be made: {}", error.message()),
-                         .expected = "a place to write to",
+                         .found = fmt::format("cannot create the folder: {}", error.message()),
+                         .expected = "a folder that you can write to",
                          .fix = "name another one with -o"});
     }
     return folder;
@@ -185,7 +185,7 @@ int try_and_prove(const Arguments& arguments, FixAnswer& answer, ProjectReader& 
         if (!tried.busy.empty()) show(stdout, "note: {}\n", tried.busy);
         if (!tried.unguarded.empty()) show(stdout, "note: {}\n", tried.unguarded);
         if (!tried.outside.empty())
-            show(stdout, "note: your job writes outside of its folder, and so do the trials: {}\n",
+            show(stdout, "note: your job writes outside its folder, and so do the trials: {}\n",
                  join(tried.outside, ", "));
         if (tried.files_made.count >= kManyFiles)
             show(stdout,
@@ -221,10 +221,12 @@ int cmd_fix(const Arguments& arguments) {
         throw UserError(
             {.found = problem,
              .expected = "a command that starts a Python program",
-             .fix = is_missing ? fmt::format("check the name, or go to the folder that you start "
-                                             "it from; this one is {}",
-                                             fs::current_path().string())
-                               : std::string("saturate fix -- python train.py")});
+             .fix =
+                 is_missing
+                     ? fmt::format(
+                           "check the name, or change to the folder you start it from; this is {}",
+                           fs::current_path().string())
+                     : std::string("saturate fix -- python train.py")});
     }
     MachineHere machine = this_machine(question.level);
     answer.plan = plan_fixes(answer.facts, machine.facts, question);

@@ -189,7 +189,7 @@ void Monitor::open() {
              .expected = "an NVIDIA driver"});
     }
     if (!settings_.sampler.gpus.empty() && !devices_.reader) {
-        throw MachineError({.found = fmt::format("--gpu names a GPU, and there is none: {}",
+        throw MachineError({.found = fmt::format("--gpu names a GPU, but this machine has none: {}",
                                                  devices_.absent_because),
                             .expected = "a machine with a GPU"});
     }
@@ -243,7 +243,7 @@ void Monitor::tick(bool is_last) {
     if (writer_ && !told_full_) {
         std::string failure = writer_->failure();
         if (!failure.empty())
-            show(stderr, "note: the run record cannot be written just now: {}\n", failure);
+            show(stderr, "note: the run record cannot be written at the moment: {}\n", failure);
         told_full_ = !failure.empty();
     }
 }
@@ -313,7 +313,7 @@ int Monitor::finish() {
     if (writer_) writer_->finish(run_summary(summary, ended_, status));
     if (!trouble.empty()) {
         throw MachineError({.found = fmt::format("the recording is incomplete: {}", trouble),
-                            .expected = "room on the disk"});
+                            .expected = "free space on the disk"});
     }
     if (ended_ == "interrupted") return kInterrupted;
     return status.value_or(0) == 0 ? kDone : kJobFailed;

@@ -116,7 +116,7 @@ Aim choose_target(const Arguments& arguments) {
         aim.text = arguments.has("--gpu") ? "the CPU"
                                           : fmt::format(
                                                 "the CPU, because there is no GPU here ({}); --gpu "
-                                                "\"RTX 4090\" aims at another machine",
+                                                "\"RTX 4090\" plans for another machine",
                                                 survey.absent_because);
     }
     if (arguments.text("--device")->starts_with("sim:")) aim.text += " (simulated)";
@@ -173,7 +173,7 @@ std::string as_text(const Document& document, const Settings& settings, const Ai
         }
         out += "\n" + table.text();
     }
-    if (!advice.warnings.empty()) out += "\nIn the file as it is:\n";
+    if (!advice.warnings.empty()) out += "\nProblems in the file:\n";
     for (const Warning& warning : advice.warnings) {
         out += fmt::format("  {}: {}\n", warning.where.text(), warning.what);
         if (!warning.fix.empty()) out += fmt::format("      fix: {}\n", warning.fix);

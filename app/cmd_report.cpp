@@ -17,7 +17,9 @@ namespace saturate {
 int cmd_report(const Arguments& arguments) {
     constexpr std::size_t kMostRuns = 8;
     if (arguments.operands.empty() || arguments.operands.size() > kMostRuns) {
-        throw UserError({.found = fmt::format("{} runs", arguments.operands.size()),
+        throw UserError({.found = arguments.operands.empty()
+                                      ? std::string("no runs to compare")
+                                      : fmt::format("{} runs", arguments.operands.size()),
                          .expected = fmt::format("1 to {} folders of run records", kMostRuns),
                          .fix = "saturate report BEFORE AFTER"});
     }

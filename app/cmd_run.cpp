@@ -52,7 +52,7 @@ void check_part(std::string_view part) {
         if (!remedy.shim.name.empty()) all.emplace_back(remedy.shim.name);
     }
     if (std::ranges::find(all, name) == all.end()) {
-        Problem problem{.found = fmt::format("--apply names {}", saturate::quoted(name)),
+        Problem problem{.found = fmt::format("--apply does not know {}", saturate::quoted(name)),
                         .expected = join(all, ", ")};
         if (auto meant = closest(name, all)) problem.fix = fmt::format("--apply {}", *meant);
         throw UserError(problem);
@@ -88,7 +88,7 @@ Json outcomes(const RunJobSettings& settings, const RunJobResult& result) {
 RunJobSettings run_settings(const Arguments& arguments) {
     RunJobSettings out{.command = arguments.command};
     if (out.command.empty()) {
-        throw UserError({.found = "run without a command",
+        throw UserError({.found = "run needs a command",
                          .expected = "saturate run [OPTIONS] -- COMMAND...",
                          .fix = "saturate run -- python train.py"});
     }

@@ -87,11 +87,12 @@ void refuse_without_job(const std::string& config) {
     Document document = Document::read(config);
     Settings settings = Settings::read(document);
     if (settings.get(Setting::job)) return;
-    throw UserError({.where = {config},
-                     .found = "the file has no job: key, so what runs it is not known",
-                     .expected = "the command that reads it, with {config} in its place",
-                     .fix = fmt::format("add -- python train.py --config {{config}} (the command "
-                                        "that you start it with)")});
+    throw UserError(
+        {.where = {config},
+         .found = "the file has no job: key, so saturate cannot tell which program runs it",
+         .expected = "the command that reads the file, with {config} in its place",
+         .fix = fmt::format("add -- python train.py --config {{config}} (the command "
+                            "that you start it with)")});
 }
 
 void check_config_word(const std::vector<std::string>& command) {
@@ -99,10 +100,10 @@ void check_config_word(const std::vector<std::string>& command) {
             return word.find(kConfigWord) != std::string::npos;
         }))
         return;
-    throw UserError({.found = fmt::format("the command {} does not name {}",
+    throw UserError({.found = fmt::format("the command {} does not contain {}",
                                           saturate::quoted(join(command, " ")), kConfigWord),
-                     .expected = "{config} where the command takes its configuration: each trial "
-                                 "reads a copy with other values",
+                     .expected = "{config} in place of the configuration file: each trial reads a "
+                                 "copy with other values",
                      .fix = "-- python train.py --config {config}"});
 }
 
@@ -153,8 +154,9 @@ TuneRequest tune_request(const std::string& config, const std::string& device, L
 TuneRequest tune_request(const Arguments& arguments) {
     auto config = arguments.text("--config");
     if (!config && arguments.command.empty()) {
-        throw UserError(
-            Problem{.found = "nothing to tune", .expected = "--config FILE, -- COMMAND, or both"});
+        throw UserError(Problem{.found = "nothing to tune",
+                                .expected = "--config FILE, -- COMMAND, or both",
+                                .fix = "saturate tune -- python train.py"});
     }
     std::string device = *arguments.text("--device");
     Level level = level_named(*arguments.text("--level"));

@@ -39,7 +39,7 @@ FoundProgram program_of(const fs::path& path) {
     std::vector<std::string> found = ProjectReader({{}, {}, path}).programs();
     if (found.empty()) {
         throw UserError({.where = {path.string()},
-                         .found = "no program that trains is found in this folder",
+                         .found = "no training program was found in this folder",
                          .expected = "a Python program with a training loop or a trainer",
                          .fix = "name it: saturate diagnose train.py"});
     }
@@ -81,7 +81,7 @@ int diagnose_project(const Arguments& arguments, const fs::path& path, const Fac
     std::string next =
         fmt::format("To try these and get a patch: saturate fix -- {}", join(command, " "));
     if (!program.others.empty())
-        next += fmt::format("\nOther programs here that train: {}", join(program.others, ", "));
+        next += fmt::format("\nOther training programs here: {}", join(program.others, ", "));
     show(stdout, "{}",
          fix_text(answer, {.colour = wants_coloured_words(stdout), .all = arguments.has("--all"), .next = next}));
     return kDone;
@@ -94,9 +94,9 @@ static std::vector<Finding> findings_of(const ConfigUse& use, const std::string&
             .id = "F32", .count = 1, .confidence = Confidence::high, .sources = {"configuration"}};
         finding.where = Place{file, one.line}.text();
         finding.evidence = fmt::format("{} sets {}: {}", finding.where, one.setting, one.why);
-        finding.fix = one.instead.empty() ? fmt::format("take the key out, or let {} read it",
+        finding.fix = one.instead.empty() ? fmt::format("remove the key, or make {} read it",
                                                         use.programs.front().script)
-                                          : fmt::format("in force: {}", one.instead);
+                                          : fmt::format("in effect: {}", one.instead);
         out.push_back(finding);
     }
     return out;

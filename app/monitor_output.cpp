@@ -39,7 +39,7 @@ class LineOutput final : public MonitorOutput {
         for (const GpuIdentity& gpu : start.snapshot.gpus) {
             show(stderr, "note: GPU {} is {}{}{}\n", gpu.index,
                  gpu.name.empty() ? "unknown" : gpu.name,
-                 gpu.mig.value_or(false) ? ", split into MIG instances: they have no utilisation"
+                 gpu.mig.value_or(false) ? ", split into MIG instances, which report no utilisation"
                                          : "",
                  gpu.fault ? ", " + *gpu.fault : "");
         }

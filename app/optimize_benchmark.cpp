@@ -37,7 +37,7 @@ std::vector<FoundValue> found_values(const SearchAnswer& search, const Assignmen
             found.reason += fmt::format(", measured {:+.0f} %", 100 * (*kept.ratio - 1));
             found.effect = kept.rate > 0
                                ? fmt::format("{} samples/s measured", rate_text(kept.rate))
-                               : fmt::format("over whole epochs, from the pauses measured");
+                               : fmt::format("over whole epochs, from the measured pauses");
         }
         out.push_back(found);
     }
@@ -83,7 +83,7 @@ std::string measured_text(const TuneAnswer& answer, const Benchmarked& proven,
     else if (answer.search.best.empty())
         out += "Nothing that was tried is faster than the current settings.\n";
     if (!proven.rest.empty())
-        out += "\nNot proven, and not written (--unproven writes it all the same):\n";
+        out += "\nNot proven, and not written (--unproven writes it anyway):\n";
     for (const LeftOut& left : proven.rest)
         out += fmt::format("  {}: {} -> {}  ({})\n", left.key, or_dash(left.before),
                            or_dash(left.after), left.why);

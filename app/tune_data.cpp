@@ -25,8 +25,8 @@ void make_missing_data(const std::string& config, bool quiet) {
     fs::path beside = fs::path(config).parent_path() / path;
     if (path != usual_data_path(job) || fs::exists(path) || fs::exists(beside)) return;
     if (!quiet)
-        show(stderr, "{} is not there: making it, as saturate data make {} does\n", path.string(),
-             job);
+        show(stderr, "{} does not exist yet: making it, like saturate data make {}\n",
+             path.string(), job);
     MadeData made = make_data({.job = job}, [](std::int64_t, std::int64_t) {});
     if (!quiet)
         show(stderr, "{}: {} samples, {}\n", made.path.string(), made.training + made.validation,

@@ -455,8 +455,8 @@ NvmlAnswer<std::vector<NvmlMetric>> NvmlLibrary::activity(int index,
 std::string why_no_nvml(const std::filesystem::path& proc) {
     std::error_code error;
     if (!std::filesystem::exists(proc / "driver/nvidia/version", error))
-        return "libnvidia-ml.so.1 is not there: no NVIDIA driver";
-    return "libnvidia-ml.so.1 is not there, but the kernel has the driver: a container needs "
+        return "libnvidia-ml.so.1 was not found: no NVIDIA driver";
+    return "libnvidia-ml.so.1 was not found, but the kernel has the driver: a container needs "
            "NVIDIA_DRIVER_CAPABILITIES=compute,utility";
 }
 

@@ -14,7 +14,7 @@ def _arm():
 
         _saturate_shim.arm()
     except Exception as error:  # the script must not suffer
-        sys.stderr.write("saturate: this Python is watched from outside only: %r\n" % (error,))
+        sys.stderr.write("saturate: this Python is watched only from outside: %r\n" % (error,))
 
 
 def _hand_over():

@@ -67,8 +67,8 @@ Json calibrate(const std::string& device, const std::string& name) {
         std::string card = name.substr(from, name.rfind(')') - from);
         auto match = match_gpu(card, std::nullopt, std::nullopt);
         std::string file = keep_rates(match ? match->facts.name : card, rates);
-        show(stderr, "rates kept: {}{}\n", file,
-             match ? "" : " (the card is not in the table: nothing simulates it)");
+        show(stderr, "rates saved: {}{}\n", file,
+             match ? "" : " (the card is not in the table, so it cannot be simulated)");
     }
     return rates_json(rates);
 }
@@ -133,7 +133,9 @@ int cmd_selftest(const Arguments& arguments) {
         show(stdout, "{} of {} checks passed on {}\n", passed, done, list.device);
     if (file && !file->is_stdout())
         show(stderr, "written: {}{}\n", file->path().string(),
-             device == "cuda" ? " (please send it to us; it names neither you nor the host)" : "");
+             device == "cuda"
+                 ? " (please send it to us; it contains neither your name nor the host's)"
+                 : "");
     return passed == done ? kDone : kAnswerIsNo;
 }
 

@@ -35,7 +35,7 @@ TrainRequest request_of(const Arguments& arguments) {
     int limits = (request.limits.epochs ? 1 : 0) + (request.limits.steps ? 1 : 0) +
                  (request.limits.seconds ? 1 : 0);
     if (limits > 1) {
-        throw UserError(Problem{.found = "--epochs, --steps and --seconds exclude each other",
+        throw UserError(Problem{.found = "--epochs, --steps and --seconds cannot be combined",
                                 .expected = "one of them"});
     }
     request.quiet = arguments.has("--quiet");
@@ -51,7 +51,7 @@ int train_with(const Arguments& arguments, const JobRegistry& jobs) {
     if (arguments.has("--max-restarts")) {
         throw UserError(Problem{.found = "--max-restarts without --nproc has no effect",
                                 .expected = "--nproc N, whose processes are restarted",
-                                .fix = "torchrun has --max-restarts of its own"});
+                                .fix = "torchrun has its own --max-restarts"});
     }
     TrainRequest request = request_of(arguments);
     auto place = rank_place(own_environment());

@@ -41,7 +41,7 @@ void TrainRanks::divide_host(const Machine& machine, TrainSettings& settings) co
 void TrainRanks::refuse_simulated() const {
     if (!place_) return;
     throw UserError({.found = fmt::format("a simulated device on {} ranks", count()),
-                     .expected = "one process: simulated devices do not talk to each other",
+                     .expected = "one process: simulated devices do not communicate",
                      .fix = "docs/scaling.md has a model of the step time of many GPUs"});
 }
 

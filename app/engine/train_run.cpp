@@ -150,7 +150,7 @@ TrainOutcome run_placed(const TrainRequest& request, const JobRegistry& jobs, Tr
                            opened.note.empty() ? "" : fmt::format(" ({})", opened.note)));
     for (const std::string& line : places.notes) output.say(line);
     if (!places.values.empty())
-        output.say(fmt::format("kept from when the run began: {}", join(places.values, ", ")));
+        output.say(fmt::format("kept from the start of the run: {}", join(places.values, ", ")));
     ranks.use_device(backend);
     set_seed(chosen.seed);
     // Rank 0 first: a job may make its data on the disk.

@@ -99,7 +99,7 @@ Screen::Screen(const ScreenSettings& settings) : impl_(std::make_unique<Impl>())
         throw MachineError(
             {.found = std::string("this terminal cannot show the live view: TERM is ") +
                       (kind && *kind ? kind : "not set"),
-             .expected = "a terminal that terminfo knows, such as xterm-256color",
+             .expected = "a known terminal type, such as xterm-256color",
              .fix = "saturate monitor | cat  prints lines instead"});
     }
     ::cbreak();

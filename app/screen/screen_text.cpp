@@ -21,7 +21,7 @@ Labels labels_in(Language language) {
             .power = say("Power"),
             .temperature = say("Temp"),
             .clock = say("Clock"),
-            .note = say("Held down by"),
+            .note = say("Throttled by"),
             .pid = "PID",
             .tid = "TID",
             .thread = say("Thread"),

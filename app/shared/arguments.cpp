@@ -42,7 +42,7 @@ bool is_configuration(std::string_view word) {
 // A word that no option takes: a file without its option, a command without its dashes.
 Problem stray_word(const Verb& verb, const std::vector<std::string>& words, std::size_t at) {
     const std::string& word = words[at];
-    Problem problem{.found = fmt::format("{} takes no {}", verb.name, quoted(word)),
+    Problem problem{.found = fmt::format("{}: unexpected argument {}", verb.name, quoted(word)),
                     .expected = fmt::format("saturate {}", verb.usage)};
     if (find_option(verb, "--config") && is_configuration(word)) {
         problem.fix = fmt::format("saturate {} --config {}", verb.name, word);
@@ -63,6 +63,7 @@ Arguments Arguments::parse(const Verb& verb, const std::vector<std::string>& wor
     out.words = words;
     std::vector<Problem> problems;
     std::optional<Problem> stray;
+    bool has_unknown_option = false;
     for (std::size_t i = 0; i < words.size(); ++i) {
         const std::string& word = words[i];
         if (word == "--") {
@@ -92,6 +93,7 @@ Arguments Arguments::parse(const Verb& verb, const std::vector<std::string>& wor
         const Option* option = find_option(verb, name);
         if (!option) {
             problems.push_back(unknown_option(verb, name));
+            has_unknown_option = true;
             continue;
         }
         std::string value;
@@ -122,7 +124,8 @@ Arguments Arguments::parse(const Verb& verb, const std::vector<std::string>& wor
         given.push_back(value);
     }
     if (out.wants_help) return out;
-    if (stray) problems.push_back(*stray);
+    // Behind an option that is not known a word may be its value.
+    if (stray && !has_unknown_option) problems.push_back(*stray);
     for (const Option& option : verb.options) {
         // One mistake is told once: a file without its --config is not also a --config without its file.
         if (option.required && !stray && !out.has(option.name)) {

@@ -23,12 +23,18 @@ namespace saturate {
 
 namespace {
 
-[[noreturn]] void throw_unknown_verb(std::string_view word) {
+// `words`: the command line without the program; its first word is no verb.
+[[noreturn]] void throw_unknown_verb(const std::vector<std::string>& words) {
+    const std::string& word = words[0];
     std::vector<std::string> names;
     for (const Verb& verb : verbs()) names.emplace_back(verb.name);
-    Problem problem{.found = fmt::format("no verb {}", quoted(word)),
+    Problem problem{.found = fmt::format("unknown verb {}", saturate::quoted(word)),
                     .expected = join(names, ", ")};
-    if (auto meant = closest(word, names))
+    if (word.starts_with("python") || word == "torchrun")  // a command, as other tools take it
+        problem.fix = fmt::format("saturate fix -- {}", join(words, " "));
+    else if (word.ends_with(".py"))
+        problem.fix = fmt::format("saturate fix -- python {}", join(words, " "));
+    else if (auto meant = closest(word, names))
         problem.fix = fmt::format("did you mean saturate {}?", *meant);
     throw UserError(problem);
 }
@@ -42,9 +48,9 @@ namespace {
         ::setenv(name.c_str(), value.c_str(), 1);
     for (const auto& folder : engine_folders()) ::execv((folder / "saturate-engine").c_str(), argv);
     throw MachineError(
-        {.found = fmt::format("{} needs LibTorch, and this build is without it", argv[1]),
+        {.found = fmt::format("{} needs LibTorch, which this build does not include", argv[1]),
          .expected = "a build with LibTorch",
-         .fix = "in a checkout ./saturate builds one; beside the wheel, pip install the wheel "
+         .fix = "in a checkout, ./saturate builds one; with the wheel, also pip install the wheel "
                 "saturate-gpu-engine (docs/install.md)"});
 }
 
@@ -66,7 +72,7 @@ int run_verb(int argc, char** argv, Program self, std::span<const Handler> handl
     std::string_view word = argc > 1 ? argv[1] : "--help";
     if (word == "help" && argc > 2) {
         const Verb* verb = find_verb(argv[2]);
-        if (!verb) throw_unknown_verb(argv[2]);
+        if (!verb) throw_unknown_verb({argv[2]});
         show(stdout, "{}", help_text(*verb));
         return kDone;
     }
@@ -79,7 +85,7 @@ int run_verb(int argc, char** argv, Program self, std::span<const Handler> handl
         return kDone;
     }
     const Verb* verb = find_verb(word);
-    if (!verb) throw_unknown_verb(word);
+    if (!verb) throw_unknown_verb({argv + 1, argv + argc});
     Arguments arguments = Arguments::parse(*verb, {argv + 2, argv + argc});
     if (arguments.wants_help) {
         show(stdout, "{}", help_text(*verb));
@@ -116,7 +122,7 @@ int dispatch(int argc, char** argv, Program self, std::span<const Handler> handl
         int code = run_verb(argc, argv, self, handlers);
         if (std::fflush(stdout) != 0) {
             throw MachineError(
-                {.found = "standard output cannot be written", .expected = "room on the disk"});
+                {.found = "cannot write to standard output", .expected = "free space on the disk"});
         }
         return code;
     } catch (const UserError& error) {
@@ -132,7 +138,7 @@ int dispatch(int argc, char** argv, Program self, std::span<const Handler> handl
         show(stderr, "error: out of memory\n");
         return kMachine;
     } catch (const std::exception& error) {
-        show(stderr, "error: this is a bug of saturate: {}\n", error.what());
+        show(stderr, "error: this is a bug in saturate: {}\n", error.what());
         return kOurBug;
     }
 }

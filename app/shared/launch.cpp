@@ -170,8 +170,8 @@ class Launcher {
     void tell_death(int rank) {
         Child& child = *ranks_[rank].child;
         std::string how = child.ended_by_signal() != 0
-                              ? fmt::format("was ended by signal {}", child.ended_by_signal())
-                              : fmt::format("ended with status {}", *child.status());
+                              ? fmt::format("was killed by signal {}", child.ended_by_signal())
+                              : fmt::format("exited with status {}", *child.status());
         // Rank 0 says on the terminal why; of a mistake of the user's all ranks say the same.
         bool says_itself = rank == 0 || *child.status() == kUser;
         if (!says_itself || child.ended_by_signal() != 0)

@@ -18,7 +18,7 @@ constexpr Option kJson{
 // Of every verb that says something.
 constexpr Option kLang{.name = "--lang",
                        .value = "LANG",
-                       .help = "language of what it says (default: as the locale)",
+                       .help = "language of the output (default: from the locale)",
                        .choices = "en|zh"};
 
 constexpr Option kForce{
@@ -26,7 +26,7 @@ constexpr Option kForce{
 
 constexpr Option kServe{.name = "--serve",
                         .value = "ADDRESS",
-                        .help = "a live page of the run (default: 127.0.0.1:8765)",
+                        .help = "show a live page of the run (default: 127.0.0.1:8765)",
                         .value_optional = true};
 
 // What tune and optimize --benchmark share.
@@ -71,7 +71,7 @@ std::vector<Verb> make_verbs() {
         shown_job().name);
     return {
         {.name = "fix",
-         .summary = "why your own training job is slow, what to change in its files, and the proof",
+         .summary = "find out why your training job is slow, and get a patch with a proven gain",
          .usage = "fix [--dry-run] [--config FILE]... [--level LEVEL] [--budget TIME] [--write] "
                   "[-o DIR] [--json] -- COMMAND...",
          .options =
@@ -119,15 +119,14 @@ std::vector<Verb> make_verbs() {
                     "  found; 4: your job fails without any change, or ends too soon to be "
                     "measured.\n"},
         {.name = "doctor",
-         .summary = "what this machine has, what is missing, and what you lose without it",
+         .summary = "show what this machine has, what is missing, and what you lose without it",
          .usage = "doctor [--data DIR] [--json]",
          .options = {{.name = "--data",
                       .value = "DIR",
                       .help = "measure free space and read speed of this folder"},
                      kJson}},
         {.name = "optimize",
-         .summary =
-             "adapt the settings of a configuration to this machine, with a reason for each change",
+         .summary = "adapt your configuration to this machine, with a reason for each change",
          .usage = "optimize --config FILE [-o FILE] [--gpu NAME] [--level LEVEL] [--benchmark] "
                   "[--dry-run] [--json] [-- COMMAND...]",
          .options = tuning_options(
@@ -148,7 +147,7 @@ std::vector<Verb> make_verbs() {
                .help = "optimise for this GPU, e.g. \"RTX 4090\", or cpu"},
               {.name = "--gpu-memory",
                .value = "GB",
-               .help = "its memory, if it differs from the usual"},
+               .help = "its memory, if it differs from the usual amount"},
               {.name = "--gpus", .value = "N", .help = "how many GPUs the job runs on"},
               {.name = "--cores", .value = "N", .help = "CPU cores of the machine it will run on"},
               {.name = "--memory", .value = "GB", .help = "main memory of that machine"},
@@ -169,7 +168,7 @@ std::vector<Verb> make_verbs() {
                        "(docs/settings.md)"},
               {.name = "--benchmark",
                .value = "",
-               .help = "find the best by measuring on this machine, and prove it"},
+               .help = "find the best settings by measuring on this machine, and prove the gain"},
               {.name = "--unproven",
                .value = "",
                .help = "with --benchmark: also write what was found or estimated, but not proven"},
@@ -181,28 +180,29 @@ std::vector<Verb> make_verbs() {
                     "own program; each trial reads a copy of the file.\n  Without it the command "
                     "is not run; its sources tell which keys it reads.\n"},
         {.name = "tune",
-         .summary = "find the best settings by measuring, and prove it",
+         .summary = "find the best settings by measuring, and prove the gain",
          .usage = "tune (--config FILE | --set KEY=VALUE... -- COMMAND...) [--device DEVICE] "
                   "[--budget TIME] [--level LEVEL] [-o DIR] [--json]",
-         .options = tuning_options({{.name = "--config",
-                                     .value = "FILE",
-                                     .help = "the job and its settings, as train takes them"},
-                                    {.name = "--set",
-                                     .value = "KEY=VALUE",
-                                     .help = "starting value of a placeholder in the command",
-                                     .repeats = true},
-                                    {.name = "--output",
-                                     .value = "DIR",
-                                     .help = "a new folder for trials and proof (default: "
-                                             "saturate-runs/tune-<time>)",
-                                     .short_name = "-o"},
-                                    kServe,
-                                    {.name = "--level",
-                                     .value = "LEVEL",
-                                     .help = "how far a change may go",
-                                     .fallback = "training",
-                                     .choices = "safe|numerics|training|model"},
-                                    kJson}),
+         .options =
+             tuning_options({{.name = "--config",
+                              .value = "FILE",
+                              .help = "the job and its settings, the same file as for train"},
+                             {.name = "--set",
+                              .value = "KEY=VALUE",
+                              .help = "starting value of a placeholder in the command",
+                              .repeats = true},
+                             {.name = "--output",
+                              .value = "DIR",
+                              .help = "a new folder for trials and proof (default: "
+                                      "saturate-runs/tune-<time>)",
+                              .short_name = "-o"},
+                             kServe,
+                             {.name = "--level",
+                              .value = "LEVEL",
+                              .help = "how far a change may go",
+                              .fallback = "training",
+                              .choices = "safe|numerics|training|model"},
+                             kJson}),
          .takes_command = true,
          .details = "  saturate tune --set batch_size=32 -- python train.py --bs {batch_size}\n"
                     "  Each trial runs in its own process: one that crashes, hangs or runs out of "
@@ -210,7 +210,7 @@ std::vector<Verb> make_verbs() {
                     "  the search. Ctrl-C keeps the best so far (exit status 130). Exit status 1: "
                     "nothing is proven faster.\n"},
         {.name = "demo",
-         .summary = "a job that starves its GPU: why, what helps, and the proof, in two minutes",
+         .summary = "try it on a slow job: why it is slow, what helps, and the proof",
          .usage = "demo [JOB] [--device DEVICE] [-o DIR] [--json]",
          .options = {{.name = "--device",
                       .value = "DEVICE",
@@ -226,7 +226,7 @@ std::vector<Verb> make_verbs() {
          .operands = kJobChoices,
          .details = kDemoDetails},
         {.name = "train",
-         .summary = "train natively in C++, with all of this built in",
+         .summary = "train natively in C++: run record, checkpoints, exact resume, several devices",
          .usage = "train --config FILE [--device DEVICE] [--epochs N | --steps N | --seconds N] "
                   "[--resume [auto|PATH]] [--set KEY=VALUE]... [--grid KEY=A,B]... [--nproc N] [-o "
                   "RUN] [--json]",
@@ -302,7 +302,7 @@ std::vector<Verb> make_verbs() {
          .operands = "make JOB",
          .details = kJobDetails},
         {.name = "monitor",
-         .summary = "watch the GPU, end with a verdict",
+         .summary = "watch the GPU live, and end with a verdict",
          .usage = "monitor [--interval SECONDS] [--duration SECONDS] [--gpu LIST] [--pid PID | -- "
                   "COMMAND...]",
          .options = {{.name = "--interval",
@@ -347,7 +347,7 @@ std::vector<Verb> make_verbs() {
                       .help = "replay a recording instead of watching a GPU"},
                      {.name = "--good",
                       .value = "PERCENT",
-                      .help = "utilisation is good from this value on",
+                      .help = "utilisation is good from this value up",
                       .fallback = "85"},
                      {.name = "--low",
                       .value = "PERCENT",
@@ -363,7 +363,7 @@ std::vector<Verb> make_verbs() {
                       .fallback = "85"},
                      {.name = "--cpu",
                       .value = "PERCENT",
-                      .help = "the CPU is the bottleneck above this use",
+                      .help = "the CPU is the bottleneck above this utilisation",
                       .fallback = "90"}},
          .takes_command = true,
          .details =
@@ -372,7 +372,7 @@ std::vector<Verb> make_verbs() {
              "with its children; monitor ends with it (exit status 4 if it failed).\nCtrl-C, "
              "SIGTERM and SIGHUP end with the summary too (exit status 130).\n"},
         {.name = "run",
-         .summary = "watch any training command from inside and outside, end with a diagnosis",
+         .summary = "watch any training command from inside and outside, and end with a diagnosis",
          .usage = "run [--apply LIST] [--profile auto|off|N] [--losses] [--seconds N | --steps N] "
                   "[-o DIR] -- COMMAND...",
          .options = {{.name = "--apply",
@@ -408,7 +408,7 @@ std::vector<Verb> make_verbs() {
                     "goes to stderr.\n125: run itself failed; 126, 127: the command cannot be "
                     "started or found.\n"},
         {.name = "diagnose",
-         .summary = "why the GPU is idle, what to do about it, and what that would gain",
+         .summary = "say why the GPU is idle, what to do about it, and what that would gain",
          .usage = "diagnose INPUT... [--all] [--top N] [--html FILE] [--fail-on PERCENT] [--apply] "
                   "[--json]",
          .options =
@@ -444,7 +444,7 @@ std::vector<Verb> make_verbs() {
              "  several about one job are combined. A Python program or its folder is read, not "
              "run.\n"},
         {.name = "report",
-         .summary = "compare runs, as a web page",
+         .summary = "compare runs on a web page",
          .usage = "report RUN [RUN2...] [-o FILE] [--markdown] [--fail-on PERCENT] [--json] "
                   "[--lang LANG]",
          .options = {{.name = "--output",
@@ -461,7 +461,7 @@ std::vector<Verb> make_verbs() {
                      kJson},
          .operands = "RUN..."},
         {.name = "serve",
-         .summary = "live pages of your runs",
+         .summary = "show your runs as live web pages",
          .usage = "serve (DIR | --live [DIR]) [--listen ADDRESS] [--token] [--lang LANG]",
          .options =
              {{.name = "--live",
@@ -484,15 +484,15 @@ std::vector<Verb> make_verbs() {
                     "  the address printed. monitor, run, train and tune start it with "
                     "--serve.\n"},
         {.name = "bench",
-         .summary = "how fast your data loads on this machine, and what your GPU can do",
+         .summary = "measure how fast your data loads here, and what your GPU can do",
          .usage = "bench loader|gpu [--config FILE] [--device DEVICE] [--seconds SECONDS] "
                   "[--calibrate] [--json]",
          .options = {{.name = "--config",
                       .value = "FILE",
-                      .help = "loader: the configuration that names the data and the batch"},
+                      .help = "loader: the configuration that names the data and the batch size"},
                      {.name = "--seconds",
                       .value = "SECONDS",
-                      .help = "how long to measure in all (default: 20; gpu: 600)"},
+                      .help = "how long to measure in total (default: 20; gpu: 600)"},
                      {.name = "--batch-size",
                       .value = "N",
                       .help = "loader: instead of the configuration's"},

@@ -138,7 +138,7 @@ def _launched(command, argv, values, kind):
         else:
             argv = argv[1:]
     if not argv:
-        command.problem = "the launcher is given no program"
+        command.problem = "the launcher gets no program"
     elif module:
         command.kind, command.module, command.arguments = kind, argv[0], argv[1:]
     else:
@@ -231,7 +231,7 @@ def _shell_text(command, text, arguments, folder, depth, name="sh"):
                 found = trial
     if found is None:
         if not command.problem:
-            command.problem = "%s: no line of it starts a Python program that could be read" % name
+            command.problem = "%s: no line in it starts a Python program that could be read" % name
         return
     for field in ("kind", "script", "module", "arguments", "problem"):
         setattr(command, field, getattr(found, field))
@@ -268,7 +268,7 @@ def _parts(line):
 
 
 def _has_command(value):
-    """`A=b python x.py`: something stands behind the value."""
+    """`A=b python x.py`: there is something after the value."""
     try:
         return len(shlex.split(value, comments=True)) > 1
     except ValueError:

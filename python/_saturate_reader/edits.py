@@ -109,7 +109,7 @@ class Edits:
             if call is not None:
                 first, forward = index, call
         if first is None:
-            return "the forward pass does not stand in the block that calls backward()"
+            return "the forward pass is not in the block that calls backward()"
         for statement in block[first:last + 1]:
             for node in ast.walk(statement):
                 if isinstance(node, (ast.Return, ast.Yield, ast.YieldFrom, ast.FunctionDef)):

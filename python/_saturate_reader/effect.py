@@ -10,7 +10,7 @@ from .effect_unused import Unused
 from .scopes import FUNCTIONS, ancestors, dotted, function_of, statement_of
 from .literals import literal
 
-BAD_TYPES = {"bool": 'any text except an empty one is true, "False" too', "list": "it splits the text into letters",
+BAD_TYPES = {"bool": 'any text that is not empty counts as true, even "False"', "list": "it splits the text into letters",
              "tuple": "it splits the text into letters", "dict": "it cannot be made from a text", "set": "it splits the text into letters"}
 SEEDS = {"seed", "manual_seed", "manual_seed_all", "seed_everything", "set_seed", "set_float32_matmul_precision"}
 

@@ -192,7 +192,7 @@ class Unread:
                 continue
             asked = self.reads.missing.get((scope, declaration.key))
             self._say(declaration, "dropped", "%s has no field of this name: %s:%d copies only those it has" % (scope.name, call.src.file, call.lineno),
-                      instead="the default at %s:%d is in force: %s" % (asked.src.file, asked.lineno, asked.src.text(asked, 80)) if asked is not None else None,
+                      instead="the default at %s:%d is in effect: %s" % (asked.src.file, asked.lineno, asked.src.text(asked, 80)) if asked is not None else None,
                       at=call.src.place(call))
             return True
         return False
@@ -202,7 +202,7 @@ class Unread:
         if nested is not None:
             return self._say(declaration, "wrong place" if nested[1] is None else "never read",
                              "nothing reads %s; %s reads %s" % (declaration.setting, "%s:%d" % nested[2:], nested[0]),
-                             at=None, instead="%s is in force" % nested[0] if nested[1] is not None else None)
+                             at=None, instead="%s is in effect" % nested[0] if nested[1] is not None else None)
         return self._say(declaration, "never read", "nothing in this project reads it")
 
     def _same_key(self, declaration):

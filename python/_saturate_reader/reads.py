@@ -138,7 +138,7 @@ class Reads(KeyReading, WholeReading):
             for reference in re.findall(r"\$\{([^}:$]+)\}", text):
                 for other in self.settings.find("file", tuple(reference.strip().split("."))):
                     if not other.leaf:
-                        self.escaped.setdefault(("file", other.path), ("%s stands for all of it" % declaration.setting, None))
+                        self.escaped.setdefault(("file", other.path), ("%s refers to all of it" % declaration.setting, None))
                     other.reads.append({"file": declaration.file, "line": declaration.line, "bytes": declaration.span, "certainty": "certain"})
             alias = declaration.more.get("alias")
             if alias in anchors:

@@ -60,16 +60,16 @@ class WholeReading:
             if value[0] == "ext":
                 if value[1] in names.SAME or value[1] in names.READS_CONFIG or value[1].endswith(("OmegaConf.merge", ".instantiate")):
                     if value[1].endswith("instantiate"):
-                        return "hydra makes an object from it"
+                        return "hydra creates an object from it"
                     return None
                 if value[1].split(".")[0] in ("os", "sys", "logging", "wandb", "json", "yaml", "pickle", "builtins", "pprint", "random", "time", "math", "numpy"):
                     return None
                 if any(v[0] == "cfg" and len(v[2]) > 0 for v in self.values.of(node)) and self._is_leaf(node):
                     return None
-                return "%s is given it" % value[1]
+                return "it is passed to %s" % value[1]
         if self._is_leaf(node):
             return None
-        return "%s is given it" % (name or last or "a function")
+        return "it is passed to %s" % (name or last or "a function")
 
     def _is_leaf(self, node):
         for value in self.values.of(node):
@@ -96,7 +96,7 @@ class WholeReading:
                 if last in ("sorted", "list", "enumerate", "dict", "set", "tuple", "OrderedDict", "deepcopy", "iter", "zip", "vars", "copy"):
                     node = up
                     continue
-                return None if up in self.values.callees else "%s is given all of it" % (last or "a function")
+                return None if up in self.values.callees else "all of it is passed to %s" % (last or "a function")
             if isinstance(up, (ast.For, ast.AsyncFor)) and node is up.iter:
                 return None if _shows_only(up) or self._copies(up) else "a loop goes over all of it"
             if isinstance(up, ast.comprehension):
@@ -175,7 +175,7 @@ class WholeReading:
                 name = dotted(call.func) or "a function"
                 if name.rsplit(".", 1)[-1] in names.SHOWS:
                     continue
-                self._escape(value[1], value[2], "%s is given its keys with **" % name, node)
+                self._escape(value[1], value[2], "its keys are passed to %s with **" % name, node)
                 continue
             given = {k.arg for k in call.keywords}
             for scope, shift in targets:

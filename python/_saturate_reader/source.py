@@ -114,7 +114,7 @@ class Source(Text):
 
     def _parse(self):
         if len(self.data) > GENERATED:
-            self.problem = Problem("larger than %d KiB: taken for generated code, not parsed" % (GENERATED >> 10))
+            self.problem = Problem("larger than %d KiB: looks like generated code, not parsed" % (GENERATED >> 10))
             return
         if b"\0" in self.data:
             self.problem = Problem("binary: there are zero bytes in it")

@@ -53,7 +53,7 @@ class Traps:
         self._logs()
         for wait in self.waits:
             if wait.use == "control" and wait.when in ("step", "branch") and wait.kind != "sync_implicit":
-                self._add("control_read", wait.node.src, wait.node, "the value that is read here decides what happens next", ["reads"])
+                self._add("control_read", wait.node.src, wait.node, "the value read here decides what happens next", ["reads"])
         self.found.sort(key=lambda e: (e["file"], e["line"]))
         return self.found
 
@@ -73,10 +73,10 @@ class Traps:
                         source = up.src
                         if inside and loop.kind in ("for", "while"):
                             loop.swallows = loop.swallows or source.place(up)
-                            self._add("swallowed_step", source, handler, "an error in the step is caught and training goes on: a change that breaks every "
-                                      "step looks fast", [])
+                            self._add("swallowed_step", source, handler, "an error in the step is caught and training continues: a change that breaks every "
+                                      "step would look fast", [])
                         elif not inside:
-                            self._add("swallowed_run", source, handler, "an error in training is caught and the program ends with status 0", [])
+                            self._add("swallowed_run", source, handler, "an error in training is caught and the program exits with status 0", [])
                 if isinstance(up, FUNCTIONS):
                     break
                 child = up
@@ -96,7 +96,7 @@ class Traps:
                 for up in ancestors(call):
                     handler = _goes_on(up) if isinstance(up, ast.Try) and getattr(child, "block", None) is up.body else None
                     if handler is not None and not self.reach.off(call):
-                        self._add("swallowed_run", up.src, handler, "an error in training is caught and the program ends with status 0", [])
+                        self._add("swallowed_run", up.src, handler, "an error in training is caught and the program exits with status 0", [])
                     if isinstance(up, FUNCTIONS):
                         break
                     child = up
@@ -117,7 +117,7 @@ class Traps:
                     continue
                 if scope is loop.scope and isinstance(loop.node, LOOPS) and not any(up is loop.node for up in ancestors(target)):
                     continue
-                self._add("step_schedule", scope.source, statement, "the learning rate is set in every step: its course moves with the batch size", ["batch_size"])
+                self._add("step_schedule", scope.source, statement, "the learning rate is set in every step: another batch size changes its course", ["batch_size"])
 
     def _logarithms(self, loop):
         """log(1 - p): at 16 bits a p of 0.999 is 1."""
@@ -145,13 +145,13 @@ class Traps:
                     continue
                 last = (dotted(call.func) or getattr(call.func, "attr", "")).rsplit(".", 1)[-1]
                 if last in ("from_numpy", "as_tensor", "tensor", "FloatTensor", "LongTensor") and call.args and self._is_batch(call.args[0]) and not tensor_guard(call):
-                    self._add("numpy_batches", call.src, call, "the step makes tensors of its batches: they come as numpy arrays or lists, and pinned memory does "
-                              "nothing for them", ["pin_memory"], ids)
+                    self._add("numpy_batches", call.src, call, "the step turns its batches into tensors: they arrive as numpy arrays or lists, and pinned "
+                              "memory does nothing for them", ["pin_memory"], ids)
                 elif last == "squeeze" and one and self._is_batch(call.func.value) and [literal(a) for a in call.args] == [(True, 0)]:
                     self._add("ready_batches", call.src, call, "the loader's batch of one is a ready batch (its first dimension is dropped here): the batch size "
                               "is in the data", ["batch_size"], ids)
                 elif last in ("interpolate", "upsample", "resize") and drawn and call.args and self._is_batch(call.args[0]):
-                    self._add("variable_shapes", call.src, call, "batches are resized to a size that is drawn: shapes change from step to step",
+                    self._add("variable_shapes", call.src, call, "batches are resized to a random size: shapes change from step to step",
                               ["compile", "cudnn_benchmark"], ids)
 
     def _is_batch(self, node):
@@ -169,11 +169,11 @@ class Traps:
         dataset = entry.get("dataset") or {}
         if dataset.get("handle"):
             place = dataset["handle"]
-            self._at("handle_in_init", place, "%s is opened in __init__ and shared by the workers that are started" % place["what"], ["num_workers"], ids)
+            self._at("handle_in_init", place, "%s is opened in __init__ and shared by all workers" % place["what"], ["num_workers"], ids)
         for place in dataset.get("changed_by") or ():
-            self._at("dataset_changes", place, "%s changes the data set between epochs: workers that stay would keep the old one" % place["what"], ["persistent_workers"], ids)
+            self._at("dataset_changes", place, "%s changes the data set between epochs: workers that stay alive would keep the old one" % place["what"], ["persistent_workers"], ids)
         if entry["in_epoch"]:
-            self._add("loader_each_epoch", source, node, "the loader is created again in every epoch, so workers cannot stay alive", ["persistent_workers"], ids)
+            self._add("loader_each_epoch", source, node, "the loader is created anew in every epoch, so workers cannot stay alive", ["persistent_workers"], ids)
         if entry.get("batch_sampler"):
             self._add("batch_in_sampler", source, node, "the batch sampler sets the batch size, not the loader", ["batch_size"], ids)
         sampler, size = argument_of(node, "sampler", 3), argument_of(node, "batch_size", 1)
@@ -198,12 +198,12 @@ class Traps:
                 continue
             is_local = scope.parent is not None and scope.parent.is_function or isinstance(scope.node, ast.Lambda)
             if is_local and not self._forks():
-                self._add("local_function", source, function, "worker_init_fn is a local function: it cannot be sent to workers that are spawned", ["num_workers"], ids)
+                self._add("local_function", source, function, "worker_init_fn is a local function: it cannot be sent to spawned workers", ["num_workers"], ids)
             for call in scope.calls:
                 last = getattr(call.func, "attr", getattr(call.func, "id", ""))
                 if last in SEEDS and call.args and not self._varies(call.args[0], scope):
-                    self._add("constant_seed", scope.source, call, "each worker starts from the same seed in every epoch: workers that stay would draw other "
-                              "random numbers from the second epoch on", ["persistent_workers"], ids)
+                    self._add("constant_seed", scope.source, call, "each worker starts from the same seed in every epoch: workers that stay alive would draw "
+                              "other random numbers from the second epoch on", ["persistent_workers"], ids)
                     break
 
     def _varies(self, node, scope):
@@ -230,7 +230,7 @@ class Traps:
                 continue
             is_local = isinstance(scope.node, ast.Lambda) or scope.parent is not None and scope.parent.is_function
             if is_local and not self._forks():
-                self._add("local_function", source, function, "collate_fn is a local function: it cannot be sent to workers that are spawned", ["num_workers"], ids)
+                self._add("local_function", source, function, "collate_fn is a local function: it cannot be sent to spawned workers", ["num_workers"], ids)
             called = {getattr(c.func, "attr", getattr(c.func, "id", "")) for c in scope.calls}
             if "pad_sequence" in called or "max" in called and called & {"zeros", "new_zeros", "pad", "full", "ones", "new_full", "empty"}:
                 self._add("variable_shapes", scope.source, scope.node, "batches are padded to their longest sample: shapes change from step to step",
@@ -264,7 +264,7 @@ class Traps:
         if last == "ReduceLROnPlateau":
             self._add("plateau", node.src, node, "ReduceLROnPlateau counts evaluations: their interval changes the learning rate", ["eval_interval"], ids)
         if entry.get("per") == "step":
-            self._add("step_schedule", node.src, node, "the schedule moves in every step: its course moves with the batch size", ["batch_size"], ids)
+            self._add("step_schedule", node.src, node, "the schedule advances in every step: another batch size changes its course", ["batch_size"], ids)
 
     def _copy(self, node, entry):
         if not entry["made_here"]:
@@ -314,13 +314,13 @@ class Traps:
             if self.calls.by_node[node]["kind"] != "loader":
                 continue
             if node.src is entry and node.scope is entry.index.top and not _guarded(node):
-                self._add("no_main_guard", entry, node, "no `if __name__ == \"__main__\"`: workers that are spawned run the training again", ["num_workers"],
+                self._add("no_main_guard", entry, node, "no `if __name__ == \"__main__\"`: spawned workers would run the training again", ["num_workers"],
                           [self.calls.by_node[node]["id"]])
                 return
         for loop in self.loops.found:
             for call in entry.index.top.calls:
                 if not _guarded(call) and not self.reach.off(call) and self._leads_to(call, loop.scope):
-                    self._add("no_main_guard", entry, call, "no `if __name__ == \"__main__\"`: workers that are spawned run the training again", ["num_workers"])
+                    self._add("no_main_guard", entry, call, "no `if __name__ == \"__main__\"`: spawned workers would run the training again", ["num_workers"])
                     return
 
     def _leads_to(self, call, scope):
@@ -341,14 +341,14 @@ class Traps:
             stops = [name for name in source.index.named if re.search(r"early_?stop", name, re.I)]
             for call in source.index.calls_named(*stops):
                 if dotted(call.func) and self.reach.runs(function_of(call)) and not self.reach.off(call):
-                    self._add("early_stopping", source, call, "training stops by counting evaluations: their interval changes when", ["eval_interval"])
+                    self._add("early_stopping", source, call, "training stops after a number of evaluations: their interval decides when", ["eval_interval"])
                     return
             for loop in source.index.loops if source.index.breaks else ():
                 for node in ast.walk(loop) if self.reach.runs(function_of(loop)) and not self.reach.off(loop) else ():
                     if isinstance(node, ast.If) and node.body and any(isinstance(s, ast.Break) for s in node.body):
                         text = ast.dump(node.test)
                         if re.search(r"early_?stop|patience|improve|no_improvement|bad_epochs|trigger", text, re.I):
-                            self._add("early_stopping", source, node, "training stops by counting evaluations: their interval changes when", ["eval_interval"])
+                            self._add("early_stopping", source, node, "training stops after a number of evaluations: their interval decides when", ["eval_interval"])
                             return
 
     def _logs(self):
@@ -362,7 +362,7 @@ class Traps:
                     continue
                 mode = argument_of(call, "mode", 1)
                 if name in ("open", "io.open") and mode is not None and literal(mode)[1] in ("a", "a+", "at", "ab"):
-                    self._add("appends", source, call, "a file is appended to", [])
+                    self._add("appends", source, call, "something is appended to a file", [])
                 elif name.endswith("FileHandler") or name.endswith("logging.basicConfig") and any(k.arg == "filename" for k in call.keywords):
                     self._add("appends", source, call, "a log file is written", [])
 

@@ -26,7 +26,7 @@ class Source:
         with open(path, "rb") as file:
             data = file.read(LARGEST + 1)
         if sha256 and hashlib.sha256(data).hexdigest() != sha256:
-            raise Refused("the file was changed since it was read")
+            raise Refused("the file has changed since it was read")
         if len(data) > LARGEST:
             raise Refused("larger than %d MiB" % (LARGEST >> 20))
         self.tree = ast.parse(data)
@@ -108,7 +108,7 @@ class Tree:
             ends = [index for index, one in enumerate(spans) if one[1] == span[1]]
             if begins and ends:
                 return body, spans, begins[0], ends[-1] + 1
-        raise Refused("no statement has the place of the edit (%s)" % what)
+        raise Refused("there is no statement where the edit should go (%s)" % what)
 
     def apply(self, edits):
         inserted, wrapped, around = [], [], []
@@ -118,7 +118,7 @@ class Tree:
                 self.keyword(span, edit["name"], edit["text"])
             elif kind == "expression":
                 if span not in self.expressions:
-                    raise Refused("no expression has the place of the edit")
+                    raise Refused("there is no expression where the edit should go")
                 node, holder, key = self.expressions[span]
                 new = expression(edit["text"])
                 if isinstance(holder, list):
@@ -165,7 +165,7 @@ class Tree:
     def around(self, span, text):
         """What stands there, with its own edits, in place of the name that the text gets for "{}"."""
         if span not in self.expressions:
-            raise Refused("no expression has the place of the edit")
+            raise Refused("there is no expression where the edit should go")
         _, holder, key = self.expressions[span]
         inner = holder[key] if isinstance(holder, list) else getattr(holder, key)
         new = expression(text.replace("{}", HOLE))
@@ -183,7 +183,7 @@ class Tree:
     def keyword(self, span, name, text):
         call = self.calls.get(span)
         if call is None:
-            raise Refused("no call has the place of the edit")
+            raise Refused("there is no call where the edit should go")
         for keyword in call.keywords:
             if keyword.arg == name:
                 keyword.value = expression(text)

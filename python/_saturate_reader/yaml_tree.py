@@ -24,7 +24,7 @@ def read_json(data):
     node = reader.flow(0)
     reader.skip_space()
     if reader.at < len(reader.text):
-        raise TreeError("something stands behind the end of the document", reader.line(reader.at))
+        raise TreeError("there is something after the end of the document", reader.line(reader.at))
     return [node]
 
 
@@ -213,7 +213,7 @@ class _Yaml:
         end = self.rows[line][1]
         rest = self.text[self.at:end].strip()
         if rest and not rest.startswith("#"):
-            raise TreeError("something stands behind the value", line + 1)
+            raise TreeError("there is something after the value", line + 1)
         self.row = line + 1
 
     def block_scalar(self, at, indent):

@@ -77,7 +77,7 @@ def disable(where, error):
             _hooks.pop().take_out()
         except Exception:
             pass
-    say("not watching from inside any more (%s: %s: %s)" % (where, type(error).__name__, error))
+    say("no longer watching from inside (%s: %s: %s)" % (where, type(error).__name__, error))
 
 
 class _Finder:

@@ -107,7 +107,7 @@ def _threads(torch, wanted):
     text = "%d process%s of %d thread%s on %d core%s: torch.set_num_threads(%d)" % (*here, share)
     on_device = facts.device is not None and not str(facts.device).startswith("cpu")
     if not on_device and not wanted.is_numeric and "threads" not in wanted.named:
-        refused("threads", text + " changes last digits on a CPU; --apply numerics or threads does it")
+        refused("threads", text + " changes the last digits on a CPU; use --apply numerics or --apply threads")
         return
     torch.set_num_threads(share)
     applied("threads", text, value=share)
@@ -127,7 +127,7 @@ def _tf32(torch):
         torch.set_float32_matmul_precision("high")
         applied("tf32", 'torch.set_float32_matmul_precision("high")')
     else:
-        refused("tf32", "it is on already")
+        refused("tf32", "it is already on")
 
 
 def _cudnn_benchmark(torch):
@@ -140,4 +140,4 @@ def _cudnn_benchmark(torch):
         cudnn.benchmark = True
         applied("cudnn_benchmark", "torch.backends.cudnn.benchmark = True")
     else:
-        refused("cudnn_benchmark", "it is on already")
+        refused("cudnn_benchmark", "it is already on")

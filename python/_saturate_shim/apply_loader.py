@@ -20,7 +20,7 @@ def _persist(pilot, loader):
         reason = None
         if iterators.living(loader):
             # torch shares one iterator then: the loop around would begin again, and never end.
-            reason = "a second iterator of the loader is made while the first is in use"
+            reason = "a second iterator of the loader is created while the first is in use"
         elif difference(pilot.snapshot, fingerprint(loader.dataset, pilot.torch)) is not None:
             reason = "the script changes its data set between epochs"
         if reason is not None:
@@ -41,14 +41,14 @@ def _persist(pilot, loader):
         return
     pilot.is_persistence_known = True
     if hasattr(loader.dataset, "set_epoch"):
-        refused("persistent_workers", "the data set has set_epoch: workers that stay would not see it", pilot.entry)
+        refused("persistent_workers", "the data set has set_epoch: workers that stay alive would not see it", pilot.entry)
     elif pilot.entry["second_iterators"]:
-        refused("persistent_workers", "a second iterator of the loader is made while the first is in use", pilot.entry)
+        refused("persistent_workers", "a second iterator of the loader is created while the first is in use", pilot.entry)
     else:
         pilot.snapshot = fingerprint(loader.dataset, pilot.torch)
         pilot.is_persistent = True
         loader.__dict__["persistent_workers"] = True
-        applied("persistent_workers", "workers stay over epochs", pilot.entry, True)
+        applied("persistent_workers", "workers stay alive between epochs", pilot.entry, True)
 
 
 def _batched(torch, module, loader, iterator, pilot):
@@ -102,7 +102,7 @@ def _batched(torch, module, loader, iterator, pilot):
                 if not same:
                     raise ValueError("batches differ")
                 checked = pilot.entry["batched"] = 1
-                applied("batched_fetch", "the data set is tensors in memory: a batch is one indexing", pilot.entry)
+                applied("batched_fetch", "the data set is tensors in memory: a batch is one index operation", pilot.entry)
             return result
         except Exception as error:
             taken_back("batched_fetch", str(error), pilot.entry)

@@ -41,7 +41,7 @@ class _Model:
                 self.autocast = True
                 applied("autocast", "torch.autocast(%r, torch.bfloat16) around %s" % (self.device, kind))
             else:
-                refused("autocast", "no hardware for bfloat16: it would be slower")
+                refused("autocast", "no hardware support for bfloat16: it would be slower")
         if "compile" in wanted and hasattr(module, "compile"):
             if getattr(module, "_compiled_call_impl", None) is None and kind != "OptimizedModule":
                 module.compile()

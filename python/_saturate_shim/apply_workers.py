@@ -174,7 +174,7 @@ class Pilot:
     def tell(self):
         text = "%s; %d worker%s, predicted %.2fx" % (self.said, self.workers, "" if self.workers == 1 else "s", self.predicted)
         if self.draws:
-            text += "; the data set or sampler draws random numbers, which are other ones in workers"
+            text += "; the data set or sampler draws random numbers, which would differ in workers"
         applied("num_workers", text, self.entry, self.workers)
 
 
@@ -229,7 +229,7 @@ class Flight:
             if before is not None:
                 pilot.draws = before != self.states()
             if not pilot.note(data):
-                pilot.refuse("its samples are on the GPU already")
+                pilot.refuse("its samples are already on the GPU")
             elif pilot.measured() and len(pilot.walls) % MEASURE == SKIP:
                 self.decide()
         except Exception as error:
@@ -242,7 +242,7 @@ class Flight:
         if self.watch.own is not None:
             return "the data set counts in %s while it is read: each worker would count for itself" % self.watch.own
         if asks_for_worker(self.loader):
-            return "the data set asks get_worker_info: in workers it would answer otherwise"
+            return "the data set calls get_worker_info, which answers differently in a worker"
         return None
 
     def states(self):
@@ -345,9 +345,9 @@ def configure(loader, workers):
 def _may_run_ahead(pilot, loader):
     """None, or why another number of batches on their way would change what is trained."""
     if isinstance(loader.dataset, pilot.torch.utils.data.IterableDataset):
-        return "each worker reads its own part of an iterable data set: another number gives other batches"
+        return "each worker reads its own part of an iterable data set: another number of workers gives different batches"
     if asks_for_worker(loader):
-        return "the data set asks get_worker_info: another number gives other samples"
+        return "the data set calls get_worker_info: another number of workers gives different samples"
     return None
 
 
@@ -355,11 +355,11 @@ def change_workers(pilot, loader):
     """Before the first epoch of a loader that has workers."""
     asked, has = pilot.wanted.number("num_workers"), loader.num_workers
     if asked is None or asked == has:
-        return pilot.refuse("the loader has %d worker%s already%s" % (
-            has, "" if has == 1 else "s", "; more than the %d cores here" % cores() if has > cores() else ""))
+        return pilot.refuse("the loader already has %d worker%s%s" % (
+            has, "" if has == 1 else "s", "; more than the %d cores of this machine" % cores() if has > cores() else ""))
     reason = _may_run_ahead(pilot, loader)
     if reason is None and loader._iterator is not None:
-        reason = "its workers run already"
+        reason = "its workers are already running"
     if reason is not None:
         return pilot.refuse(reason)
     values = loader.__dict__
@@ -368,7 +368,7 @@ def change_workers(pilot, loader):
         values["prefetch_factor"] = None
         values["persistent_workers"] = False
     pilot.before = has
-    applied("num_workers", "%d worker%s in place of %d" % (asked, "" if asked == 1 else "s", has), pilot.entry, asked)
+    applied("num_workers", "%d worker%s instead of %d" % (asked, "" if asked == 1 else "s", has), pilot.entry, asked)
 
 
 def follow(pilot, loader, iterator):
@@ -386,7 +386,7 @@ def follow(pilot, loader, iterator):
             except Exception as error:
                 disable("--apply num_workers", error)
         if reason is not None:
-            give_up(pilot, loader, reason + "; from the next epoch on the old setting is back")
+            give_up(pilot, loader, reason + "; the old setting returns with the next epoch")
         data = plain(own())
         if pilot.is_changed:
             watch.after_from_workers()

@@ -24,26 +24,26 @@ def _reason(torch, wanted, name):
         return "no PyTorch DataLoader was started"
     if name == "batched_fetch":
         if not any(entry.get("in_memory") for entry in loaders):
-            return "no data set is tensors in memory"
-        return "not needed so far: too few batches were measured, or the batches are made in another way"
+            return "no data set consists of tensors in memory"
+        return "not needed so far: too few batches were measured, or batches are made in another way"
     if name == "num_workers":
-        return "too few batches so far to measure whether workers pay"
+        return "too few batches so far to tell whether workers pay off"
     if name == "pin_memory":
-        return "no GPU is used" if not torch.cuda.is_initialized() else "it is on already"
+        return "no GPU is used" if not torch.cuda.is_initialized() else "it is already on"
     if name == "persistent_workers":
         if not any(workers):
             return "no loader has workers"
-        return "it is on already" if all(e.get("persistent_workers") for e in loaders) else "starting the workers costs hardly any time"
+        return "it is already on" if all(e.get("persistent_workers") for e in loaders) else "starting the workers takes hardly any time"
     if name == "prefetch_factor":
         if wanted.number(name) is None:
             return "needs a number: prefetch_factor=4"
-        return "no loader has workers" if not any(workers) else "it has that value already"
+        return "no loader has workers" if not any(workers) else "it already has that value"
     if name == "set_to_none":
-        return "zero_grad sets gradients to None already" if sum(steps.zero_grads) else "zero_grad was not called"
+        return "zero_grad already sets gradients to None" if sum(steps.zero_grads) else "zero_grad was not called"
     if name in ("fused", "foreach"):
         if {"fused", "foreach"} <= set(wanted.values) and name == "foreach":
-            return "fused was asked for too and goes first"
+            return "fused was requested as well and takes precedence"
         return "no PyTorch optimizer that supports it was created"
     if name in SAFE:
         return "the script has not made a step yet"
-    return "no module was called while training, or it has it already"
+    return "no module was called while training, or it already has it"

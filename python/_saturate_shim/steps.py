@@ -153,12 +153,12 @@ class Steps:
         return value
 
     def set_flag(self, offset, is_set):
-        """What the reader must know before it opens a window of the profiler (OWN_PROFILER_AT, ENDED_AT)."""
+        """What the reader must know before it opens a profiler window (OWN_PROFILER_AT, ENDED_AT)."""
         if self.ring is not None:
             self.ring[offset] = int(is_set)
 
     def window_until(self):
-        """Until when a window of the profiler may be open, that `saturate run` asked for; 0: none is."""
+        """Until when a profiler window may be open, that `saturate run` asked for; 0: none is."""
         return 0 if self.ring is None else struct.unpack_from("<q", self.ring, WINDOW_AT)[0]
 
     def adopt_thread(self, now):

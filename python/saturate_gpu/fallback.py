@@ -35,7 +35,7 @@ class PythonBatches:
         self.notes = ["samples are made by the data set's own Python, in worker processes of PyTorch's DataLoader"]
         self.batches = len(self._of_epoch(0))
         if self.batches == 0:
-            raise LoaderError(f"{self.samples} samples on {order['world']} processes make no batch of {order['batch_size']}")
+            raise LoaderError(f"{self.samples} samples on {order['world']} processes are not enough for a batch of {order['batch_size']}")
         self.fields, self.pid, self.position, self._iterator = [], None, None, None
         self.is_open = True
 

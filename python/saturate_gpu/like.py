@@ -84,16 +84,16 @@ def _crop(of):
 
 def _resize(of):
     if getattr(of, "max_size", None) is not None:
-        raise NotKnown(f"Resize(max_size={of.max_size}) is not there; resize to (height, width)")
+        raise NotKnown(f"Resize(max_size={of.max_size}) is not supported; resize to (height, width)")
     if getattr(of, "antialias", True) is False:
-        raise NotKnown("Resize(antialias=False) is not there: the loader always antialiases, as PIL does")
+        raise NotKnown("Resize(antialias=False) is not supported: the loader always antialiases, as PIL does")
     size = _size(of)
     return T.Resize(size if len(size) == 2 else size[0], _interpolation(of))
 
 
 def _resized_crop(of):
     if getattr(of, "antialias", True) is False:
-        raise NotKnown("RandomResizedCrop(antialias=False) is not there: the loader always antialiases, as PIL does")
+        raise NotKnown("RandomResizedCrop(antialias=False) is not supported: the loader always antialiases, as PIL does")
     return T.RandomResizedCrop(_size(of), of.scale, of.ratio, _interpolation(of))
 
 
@@ -103,7 +103,7 @@ def _jitter(of):
 
 def _grey(of):
     if of.num_output_channels != 1:
-        raise NotKnown("Grayscale(num_output_channels=3) is not there; leave it out, or make it 1")
+        raise NotKnown("Grayscale(num_output_channels=3) is not supported; leave it out, or make it 1")
     return T.Grayscale()
 
 
@@ -233,7 +233,7 @@ def _sampler(loader, settings):
         settings["shuffle"] = False
     elif kind is RandomSampler:
         if sampler.replacement or sampler.num_samples != size:
-            raise NotKnown("RandomSampler with replacement or num_samples is not there; weights=[1] * len(dataset) draws with replacement")
+            raise NotKnown("RandomSampler with replacement or num_samples does not exist; weights=[1] * len(dataset) draws with replacement")
         settings["shuffle"] = True
     elif kind is SubsetRandomSampler:
         settings.update(shuffle=True, subset=_list(sampler.indices))
@@ -253,7 +253,7 @@ def _sampler(loader, settings):
 def _settings(loader):
     from torch.utils.data import BatchSampler, DataLoader, default_collate
     if not isinstance(loader, DataLoader):
-        raise TypeError(f"{type(loader).__name__} is no DataLoader of PyTorch")
+        raise TypeError(f"{type(loader).__name__} is not a PyTorch DataLoader")
     if loader.batch_sampler is None or type(loader.batch_sampler) is not BatchSampler:
         raise NotKnown("a DataLoader without batches or with a batch_sampler of its own is not known to the loader")
     if loader.collate_fn is not default_collate:

@@ -21,7 +21,7 @@ def _cache(cache, limit, folder):
     if cache is None:
         return None
     if cache not in ("memory", "disk"):
-        raise ValueError(f'cache={cache!r}: it is "memory", "disk" or None')
+        raise ValueError(f'cache={cache!r}: expected "memory", "disk" or None')
     if limit is None:
         limit = _quarter_of_memory()
         if cache == "disk":
@@ -57,10 +57,10 @@ class Loader:
         for name, value, low in (("batch_size", batch_size, 1), ("prefetch", prefetch, 1), ("bad_samples_max", bad_samples_max, 0),
                                  ("workers", 0 if workers is None else workers, 0)):
             if isinstance(value, bool) or not isinstance(value, int) or value < low:
-                raise ValueError(f"{name}={value!r}: a whole number of at least {low} is needed")
+                raise ValueError(f"{name}={value!r}: expected a whole number of at least {low}")
         for name, value, choices in (("dtype", dtype, ("float32", "bfloat16", "uint8")), ("decode", decode, ("fast", "exact"))):
             if value not in choices:
-                raise ValueError(f"{name}={value!r}: it is one of {', '.join(choices)}")
+                raise ValueError(f"{name}={value!r}: expected one of {', '.join(choices)}")
         rank, world = rank_and_world(rank, world)
         self.batch_size, self.drop_last, self.source = batch_size, bool(drop_last), source
         self._order = {"seed": int(seed) & (2**63 - 1), "shuffle": bool(shuffle), "batch_size": batch_size, "drop_last": bool(drop_last),
@@ -70,11 +70,11 @@ class Loader:
             from .fallback import PythonBatches
             for name, value in (("transforms", transforms), ("cache", cache), ("memory", memory), ("tells_samples", tells_samples)):
                 if value:
-                    raise ValueError(f"{name} does not go with a PythonDataset: its own Python makes the samples")
+                    raise ValueError(f"{name} cannot be used with a PythonDataset: its own Python code makes the samples")
             self._batches = PythonBatches(source, self._order, workers, prefetch, weights, subset, pin_memory)
         else:
             if not isinstance(source, Source):
-                raise TypeError(f"{type(source).__name__} is no source of saturate_gpu; from_torchvision() takes a data set of "
+                raise TypeError(f"{type(source).__name__} is not a source of saturate_gpu; from_torchvision() takes a data set of "
                                 "torchvision, PythonDataset() any other")
             request, blobs = self._request(source, transforms, weights, subset, {
                 "dtype": dtype, "channels_last": bool(channels_last), "decode": decode, "exif": bool(exif)},
@@ -97,10 +97,10 @@ class Loader:
         if source.has_images:
             transform = T.resolved(transforms or [])
             if transform["fit"] == "as_is" and not source.can_be_as_is:
-                raise ValueError(f"{type(source).__name__} needs a transform that gives a size, Resize((224, 224)) for example")
+                raise ValueError(f"{type(source).__name__} needs a transform that sets a size, for example Resize((224, 224))")
             request["transform"] = {**transform, **images}
         elif transforms:
-            raise ValueError(f"{type(source).__name__} gives no images: it takes no transforms")
+            raise ValueError(f"{type(source).__name__} gives no images, so it takes no transforms")
         if cache is not None:
             if not source.can_cache:
                 raise ValueError(f"{type(source).__name__} cannot be cached; folders and files of images can")
@@ -205,7 +205,7 @@ class Loader:
     def load_state_dict(self, state):
         """The next pass goes on there. The data and all that makes the order must be the same."""
         if state.get("version") != 1:
-            raise ValueError(f"a loader's state of version {state.get('version')!r}; this package reads version 1")
+            raise ValueError(f"the state of a loader has version {state.get('version')!r}; this package reads version 1")
         for name, value in {"samples": self.samples, **self._order}.items():
             if state.get(name) != value:
                 raise ValueError(f"the state was saved with {name}={state.get(name)}, this loader has {value}: the batches would not "

@@ -105,8 +105,8 @@ def library(name):
     if name is None:
         name = "torch" if "torch" in sys.modules else "numpy"
     if name not in ("torch", "numpy"):
-        raise ValueError(f'as_={name!r}: it is "torch" or "numpy"')
+        raise ValueError(f'as_={name!r}: expected "torch" or "numpy"')
     try:
         return __import__(name)
     except ImportError:
-        raise ImportError(f"batches come as {name} arrays, and {name} cannot be imported") from None
+        raise ImportError(f"batches should be {name} arrays, but {name} cannot be imported") from None

@@ -121,7 +121,7 @@ class Windows(Source):
     def __init__(self, path, length, stride=1, horizon=1, target=None, validation_percent=20.0, normalise=True, channel=False,
                  part="training"):
         if part not in ("training", "validation"):
-            raise ValueError(f'part={part!r}: it is "training" or "validation"')
+            raise ValueError(f'part={part!r}: expected "training" or "validation"')
         self._spec = {"kind": "windows", "path": _path(path), "length": int(length), "stride": int(stride), "horizon": int(horizon),
                       "target": "" if target is None else str(target), "validation_percent": float(validation_percent),
                       "normalise": bool(normalise), "channel": bool(channel), "part": part}
@@ -137,5 +137,5 @@ class PythonDataset:
     def __init__(self, dataset, collate_fn=None):
         for needed in ("__getitem__", "__len__"):
             if not hasattr(dataset, needed):
-                raise TypeError(f"{type(dataset).__name__} has no {needed}: a data set with a length and samples by number is needed")
+                raise TypeError(f"{type(dataset).__name__} has no {needed}: expected a data set with a length and numbered samples")
         self.dataset, self.collate_fn = dataset, collate_fn

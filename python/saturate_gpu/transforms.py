@@ -14,7 +14,7 @@ def _pair(size, what):
     else:
         height = width = size
     if int(height) != height or int(width) != width or height < 1 or width < 1:
-        raise ValueError(f"{what}: a size of {size}; whole numbers of at least 1 are needed")
+        raise ValueError(f"{what}: size {size}; expected whole numbers of at least 1")
     return int(height), int(width)
 
 
@@ -105,9 +105,9 @@ def resolved(transforms):
         if kind not in STAGE:
             raise TypeError(f"{transform!r} is not one of saturate_gpu.transforms; from_torchvision() takes torchvision's")
         if STAGE[kind] < stage:
-            raise ValueError(f"{kind.__name__} comes too late: sizes first, then flips, ColorJitter, Normalize")
+            raise ValueError(f"{kind.__name__} comes too late: sizes come first, then flips, ColorJitter and Normalize")
         if kind in seen or (STAGE[kind] == 1 and stage == 1):
-            raise ValueError(f"{kind.__name__} is one too many: there can be one resize, one crop, one of each other kind")
+            raise ValueError(f"{kind.__name__} appears once too often: there can be one resize, one crop and one of each other kind")
         stage = max(stage, STAGE[kind])
         seen.add(kind)
         resize = _add(out, transform, resize)
@@ -133,7 +133,7 @@ def _add(out, transform, resize):
         if resize is None:
             out.update(fit="random_crop" if anywhere else "centre_crop", pad=padding, pad_value=transform.fill if anywhere else 0)
         elif padding:
-            raise ValueError("RandomCrop with padding after Resize is not there: leave the padding out, or resize with "
+            raise ValueError("RandomCrop with padding after Resize is not supported: leave the padding out, or resize with "
                              "RandomResizedCrop")
         elif resize.is_short:
             out.update(fit="shorter_side", resize_to=resize.size[0], crop_anywhere=anywhere)

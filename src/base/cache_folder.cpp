@@ -49,8 +49,8 @@ class Passing {
         fs::path parent = fs::temp_directory_path(error);
         std::string pattern = ((error ? "/tmp" : parent) / "saturate-XXXXXX").string();
         if (!::mkdtemp(pattern.data())) {
-            throw MachineError({.found = "there is no folder for the cache",
-                                .expected = "a folder that you may write to",
+            throw MachineError({.found = "no folder for the cache was found",
+                                .expected = "a folder that you can write to",
                                 .fix = "set SATURATE_CACHE"});
         }
         path = pattern;

@@ -38,11 +38,11 @@ class Descriptor {
     Problem problem{.where = {path.string()},
                     .found = fmt::format("cannot be written: {}", std::strerror(error))};
     if (error == ENOSPC || error == EDQUOT || error == EIO || error == EFBIG) {
-        problem.expected = "room on the disk; nothing was changed";
+        problem.expected = "free space on the disk; nothing was changed";
         problem.fix = "free some space, or write elsewhere";
         throw MachineError(problem);
     }
-    problem.expected = "a folder that exists and that you may write to; nothing was changed";
+    problem.expected = "a folder that exists and that you can write to; nothing was changed";
     problem.fix = error == ENOENT ? fmt::format("mkdir -p {}", path.parent_path().string())
                                   : "name another output file";
     throw UserError(problem);

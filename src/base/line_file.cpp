@@ -20,7 +20,7 @@ LineFile::LineFile(const std::filesystem::path& path, bool replace) : path_(path
         throw MachineError(
             {.where = {path.string()},
              .found = fmt::format("not writable: {}", std::strerror(errno)),
-             .expected = "a disk with free space and a folder that you may write to"});
+             .expected = "a disk with free space and a folder that you can write to"});
     }
 }
 

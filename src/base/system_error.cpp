@@ -12,15 +12,15 @@ Problem system_problem(const std::system_error& error) {
     if (const auto* file = dynamic_cast<const std::filesystem::filesystem_error*>(&error)) {
         return {.where = {file->path1().string()},
                 .found = fmt::format("cannot be used: {}", why),
-                .expected = is_users(error) ? "a path that exists and that you may use"
-                                            : "room on the disk"};
+                .expected = is_users(error) ? "a path that exists and that you can use"
+                                            : "free space on the disk"};
     }
     if (error.code() == std::errc::resource_unavailable_try_again) {
-        return {.found = fmt::format("no further thread or process can be started: {}", why),
-                .expected = "room below the limits of this user and this container",
+        return {.found = fmt::format("cannot start another thread or process: {}", why),
+                .expected = "limits of this user and container that allow one more",
                 .fix = "fewer workers, or a higher limit (ulimit -u, pids.max)"};
     }
-    return {.found = fmt::format("the system refuses: {}", why)};
+    return {.found = fmt::format("the system refused: {}", why)};
 }
 
 bool is_users(const std::system_error& error) {

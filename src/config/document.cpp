@@ -93,7 +93,7 @@ void report_duplicates(const Node& map, std::vector<Problem>& problems) {
 
 Problem too_deep(Place where) {
     return {std::move(where), fmt::format("lists and maps nested more than {} deep", kDeepest),
-            "a configuration that a person could write", "flatten it"};
+            "a configuration with fewer levels", "flatten it"};
 }
 
 Problem too_many(Place where) {

@@ -62,7 +62,7 @@ class Locator {
                 if (is_last) break;
                 here.push_back(edit.path[i]);
                 refuse(target, fmt::format("there is no {}", path_text(here)),
-                       "a map that is there, to add the key to",
+                       "an existing map to add the key to",
                        fmt::format("write {}: with a key below it first", path_text(here)));
             }
             if (is_last) {
@@ -86,13 +86,13 @@ class Locator {
         if (map.kind == Node::Kind::alias) {
             const Node* anchor = document_.resolve(map);
             refuse(target,
-                   fmt::format("{} is the alias *{}, which stands for line {}", name, map.text,
+                   fmt::format("{} is the alias *{}, which refers to line {}", name, map.text,
                                anchor->place.line),
-                   "a map with keys of its own",
+                   "a map with its own keys",
                    fmt::format("{} with <<: *{} and the key that is to differ", name, map.text));
         }
         if (map.kind != Node::Kind::map) {
-            refuse(target, fmt::format("{} is not a map", name), "a map that holds the key", "");
+            refuse(target, fmt::format("{} is not a map", name), "a map that contains the key", "");
         }
     }
 
@@ -103,7 +103,7 @@ class Locator {
         refuse(target,
                fmt::format("{} comes from line {} through the merge key <<",
                            path_text(target.edit->path), merged->place.line),
-               "a key that stands in its own map",
+               "a key written in its own map",
                fmt::format("write {}: {} into that map", key, target.edit->value));
     }
 
@@ -112,7 +112,7 @@ class Locator {
         auto alias = aliases_.find(node.anchor);
         if (alias == aliases_.end()) return;
         refuse(target,
-               fmt::format("{} is shared: *{} in line {} stands for it too", name, node.anchor,
+               fmt::format("{} is shared: *{} in line {} refers to it too", name, node.anchor,
                            alias->second->place.line),
                "a value that nothing else uses",
                fmt::format("write the value itself in place of *{} in line {}", node.anchor,
@@ -207,7 +207,7 @@ std::string apply_edits(const Document& document, std::span<const Edit> edits) {
         const Edit& edit = edits[i];
         EditTarget target = locator.find(edit);
         if (!seen.insert(edit.path).second) {
-            refuse(target, fmt::format("{} is to be changed twice", path_text(edit.path)),
+            refuse(target, fmt::format("there are two changes for {}", path_text(edit.path)),
                    "one edit for each key", "");
         }
         if (edit.remove) plan.removed.insert(target.member);

@@ -93,7 +93,7 @@ void change_value(EditPlan& plan, const EditTarget& target, const NewValue& valu
 void insert_in_block(EditPlan& plan, const EditTarget& target, const NewValue& value) {
     const Member* behind = neighbour(plan, target);
     if (behind == nullptr || !behind->placed) {
-        refuse(target, "this map has no key to add another behind", "a map with a key", "");
+        refuse(target, "this map has no key to add another one after", "a map with a key", "");
     }
     std::string reason = one_line(target.edit->reason);
     std::string line = fmt::format("{}{}: {}{}", indentation(plan, *behind),

@@ -120,10 +120,10 @@ void remove_from_brackets(EditPlan& plan, const EditTarget& target) {
     }
     std::string_view gone = std::string_view(plan.document.text()).substr(begin, end - begin);
     if (plan.document.format() == Format::yaml && gone.find('#') != std::string_view::npos) {
-        refuse(
-            target,
-            fmt::format("{} has a comment beside it in the brackets", path_text(target.edit->path)),
-            "a pair without a comment", "remove it by hand");
+        refuse(target,
+               fmt::format("{} has a comment next to it inside the brackets",
+                           path_text(target.edit->path)),
+               "a pair without a comment", "remove it by hand");
     }
     plan.patches.add(begin, end, "");
 }

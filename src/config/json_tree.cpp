@@ -25,7 +25,7 @@ class JsonReader {
         if (at_ == text_.size()) return {};
         Node root = value(0);
         skip();
-        if (at_ < text_.size()) fail("text behind the end of the object", "nothing", "remove it");
+        if (at_ < text_.size()) fail("text after the end of the object", "nothing", "remove it");
         return root;
     }
 

@@ -72,7 +72,7 @@ std::vector<Problem> precheck(std::string_view text, const std::string& file) {
                  .found = "is not UTF-8 text from here on: " + saturate::quoted(text.substr(at, 8)),
                  .expected = "UTF-8",
                  .fix = fmt::format("iconv -f GB18030 -t UTF-8 {} > new.yaml, if it is Chinese "
-                                    "text of another encoding",
+                                    "text in another encoding",
                                     file)}};
         }
         char c = text[at];

@@ -46,10 +46,11 @@ std::string settings_reference() {
         "# Settings\n\n"
         "Made from the schema (`src/config/schema.cpp`) and the alias table "
         "(`src/config/aliases.csv`).\n\n"
-        "The level says what a change may change: `safe` nothing but time, `numerics` rounding, "
-        "`training` the path of the optimisation,\n"
-        "`model` what is being trained. `saturate optimize --level` goes up to the level named, "
-        "`training` unless told.\n\n"
+        "The level says how far a change goes: `safe` changes nothing but time, `numerics` also "
+        "rounding, "
+        "`training` also how the model is trained,\n"
+        "`model` the model itself. `saturate optimize --level` goes up to the level you name, by "
+        "default `training`.\n\n"
         "| setting | values | default | level | what it is |\n|---|---|---|---|---|\n";
     for (const SettingInfo& info : schema()) {
         out += fmt::format("| `{}` | {} | {} | {} | {} |\n", info.name, value_text(info),

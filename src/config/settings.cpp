@@ -88,7 +88,7 @@ class Reader {
                 return wrong(value, "an empty list", "a list of whole numbers");
             value.left_alone = !dialect_.is_ours();  // a list stays the list it is
         } else if (node.tagged) {
-            leave(value, "a tag says how it is to be read");
+            leave(value, "a tag says how to read it");
         } else if (info.kind != Kind::precision && is_left_alone(node.text)) {
             value.left_alone = true;
         } else {
@@ -180,8 +180,8 @@ class Reader {
         if (value.quoted && value.convention == none) {
             warnings.push_back(
                 {value.place,
-                 fmt::format("{} is {}, a word and not a boolean: a program that tests it finds it "
-                             "true whatever it says",
+                 fmt::format("{} is {}, a word and not a boolean: a program that tests it sees "
+                             "true, whatever it says",
                              path_text(value.path), saturate::quoted(value.text)),
                  fmt::format("{}: {}", value.path.back(), *value.flag ? "true" : "false")});
         }
@@ -275,9 +275,8 @@ Settings Settings::read(const Document& document, const Dialect* dialect) {
                  .fix = "keep one of them, or write each to a file of its own"});
         else
             reader.notes.push_back(
-                fmt::format("line {} begins a second document: the keys of all are put together, "
-                            "the first of a name "
-                            "counts",
+                fmt::format("line {} begins a second document: the keys of all are merged, and the "
+                            "first of each name counts",
                             second->line));
     }
     if (!reader.problems.empty()) {

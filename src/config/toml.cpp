@@ -126,11 +126,11 @@ Problem explain(const toml::parse_error& error, Place where, std::string_view li
     std::string here = trim(line).empty() ? "" : ": " + saturate::quoted(trim(line));
     auto says = [&](std::string_view part) { return said.find(part) != std::string_view::npos; };
     if (says("redefine existing")) {
-        return {std::move(where), "a key or table that is there already" + here,
+        return {std::move(where), "a key or table that already exists" + here,
                 "each key once in its table", "remove one of the two"};
     }
     if (says("could not determine value type")) {
-        return {std::move(where), "a value that is none in TOML" + here,
+        return {std::move(where), "not a valid TOML value" + here,
                 "a number, true, false, or a text in quotes", "write the word in quotes"};
     }
     if (says("expected value")) {
@@ -141,7 +141,7 @@ Problem explain(const toml::parse_error& error, Place where, std::string_view li
                 "the closing quote or bracket", "close it"};
     }
     return {std::move(where), "is not TOML" + here, "key = value lines under [table] headers",
-            "look at this line and the one before it"};
+            "check this line and the one before it"};
 }
 
 }  // namespace

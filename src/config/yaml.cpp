@@ -167,7 +167,7 @@ class TreeBuilder : public YAML::EventHandler {
         problems_.push_back({.where = lines_.place(line + tab),
                              .found = "a tab in the indentation",
                              .expected = "spaces",
-                             .fix = "replace the tab by spaces"});
+                             .fix = "replace the tab with spaces"});
     }
 
     // A value that is not written, or written as null or ~.
@@ -294,7 +294,7 @@ class TreeBuilder : public YAML::EventHandler {
             problems_.push_back({.where = node.place,
                                  .found = std::string("a key that is ") + what,
                                  .expected = "a word or a number as the key",
-                                 .fix = "write the key as a word, in quotes if need be"});
+                                 .fix = "write the key as a word, in quotes if necessary"});
             node.text = std::to_string(problems_.size()) + "\n";  // no duplicate of another
         }
         frame.key = Member{.key = std::move(node.text),
@@ -336,7 +336,7 @@ bool report_tabs(std::string_view text, Lines& lines, std::size_t from,
         problems.push_back({.where = lines.place(tab),
                             .found = "a tab in the indentation",
                             .expected = "spaces",
-                            .fix = "replace the tab by spaces"});
+                            .fix = "replace the tab with spaces"});
     }
     return true;
 }

@@ -29,7 +29,7 @@ constexpr auto kMeanings = std::to_array<Meaning>({
      "a dash in the column of the other dashes", "move the line to the column of its siblings"},
     {"illegal map value", "a colon where no value can begin",
      "one \"key: value\" in a line, in the column of its siblings",
-     "mend the indentation, or quote a text that holds \": \""},
+     "fix the indentation, or quote a text that contains \": \""},
     {"illegal map key", "a ? where no key can begin", "a key at the start of a line",
      "quote a text that begins with \"? \""},
     {"illegal block entry", "a dash where no list item can begin", "a list on lines of its own",
@@ -40,9 +40,10 @@ constexpr auto kMeanings = std::to_array<Meaning>({
      "close the quote"},
     {"illegal document indicator", "--- or ... inside a quoted text", "the closing quote before it",
      "close the quote"},
-    {"illegal tab", "a tab in the indentation", "spaces", "replace the tab by spaces"},
+    {"illegal tab", "a tab in the indentation", "spaces", "replace the tab with spaces"},
     {"unknown escape character", "an escape in double quotes that YAML does not have",
-     "\\n, \\t, \\\\, \\\" and such", "write the text in single quotes, or each backslash twice"},
+     "\\n, \\t, \\\\, \\\" and the like",
+     "write the text in single quotes, or each backslash twice"},
     {"bad character found while scanning hex", "a \\x, \\u or \\U escape that is not hexadecimal",
      "2, 4 or 8 digits 0-9 a-f", "write the text in single quotes, or each backslash twice"},
     {"invalid unicode", "an escape for a character that does not exist", "a Unicode character",
@@ -61,18 +62,17 @@ constexpr auto kMeanings = std::to_array<Meaning>({
     {"cannot assign multiple tags", "two tags on one value", "one tag", "remove one"},
     {"cannot set zero indentation", "a block of text with indentation 0", "|1 to |9, or |",
      "write | without a digit"},
-    {"unexpected character in block scalar", "text behind | or >", "the text on the lines below",
+    {"unexpected character in block scalar", "text after | or >", "the text on the lines below",
      "move the text to the next line"},
     {"illegal character found while scanning tag", "a tag with an illegal character in it",
      "!name or !!name", "quote a text that begins with !"},
     {"tag handle with no suffix", "a tag without a name", "!name or !!name",
      "quote a text that begins with !"},
     {"end of verbatim tag", "a tag !<...> that is not closed", "a closing >", "close it"},
-    {"YAML", "a %YAML line that says nothing useful", "%YAML 1.1 or %YAML 1.2", "remove the line"},
+    {"YAML", "a %YAML line without a version", "%YAML 1.1 or %YAML 1.2", "remove the line"},
     {"bad YAML version", "a %YAML line with an unknown version", "%YAML 1.1 or %YAML 1.2",
      "remove the line"},
-    {"repeated", "a directive that was there before", "each %YAML and %TAG once",
-     "remove the line"},
+    {"repeated", "a directive that appears twice", "each %YAML and %TAG once", "remove the line"},
     {"TAG", "a %TAG line that is not complete", "%TAG !handle! prefix", "remove the line"},
     {"unknown token", "a character that no value can begin with", "a value, a key or a comment",
      "write the value in quotes"},
@@ -92,7 +92,7 @@ Problem explain_yaml_error(Place where, std::string_view message, std::string_vi
     }
     problem.found = fmt::format("is not YAML ({}){}", message, here);
     problem.expected = "\"key: value\" lines, nested by spaces";
-    problem.fix = "look at this line and the one before it";
+    problem.fix = "check this line and the one before it";
     return problem;
 }
 

@@ -40,7 +40,7 @@ void exposed_communication(Context& context) {
         finding.fix =
             "tensor-parallel traffic: overlap it with other work (asynchronous or sequence "
             "parallel), fewer and larger collectives, fewer GPUs per replica, a faster link";
-    finding.assumes = "half of it can be hidden, an estimate";
+    finding.assumes = "half of it can be hidden (estimate)";
     // How much of it is transfer one rank cannot know; half is assumed to be hidden.
     context.add(finding, scaling_works(all, 0.5), exposed, true);
 }
@@ -83,7 +83,7 @@ void small_collectives(Context& context) {
     finding.evidence = fmt::format("{} collectives ({}), median {:.0f} us", count,
                                    context.rate_text(count), static_cast<double>(median) / 1e3);
     if (!context.is_training) finding.fix = "join small collectives into fewer, larger ones";
-    finding.assumes = "forty of them become one, an estimate";
+    finding.assumes = "forty of them are merged into one (estimate)";
     finding.examples.push_back(context.example(all.front()));
     std::int64_t exposed = std::min<std::int64_t>(static_cast<std::int64_t>(saved),
                                                   context.line.split.communication_ns);

@@ -168,7 +168,7 @@ void attention(Context& context, Sums& sums) {
                     share_of_kernels(context, sum.ns), between, sum.count);
     finding.settings = cures("F20", context.facts);
     finding.examples.push_back(context.example(sum.longest));
-    finding.assumes = "seven tenths of the softmax time go, an estimate";
+    finding.assumes = "70 % of the softmax time is saved (estimate)";
     context.add(finding, scaling(context, 0.3, {KernelClass::softmax}), sum.ns);
 }
 
@@ -221,14 +221,15 @@ void alignment(Context& context) {
                     .count = static_cast<std::int64_t>(bad.size()),
                     .confidence = Confidence::low};
     finding.evidence = fmt::format(
-        "{} half-precision matrix products have a dimension that is no multiple of 8, such as {}",
+        "{} half-precision matrix products have a dimension that is not a multiple of 8, such as "
+        "{}",
         bad.size(), dimension);
     finding.examples.push_back(context.example(example));
     if (context.line.gpu.empty()) {  // a CPU trace shows the shapes, not the cost
         context.findings.push_back(finding);
         return;
     }
-    finding.assumes = "aligned products take seven tenths of the time, an estimate";
+    finding.assumes = "aligned products take 70 % of the time (estimate)";
     context.add(finding, scaling_works(kernels, 0.7), time * 3 / 10);
 }
 
@@ -251,7 +252,7 @@ void copies(Context& context, Sums& sums) {
         fmt::format("{} element-wise and device-to-device copies: {:.0f} % of kernel time",
                     sum.count, share_of_kernels(context, sum.ns));
     finding.examples.push_back(context.example(sum.longest));
-    finding.assumes = "half of them are not needed, an estimate";
+    finding.assumes = "half of them are not needed (estimate)";
     context.add(finding, scaling(context, 0.5, {KernelClass::copy}), sum.ns);
 }
 
@@ -284,7 +285,7 @@ void fill(Context& context) {
                     count, sms, share_of_kernels(context, low));
     double left = 1.0 - context.percent(static_cast<std::int64_t>(unused)) / 100.0;
     finding.gain = {1.0, 1.0 + 0.3 * (1.0 / left - 1.0), 1.0 / left};
-    finding.assumes = "three tenths of the empty SMs can be filled, an estimate";
+    finding.assumes = "30 % of the idle SMs can be filled (estimate)";
     context.findings.push_back(finding);
 }
 

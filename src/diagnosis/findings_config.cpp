@@ -93,8 +93,8 @@ Diagnosis diagnose_config(const Document& document, const Facts& facts) {
     out.split.unknown = 100;
     out.verdict =
         out.findings.empty()
-            ? "the configuration alone shows no fault; a trace or a run record tells more"
-            : fmt::format("the configuration shows {} fault{}; what they cost only a run can tell",
+            ? "the configuration alone shows no fault; a trace or a run record shows more"
+            : fmt::format("the configuration shows {} fault{}; only a run can tell what they cost",
                           out.findings.size(), out.findings.size() == 1 ? "" : "s");
     return out;
 }

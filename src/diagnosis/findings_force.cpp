@@ -117,9 +117,9 @@ class InForce {
         if (anew)
             add(*persistent,
                 fmt::format(
-                    "the loader at {} is created again for every epoch, and so are its workers",
+                    "the loader at {} is created anew in every epoch, and so are its workers",
                     where_of((*anew)["site"])),
-                "make the DataLoader once, before the epochs");
+                "create the DataLoader once, before the epochs");
     }
 
     void check_number(Setting setting, const Json& loader, const char* key) {
@@ -212,11 +212,11 @@ void drop_what_is_in_force(const RunRecord& record, std::vector<Finding>& findin
             is_crowded && finding.fix_text().find("num_workers=") != std::string::npos;
         if (had_workers) {
             finding.fix =
-                "not more workers, because the cores are full (F30): store the samples smaller or "
-                "decoded, or give the job more cores";
+                "not more workers, because the cores are full (F30): store smaller or decoded "
+                "samples, or give the job more cores";
             finding.patch.clear();
         } else if (!there.empty() && finding.settings.empty()) {
-            finding.fix = there + " is in force already; a trace names what is left";
+            finding.fix = there + " is already in effect; a trace shows what is left";
             finding.patch.clear();
         }
     }

@@ -89,7 +89,7 @@ void filled_then_moved(Context& context) {
     finding.examples.push_back(context.example(moves.front()));
     double left = 1.0 - finding.share_percent / 100;
     finding.gain = {1.0, 1.0 + 0.5 * (1 / left - 1), 1 / left};
-    finding.assumes = "half of it goes, an estimate";
+    finding.assumes = "half of it is saved (estimate)";
     context.findings.push_back(finding);
 }
 

@@ -190,10 +190,9 @@ void pageable_copies(Context& context) {
                 "non_blocking=True)";
         }
         finding.examples.push_back(context.example(calls.front()));
-        finding.assumes = fmt::format(
-            "page-locked copies at {:.0f} GB/s, an estimate by the GPU's "
-            "generation",
-            pinned_gb_per_second(context));
+        finding.assumes =
+            fmt::format("page-locked copies at {:.0f} GB/s (estimate for the GPU's generation)",
+                        pinned_gb_per_second(context));
         context.add_waiting(finding, change, exposed);
     }
 }

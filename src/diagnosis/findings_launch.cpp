@@ -56,7 +56,7 @@ void captured_step(Context& context, const Finding& bound, std::int64_t late) {
     captured.scale(Cause::launch) = captured.scale(Cause::optimizer) = kCaptured;
     double likely = std::min(context.replay.gain(captured), context.most_gain(captured));
     graph.gain = {1.0 + 0.6 * (likely - 1.0), likely, likely};
-    graph.assumes = "a captured step launches in a tenth of the time, an estimate";
+    graph.assumes = "a captured step launches in 10 % of the time (estimate)";
     context.add_part(graph, "F10");
 }
 
@@ -103,10 +103,10 @@ void launch_bound(Context& context, const CauseTimes& causes) {
         context.percent(late), static_cast<double>(host) / 1e3 / static_cast<double>(count),
         static_cast<double>(context.line.split.busy_ns()) / 1e3 / static_cast<double>(count));
     finding.assumes =
-        fmt::format("compiled code launches in {:.0f} % of the time, an estimate", 100 * kCompiled);
+        fmt::format("compiled code launches in {:.0f} % of the time (estimate)", 100 * kCompiled);
     if (context.is_compiled) {
         finding.fix = kCompiledFix;
-        finding.assumes = "a step of CUDA graphs, or half the launches; an estimate";
+        finding.assumes = "a step of CUDA graphs, or half the launches (estimate)";
     } else {
         finding.settings = cures("F10", context.facts);
     }
@@ -122,7 +122,7 @@ void launch_bound(Context& context, const CauseTimes& causes) {
         finding.confidence = Confidence::low;
         finding.evidence = fmt::format(
             "the GPU idles {:.1f} % of the recorded time between launches; operators were not "
-            "recorded, so launching and python cannot be told apart",
+            "recorded, so launching and Python cannot be told apart",
             context.percent(late));
         finding.surer = "record with ProfilerActivity.CPU";
         change.scale(Cause::python) = change.scale(Cause::host) = kCompiled;
@@ -236,18 +236,18 @@ void python_between(Context& context, const CauseTimes& causes) {
         finding.examples.push_back(
             context.example(static_cast<std::size_t>(frames[i].event), text));
     }
-    if (!context.trace.has_stacks) finding.surer = "with_stack=True names the python frames";
-    if (!context.is_training) finding.fix = "move python work out of the loop";
+    if (!context.trace.has_stacks) finding.surer = "with_stack=True shows the Python frames";
+    if (!context.is_training) finding.fix = "move Python work out of the loop";
     ReplayChange change;
     bool is_whole =
         !frames.empty() && context.line.device >= 0 && is_one_thing(context, frames[0], names);
     change.scale(Cause::python) = change.scale(Cause::host) = is_whole ? 0.0 : kPythonLeft;
     if (is_whole) {
-        finding.fix = fmt::format("take {} out of the loop, or do it in another thread or process",
+        finding.fix = fmt::format("move {} out of the loop, or do it in another thread or process",
                                   frame_text(context.trace.names.text(frames[0].name)));
-        finding.assumes = "it is taken out as a whole";
+        finding.assumes = "all of it is removed";
     } else {
-        finding.assumes = "seven tenths of it can go, an estimate";
+        finding.assumes = "70 % of it can be avoided (estimate)";
     }
     if (!context.add(finding, change, late)) return;
     change.scale(Cause::python) = change.scale(Cause::host) = 0.0;
@@ -288,8 +288,7 @@ void tiny_kernels(Context& context) {
         return kernel.category == Category::kernel && kernel.duration_ns < kTinyKernel ? 0.5 : 1.0;
     };
     if (context.is_compiled) finding.fix = kCompiledFix;
-    finding.assumes =
-        "fused kernels take half the time and two fifths of the launches, an estimate";
+    finding.assumes = "fused kernels take half the time and 40 % of the launches (estimate)";
     if (context.has("F10")) {
         double likely = std::min(context.replay.gain(change), context.most_gain(change));
         finding.gain = {1.0 + 0.6 * (likely - 1.0), likely, likely};

@@ -105,7 +105,7 @@ void in_memory(Finding& wait, const Json& loader, const StepTimes& times) {
     wait.settings = {};
     // Cutting out at once was 5.4 times as fast as row by row.
     wait.gain = gain_of(times.step / (times.step - 0.8 * times.wait), wait.gain.high);
-    wait.evidence += fmt::format("; {} holds its {} samples in memory and gives them one by one",
+    wait.evidence += fmt::format("; {} has its {} samples in memory and returns them one by one",
                                  loader["type"].string().value_or("the data set"),
                                  loader["dataset_size"].integer().value_or(0));
 }
@@ -123,7 +123,7 @@ void no_workers(std::vector<Finding>& findings, Finding& wait, const RunRecord& 
         gain_over_epochs(record, loader, times, fetch, plan, may_persist(python, loader));
     std::string cause = fetch.is_storage() ? "waiting for storage" : "decoding";
     wait.evidence +=
-        fmt::format("; one batch takes {:.1f} ms, mostly {}, a step without it {:.1f} ms",
+        fmt::format("; one batch takes {:.1f} ms, mostly {}, the rest of a step {:.1f} ms",
                     fetch.wall / 1e6, cause, times.compute() / 1e6);
     Finding part{
         .id = "F02", .count = fetch.batches, .confidence = Confidence::high, .part_of = "F01"};
@@ -145,8 +145,7 @@ void no_workers(std::vector<Finding>& findings, Finding& wait, const RunRecord& 
     }
     if (likely < 1.05) {
         wait.fix = fmt::format(
-            "the {} core{} {} full: workers would gain {:.2f}x; store the samples smaller or "
-            "decoded, "
+            "the {} core{} {} full: workers would gain {:.2f}x; store smaller or decoded samples, "
             "or give the job more cores",
             cores, cores == 1 ? "" : "s", cores == 1 ? "is" : "are", likely);
         wait.gain = unsure(bound);
@@ -198,8 +197,8 @@ void with_workers(Finding& wait, const RunRecord& record, const Json& loader,
     } else {
         wait.settings = {};
         wait.fix =
-            "there is no free core for more workers: store the samples smaller or decoded, or give "
-            "the job more cores";
+            "there is no free core for more workers: store smaller or decoded samples, or give the "
+            "job more cores";
         wait.gain = unsure(bound);
         wait.confidence = Confidence::medium;
     }
@@ -211,7 +210,7 @@ void loader_like(Finding& wait, const Json& loader, const Fetch& fetch) {
     const Json& like = loader["saturate_loader"];
     if (!like.is_object() || fetch.is_storage()) return;
     if (!like["takes"].boolean().value_or(false)) {
-        wait.evidence += fmt::format("; saturate_gpu.Loader does not take this data set: {}",
+        wait.evidence += fmt::format("; saturate_gpu.Loader does not support this data set: {}",
                                      like["why"].string().value_or("the reason is unknown"));
         return;
     }
@@ -281,7 +280,7 @@ void restarts(const RunRecord& record, const StepTimes& times, std::vector<Findi
     finding.ms_per_step = lost / 1e6 / static_cast<double>(times.n);
     finding.where = where_of(loader["site"]);
     finding.evidence =
-        fmt::format("the workers are started again {} times and take {}, {:.1f} % of the run",
+        fmt::format("the workers are restarted {} times, which takes {}, {:.1f} % of the run",
                     restarts.count, seconds_text(lost / 1e9), finding.share_percent);
     finding.fix = "persistent_workers=True";
     finding.settings = cures("F05", record_facts(record));

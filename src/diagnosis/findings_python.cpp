@@ -58,7 +58,7 @@ void reads(const Json& python, const StepTimes& times, std::vector<Finding>& fin
     finding.gain = {1.0, 1.0 + kIdlesBehind * finding.share_percent / 100.0,
                     1.0 / std::max(0.5, 1.0 - finding.share_percent / 100.0)};
     finding.assumes =
-        "the device idles for a tenth of the time that the reads take, as seen in one trace";
+        "the device idles for 10 % of the time that the reads take, as seen in one trace";
     finding.surer = "a trace shows whether the device idles after them";
     findings.push_back(finding);
 }
@@ -79,7 +79,7 @@ void collections(const Json& python, const StepTimes& times, std::vector<Finding
     finding.fix = "gc.collect(); gc.freeze() before the loop, gc.disable() in it";
     double bound = total / (total - ns);
     finding.gain = gain_of(1.0 + 0.8 * (bound - 1.0), bound);
-    finding.assumes = "four fifths of it go, an estimate: collecting once per epoch costs the rest";
+    finding.assumes = "80 % of it is saved (estimate): collecting once per epoch costs the rest";
     findings.push_back(finding);
 }
 
@@ -119,8 +119,8 @@ void zero_grads(const RunRecord& record, std::vector<Finding>& findings) {
     // The same training only where every parameter has a gradient in every step: with a gradient of
     // zeros decay and momentum still move a parameter, without one they do not. Only a run tells.
     finding.surer =
-        "saturate run --apply set_to_none: it takes the change back where a parameter has no "
-        "gradient in a step, and shows the edit where all have one";
+        "saturate run --apply set_to_none takes the change back if a parameter has no gradient in "
+        "a step; otherwise it shows the edit";
     findings.push_back(finding);
 }
 
@@ -164,7 +164,7 @@ void threads(const Json& python, std::vector<Finding>& findings) {
     finding.optional = is_on_gpu(python);
     if (finding.optional) {
         finding.gain = {1.0, 1.5, 6.0};
-        finding.assumes = "half as fast again, an estimate";
+        finding.assumes = "1.5 times as fast (estimate)";
     } else {
         // Threads without a core are waited for in every operator. Steps of 4 ms on 2 cores: 11 and
         // 17 times as long with 3 threads, 11 and more with 16.

@@ -112,9 +112,9 @@ void launch_bound(const RunRecord& record, const RecordedWaits& waits, std::vect
         waits.total_ns - waits.busy_ns - waits.input_ns - waits.sync_ns - waits.communication_ns;
     if (idle < 0.2 * waits.total_ns) return;
     Finding finding = wait_finding("F10", idle, waits, waits.busy_steps,
-                                   "the device idling while the host waits for nothing");
+                                   "idle time of the device, although the host waits for nothing");
     finding.confidence = Confidence::medium;
-    finding.surer = "a trace names the operators";
+    finding.surer = "a trace shows the operators";
     if (record.info.kind == "train") finding.fix = "a larger batch_size; compile: true";
     out.push_back(finding);
 }
@@ -134,7 +134,7 @@ void from_steps(const RunRecord& record, const Account& account, std::vector<Fin
         Finding finding = wait_finding("F07", waits.sync_ns, waits, waits.sync_steps,
                                        "the host waiting for the device");
         finding.confidence = Confidence::low;
-        finding.surer = "a trace names the calls that wait";
+        finding.surer = "a trace shows the calls that wait";
         out.push_back(finding);
     }
     if (waits.communication_ns >= 0.10 * waits.total_ns)
@@ -203,7 +203,7 @@ void throttled(const RunRecord& record, std::vector<Finding>& out) {
                                        : most == heat ? "heat"
                                                       : "the power brake");
         // How far the clocks fell is not in the counters.
-        finding.assumes = "a throttled GPU is a tenth slower, an estimate";
+        finding.assumes = "a throttled GPU is 10 % slower (estimate)";
         double likely = 1.0 + 0.1 * finding.share_percent / 100.0;
         finding.gain = {1.0, likely, 1.0 + 0.25 * finding.share_percent / 100.0};
         out.push_back(finding);
@@ -243,10 +243,10 @@ void workers(const RunRecord& record, std::vector<Finding>& out) {
     finding.settings = cures("F30", facts);
     for (const SettingChange& setting : finding.settings) {
         if (setting.key == "num_workers")
-            finding.fix = fmt::format("num_workers={}, one thread in each", setting.value);
+            finding.fix = fmt::format("num_workers={}, one thread each", setting.value);
     }
     finding.gain = {1.0, 1.04, 1.15};
-    finding.assumes = "tasks that wait for a core cost 4 %, an estimate";
+    finding.assumes = "tasks that wait for a core cost 4 % (estimate)";
     out.push_back(finding);
 }
 

@@ -36,15 +36,15 @@ void reading_values(Context& context) {
     Finding finding{.id = "F06", .count = static_cast<std::int64_t>(waits.read_ops.size())};
     finding.confidence = Confidence::high;
     finding.evidence =
-        fmt::format("{} wait for the GPU ({}); it idles until the host has launched again", names,
-                    context.rate_text(finding.count));
+        fmt::format("{} wait for the GPU ({}); it idles until the host has launched more work",
+                    names, context.rate_text(finding.count));
     if (context.is_training)
         finding.settings = cures("F06", context.facts);
     else
         finding.fix = "keep the value on the GPU, or read all results at once at the end";
     add_examples(context, waits.read_ops, finding);
     if (!context.trace.has_stacks)
-        finding.surer = "with_stack=True names the lines that read the values";
+        finding.surer = "with_stack=True shows the lines that read the values";
     context.add_waiting(finding, unblocking(waits.reads.calls), waits.reads.idle_ns);
 }
 
@@ -128,14 +128,14 @@ void allocations(Context& context) {
         names += fmt::format("{}{} {}", names.empty() ? "" : ", ", count, name);
     Finding finding{.id = "F09", .count = static_cast<std::int64_t>(calls.size())};
     finding.confidence = context.percent(exposed) >= 5 ? Confidence::high : Confidence::medium;
-    finding.evidence =
-        fmt::format("{}: {:.0f} ms on the host, and the GPU idle for {:.1f} % of the recorded time",
-                    names, static_cast<double>(host) / 1e6, context.percent(exposed));
+    finding.evidence = fmt::format(
+        "{}: {:.0f} ms on the host, and the GPU is idle for {:.1f} % of the recorded time", names,
+        static_cast<double>(host) / 1e6, context.percent(exposed));
     finding.settings = cures("F09", context.facts);
     if (!is_spread(context, calls)) {
         finding.optional = true;
         finding.confidence = Confidence::low;
-        finding.evidence += "; not in every part of it: the cache may still fill up";
+        finding.evidence += "; not in every part of it: the cache may still be filling up";
         finding.surer = "record later steps";
     }
     std::ranges::sort(calls, std::greater<>(),

@@ -96,7 +96,7 @@ double steps_per_second(const RunRecord& record) {
 }
 
 constexpr const char* kDetach =
-    "keep no tensors of a step: losses.append(loss) holds the graph of every step, "
+    "do not keep tensors of a step: losses.append(loss) keeps the graph of every step, "
     "losses.append(loss.detach()) does not";
 
 // Half of them and more: the script holds on to its losses, and each to what computed it. Says so,
@@ -107,8 +107,7 @@ std::string kept_losses(const RunRecord& record, std::int64_t least) {
     std::int64_t of = losses["of"].integer().value_or(0);
     std::int64_t kept = losses["with_graph"].integer().value_or(0);
     if (of < least || 2 * kept < of) return {};
-    return fmt::format("after {} steps {} losses are kept with the graphs that made them", of,
-                       kept);
+    return fmt::format("after {} steps, {} losses are kept together with their graphs", of, kept);
 }
 
 // The run was too short for its memory to tell, or the machine too full of other things.
@@ -145,15 +144,15 @@ void host_memory(const RunRecord& record, std::vector<Finding>& out) {
     if (processes_last > 2 * processes_first) {
         finding.evidence +=
             fmt::format("; its processes from {} to {}", processes_first, processes_last);
-        finding.fix = "close what starts processes: make one DataLoader before the epochs";
+        finding.fix = "close what starts processes: create one DataLoader before the epochs";
     } else if (std::string kept = kept_losses(record, 20); !kept.empty()) {
         finding.evidence += "; " + kept;
         finding.fix = kDetach;
         finding.confidence = Confidence::high;
     } else if (workers > 0) {
         finding.fix =
-            "what a data set holds in Python lists is copied into each worker as it is read: hold "
-            "it in one numpy array or tensor; do not keep batches or losses in lists";
+            "Python lists in a data set are copied into each worker as they are read: use one "
+            "numpy array or tensor instead; do not keep batches or losses in lists";
     }
     out.push_back(finding);
 }

@@ -40,14 +40,14 @@ RankComparison compare_ranks(const std::vector<Timeline>& timelines) {
         facts.communication_percent = line.percent(line.split.communication_ns);
         if (!seen.insert(facts.rank).second)
             out.warnings.push_back(fmt::format(
-                "rank {} is there twice: the files seem to be of different runs", facts.rank));
+                "rank {} appears twice: the files seem to come from different runs", facts.rank));
         if (line.trace->world_size) worlds.insert(*line.trace->world_size);
         out.ranks.push_back(facts);
         all.push_back(collectives_of(line));
     }
     if (worlds.size() > 1)
         out.warnings.push_back(
-            "the files name different numbers of ranks: they are of different runs");
+            "the files name different numbers of ranks: they come from different runs");
     if (worlds.size() == 1 && static_cast<int>(timelines.size()) < *worlds.begin())
         out.warnings.push_back(
             fmt::format("{} of {} ranks are here", timelines.size(), *worlds.begin()));

@@ -111,7 +111,7 @@ void SqliteFile::open(const std::string& address, int flags) {
 // The header says how many pages there are: a file that was cut off is told as such.
 void SqliteFile::check_length(std::string_view header) const {
     if (bytes_ == 0) fail("is empty");
-    if (!header.starts_with(kSqliteStart)) fail("is no SQLite file");
+    if (!header.starts_with(kSqliteStart)) fail("is not an SQLite file");
     if (header.size() < kHeader) fail(fmt::format("is cut off after {} bytes", bytes_));
     auto byte = [&](std::size_t at) {
         return std::uint64_t{static_cast<unsigned char>(header[at])};

@@ -36,7 +36,7 @@ void recording(const Timeline& line, std::vector<HealthNote>& notes) {
     }
     if (line.steps_dropped > 0)
         notes.push_back(
-            {"H1", "the first step was dropped: it holds the start of the profiler", ""});
+            {"H1", "the first step was dropped: it contains the start of the profiler", ""});
     std::int64_t overhead = 0;
     for (const Event& event : line.trace->events) {
         if (event.category == Category::overhead && event.start_ns >= line.start_ns &&
@@ -85,7 +85,8 @@ void launches(const Timeline& line, std::vector<HealthNote>& notes) {
     for (const Step& step : line.steps) without += step.kernels == 0;
     if (without > 0 && line.has_steps)
         notes.push_back(
-            {"H3", fmt::format("{} of {} steps hold no kernel", without, line.steps.size()), ""});
+            {"H3", fmt::format("{} of {} steps contain no kernel", without, line.steps.size()),
+             ""});
 }
 
 // H4 to H6: what happens once, and what is not the trace's own.

@@ -131,8 +131,8 @@ void NsysReader::check_tables() const {
     }
     if (lacks("StringIds")) db_.fail("has no table StringIds, which holds the names");
     if (lacks(kKernels) && lacks(kCopies) && lacks(kSets) && lacks(kGraphs))
-        db_.fail(fmt::format("holds no GPU work: it has no table {}, {} or {}", kKernels, kCopies,
-                             kSets),
+        db_.fail(fmt::format("contains no GPU work: it has no table {}, {} or {}", kKernels,
+                             kCopies, kSets),
                  std::string(kRecord));
     for (std::string_view table :
          {kKernels, kCopies, kSets, kGraphs, kCalls, std::string_view("NVTX_EVENTS")}) {
@@ -363,7 +363,7 @@ std::vector<Trace> NsysReader::read() {
         finish(trace);
         if (!trace.events.empty()) traces.push_back(std::move(trace));
     }
-    if (traces.empty()) db_.fail("holds no events", std::string(kRecord));
+    if (traces.empty()) db_.fail("contains no events", std::string(kRecord));
     // The first stream of a process tells its device: GPU tables are read first.
     std::ranges::stable_sort(traces, {}, [](const Trace& t) { return t.lanes[0].device; });
     for (std::size_t i = 0; traces.size() > 1 && i < traces.size(); ++i) {

@@ -302,12 +302,12 @@ void Reader::check_kind() {
     }
     if (trace_.events.empty()) {
         fail(trace_.losses.lost() > 0
-                 ? fmt::format("holds no readable event ({} were dropped)", trace_.losses.lost())
-                 : "holds no events");
+                 ? fmt::format("contains no readable event ({} were dropped)", trace_.losses.lost())
+                 : "contains no events");
     }
     fail(trace_.kind == TraceKind::tensorflow
              ? "is an XPlane trace of TensorFlow or JAX"
-             : "holds no event of the PyTorch profiler (no known category)");
+             : "contains no event of the PyTorch profiler (no known category)");
 }
 
 }  // namespace

@@ -148,7 +148,7 @@ std::string verdict_of(const Diagnosis& diagnosis) {
         diagnosis.truncated ? "the file ends in the middle, so what follows is missing: " : "";
     if (!diagnosis.busy_percent) {
         if (diagnosis.truncated)
-            return "the file ends in the middle, and what is left of it holds no GPU work: cannot "
+            return "the file ends in the middle, and the rest of it contains no GPU work: cannot "
                    "say; let the profiler finish writing, or copy the file again";
         return "no GPU work in this trace: it was recorded on the CPU, or without "
                "ProfilerActivity.CUDA" +

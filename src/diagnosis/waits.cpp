@@ -107,7 +107,7 @@ void settle_waits(Context& context) {
     for (const WaitingFinding& one : list) {
         if (one.finding.id != head_id) ids += (ids.empty() ? "" : ", ") + one.finding.id;
     }
-    list[head].finding.evidence += "; the gain is that of removing " + ids +
+    list[head].finding.evidence += "; the gain assumes removing " + ids +
                                    " as well: remove one wait, and the next takes its place";
     if (!context.add(list[head].finding, all, exposed)) return;
     for (std::size_t i = 0; i < list.size(); ++i) {
@@ -116,7 +116,7 @@ void settle_waits(Context& context) {
         part.share_percent = context.percent(list[i].exposed_ns);
         part.ms_per_step = context.ms_per_step(list[i].exposed_ns);
         part.gain = {1.0, last[i], last[i]};
-        part.evidence += "; the gain is what it costs if only this one stays";
+        part.evidence += "; the gain is what this one costs once the others are fixed";
         context.add_part(part, head_id);
     }
 }

@@ -45,7 +45,7 @@ void check_seal(const fs::path& file, const Json& written) {
     }
     throw UserError({.where = {file.string()},
                      .found = bytes && static_cast<std::uint64_t>(*bytes) != seal.bytes
-                                  ? fmt::format("torn: {} bytes of {}", seal.bytes, *bytes)
+                                  ? fmt::format("incomplete: {} bytes of {}", seal.bytes, *bytes)
                                   : std::string("damaged: its content is not what was written"),
                      .expected = "the file as it was written",
                      .fix = "resume from another checkpoint of this folder"});
@@ -73,8 +73,8 @@ fs::path write_checkpoint(const fs::path& folder, const Checkpoint& checkpoint) 
     fs::remove_all(unfinished, error);
     if (!fs::create_directory(unfinished, error)) {
         throw MachineError({.where = {unfinished.string()},
-                            .found = fmt::format("no folder can be made: {}", error.message()),
-                            .expected = "room on the disk and permission to write"});
+                            .found = fmt::format("cannot create a folder: {}", error.message()),
+                            .expected = "free space on the disk and permission to write"});
     }
     try {
         FileSeal model = write_safetensors(unfinished / kModelFile, checkpoint.model);
@@ -93,7 +93,7 @@ fs::path write_checkpoint(const fs::path& folder, const Checkpoint& checkpoint) 
         fs::remove_all(unfinished, error);
         throw MachineError({.where = {path.string()},
                             .found = fmt::format("cannot be written: {}", failed.code().message()),
-                            .expected = "room on the disk and permission to write"});
+                            .expected = "free space on the disk and permission to write"});
     } catch (...) {
         fs::remove_all(unfinished, error);
         throw;
@@ -106,7 +106,7 @@ Checkpoint read_checkpoint(const fs::path& path) {
     Json facts = Json::parse(read_file(file, kFactsLargest, "a checkpoint"), file.string());
     if (facts["schema"].integer() != kSchema || !facts["step"].integer()) {
         throw UserError({.where = {file.string()},
-                         .found = "not the state of a checkpoint of this version",
+                         .found = "not a checkpoint state of this version",
                          .expected = fmt::format("schema {} and a step", kSchema)});
     }
     check_seal(path / kModelFile, facts["files"][kModelFile]);
@@ -155,7 +155,7 @@ void mark_best(const fs::path& folder, const fs::path& checkpoint) {
     if (error) {
         throw MachineError({.where = {(folder / "best").string()},
                             .found = fmt::format("cannot be written: {}", error.message()),
-                            .expected = "room on the disk and permission to write"});
+                            .expected = "free space on the disk and permission to write"});
     }
 }
 

@@ -32,10 +32,10 @@ CheckpointLock::CheckpointLock(const std::filesystem::path& folder) {
     if (!is_held) return;
     std::string pid(trim(read_if_there(path)));
     throw UserError({.where = {folder.string()},
-                     .found = fmt::format("another train writes its checkpoints here{}",
+                     .found = fmt::format("another train is writing its checkpoints here{}",
                                           pid.empty() ? "" : fmt::format(" (process {})", pid)),
-                     .expected = "one run at a time in a folder",
-                     .fix = "wait until it ends, or -o with another folder"});
+                     .expected = "one run per folder at a time",
+                     .fix = "wait until it ends, or choose another folder with -o"});
 }
 
 CheckpointLock::~CheckpointLock() {

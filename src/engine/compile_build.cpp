@@ -98,8 +98,7 @@ std::string build_graph(const TracedLoss& traced, const GraphFiles& files,
                         const CompileSettings& settings) {
     std::error_code error;
     fs::create_directories(settings.cache, error);
-    if (error)
-        return fmt::format("{} cannot be made: {}", settings.cache.string(), error.message());
+    if (error) return fmt::format("cannot create {}: {}", settings.cache.string(), error.message());
     auto with = [&](const char* extension) {
         return fs::path(files.package).replace_extension(extension);
     };

@@ -132,7 +132,7 @@ struct StepCompiler {
 
     CompileOutcome compile() {
         if (batch.empty() || !batch[0].device().is_cpu())
-            return eager("compiled graphs are for the CPU; a GPU captures its step");
+            return eager("compiled graphs are for the CPU; on a GPU the step is captured instead");
         TracedLoss traced = trace_loss(job, batch);
         if (!traced.problem.empty()) return eager(traced.problem);
         GraphFiles files = graph_files(traced, settings);

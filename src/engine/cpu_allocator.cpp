@@ -108,7 +108,7 @@ void* CachingAllocator::take(std::size_t bytes) {
         trim();  // what is kept in other sizes may be what is missing
         block = fresh_block(size);
     }
-    if (!block) refuse(bytes, size, "the system gives no more");
+    if (!block) refuse(bytes, size, "the system does not give more");
     return block + 1;
 }
 

@@ -53,12 +53,11 @@ const CudaPlugin& need_cuda_plugin() {
     std::string why;
     if (const CudaPlugin* plugin = load_cuda_plugin(why)) return *plugin;
     if (std::string other = amd_gpu(); !other.empty()) {
-        throw MachineError({.found = fmt::format("{}: training on AMD's GPUs (ROCm) is not there "
-                                                 "yet",
-                                                 other),
-                            .expected = "an NVIDIA GPU, or --device cpu",
-                            .fix = "saturate run -- python train.py watches and diagnoses a job of "
-                                   "PyTorch on this GPU"});
+        throw MachineError(
+            {.found = fmt::format("{}: training on AMD GPUs (ROCm) is not supported yet", other),
+             .expected = "an NVIDIA GPU, or --device cpu",
+             .fix = "saturate run -- python train.py watches and diagnoses a PyTorch job on this "
+                    "GPU"});
     }
     bool is_built = why.starts_with("the CUDA part");
     throw MachineError(
@@ -66,20 +65,22 @@ const CudaPlugin& need_cuda_plugin() {
          .expected = is_built ? "the libraries of the CUDA build of LibTorch, and a driver"
                               : "a build on a machine with an NVIDIA driver, where ./saturate "
                                 "fetches the rest",
-         .fix = is_built ? "saturate doctor tells what is there; --device cpu trains without"
-                         : "./saturate selftest builds it; or tools/bootstrap torch, then "
-                           "tools/build release"});
+         .fix = is_built
+                    ? "saturate doctor shows what is missing; --device cpu trains without a GPU"
+                    : "./saturate selftest builds it; or tools/bootstrap torch, then "
+                      "tools/build release"});
 }
 
 namespace {
 
 [[noreturn]] void throw_no_gpu(int index, int count) {
-    throw MachineError({.found = count == 0 ? std::string("no GPU that CUDA can use")
-                                            : fmt::format("cuda:{} of {} GPUs", index, count),
-                        .expected = count == 0
-                                        ? std::string("an NVIDIA driver and a GPU of this process")
-                                        : fmt::format("cuda:0 to cuda:{}", count - 1),
-                        .fix = "saturate doctor tells what is there; --device cpu trains without"});
+    throw MachineError(
+        {.found = count == 0 ? std::string("no GPU that CUDA can use")
+                             : fmt::format("cuda:{} of {} GPUs", index, count),
+         .expected = count == 0
+                         ? std::string("an NVIDIA driver and a GPU that this process can use")
+                         : fmt::format("cuda:0 to cuda:{}", count - 1),
+         .fix = "saturate doctor shows what is missing; --device cpu trains without a GPU"});
 }
 
 // `index`: the GPU; absent: that of the rank.
@@ -140,7 +141,8 @@ OpenedDevice open_device(const std::string& wish, const DeviceOptions& options, 
         if (plugin && plugin->device_count() > 0) return {open_cuda({}, local_rank, options), ""};
         if (plugin) why = "no GPU that CUDA can use";
         if (std::string other = amd_gpu(); !other.empty())
-            why = fmt::format("{} is watched, but not trained on: that takes an NVIDIA GPU", other);
+            why = fmt::format("{} can be watched, but not trained on: training needs an NVIDIA GPU",
+                              other);
         return {make_cpu_backend(options, cpu_has_bf16), why};
     }
     if (wish.starts_with("sim:")) return {make_sim_backend(wish.substr(4), options), ""};

@@ -86,15 +86,15 @@ std::shared_ptr<::gloo::transport::Device> gloo_device(const GroupSettings& sett
 }
 
 Problem lost_problem(const Blame& blame, int count) {
-    std::string fix = "--resume goes on from the last checkpoint";
+    std::string fix = "--resume continues from the last checkpoint";
     if (blame.ranks.empty()) {
         return {.found = fmt::format("the ranks lost each other: {}", blame.why),
                 .expected = fmt::format("{} ranks that answer until the end", count),
-                .fix = "look at the network between the hosts; " + fix};
+                .fix = "check the network between the hosts; " + fix};
     }
     return {.found = fmt::format("{} of {} is lost: {}", ranks_text(blame.ranks), count, blame.why),
             .expected = fmt::format("{} ranks that answer until the end", count),
-            .fix = fmt::format("look at the log of {}; {}", ranks_text(blame.ranks), fix)};
+            .fix = fmt::format("check the log of {}; {}", ranks_text(blame.ranks), fix)};
 }
 
 }  // namespace
@@ -129,7 +129,7 @@ struct ProcessGroup::Impl {
                 throw MachineError({.found = fmt::format("rank 0 cannot listen on port {}: {}",
                                                          settings.port, first_line(error.what())),
                                     .expected = "a free port",
-                                    .fix = "MASTER_PORT names another one"});
+                                    .fix = "choose another one with MASTER_PORT"});
             }
             throw RankLost(
                 {.found = fmt::format("rank {} finds no rank 0 at {}:{} within {} s", settings.rank,
@@ -157,10 +157,10 @@ struct ProcessGroup::Impl {
             std::this_thread::sleep_for(kPoll);
         }
         throw RankLost(
-            {.found = fmt::format("{} of {} did not come within {} s", ranks_text(missing),
+            {.found = fmt::format("{} of {} did not join within {} s", ranks_text(missing),
                                   settings.count, settings.join_most.count() / 1000),
              .expected = "all ranks, started at about the same time",
-             .fix = fmt::format("look at the log of {}", ranks_text(missing))},
+             .fix = fmt::format("check the log of {}", ranks_text(missing))},
             missing);
     }
 

@@ -197,7 +197,7 @@ struct RankWatch::Impl {
         auto [least, most] = std::ranges::minmax(beats, {}, &Beat::collectives);
         double waited = seconds_of(now_ns() - since_ns);
         if (least.collectives == most.collectives)
-            return {{}, fmt::format("all ranks are in it since {:.0f} s", waited)};
+            return {{}, fmt::format("all ranks have been in it for {:.0f} s", waited)};
         Blame out{
             {},
             fmt::format("alive, but {} in step {} for {:.0f} s", least.doing, least.step, waited)};
@@ -223,7 +223,7 @@ struct RankWatch::Impl {
             }
             std::int64_t silent = now_ns() - answered_ns;
             if (silent < allowed_ns) return std::nullopt;
-            return blame_server(fmt::format("does not answer for {:.0f} s", seconds_of(silent)));
+            return blame_server(fmt::format("has not answered for {:.0f} s", seconds_of(silent)));
         }
         answered_ns = now_ns();
         if (auto told = blame_notes(*fresh)) return told;

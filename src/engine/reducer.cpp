@@ -272,7 +272,7 @@ struct GradientReducer::Impl {
         }
         if (noted || left_out.empty()) return;
         noted = true;
-        note = fmt::format("no gradient for {}: not part of the loss, left as it is",
+        note = fmt::format("no gradient for {}: it is not part of the loss and stays unchanged",
                            join(left_out, ", "));
     }
 

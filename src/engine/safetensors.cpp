@@ -92,7 +92,7 @@ class File {
     [[noreturn]] void fail(int error) const {
         throw MachineError({.where = {path_.string()},
                             .found = fmt::format("cannot be written: {}", std::strerror(error)),
-                            .expected = "room on the disk and permission to write"});
+                            .expected = "free space on the disk and permission to write"});
     }
 
     FileSeal seal;
@@ -108,8 +108,8 @@ std::vector<StoredTensor> read_header(const std::filesystem::path& path, const F
     if (size < 8 || !file.read(&header_bytes, 8, 0))
         refuse_safetensors(path, fmt::format("{} bytes are too few for a header", size));
     if (header_bytes > kLargestHeader || header_bytes > size - 8)
-        refuse_safetensors(path,
-                           fmt::format("its header claims {} bytes of {}", header_bytes, size));
+        refuse_safetensors(path, fmt::format("its header claims {} bytes, but the file has {}",
+                                             header_bytes, size));
     std::string text(header_bytes, '\0');
     if (!file.read(text.data(), text.size(), 8))
         refuse_safetensors(path, "its header cannot be read");

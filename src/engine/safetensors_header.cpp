@@ -29,7 +29,7 @@ StoredTensor read_tensor(const std::string& path, const std::string& name, const
     auto known = std::ranges::find(kStoredTypes, entry.type, &StoredType::name);
     if (known == std::end(kStoredTypes))
         refuse_safetensors(
-            path, fmt::format("tensor {} is of type {}", shown, saturate::quoted(entry.type)));
+            path, fmt::format("tensor {} has type {}", shown, saturate::quoted(entry.type)));
     std::uint64_t bytes = known->bytes;
     if (!fields["shape"].is_array() || fields["shape"].items().size() > 64)
         refuse_safetensors(path, fmt::format("tensor {} has no shape", shown));
@@ -37,7 +37,7 @@ StoredTensor read_tensor(const std::string& path, const std::string& name, const
         auto length = item.integer();
         if (!length || *length < 0)
             refuse_safetensors(
-                path, fmt::format("the shape of tensor {} is not of whole numbers", shown));
+                path, fmt::format("the shape of tensor {} is not made of whole numbers", shown));
         entry.shape.push_back(*length);
         if (__builtin_mul_overflow(bytes, static_cast<std::uint64_t>(*length), &bytes))
             refuse_safetensors(
@@ -70,7 +70,7 @@ std::vector<StoredTensor> read_safetensors_header(std::string_view text, std::ui
         if (name == "__metadata__") continue;
         if (!names.insert(name).second)
             refuse_safetensors(path,
-                               fmt::format("tensor {} is there twice", saturate::quoted(name)));
+                               fmt::format("tensor {} appears twice", saturate::quoted(name)));
         entries.push_back(read_tensor(path, name, fields, data_bytes));
     }
     // The tensors fill the file one after the other, as the format asks: nothing is shared or
@@ -80,7 +80,7 @@ std::vector<StoredTensor> read_safetensors_header(std::string_view text, std::ui
     std::uint64_t at = 0;
     for (const StoredTensor& entry : sorted) {
         if (entry.begin != at)
-            refuse_safetensors(path, fmt::format("tensor {} begins at {} and not at {}",
+            refuse_safetensors(path, fmt::format("tensor {} begins at {} instead of {}",
                                                  saturate::quoted(entry.name), entry.begin, at));
         at = entry.end;
     }

@@ -71,7 +71,7 @@ SelftestCheck check_failure(DeviceBackend& backend) {
         (void)torch::ones({}, backend.device()).item();  // reads a value back
     };
     return compare(backend, steps, kSelftestAllowed,
-                   "the step cannot be captured and runs as it is");
+                   "the step cannot be captured and runs without a graph");
 }
 
 }  // namespace

@@ -116,8 +116,8 @@ SelftestCheck check_out_of_memory(DeviceBackend& backend) {
     backend.release_cached();
     bool goes_on = std::isfinite(selftest_train(backend, {.count = 2}).losses.back());
     return {"", thrown && goes_on,
-            fmt::format("{}, {}", thrown ? "was told" : "was not told",
-                        goes_on ? "training goes on" : "training does not go on")};
+            fmt::format("{}, {}", thrown ? "was reported" : "was not reported",
+                        goes_on ? "training continues" : "training does not continue")};
 }
 
 SelftestCheck check_marks(DeviceBackend& backend) {
@@ -185,9 +185,9 @@ std::vector<SelftestItem> selftest_step_items(DeviceBackend& backend) {
         items.push_back({fmt::format("{}, fused and not, against the CPU", name),
                          [&backend, kind] { return check_optimizer(backend, kind); }});
     items.push_back({"losses read an interval late", [&] { return check_late_losses(backend); }});
-    items.push_back({"the device tells its time", [&] { return check_marks(backend); }});
+    items.push_back({"the device reports its time", [&] { return check_marks(backend); }});
     items.push_back(
-        {"running out of memory is survived", [&] { return check_out_of_memory(backend); }});
+        {"training survives running out of memory", [&] { return check_out_of_memory(backend); }});
     return items;
 }
 

@@ -29,7 +29,7 @@ class ScratchFolder {
         std::string pattern = (fs::temp_directory_path() / "saturate-selftest-XXXXXX").string();
         if (!::mkdtemp(pattern.data()))
             throw MachineError({.where = {fs::temp_directory_path().string()},
-                                .found = "no folder can be made there",
+                                .found = "cannot create a folder there",
                                 .expected = "room for a checkpoint",
                                 .fix = "TMPDIR=/another/folder"});
         path_ = pattern;
@@ -90,7 +90,7 @@ SelftestCheck check_evaluation(DeviceBackend& backend) {
     SelftestCheck check = check_within(std::fabs(judged.value - *result.metric_best), 1e-4);
     bool learnt = *result.metric_best < *result.metric_first;
     check.passed = check.passed && learnt;
-    check.detail += learnt ? "" : "; nothing was learnt";
+    check.detail += learnt ? "" : "; nothing was learned";
     return check;
 }
 

@@ -211,7 +211,7 @@ void TrainingStep::update_weights() {
         throw MachineError({.found = fmt::format("out of memory while the weights change: {}",
                                                  error.what_without_backtrace()),
                             .expected = "memory for the model, its gradients and one sample",
-                            .fix = "a smaller batch_size; --resume goes on from the checkpoint "
+                            .fix = "a smaller batch_size; --resume continues from the checkpoint "
                                    "that another rank keeps"});
     }
 }
@@ -276,7 +276,7 @@ bool TrainingStep::try_captured(std::span<const TensorBatch> batches, StepTimes&
     if (captured.full == 0) captured.full = samples;
     if (samples != captured.full) {  // e.g. the last step of an epoch
         if (!std::exchange(captured.said_others, true))
-            note_ = fmt::format("steps of other than {} samples run without the captured graph",
+            note_ = fmt::format("steps that do not have {} samples run without the captured graph",
                                 captured.full);
         return false;
     }
@@ -310,7 +310,7 @@ bool TrainingStep::try_captured(std::span<const TensorBatch> batches, StepTimes&
         } catch (const c10::OutOfMemoryError&) {
             throw;
         } catch (const std::exception& error) {
-            note_ = fmt::format("the step cannot be captured and runs as it is: {}",
+            note_ = fmt::format("the step cannot be captured and runs without a graph: {}",
                                 std::string_view(error.what()).substr(0, 200));
             captured_.reset();
             optimizer_->clear_gradients(true);

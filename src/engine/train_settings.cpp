@@ -134,7 +134,7 @@ void read_length(Reader& reader, const TrainLimits& limits, TrainSettings& out) 
                                        .fix = "epochs: 1"});
         }
     } else if (!limited) {
-        reader.problems.push_back({.found = "nothing says how long to train",
+        reader.problems.push_back({.found = "the configuration does not say how long to train",
                                    .expected = "epochs in the configuration, or --epochs, --steps "
                                                "or --seconds",
                                    .fix = "epochs: 10"});
@@ -227,14 +227,14 @@ ResolvedPrecision resolve_precision(const TrainSettings& settings, const DeviceB
                      : on_cpu           ? Precision::fp32
                                         : Precision::fp16;
     if (settings.precision_auto) {
-        return {best,
-                fmt::format("precision: {}, the best of {}", precision_name(best), backend.name())};
+        return {best, fmt::format("precision: {}, the best for {}", precision_name(best),
+                                  backend.name())};
     }
     if (!settings.precision_wish || !settings.precision_wish->on)
         return {Precision::fp32, "precision: fp32"};
     if (!settings.precision_wish->type) {
         if (best != Precision::fp32) {
-            return {best, fmt::format("precision: {}, the best of {}", precision_name(best),
+            return {best, fmt::format("precision: {}, the best for {}", precision_name(best),
                                       backend.name())};
         }
         return {best,

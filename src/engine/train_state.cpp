@@ -35,10 +35,10 @@ struct Optional {
     const char* missing;
 };
 constexpr Optional kOptional[] = {
-    {kRandomDevice, "the random numbers of the device that it was made on are not used here",
-     "the random numbers of this device begin from the seed"},
+    {kRandomDevice, "the random state saved on another device is not used here",
+     "random numbers on this device start from the seed"},
     {"scaler.scale", "the gradient scaler of fp16 is not needed here",
-     "the gradient scaler of fp16 begins anew"},
+     "the gradient scaler of fp16 starts from scratch"},
     {"scaler.growth", "", ""},
 };
 

@@ -30,7 +30,7 @@ Trainer::Trainer(Job& job, const TrainSettings& settings, TrainPlaces places,
     for (const std::string& line : settings_.notes) observer_.say(line);
     if (ranks_->count() > 1 && settings_.step.capture && backend_.proves().capture) {
         settings_.step.capture = false;
-        observer_.say("the step is not captured: its ranks talk while it runs");
+        observer_.say("the step is not captured: its ranks communicate while it runs");
     }
     settings_.step.full = settings_.batch_size * settings_.accumulation;
     step_run_.emplace(job_, settings_.step, backend_);
@@ -98,7 +98,7 @@ void Trainer::keep_failure(const std::function<void()>& work) {
     } catch (const std::exception& error) {
         fail({.found = in_step(error.what())});
     } catch (...) {  // a job may throw anything
-        fail({.found = in_step("an exception that is no std::exception")});
+        fail({.found = in_step("an exception of an unknown type")});
     }
 }
 

@@ -34,7 +34,7 @@ void Trainer::check() const {
     }
     if (settings_.schedule.kind == ScheduleKind::cosine && !settings_.steps && !settings_.epochs) {
         throw UserError({.found = "schedule: cosine needs to know how many steps there will be",
-                         .expected = "epochs or --steps; --seconds alone does not tell",
+                         .expected = "epochs or --steps; --seconds alone is not enough",
                          .fix = "schedule: constant"});
     }
 }

@@ -80,7 +80,8 @@ void Trainer::stop_for(const Trained& trained, float loss) {
             "the loss of step {} is {}: batch {} of epoch {}, which begins with {}", trained.step,
             std::isnan(loss) ? "nan" : "infinite", trained.batch, trained.epoch, join(names, ", ")),
         .expected = "a finite loss",
-        .fix = "look at these samples; else a lower learning_rate, warmup_steps or grad_clip"};
+        .fix =
+            "check these samples; otherwise use a lower learning_rate, warmup_steps or grad_clip"};
 }
 
 double Trainer::seconds() const { return static_cast<double>(now_ns() - started_ns_) / 1e9; }

@@ -34,8 +34,8 @@ void Trainer::save_checkpoint(bool is_best) {
     checkpoint.facts = facts();
     for (auto& item : others) checkpoint.state.push_back(std::move(item));
     writer_->save(std::move(checkpoint), is_best);
-    note(EventKind::checkpoint, fmt::format("checkpoint of step {} handed over", now_.step),
-         now_ns() - begin);
+    note(EventKind::checkpoint,
+         fmt::format("checkpoint of step {} handed to the writer", now_.step), now_ns() - begin);
 }
 
 // The weights of the last complete step are whole on every rank that is left: the lowest keeps
@@ -54,11 +54,13 @@ void Trainer::save_alone(const RankLost& lost) {
 void Trainer::tell_saved() {
     if (!writer_) return;
     for (const SavedCheckpoint& saved : writer_->take_finished()) {
-        std::string line = saved.failure.empty()
-                               ? fmt::format("checkpoint of step {} written{}", saved.step,
-                                             saved.is_best ? ", the best so far" : "")
-                               : fmt::format("no checkpoint of step {}, training goes on: {}",
-                                             saved.step, saved.failure);
+        std::string line =
+            saved.failure.empty()
+                ? fmt::format("checkpoint of step {} written{}", saved.step,
+                              saved.is_best ? ", the best so far" : "")
+                : fmt::format(
+                      "the checkpoint of step {} could not be written, training continues: {}",
+                      saved.step, saved.failure);
         if (saved.failure.empty()) kept_step_ = saved.step;
         unkept_ = saved.failure.empty() ? std::nullopt : std::optional(saved);
         note(EventKind::checkpoint, line, saved.duration_ns,
@@ -76,30 +78,31 @@ void Trainer::check_kept() const {
         {.where = {places_.checkpoints.string()},
          .found = fmt::format("the checkpoint of step {}, the last, could not be written: {}",
                               unkept_->step, unkept_->failure),
-         .expected = "room on the disk and permission to write",
-         .fix = kept_step_
-                    ? fmt::format("make room, then --resume goes on from step {}", *kept_step_)
-                    : std::string("make room, or -o with a folder on another disk; no "
-                                  "checkpoint was written at all")});
+         .expected = "free space on the disk and permission to write",
+         .fix = kept_step_ ? fmt::format("free some space, then --resume continues from step {}",
+                                         *kept_step_)
+                           : std::string("free some space, or choose a folder on another disk with "
+                                         "-o; no checkpoint was written at all")});
 }
 
 void Trainer::restore(const FoundCheckpoint& found) {
     const Checkpoint& checkpoint = found.checkpoint;
-    for (const std::string& line : found.skipped) observer_.say("passed over: " + line);
+    for (const std::string& line : found.skipped) observer_.say("skipped: " + line);
     auto batch_size = checkpoint.facts["batch_size"].integer();
     if (batch_size != settings_.batch_size) {
-        throw UserError({.where = {found.path.string()},
-                         .found = fmt::format("made with batch_size {}, and it is {} now",
-                                              batch_size.value_or(0), settings_.batch_size),
-                         .expected = "the same batch_size: the position in the data counts batches",
-                         .fix = fmt::format("--set batch_size={}", batch_size.value_or(32))});
+        throw UserError(
+            {.where = {found.path.string()},
+             .found = fmt::format("made with batch_size {}, but it is {} now",
+                                  batch_size.value_or(0), settings_.batch_size),
+             .expected = "the same batch_size: the position in the data is counted in batches",
+             .fix = fmt::format("--set batch_size={}", batch_size.value_or(32))});
     }
     if (auto seed = checkpoint.facts["seed"].integer();
         seed && static_cast<std::uint64_t>(*seed) != settings_.seed) {
         throw UserError(
             {.where = {found.path.string()},
-             .found = fmt::format("made with seed {}, and it is {} now", *seed, settings_.seed),
-             .expected = "the same seed: it gives the order of the data",
+             .found = fmt::format("made with seed {}, but it is {} now", *seed, settings_.seed),
+             .expected = "the same seed: it sets the order of the data",
              .fix = fmt::format("--set seed={}", *seed)});
     }
     for (const std::string& line : tensors_->put(found, random_kept_)) observer_.say(line);
@@ -119,7 +122,7 @@ void Trainer::convert_position(int ranks_before) {
     std::int64_t ranks = ranks_->count(), step = settings_.batch_size * settings_.accumulation;
     now_.position.batch = done / ranks;
     observer_.say(
-        fmt::format("the checkpoint is of {} ranks, and there are {} now: a step has {} "
+        fmt::format("the checkpoint was made on {} ranks, and there are {} now: a step has {} "
                     "samples instead of {}",
                     ranks_before, ranks, step * ranks, step * ranks_before));
     if (done % ranks > 0)

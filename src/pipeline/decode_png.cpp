@@ -72,8 +72,8 @@ Header read_header(Bytes body) {
                     ? d == 8 || d == 16
                     : false;
     if (!fits || body[10] != 0 || body[11] != 0 || body[12] > 1)
-        throw BadImage(fmt::format("PNG with colour type {}, {} bits, which does not exist",
-                                   header.colour, header.depth));
+        throw BadImage(fmt::format("PNG with an invalid colour type: {}, {} bits", header.colour,
+                                   header.depth));
     header.interlaced = body[12] == 1;
     // A worker holds all of it at once, and 16 bits for four samples are eight bytes a pixel.
     std::uint64_t bytes = std::uint64_t{header.row_bytes(header.size.width)} * height;
@@ -180,8 +180,8 @@ Bytes PngDecoder::Impl::collect() {
         }
         at += kChunkOverhead + chunk.body.size();
     }
-    if (parts == 0) throw BadImage("PNG holds no image data");
-    if (header.colour == kPalette && !has_palette) throw BadImage("PNG lacks its palette");
+    if (parts == 0) throw BadImage("PNG contains no image data");
+    if (header.colour == kPalette && !has_palette) throw BadImage("PNG has no palette");
     return parts == 1 ? only : Bytes(out, total);
 }
 
@@ -192,7 +192,7 @@ void PngDecoder::Impl::inflate(Bytes packed, std::size_t bytes) {
     libdeflate_result result =
         libdeflate_zlib_decompress(inflater, packed.data(), packed.size(), out, bytes, &got);
     if (result != LIBDEFLATE_SUCCESS) throw BadImage("PNG data cannot be inflated");
-    if (got != bytes) throw BadImage("PNG holds fewer rows than its header says");
+    if (got != bytes) throw BadImage("PNG has fewer rows than its header says");
 }
 
 // A sample of less than 8 bits stands high bits first.
@@ -273,7 +273,7 @@ ImageView PngDecoder::decode(int channels) {
         row += (row_bytes + 1) * static_cast<std::size_t>(done);
         for (int y = done; y < height; ++y, row += row_bytes + 1) {
             if (!png_unfilter(row[0], row + 1, above, row_bytes, header.pixel_bytes()))
-                throw BadImage(fmt::format("PNG row with filter {}, which does not exist", row[0]));
+                throw BadImage(fmt::format("PNG row with an invalid filter: {}", row[0]));
             above = row + 1;
             my.widen(row + 1, width,
                      pixels + stride * (pass.y + static_cast<std::size_t>(y) * pass.step_y) +

@@ -31,9 +31,8 @@ ImageFiles::ImageFiles(ImageFilesSettings settings) : settings_(std::move(settin
         if (settings_.paths.find('\0', at) == std::string::npos) break;
     }
     if (starts_.empty())
-        throw UserError({.where = {},
-                         .found = "a list of images without a single one",
-                         .expected = "at least one path"});
+        throw UserError(
+            {.where = {}, .found = "an empty list of images", .expected = "at least one path"});
     fields_ = {settings_.transform.field("image")};
     if (settings_.labels.empty()) return;
     if (settings_.labels.size() != starts_.size())

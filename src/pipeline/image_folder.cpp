@@ -79,13 +79,13 @@ void ImageFolder::Impl::make_classes() {
         if (folder.path.empty()) continue;
         numbers.emplace(folder.path.substr(0, folder.path.find('/')), 0);
     }
-    if (numbers.empty()) fail("holds no folders", "one folder of images per class");
+    if (numbers.empty()) fail("contains no folders", "one folder of images per class");
     classes = settings.classes;
     for (auto& [name, number] : numbers) {
         auto known = std::ranges::find(classes, name);
         if (known == classes.end() && !settings.classes.empty())
             fail(fmt::format("the class {}", saturate::quoted(name)),
-                 fmt::format("one of those to train with: {}", join(settings.classes, ", ")));
+                 fmt::format("one of the training classes: {}", join(settings.classes, ", ")));
         number = static_cast<std::int32_t>(known - classes.begin());
         if (known == classes.end()) classes.push_back(name);
     }
@@ -97,15 +97,15 @@ void ImageFolder::Impl::make_classes() {
         std::int32_t number =
             folder.path.empty() ? -1 : numbers.at(folder.path.substr(0, folder.path.find('/')));
         if (number < 0 && count > 0)
-            fail(fmt::format("holds {} images outside of class folders, {} among them", count,
+            fail(fmt::format("contains {} images outside the class folders, such as {}", count,
                              saturate::quoted(files.name(folder.first))),
-                 "one folder of images per class, and no images beside them");
+                 "one folder of images per class, and no images outside them");
         class_of.push_back(number);
         if (number >= 0) counts[static_cast<std::size_t>(number)] += count;
     }
     for (std::size_t i = 0; i < counts.size(); ++i) {
         if (counts[i] == 0 && settings.classes.empty())
-            fail(fmt::format("the class {} holds no images", saturate::quoted(classes[i])),
+            fail(fmt::format("the class {} has no images", saturate::quoted(classes[i])),
                  "at least one image in each folder");
     }
     fields = {settings.transform.field("image"), {"label", Element::int64, {}, false}};
@@ -126,7 +126,7 @@ void ImageFolder::Impl::make_pairs() {
         }
     }
     if (lonely > 0)
-        fail(fmt::format("{} of {} inputs have no target, {} among them", lonely, files.size(),
+        fail(fmt::format("{} of {} inputs have no target, such as {}", lonely, files.size(),
                          saturate::quoted(example)),
              fmt::format("a file of the same name below {}", settings.target));
     fields = {settings.transform.field(settings.input), settings.transform.field(settings.target)};
@@ -192,7 +192,7 @@ ImageFolder::ImageFolder(ImageFolderSettings settings) : impl_(std::make_unique<
     my.files = list_files(pairs ? my.settings.root / my.settings.input : my.settings.root,
                           my.settings.listing);
     if (my.files.size() == 0)
-        my.fail("holds no images",
+        my.fail("contains no images",
                 fmt::format("files that end in {}", join(my.settings.listing.endings, ", ")));
     switch (my.settings.layout) {
         case FolderLayout::classes:
@@ -221,8 +221,9 @@ const std::vector<FieldSpec>& ImageFolder::fields() const { return impl_->fields
 const std::vector<std::string>& ImageFolder::classes() const { return impl_->classes; }
 std::vector<std::string> ImageFolder::notes() const {
     if (!impl_->files.unsettled() && !impl_->targets.unsettled()) return {};
-    return {fmt::format("{}: files came or went while they were listed: some may be missing",
-                        impl_->settings.root.string())};
+    return {fmt::format(
+        "{}: files appeared or disappeared while the folder was listed: some may be missing",
+        impl_->settings.root.string())};
 }
 
 std::unique_ptr<Scratch> ImageFolder::make_scratch() const {

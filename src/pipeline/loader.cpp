@@ -119,10 +119,10 @@ void Loader::Impl::wait_for_front(std::unique_lock<std::mutex>& lock) {
             if (settings.prefetch_bytes > 0 &&
                 (ring->count() + 1) * ring->slab_bytes() > settings.prefetch_bytes)
                 throw UserError({.where = {},
-                                 .found = fmt::format("all {} batches that prefetch_bytes allows "
-                                                      "are held at once",
-                                                      ring->count()),
-                                 .expected = "fewer, so that one can be filled",
+                                 .found = fmt::format(
+                                     "all {} batches that prefetch_bytes allows are in use at once",
+                                     ring->count()),
+                                 .expected = "fewer, so that the next one can be filled",
                                  .fix = "a larger prefetch_bytes"});
             slabs_max = ring->count() + 1;
             ring->returned.notify_all();
@@ -159,8 +159,8 @@ Slab* Loader::Impl::fill_in_this_thread() {
     }
     if (!slab)
         throw UserError({.where = {},
-                         .found = "all batches that prefetch_bytes allows are held at once",
-                         .expected = "fewer, so that one can be filled",
+                         .found = "all batches that prefetch_bytes allows are in use at once",
+                         .expected = "fewer, so that the next one can be filled",
                          .fix = "a larger prefetch_bytes"});
     Run run{.epoch = position.epoch,
             .batch = position.batch,

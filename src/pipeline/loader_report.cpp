@@ -37,8 +37,7 @@ std::string why_slow(const LoaderStats& s) {
     const Part& worst = *std::ranges::max_element(parts, {}, &Part::ns);
     std::string what = fmt::format("{} {:.0f} %", worst.name, percent(worst.ns, s.busy_ns));
     if (s.workers == 0)
-        return fmt::format("{}, no workers: num_workers: auto lets it run beside the training",
-                           what);
+        return fmt::format("{}, no workers: num_workers: auto loads while the model trains", what);
     double busy = percent(s.busy_ns, s.elapsed_ns * s.workers);
     if (s.workers < s.cores)
         return fmt::format("{}, {} worker{} {:.0f} % busy on {} cores: more workers, {}", what,

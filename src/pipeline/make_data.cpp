@@ -38,7 +38,7 @@ bool is_for_validation(std::int64_t index) {
 const JobDataMade& made_for(const std::string& job) {
     const ReferenceJob* found = find_reference_job(job);
     if (found && found->made.files != MadeFiles::none) return found->made;
-    Problem problem{.found = fmt::format("no data can be made for {}", saturate::quoted(job)),
+    Problem problem{.found = fmt::format("there is no data to make for {}", saturate::quoted(job)),
                     .expected = join(jobs_with_data(), ", ")};
     if (auto meant = closest(job, jobs_with_data()))
         problem.fix = fmt::format("saturate data make {}", *meant);
@@ -62,9 +62,9 @@ void make_folder(const fs::path& path) {
     fs::create_directories(path, error);
     if (!error) return;
     throw UserError({.where = {path.string()},
-                     .found = fmt::format("the folder cannot be made: {}", error.message()),
-                     .expected = "a place to write to",
-                     .fix = "-o ANOTHER"});
+                     .found = fmt::format("cannot create the folder: {}", error.message()),
+                     .expected = "a folder that you can write to",
+                     .fix = "choose another with -o"});
 }
 
 // Makes and writes pictures, each by its number alone. One thread each.
@@ -136,9 +136,10 @@ class Writer {
         // Not synced one by one: thousands of pictures that can be made again.
         std::ofstream file(path, std::ios::binary);
         if (!file.write(encoded.data(), static_cast<std::streamsize>(encoded.size())).flush()) {
-            throw MachineError({.where = {path.string()},
-                                .found = "the picture cannot be written",
-                                .expected = "room on the disk, a folder that you may write to"});
+            throw MachineError(
+                {.where = {path.string()},
+                 .found = "cannot write the picture",
+                 .expected = "a disk with free space and a folder that you can write to"});
         }
         bytes += encoded.size();
     }
@@ -264,9 +265,9 @@ void refuse_what_is_there(const fs::path& path) {
     bool is_file = fs::is_regular_file(path);
     if (!is_file && !(fs::is_directory(path) && !fs::is_empty(path))) return;
     throw UserError({.where = {path.string()},
-                     .found = is_file ? "a file is there already" : "the folder is not empty",
+                     .found = is_file ? "the file already exists" : "the folder is not empty",
                      .expected = "a file that does not exist yet",
-                     .fix = "-o ANOTHER, or remove it"});
+                     .fix = "choose another with -o, or remove it"});
 }
 
 MadeData make_table(const MakeDataSettings& settings, MadeFiles files) {

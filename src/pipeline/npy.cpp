@@ -85,14 +85,15 @@ NpyArray parse_npy(std::span<const std::byte> bytes, const std::string& place,
                           .fix = fix});
     };
     std::string_view text = text_of(bytes);
-    if (!text.starts_with(kMagic) || text.size() < 12) throw fail("no npy array");
+    if (!text.starts_with(kMagic) || text.size() < 12) throw fail("not an npy array");
     int version = static_cast<unsigned char>(text[6]);
     if (version < 1 || version > 3) throw fail(fmt::format("npy version {}", version));
     std::size_t length_bytes = version == 1 ? 2 : 4, header_bytes = 0;
     for (std::size_t i = 0; i < length_bytes; ++i)
         header_bytes |= std::size_t{static_cast<unsigned char>(text[8 + i])} << (8 * i);
     std::size_t start = 8 + length_bytes;
-    if (header_bytes > text.size() - start || header_bytes > 65536) throw fail("a torn npy header");
+    if (header_bytes > text.size() - start || header_bytes > 65536)
+        throw fail("a truncated npy header");
     std::string_view header = text.substr(start, header_bytes);
     auto descr = value_after(header, "'descr'", ",}");
     auto order = value_after(header, "'fortran_order'", ",}");
@@ -109,7 +110,7 @@ NpyArray parse_npy(std::span<const std::byte> bytes, const std::string& place,
     std::size_t data_bytes = text.size() - start - header_bytes;
     std::optional<std::size_t> count = elements_within(*shape, type->bytes, data_bytes);
     if (!count)
-        throw fail(fmt::format("shape {}) needs more than the {} bytes that are there",
+        throw fail(fmt::format("shape {}) needs more than the {} bytes in the file",
                                saturate::quoted(*tuple), data_bytes));
     return {
         .name = std::filesystem::path(place).stem().string(),

@@ -33,7 +33,7 @@ class Bytes {
         if (at > text_.size() || bytes > text_.size() - at) throw torn();
         return text_.substr(at, bytes);
     }
-    [[nodiscard]] UserError torn() const { return fail("a torn or broken archive"); }
+    [[nodiscard]] UserError torn() const { return fail("a truncated or broken archive"); }
     [[nodiscard]] UserError fail(const std::string& found) const {
         return UserError({.where = {place_},
                           .found = found,
@@ -122,11 +122,12 @@ std::vector<NpyArray> parse_npz(std::span<const std::byte> bytes, const std::str
             if (member.size > kUnpackedMax || unpacked_bytes > kUnpackedMax)
                 throw zip.fail("unpacks to more than 64 GiB");
             std::optional<std::string> content = inflate_raw(packed, member.size);
-            if (!content) throw zip.fail(fmt::format("{} does not unpack", member.name));
+            if (!content) throw zip.fail(fmt::format("{} cannot be unpacked", member.name));
             auto kept = std::make_shared<std::string>(std::move(*content));
             arrays.push_back(parse_npy(std::as_bytes(std::span(*kept)), inner, kept));
         } else {
-            throw zip.fail(fmt::format("{} is packed by method {}", member.name, member.method));
+            throw zip.fail(
+                fmt::format("{} is compressed with method {}", member.name, member.method));
         }
         arrays.back().name = member.name.substr(0, member.name.size() - 4);
     }

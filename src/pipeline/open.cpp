@@ -256,7 +256,7 @@ fs::path data_path(const Settings& settings, const Value& value) {
     const ReferenceJob* job = find_reference_job(settings.word(Setting::job));
     bool can_make = job && job->made.files != MadeFiles::none;
     throw UserError({.where = value.place,
-                     .found = fmt::format("data: {} is not there", saturate::quoted(value.text)),
+                     .found = fmt::format("data: {} does not exist", saturate::quoted(value.text)),
                      .expected = "a folder of images, tar or npy files, or a CSV, npy or npz file",
                      .fix = can_make ? fmt::format("saturate data make {}", job->name) : ""});
 }

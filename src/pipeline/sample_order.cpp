@@ -78,7 +78,7 @@ SampleOrder::SampleOrder(SampleOrderSettings settings) : settings_(std::move(set
                    "the rank is one of the shards");
     if (s.size <= 0)
         throw UserError({.where = {},
-                         .found = "the data holds no samples",
+                         .found = "the data contains no samples",
                          .expected = "at least one batch",
                          .fix = "check the path of the data"});
     // Equal on every rank: what is over is dropped, or filled up from the start of the epoch.
@@ -86,12 +86,13 @@ SampleOrder::SampleOrder(SampleOrderSettings settings) : settings_(std::move(set
     samples_ = s.drop_last ? s.size / count : (s.size + count - 1) / count;
     batches_ = s.drop_last ? samples_ / s.batch_size : (samples_ + s.batch_size - 1) / s.batch_size;
     if (batches_ == 0)
-        throw UserError({.where = {},
-                         .found = fmt::format("{} samples on {} process{} make no batch of {}",
-                                              s.size, count, count == 1 ? "" : "es", s.batch_size),
-                         .expected = fmt::format("a batch size of at most {}",
-                                                 std::max<std::int64_t>(samples_, 1)),
-                         .fix = "a smaller batch_size, or drop_last: false"});
+        throw UserError(
+            {.where = {},
+             .found = fmt::format("{} samples on {} process{} are not enough for a batch of {}",
+                                  s.size, count, count == 1 ? "" : "es", s.batch_size),
+             .expected =
+                 fmt::format("a batch size of at most {}", std::max<std::int64_t>(samples_, 1)),
+             .fix = "a smaller batch_size, or drop_last: false"});
     drawable_ = s.size;
     if (!s.weights.empty()) build_alias_table();
 }

@@ -149,7 +149,7 @@ std::vector<TarEntry> index_tar(TarBytes& bytes, const std::string& file) {
         auto size = number(header + 124, 12);
         bool describes = type == 'L' || type == 'x' || type == 'g' || type == 'K';
         if (size && !describes && next.size) size = next.size;
-        if (!size) fail(file, at, "a size that is no number");
+        if (!size) fail(file, at, "a size that is not a number");
         std::uint64_t body = at + kBlock;
         if (*size > end - body)
             fail(file, at,

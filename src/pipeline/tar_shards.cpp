@@ -191,7 +191,7 @@ void TarShards::write(const SampleDraw& draw, Scratch& scratch, std::span<std::b
     if (labelled) {
         Bytes text = bytes.subspan(sample.label.offset - first, sample.label.size);
         auto label = parse_integer(trim({reinterpret_cast<const char*>(text.data()), text.size()}));
-        if (!label) throw BadSample(name_of(draw.index), "a label that is no number");
+        if (!label) throw BadSample(name_of(draw.index), "a label that is not a number");
         std::memcpy(places[1], &*label, sizeof *label);
     }
     try {

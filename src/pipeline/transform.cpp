@@ -181,10 +181,10 @@ void ImageTransform::check() const {
         throw UserError({.where = {}, .found = std::move(found), .expected = std::move(expected)});
     };
     if (width < 1 || height < 1 || width > kImageSideMax || height > kImageSideMax)
-        fail(fmt::format("images of {}x{} are asked for", width, height),
+        fail(fmt::format("images of {}x{} were requested", width, height),
              fmt::format("1 to {} on each side", kImageSideMax));
     if (decode.channels != 1 && decode.channels != 3)
-        fail(fmt::format("images with {} channels are asked for", decode.channels),
+        fail(fmt::format("images with {} channels were requested", decode.channels),
              "1 (grey) or 3 (RGB)");
     if (fit == Fit::shorter_side && (resize_to < width || resize_to < height))
         fail(fmt::format("the shorter side is resized to {}, then {}x{} is cut out", resize_to,
@@ -211,7 +211,7 @@ void ImageTransform::check() const {
         fail("a deviation that is not positive", "more than 0");
     if (element == Element::int64) fail("images as int64", "float32, bfloat16 or uint8");
     if (element == Element::uint8 && (!mean.empty() || !deviation.empty()))
-        fail("uint8 images are to be normalised", "float32 or bfloat16, or no mean and deviation");
+        fail("uint8 images cannot be normalised", "float32 or bfloat16, or no mean and deviation");
     if (jitter.hue < 0 || jitter.hue > 0.5)
         fail(fmt::format("a hue jitter of {}", jitter.hue), "0 to 0.5");
     if (jitter.hue > 0 && decode.channels == 1)

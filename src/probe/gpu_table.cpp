@@ -160,11 +160,11 @@ std::string how_by_name(std::string_view asked, const GpuName& name, const Choic
     if (equals.size() > 1) {
         std::vector<std::string> labels;
         for (const Choice& choice : equals) labels.push_back(label(choice));
-        how += fmt::format(": {} may be {}; taken as {}", quoted(asked), join(labels, ", "),
+        how += fmt::format(": {} may be {}; treated as {}", quoted(asked), join(labels, ", "),
                            labels[0]);
     }
     if (best.row->name.key != name.key)
-        how += fmt::format(", with the rates of {}", best.row->facts.name);
+        how += fmt::format(", using the rates of {}", best.row->facts.name);
     if (best.other_form)
         how += fmt::format(", as {}: the table has no other of that size", label(best));
     if (best.size_distance > 0) {
@@ -226,7 +226,7 @@ std::optional<GpuMatch> match_by_capability(std::string_view asked, const GpuNam
     };
     const Choice best = *std::ranges::min_element(choices, {}, rank);
     GpuMatch match{.facts = best.row->facts, .kind = GpuMatchKind::capability};
-    match.how = fmt::format("{}: taken as {} by capability {}.{}",
+    match.how = fmt::format("{}: treated as {}, going by capability {}.{}",
                             trim(asked).empty() ? "no name" : "new name", best.row->facts.name,
                             capability.major, capability.minor);
     if (Capability there = *best.row->facts.capability; there != capability)

@@ -108,7 +108,7 @@ void refuse_other_torch(const fs::path& torch, std::string_view built_with) {
         {.where = {torch.string()},
          .found =
              fmt::format("PyTorch {}, and this engine was built with {}", *version, built_with),
-         .expected = fmt::format("PyTorch {}: the tensors of another one would be read wrongly",
+         .expected = fmt::format("PyTorch {}: tensors of another version would be read wrongly",
                                  built_with),
          .fix =
              fmt::format("pip install \"torch=={}.*\", or the saturate-gpu-engine for PyTorch {}",

@@ -174,7 +174,7 @@ StorageFacts probe_storage(const fs::path& folder, const ReadBudget& budget) {
     if (::statvfs(folder.c_str(), &space) == 0)
         facts.free_bytes = static_cast<std::uint64_t>(space.f_bavail) * space.f_frsize;
     if (::access(folder.c_str(), R_OK | X_OK) != 0) {
-        facts.unknown_because = "the folder may not be read";
+        facts.unknown_because = "the folder cannot be read";
         return facts;
     }
     // A third of the time may go into seeking, the rest is for reading.
@@ -182,8 +182,8 @@ StorageFacts probe_storage(const fs::path& folder, const ReadBudget& budget) {
     if (files.empty()) {
         facts.unknown_because =
             budget.smallest_file > 1
-                ? fmt::format("no file of {} or more was found", bytes_text(budget.smallest_file))
-                : "no file with content was found";
+                ? fmt::format("no file of at least {} was found", bytes_text(budget.smallest_file))
+                : "only empty files were found";
         return facts;
     }
     facts.from_page_cache = is_in_memory(folder);

@@ -25,8 +25,8 @@ namespace {
 constexpr std::int64_t kTurnNs = 10'000'000;
 
 [[noreturn]] void throw_no_process(int error) {
-    throw MachineError({.found = fmt::format("no process can be started: {}", std::strerror(error)),
-                        .expected = "room for one more process"});
+    throw MachineError({.found = fmt::format("cannot start a process: {}", std::strerror(error)),
+                        .expected = "space for one more process"});
 }
 
 std::vector<char*> pointers(const std::vector<std::string>& command) {
@@ -62,9 +62,9 @@ std::vector<char*> pointers(const std::vector<std::string>& command) {
 }  // namespace
 
 ChildNotStarted::ChildNotStarted(const std::string& command, int error)
-    : UserError({.found = fmt::format("{} cannot be started: {}", saturate::quoted(command),
+    : UserError({.found = fmt::format("cannot start {}: {}", saturate::quoted(command),
                                       std::strerror(error)),
-                 .expected = "a command after --"}),
+                 .expected = "a program that exists and can be run"}),
       error_(error) {}
 
 struct Child::Keeper {

@@ -30,7 +30,7 @@ DeviceLock::DeviceLock(const std::string& device) {
     ::close(fd_);
     fd_ = -1;
     throw UserError({.where = {file.string()},
-                     .found = fmt::format("another search is measuring on {}", device),
+                     .found = fmt::format("another search is already measuring on {}", device),
                      .expected = "one search at a time: two would disturb each other",
                      .fix = "wait for it to end, or measure on another device"});
 }

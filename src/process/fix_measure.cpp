@@ -90,7 +90,7 @@ TrialResult FixMeasure::run(const FixChanges& changes, const FixRunLimits& limit
     } else {
         result.outcome = TrialOutcome::failed;
         result.message =
-            fmt::format("it finished fewer than {} epochs in its time", 1 + epochs_.count);
+            fmt::format("it finished fewer than {} epochs in the time it had", 1 + epochs_.count);
     }
     return result;
 }

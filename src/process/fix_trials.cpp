@@ -151,7 +151,7 @@ class Trier {
             bool has_runs = measure_.runs_left() > 0;
             note_all(together,
                      {"not tried", std::nullopt,
-                      has_runs ? "no time was left for it" : "enough was tried before it"});
+                      has_runs ? "there was no time left for it" : "enough was tried already"});
             if (!measure_.is_stopped() && has_runs) answer_.longer = measure_.budget().longer();
             return;
         }

@@ -15,8 +15,8 @@ void write_fixes(const FixPatch& patch, const FixQuestion& question, const fs::p
     for (const EditedFile& file : patch.files) {
         if (read_if_there(question.folder / file.file) != file.before) {
             throw UserError({.where = {file.file},
-                             .found = "the file was changed while the fix was tried",
-                             .expected = "the file that was read",
+                             .found = "the file changed while the fix was tried",
+                             .expected = "the file as it was read",
                              .fix = "run fix again; the patch is in the output folder"});
         }
     }

@@ -28,7 +28,7 @@ GpuSurvey kernel_survey() {
 constexpr GpuVendor kVendors[] = {
     {"nvml", "", nvml_reader, nvml_survey},
     // AMD's driver; of NVIDIA's cards the kernel knows the names.
-    {"kernel", "names, and what its driver shows", kernel_reader, kernel_survey},
+    {"kernel", "GPU names, and what the kernel driver reports", kernel_reader, kernel_survey},
 };
 
 }  // namespace

@@ -70,7 +70,7 @@ MortalFolder::MortalFolder(const fs::path& parent) {
     if (!::mkdtemp(pattern.data())) {
         throw MachineError(
             {.where = {parent.string()},
-             .found = fmt::format("no folder can be made here: {}", std::strerror(errno)),
+             .found = fmt::format("cannot create a folder here: {}", std::strerror(errno)),
              .expected = "a folder for temporary files",
              .fix = "set TMPDIR"});
     }

@@ -47,7 +47,7 @@ std::string start_page_server(const fs::path& folder, const std::string& address
     command.push_back(folder.string());
     int ends[2];
     if (::pipe2(ends, O_CLOEXEC) != 0)
-        throw MachineError({.found = "no pipe can be made", .expected = "two free file handles"});
+        throw MachineError({.found = "cannot create a pipe", .expected = "two free file handles"});
     sigset_t none;
     ::sigemptyset(&none);
     // A group of its own: Ctrl-C is for the job, whose end it then sees.
@@ -59,7 +59,7 @@ std::string start_page_server(const fs::path& folder, const std::string& address
     if (!url.empty()) return url;
     server.wait();
     throw UserError({.found = "--serve: there is no page server",
-                     .expected = "what the message above asks for",
+                     .expected = "see the message above",
                      .fix = "--serve=127.0.0.1:0 takes any free port"});
 }
 

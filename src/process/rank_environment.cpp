@@ -15,10 +15,11 @@ namespace {
 constexpr int kRanksMost = 1'000'000;
 
 [[noreturn]] void throw_variable(const std::string& found, const std::string& expected) {
-    throw UserError({.found = found,
-                     .expected = expected,
-                     .fix = "unset it to train in one process; docs/parallel.md shows how to start "
-                            "several"});
+    throw UserError(
+        {.found = found,
+         .expected = expected,
+         .fix =
+             "unset it to train in one process; docs/parallel.md explains how to start several"});
 }
 
 // One of the launchers' variables as a whole number; nothing when it is not set.
@@ -58,7 +59,7 @@ std::optional<RankPlace> numbers(const Environment& environment) {
         if (is_plain && rank.has_value() != count.has_value()) {
             throw_variable(fmt::format("{} is set and {} is not", rank ? names.rank : names.count,
                                        rank ? names.count : names.rank),
-                           "both of them, as torchrun sets them, or none");
+                           "both, as torchrun sets them, or neither");
         }
         if (!rank || !count) continue;
         if (*count < 1 || *rank >= *count) {

@@ -53,9 +53,9 @@ Reserved& reserved() {
 
 [[noreturn]] void throw_no_folder(const fs::path& path, int error) {
     throw UserError({.where = {path.string()},
-                     .found = fmt::format("no folder can be made here: {}", std::strerror(error)),
-                     .expected = "a folder that you may write to",
-                     .fix = "-o DIR names another place"});
+                     .found = fmt::format("cannot create a folder here: {}", std::strerror(error)),
+                     .expected = "a folder that you can write to",
+                     .fix = "choose another place with -o DIR"});
 }
 
 std::string time_now() {

@@ -89,7 +89,7 @@ RunJob::RunJob(const RunJobSettings& settings)
       writer_(settings.folder, info_),
       job_(shim_.path(), [this](const PythonProcess& process) { return recorder_for(process); }) {
     if (!shim_.missing_because().empty())
-        notes_.push_back("watched from outside only: " + shim_.missing_because());
+        notes_.push_back("watched only from outside: " + shim_.missing_because());
 }
 
 template <typename Write>
@@ -105,7 +105,7 @@ void RunJob::keep(Write write) {
     } catch (const std::filesystem::filesystem_error& error) {
         reason = error.what();
     }
-    std::string note = "the record is not whole: " + reason;
+    std::string note = "the record is incomplete: " + reason;
     if (std::ranges::find(notes_, note) == notes_.end()) notes_.push_back(note);
 }
 
@@ -171,7 +171,7 @@ void RunJob::end_tree() {
     if (killed_ns_ == 0) killed_ns_ = now;
     tree_.kill();
     if (now - killed_ns_ > kKilledNs) {
-        notes_.emplace_back("processes of the command do not end, even when killed");
+        notes_.emplace_back("some processes of the command do not end, even when killed");
         is_tree_ended_ = true;
     }
 }
@@ -245,7 +245,7 @@ RunJobResult RunJob::finish() {
     result.run = run_summary(result.summary, ended, result.status);
     if (!first_) {  // a job whose first rank never stepped
         for (const Rank& rank : others_)
-            notes_.push_back(fmt::format("only {} made steps", rank.folder.string()));
+            notes_.push_back(fmt::format("only {} trained", rank.folder.string()));
     } else {
         Account account = first_->account.account();
         account.fill(result.run);

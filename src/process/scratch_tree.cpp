@@ -67,8 +67,8 @@ void write(const fs::path& path, const std::string& text) {
     if (!out) {
         throw MachineError({.where = {path.string()},
                             .found = "the edited file cannot be written",
-                            .expected = "room for a copy of your sources",
-                            .fix = "set TMPDIR to a folder with room"});
+                            .expected = "free space for a copy of your sources",
+                            .fix = "set TMPDIR to a folder with free space"});
     }
 }
 
@@ -250,9 +250,8 @@ FilesMade ScratchTree::files_made() const {
 std::string ScratchTree::unguarded() const {
     return is_overlay_ || guard_
                ? ""
-               : "this system allows no overlay: files named by absolute paths, files over "
-                 "4 MiB and folders of more than 2,000 files are not guarded against "
-                 "writing";
+               : "this system does not allow overlays: files named by absolute paths, files over 4 "
+                 "MiB and folders of more than 2,000 files are not protected from writes";
 }
 
 }  // namespace saturate

@@ -32,7 +32,7 @@ ShimFolder::ShimFolder() {
     std::string pattern = (parent / "saturate-run-XXXXXX").string();
     if (!::mkdtemp(pattern.data())) {
         missing_because_ =
-            fmt::format("no folder can be made in {}: {}", parent.string(), std::strerror(errno));
+            fmt::format("cannot create a folder in {}: {}", parent.string(), std::strerror(errno));
         return;
     }
     path_ = pattern;

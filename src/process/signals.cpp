@@ -77,7 +77,7 @@ Signals::Signals(Role role) : impl_(std::make_unique<Impl>()) {
     SATURATE_CHECK(wake_fd == -1, "one Signals at a time");
     int ends[2];
     if (::pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0)
-        throw MachineError({.found = "no pipe can be made", .expected = "two free file handles"});
+        throw MachineError({.found = "cannot create a pipe", .expected = "two free file handles"});
     impl_->read_fd = ends[0];
     stop_seen = 0;
     relay_pid = 0;

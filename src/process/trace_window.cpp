@@ -115,7 +115,7 @@ bool TraceWindow::is_whole(PythonProcess& process, Recorder& recorder) {
                     .time_ns = asked_ns_,
                     .duration_ns = now_ns() - asked_ns_,
                     .step = process.account.steps(),
-                    .text = "window of the profiler",
+                    .text = "profiler window",
                     .values = Json::object({{"bytes", size}})});
     state_ = State::written;
     return true;
@@ -141,7 +141,7 @@ void TraceWindow::poll(PythonProcess* process, Recorder& recorder) {
 
 void TraceWindow::finish(PythonProcess* process, const std::filesystem::path& record,
                          Recorder& recorder, std::vector<std::string>& notes) {
-    if (!no_server_.empty()) notes.push_back("no window of the profiler: " + no_server_);
+    if (!no_server_.empty()) notes.push_back("no profiler window: " + no_server_);
     if (!process || (state_ != State::asked && state_ != State::written)) return;
     if (state_ == State::asked) {
         std::error_code error;

@@ -105,7 +105,7 @@ std::string trial_name(const TrialRequest& wanted) {
     std::string out;
     for (const auto& [key, value] : wanted.settings)
         out += fmt::format("{}{}={}", out.empty() ? "" : " ", key, value);
-    return out.empty() ? "as it stands" : out;
+    return out.empty() ? "unchanged" : out;
 }
 
 }  // namespace saturate

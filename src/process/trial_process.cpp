@@ -50,7 +50,7 @@ int open_log(const std::filesystem::path& log) {
     if (out >= 0) return out;
     throw MachineError({.where = {log.string()},
                         .found = fmt::format("cannot be written: {}", std::strerror(errno)),
-                        .expected = "a folder with room for the trials"});
+                        .expected = "a folder with free space for the trials"});
 }
 
 // A group of its own, so that Ctrl-C reaches the search alone; whatever it starts ends with it, and
@@ -229,9 +229,10 @@ TrialResult run_trial_process(const TrialProcess& trial) {
     switch (ended) {
         case Ended::hang:
             result.outcome = TrialOutcome::hang;
-            result.message = measured.steps() == 0
-                                 ? fmt::format("no step within {:.0f} s", trial.start_seconds_max)
-                                 : fmt::format("no step for {:.0f} s", trial.silence_seconds_max);
+            result.message =
+                measured.steps() == 0
+                    ? fmt::format("no training step within {:.0f} s", trial.start_seconds_max)
+                    : fmt::format("no training step for {:.0f} s", trial.silence_seconds_max);
             return result;
         case Ended::stopped:
             result.outcome = TrialOutcome::failed;

@@ -60,7 +60,7 @@ class TrialMaker {
     TrialResult run(const TrialRequest& wanted, std::string_view stage) {
         if (wanted.without_loader && !request_.job.is_ours())
             return {.outcome = TrialOutcome::failed,
-                    .message = "only train can leave its loader out"};
+                    .message = "only train can run without its loader"};
         std::string key = key_of(trial_command(request_, wanted, ""));
         // What a command of the user's does may have changed without its words.
         bool is_kept = stage == "search" && request_.job.is_ours() && !wanted.with_pauses;
@@ -150,7 +150,7 @@ class TrialMaker {
     // said there.
     void count_model() {
         if (!request_.is_simulated() || !request_.job.is_ours()) return;
-        working("counting the model");
+        working("counting the model's operations");
         TrialRequest once{.settings = {{"num_workers", "0"}}, .without_loader = true, .steps = 1};
         once.seconds_max = 0.5 * request_.budget_seconds;
         (void)run_trial_process(process_of(once, "count"));

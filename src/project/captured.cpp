@@ -28,7 +28,7 @@ class Pipe {
   public:
     Pipe() {
         if (::pipe2(ends_.data(), O_CLOEXEC) != 0)
-            throw MachineError({.found = "no pipe can be made", .expected = "free file handles"});
+            throw MachineError({.found = "cannot create a pipe", .expected = "free file handles"});
     }
     ~Pipe() { close_read(), close_write(); }
     Pipe(const Pipe&) = delete;

@@ -98,7 +98,7 @@ std::variant<ValueChange, std::string> Planner::change_declared(
     Certainty certainty = Certainty::unknown;
     const FactDeclaration* declared = deciding(facts, sources, certainty);
     if (!declared)
-        return sources.empty() ? std::string("where its value comes from cannot be seen")
+        return sources.empty() ? std::string("the sources do not show where its value comes from")
                                : std::string("its value comes from several places");
     if (certainty != Certainty::certain)
         return fmt::format("it seems to come from {} ({}), but that is not certain",
@@ -187,9 +187,9 @@ std::variant<ValueChange, std::string> Planner::change(const FactCall& call,
 std::variant<ValueChange, std::string> Planner::add_expression(const FactCall& call,
                                                                const std::string& name,
                                                                const std::string& text) const {
-    if (call.argument(name)) return fmt::format("{} is given already", name);
+    if (call.argument(name)) return fmt::format("{} is already given", name);
     if (call.may_hold(name))
-        return fmt::format("{} may hold {} already", call.spreads.front().text, name);
+        return fmt::format("{} may already contain {}", call.spreads.front().text, name);
     if (!call.may_insert) return std::string("there is no safe place for another argument");
     ValueChange out{.at = call, .after = text};
     out.edits.push_back(

@@ -35,7 +35,7 @@ fs::path make_scratch() {
     if (!::mkdtemp(pattern.data())) {
         throw MachineError(
             {.where = {parent.string()},
-             .found = fmt::format("no folder can be made here: {}", std::strerror(errno)),
+             .found = fmt::format("cannot create a folder here: {}", std::strerror(errno)),
              .expected = "a folder for temporary files",
              .fix = "set TMPDIR"});
     }
@@ -87,7 +87,7 @@ std::string last_line(const std::string& text) {
 ProjectReader::ProjectReader(ProjectQuestion question) : question_(std::move(question)) {
     interpreter_ = find_interpreter(question_.command);
     if (interpreter_.empty()) {
-        throw MachineError({.found = "no Python is found to read your sources with",
+        throw MachineError({.found = "no Python was found to read your sources with",
                             .expected = "the Python that runs your training, 3.9 or newer",
                             .fix = "name it in the command: saturate fix -- /path/to/python ..."});
     }
@@ -107,20 +107,20 @@ Json ProjectReader::ask(const std::vector<std::string>& words, const std::string
     command.insert(command.end(), words.begin(), words.end());
     Captured done = run_captured(command, input, kLimits);
     if (done.end == Captured::End::not_started) {
-        throw MachineError({.found = fmt::format("{} cannot be started: {}", interpreter_,
-                                                 std::strerror(done.status)),
-                            .expected = "the Python that runs your training, 3.9 or newer"});
+        throw MachineError(
+            {.found = fmt::format("cannot start {}: {}", interpreter_, std::strerror(done.status)),
+             .expected = "the Python that runs your training, 3.9 or newer"});
     }
     if (done.end == Captured::End::out_of_time) {
         throw MachineError(
             {.found = fmt::format("{} took more than {} s", what, kLimits.time.count()),
-             .expected = "a project of some thousand files",
+             .expected = "a project of a few thousand files",
              .fix = "run it in the folder of the project, or name the script's own folder"});
     }
     if (done.end != Captured::End::exited || done.status != 0) {
         throw MachineError({.found = fmt::format("{} failed with {} (status {}): {}", what,
                                                  interpreter_, done.status, last_line(done.err)),
-                            .expected = "Python 3.9 or newer, and memory for your sources"});
+                            .expected = "Python 3.9 or newer, and enough memory for your sources"});
     }
     return Json::parse(done.out, what);
 }

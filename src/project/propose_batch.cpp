@@ -49,9 +49,11 @@ BatchCalls find(Planner& planner) {
     KnownValue rate = planner.value(*out.optimizer, "lr");
     out.size = size.literal.integer().value_or(0);
     out.rate = rate.literal.number().value_or(0);
-    if (out.size <= 0) return {.why = "where the batch size comes from cannot be seen"};
+    if (out.size <= 0) return {.why = "the sources do not show where the batch size comes from"};
     if (out.rate <= 0)
-        return {.why = "where the learning rate comes from cannot be seen, and it has to follow"};
+        return {
+            .why =
+                "the sources do not show where the learning rate comes from, and it has to follow"};
     return out;
 }
 

@@ -67,7 +67,7 @@ void propose_workers(Planner& planner, const FactCall& loader) {
     std::string is_now = now.from.empty() ? "" : fmt::format("{} is {}: ", now.from, count);
     planner.propose(
         make(*change, loader, "num_workers",
-             count > 0 ? fmt::format("{}by the time that a batch takes, {} fit", is_now, fitting)
+             count > 0 ? fmt::format("{}judging by the time a batch takes, {} fit", is_now, fitting)
                        : fmt::format("{}the training process loads every batch itself, and the "
                                      "device waits",
                                      is_now)));
@@ -88,7 +88,7 @@ void propose_persistent(Planner& planner, const FactCall& loader) {
     if (!has_epochs && !(seen && seen->has_epochs)) return;
     if (loader.in_epoch) {
         planner.refuse(loader, "persistent_workers",
-                       "the loader is created again in every epoch, and its workers end with it");
+                       "the loader is created anew in every epoch, and its workers end with it");
         return;
     }
     if (planner.is_forbidden(loader, "persistent_workers", loader.id)) return;
@@ -107,10 +107,9 @@ void propose_persistent(Planner& planner, const FactCall& loader) {
         for (const FileEdit& edit : planner.edits_of("num_workers", loader.id))
             done->edits.push_back(edit);
     }
-    planner.propose(
-        make(*done, loader, "persistent_workers",
-             "the workers are started again in every epoch; if they stay alive, a seeded script "
-             "that shuffles gets another order from its second epoch on"));
+    planner.propose(make(*done, loader, "persistent_workers",
+                         "the workers are restarted in every epoch; if they stay alive, a seeded "
+                         "script that shuffles gets another order from its second epoch on"));
 }
 
 std::vector<const FactCall*> batch_copies(const ProjectFacts& facts, const FactCall& loader) {
@@ -161,8 +160,8 @@ void propose_pinned(Planner& planner, const FactCall& loader) {
     if (now.state == KnownValue::State::unknown) {
         for (const FactCall* copy : copies)
             planner.refuse(*copy, "non_blocking",
-                           fmt::format("it does nothing unless the loader at {} pins its memory, "
-                                       "and whether it does cannot be seen",
+                           fmt::format("it only helps if the loader at {} pins its memory, and the "
+                                       "sources do not show whether it does",
                                        loader.place().text()));
         return;
     }

@@ -44,14 +44,14 @@ void propose_switch(Planner& planner) {
             planner.refuse(declared, "precision", std::get<std::string>(change));
             continue;
         }
-        planner.propose({.setting = "precision",
-                         .at = done->at,
-                         .before = done->before,
-                         .after = done->after,
-                         .reason = fmt::format("your script has mixed precision, and {} keeps it "
-                                               "off",
-                                               declared.setting),
-                         .edits = done->edits});
+        planner.propose(
+            {.setting = "precision",
+             .at = done->at,
+             .before = done->before,
+             .after = done->after,
+             .reason = fmt::format("your script has mixed precision, but {} turns it off",
+                                   declared.setting),
+             .edits = done->edits});
     }
 }
 
@@ -77,11 +77,11 @@ std::string add_scaler(const Planner& planner, const FactLoop& loop, const std::
             return call.kind == kind && call.in_step == loop.id;
         });
     };
-    if (!source || !source->after_imports) return "there is no plain place to make one";
+    if (!source || !source->after_imports) return "there is no simple place to create one";
     if (!is_plain(backward, ".backward()") || count("backward") != 1)
-        return "backward() is not a plain call, once in the step";
+        return "backward() is not a single plain call in the step";
     if (!is_plain(step, ".step()") || count("step") != 1)
-        return "optimizer.step() is not a plain call, once in the step";
+        return "optimizer.step() is not a single plain call in the step";
     std::string body = planner.text(loop.file, loop.span);
     for (const char* word : {"clip_grad", ".grad", "no_sync", kScaler})
         if (body.find(word) != std::string::npos)
@@ -117,7 +117,7 @@ void propose_autocast(Planner& planner) {
         if (!loop.compute) {
             planner.refuse(loop, "precision",
                            fmt::format("where autocast belongs is for you to decide: {}",
-                                       loop.compute_why.empty() ? "the forward pass is not seen"
+                                       loop.compute_why.empty() ? "the forward pass was not found"
                                                                 : loop.compute_why));
             continue;
         }
@@ -186,7 +186,7 @@ void propose_flags(Planner& planner) {
         SourcePlace at = facts.loops[0];
         if (planner.is_forbidden(at, "cudnn_benchmark", -1)) return;
         propose_line(planner, "cudnn_benchmark", "backends.cudnn.benchmark = True", "True",
-                     "cuDNN takes its first guess for each convolution");
+                     "cuDNN uses its first guess for each convolution");
     }
 }
 

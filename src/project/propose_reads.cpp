@@ -31,7 +31,7 @@ bool keep_on_device(Planner& planner, const FactWait& wait) {
                          .reason = fmt::format("{} is only used after the loop, but every step "
                                                "waits for the device to add to it",
                                                wait.into),
-                         .expected = "the host runs ahead of the device; the same sum"};
+                         .expected = "the host runs ahead of the device; the sum is the same"};
     proposal.edits.push_back(
         {wait.file, SourceEdit{SourceEdit::Kind::expression, wait.span, "", proposal.after}, {}});
     for (const FactUse& use : wait.uses) {

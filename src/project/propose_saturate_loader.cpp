@@ -15,13 +15,13 @@ void propose_saturate_loader(Planner& planner, const FactCall& loader) {
         return;
     if (!seen->like["takes"].boolean().value_or(false)) {
         planner.refuse(loader, kSetting,
-                       fmt::format("saturate_gpu.Loader does not take it: {}",
+                       fmt::format("saturate_gpu.Loader does not support it: {}",
                                    seen->like["why"].string().value_or("the reason is unknown")));
         return;
     }
     if (!seen->like["is_installed"].boolean().value_or(false)) {
         planner.refuse(loader, kSetting,
-                       "saturate_gpu.Loader would take this data set, but the script's Python does "
+                       "saturate_gpu.Loader supports this data set, but the script's Python does "
                        "not have it: install saturate's wheel there, then run fix again");
         return;
     }

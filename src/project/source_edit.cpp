@@ -28,7 +28,7 @@ class Editor {
         std::map<std::size_t, std::vector<const SourceEdit*>> keywords;  // by the call's end
         for (const SourceEdit& edit : edits_) {
             if (edit.span.end > text_.size() || edit.span.begin > edit.span.end)
-                return {"", "the place is outside of the file"};
+                return {"", "the place is outside the file"};
             if (edit.kind == SourceEdit::Kind::keyword)
                 keywords[edit.span.end].push_back(&edit);
             else

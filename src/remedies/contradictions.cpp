@@ -34,7 +34,7 @@ std::vector<Warning> contradictions(const Document& document, const Settings& se
     if (benchmark && benchmark->flag == true && settings.flag(deterministic) == true)
         out.push_back(
             at(*benchmark,
-               "choosing algorithms by timing and deterministic algorithms exclude each other",
+               "choosing algorithms by timing and deterministic algorithms cannot be combined",
                "one of the two"));
     int types = 0;
     for (const Value& value : settings.values()) {
@@ -43,8 +43,8 @@ std::vector<Warning> contradictions(const Document& document, const Settings& se
         types += is_switch && value.flag == true ? 1 : 0;
     }
     if (types > 1)
-        out.push_back(at(*settings.get(precision),
-                         "bf16 and fp16 are both on and exclude each other", "one of the two"));
+        out.push_back(at(*settings.get(precision), "bf16 and fp16 are both on, but only one can be",
+                         "one of the two"));
     const Value* rate = settings.get(learning_rate);
     if (rate && !rate->quoted && settings.dialect().name == "plain" &&
         rate->type == ScalarType::word && document.format() == Format::yaml &&

@@ -36,7 +36,7 @@ static Proposal cure_precision(const Facts& facts) {
                               : "",
                 .wrong_now = facts.device() + " has no hardware for it: slower than fp32"};
     }
-    if (now == "true") return {.reason = "mixed precision is on, its type left to the program"};
+    if (now == "true") return {.reason = "mixed precision is on; the program chooses its type"};
     std::string name(precision_name(best));
     if (now == name) return {.reason = name + " it is already"};
     if (now == "fp16")
@@ -60,11 +60,11 @@ static Proposal cure_tf32(const Facts& facts) {
                                         facts.on_cpu ? "the CPU" : facts.device());
         return out;
     }
-    if (facts.is_on("tf32")) return {.reason = "TF32 is on already"};
+    if (facts.is_on("tf32")) return {.reason = "TF32 is already on"};
     std::string precision = facts.value("precision");
     if (facts.is_measuring && (precision == "bf16" || precision == "fp16" || precision == "true"))
         return {.reason = "in mixed precision hardly any fp32 product is left"};
-    Proposal out{.value = "true", .reason = "what stays fp32 may use the tensor cores"};
+    Proposal out{.value = "true", .reason = "the remaining fp32 work may use the tensor cores"};
     if (facts.gpu) {
         double ratio =
             facts.gpu->tf32_tflops.value_or(facts.gpu->fp32_tflops) / facts.gpu->fp32_tflops;
@@ -79,22 +79,23 @@ static Proposal cure_channels_last(const Facts& facts) {
     bool is_on = facts.is_on("channels_last");
     if (facts.is_measuring)
         return {.value = is_on ? "false" : "true",
-                .reason = "which layout convolutions prefer is found by trying"};
+                .reason = "only a trial shows which layout convolutions prefer"};
     if (facts.on_cpu) return {.reason = "on a CPU only a measurement tells"};
     if (facts.best_precision() == Precision::fp32)
         return {.reason = facts.device() + " has no tensor cores that would prefer it"};
-    if (is_on) return {.reason = "it is on already"};
+    if (is_on) return {.reason = "it is already on"};
     return {.value = "true",
-            .reason = "tensor cores read convolutions pixel by pixel; kept on trial"};
+            .reason = "tensor cores read images pixel by pixel; keep it only if it is faster"};
 }
 
 static Proposal cure_cudnn_benchmark(const Facts& facts) {
     if (facts.on_cpu) return {.reason = "cuDNN runs on GPUs only"};
-    if (facts.is_on("cudnn_benchmark")) return {.reason = "it is on already"};
-    if (facts.is_on("deterministic")) return {.reason = "deterministic algorithms are asked for"};
+    if (facts.is_on("cudnn_benchmark")) return {.reason = "it is already on"};
+    if (facts.is_on("deterministic"))
+        return {.reason = "the configuration asks for deterministic algorithms"};
     if (!facts.has_images) return {.reason = "no convolutions are known"};
     if (!facts.is_measuring)
-        return {.reason = "pays only with constant shapes: needs a measurement"};
+        return {.reason = "only pays off with constant shapes: needs a measurement"};
     return {.value = "true", .reason = "convolutions choose their algorithm by timing"};
 }
 
@@ -107,13 +108,13 @@ static Proposal cure_compile(const Facts& facts) {
                 .wrong_now =
                     fmt::format("torch.compile needs capability 7.0, {} has less", facts.device())};
     if (!facts.can_compile) return {.reason = "torch.compile does not work here"};
-    if (is_on) return {.reason = "it is on already"};
+    if (is_on) return {.reason = "it is already on"};
     if (facts.on_cpu && !facts.is_measuring) return {.reason = "on a CPU only a measurement tells"};
     return {.value = "true", .reason = "fewer and larger kernels, less waiting for the host"};
 }
 
 static Proposal cure_fused_optimizer(const Facts& facts) {
-    if (facts.is_on("fused_optimizer")) return {.reason = "it is on already"};
+    if (facts.is_on("fused_optimizer")) return {.reason = "it is already on"};
     if (facts.on_cpu && !facts.in_engine && !facts.is_measuring)
         return {.reason = "on a CPU only a measurement tells"};
     return {.value = "true", .reason = "one kernel updates all parameters"};
@@ -127,16 +128,16 @@ static Proposal cure_foreach(const Facts& facts) {
 }
 
 static Proposal cure_set_to_none(const Facts& facts) {
-    if (facts.is_on("set_to_none")) return {.reason = "it is on already"};
+    if (facts.is_on("set_to_none")) return {.reason = "it is already on"};
     return {.value = "true", .reason = "no kernels that only write zeros"};
 }
 
 static Proposal cure_gradient_checkpointing(const Facts& facts) {
-    if (!facts.is_on("gradient_checkpointing")) return {.reason = "activations are kept already"};
+    if (!facts.is_on("gradient_checkpointing")) return {.reason = "activations are already kept"};
     if (!facts.is_measuring)
-        return {.reason = "whether activations fit into memory only a measurement tells"};
+        return {.reason = "only a measurement tells whether activations fit into memory"};
     return {.value = "false",
-            .reason = "activations are kept, where they fit, and not computed again"};
+            .reason = "activations are kept where they fit, instead of computed again"};
 }
 
 static Proposal cure_threads(const Facts& facts) {
@@ -144,11 +145,11 @@ static Proposal cure_threads(const Facts& facts) {
     double threads = facts.number("threads").value_or(facts.cores);
     if (facts.cores > 0 && threads > facts.cores)
         return {.value = std::to_string(facts.cores),
-                .reason = fmt::format("{:.0f} threads share {} core{}: they only take them from "
-                                      "each other",
-                                      threads, facts.cores, facts.cores == 1 ? "" : "s")};
+                .reason =
+                    fmt::format("{:.0f} threads share {} core{}: they only get in each other's way",
+                                threads, facts.cores, facts.cores == 1 ? "" : "s")};
     if (!facts.is_measuring || facts.cores < 2)
-        return {.reason = "only a measurement tells how many threads pay"};
+        return {.reason = "only a measurement tells how many threads pay off"};
     double workers = facts.number("num_workers").value_or(0);
     // The model leaves the loader its cores.
     if (facts.loader) {
@@ -158,7 +159,7 @@ static Proposal cure_threads(const Facts& facts) {
         return {.reason = "workers and model have a core each"};
     }
     if (facts.step_seconds > 0 && facts.step_seconds < kSmallStepSeconds && threads != 1)
-        return {.value = "1", .reason = "small steps lose more by sharing work than they gain"};
+        return {.value = "1", .reason = "small steps lose more than they gain by sharing work"};
     return {.reason = "steps are long enough to share their work"};
 }
 
@@ -174,16 +175,16 @@ static Proposal cure_expandable_segments(const Facts& facts) {
 static Proposal cure_bucket_size(const Facts& facts) {
     std::string usual(info_of(Setting::bucket_size).default_text);
     if (facts.in_engine && !facts.number("bucket_size"))
-        return {.reason = "the engine's own size is in force"};
+        return {.reason = "the engine's own size is in effect"};
     if (facts.number("bucket_size").value_or(0) >= parse_number(usual).value_or(0))
         return {.reason = "buckets are large enough"};
     return {.value = usual, .reason = "fewer, larger messages between ranks"};
 }
 
 static Proposal cure_gradient_compression(const Facts& facts) {
-    if (facts.value("gradient_compression") == "bf16") return {.reason = "it is on already"};
+    if (facts.value("gradient_compression") == "bf16") return {.reason = "it is already on"};
     if (!facts.is_measuring)
-        return {.reason = "rounds the gradients: only a measurement tells whether it pays"};
+        return {.reason = "rounds the gradients: only a measurement tells whether it pays off"};
     return {.value = "bf16", .reason = "half the bytes between ranks"};
 }
 
@@ -258,7 +259,7 @@ constexpr Remedy kDevice[] = {
      .is_measured = true,
      .shim = {"fused", Set::numerics},
      .source = {Kind::keyword, "optimizer", "fused"},
-     .expect = "some hundred small kernels fewer per step",
+     .expect = "a few hundred fewer small kernels per step",
      .propose = cure_fused_optimizer},
     {.name = "foreach",
      .setting = std::nullopt,
@@ -268,7 +269,7 @@ constexpr Remedy kDevice[] = {
      .for_gpu = true,
      .shim = {"foreach", Set::by_name},
      .source = {Kind::keyword, "optimizer", "foreach"},
-     .expect = "some hundred small kernels fewer per step, at the cost of memory",
+     .expect = "a few hundred fewer small kernels per step, at the cost of memory",
      .propose = cure_foreach},
     {.name = "set_to_none",
      .setting = set_to_none,
@@ -277,7 +278,7 @@ constexpr Remedy kDevice[] = {
      .is_measured = true,
      .shim = {"set_to_none", Set::safe},
      .source = {Kind::keyword, "zero_grad", "set_to_none"},
-     .expect = "one pass over the gradients fewer",
+     .expect = "one fewer pass over the gradients",
      .propose = cure_set_to_none},
     {.name = "threads",
      .setting = threads,
@@ -294,7 +295,7 @@ constexpr Remedy kDevice[] = {
      .causes = "F20",
      .relief = Relief::device,
      .source = {Kind::by_hand, "", "torch.nn.functional.scaled_dot_product_attention"},
-     .expect = "one kernel for what were three, and no matrix of scores in memory",
+     .expect = "one kernel instead of three, and no score matrix in memory",
      .propose = cure_attention},
     {.name = "expandable_segments",
      .setting = std::nullopt,

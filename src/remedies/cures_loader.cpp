@@ -48,7 +48,7 @@ static Proposal cure_num_workers(const Facts& facts) {
     if (facts.in_memory)
         return {.reason = "the data set is tensors in memory: workers would be slower"};
     if (facts.cores == 0 && !facts.loader && !facts.workers_asked)
-        return {.reason = "how many cores there are is not known"};
+        return {.reason = "the number of cores is not known"};
     int wanted = worker_count(facts);
     std::optional<double> now = facts.number("num_workers");
     bool is_there = now && *now == wanted;
@@ -57,7 +57,7 @@ static Proposal cure_num_workers(const Facts& facts) {
     std::string share = facts.on_cpu ? "a quarter of" : "half of";
     bool crowded = facts.cores > 0 && now && *now > facts.cores_per_process();
     if (facts.workers_asked) {
-        out.reason = "as asked for with --workers";
+        out.reason = "as requested with --workers";
         out.expect = "-";
     } else if (facts.loader) {
         double times = facts.loader->compute_seconds > 0
@@ -76,22 +76,21 @@ static Proposal cure_num_workers(const Facts& facts) {
             *now, cores_text(facts));
         out.with.clear();
     } else if (now.value_or(0) >= wanted && now) {
-        return {.reason = fmt::format("{} for {} is enough until a run shows that batches are "
-                                      "waited for",
+        return {.reason = fmt::format("{} for {} is enough until a run shows waiting for batches",
                                       plural(static_cast<int>(*now)), cores_text(facts))};
     } else {
         out.reason = fmt::format(
             "{} the {}{}", share, cores_text(facts),
             now == 0 ? "; with 0 workers the training process loads the data itself" : "");
     }
-    if (is_there) return {.reason = fmt::format("{} it is already", plural(wanted))};
+    if (is_there) return {.reason = fmt::format("it is already {}", plural(wanted))};
     return out;
 }
 
 static Proposal cure_persistent_workers(const Facts& facts) {
     if (facts.number("num_workers").value_or(1) == 0) return {.reason = "there are no workers"};
-    if (facts.is_on("persistent_workers")) return {.reason = "workers stay already"};
-    return {.value = "true", .reason = "workers are not started again at every epoch"};
+    if (facts.is_on("persistent_workers")) return {.reason = "workers already stay alive"};
+    return {.value = "true", .reason = "workers are not restarted in every epoch"};
 }
 
 static Proposal cure_prefetch_factor(const Facts& facts) {
@@ -100,7 +99,7 @@ static Proposal cure_prefetch_factor(const Facts& facts) {
     Proposal out;
     auto at_first = facts.start.find("num_workers");
     if (ahead && at_first != facts.start.end() && at_first->second == "0") {
-        out.wrong_now = "torch refuses it while num_workers is 0";
+        out.wrong_now = "PyTorch refuses it while num_workers is 0";
         out.fix = "num_workers above 0, or no prefetch_factor";
     }
     if (facts.number("num_workers") == 0) {
@@ -108,12 +107,12 @@ static Proposal cure_prefetch_factor(const Facts& facts) {
         out.remove = ahead.has_value();
     } else if (facts.is_measuring || facts.loader) {
         bool in_bursts = facts.spread > kBursts;
-        out.reason = ahead >= 4   ? "four batches per worker are ready already"
+        out.reason = ahead >= 4   ? "four batches per worker are already kept ready"
                      : !in_bursts ? "the wait does not come in bursts"
                                   : "the wait comes in bursts: more batches ready";
         if (in_bursts && ahead.value_or(0) < 4) out.value = "4";
     } else if (ahead.value_or(0) >= 2) {
-        out.reason = "two batches per worker are ready already";
+        out.reason = "two batches per worker are already kept ready";
     } else {
         out.value = "4";
         out.reason = "a slow sample does not empty the queue";
@@ -123,21 +122,21 @@ static Proposal cure_prefetch_factor(const Facts& facts) {
 
 static Proposal cure_batched_fetch(const Facts& facts) {
     if (!facts.in_memory) return {.reason = "the data set is not tensors in memory"};
-    if (facts.is_on("batched_fetch")) return {.reason = "batches are cut out at once already"};
+    if (facts.is_on("batched_fetch")) return {.reason = "batches are already cut out at once"};
     return {.value = "true", .reason = "tensors in memory: a batch is cut out at once"};
 }
 
 // No value of a setting: an edit that fix makes where a watched run shows that it can be done.
 static Proposal cure_saturate_loader(const Facts&) {
-    return {.reason = "only a watched run tells whether it takes the data set"};
+    return {.reason = "only a watched run shows whether it supports the data set"};
 }
 
 static Proposal cure_cache(const Facts& facts) {
-    if (!facts.can_cache) return {.reason = "the data is in memory already"};
+    if (!facts.can_cache) return {.reason = "the data is already in memory"};
     if (!facts.is_measuring || !facts.loader)
         return {.reason = "only a measurement tells whether decoding is the bottleneck"};
     std::string now = facts.value("cache");
-    if (!now.empty() && now != "off") return {.reason = "samples are kept already"};
+    if (!now.empty() && now != "off") return {.reason = "samples are already kept"};
     if (facts.memory_available_bytes == 0) return {.reason = "free memory is not known"};
     return {.value = "ram", .reason = "decoded samples kept in memory, from the second epoch on"};
 }
@@ -147,10 +146,10 @@ static Proposal cure_pin_memory(const Facts& facts) {
         if (!facts.is_on("pin_memory")) return {.reason = "there is no GPU to pin memory for"};
         return {.value = "false",
                 .reason = "no GPU: pinning only costs a copy",
-                .expect = "one copy per batch fewer",
+                .expect = "one fewer copy per batch",
                 .wrong_now = "there is no GPU to pin memory for"};
     }
-    if (facts.is_on("pin_memory")) return {.reason = "batches are pinned already"};
+    if (facts.is_on("pin_memory")) return {.reason = "batches are already pinned"};
     Proposal out{.value = "true", .reason = "page-locked batches are copied by the GPU itself"};
     if (!facts.is_on("non_blocking")) out.with["non_blocking"] = "true";
     return out;
@@ -158,7 +157,7 @@ static Proposal cure_pin_memory(const Facts& facts) {
 
 static Proposal cure_non_blocking(const Facts& facts) {
     if (facts.on_cpu) return {.reason = "nothing is copied to a GPU"};
-    if (facts.is_on("non_blocking")) return {.reason = "copies do not block already"};
+    if (facts.is_on("non_blocking")) return {.reason = "copies already do not block"};
     return {.value = "true", .reason = "the host goes on while a pinned batch is copied"};
 }
 
@@ -196,7 +195,7 @@ constexpr Remedy kLoader[] = {
      .is_measured = true,
      .shim = {"prefetch_factor", Set::safe, true, false},
      .source = {Kind::keyword, "DataLoader", "prefetch_factor"},
-     .expect = "steadier supply",
+     .expect = "a steadier supply of batches",
      .propose = cure_prefetch_factor},
     {.name = "persistent_workers",
      .setting = persistent_workers,

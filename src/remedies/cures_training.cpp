@@ -64,8 +64,8 @@ Proposal grow(const Facts& facts, Setting setting, double wanted) {
     if (facts.on_cpu || !facts.gpu || !grows_by(facts, setting))
         return {.reason = "a larger model is another model"};
     auto now = facts.number(name);
-    if (!now) return {.reason = "the file does not tell its size"};
-    if (*now >= wanted) return {.reason = "it is already as large as the card suggests"};
+    if (!now) return {.reason = "the file does not say its size"};
+    if (*now >= wanted) return {.reason = "it already suits the size of the card"};
     return {
         .value = whole(wanted),
         .reason = fmt::format("the {} has the memory and speed for it; this is another model",
@@ -84,7 +84,8 @@ double memory_steps(const Facts& facts) {
 
 Proposal rarer(const Facts& facts, const char* name, std::string reason, std::string expect) {
     constexpr double kEpochs = 5;
-    if (facts.number(name) != 1) return {.reason = "not at every epoch already, or not known"};
+    if (facts.number(name) != 1)
+        return {.reason = "already less often than every epoch, or not known"};
     auto total = facts.number("epochs");
     if (total && *total < 2 * kEpochs) return {.reason = "the training is short"};
     return {.value = whole(kEpochs), .reason = std::move(reason), .expect = std::move(expect)};
@@ -110,7 +111,7 @@ static Proposal cure_batch_size(const Facts& facts) {
             .value = whole(fits),
             .reason = fmt::format("by estimate {} samples do not fit into the {} of the {}",
                                   whole(*now), bytes_text(facts.gpu->memory_bytes), card),
-            .expect = "no out of memory, by an estimate that may be off several times",
+            .expect = "should not run out of memory; the estimate may be off by several times",
             .with = {{"gradient_accumulation_steps", whole(accumulation * factor)}},
             .level = Level::numerics};
         // Of a model that was just made larger nothing was wrong before.
@@ -159,7 +160,7 @@ static Proposal cure_grad_clip(const Facts& facts) {
         auto found = values.find("learning_rate");
         return found == values.end() ? 0 : parse_number(found->second).value_or(0);
     };
-    if (facts.number("grad_clip")) return {.reason = "gradients are clipped already"};
+    if (facts.number("grad_clip")) return {.reason = "gradients are already clipped"};
     if (number(facts.now) <= number(facts.start)) return {.reason = "the learning rate stays"};
     return {.value = "1.0",
             .reason = "a higher learning rate: one bad batch must not ruin the run",
@@ -204,7 +205,7 @@ static Proposal grow_hidden_size(const Facts& facts) {
 static Proposal grow_use_perceptual(const Facts& facts) {
     bool may = facts.gpu && grows_by(facts, Setting::use_perceptual);
     if (!may || memory_steps(facts) < 3 || !facts.is_off("use_perceptual"))
-        return {.reason = "another training goal is another model"};
+        return {.reason = "another training goal means another model"};
     return {.value = "true",
             .reason =
                 "the card has time for a second network that judges the picture; this is "

@@ -92,7 +92,7 @@ std::string demo_verdict(const DemoResult& result) {
         out = fmt::format("Not proven: {} of {} pairs of runs finished.", proof.pairs.size(),
                           kProofPairs);
     else if (proof.verdict != Verdict::faster)
-        out = fmt::format("The proof sees no gain: {}.", verdict_name(proof.verdict));
+        out = fmt::format("The proof shows no gain: {}.", verdict_name(proof.verdict));
     else if (proof.interval_low >= job.speed_up_least)
         out = fmt::format("The claimed speed-up is reached: at least {:.2f} times, {} claimed.",
                           proof.interval_low, job.speed_up);

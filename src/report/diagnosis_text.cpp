@@ -50,7 +50,7 @@ std::string bar_text(const Diagnosis& diagnosis) {
 }
 
 std::string gain_text(const Gain& gain) {
-    if (gain.high <= 1.0) return "not known from this input";
+    if (gain.high <= 1.0) return "this input does not show it";
     return fmt::format("{:.2f}x ({:.2f} to {:.2f})", gain.likely, gain.low, gain.high);
 }
 

@@ -35,17 +35,17 @@ void about_one_gpu(const GpuIdentity& gpu, List& list) {
     }
     if (gpu.mig == true) {
         list.push_back({fmt::format("{} is split into instances (MIG)", which),
-                        "it reports no utilisation; the busy share comes from the engine"});
+                        "it reports no utilisation, so the busy share comes from the engine"});
     }
     auto match = match_gpu(gpu.name, gpu.capability, gpu.memory_total_bytes);
     if (!match) {
         list.push_back(
             {fmt::format("{} ({}) is not in the GPU table", which, saturate::quoted(gpu.name)),
-             "its peak rates are unknown, and so are MFU and the best precision"});
+             "its peak rates, MFU and best precision are unknown"});
     } else if (match->kind == GpuMatchKind::capability) {
         list.push_back(
             {fmt::format("{} ({}) is not in the GPU table", which, saturate::quoted(gpu.name)),
-             fmt::format("its peak rates are those of {}, a guess; precision is certain",
+             fmt::format("its peak rates are guessed from {}; its precision is certain",
                          match->facts.name)});
     }
 }
@@ -54,12 +54,12 @@ void about_gpus(const DoctorFacts& facts, List& list) {
     const GpuSurvey& survey = facts.machine.gpus;
     if (!survey.driver) {
         list.push_back({fmt::format("no NVML ({})", survey.absent_because),
-                        "utilisation is unknown; the busy share comes from the engine"});
+                        "utilisation is unknown, so the busy share comes from the engine"});
     }
     if (!survey.driver || survey.driver->gpus.empty()) {
-        list.push_back({"no GPU",
-                        "training runs on the CPU; optimize --gpu NAME still plans for a GPU "
-                        "elsewhere"});
+        list.push_back(
+            {"no GPU",
+             "training runs on the CPU; optimize --gpu NAME can still plan for a GPU elsewhere"});
         return;
     }
     for (const GpuIdentity& gpu : survey.driver->gpus) about_one_gpu(gpu, list);
@@ -73,10 +73,10 @@ std::int64_t major_of(std::string_view version) {
 // ones are not), and cards before Turing.
 void about_age(const GpuDriver& driver, std::int64_t cuda_major, List& list) {
     constexpr std::string_view kWorks =
-        "train runs on the CPU; run, fix, monitor, diagnose and optimize work as ever, also with "
+        "train runs on the CPU; run, fix, monitor, diagnose and optimize work as usual, also with "
         "a PyTorch for an older CUDA";
     if (driver.cuda_version && major_of(*driver.cuda_version) < cuda_major) {
-        list.push_back({fmt::format("a driver for CUDA {} (this one serves {})", cuda_major,
+        list.push_back({fmt::format("a driver for CUDA {} (this one supports {})", cuda_major,
                                     *driver.cuda_version),
                         fmt::format("until it is updated {}", kWorks)});
         return;
@@ -102,12 +102,12 @@ void about_software(const DoctorFacts& facts, List& list) {
             {fmt::format("LibTorch is gone from {}", torch.folder.string()),
              "train, tune and selftest do not start until tools/bootstrap torch has run"});
     } else if (has_gpu && !torch.gpu_ready) {
-        list.push_back({"LibTorch without its CUDA libraries",
-                        "the GPU is there, but train would run on the CPU; tools/bootstrap torch "
-                        "fetches them"});
+        list.push_back(
+            {"LibTorch without its CUDA libraries",
+             "there is a GPU, but train would run on the CPU; tools/bootstrap torch fetches them"});
     } else if (has_gpu && !facts.has_cuda_part) {
         list.push_back({"no CUDA part (libsaturate_cuda.so)",
-                        "the GPU is there, but train would run on the CPU; tools/build release "
+                        "there is a GPU, but train would run on the CPU; tools/build release "
                         "saturate_cuda builds it"});
     }
     // Without LibTorch: the one that would be fetched.
@@ -124,11 +124,12 @@ void about_cpu(const CpuFacts& cpu, List& list) {
         std::string by = cpu.cores_quota && *cpu.cores_quota < cpu.cores_affinity
                              ? fmt::format("cgroup quota of {:g}", *cpu.cores_quota)
                              : "affinity";
-        list.push_back({fmt::format("{} of {} cores ({})", cpu.cores_online - cpu.cores_usable,
-                                    cpu.cores_online, by),
-                        fmt::format("there are {} cores, but {} may be used: more workers than {} "
-                                    "only wait for each other",
-                                    cpu.cores_online, cpu.cores_usable, cpu.cores_usable)});
+        list.push_back(
+            {fmt::format("{} of {} cores ({})", cpu.cores_online - cpu.cores_usable,
+                         cpu.cores_online, by),
+             fmt::format(
+                 "of {} cores, {} may be used: more workers than {} only wait for each other",
+                 cpu.cores_online, cpu.cores_usable, cpu.cores_usable)});
     }
     if (!cpu.features_known) return;
     bool is_arm = cpu.has("asimd");

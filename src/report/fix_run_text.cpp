@@ -40,7 +40,7 @@ std::string headline(const TrialResult& job, std::string_view log) {
             return fmt::format("Your job could not be measured: {}", job.message);
         case TrialOutcome::out_of_memory:
         case TrialOutcome::out_of_host_memory:
-            return fmt::format("Your job runs out of memory as it is: {}", job.message);
+            return fmt::format("Your job runs out of memory without any change: {}", job.message);
         case TrialOutcome::nonfinite:
             return fmt::format("The loss of your unchanged job is NaN or infinite: {}",
                                job.message);
@@ -48,7 +48,7 @@ std::string headline(const TrialResult& job, std::string_view log) {
             break;
     }
     if (!job.message.starts_with("it ended after"))
-        return fmt::format("Your job fails as it is: {}", job.message);
+        return fmt::format("Your job fails without any change: {}", job.message);
     std::size_t steps = job.record.steps.size();
     if (std::string error = caught_error(log); !error.empty())
         return fmt::format("Your job catches an error and ends, after {} training step{}: {}",
@@ -61,31 +61,32 @@ std::string headline(const TrialResult& job, std::string_view log) {
 // What this end calls for; empty: the last lines say it.
 std::string remedy(const TrialResult& job, std::string_view log) {
     auto says = [&](std::string_view words) { return log.find(words) != std::string_view::npos; };
-    if (says("EOFError")) return "it asks for input, and a trial has none: give it as arguments";
+    if (says("EOFError"))
+        return "it waits for keyboard input, which a trial does not have: pass it as arguments";
     if (says("the following arguments are required"))
-        return "add its arguments behind the script, as you start it yourself";
+        return "add its arguments after the script, as you normally start it";
     if (says("No module named 'torch'"))
         return "this Python has no PyTorch; name the one that you train with: saturate fix -- "
                "/path/to/python train.py";
     if (says("ModuleNotFoundError") || says("No module named"))
-        return "start it as you do yourself, from the same folder, with the Python that you train "
-               "with: saturate fix -- /path/to/python train.py";
+        return "start it as you normally do, from the same folder and with the Python that you "
+               "train with: saturate fix -- /path/to/python train.py";
     if (says("Found no NVIDIA driver") || says("No CUDA GPUs are available") ||
         says("Torch not compiled with CUDA"))
-        return "it wants a GPU, and there is none here: run fix on the machine that it trains on";
+        return "it needs a GPU, and this machine has none: run fix on the machine where you train";
     if (says("No space left on device"))
-        return "the disk is full; trials write below $TMPDIR: set it to a folder with room";
+        return "the disk is full; trials write below $TMPDIR: set it to a folder with free space";
     if (job.outcome == TrialOutcome::hang || job.outcome == TrialOutcome::too_slow)
         return "if it only needs longer to start, give it time: --budget 30m";
     if (job.outcome != TrialOutcome::failed || !job.message.starts_with("it ended after") ||
         !caught_error(log).empty())
         return "";
     return job.record.steps.empty()
-               ? "name the script that trains; if it is this one: fix sees PyTorch optimizers and "
-                 "backward() only, and a script that goes on from a finished checkpoint has "
-                 "nothing left to train"
-               : "a trial needs some seconds of training: more epochs or more data, and, where it "
-                 "goes on from a finished checkpoint, a fresh output folder";
+               ? "name the training script; if this is the one: fix only sees PyTorch optimizers "
+                 "and backward(), and a script that resumes from a finished checkpoint has nothing "
+                 "left to train"
+               : "a trial needs a few seconds of training: use more epochs or more data, and a new "
+                 "output folder if the script resumes from a finished checkpoint";
 }
 
 }  // namespace
@@ -100,7 +101,8 @@ std::string fix_why_text(const Rate& rate, const std::vector<Finding>& findings)
         std::string where = finding.where.empty() ? "" : fmt::format("  {}", finding.where);
         out += fmt::format("  {}{}\n      {}\n", finding.name(), where, finding.evidence);
     }
-    if (shown == 0) out += "  no cause was found: the steps compute, and no wait is worth 3 %\n";
+    if (shown == 0)
+        out += "  no cause was found: the steps are computing, and no wait takes 3 % or more\n";
     return out;
 }
 

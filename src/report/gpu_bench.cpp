@@ -44,13 +44,13 @@ std::vector<std::string> row_of(const GpuBenchJob& job) {
 
 std::string selftest_line(const GpuBench& bench) {
     auto passed = bench.selftest["checks_passed"].integer();
-    if (!passed) return "selftest: it did not run";
+    if (!passed) return "selftest did not run";
     return fmt::format("selftest: {} of {} checks passed", *passed,
                        bench.selftest["checks"].items().size());
 }
 
 std::string simulation_line(const GpuBench& bench) {
-    if (bench.is_simulated) return "the device is simulated: no figure here is of a real card";
+    if (bench.is_simulated) return "the device is simulated: no figure here comes from a real card";
     if (bench.card.empty()) return "nothing is simulated: this device is not in the GPU table";
     return fmt::format("simulated: sim:{}, {}", bench.card,
                        bench.calibrated ? "with the rates measured here"

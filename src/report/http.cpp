@@ -226,7 +226,7 @@ struct HttpServer::Impl {
         std::lock_guard lock(mutex);
         std::string known;
         for (const auto& [path, unused] : pages) known += path + "\n";
-        return HttpReply::text(MHD_HTTP_NOT_FOUND, "not here; there is:\n" + known);
+        return HttpReply::text(MHD_HTTP_NOT_FOUND, "not found; this server has:\n" + known);
     }
 
     struct Listening {

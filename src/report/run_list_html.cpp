@@ -88,7 +88,7 @@ std::string no_run_html(Language language, const std::string& version) {
     LivePage live{.version = version, .events = "events?of=newest", .query = "", .states = {}};
     return page_start(language, translated("saturate live", language), &live) +
            fmt::format("<h1>{}</h1>\n<p>{}</p>\n", translated("Waiting for a run", language),
-                       translated("This page shows it as soon as its record is there.", language)) +
+                       translated("This page shows it as soon as its record exists.", language)) +
            page_end(&live);
 }
 

@@ -280,7 +280,7 @@ std::string english_verdict(const ReportInput& input) {
     if (input.runs.size() == 1)
         return first.diagnosis.verdict.empty() ? "one run" : first.diagnosis.verdict;
     if (!first.samples_per_second || !last.samples_per_second)
-        return "the rate of one of the runs is unknown";
+        return "the rate of one run is unknown";
     const RunRate& a = *first.samples_per_second;
     const RunRate& b = *last.samples_per_second;
     double ratio = a.rate > 0 ? b.rate / a.rate : 0;
@@ -304,8 +304,8 @@ std::string report_verdict(const ReportInput& input) {
 
 Regression regression(const ReportInput& input, double limit_percent) {
     if (input.runs.size() < 2) {
-        throw UserError({.found = "--fail-on with one run",
-                         .expected = "two: the earlier one first",
+        throw UserError({.found = "--fail-on needs two runs",
+                         .expected = "two runs, the earlier one first",
                          .fix = "saturate report BEFORE AFTER --fail-on 10"});
     }
     const RunView& first = input.runs.front();
@@ -313,8 +313,8 @@ Regression regression(const ReportInput& input, double limit_percent) {
     for (const RunView* run : {&first, &last}) {
         if (run->samples_per_second && run->samples_per_second->rate > 0) continue;
         throw UserError({.where = {run->folder},
-                         .found = "no rate: its steps tell no samples, or there are none",
-                         .expected = "a run of which --fail-on can tell how fast it was"});
+                         .found = "no rate: its steps have no sample counts, or there are no steps",
+                         .expected = "a run with a rate that --fail-on can compare"});
     }
     const RunRate& a = *first.samples_per_second;
     const RunRate& b = *last.samples_per_second;
@@ -325,7 +325,8 @@ Regression regression(const ReportInput& input, double limit_percent) {
         "{:.1f} % {} than {} ({} -> {} samples/s; fails from {:g} % slower){}",
         std::abs(out.slower_percent), out.slower_percent >= 0 ? "slower" : "faster", first.name,
         rate_text(a.rate), rate_text(b.rate), limit_percent,
-        out.slower_percent >= limit_percent && !is_apart ? ": within what each run varies by" : "");
+        out.slower_percent >= limit_percent && !is_apart ? ": within the variation of each run"
+                                                         : "");
     return out;
 }
 

@@ -175,7 +175,7 @@ std::shared_ptr<const RunView> RunShelf::view(const ShelfRun& run) {
         if (run.is_running) {
             // There is no summary yet, and some files come later.
             std::erase_if(fresh->notes, [](const std::string& note) {
-                return note.find(": not there") != std::string::npos;
+                return note.find(": not found") != std::string::npos;
             });
         } else {
             kept.viewer = nullptr;

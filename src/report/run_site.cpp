@@ -108,14 +108,15 @@ HttpReply RunSite::answer(const HttpRequest& request) {
         place.is_newest = request.value("of") == "newest";
         place.is_list = !place.is_newest;
     } else if (path != "/run" && !is_file && !is_stream) {
-        return secured(HttpReply::text(404, "not here; there is / and /runs\n"));
+        return secured(HttpReply::text(404, "not found here; try / or /runs\n"));
     }
     bool names_runs = !place.is_list && !place.is_newest;
     if (names_runs && (place.ids.empty() || place.ids.size() > kMostCompared))
         return secured(
-            HttpReply::text(400, fmt::format("1 to {} runs, as id=NAME\n", kMostCompared)));
+            HttpReply::text(400, fmt::format("1 to {} runs, written as id=NAME\n", kMostCompared)));
     for (const std::string& id : place.ids) {
-        if (!now->find(id)) return secured(HttpReply::text(404, "no such run; see /runs\n"));
+        if (!now->find(id))
+            return secured(HttpReply::text(404, "there is no such run; see /runs\n"));
     }
     if (request.value("order") == "time") {
         std::ranges::stable_sort(

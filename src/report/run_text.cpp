@@ -188,8 +188,8 @@ std::string run_text(const RunAnswer& view) {
     } else {
         std::string why =
             view.torch.empty()
-                ? "not Python with PyTorch 1.8 or newer, or python -I, -E or -S, or PYTHONPATH "
-                  "was set anew on the way"
+                ? "not Python with PyTorch 1.8 or newer, or python -I, -E or -S, or something "
+                  "replaced PYTHONPATH on the way"
                 : fmt::format(
                       "PyTorch {} was imported, but the command ended before a PyTorch optimizer "
                       "made a step",

@@ -62,7 +62,7 @@ std::string bar_html(const std::vector<Piece>& pieces, const PageWords& say) {
 }
 
 std::string gain_html(const Gain& gain, const PageWords& say) {
-    if (gain.high <= 1.0) return say("not known from this input");
+    if (gain.high <= 1.0) return say("this input does not show it");
     return fmt::format("<strong>{}</strong> {}",
                        say(fmt::format("{:.2f} times as fast", gain.likely)),
                        say(fmt::format("({:.2f} to {:.2f})", gain.low, gain.high)));
@@ -153,8 +153,7 @@ std::string timeline_section(const Trace& trace, Language language) {
     PageWords say(language);
     Timeline line = make_timeline(trace);
     StepData step = typical_step(line, language);
-    if (step.events == 0)
-        return fmt::format("<p>{}</p>\n", say("The trace holds nothing to draw."));
+    if (step.events == 0) return fmt::format("<p>{}</p>\n", say("The trace has nothing to draw."));
     std::string head =
         fmt::format("{}: {}", line.has_steps ? "One typical step" : "Timeline", step.name);
     std::string events = fmt::format("{} events of {}", step.events, trace.file);

@@ -145,9 +145,9 @@ std::string proof_text(const Proof& proof) {
             verdict_name(proof.verdict), proof.ratio, proof.interval_low, proof.interval_high,
             proof.pairs.size());
     else
-        out += fmt::format("Verdict not proven: {} pair{} of runs, it takes {}{}\n",
-                           proof.pairs.size(), proof.pairs.size() == 1 ? "" : "s", kProofPairs,
-                           run_longer);
+        out +=
+            fmt::format("Verdict not proven: {} pair{} of runs, {} needed{}\n", proof.pairs.size(),
+                        proof.pairs.size() == 1 ? "" : "s", kProofPairs, run_longer);
     if (!proof.loss_guard.empty()) out += "Loss    " + proof.loss_guard + "\n";
     if (!proof.complete && proof.longer.empty())
         out += "The proof is not complete: a run failed or it was stopped.\n";

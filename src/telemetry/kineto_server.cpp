@@ -54,8 +54,8 @@ KinetoServer::KinetoServer(const std::filesystem::path& folder) : path_(folder /
     if (error == 0) return;
     if (fd_ >= 0) ::close(fd_);
     throw MachineError({.where = {text},
-                        .found = fmt::format("no socket can be made: {}", std::strerror(error)),
-                        .expected = "a folder with a short name that takes sockets"});
+                        .found = fmt::format("cannot create a socket: {}", std::strerror(error)),
+                        .expected = "a folder with a short path, in which sockets can be created"});
 }
 
 KinetoServer::~KinetoServer() {

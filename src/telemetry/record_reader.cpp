@@ -31,9 +31,9 @@ class Oddities {
 
     void say(std::vector<std::string>& notes) const {
         if (broken_.count) {
-            notes.push_back(fmt::format("{}: {} skipped that {} no record, first at line {}", file_,
-                                        lines(broken_.count), broken_.count == 1 ? "is" : "are",
-                                        broken_.first));
+            notes.push_back(fmt::format(
+                "{}: {} skipped that {} not part of a record, first at line {}", file_,
+                lines(broken_.count), broken_.count == 1 ? "is" : "are", broken_.first));
         }
         if (backwards_.count) {
             notes.push_back(fmt::format("{}: time goes backwards at {}, first at line {}", file_,
@@ -76,7 +76,7 @@ void check_is_file(const std::filesystem::path& path) {
     std::error_code error;
     if (!std::filesystem::is_regular_file(path, error))
         throw UserError({.where = {path.string()},
-                         .found = "is no regular file",
+                         .found = "is not a regular file",
                          .expected = "a part of a run record"});
 }
 
@@ -86,7 +86,7 @@ void read_texts(const std::filesystem::path& folder, Progress& progress, bool is
                 RunRecord& run, Take take) {
     std::filesystem::path path = folder / progress.name;
     if (!std::filesystem::exists(path)) {
-        run.notes.push_back(fmt::format("{}: not there", progress.name));
+        run.notes.push_back(fmt::format("{}: missing", progress.name));
         return;
     }
     check_is_file(path);
@@ -158,7 +158,7 @@ std::optional<Json> parse_if_whole(std::string_view text, const std::filesystem:
 
 RunInfo read_info(const std::filesystem::path& folder, std::vector<std::string>& notes) {
     std::filesystem::path path = folder / "run.json";
-    std::string text = read_file(path, kLargestInfo, "the head of a run record");
+    std::string text = read_file(path, kLargestInfo, "run.json of a run record");
     auto json = parse_if_whole(text, path);
     check_schema(json ? (*json)["schema"].integer() : schema_of_torn(text), path);
     if (json) return info_of(*json);
@@ -170,7 +170,8 @@ Json read_python(const std::filesystem::path& folder, std::vector<std::string>& 
     std::filesystem::path path = folder / "python.json";
     if (!std::filesystem::exists(path)) return {};
     check_is_file(path);
-    auto json = parse_if_whole(read_file(path, kLargestInfo, "what Python told of a run"), path);
+    auto json =
+        parse_if_whole(read_file(path, kLargestInfo, "what Python reported about a run"), path);
     if (json) return *json;
     notes.emplace_back("python.json: cut off");
     return {};

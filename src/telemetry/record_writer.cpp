@@ -31,7 +31,7 @@ std::filesystem::path fresh_folder(const std::filesystem::path& folder) {
     std::filesystem::create_directories(folder, error);
     if (error || !std::filesystem::is_directory(folder)) {
         throw UserError({.where = {folder.string()},
-                         .found = fmt::format("no folder can be made here{}",
+                         .found = fmt::format("cannot create a folder here{}",
                                               error ? ": " + error.message() : ""),
                          .expected = "a folder for the run record"});
     }
@@ -221,8 +221,9 @@ void RecordWriter::finish(RunSummary summary) {
     summary.dropped_events = impl_->drops.events += impl_->events.lines_waiting();
     summary.dropped_samples = impl_->drops.samples += impl_->samples.lines_waiting();
     if (!impl_->failure.empty()) {
-        throw MachineError({.found = fmt::format("the run record is not whole: {}", impl_->failure),
-                            .expected = "room on the disk"});
+        throw MachineError(
+            {.found = fmt::format("the run record is incomplete: {}", impl_->failure),
+             .expected = "free space on the disk"});
     }
     write_file_whole(impl_->folder / "summary.json", summary_json(summary).pretty() + "\n");
 }

@@ -17,8 +17,8 @@ class RunDevice final : public DeviceReader {
         std::string head = read_if_there(folder / "run.json");
         if (head.empty() && std::filesystem::exists(folder) && !std::filesystem::is_empty(folder)) {
             throw UserError({.where = {folder.string()},
-                             .found = "--run names no run record: run.json is not there",
-                             .expected = "the folder that train or run writes, or one to come"});
+                             .found = "--run does not name a run record: there is no run.json",
+                             .expected = "the folder that train or run writes or will write"});
         }
         std::string name = "the device of " + folder.string();
         if (!head.empty()) {

@@ -67,7 +67,7 @@ Sampler::Sampler(const SamplerSettings& settings, DeviceReader* reader, HostSamp
         snapshot_.devices.push_back({.gpu = index});
     }
     if (driver.gpus.empty() && snapshot_.devices_absent_because.empty()) {
-        snapshot_.devices_absent_because = "the driver is there, but no GPU";
+        snapshot_.devices_absent_because = "there is a driver, but no GPU";
     }
     lost_.assign(settings_.gpus.size(), false);
 }

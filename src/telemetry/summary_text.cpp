@@ -16,7 +16,7 @@ constexpr const char* kLevels[] = {
     "good: the GPU is kept busy (mean utilisation {})",
     "fair: there is something to gain (mean utilisation {})",
     "low: the GPU does far less than it could (mean utilisation {})",
-    "unknown: nothing here tells how busy a GPU is",
+    "unknown: there is no way to tell how busy the GPU is",
 };
 
 // {} is the limit.
@@ -25,9 +25,9 @@ const char* reason_text(VerdictReason reason) {
         case VerdictReason::no_utilisation:
             return "no utilisation could be read";
         case VerdictReason::mig:
-            return "the GPU is split into MIG instances, which have no utilisation by design";
+            return "the GPU is split into MIG instances, which report no utilisation";
         case VerdictReason::lost:
-            return "a GPU was lost and did not come back; its numbers end there";
+            return "a GPU was lost and did not come back; its figures end there";
         case VerdictReason::low_utilisation:
             return "utilisation is under {:.0f} %: the GPU waits for the host";
         case VerdictReason::fluctuates:
@@ -36,11 +36,11 @@ const char* reason_text(VerdictReason reason) {
             return "\"busy\" means little here: kernels are resident but the chip does hardly any "
                    "work (a spinning wait, as in communication)";
         case VerdictReason::power_capped:
-            return "clocks are held down by the power limit";
+            return "the power limit holds the clocks down";
         case VerdictReason::hot:
             return "hotter than {:.0f} C";
         case VerdictReason::thermal:
-            return "clocks are held down by heat";
+            return "heat holds the clocks down";
         case VerdictReason::cpu_full:
             return "the host's CPU is over {:.0f} %: it is the likely bottleneck";
     }
@@ -154,8 +154,8 @@ void host_rows(std::string& out, const Summary& summary) {
     if (summary.own.cpu_percent) {
         std::string memory = summary.own.memory_bytes ? bytes_text(*summary.own.memory_bytes) : "-";
         row(out, "own cost",
-            fmt::format("{:.2f} % of one core, {}, {:.0f} driver calls/s", *summary.own.cpu_percent,
-                        memory, summary.own.driver_calls_per_second));
+            fmt::format("{:.2f} % of one core, {}, {:.0f} driver calls per second",
+                        *summary.own.cpu_percent, memory, summary.own.driver_calls_per_second));
     }
 }
 
@@ -191,7 +191,8 @@ std::vector<std::string> verdict_lines(const Summary& summary) {
 
 std::vector<std::string> next_lines(const Summary& summary, const NextSteps& steps) {
     if (summary.level == VerdictLevel::good) return {};
-    if (summary.gpus.empty()) return {"saturate doctor (says what this machine has and lacks)"};
+    if (summary.gpus.empty())
+        return {"saturate doctor (shows what this machine has and what is missing)"};
     std::vector<std::string> lines;
     if (!steps.run_folder.empty())
         lines.push_back(fmt::format("saturate diagnose {} (finds the cause)", steps.run_folder));

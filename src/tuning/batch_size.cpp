@@ -28,7 +28,7 @@ class Finder {
             probe(rounded(std::max(limits_.min, smallest_tried() / 4)));
         if (!best()) {
             answer_.why = answer_.probes.empty()
-                              ? "no probe could be made"
+                              ? "no batch size could be tried"
                               : fmt::format("no size ran: {} at {}",
                                             outcome_name(answer_.probes.back().outcome),
                                             answer_.probes.back().size);

@@ -52,7 +52,7 @@ class Conductor {
             if (std::ranges::any_of(answer.search.best,
                                     [](const auto& entry) { return is_interval(entry.first); }))
                 answer.search.notes.emplace_back(
-                    "the proof is of the steps: what longer intervals save comes on top");
+                    "the proof covers the steps only: what longer intervals save comes on top");
             if (!answer.search.best.empty() && !stopped()) guard(answer);
             if (!answer.search.best.empty() && !stopped()) prove_it(answer);
         } else if (!stopped()) {
@@ -92,8 +92,7 @@ class Conductor {
         std::string where = request_.file ? request_.file->name() + " has no key for"
                                           : std::string("the command gives no way to change");
         found.notes.push_back(
-            fmt::format("not tried, because {} {}; saturate fix -- {} changes "
-                        "sources and files, too",
+            fmt::format("not tried, because {} {}; saturate fix -- {} can change sources and files",
                         where, join(names, ", "), join(request_.job.command, " ")));
     }
 
@@ -109,7 +108,7 @@ class Conductor {
         }
         throw UserError({.where = {request_.job.config},
                          .found = found.ended,
-                         .expected = "a job that runs as it stands",
+                         .expected = "a job that runs without any change",
                          .fix = fmt::format("read {}", log)});
     }
 
@@ -140,7 +139,7 @@ class Conductor {
         bool may_follow = !request_.file || request_.file->tunable().contains("learning_rate");
         if (!old_rate || !old_size || rule == LearningRateRule::none || !may_follow) {
             found.notes.push_back(
-                fmt::format("the batch size changes and the learning rate stays as it is: {}",
+                fmt::format("the batch size changes and the learning rate stays the same: {}",
                             rule == LearningRateRule::none ? "no rule is known for the optimizer"
                                                            : "where it is set was not found"));
             return;
@@ -197,7 +196,7 @@ class Conductor {
                 answer.guard->verdict == GuardVerdict::unknown)
                 return;
         }
-        answer.search.notes.push_back("numerics are left as they were: " + answer.guard->text);
+        answer.search.notes.push_back("numerics stay unchanged: " + answer.guard->text);
         std::erase_if(answer.search.best,
                       [](const auto& entry) { return !leaves_losses(entry.first); });
     }

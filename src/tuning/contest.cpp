@@ -51,8 +51,9 @@ Assignment Contest::settings() const {
 
 bool Contest::may_go_on() {
     if (!answer_.ended.empty()) return false;
-    if (settings_.is_stopped && settings_.is_stopped()) answer_.ended = "stopped: the best so far";
-    if (seconds_left() <= 0) answer_.ended = "the budget is spent";
+    if (settings_.is_stopped && settings_.is_stopped())
+        answer_.ended = "stopped; this is the best so far";
+    if (seconds_left() <= 0) answer_.ended = "the time budget is used up";
     return answer_.ended.empty();
 }
 

@@ -63,10 +63,11 @@ std::string hopeless_pause(const Pause& pause, const FixProposal& proposal,
     if (watched.epoch.steps == 0)
         return "its gain only shows over whole epochs, and no epoch ended";
     if (watched.epochs > 0)
-        return "its gain shows over more epochs than a trial can last within the budget" + computed;
+        return "its gain only shows over more epochs than a trial can run within the budget" +
+               computed;
     return fmt::format(
-        "its gain only shows over whole epochs, and one takes {:.0f} s: too long to be run again "
-        "and again within the budget{}",
+        "its gain only shows over whole epochs, and one takes {:.0f} s: too long to repeat within "
+        "the budget{}",
         std::max(1.0, watched.epoch.seconds), computed);
 }
 
@@ -149,7 +150,7 @@ std::string missing_for(const FixProposal& proposal, std::span<const FixProposal
         proposal.setting == "persistent_workers" || proposal.setting == "prefetch_factor";
     bool is_known = training_loader(watched.python)["num_workers"].integer().has_value();
     if (!is_of_workers || !is_known || workers_with(changes, watched) > 0) return "";
-    return "the loader has no workers, and gets none";
+    return "the loader has no workers";
 }
 
 FixOrder order_trials(const FixPlan& plan, const WatchedRun& watched) {
@@ -197,7 +198,7 @@ std::string moot(const FixProposal& proposal, const std::vector<const FixProposa
     bool is_replaced = std::ranges::any_of(kept, [&](const FixProposal* one) {
         return one->setting == "saturate_loader" && one->call == proposal.call;
     });
-    return is_of_workers && is_replaced ? "saturate_gpu.Loader has threads of its own" : "";
+    return is_of_workers && is_replaced ? "saturate_gpu.Loader has its own threads" : "";
 }
 
 std::optional<std::string> not_in_force(const FixProposal& proposal, const RunRecord& record) {

@@ -111,14 +111,14 @@ LossGuard guard_losses(std::span<const LossCurve> baselines,
             return out;
         }
     }
-    if (baselines.size() < 2) return unknown("it takes two runs as they were");
+    if (baselines.size() < 2) return unknown("two unchanged runs are needed");
     out.samples = std::numeric_limits<double>::infinity();
     for (const LossCurve& curve : candidates) {
-        if (curve.empty()) return unknown("the candidate read no loss");
+        if (curve.empty()) return unknown("the changed run read no loss");
         out.samples = std::min(out.samples, curve.back().samples);
     }
     for (const LossCurve& curve : baselines) {
-        if (curve.empty()) return unknown("a baseline read no loss");
+        if (curve.empty()) return unknown("an unchanged run read no loss");
         out.samples = std::min(out.samples, curve.back().samples);
     }
     double from = 0.75 * out.samples;
@@ -127,13 +127,13 @@ LossGuard guard_losses(std::span<const LossCurve> baselines,
     for (const LossCurve& curve : baselines) {
         Mean mean = mean_between(curve, from, out.samples);
         if (mean.n == 0 || !std::isfinite(mean.value))
-            return unknown("a baseline has no loss there");
+            return unknown("an unchanged run has no loss there");
         means.push_back(mean.value);
         losses = losses == 0 ? mean.n : std::min(losses, mean.n);
     }
     for (const LossCurve& candidate : candidates) {
         Mean after = mean_between(candidate, from, out.samples);
-        if (after.n == 0) return unknown("the candidate read no loss at the same samples");
+        if (after.n == 0) return unknown("the changed run read no loss at the same samples");
         out.after += after.value / static_cast<double>(candidates.size());
     }
     for (double mean : means) out.before += mean / static_cast<double>(means.size());

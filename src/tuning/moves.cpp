@@ -54,8 +54,8 @@ void add(std::vector<Move>& moves, const Remedy& remedy, const Facts& facts) {
     moves.push_back(move);
     for (const std::string& value : proposal.also) {
         move.change[name] = value;
-        move.reason =
-            fmt::format("{} instead of {}: less for the cores to share", value, *proposal.value);
+        move.reason = fmt::format("{} instead of {}: fewer processes share the cores", value,
+                                  *proposal.value);
         moves.push_back(move);
     }
 }
@@ -160,7 +160,7 @@ std::optional<Move> paired_move(const Facts& facts, const Assignment& now) {
         if (moves.empty()) continue;
         Move& move = moves[0];
         move.cause = fmt::format("{} and batch_size", remedy.name);
-        move.reason = "may gain only together: on a CPU the layout goes with the batch";
+        move.reason = "may only gain together: on a CPU the best layout depends on the batch size";
         move.change["batch_size"] = fmt::format("{:.0f}", kPairBatch * *batch);
         return move;
     }

@@ -90,7 +90,7 @@ std::vector<LongerInterval> longer_intervals(const Assignment& settings, const P
             fmt::format("{} of {} after every {} of training: {:.0f} % of the time",
                         seconds_text(pause), interval.cause, seconds_text(between), 100 * share);
         if (is_evaluation && number_of(settings, "early_stopping") > 0)
-            longer.trade = "early_stopping counts evaluations";
+            longer.trade = "early_stopping is counted in evaluations";
         out.push_back(std::move(longer));
     }
     return out;

@@ -18,9 +18,9 @@ std::string why_not(const TuneRequest& request, const TuneAnswer& answer) {
     const Proof& proof = *answer.proof;
     switch (proof.verdict) {
         case Verdict::no_difference:
-            return "the proof sees no difference";
+            return "the proof shows no difference";
         case Verdict::slower:
-            return "the proof sees them slower";
+            return "the proof shows that they are slower";
         case Verdict::not_proven:
             return fmt::format(
                 "{}the proof has {} of {} pairs{}", answer.interrupted ? "interrupted: " : "",

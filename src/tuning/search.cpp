@@ -69,7 +69,8 @@ class Search {
   private:
     bool take_baseline() {
         TrialResult result = contest_.trial({});
-        Tried& tried = contest_.note("baseline", "as the configuration stands", {}, result);
+        Tried& tried =
+            contest_.note("baseline", "the configuration without any change", {}, result);
         tried.kept = result.ok();
         contest_.tell(tried);
         if (!result.ok()) {
@@ -83,9 +84,10 @@ class Search {
         samples_per_epoch_ = result.samples_per_epoch.value_or(0);
         learn(result.record.python);
         if (contest_.rate().n >= 6 && contest_.rate().trend > 0.1)
-            answer_.notes.push_back(fmt::format(
-                "the job gets slower as it runs ({:.0f} % over the trial): rates are of its start",
-                100 * contest_.rate().trend));
+            answer_.notes.push_back(
+                fmt::format("the job gets slower as it runs ({:.0f} % over the trial): rates are "
+                            "taken from its start",
+                            100 * contest_.rate().trend));
         return true;
     }
 
@@ -112,10 +114,10 @@ class Search {
         }
         TrialResult result = contest_.trial({}, {.without_loader = true});
         Tried& tried = contest_.note(
-            "upper bound", "the same batch over and over, without the loader", {}, result);
+            "upper bound", "the same batch again and again, without the loader", {}, result);
         contest_.tell(tried);
         if (!result.ok()) {
-            answer_.notes.push_back("the bound without the loader could not be measured: " +
+            answer_.notes.push_back("the upper bound without the loader could not be measured: " +
                                     result.message);
             return;
         }
@@ -126,7 +128,7 @@ class Search {
         if (measured < (1 - kNoisyBound) * contest_.rate().per_second)
             answer_.notes.push_back(fmt::format(
                 "without the loader it was slower than with it ({:.0f} and {:.0f} samples/s): "
-                "something else uses this machine, and single trials are not to be trusted",
+                "something else is using this machine, so do not trust single trials",
                 measured, contest_.rate().per_second));
         if (!answer_.upper_bound) answer_.upper_bound = bound_;
     }
@@ -354,15 +356,15 @@ class Search {
         double share = input_share();
         if (share >= settings_.cause_least)
             return fmt::format(
-                "the loader still costs {:.0f} %, and nothing tried makes it faster here",
+                "the loader still costs {:.0f} %, and nothing that was tried makes it faster here",
                 100 * share);
         std::string done =
             fmt::format("no cause above {:.0f} % is left", 100 * settings_.cause_least);
         const std::optional<double>& busy = contest_.rate().device_busy_share;
         if (facts_.busy_is_exact && busy && 1 - *busy >= kIdleDevice)
             done += fmt::format(
-                " that a setting removes: the device is busy {:.0f} % of the time, as the host "
-                "starts its kernels one by one",
+                " that a setting could remove: the device is busy {:.0f} % of the time, because "
+                "the host starts its kernels one by one",
                 100 * *busy);
         return done;
     }

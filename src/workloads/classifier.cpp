@@ -118,7 +118,7 @@ std::unique_ptr<Job> make_classifier(const Settings& settings) {
         .num_classes = whole_or(settings, Setting::num_classes, classes),
         .recomputes = settings.flag(Setting::gradient_checkpointing).value_or(false)};
     if (shape.num_classes == 0) {  // shards do not tell
-        throw UserError({.found = "the data does not tell how many classes there are",
+        throw UserError({.found = "the data does not show how many classes there are",
                          .expected = "num_classes in the configuration",
                          .fix = "num_classes: 10"});
     }

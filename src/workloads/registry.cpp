@@ -21,8 +21,8 @@ std::unique_ptr<Job> JobRegistry::make(const std::string& name, const Settings& 
     if (found != makers_.end()) return found->second(settings);
     const Value* job = settings.get(Setting::job);
     Problem problem{.where = job ? job->place : Place{},
-                    .found = name.empty() ? "no setting job names what to train"
-                                          : fmt::format("no job {}", saturate::quoted(name)),
+                    .found = name.empty() ? "no job: setting says what to train"
+                                          : fmt::format("unknown job {}", saturate::quoted(name)),
                     .expected = join(names(), ", ")};
     if (auto meant = closest(name, names())) problem.fix = fmt::format("job: {}", *meant);
     throw UserError(problem);

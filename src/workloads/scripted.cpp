@@ -88,7 +88,7 @@ std::unique_ptr<Job> scripted_job(const fs::path& file, JobData data) {
     } catch (const std::exception& error) {
         throw_not_usable(file, fmt::format("it cannot be loaded: {}", short_reason(error)));
     }
-    if (script.parameters().size() == 0) throw_not_usable(file, "it holds no parameters");
+    if (script.parameters().size() == 0) throw_not_usable(file, "it has no parameters");
     std::size_t fields = data.training ? data.training->fields().size() : 0;
     std::size_t arguments =
         script.get_method("forward").function().getSchema().arguments().size() - 1;

@@ -16,7 +16,7 @@ TEST(SystemErrorTest, APathThatCannotBeUsedIsTheUsersToMend) {
     EXPECT_TRUE(is_users(error));
     EXPECT_EQ(system_problem(error).text(),
               "error: a/loop: cannot be used: Too many levels of symbolic links\n"
-              "  expected: a path that exists and that you may use");
+              "  expected: a path that exists and that you can use");
     fs::filesystem_error full("write", "a", std::make_error_code(std::errc::no_space_on_device));
     EXPECT_FALSE(is_users(full));
 }
@@ -27,9 +27,8 @@ TEST(SystemErrorTest, ALimitOfThreadsIsTheMachines) {
                             "thread");
     EXPECT_FALSE(is_users(error));
     EXPECT_EQ(system_problem(error).text(),
-              "error: no further thread or process can be started: Resource temporarily "
-              "unavailable\n"
-              "  expected: room below the limits of this user and this container\n"
+              "error: cannot start another thread or process: Resource temporarily unavailable\n"
+              "  expected: limits of this user and container that allow one more\n"
               "  fix:      fewer workers, or a higher limit (ulimit -u, pids.max)");
 }
 

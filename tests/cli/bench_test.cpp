@@ -69,7 +69,7 @@ TEST_F(BenchTest, SaysWhatItCannotMeasure) {
     ran = bench({"loader", "--config", "d.yaml"});
     EXPECT_EQ(ran.status, 2);
     EXPECT_EQ(ran.err,
-              "error: d.yaml:2:7: data: \"pictures\" is not there\n"
+              "error: d.yaml:2:7: data: \"pictures\" does not exist\n"
               "  expected: a folder of images, tar or npy files, or a CSV, npy or npz file\n"
               "  fix:      saturate data make classifier\n");
 }

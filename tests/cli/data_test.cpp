@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "base/json.h"
@@ -34,10 +35,12 @@ TEST(DataTest, AnIncompleteCommandIsExplained) {
     Ran ran = run({SATURATE_BINARY, "data", "mak"});
     EXPECT_EQ(ran.status, 2);
     EXPECT_EQ(ran.err,
-              "error: saturate data mak\n"
-              "  expected: saturate data make JOB, JOB one of restoration, locator, classifier, "
+              "error: data: unexpected argument \"mak\"\n"
+              "  expected: saturate data make JOB; JOB is one of restoration, locator, classifier, "
               "sequence, window_cnn\n"
               "  fix:      saturate data make classifier\n");
+    EXPECT_THAT(run({SATURATE_BINARY, "data", "make"}).err,
+                testing::StartsWith("error: data make needs the name of a job\n"));
 }
 
 }  // namespace

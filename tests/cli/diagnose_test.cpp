@@ -111,7 +111,7 @@ TEST_F(DiagnoseCliTest, ReadsAProgramAndItsFolder) {
     EXPECT_EQ(broken.status, 2);
     EXPECT_THAT(broken.err, HasSubstr("job/broken.py: syntax error"));
     folder.file("tools/list.py", "print(1)\n");
-    EXPECT_THAT(diagnose({"tools"}).err, HasSubstr("no program that trains"));
+    EXPECT_THAT(diagnose({"tools"}).err, HasSubstr("no training program"));
 }
 
 TEST_F(DiagnoseCliTest, AKeyThatNothingReadsIsAFinding) {

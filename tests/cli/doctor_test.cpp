@@ -80,7 +80,7 @@ TEST(DoctorCommandTest, SplitGpusAndOldDriversAreNoFailure) {
     // A V100 under a driver for CUDA 11.4: one line, by the driver.
     int lines = 0;
     for (const Json& part : old["missing"].items())
-        lines += part["what"].string() == "a driver for CUDA 13 (this one serves 11.4)";
+        lines += part["what"].string() == "a driver for CUDA 13 (this one supports 11.4)";
     EXPECT_EQ(lines, 1);
 }
 
@@ -97,9 +97,9 @@ TEST(DoctorCommandTest, AnEmptyFolderHasNoReadSpeed) {
     TemporaryFolder folder;
     Json storage = doctor_json({.folder = folder.path()})["storage"];
     EXPECT_TRUE(storage["read_mb_per_second"].is_null());
-    EXPECT_EQ(storage["unknown_because"].string(), "no file of 1.0 MiB or more was found");
+    EXPECT_EQ(storage["unknown_because"].string(), "no file of at least 1.0 MiB was found");
     EXPECT_EQ(doctor_json({}, {"--data", folder.path()})["storage"]["unknown_because"].string(),
-              "no file with content was found");
+              "only empty files were found");
 }
 
 TEST(DoctorCommandTest, AMissingFolderIsTheUsersMistake) {
@@ -107,7 +107,7 @@ TEST(DoctorCommandTest, AMissingFolderIsTheUsersMistake) {
     EXPECT_EQ(ran.status, 2);
     EXPECT_EQ(ran.out, "");
     EXPECT_EQ(ran.err,
-              "error: no/such/folder: is not there\n"
+              "error: no/such/folder: does not exist\n"
               "  expected: the folder that holds the training data\n");
     TemporaryFolder folder;
     ran = run({SATURATE_BINARY, "doctor", "--data", "file"},
@@ -135,7 +135,7 @@ TEST(DoctorCommandTest, UnknownOptionsAreRefusedWithASuggestion) {
               "error: doctor has no option \"--jsn\"\n"
               "  expected: --help, --data, --json, --lang\n"
               "  fix:      did you mean --json?\n"
-              "error: doctor takes no \"extra\"\n"
+              "error: doctor: unexpected argument \"extra\"\n"
               "  expected: saturate doctor [--data DIR] [--json]\n");
 }
 
@@ -143,12 +143,10 @@ TEST(DoctorCommandTest, HelpNamesItsOptions) {
     Ran ran = run({SATURATE_BINARY, "doctor", "--help"});
     EXPECT_EQ(ran.status, 0);
     EXPECT_EQ(ran.err, "");
-    EXPECT_THAT(
-        ran.out,
-        testing::StartsWith(
-            "saturate doctor: what this machine has, what is missing, and what you lose without "
-            "it\n\n"
-            "Usage: saturate doctor [--data DIR] [--json]\n"));
+    EXPECT_THAT(ran.out, testing::StartsWith("saturate doctor: show what this machine has, "
+                                             "what is missing, and what you lose without it\n"
+                                             "\n"
+                                             "Usage: saturate doctor [--data DIR] [--json]\n"));
     EXPECT_THAT(ran.out, testing::HasSubstr("--data DIR"));
     EXPECT_THAT(ran.out, testing::HasSubstr("--json"));
 }

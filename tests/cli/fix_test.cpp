@@ -130,7 +130,8 @@ TEST(FixTest, NeverWritesIntoAFolderThatIsInUse) {
     Ran ran = project.fix({"-o", "out"}, {"python3", "train.py"});
     EXPECT_EQ(ran.status, 2);
     EXPECT_EQ(ran.err,
-              "error: out: the folder is there and not empty\n  expected: a new folder\n"
+              "error: out: the folder exists and is not empty\n"
+              "  expected: a new folder\n"
               "  fix:      name another one with -o\n");
     EXPECT_FALSE(std::filesystem::exists(project.folder.path() / "out/fix.json"));
 }

@@ -31,12 +31,11 @@ TEST(InstallTest, TheInstalledProgramsRunFromElsewhere) {
     EXPECT_THAT(selftest.out, testing::HasSubstr("ok      gradient of x^3"));
 #else
     EXPECT_EQ(selftest.status, 3);
-    EXPECT_EQ(
-        selftest.err,
-        "error: selftest needs LibTorch, and this build is without it\n"
-        "  expected: a build with LibTorch\n"
-        "  fix:      in a checkout ./saturate builds one; beside the wheel, pip install the wheel "
-        "saturate-gpu-engine (docs/install.md)\n");
+    EXPECT_EQ(selftest.err,
+              "error: selftest needs LibTorch, which this build does not include\n"
+              "  expected: a build with LibTorch\n"
+              "  fix:      in a checkout, ./saturate builds one; with the wheel, also pip install "
+              "the wheel saturate-gpu-engine (docs/install.md)\n");
 #endif
 }
 

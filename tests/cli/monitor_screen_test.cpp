@@ -73,7 +73,7 @@ TEST_F(MonitorScreenTest, StartsFollowsKeysAndSizeAndQuits) {
     EXPECT_TRUE(terminal.shows("GPU   Util Memory   Temp")) << terminal.pane();
     EXPECT_EQ(terminal.pane().find("│"), std::string::npos) << "no graph on a small terminal";
     terminal.tmux({"resize-window", "-x", "120", "-y", "40"});
-    EXPECT_TRUE(terminal.shows("Held down by")) << terminal.pane();
+    EXPECT_TRUE(terminal.shows("Throttled by")) << terminal.pane();
 
     terminal.tmux({"send-keys", "q"});
     EXPECT_TRUE(terminal.shows("status ")) << terminal.pane();

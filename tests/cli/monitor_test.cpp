@@ -295,8 +295,8 @@ TEST(MonitorTest, EndsWithItsCommandAndTellsItsFate) {
     Ran none = monitor({"--", "/no/such/program"});
     EXPECT_EQ(none.status, 2);
     EXPECT_EQ(none.err,
-              "error: \"/no/such/program\" cannot be started: No such file or directory\n  "
-              "expected: a command after --\n");
+              "error: cannot start \"/no/such/program\": No such file or directory\n  expected: a "
+              "program that exists and can be run\n");
 }
 
 // `timeout` is the user at the keyboard.
@@ -343,7 +343,7 @@ TEST(MonitorTest, AFullDiskLosesNeitherTheSummaryNorItsStatus) {
         HasSubstr("error: the recording is incomplete: /dev/full: No space left on device\n"));
     Ran taken = monitor({"-o", "/proc/none", "--duration", "0.1"});
     EXPECT_EQ(taken.status, 2);
-    EXPECT_THAT(taken.err, StartsWith("error: /proc/none: no folder can be made here"));
+    EXPECT_THAT(taken.err, StartsWith("error: /proc/none: cannot create a folder here"));
 }
 
 TEST(MonitorTest, PrintsLinesInChineseAndCsv) {

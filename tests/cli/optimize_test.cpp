@@ -121,7 +121,7 @@ TEST_F(OptimizeCliTest, MistakesOfTheUserExitWithTwoAndLeaveNothingBehind) {
          "  fix:      --in-place rewrites the input and leaves a backup\n"},
         {{"--config", "ok.yaml", "-o", "no/such/out.yaml"},
          "error: no/such/out.yaml: cannot be written: No such file or directory\n"
-         "  expected: a folder that exists and that you may write to; nothing was changed\n"
+         "  expected: a folder that exists and that you can write to; nothing was changed\n"
          "  fix:      mkdir -p no/such\n"},
         {{"--config", "ok.yaml", "--cores", "0"},
          "error: --cores is \"0\"\n  expected: a whole number from 1 to 100000\n"},

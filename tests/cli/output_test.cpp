@@ -120,7 +120,7 @@ TEST_F(OutputCliTest, LongNamesAndLoopsAreTheUsersMistake) {
               {"tune", "-o", name, "--", "true"}}) {
             Ran ran = saturate(command);
             EXPECT_EQ(ran.status, 2) << command[0] << ": " << ran.err;
-            EXPECT_THAT(ran.err, Not(HasSubstr("bug of saturate"))) << command[0];
+            EXPECT_THAT(ran.err, Not(HasSubstr("bug in saturate"))) << command[0];
         }
         EXPECT_EQ(saturate({"run", "-o", name, "--", "true"}).status, 125);
     }

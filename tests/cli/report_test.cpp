@@ -116,7 +116,7 @@ TEST_F(ReportTest, FailsOnARunThatIsSoMuchSlower) {
     EXPECT_EQ(Json::parse(json.out, "stdout")["regression"]["fails"].boolean(), true);
     Ran one = report({"after", "--fail-on", "10"});
     EXPECT_EQ(one.status, 2);
-    EXPECT_THAT(one.err, HasSubstr("--fail-on with one run"));
+    EXPECT_THAT(one.err, HasSubstr("--fail-on needs two runs"));
 }
 
 TEST_F(ReportTest, TellsTheProofOfTheSearchThatTheRunsBelongTo) {

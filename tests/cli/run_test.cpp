@@ -63,8 +63,8 @@ TEST_F(RunTest, WhatCannotBeStartedIs126Or127AndOurOwnFailure125) {
     Ran ran = watched({"no-such-command"}, {"-o", "a"});
     EXPECT_EQ(ran.status, 127);
     EXPECT_EQ(ran.err,
-              "error: \"no-such-command\" cannot be started: No such file or directory\n"
-              "  expected: a command after --\n");
+              "error: cannot start \"no-such-command\": No such file or directory\n"
+              "  expected: a program that exists and can be run\n");
     folder_.file("plain.txt", "no program");
     EXPECT_EQ(watched({"./plain.txt"}, {"-o", "b"}).status, 126);
     folder_.file("full/x", "");
@@ -73,7 +73,8 @@ TEST_F(RunTest, WhatCannotBeStartedIs126Or127AndOurOwnFailure125) {
     ran = run({SATURATE_BINARY, "run"}, {.folder = folder_.path()});
     EXPECT_EQ(ran.status, 125);
     EXPECT_EQ(ran.err,
-              "error: run without a command\n  expected: saturate run [OPTIONS] -- COMMAND...\n"
+              "error: run needs a command\n"
+              "  expected: saturate run [OPTIONS] -- COMMAND...\n"
               "  fix:      saturate run -- python train.py\n");
 }
 
@@ -82,7 +83,7 @@ TEST_F(RunTest, AnUnknownChangeIsSaidWithASuggestion) {
     EXPECT_EQ(ran.status, 125);
     std::vector<std::string_view> lines = split(ran.err, '\n');
     ASSERT_EQ(lines.size(), 4u) << ran.err;
-    EXPECT_EQ(lines[0], "error: --apply names \"num_worker\"");
+    EXPECT_EQ(lines[0], "error: --apply does not know \"num_worker\"");
     EXPECT_EQ(lines[2], "  fix:      --apply num_workers");
     const std::string_view groups = "  expected: safe, numerics, auto, ";
     ASSERT_TRUE(lines[1].starts_with(groups)) << lines[1];
@@ -147,7 +148,7 @@ TEST_F(RunTest, WhatTheCommandLeavesBehindByItselfIsLeftAlone) {
 TEST_F(RunTest, ARecordThatIsTakenAwayLeavesTheStatusAlone) {
     Ran ran = watched({"sh", "-c", "rm -r r; exit 3"}, {"-o", "r"});
     EXPECT_EQ(ran.status, 3);
-    EXPECT_THAT(ran.err, HasSubstr("saturate: note: the record is not whole: "));
+    EXPECT_THAT(ran.err, HasSubstr("saturate: note: the record is incomplete: "));
     EXPECT_THAT(ran.err, HasSubstr("saturate: note: no diagnosis: not a run record"));
 }
 
@@ -162,15 +163,15 @@ TEST_F(RunTest, AFullDiskOfTheRecordLeavesTheStatusAlone) {
                    "sh", "-c", "cat /dev/zero > small/fill; exit 5"},
                   {.folder = folder_.path()});
     EXPECT_EQ(ran.status, 5) << ran.err;
-    EXPECT_THAT(ran.err, HasSubstr("the record is not whole: "));
+    EXPECT_THAT(ran.err, HasSubstr("the record is incomplete: "));
 }
 
 TEST_F(RunTest, WithoutRoomForTheShimTheCommandIsWatchedFromOutside) {
     Ran ran = watched({"sh", "-c", "echo hello; exit 4"}, {"-o", "r"}, "", {{"TMPDIR", "/proc"}});
     EXPECT_EQ(ran.status, 4);
     EXPECT_EQ(ran.out, "hello\n");
-    EXPECT_THAT(ran.err, HasSubstr("note: watched from outside only: no folder can be made in "
-                                   "/proc: "));
+    EXPECT_THAT(ran.err,
+                HasSubstr("note: watched only from outside: cannot create a folder in /proc: "));
     EXPECT_TRUE(std::filesystem::exists(folder_.path() / "r/summary.json"));
 }
 
@@ -256,7 +257,7 @@ TEST_F(RunTest, AShimThatCannotWorkSaysSoOnceAndTheScriptGoesOn) {
                       {{"PYTHONPATH", folder_.path().string()}});
     EXPECT_EQ(ran.status, 0);
     EXPECT_EQ(ran.out, "42\n");
-    EXPECT_THAT(ran.err, HasSubstr("saturate: not watching from inside any more (hooking torch: "));
+    EXPECT_THAT(ran.err, HasSubstr("saturate: no longer watching from inside (hooking torch: "));
     EXPECT_THAT(ran.err, Not(HasSubstr("Traceback")));
 }
 

@@ -79,8 +79,8 @@ TEST_F(TrainRanksTest, ResumesWithAnotherNumberOfProcesses) {
     EXPECT_EQ(json("run/resumed_1/summary.json")["ended"].string(), "done");
     Ran four = train({"-o", "run", "--resume", "--epochs", "3", "--nproc", "3"});
     EXPECT_EQ(four.status, 0) << four.err;
-    EXPECT_THAT(four.err, HasSubstr("the checkpoint is of 1 ranks, and there are 3 now: a step has "
-                                    "48 samples instead of 16\n"));
+    EXPECT_THAT(four.err, HasSubstr("the checkpoint was made on 1 ranks, and there are 3 now: a "
+                                    "step has 48 samples instead of 16\n"));
     EXPECT_TRUE(fs::exists(folder_.path() / "run/resumed_2/rank2/summary.json"));
 }
 
@@ -96,7 +96,7 @@ TEST_F(TrainRanksTest, SaysWhatDoesNotGoTogether) {
     EXPECT_EQ(train({"--max-restarts", "2"}).err,
               "error: --max-restarts without --nproc has no effect\n"
               "  expected: --nproc N, whose processes are restarted\n"
-              "  fix:      torchrun has --max-restarts of its own\n");
+              "  fix:      torchrun has its own --max-restarts\n");
     EXPECT_EQ(train({"--nproc", "2", "--grid", "batch_size=4,8"}).err,
               "error: --nproc with --grid\n"
               "  expected: one run on several processes, or several runs on one\n");

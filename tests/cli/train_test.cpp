@@ -149,7 +149,7 @@ TEST_F(TrainTest, SaysWhatCannotBeTrained) {
               "  expected: 1 or more\n"
               "  fix:      epochs: 1\n");
     EXPECT_EQ(said("job: tiny_mlp\n", {}),
-              "error: nothing says how long to train\n"
+              "error: the configuration does not say how long to train\n"
               "  expected: epochs in the configuration, or --epochs, --steps or --seconds\n"
               "  fix:      epochs: 10\n");
     EXPECT_EQ(said("job: tiny_mlp\nepochs: 1\n", {"--epochs", "0"}),
@@ -157,7 +157,7 @@ TEST_F(TrainTest, SaysWhatCannotBeTrained) {
               "  expected: a whole number from 1 to 10000000\n");
     EXPECT_EQ(
         said("job: tiny_mlp\nepochs: 1\n", {"--epochs", "1", "--steps", "2"}),
-        "error: --epochs, --steps and --seconds exclude each other\n  expected: one of them\n");
+        "error: --epochs, --steps and --seconds cannot be combined\n  expected: one of them\n");
     EXPECT_EQ(said("job: tiny_mlp\nepochs: 1\noptimizer: adamx\nschedule: cosin\n", {}),
               "error: c.yaml:3:12: optimizer is \"adamx\"\n"
               "  expected: adamw, adam, sgd\n"
@@ -191,7 +191,7 @@ TEST_F(TrainTest, WantsAJobAndADeviceThatAreThere) {
     ran = run({SATURATE_BINARY, "train", "--config", "other.yaml", "--device", "cpu"},
               {.folder = folder_.path()});
     EXPECT_EQ(ran.status, 2);
-    EXPECT_THAT(ran.err, HasSubstr("error: no setting job names what to train\n  expected: "));
+    EXPECT_THAT(ran.err, HasSubstr("error: no job: setting says what to train\n  expected: "));
 }
 
 TEST_F(TrainTest, AFileDeletedInMidEpochIsReplacedAndNamed) {
@@ -239,11 +239,13 @@ TEST_F(TrainTest, TornCheckpointsAreNamed) {
     fs::resize_file(file, size / 2);
     Ran ran = train({"-o", "run", "--resume", "--quiet"});
     EXPECT_EQ(ran.status, 2);
-    EXPECT_EQ(ran.err, fmt::format("error: run/checkpoints/step_0000000008/state.safetensors: "
-                                   "torn: {} bytes of {}\n"
-                                   "  expected: the file as it was written\n"
-                                   "  fix:      resume from another checkpoint of this folder\n",
-                                   size / 2, size));
+    EXPECT_EQ(
+        ran.err,
+        fmt::format(
+            "error: run/checkpoints/step_0000000008/state.safetensors: incomplete: {} bytes of {}\n"
+            "  expected: the file as it was written\n"
+            "  fix:      resume from another checkpoint of this folder\n",
+            size / 2, size));
 }
 
 // `a` and `a-big`: the run of one is not the other's, whatever its folder is called.
@@ -273,7 +275,7 @@ TEST_F(TrainTest, ResumeKeepsWhatSetGaveWhenTheRunBegan) {
     Ran ran = train({"-o", "run", "--resume", "--steps", "8", "--set", "learning_rate=0.25"});
     EXPECT_EQ(ran.status, 0) << ran.err;
     EXPECT_THAT(ran.err,
-                HasSubstr("kept from when the run began: batch_size=64, learning_rate=0.5\n"));
+                HasSubstr("kept from the start of the run: batch_size=64, learning_rate=0.5\n"));
     std::string text = *json("run/resumed_1/run.json")["settings_text"].string();
     EXPECT_THAT(text, HasSubstr("batch_size: 64\n"));
     EXPECT_THAT(text, HasSubstr("learning_rate: 0.25\n"));
@@ -305,8 +307,10 @@ TEST_F(TrainTest, OneProcessAtATimeWritesTheCheckpointsOfAFolder) {
                    "c.yaml", "--device", "cpu", "-o", "run", "--resume", "--steps", "8"},
                   {.folder = folder_.path()});
     EXPECT_EQ(ran.status, 2);
-    EXPECT_THAT(ran.err, HasSubstr("error: run/checkpoints: another train writes its checkpoints "
-                                   "here (process "));
+    EXPECT_THAT(
+        ran.err,
+        HasSubstr(
+            "error: run/checkpoints: another train is writing its checkpoints here (process "));
     EXPECT_FALSE(fs::exists(folder_.path() / "run/resumed_1"));
     EXPECT_EQ(train({"-o", "run", "--resume", "--steps", "8", "--quiet"}).status, 0);
 }
@@ -332,7 +336,7 @@ TEST_F(TrainTest, TooManyWorkersForTheLimitsEndTheRunWithTheCause) {
                                SATURATE_BINARY)},
                   {.folder = folder_.path()});
     EXPECT_EQ(ran.status, 4) << ran.err;
-    EXPECT_THAT(ran.err, HasSubstr(" of 1024 cannot be started: the limits of this process are "
+    EXPECT_THAT(ran.err, HasSubstr(" of cannot start 1024: the limits of this process are "
                                    "reached\n  expected: room for a thread and its stack"));
     EXPECT_EQ(json("r/summary.json")["ended"].string(), "failed");
 }

@@ -139,8 +139,10 @@ TEST_F(TuneTest, AnEvaluationThatTakesTooLongIsMadeRarer) {
     EXPECT_THAT(ran.err, testing::ContainsRegex("  pauses +evaluation 30 ms\n"));
     EXPECT_THAT(ran.err, testing::ContainsRegex("  eval_interval=10 +\\+[0-9]+ % over whole "
                                                 "epochs, kept\n"));
-    EXPECT_THAT(ran.out, HasSubstr("Note: the proof is of the steps: what longer intervals save "
-                                   "comes on top\n"));
+    EXPECT_THAT(
+        ran.out,
+        HasSubstr(
+            "Note: the proof covers the steps only: what longer intervals save comes on top\n"));
     // It was computed, not proven.
     EXPECT_THAT(content("c_gpu_optimized.yaml"), HasSubstr("eval_interval: 1\n"));
     EXPECT_THAT(ran.out, HasSubstr("  eval_interval: 1 -> 10  (computed from the pauses, not part "
@@ -189,7 +191,7 @@ TEST_F(TuneTest, CtrlCShowsTheBestSoFarAndWritesNothing) {
         "kill -INT $pid; wait $pid",
         {{"SLOW", "trial-5"}});
     EXPECT_EQ(ran.status, 130) << ran.out << ran.err;
-    EXPECT_THAT(ran.out, HasSubstr("The search ended: stopped: the best so far"));
+    EXPECT_THAT(ran.out, HasSubstr("The search ended: stopped; this is the best so far"));
     EXPECT_THAT(ran.out, testing::ContainsRegex("  num_workers: 0 -> [1-9]+  \\(interrupted before "
                                                 "the proof\\)\n"));
     EXPECT_THAT(ran.out, testing::EndsWith("Nothing is written.\n"));
@@ -205,7 +207,7 @@ TEST_F(TuneTest, WhatTheProofDoesNotSeeIsNeitherWrittenNorShownAsAnEffect) {
     Ran ran = shell(command + " --in-place", {{"EVEN", "1"}});
     EXPECT_EQ(ran.status, 1) << ran.out << ran.err;
     EXPECT_THAT(ran.out, HasSubstr("Verdict no difference seen: 1.00 times"));
-    EXPECT_THAT(ran.out, HasSubstr("(the proof sees no difference)\n"));
+    EXPECT_THAT(ran.out, HasSubstr("(the proof shows no difference)\n"));
     EXPECT_THAT(ran.out, testing::Not(HasSubstr("measured +")));
     EXPECT_EQ(content("c.yaml"), kConfig);
     Ran json = shell(command + " --json", {{"EVEN", "1"}});
@@ -219,13 +221,14 @@ TEST_F(TuneTest, AFileOfAnotherProgramWantsTheCommandThatRunsIt) {
     folder_.file("other.yaml", "batch_size: 32\nnum_workers: 0\nlr: 0.1\n");
     Ran ran = shell("bin/saturate optimize --config other.yaml --benchmark");
     EXPECT_EQ(ran.status, 2);
-    EXPECT_EQ(ran.err,
-              "error: other.yaml: the file has no job: key, so what runs it is not known\n  "
-              "expected: the command that reads it, with {config} in its place\n  fix:      add -- "
-              "python train.py --config {config} (the command that you start it with)\n");
+    EXPECT_EQ(
+        ran.err,
+        "error: other.yaml: the file has no job: key, so saturate cannot tell which program runs "
+        "it\n  expected: the command that reads the file, with {config} in its place\n  fix:      "
+        "add -- python train.py --config {config} (the command that you start it with)\n");
     Ran no_word = shell("bin/saturate optimize --config other.yaml --benchmark -- python train.py");
     EXPECT_EQ(no_word.status, 2);
-    EXPECT_THAT(no_word.err, HasSubstr("does not name {config}"));
+    EXPECT_THAT(no_word.err, HasSubstr("does not contain {config}"));
     Ran no_benchmark = shell("bin/saturate optimize --config other.yaml -- python train.py");
     EXPECT_EQ(no_benchmark.status, 2);
     EXPECT_THAT(no_benchmark.err, HasSubstr("train.py: no such file"));
@@ -270,7 +273,7 @@ TEST_F(TuneTest, ASecondSearchOnTheDeviceIsRefused) {
         "mkdir cache; flock cache/tune-cpu.lock bin/saturate tune --config c.yaml --device cpu");
     EXPECT_EQ(ran.status, 2);
     EXPECT_EQ(ran.err,
-              fmt::format("error: {}: another search is measuring on cpu\n"
+              fmt::format("error: {}: another search is already measuring on cpu\n"
                           "  expected: one search at a time: two would disturb each other\n"
                           "  fix:      wait for it to end, or measure on another device\n",
                           (folder_.path() / "cache/tune-cpu.lock").string()));
@@ -279,11 +282,12 @@ TEST_F(TuneTest, ASecondSearchOnTheDeviceIsRefused) {
 TEST_F(TuneTest, AJobThatDoesNotRunAsItStandsIsSaid) {
     Ran ran = shell("bin/saturate tune --config c.yaml --device cpu -o t", {{"FAIL", "1"}});
     EXPECT_EQ(ran.status, 2);
-    EXPECT_THAT(ran.err, testing::EndsWith(
-                             "error: c.yaml: the configuration itself does not run: error: the "
-                             "disk is on fire\n"
-                             "  expected: a job that runs as it stands\n"
-                             "  fix:      read t/trial-1.log\n"));
+    EXPECT_THAT(
+        ran.err,
+        testing::EndsWith(
+            "error: c.yaml: the configuration itself does not run: error: the disk is on fire\n"
+            "  expected: a job that runs without any change\n"
+            "  fix:      read t/trial-1.log\n"));
 }
 
 TEST_F(TuneTest, ABudgetForNoTrialIsRefused) {

@@ -37,7 +37,7 @@ TEST(VerbsTest, AMistypedVerbIsSuggested) {
     EXPECT_EQ(ran.out, "");
     std::vector<std::string_view> lines = split(ran.err, '\n');
     ASSERT_EQ(lines.size(), 4u) << ran.err;
-    EXPECT_EQ(lines[0], "error: no verb \"trian\"");
+    EXPECT_EQ(lines[0], "error: unknown verb \"trian\"");
     EXPECT_TRUE(lines[1].starts_with("  expected: ")) << lines[1];
     std::vector<std::string> expected;
     for (std::string_view name : split(lines[1].substr(12), ',')) expected.emplace_back(trim(name));
@@ -48,12 +48,26 @@ TEST(VerbsTest, AMistypedVerbIsSuggested) {
 TEST(VerbsTest, AWordLikeNoVerbGetsNoSuggestion) {
     Ran ran = saturate_with({"xylophone"});
     EXPECT_EQ(ran.status, 2);
-    EXPECT_THAT(ran.err, testing::StartsWith("error: no verb \"xylophone\"\n  expected: "));
+    EXPECT_THAT(ran.err, testing::StartsWith("error: unknown verb \"xylophone\"\n  expected: "));
     EXPECT_THAT(ran.err, testing::Not(HasSubstr("fix:")));
     EXPECT_EQ(saturate_with({""}).status, 2);
     EXPECT_EQ(saturate_with({"--verbose"}).status, 2);
     EXPECT_THAT(saturate_with({"\033[2J"}).err,
-                testing::StartsWith("error: no verb \"\\x1b[2J\"\n"));
+                testing::StartsWith("error: unknown verb \"\\x1b[2J\"\n"));
+}
+
+TEST(VerbsTest, ACommandInPlaceOfAVerbIsOneForFix) {
+    EXPECT_THAT(saturate_with({"python", "train.py", "--lr", "1"}).err,
+                testing::EndsWith("  fix:      saturate fix -- python train.py --lr 1\n"));
+    EXPECT_THAT(saturate_with({"train.py"}).err,
+                testing::EndsWith("  fix:      saturate fix -- python train.py\n"));
+}
+
+TEST(VerbsTest, TheValueOfAMistypedOptionIsNoMistakeOfItsOwn) {
+    Ran ran = saturate_with({"monitor", "--intervall", "2"});
+    EXPECT_EQ(ran.status, 2);
+    EXPECT_THAT(ran.err, testing::StartsWith("error: monitor has no option \"--intervall\"\n"));
+    EXPECT_THAT(ran.err, testing::EndsWith("  fix:      did you mean --interval?\n"));
 }
 
 TEST(VerbsTest, WithoutArgumentsTheHelpIsShownAndNothingWasDone) {
@@ -204,7 +218,8 @@ TEST(VerbsTest, OutputThatCannotBeWrittenIsTheMachines) {
     if (run({"test", "-w", "/dev/full"}).status != 0) GTEST_SKIP() << "no /dev/full here";
     Ran ran = run({"bash", "-c", "\"$0\" --help > /dev/full", SATURATE_BINARY});
     EXPECT_EQ(ran.status, 3);
-    EXPECT_EQ(ran.err, "error: standard output cannot be written\n  expected: room on the disk\n");
+    EXPECT_EQ(ran.err,
+              "error: cannot write to standard output\n  expected: free space on the disk\n");
 }
 
 TEST(VerbsTest, WhatTrainsNeedsABuildWithLibTorch) {
@@ -221,12 +236,11 @@ TEST(VerbsTest, WhatTrainsNeedsABuildWithLibTorch) {
 #else
     Ran ran = saturate_with({"selftest"});
     EXPECT_EQ(ran.status, 3);
-    EXPECT_EQ(
-        ran.err,
-        "error: selftest needs LibTorch, and this build is without it\n"
-        "  expected: a build with LibTorch\n"
-        "  fix:      in a checkout ./saturate builds one; beside the wheel, pip install the wheel "
-        "saturate-gpu-engine (docs/install.md)\n");
+    EXPECT_EQ(ran.err,
+              "error: selftest needs LibTorch, which this build does not include\n"
+              "  expected: a build with LibTorch\n"
+              "  fix:      in a checkout, ./saturate builds one; with the wheel, also pip install "
+              "the wheel saturate-gpu-engine (docs/install.md)\n");
 #endif
 }
 

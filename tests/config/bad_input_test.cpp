@@ -113,14 +113,14 @@ TEST(BadInputTest, EveryTabInTheIndentationIsNamed) {
     EXPECT_EQ(message_of("train:\n\tbatch: 4\n  \tlr: 1\n\t# a comment may\nok: 1\n"),
               "error: job.yaml:2:1: a tab in the indentation\n"
               "  expected: spaces\n"
-              "  fix:      replace the tab by spaces\n"
+              "  fix:      replace the tab with spaces\n"
               "error: job.yaml:3:3: a tab in the indentation\n"
               "  expected: spaces\n"
-              "  fix:      replace the tab by spaces");
+              "  fix:      replace the tab with spaces");
     EXPECT_EQ(message_of("a:\n\tword\n"),
               "error: job.yaml:2:1: a tab in the indentation\n"
               "  expected: spaces\n"
-              "  fix:      replace the tab by spaces");
+              "  fix:      replace the tab with spaces");
     EXPECT_EQ(message_of("{\n\ta: 1,\n\tb: [\n\t\t2]}\n"), "no error");  // brackets need no columns
 }
 
@@ -140,16 +140,16 @@ TEST(BadInputTest, SyntaxErrorsSayWhatToDo) {
     EXPECT_EQ(message_of("a: 1\n  b: 2\n"),
               "error: job.yaml:2:4: a colon where no value can begin: \"b: 2\"\n"
               "  expected: one \"key: value\" in a line, in the column of its siblings\n"
-              "  fix:      mend the indentation, or quote a text that holds \": \"");
+              "  fix:      fix the indentation, or quote a text that contains \": \"");
     EXPECT_EQ(message_of("a: 'x\nb: 2\n"),
               "error: job.yaml:1:4: a quote that is never closed\n"
               "  expected: the same quote at the end\n"
               "  fix:      close the quote");
-    EXPECT_EQ(message_of("a: \"\\d\"\n"),
-              "error: job.yaml:1:7: an escape in double quotes that YAML does not have: "
-              "\"a: \"\\d\"\"\n"
-              "  expected: \\n, \\t, \\\\, \\\" and such\n"
-              "  fix:      write the text in single quotes, or each backslash twice");
+    EXPECT_EQ(
+        message_of("a: \"\\d\"\n"),
+        "error: job.yaml:1:7: an escape in double quotes that YAML does not have: \"a: \"\\d\"\"\n"
+        "  expected: \\n, \\t, \\\\, \\\" and the like\n"
+        "  fix:      write the text in single quotes, or each backslash twice");
     EXPECT_EQ(message_of("a: @x\n"),
               "error: job.yaml:1:4: a character that no value can begin with: \"a: @x\"\n"
               "  expected: a value, a key or a comment\n"
@@ -184,16 +184,16 @@ TEST(BadInputTest, KeysAreWordsOrNumbers) {
     EXPECT_EQ(message_of("? [a, b]\n: 1\n? {c: 1}\n: 2\n~: 3\nx: &x 1\n*x : 4\n5: five\n"),
               "error: job.yaml:1:3: a key that is a list\n"
               "  expected: a word or a number as the key\n"
-              "  fix:      write the key as a word, in quotes if need be\n"
+              "  fix:      write the key as a word, in quotes if necessary\n"
               "error: job.yaml:3:3: a key that is a map\n"
               "  expected: a word or a number as the key\n"
-              "  fix:      write the key as a word, in quotes if need be\n"
+              "  fix:      write the key as a word, in quotes if necessary\n"
               "error: job.yaml:5:1: a key that is an empty value\n"
               "  expected: a word or a number as the key\n"
-              "  fix:      write the key as a word, in quotes if need be\n"
+              "  fix:      write the key as a word, in quotes if necessary\n"
               "error: job.yaml:7:1: a key that is an alias\n"
               "  expected: a word or a number as the key\n"
-              "  fix:      write the key as a word, in quotes if need be");
+              "  fix:      write the key as a word, in quotes if necessary");
 }
 
 TEST(BadInputTest, ABombOfAliasesCostsNothing) {
@@ -226,7 +226,7 @@ std::string repeated(const std::string& text, std::size_t count) {
 TEST(BadInputTest, DeepNestingIsRefused) {
     const char* kRest =
         ": lists and maps nested more than 100 deep\n"
-        "  expected: a configuration that a person could write\n"
+        "  expected: a configuration with fewer levels\n"
         "  fix:      flatten it";
     EXPECT_EQ(message_of("a: " + repeated("[", 90'000) + repeated("]", 90'000)),
               std::string("error: job.yaml:1:103") + kRest);

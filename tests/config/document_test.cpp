@@ -151,17 +151,17 @@ TEST(DocumentTest, ReadsToml) {
     EXPECT_EQ(shown(document, {"a", "b", "c"}), "7:5 <1979-05-27 07:32:00> 1979-05-27 07:32:00");
     EXPECT_EQ(document.root().find("training")->members[0].key, "steps");  // as in the file
     EXPECT_EQ(message_of("a = 1\na = 2\n", "job.toml"),
-              "error: job.toml:2:5: a key or table that is there already: \"a = 2\"\n"
+              "error: job.toml:2:5: a key or table that already exists: \"a = 2\"\n"
               "  expected: each key once in its table\n"
               "  fix:      remove one of the two");
     EXPECT_EQ(message_of("a = bf16\n", "job.toml"),
-              "error: job.toml:1:5: a value that is none in TOML: \"a = bf16\"\n"
+              "error: job.toml:1:5: not a valid TOML value: \"a = bf16\"\n"
               "  expected: a number, true, false, or a text in quotes\n"
               "  fix:      write the word in quotes");
     EXPECT_EQ(message_of("[a\nb = 1\n", "job.toml"),
               "error: job.toml:1:3: is not TOML: \"[a\"\n"
               "  expected: key = value lines under [table] headers\n"
-              "  fix:      look at this line and the one before it");
+              "  fix:      check this line and the one before it");
     EXPECT_EQ(message_of("a = [1,\n", "job.toml"),
               "error: job.toml:2:1: the file ends inside a value\n"
               "  expected: the closing quote or bracket\n"

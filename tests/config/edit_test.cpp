@@ -105,33 +105,33 @@ TEST(EditTest, RefusesWhatComesThroughAMergeKey) {
     std::string text = "base: &base\n  lr: 1\ntrain:\n  <<: *base\n  batch: 4\n";
     EXPECT_EQ(refusal(text, {"set train.lr = 2"}),
               "error: job.yaml:4:3: train.lr comes from line 2 through the merge key <<\n"
-              "  expected: a key that stands in its own map\n"
+              "  expected: a key written in its own map\n"
               "  fix:      write lr: 2 into that map");
     std::string list = "a: &a {x: 1}\nb: &b {<<: *a}\nc:\n  <<: [*b]\n  y: 1\n";
     EXPECT_EQ(refusal(list, {"add c.x = 2"}),
               "error: job.yaml:4:3: c.x comes from line 1 through the merge key <<\n"
-              "  expected: a key that stands in its own map\n"
+              "  expected: a key written in its own map\n"
               "  fix:      write x: 2 into that map");
 }
 
 TEST(EditTest, RefusesToEditThroughAnAlias) {
     EXPECT_EQ(refusal("base: &base\n  lr: 1\ntrain: *base\n", {"set train.lr = 2"}),
-              "error: job.yaml:3:8: train is the alias *base, which stands for line 2\n"
-              "  expected: a map with keys of its own\n"
+              "error: job.yaml:3:8: train is the alias *base, which refers to line 2\n"
+              "  expected: a map with its own keys\n"
               "  fix:      train with <<: *base and the key that is to differ");
 }
 
 TEST(EditTest, RefusesToChangeWhatAnAliasShares) {
     EXPECT_EQ(refusal("lr: &lr 1\nother: *lr\n", {"set lr = 2"}),
-              "error: job.yaml:1:1: lr is shared: *lr in line 2 stands for it too\n"
+              "error: job.yaml:1:1: lr is shared: *lr in line 2 refers to it too\n"
               "  expected: a value that nothing else uses\n"
               "  fix:      write the value itself in place of *lr in line 2");
     EXPECT_EQ(refusal("base: &base\n  lr: 1\nt: *base\n", {"set base.lr = 2"}),
-              "error: job.yaml:2:3: base is shared: *base in line 3 stands for it too\n"
+              "error: job.yaml:2:3: base is shared: *base in line 3 refers to it too\n"
               "  expected: a value that nothing else uses\n"
               "  fix:      write the value itself in place of *base in line 3");
     EXPECT_EQ(refusal("a: [&x 1]\nb: *x\n", {"remove a"}),
-              "error: job.yaml:1:1: a is shared: *x in line 2 stands for it too\n"
+              "error: job.yaml:1:1: a is shared: *x in line 2 refers to it too\n"
               "  expected: a value that nothing else uses\n"
               "  fix:      write the value itself in place of *x in line 2");
 }
@@ -154,11 +154,11 @@ TEST(EditTest, RefusesBlocksOfTextAndCollections) {
 TEST(EditTest, RefusesWhatHasNoPlaceToGo) {
     EXPECT_EQ(refusal("a: 1\n", {"add b.c = 1"}),
               "error: job.yaml:1:1: there is no b\n"
-              "  expected: a map that is there, to add the key to\n"
+              "  expected: an existing map to add the key to\n"
               "  fix:      write b: with a key below it first");
     EXPECT_EQ(refusal("a: 1\n", {"add a.c = 1"}),
               "error: job.yaml:1:4: a is not a map\n"
-              "  expected: a map that holds the key");
+              "  expected: a map that contains the key");
     EXPECT_EQ(refusal("a: 1\n", {"remove b"}),
               "error: job.yaml:1:1: there is no b to remove\n"
               "  expected: a key of the file");
@@ -175,7 +175,7 @@ TEST(EditTest, RefusesWhatHasNoPlaceToGo) {
               "  expected: a key = value line\n"
               "  fix:      remove the table by hand");
     EXPECT_EQ(refusal("a: {x: 1, # c\n  y: 2}\n", {"remove a.x"}),
-              "error: job.yaml:1:5: a.x has a comment beside it in the brackets\n"
+              "error: job.yaml:1:5: a.x has a comment next to it inside the brackets\n"
               "  expected: a pair without a comment\n"
               "  fix:      remove it by hand");
 }
@@ -205,7 +205,7 @@ TEST(EditTest, NamesEveryEditThatCannotBeDone) {
               "  expected: a single value\n"
               "  fix:      change it by hand");
     EXPECT_EQ(refusal("a: 1\n", {"set a = 1", "set a = 2"}),
-              "error: job.yaml:1:1: a is to be changed twice\n"
+              "error: job.yaml:1:1: there are two changes for a\n"
               "  expected: one edit for each key");
 }
 
@@ -233,7 +233,7 @@ TEST(EditTest, AKeyAddedBehindOneThatGoesFollowsWhatStays) {
 TEST(EditTest, TheFirstKeyOfAListItemIsNotReachedByAPath) {
     EXPECT_EQ(refusal("a:\n- b: 1\n", {"set a.b = 2"}),
               "error: job.yaml:2:1: a is not a map\n"
-              "  expected: a map that holds the key");
+              "  expected: a map that contains the key");
 }
 
 }  // namespace

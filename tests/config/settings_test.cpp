@@ -103,7 +103,7 @@ TEST(SettingsTest, PutsTheKeysOfSeveralDocumentsTogether) {
     EXPECT_EQ(settings.number(Setting::batch_size), 8);
     EXPECT_EQ(settings.number(Setting::num_workers), 32);
     EXPECT_EQ(settings.notes()[0],
-              "line 2 begins a second document: the keys of all are put together, the first of a "
+              "line 2 begins a second document: the keys of all are merged, and the first of each "
               "name counts");
     EXPECT_EQ(error_of("job: sequence\n---\nbatch_size: 9\n").substr(0, 50),
               "error: c.yaml:2:1: a second document begins here\n ");
@@ -196,8 +196,8 @@ TEST(SettingsTest, WarnsOfATruthValueThatIsAWord) {
     Settings settings = read("pin_memory: \"false\"\n");
     ASSERT_EQ(settings.warnings().size(), 1u);
     EXPECT_EQ(settings.warnings()[0].what,
-              "pin_memory is \"false\", a word and not a boolean: a program that tests it finds "
-              "it true whatever it says");
+              "pin_memory is \"false\", a word and not a boolean: a program that tests it sees "
+              "true, whatever it says");
 }
 
 }  // namespace

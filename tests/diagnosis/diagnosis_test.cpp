@@ -284,10 +284,10 @@ TEST(RanksTest, WarnsOfRanksOfDifferentRuns) {
         traces.push_back(maker.trace());
     }
     Diagnosis diagnosis = diagnose_traces(traces);
-    EXPECT_THAT(
-        diagnosis.health,
-        testing::Contains(testing::Field(
-            &HealthNote::text, "rank 0 is there twice: the files seem to be of different runs")));
+    EXPECT_THAT(diagnosis.health,
+                testing::Contains(testing::Field(
+                    &HealthNote::text,
+                    "rank 0 appears twice: the files seem to come from different runs")));
 }
 
 TEST(KernelsTest, TellsClassesByName) {

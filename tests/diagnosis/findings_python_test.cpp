@@ -162,7 +162,7 @@ TEST(FindingsPythonTest, ImagesThatSaturatesLoaderTakesAreToldOfIt) {
     diagnosis = diagnose_run(record_of(told), "r");
     EXPECT_THAT(find(diagnosis, "F01")->fix, testing::Not(HasSubstr("saturate_gpu")));
     EXPECT_THAT(find(diagnosis, "F01")->evidence,
-                HasSubstr("saturate_gpu.Loader does not take this data set: no RandAugment"));
+                HasSubstr("saturate_gpu.Loader does not support this data set: no RandAugment"));
     // Storage that is slow stays slow.
     told.on_core_ms = 1;
     diagnosis = diagnose_run(record_of(told), "r");
@@ -198,7 +198,7 @@ TEST(FindingsPythonTest, WorkersStartedAnewAreFelt) {
     Diagnosis diagnosis = diagnose_run(record, "r");
     const Finding* restart = find(diagnosis, "F05");
     ASSERT_TRUE(restart);
-    EXPECT_THAT(restart->evidence, HasSubstr("started again 2 times and take 2.0 s"));
+    EXPECT_THAT(restart->evidence, HasSubstr("restarted 2 times, which takes 2.0 s"));
     EXPECT_THAT(restart->patch, HasSubstr("+l = Loader(d, persistent_workers=True)\n"));
 }
 

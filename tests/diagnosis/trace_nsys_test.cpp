@@ -240,20 +240,20 @@ TEST_F(TraceNsysTest, ReadsPackedFilesAndLeavesTheFileAlone) {
 
 TEST_F(TraceNsysTest, SaysWhatIsMissing) {
     EXPECT_EQ(error_of(folder_.file("empty.sqlite", "")), whole_error("is empty"));
-    EXPECT_EQ(error_of(folder_.file("text.sqlite", "hello")), whole_error("is no SQLite file"));
+    EXPECT_EQ(error_of(folder_.file("text.sqlite", "hello")), whole_error("is not an SQLite file"));
     EXPECT_EQ(error_of(write("CREATE TABLE songs (id); CREATE TABLE albums (id);")),
               whole_error("is an SQLite file of another program: its tables are \"albums, songs\", "
                           "StringIds is not among them"));
     EXPECT_EQ(error_of(write("CREATE TABLE META_DATA_EXPORT (name);")),
               whole_error("has no table StringIds, which holds the names"));
     EXPECT_EQ(error_of(write("CREATE TABLE StringIds (id, value);")),
-              whole_error("holds no GPU work: it has no table CUPTI_ACTIVITY_KIND_KERNEL, "
+              whole_error("contains no GPU work: it has no table CUPTI_ACTIVITY_KIND_KERNEL, "
                           "CUPTI_ACTIVITY_KIND_MEMCPY or CUPTI_ACTIVITY_KIND_MEMSET",
                           true));
     EXPECT_EQ(error_of(write("CREATE TABLE StringIds (id, value);"
                              "CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start);")),
               whole_error("has no column end in table CUPTI_ACTIVITY_KIND_KERNEL"));
-    EXPECT_EQ(error_of(write_rows("")), whole_error("holds no events", true));
+    EXPECT_EQ(error_of(write_rows("")), whole_error("contains no events", true));
 }
 
 TEST_F(TraceNsysTest, NeverReadsPastAFileThatWasCutOff) {
@@ -294,7 +294,7 @@ TEST_F(TraceNsysTest, IgnoresViewsAndComputedColumns) {
     EXPECT_EQ(error_of(write("CREATE TABLE StringIds (id, value);"
                              "CREATE VIEW CUPTI_ACTIVITY_KIND_KERNEL AS " +
                              endless + ";")),
-              whole_error("holds no GPU work: it has no table CUPTI_ACTIVITY_KIND_KERNEL, "
+              whole_error("contains no GPU work: it has no table CUPTI_ACTIVITY_KIND_KERNEL, "
                           "CUPTI_ACTIVITY_KIND_MEMCPY or CUPTI_ACTIVITY_KIND_MEMSET",
                           true));
     EXPECT_EQ(

@@ -242,9 +242,9 @@ TEST(TraceReadTest, NamesWhatIsNoTrace) {
     EXPECT_EQ(error_of(R"({"a": 1})"), said("is JSON, but has no \"traceEvents\""));
     EXPECT_EQ(error_of(R"({"schema": "1", "nodes": []})"),
               said("is a PyTorch execution trace (a graph without times)"));
-    EXPECT_EQ(error_of(R"({"traceEvents": []})"), said("holds no events"));
+    EXPECT_EQ(error_of(R"({"traceEvents": []})"), said("contains no events"));
     EXPECT_EQ(error_of(R"({"traceEvents": [{"ph": "X", "name": "f", "ts": 1, "dur": 2}]})"),
-              said("holds no event of the PyTorch profiler (no known category)"));
+              said("contains no event of the PyTorch profiler (no known category)"));
 }
 
 TEST(TraceReadTest, NamesATraceOfTensorFlow) {

@@ -68,7 +68,7 @@ TEST(CheckpointTest, SaysHowItIsTorn) {
     auto size = fs::file_size(file);
     cut(file, size - 1);
     EXPECT_EQ(said([&] { (void)read_checkpoint(path); }),
-              "error: " + file.string() + ": torn: " + std::to_string(size - 1) + " bytes of " +
+              "error: " + file.string() + ": incomplete: " + std::to_string(size - 1) + " bytes of " +
                   std::to_string(size) +
                   "\n  expected: the file as it was written\n"
                   "  fix:      resume from another checkpoint of this folder");
@@ -136,7 +136,7 @@ TEST(SafetensorsTest, RefusesHostileHeaders) {
     };
     EXPECT_EQ(answer("abc"), "3 bytes are too few for a header");
     EXPECT_EQ(answer(file_with("{}", 0, 1ull << 63)),
-              "its header claims 9223372036854775808 bytes of 10");
+              "its header claims 9223372036854775808 bytes, but the file has 10");
     EXPECT_EQ(answer(file_with("[]", 0)), "its header is not an object");
     EXPECT_EQ(
         answer(file_with(
@@ -145,17 +145,17 @@ TEST(SafetensorsTest, RefusesHostileHeaders) {
     EXPECT_EQ(answer(file_with(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,400]}})", 4)),
               "tensor \"a\" lies outside the file");
     EXPECT_EQ(answer(file_with(R"({"a":{"dtype":"F32","shape":[-1],"data_offsets":[0,4]}})", 4)),
-              "the shape of tensor \"a\" is not of whole numbers");
+              "the shape of tensor \"a\" is not made of whole numbers");
     EXPECT_EQ(answer(file_with(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,4]}})", 4)),
               "tensor \"a\" has 4 bytes for a shape of 8");
     EXPECT_EQ(answer(file_with(R"({"a":{"dtype":"X9","shape":[1],"data_offsets":[0,4]}})", 4)),
-              "tensor \"a\" is of type \"X9\"");
+              "tensor \"a\" has type \"X9\"");
     EXPECT_EQ(answer(file_with(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})", 8)),
-              "tensor \"a\" begins at 4 and not at 0");
+              "tensor \"a\" begins at 4 instead of 0");
     EXPECT_EQ(answer(file_with(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},)"
                                R"("b":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})",
                                4)),
-              "tensor \"b\" begins at 0 and not at 4");
+              "tensor \"b\" begins at 0 instead of 4");
     EXPECT_EQ(answer(file_with(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})", 9)),
               "5 bytes belong to no tensor");
     EXPECT_EQ(answer(file_with(R"({"a":{"dtype":"F32"}})", 4)), "tensor \"a\" has no shape");

@@ -247,9 +247,8 @@ TEST(FakeDeviceTest, ACheckpointResumesOnAnotherDeviceWithANote) {
         EXPECT_THAT(
             after.observer.said,
             testing::IsSupersetOf(
-                {std::string(from_gpu ? "the random numbers of the device that it was made on are "
-                                        "not used here"
-                                      : "the random numbers of this device begin from the seed"),
+                {std::string(from_gpu ? "the random state saved on another device is not used here"
+                                      : "random numbers on this device start from the seed"),
                  std::string("the gradient scaler of fp16 is not needed here")}));
     }
 }
@@ -323,7 +322,7 @@ TEST(CapturedStepTest, IsOfTheFullShape) {
     expect_equal(captured, run_steps(*cpu, course));
     EXPECT_EQ(device.captures, 1);
     EXPECT_EQ(captured.notes, (std::vector<std::string>{
-                                  "steps of other than 8 samples run without the captured graph",
+                                  "steps that do not have 8 samples run without the captured graph",
                                   "the step is captured as one graph of 8 samples"}));
 }
 
@@ -341,9 +340,8 @@ TEST(CapturedStepTest, ThatCannotBeRunsAsItIs) {
     Ended ended = run_steps(device, course);
     expect_equal(ended, plain);
     ASSERT_EQ(ended.notes.size(), 1u);
-    EXPECT_THAT(ended.notes[0],
-                HasSubstr("the step cannot be captured and runs as it is: operation "
-                          "not permitted when stream is capturing"));
+    EXPECT_THAT(ended.notes[0], HasSubstr("the step cannot be captured and runs without a graph: "
+                                          "operation not permitted when stream is capturing"));
     EXPECT_EQ(device.captures, 1);
 }
 

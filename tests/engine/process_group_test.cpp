@@ -42,9 +42,9 @@ TEST(ProcessGroupTest, NamesTheRanksThatDidNotCome) {
         FAIL();
     } catch (const RankLost& lost) {
         EXPECT_STREQ(lost.what(),
-                     "error: ranks 1 and 2 of 3 did not come within 0 s\n"
+                     "error: ranks 1 and 2 of 3 did not join within 0 s\n"
                      "  expected: all ranks, started at about the same time\n"
-                     "  fix:      look at the log of ranks 1 and 2");
+                     "  fix:      check the log of ranks 1 and 2");
         EXPECT_EQ(lost.ranks(), (std::vector<int>{1, 2}));
     }
 }

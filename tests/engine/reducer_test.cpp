@@ -105,9 +105,10 @@ class ReducerTest : public testing::Test {
                 bytes += parameter.numel() * (settings.compress ? 2 : 4);
             EXPECT_EQ(answer.bytes, bytes + 4 * 4);  // and four flags
             expect_equal(net->parameters(), union_gradients(8), tolerance);
-            EXPECT_EQ(reducer.take_note(), turn > 0 ? ""
-                                                    : "no gradient for idle.weight, idle.bias: not "
-                                                      "part of the loss, left as it is");
+            EXPECT_EQ(reducer.take_note(), turn > 0
+                                               ? ""
+                                               : "no gradient for idle.weight, idle.bias: it is "
+                                                 "not part of the loss and stays unchanged");
         }
     }
 };

@@ -266,7 +266,8 @@ TEST(TrainerRanksTest, ParametersWithoutAGradientAreNamedOnce) {
     wish.train.epochs = 1;
     for (const auto& run : train_ranks(2, wish)) {
         const char* line =
-            "no gradient for idle.weight, idle.bias: not part of the loss, left as it is";
+            "no gradient for idle.weight, idle.bias: it is not part of the loss and stays "
+            "unchanged";
         EXPECT_EQ(run->result.ended, "done");
         EXPECT_EQ(std::ranges::count(run->observer.said, line), 1);
         EXPECT_EQ(std::ranges::count(run->recorder.events, line, &EventRecord::text), 1);

@@ -139,9 +139,10 @@ TEST(TrainerTest, NanStopsWithTheNamedBatch) {
     EXPECT_TRUE(text.starts_with(
         "error: the loss of step 0 is nan: batch 0 of epoch 0, which begins with sample-"))
         << text;
-    EXPECT_THAT(text, HasSubstr("\n  expected: a finite loss\n"
-                                "  fix:      look at these samples; else a lower learning_rate, "
-                                "warmup_steps or grad_clip"));
+    EXPECT_THAT(text, HasSubstr("\n"
+                                "  expected: a finite loss\n"
+                                "  fix:      check these samples; otherwise use a lower "
+                                "learning_rate, warmup_steps or grad_clip"));
     EXPECT_GE(ran->count(EventKind::nonfinite_loss), 1);
 }
 
@@ -210,7 +211,7 @@ TEST(TrainerTest, AnyExceptionOfAStepEndsTheRunWithItsCause) {
     std::vector<Case> cases{
         {[] { throw std::runtime_error("boom"); }, "the job failed in step 5: boom"},
         {[] { throw std::bad_alloc(); }, "the job failed in step 5: the host has no memory left"},
-        {[] { throw 7; }, "the job failed in step 5: an exception that is no std::exception"},
+        {[] { throw 7; }, "the job failed in step 5: an exception of an unknown type"},
         {[] { TORCH_CHECK(false, "torn"); }, "the job failed in step 5: torn"},
         {[] { throw std::system_error(EAGAIN, std::system_category()); },
          "the job failed in step 5: Resource temporarily unavailable"}};

@@ -359,7 +359,7 @@ class BadInputTest(LoaderTest):
                 Loader(ImageFolder(root), **{"batch_size": 2, **wrong})
         with self.assertRaisesRegex(LoaderError, "nowhere"):
             Loader(ImageFolder(self.folder / "nowhere"), 2)
-        with self.assertRaisesRegex(LoaderError, "make no batch of 9"):
+        with self.assertRaisesRegex(LoaderError, "are not enough for a batch of 9"):
             Loader(ImageFolder(root), 9, drop_last=True)
         with self.assertRaisesRegex(TypeError, "from_torchvision"):
             Loader([1, 2, 3], 2)

@@ -81,7 +81,7 @@ class SourcesTest(LoaderTest):
                 images, labels = next(iter(loader))
                 self.assertEqual(labels.tolist(), list(range(10)))
                 self.assertTrue(numpy.array_equal(images[7].permute(1, 2, 0).numpy(), picture(7)))
-        with self.assertRaisesRegex(ValueError, "needs a transform that gives a size"):
+        with self.assertRaisesRegex(ValueError, "needs a transform that sets a size"):
             Loader(TarShards(self.folder), 2)
 
     def test_arrays(self):

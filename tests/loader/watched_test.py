@@ -41,7 +41,7 @@ class WatchedTest(LoaderTest):
                               *map(str, arguments)], cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=600,
                              env={**os.environ, "SATURATE_SHIM": hooks, "CUDA_VISIBLE_DEVICES": "-1"})
         self.assertEqual(ran.returncode, 0, ran.stderr)
-        self.assertNotIn("not watching", ran.stderr)
+        self.assertNotIn("no longer watching", ran.stderr)
         self.record = record
         return json.loads((record / "python.json").read_text()), ran.stdout
 

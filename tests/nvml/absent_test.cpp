@@ -10,11 +10,11 @@ namespace {
 
 TEST(NvmlAbsentTest, ADriverWithoutItsLibraryIsNotTakenForNone) {
     TemporaryFolder proc;
-    EXPECT_EQ(why_no_nvml(proc.path()), "libnvidia-ml.so.1 is not there: no NVIDIA driver");
+    EXPECT_EQ(why_no_nvml(proc.path()), "libnvidia-ml.so.1 was not found: no NVIDIA driver");
     proc.file("driver/nvidia/version",
               "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.65.06\n");
     EXPECT_EQ(why_no_nvml(proc.path()),
-              "libnvidia-ml.so.1 is not there, but the kernel has the driver: a container needs "
+              "libnvidia-ml.so.1 was not found, but the kernel has the driver: a container needs "
               "NVIDIA_DRIVER_CAPABILITIES=compute,utility");
 }
 

@@ -66,7 +66,7 @@ TEST(WhySlowTest, NamesTheDearestPartAndWhatToDo) {
               "decode 71 %, 1 worker 100 % busy on 2 cores: more workers, fewer pixels, cache");
     stats.workers = 0;
     EXPECT_EQ(why_slow(stats),
-              "decode 71 %, no workers: num_workers: auto lets it run beside the training");
+              "decode 71 %, no workers: num_workers: auto loads while the model trains");
     stats.workers = 2;
     stats.elapsed_ns = 100;
     EXPECT_EQ(why_slow(stats),

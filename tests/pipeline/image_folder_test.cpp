@@ -227,19 +227,20 @@ TEST(ImageFolderTest, SaysWhatIsWrongWithAFolder) {
                   "  expected: a folder with images");
     EXPECT_EQ(refusal({.root = root.path()}),
               "error: " + path +
-                  ": holds no images\n  expected: files that end in .jpg, .jpeg, .png, .webp");
+                  ": contains no images\n  expected: files that end in .jpg, .jpeg, .png, .webp");
     root.file("a.png", flat_png(1));
-    EXPECT_EQ(refusal({.root = root.path()}),
-              "error: " + path + ": holds no folders\n  expected: one folder of images per class");
+    EXPECT_EQ(
+        refusal({.root = root.path()}),
+        "error: " + path + ": contains no folders\n  expected: one folder of images per class");
     root.file("cat/b.png", flat_png(1));
     EXPECT_EQ(refusal({.root = root.path()}),
               "error: " + path +
-                  ": holds 1 images outside of class folders, \"a.png\" among them\n"
-                  "  expected: one folder of images per class, and no images beside them");
+                  ": contains 1 images outside the class folders, such as \"a.png\"\n"
+                  "  expected: one folder of images per class, and no images outside them");
     std::filesystem::remove(root.path() / "a.png");
     root.file("dog/c.txt", "");
     EXPECT_EQ(refusal({.root = root.path()}), "error: " + path +
-                                                  ": the class \"dog\" holds no images\n"
+                                                  ": the class \"dog\" has no images\n"
                                                   "  expected: at least one image in each folder");
 }
 

@@ -153,7 +153,7 @@ TEST(LoaderTest, TooFewSamplesForABatchIsSaid) {
         FAIL() << "7 samples are no batch of 8";
     } catch (const UserError& error) {
         EXPECT_STREQ(error.what(),
-                     "error: 7 samples on 1 process make no batch of 8\n"
+                     "error: 7 samples on 1 process are not enough for a batch of 8\n"
                      "  expected: a batch size of at most 7\n"
                      "  fix:      a smaller batch_size, or drop_last: false");
     }

@@ -116,8 +116,8 @@ TEST(MakeDataTest, WhatIsThereIsNotOverwritten) {
         FAIL();
     } catch (const std::exception& error) {
         EXPECT_EQ(error.what(), "error: " + file.string() +
-                                    ": a file is there already\n  expected: a file that does not "
-                                    "exist yet\n  fix:      -o ANOTHER, or remove it");
+                                    ": the file already exists\n  expected: a file that does not "
+                                    "exist yet\n  fix:      choose another with -o, or remove it");
     }
     EXPECT_EQ(read_file(file, 100, "a test file"), "mine");
     EXPECT_THROW(make("classifier", folder.path(), 10), std::exception);

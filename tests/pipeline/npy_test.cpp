@@ -106,7 +106,7 @@ TEST(NpyTest, ReadsShapeTypeAndNumbers) {
 
 TEST(NpyTest, SaysWhatIsWrong) {
     EXPECT_EQ(error_of("hello, this is no array"),
-              "error: a.npy: no npy array\n"
+              "error: a.npy: not an npy array\n"
               "  expected: an array as numpy.save writes it");
     EXPECT_EQ(error_of(npy<float>(">f4", "(1,)", {1})),
               "error: a.npy: dtype \"'>f4'\"\n"
@@ -116,11 +116,10 @@ TEST(NpyTest, SaysWhatIsWrong) {
               "error: a.npy: Fortran order\n"
               "  expected: an array as numpy.save writes it\n"
               "  fix:      numpy.ascontiguousarray(array)");
-    EXPECT_EQ(
-        error_of(npy<float>("<f4", "(3, 1000000000000, 1000000000000)", {1})),
-        "error: a.npy: shape \"(3, 1000000000000, 1000000000000\") needs more than the 4 bytes "
-        "that are there\n"
-        "  expected: an array as numpy.save writes it");
+    EXPECT_EQ(error_of(npy<float>("<f4", "(3, 1000000000000, 1000000000000)", {1})),
+              "error: a.npy: shape \"(3, 1000000000000, 1000000000000\") needs more than the 4 "
+              "bytes in the file\n"
+              "  expected: an array as numpy.save writes it");
 }
 
 TEST(NpyTest, NoPrefixOfAnArrayCrashes) {

@@ -190,7 +190,7 @@ TEST(OpenTest, MissingDataNamesThePlaceAndTheVerbThatMakesIt) {
         FAIL() << "the folder is not there";
     } catch (const UserError& error) {
         EXPECT_STREQ(error.what(),
-                     "error: c.yaml:1:7: data: \"nowhere/at/all\" is not there\n"
+                     "error: c.yaml:1:7: data: \"nowhere/at/all\" does not exist\n"
                      "  expected: a folder of images, tar or npy files, or a CSV, npy or npz file\n"
                      "  fix:      saturate data make classifier");
     }
@@ -221,7 +221,7 @@ TEST(OpenTest, DataOfAnotherKindIsNamed) {
                           "  fix:      saturate data make sequence",
                           folder.path().string()));
     EXPECT_EQ(refusal(folder.path() / "empty", "job: classifier\n"),
-              fmt::format("error: {}/empty: holds no images\n"
+              fmt::format("error: {}/empty: contains no images\n"
                           "  expected: files that end in .jpg, .jpeg, .png, .webp",
                           folder.path().string()));
 }
@@ -241,7 +241,7 @@ TEST(OpenTest, ClassesToValidateWithHaveTheLabelsOfTraining) {
     image(folder.path() / "val/d/1.png");
     EXPECT_EQ(refusal(folder.path(), "job: classifier\n"),
               fmt::format("error: {}/val: the class \"d\"\n"
-                          "  expected: one of those to train with: a, b, c",
+                          "  expected: one of the training classes: a, b, c",
                           folder.path().string()));
 }
 

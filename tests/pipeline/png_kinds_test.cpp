@@ -124,11 +124,9 @@ std::string said(const std::string& file) {
 
 TEST(PngKindsTest, SaysWhatIsWrong) {
     Samples zero = [](int, int, int) { return 0u; };
-    EXPECT_EQ(said(png({5, 8}, {2, 2}, zero, "")),
-              "PNG with colour type 5, 8 bits, which does not exist");
-    EXPECT_EQ(said(png({2, 4}, {2, 2}, zero, "")),
-              "PNG with colour type 2, 4 bits, which does not exist");
-    EXPECT_EQ(said(png({3, 8}, {2, 2}, zero, "")), "PNG lacks its palette");
+    EXPECT_EQ(said(png({5, 8}, {2, 2}, zero, "")), "PNG with an invalid colour type: 5, 8 bits");
+    EXPECT_EQ(said(png({2, 4}, {2, 2}, zero, "")), "PNG with an invalid colour type: 2, 4 bits");
+    EXPECT_EQ(said(png({3, 8}, {2, 2}, zero, "")), "PNG has no palette");
     EXPECT_EQ(said(png({3, 8}, {2, 2}, zero, chunk("PLTE", "ab"))),
               "PNG palette has a wrong length");
     auto header = [](std::uint32_t width, std::uint32_t height) {
@@ -142,7 +140,7 @@ TEST(PngKindsTest, SaysWhatIsWrong) {
               "65000x65000 pixels, more than the limit of 178 million");
     // 300 MB promised by a few bytes: refused before memory is taken.
     EXPECT_EQ(said(header(10'000, 10'000)), "PNG ends early");
-    EXPECT_EQ(said(header(2, 2)), "PNG holds fewer rows than its header says");
+    EXPECT_EQ(said(header(2, 2)), "PNG has fewer rows than its header says");
 }
 
 }  // namespace

@@ -174,7 +174,7 @@ TEST(TarShardsTest, WhatIsWrongWithASampleIsNamed) {
     TarShards shards({.shards = {path}, .transform = grey()});
     ASSERT_EQ(shards.size(), 5);
     const char* why[] = {"", "not a JPEG, PNG or WebP file", "no label",
-                         "no image, or an empty one", "a label that is no number"};
+                         "no image, or an empty one", "a label that is not a number"};
     for (int i = 1; i < 5; ++i) {
         try {
             write_one(shards, i);

@@ -340,12 +340,12 @@ TEST(TransformTest, SettingsThatCannotBeAreRefused) {
               }),
               "error: a deviation that is not positive\n  expected: more than 0");
     EXPECT_EQ(said([](ImageTransform& t) { t.width = 0; }),
-              "error: images of 0x224 are asked for\n  expected: 1 to 65535 on each side");
+              "error: images of 0x224 were requested\n  expected: 1 to 65535 on each side");
     EXPECT_EQ(said([](ImageTransform& t) {
                   t.element = Element::uint8;
                   t.mean = {0, 0, 0};
               }),
-              "error: uint8 images are to be normalised\n"
+              "error: uint8 images cannot be normalised\n"
               "  expected: float32 or bfloat16, or no mean and deviation");
     EXPECT_EQ(said([](ImageTransform& t) {
                   t.fit = Fit::shorter_side;

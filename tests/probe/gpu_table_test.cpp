@@ -173,16 +173,15 @@ TEST(GpuTableTest, AmbiguousNamesTakeTheLeastMemoryAndSayWhich) {
     EXPECT_EQ(matched("a100"), "A100 40GB SXM4");
     EXPECT_EQ(how("a100"),
               "by name: \"a100\" may be A100 40GB SXM4, A100 40GB PCIe, A100 80GB SXM4, A100 80GB "
-              "PCIe; taken as A100 40GB SXM4");
+              "PCIe; treated as A100 40GB SXM4");
     EXPECT_EQ(
         how("a100-80gb"),
-        "by name: \"a100-80gb\" may be A100 80GB SXM4, A100 80GB PCIe; taken as A100 80GB SXM4");
+        "by name: \"a100-80gb\" may be A100 80GB SXM4, A100 80GB PCIe; treated as A100 80GB SXM4");
     EXPECT_EQ(how("h100"),
-              "by name: \"h100\" may be H100 SXM5, H100 PCIe, H100 NVL; taken as H100 SXM5");
-    EXPECT_EQ(
-        how("V100"),
-        "by name: \"V100\" may be V100 SXM2 16 GB, V100 PCIe 16 GB, V100 SXM2 32 GB, V100 PCIe "
-        "32 GB; taken as V100 SXM2 16 GB");
+              "by name: \"h100\" may be H100 SXM5, H100 PCIe, H100 NVL; treated as H100 SXM5");
+    EXPECT_EQ(how("V100"),
+              "by name: \"V100\" may be V100 SXM2 16 GB, V100 PCIe 16 GB, V100 SXM2 32 GB, V100 "
+              "PCIe 32 GB; treated as V100 SXM2 16 GB");
     EXPECT_EQ(match_gpu("V100", std::nullopt, std::nullopt)->facts.memory_bytes, 16 * kGiB);
 }
 
@@ -196,7 +195,7 @@ TEST(GpuTableTest, AVariantTheTableLacksIsSaid) {
     EXPECT_EQ(match->how, "by name, with 20 GB where the table has 24 GB");
     match = match_gpu("NVIDIA A10G", Capability{8, 6}, 23028 * kMiB);
     EXPECT_EQ(match->facts.name, "A10");
-    EXPECT_EQ(match->how, "by name, with the rates of A10");
+    EXPECT_EQ(match->how, "by name, using the rates of A10");
 }
 
 TEST(GpuTableTest, MemoryOfTheMachineReplacesTheTables) {
@@ -227,25 +226,29 @@ TEST(GpuTableTest, NewNamesFallToCapabilityAndMemory) {
         {"NVIDIA GeForce RTX 4090 Ti",
          {8, 9},
          24564,
-         "new name: taken as RTX 4090 by capability 8.9 and 24 GB"},
+         "new name: treated as RTX 4090, going by capability 8.9 and 24 GB"},
         {"NVIDIA GeForce RTX 5080 SUPER",
          {12, 0},
          24564,
-         "new name: taken as RTX 5090 by capability 12.0 and 24 GB"},
+         "new name: treated as RTX 5090, going by capability 12.0 and 24 GB"},
         {"NVIDIA RTX 2000 Ada Generation",
          {8, 9},
          16380,
-         "new name: taken as RTX 4060 Ti by capability 8.9 and 16 GB"},
-        {"NVIDIA A40-48Q", {8, 6}, 49152, "new name: taken as A40 by capability 8.6 and 48 GB"},
+         "new name: treated as RTX 4060 Ti, going by capability 8.9 and 16 GB"},
+        {"NVIDIA A40-48Q",
+         {8, 6},
+         49152,
+         "new name: treated as A40, going by capability 8.6 and 48 GB"},
         {"NVIDIA GB300",
          {10, 3},
          284208,
-         "new name: taken as GB200 by capability 10.3 (nearest in the table: 10.0) and 278 GB"},
+         "new name: treated as GB200, going by capability 10.3 (nearest in the table: 10.0) and "
+         "278 GB"},
         {"NVIDIA Graphics Device",
          {9, 0},
          81559,
-         "new name: taken as H100 SXM5 by capability 9.0 and 80 GB"},
-        {"", {9, 0}, 81559, "no name: taken as H100 SXM5 by capability 9.0 and 80 GB"},
+         "new name: treated as H100 SXM5, going by capability 9.0 and 80 GB"},
+        {"", {9, 0}, 81559, "no name: treated as H100 SXM5, going by capability 9.0 and 80 GB"},
     };
     for (const New& card : kCards) {
         auto match = match_gpu(card.name, card.capability, card.mib * kMiB);

@@ -75,14 +75,13 @@ TEST(SoftwareTest, AnotherMinorVersionOfTorchIsRefused) {
         refuse_other_torch(torch.path(), "2.15");
         FAIL() << "2.9 was taken for 2.15";
     } catch (const MachineError& error) {
-        EXPECT_EQ(
-            error.what(),
-            fmt::format("error: {}: PyTorch 2.9.1+cu130, and this engine was built with 2.15\n"
-                        "  expected: PyTorch 2.15: the tensors of another one would be read "
-                        "wrongly\n"
-                        "  fix:      pip install \"torch==2.15.*\", or the saturate-gpu-engine for "
-                        "PyTorch 2.9",
-                        torch.path().string()));
+        EXPECT_EQ(error.what(),
+                  fmt::format(
+                      "error: {}: PyTorch 2.9.1+cu130, and this engine was built with 2.15\n"
+                      "  expected: PyTorch 2.15: tensors of another version would be read wrongly\n"
+                      "  fix:      pip install \"torch==2.15.*\", or the saturate-gpu-engine for "
+                      "PyTorch 2.9",
+                      torch.path().string()));
     }
 }
 

@@ -48,7 +48,7 @@ TEST(StorageTest, OnlyRegularFilesWithContentAreRead) {
     StorageFacts facts = probe_storage(folder.path(), kAmple);
     EXPECT_EQ(facts.read_bytes, 0u);
     EXPECT_EQ(facts.read_mb_per_second, std::nullopt);
-    EXPECT_EQ(facts.unknown_because, "no file with content was found");
+    EXPECT_EQ(facts.unknown_because, "only empty files were found");
 }
 
 TEST(StorageTest, EntriesAndBytesAreBounded) {
@@ -74,12 +74,11 @@ TEST(StorageTest, NoTimeIsNoMeasurement) {
 
 TEST(StorageTest, TooLittleToMeasureIsUnknownWithItsReason) {
     TemporaryFolder folder;
-    EXPECT_EQ(probe_storage(folder.path(), kAmple).unknown_because,
-              "no file with content was found");
+    EXPECT_EQ(probe_storage(folder.path(), kAmple).unknown_because, "only empty files were found");
     folder.file("small", std::string(1000, 'x'));
     EXPECT_EQ(probe_storage(folder.path(), kAmple).unknown_because, "only 1000 B could be read");
     EXPECT_EQ(probe_storage(folder.path(), {}).unknown_because,
-              "no file of 1.0 MiB or more was found");
+              "no file of at least 1.0 MiB was found");
     StorageFacts missing = probe_storage(folder.path() / "missing", kAmple);
     EXPECT_EQ(missing.unknown_because, "there is no such folder");
     EXPECT_EQ(missing.free_bytes, std::nullopt);
@@ -95,7 +94,7 @@ TEST(StorageTest, UnreadableFilesAndFoldersAreLeftOut) {
     folder.file("closed/a.bin", std::string(1 << 20, 'x'));
     fs::permissions(folder.path() / "closed", fs::perms::none);
     EXPECT_EQ(probe_storage(folder.path() / "closed", kAmple).unknown_because,
-              "the folder may not be read");
+              "the folder cannot be read");
     fs::permissions(folder.path() / "closed", fs::perms::owner_all);
 }
 

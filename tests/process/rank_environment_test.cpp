@@ -104,11 +104,11 @@ TEST(RankEnvironmentTest, TheUsersAddressAndPortWin) {
 
 TEST(RankEnvironmentTest, SaysWhatContradicts) {
     const std::string fix =
-        "\n  fix:      unset it to train in one process; docs/parallel.md shows how to start "
+        "\n  fix:      unset it to train in one process; docs/parallel.md explains how to start "
         "several";
     EXPECT_EQ(problem({{"RANK", "1"}}),
               "error: RANK is set and WORLD_SIZE is not\n"
-              "  expected: both of them, as torchrun sets them, or none" +
+              "  expected: both, as torchrun sets them, or neither" +
                   fix);
     EXPECT_EQ(problem({{"RANK", "2"}, {"WORLD_SIZE", "2"}}),
               "error: RANK is 2 and WORLD_SIZE is 2\n"

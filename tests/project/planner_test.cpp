@@ -217,8 +217,8 @@ TEST_F(WatchedPlanTest, WhereItCannotTakeItsPlaceTheReasonIsTold) {
     EXPECT_EQ(refused("null"), "");
     EXPECT_EQ(refused(R"({"takes": false, "is_installed": true,
                           "why": "the transform RandAugment is not known to the loader"})"),
-              "saturate_gpu.Loader does not take it: the transform RandAugment is not known to the "
-              "loader");
+              "saturate_gpu.Loader does not support it: the transform RandAugment is not known to "
+              "the loader");
     EXPECT_THAT(refused(R"({"takes": true, "why": null, "is_installed": false})"),
                 testing::HasSubstr("install saturate's wheel there, then run fix again"));
 }

@@ -57,9 +57,9 @@ TEST(ProposeBatchTest, TheLearningRateFollowsByTheRuleOfTheOptimizer) {
 
 TEST(ProposeBatchTest, WhereItCannotFollowTheBatchStays) {
     EXPECT_THAT(batched("SGD(model.parameters(), lr=rates()[0])").place.why,
-                HasSubstr("where the learning rate comes from cannot be seen"));
+                HasSubstr("the sources do not show where the learning rate comes from"));
     EXPECT_THAT(batched("SGD(model.parameters(), lr=RATE)", "sizes()[0]").place.why,
-                HasSubstr("where the batch size comes from cannot be seen"));
+                HasSubstr("the sources do not show where the batch size comes from"));
     EXPECT_THAT(batched("SGD(model.parameters(), lr=RATE)", "BATCH",
                         "other = torch.optim.SGD(model.parameters(), lr=RATE)\n")
                     .place.why,

@@ -118,7 +118,7 @@ TEST(SourceEditTest, RefusesLinesOfTwoStatementsAndChangesThatMeet) {
                             {Kind::expression, of(text, "1"), "", "2"}}),
               "refused: two changes affect the same place");
     EXPECT_EQ(edited(text, {{Kind::expression, {10, 99}, "", "2"}}),
-              "refused: the place is outside of the file");
+              "refused: the place is outside the file");
     EXPECT_EQ(edited(text, {{Kind::keyword, of(text, "a ="), "k", "1"}}),
               "refused: the call's parentheses cannot be found");
 }

@@ -157,7 +157,7 @@ TEST(SourceRandomTest, AFileThatChangedSinceItWasReadIsRefused) {
     std::vector<SourceEdit> edits = {{Kind::expression, {4, 5}, "", "2"}};
     std::vector<ProjectReader::Check> checks = {
         {"a = 1\n", edits, "a = 2\n", std::string(64, '0')}};
-    EXPECT_EQ(reader.verify(checks)[0], "the file was changed since it was read");
+    EXPECT_EQ(reader.verify(checks)[0], "the file has changed since it was read");
     checks[0].sha256.clear();
     EXPECT_EQ(reader.verify(checks)[0], "");
 }

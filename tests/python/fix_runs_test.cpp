@@ -50,8 +50,10 @@ class FixRunsTest : public testing::Test {
 TEST_F(FixRunsTest, AJobThatFailsIsToldWithItsLastLines) {
     Ran ran = fix("print('loading')\nraise ValueError('no such data set')\n");
     EXPECT_EQ(ran.status, 4);
-    EXPECT_THAT(ran.err, HasSubstr("Your job fails as it is: ValueError: no such data set; its "
-                                   "last lines:\n"));
+    EXPECT_THAT(
+        ran.err,
+        HasSubstr(
+            "Your job fails without any change: ValueError: no such data set; its last lines:\n"));
     EXPECT_THAT(ran.err, HasSubstr("    ValueError: no such data set\n"));
     EXPECT_TRUE(fs::exists(out_.path() / "fix/fix.json"));
     EXPECT_FALSE(fs::exists(out_.path() / "fix/fix.patch"));
@@ -83,27 +85,28 @@ TEST_F(FixRunsTest, OneThatEndsAtOnceAndSaysNothing) {
     EXPECT_EQ(ran.status, 4);
     EXPECT_THAT(ran.err, HasSubstr("Your job ended, and no training step of PyTorch was seen; it "
                                    "printed nothing\n"));
-    EXPECT_THAT(ran.err, HasSubstr("name the script that trains"));
+    EXPECT_THAT(ran.err, HasSubstr("name the training script"));
 }
 
 TEST_F(FixRunsTest, OneThatHangsEndsWithItsShareOfTheBudget) {
     Ran ran = fix("import time\nprint('waiting', flush=True)\ntime.sleep(1000)\n", {}, "10s");
     EXPECT_EQ(ran.status, 4);
-    EXPECT_THAT(ran.err, HasSubstr("could not be measured: no step within 5 s"));
+    EXPECT_THAT(ran.err, HasSubstr("could not be measured: no training step within 5 s"));
     EXPECT_THAT(ran.err, HasSubstr("--budget 30m"));
 }
 
 TEST_F(FixRunsTest, OneThatTakesAllMemoryIsToldSo) {
     Ran ran = fix("raise MemoryError('unable to allocate 9 TiB')\n");
     EXPECT_EQ(ran.status, 4);
-    EXPECT_THAT(ran.err, HasSubstr("Your job runs out of memory as it is: MemoryError: unable"));
+    EXPECT_THAT(ran.err,
+                HasSubstr("Your job runs out of memory without any change: MemoryError: unable"));
 }
 
 // As the kernel does with one that takes too much.
 TEST_F(FixRunsTest, OneThatIsKilledForItsMemoryIsToldSo) {
     Ran ran = fix("import os\nprint('loading', flush=True)\nos.kill(os.getpid(), 9)\n");
     EXPECT_EQ(ran.status, 4);
-    EXPECT_THAT(ran.err, HasSubstr("Your job runs out of memory as it is"));
+    EXPECT_THAT(ran.err, HasSubstr("Your job runs out of memory without any change"));
     EXPECT_THAT(ran.err, HasSubstr("    loading\n"));
 }
 
@@ -172,7 +175,7 @@ TEST_F(FixRunsTest, AFolderThatIsReadOnlyNeedsAnotherPlaceForTheAnswer) {
     Ran ran = run(here, {.folder = project_.path(),
                          .environment = {{"SATURATE_CACHE", cache_.path().string()}}});
     EXPECT_EQ(ran.status, 2);
-    EXPECT_THAT(ran.err, HasSubstr("-o DIR names another place"));
+    EXPECT_THAT(ran.err, HasSubstr("choose another place with -o DIR"));
     EXPECT_THAT(fix("raise ValueError('the end')\n", words).err, HasSubstr("ValueError: the end"));
 }
 
@@ -183,7 +186,7 @@ TEST_F(FixRunsTest, TwoAtOnceWouldMeasureEachOther) {
     Ran ran = fix("pass\n");
     ::close(lock);
     EXPECT_EQ(ran.status, 2);
-    EXPECT_THAT(ran.err, HasSubstr("another search is measuring on cpu"));
+    EXPECT_THAT(ran.err, HasSubstr("another search is already measuring on cpu"));
     EXPECT_FALSE(fs::exists(out_.path() / "fix"));
 }
 

@@ -134,7 +134,7 @@ TEST_F(RunApplyTest, ADataSetThatAsksForItsWorkerGetsNone) {
         "for batch in DataLoader(Asking(), batch_size=4, num_workers=1): print(step(batch))\n",
         "safe,num_workers=2");
     EXPECT_THAT(states(run, "num_workers"), ElementsAre("refused", "refused"));
-    EXPECT_THAT(reason(run, "num_workers"), HasSubstr("asks get_worker_info"));
+    EXPECT_THAT(reason(run, "num_workers"), HasSubstr("calls get_worker_info"));
 }
 
 TEST_F(RunApplyTest, GradientsAreNotDroppedWhereOneIsMissing) {
@@ -159,7 +159,7 @@ TEST_F(RunApplyTest, WorkersOfALoaderThatHasSomeAreChangedToo) {
         "    for batch in DataLoader(Slow(), batch_size=16, num_workers=1): print(step(batch))\n",
         "num_workers=2");
     EXPECT_EQ(run.python["loaders"].items()[0]["num_workers"].integer(), 2);
-    EXPECT_THAT(reason(run, "num_workers"), HasSubstr("2 workers in place of 1"));
+    EXPECT_THAT(reason(run, "num_workers"), HasSubstr("2 workers instead of 1"));
 }
 
 TEST_F(RunApplyTest, EveryNameHasAnOutcome) {

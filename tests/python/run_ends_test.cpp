@@ -120,7 +120,7 @@ TEST_F(RunEndsTest, WithoutRoomForStepsTheScriptGoesOn) {
                          "--", python_, "loop.py"});
         EXPECT_EQ(ran.status, 0) << ran.err;
         EXPECT_EQ(ran.out, "done\n");
-        EXPECT_THAT(ran.err, HasSubstr("not watching from inside any more (")) << hooks;
+        EXPECT_THAT(ran.err, HasSubstr("no longer watching from inside (")) << hooks;
         std::filesystem::remove_all(folder_.path() / "r");
     }
 }

@@ -71,7 +71,7 @@ class RunPythonTest : public testing::Test {
         Ran ran = watched(command, {"--profile", "off"});
         EXPECT_EQ(ran.status, 0) << ran.err;
         EXPECT_EQ(ran.out, alone.out);
-        EXPECT_THAT(ran.err, testing::Not(testing::HasSubstr("not watching from inside")));
+        EXPECT_THAT(ran.err, testing::Not(testing::HasSubstr("no longer watching from inside")));
     }
     // What "saturate diagnose r --json" says.
     [[nodiscard]] Json diagnosed() const {

@@ -57,10 +57,12 @@ class RankFaultsTest : public testing::Test {
 TEST_F(RankFaultsTest, AKilledRankIsNamedAndACheckpointKept) {
     Ran ran = train("--nproc 3 --seconds 600", "kill -KILL $rank1");
     EXPECT_EQ(ran.status, 4) << ran.err;
-    EXPECT_THAT(ran.err, HasSubstr("rank 1 was ended by signal 9 (process "));
+    EXPECT_THAT(ran.err, HasSubstr("rank 1 was killed by signal 9 (process "));
     EXPECT_THAT(ran.err, HasSubstr("error: rank 1 of 3 is lost: "));
-    EXPECT_THAT(ran.err, HasSubstr("\n  fix:      look at the log of rank 1; --resume goes on from "
-                                   "the last checkpoint"));
+    EXPECT_THAT(
+        ran.err,
+        HasSubstr(
+            "\n  fix:      check the log of rank 1; --resume continues from the last checkpoint"));
     EXPECT_EQ(checkpoints(), 1);
     EXPECT_EQ(json("run/summary.json")["ended"].string(), "failed");
     EXPECT_EQ(json("run/rank2/summary.json")["ended"].string(), "failed");
@@ -77,7 +79,7 @@ TEST_F(RankFaultsTest, TheOthersKeepACheckpointWhenRankZeroIsKilled) {
     Ran ran = train("--nproc 2 --seconds 600",
                     "kill -KILL $(grep -o '\"pid\": *[0-9]*' run/run.json | grep -o '[0-9]*')");
     EXPECT_EQ(ran.status, 4) << ran.err;
-    EXPECT_THAT(ran.err, HasSubstr("rank 0 was ended by signal 9"));
+    EXPECT_THAT(ran.err, HasSubstr("rank 0 was killed by signal 9"));
     EXPECT_EQ(checkpoints(), 1);
     std::string log = read_file(folder_.path() / "run/rank1/log.txt", 1 << 20, "a log");
     EXPECT_THAT(log, HasSubstr("error: rank 0 of 2 is lost: the store that it serves is gone"));

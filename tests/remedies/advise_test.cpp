@@ -261,13 +261,13 @@ TEST(AdviseTest, ReportsContradictions) {
     EXPECT_THAT(optimise("pin_memory: true\n", cpu(4)).warnings(),
                 HasSubstr("there is no GPU to pin memory for"));
     EXPECT_THAT(optimise("num_workers: 0\nprefetch_factor: 2\n", cpu(1)).warnings(),
-                HasSubstr("torch refuses it while num_workers is 0"));
+                HasSubstr("PyTorch refuses it while num_workers is 0"));
     EXPECT_THAT(optimise("tf32: true\n", with_gpu("V100")).warnings(), HasSubstr("has no effect"));
     EXPECT_THAT(optimise("batch_size: 64\ndataset_size: 50\n", with_gpu("A100")).warnings(),
                 HasSubstr("less than one step an epoch"));
     EXPECT_THAT(
         optimise("cudnn_benchmark: true\ndeterministic: true\n", with_gpu("A100")).warnings(),
-        HasSubstr("exclude each other"));
+        HasSubstr("cannot be combined"));
     EXPECT_THAT(optimise("lr: 1e-4\n", with_gpu("A100")).warnings(),
                 HasSubstr("PyYAML reads 1e-4 as a word"));
     EXPECT_THAT(optimise("compile: true\n", with_gpu("GTX 1080")).warnings(),

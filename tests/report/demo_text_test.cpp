@@ -36,7 +36,7 @@ TEST(DemoVerdictTest, SaysThatTheCoresCannotLoadFastEnough) {
 
 TEST(DemoVerdictTest, DoesNotGuess) {
     EXPECT_EQ(verdict({{100, 90}, {100, 170}, {100, 112}, {100, 80}, {100, 150}}, 60, 0.01),
-              "The proof sees no gain: no difference seen. The device is 60 % busy here, and 87 % "
+              "The proof shows no gain: no difference seen. The device is 60 % busy here, and 87 % "
               "was claimed: the device waits for the host, not for data.");
 }
 

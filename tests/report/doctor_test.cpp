@@ -88,8 +88,8 @@ Missing
 TEST(DoctorTest, AnEmptyMachineSaysWhatEachPartCosts) {
     DoctorFacts facts;
     facts.machine.storage = {.folder = ".",
-                             .unknown_because = "no file of 1.0 MiB or more was found"};
-    facts.machine.gpus.absent_because = "libnvidia-ml.so.1 is not there: no NVIDIA driver";
+                             .unknown_because = "no file of at least 1.0 MiB was found"};
+    facts.machine.gpus.absent_because = "libnvidia-ml.so.1 was not found: no NVIDIA driver";
     facts.machine.memory.total_bytes = 8 * kGiB;
     EXPECT_EQ(doctor_text(facts, false), R"(Machine
   CPU          -
@@ -146,8 +146,8 @@ TEST(DoctorTest, AContainerWithLimitsSaysWhatTheyCost) {
     facts.machine.storage.free_bytes = kGiB;
     EXPECT_THAT(missing_lines(facts),
                 testing::ElementsAre(
-                    "10 of 12 cores (cgroup quota of 2.5): there are 12 cores, but 2 may be used: "
-                    "more workers than 2 only wait for each other",
+                    "10 of 12 cores (cgroup quota of 2.5): of 12 cores, 2 may be used: more "
+                    "workers than 2 only wait for each other",
                     "no avx512_bf16, no amx_bf16: bf16 on this CPU is emulated, 4-10 times slower: "
                     "use fp32 there",
                     "60.0 GiB of memory (cgroup limit): the machine has 64.0 GiB, but the job is "
@@ -173,8 +173,8 @@ TEST(DoctorTest, AffinityIsNamedWhenItIsTheLeast) {
     facts.machine.cpu.cores_affinity = 4;
     facts.machine.cpu.cores_usable = 4;
     EXPECT_THAT(missing_lines(facts),
-                testing::ElementsAre("12 of 16 cores (affinity): there are 16 cores, but 4 may be "
-                                     "used: more workers than 4 only wait for each other"));
+                testing::ElementsAre("12 of 16 cores (affinity): of 16 cores, 4 may be used: more "
+                                     "workers than 4 only wait for each other"));
 }
 
 TEST(DoctorTest, ReadingFromMemoryIsSaidAndNotJudged) {
@@ -214,14 +214,13 @@ TEST(DoctorTest, GpusThatAreSplitLostOrNewAreSaid) {
     EXPECT_THAT(
         missing_lines(facts),
         testing::ElementsAre(
-            "GPU 0 is split into instances (MIG): it reports no utilisation; the busy share comes "
-            "from the engine",
+            "GPU 0 is split into instances (MIG): it reports no utilisation, so the busy share "
+            "comes from the engine",
             "GPU 1: GPU is lost: no job can use it until it is reset; the others are not affected",
-            "GPU 2 (\"NVIDIA GeForce RTX 4085\") is not in the GPU table: its peak "
-            "rates are "
-            "those of RTX 4060 Ti, a guess; precision is certain",
-            "GPU 3 (\"NVIDIA GeForce GTX 980\") is not in the GPU table: its peak rates are "
-            "unknown, and so are MFU and the best precision",
+            "GPU 2 (\"NVIDIA GeForce RTX 4085\") is not in the GPU table: its peak rates are "
+            "guessed from RTX 4060 Ti; its precision is certain",
+            "GPU 3 (\"NVIDIA GeForce GTX 980\") is not in the GPU table: its peak rates, MFU and "
+            "best precision are unknown",
             testing::StartsWith("GPU 3 has capability 5.2, and CUDA 13 needs 7.5: ")));
     EXPECT_THAT(doctor_text(facts, false), testing::HasSubstr(R"(
 GPUs
@@ -250,16 +249,16 @@ TEST(DoctorTest, SoftwareThatCannotUseTheGpuIsSaid) {
     EXPECT_THAT(
         missing_lines(facts),
         testing::ElementsAre(
-            "LibTorch without its CUDA libraries: the GPU is there, but train "
-            "would run on the CPU; tools/bootstrap torch fetches them",
+            "LibTorch without its CUDA libraries: there is a GPU, but train would run on the CPU; "
+            "tools/bootstrap torch fetches them",
             "no CUDA toolkit (nvcc): you cannot compile your own kernels; nothing else needs it"));
     facts = whole();
     facts.machine.gpus.driver->cuda_version = "12.8";
     EXPECT_THAT(
         missing_lines(facts),
-        testing::ElementsAre("a driver for CUDA 13 (this one serves 12.8): until it is updated "
+        testing::ElementsAre("a driver for CUDA 13 (this one supports 12.8): until it is updated "
                              "train runs on the CPU; run, fix, monitor, diagnose and optimize work "
-                             "as ever, also with a PyTorch for an older CUDA"));
+                             "as usual, also with a PyTorch for an older CUDA"));
     facts.torch = {};  // what would be fetched is for CUDA 13 too
     facts.has_cuda_part = false;
     EXPECT_THAT(missing_lines(facts),
@@ -269,8 +268,8 @@ TEST(DoctorTest, SoftwareThatCannotUseTheGpuIsSaid) {
     facts.has_cuda_part = false;
     EXPECT_THAT(
         missing_lines(facts),
-        testing::ElementsAre("no CUDA part (libsaturate_cuda.so): the GPU is there, but train "
-                             "would run on the CPU; tools/build release saturate_cuda builds it"));
+        testing::ElementsAre("no CUDA part (libsaturate_cuda.so): there is a GPU, but train would "
+                             "run on the CPU; tools/build release saturate_cuda builds it"));
     facts = whole();
     facts.torch = {.folder = "/opt/torch"};
     EXPECT_THAT(missing_lines(facts),
@@ -278,10 +277,9 @@ TEST(DoctorTest, SoftwareThatCannotUseTheGpuIsSaid) {
                                      "do not start until tools/bootstrap torch has run"));
     facts = whole();
     facts.machine.gpus.driver->gpus.clear();
-    EXPECT_THAT(
-        missing_lines(facts),
-        testing::ElementsAre("no GPU: training runs on the CPU; optimize --gpu NAME still plans "
-                             "for a GPU elsewhere"));
+    EXPECT_THAT(missing_lines(facts),
+                testing::ElementsAre("no GPU: training runs on the CPU; optimize --gpu NAME can "
+                                     "still plan for a GPU elsewhere"));
 }
 
 // CUDA 13 serves Turing and later.
@@ -292,10 +290,11 @@ TEST(DoctorTest, ACardThatCudaNoLongerServesIsOneLine) {
            .name = "Tesla V100-SXM2-32GB",
            .capability = Capability{7, 0},
            .memory_total_bytes = 32 * kGiB};
-    EXPECT_THAT(missing_lines(facts),
-                testing::ElementsAre("GPU 0 has capability 7.0, and CUDA 13 needs 7.5: train runs "
-                                     "on the CPU; run, fix, monitor, diagnose and optimize work as "
-                                     "ever, also with a PyTorch for an older CUDA"));
+    EXPECT_THAT(
+        missing_lines(facts),
+        testing::ElementsAre(
+            "GPU 0 has capability 7.0, and CUDA 13 needs 7.5: train runs on the CPU; run, fix, "
+            "monitor, diagnose and optimize work as usual, also with a PyTorch for an older CUDA"));
     facts.torch.cuda_version = "12.8";
     EXPECT_THAT(missing_lines(facts), testing::ElementsAre());
     facts = whole();
@@ -334,7 +333,7 @@ TEST(DoctorTest, JsonOfWhatIsUnknownIsNullAndMissingSaysTheCost) {
     DoctorFacts facts = whole();
     facts.machine.gpus = {.absent_because = "no driver"};
     facts.machine.memory.limit_bytes = 4 * kGiB;
-    facts.machine.storage = {.folder = ".", .unknown_because = "no file with content was found"};
+    facts.machine.storage = {.folder = ".", .unknown_because = "only empty files were found"};
     facts.torch = {};
     Json json = doctor_json(facts);
     EXPECT_TRUE(json["gpus"].items().empty());
@@ -347,7 +346,7 @@ TEST(DoctorTest, JsonOfWhatIsUnknownIsNullAndMissingSaysTheCost) {
     EXPECT_TRUE(json["storage"]["read_mb_per_second_low"].is_null());
     EXPECT_EQ(json["missing"].items().at(0)["what"].string(), "no NVML (no driver)");
     EXPECT_EQ(json["missing"].items().at(0)["costs"].string(),
-              "utilisation is unknown; the busy share comes from the engine");
+              "utilisation is unknown, so the busy share comes from the engine");
 }
 
 }  // namespace

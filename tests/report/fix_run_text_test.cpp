@@ -14,7 +14,7 @@ using testing::HasSubstr;
 TEST(FixRunTextTest, AJobThatFailsIsToldInItsOwnWords) {
     TrialResult job{.outcome = TrialOutcome::failed, .message = "ValueError: no data"};
     EXPECT_EQ(fix_failure_text(job, "loading\n\nsaturate: watched\nValueError: no data\n"),
-              "Your job fails as it is: ValueError: no data; its last lines:\n"
+              "Your job fails without any change: ValueError: no data; its last lines:\n"
               "    loading\n"
               "    ValueError: no data\n");
 }
@@ -56,7 +56,7 @@ TEST(FixRunTextTest, WhatToDoFollowsFromWhatTheScriptSays) {
     EXPECT_THAT(fix_failure_text(job, "OSError: [Errno 28] No space left on device"),
                 HasSubstr("fix: the disk is full"));
     job.outcome = TrialOutcome::out_of_host_memory;
-    EXPECT_THAT(fix_failure_text(job, "Killed"), HasSubstr("runs out of memory as it is"));
+    EXPECT_THAT(fix_failure_text(job, "Killed"), HasSubstr("runs out of memory without any change"));
 }
 
 TEST(FixRunTextTest, WhyItIsSlowNamesTheCauses) {

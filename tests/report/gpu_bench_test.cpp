@@ -50,7 +50,8 @@ TEST(GpuBenchTest, ASimulatedCardIsSaidToBeOne) {
     GpuBench bench{.device = "sim:RTX 4090", .card = "RTX 4090", .is_simulated = true};
     EXPECT_TRUE(to_json(bench)["simulated"].boolean().value_or(false));
     for (const std::string& text : {gpu_bench_text(bench), gpu_bench_page(bench)})
-        EXPECT_THAT(text, HasSubstr("the device is simulated: no figure here is of a real card"));
+        EXPECT_THAT(text,
+                    HasSubstr("the device is simulated: no figure here comes from a real card"));
 }
 
 TEST(GpuBenchTest, WhatIsUnknownIsNull) {
@@ -60,7 +61,7 @@ TEST(GpuBenchTest, WhatIsUnknownIsNull) {
     EXPECT_TRUE(json["jobs"].items()[1]["foretold"].is_null());
     GpuBench none;
     EXPECT_TRUE(to_json(none)["card"].is_null());
-    EXPECT_THAT(gpu_bench_text(none), HasSubstr("selftest: it did not run\nnothing is simulated"));
+    EXPECT_THAT(gpu_bench_text(none), HasSubstr("selftest did not run\nnothing is simulated"));
 }
 
 }  // namespace

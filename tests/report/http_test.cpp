@@ -72,7 +72,7 @@ TEST_F(HttpServerTest, OtherPathsAre404AndNameWhatIsThere) {
     server.publish("/metrics", "text/plain", "");
     std::string answer = get(server.address(), "/../etc/passwd");
     EXPECT_TRUE(answer.starts_with("HTTP/1.1 404")) << answer;
-    EXPECT_EQ(body(answer), "not here; there is:\n/metrics\n");
+    EXPECT_EQ(body(answer), "not found; this server has:\n/metrics\n");
 }
 
 TEST_F(HttpServerTest, OtherMethodsAre405) {

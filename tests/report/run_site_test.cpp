@@ -80,7 +80,7 @@ TEST_F(RunSiteTest, ANameThatIsNoRunOfTheListIsNotLookedUpOnDisk) {
         for (const char* path : {"/run", "/report.html", "/report.json", "/events"}) {
             HttpReply reply = ask(path, {{"id", id}});
             EXPECT_EQ(reply.status, 404u) << path << " " << id;
-            EXPECT_EQ(*reply.content, "no such run; see /runs\n");
+            EXPECT_EQ(*reply.content, "there is no such run; see /runs\n");
             EXPECT_EQ(reply.channel, "");
         }
     }

@@ -138,9 +138,9 @@ TEST(RecordWriterTest, ADiskThatStaysFullIsAnErrorAtTheEnd) {
         said = error.what();
     }
     disk.reset();
-    EXPECT_EQ(said, "error: the run record is not whole: " +
+    EXPECT_EQ(said, "error: the run record is incomplete: " +
                         (folder.path() / "run/steps.jsonl").string() +
-                        ": File too large\n  expected: room on the disk");
+                        ": File too large\n  expected: free space on the disk");
     EXPECT_GT(writer.drops().steps, 0u);
     EXPECT_FALSE(read_run(folder.path() / "run").steps.empty());
 }

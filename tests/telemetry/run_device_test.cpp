@@ -60,8 +60,8 @@ TEST_F(RunDeviceTest, RefusesAFolderOfAnotherKind) {
     } catch (const UserError& error) {
         EXPECT_EQ(std::string(error.what()),
                   "error: " + folder_.path().string() +
-                      ": --run names no run record: run.json is not there\n"
-                      "  expected: the folder that train or run writes, or one to come");
+                      ": --run does not name a run record: there is no run.json\n"
+                      "  expected: the folder that train or run writes or will write");
     }
 }
 

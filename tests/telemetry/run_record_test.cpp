@@ -321,7 +321,7 @@ TEST(RunRecordTest, SaysWhereALineIsCutAndWhichAreNoRecords) {
     std::filesystem::remove(path / "events.jsonl");
     EXPECT_THAT(
         read_run(path).notes,
-        ElementsAre("steps.jsonl: 2 lines skipped that are no record, first at line 3",
+        ElementsAre("steps.jsonl: 2 lines skipped that are not part of a record, first at line 3",
                     "steps.jsonl: line 5 is cut off, everything before it was read",
                     "events.jsonl: not there", "summary.json is missing: the run did not finish"));
 }

@@ -261,9 +261,9 @@ TEST(SummaryTextTest, WithoutAGpuItSaysWhyAndWhatToRun) {
               "Summary of 0.0 s, 1 ticks\n"
               "GPU: unknown (no driver)\n"
               "  host         unknown\n"
-              "Verdict: unknown: nothing here tells how busy a GPU is\n"
+              "Verdict: unknown: there is no way to tell how busy the GPU is\n"
               "  - no utilisation could be read\n"
-              "Next: saturate doctor (says what this machine has and lacks)\n");
+              "Next: saturate doctor (shows what this machine has and what is missing)\n");
 }
 
 TEST(SummaryTextTest, TheLineOfATickHasDashesForWhatIsUnknown) {

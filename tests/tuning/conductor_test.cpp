@@ -156,7 +156,7 @@ TEST(ConductorTest, NothingIsProvenWhereTheProofSeesNoDifference) {
     EXPECT_EQ(answer.proof->verdict, Verdict::no_difference);
     ProvenSettings proven = proven_settings(world.request, answer);
     EXPECT_THAT(proven.settings, IsEmpty());
-    EXPECT_EQ(proven.why, "the proof sees no difference");
+    EXPECT_EQ(proven.why, "the proof shows no difference");
 }
 
 TEST(ConductorTest, WhatMayMoveTheLossIsNotProvenWithoutAComparisonOfLosses) {
@@ -230,7 +230,7 @@ TEST(ConductorTest, TheLearningRateOfAFileFollowsTheOptimizerThatTheScriptWasSee
     answer = without.conduct();
     ASSERT_TRUE(answer.search.best.contains("batch_size"));
     EXPECT_FALSE(answer.search.best.contains("learning_rate"));
-    EXPECT_THAT(answer.search.notes, Contains(HasSubstr("the learning rate stays as it is")));
+    EXPECT_THAT(answer.search.notes, Contains(HasSubstr("the learning rate stays the same")));
 }
 
 TEST(ConductorTest, ACommandThatLearnsWorseIsNotProven) {

@@ -71,8 +71,8 @@ TEST_F(FixOrderTest, PausesAreTriedWhereTheyAreMeasured) {
               "its gain only shows over whole epochs, and no epoch ended");
     epoch_ = {.steps = 100, .seconds = 90, .seen = 1, .evaluation = 30, .start = 0.9};
     EXPECT_EQ(order(false, 0).left_out["eval_interval"],
-              "its gain only shows over whole epochs, and one takes 90 s: too long to be run again "
-              "and again within the budget; evaluation takes 33 % of one");
+              "its gain only shows over whole epochs, and one takes 90 s: too long to repeat "
+              "within the budget; evaluation takes 33 % of one");
     EXPECT_EQ(order(false, 0).left_out["persistent_workers"],
               "the start of the workers takes 1.0 % of an epoch, and no more than that can be "
               "gained");
@@ -85,8 +85,8 @@ TEST_F(FixOrderTest, PausesAreTriedWhereTheyAreMeasured) {
     epochs_ = 3;
     EXPECT_EQ(ids(order(false, 0)), (Ids{{"persistent_workers"}}));
     EXPECT_EQ(order(false, 0).left_out["eval_interval"],
-              "its gain shows over more epochs than a trial can last within the budget; evaluation "
-              "takes 11 % of one");
+              "its gain only shows over more epochs than a trial can run within the budget; "
+              "evaluation takes 11 % of one");
 }
 
 TEST_F(FixOrderTest, WorkersStayOnlyWhereThereAreSome) {
@@ -99,13 +99,12 @@ TEST_F(FixOrderTest, WorkersStayOnlyWhereThereAreSome) {
         epochs_ = epochs;
         FixOrder fed = order(false, 0.01);
         EXPECT_EQ(ids(fed), Ids{});
-        EXPECT_EQ(fed.left_out["persistent_workers"], "the loader has no workers, and gets none");
+        EXPECT_EQ(fed.left_out["persistent_workers"], "the loader has no workers");
     }
     EXPECT_EQ(ids(order(false, 0.6)), (Ids{{"num_workers"}, {"persistent_workers"}}));
     // The workers were tried and not kept.
     std::vector<const FixProposal*> none, kept = {&plan_.proposals[1]};
-    EXPECT_EQ(missing_for(plan_.proposals[0], none, record_),
-              "the loader has no workers, and gets none");
+    EXPECT_EQ(missing_for(plan_.proposals[0], none, record_), "the loader has no workers");
     EXPECT_EQ(missing_for(plan_.proposals[0], kept, record_), "");
     EXPECT_EQ(ready_batches(none, record_), 0);
     EXPECT_EQ(ready_batches(kept, record_), 4);
@@ -134,7 +133,7 @@ TEST_F(FixOrderTest, WorkersDoNothingBesideALoaderThatTakesTheirPlace) {
     workers.call = pinned.call = loader.call = 3;
     other.call = 5;
     EXPECT_EQ(moot(workers, {&pinned}), "");
-    EXPECT_EQ(moot(workers, {&pinned, &loader}), "saturate_gpu.Loader has threads of its own");
+    EXPECT_EQ(moot(workers, {&pinned, &loader}), "saturate_gpu.Loader has its own threads");
     EXPECT_EQ(moot(pinned, {&loader}), "");
     EXPECT_EQ(moot(other, {&loader}), "");  // of another loader
     EXPECT_EQ(moot(loader, {&loader}), "");

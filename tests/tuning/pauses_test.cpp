@@ -72,7 +72,7 @@ TEST(PausesTest, EarlyStoppingMakesItATrade) {
     std::vector<LongerInterval> found =
         longer({{"epochs", "50"}, {"early_stopping", "5"}}, {.evaluation = 2.0});
     ASSERT_EQ(found.size(), 1u);
-    EXPECT_EQ(found[0].trade, "early_stopping counts evaluations");
+    EXPECT_EQ(found[0].trade, "early_stopping is counted in evaluations");
 }
 
 }  // namespace

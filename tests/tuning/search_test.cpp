@@ -163,7 +163,7 @@ TEST(SearchTest, TheBestSoFarIsThereWhenItIsStopped) {
     settings.is_stopped = [&] { return job.trials >= 3; };
     SearchAnswer answer =
         search(settings, [&](const TrialRequest& request) { return job.run(request, start); });
-    EXPECT_EQ(answer.ended, "stopped: the best so far");
+    EXPECT_EQ(answer.ended, "stopped; this is the best so far");
     EXPECT_TRUE(answer.best.contains("num_workers"));
     EXPECT_GT(answer.best_rate->per_second, 2 * answer.baseline->per_second);
 }
@@ -181,7 +181,7 @@ TEST(SearchTest, EndsWhenItsTimeIsUpAndGivesNoTrialMoreThanMostOfIt) {
         left -= 8;
         return job.run(request, start);
     });
-    EXPECT_EQ(answer.ended, "the budget is spent");
+    EXPECT_EQ(answer.ended, "the time budget is used up");
     ASSERT_EQ(most.size(), 5u);
     EXPECT_DOUBLE_EQ(most[0], 36) << "without a baseline there is nothing else to do";
     EXPECT_DOUBLE_EQ(most[1], 20) << "the least that a trial is given";
@@ -346,11 +346,11 @@ TEST(SearchTest, AnEvaluationThatTakesLongIsMadeRarer) {
 TEST(SearchTest, AnIntervalThatEarlyStoppingCountsIsShownAsATrade) {
     SearchAnswer answer = searched_with_pauses(0.065, "5");
     EXPECT_THAT(answer.best, testing::IsEmpty());
-    EXPECT_THAT(
-        answer.notes,
-        testing::ElementsAre("eval_interval=10 would give +18 % over whole epochs (65 ms of "
-                             "evaluation after every 0.3 s of training: 17 % of the time); a "
-                             "trade-off for you to decide: early_stopping counts evaluations"));
+    EXPECT_THAT(answer.notes,
+                testing::ElementsAre(
+                    "eval_interval=10 would give +18 % over whole epochs (65 ms of evaluation "
+                    "after every 0.3 s of training: 17 % of the time); a trade-off for you to "
+                    "decide: early_stopping is counted in evaluations"));
 }
 
 TEST(SearchTest, TheCompilerComesLastOnACpuAndOnlyWithTime) {
@@ -404,7 +404,8 @@ TEST(SearchTest, TheBoundIsNeverBelowTheBaseline) {
     });
     ASSERT_TRUE(answer.upper_bound && answer.baseline);
     EXPECT_GE(*answer.upper_bound, answer.baseline->per_second);
-    EXPECT_THAT(answer.notes, testing::Contains(testing::HasSubstr("something else uses this")));
+    EXPECT_THAT(answer.notes,
+                testing::Contains(testing::HasSubstr("something else is using this")));
 }
 
 }  // namespace

@@ -46,7 +46,7 @@ TEST(WordsTest, TheLanguageComesFromTheOptionAndElseTheLocale) {
 }
 
 TEST(WordsTest, EnglishStaysAsItIs) {
-    EXPECT_EQ(translated("error: no verb \"x\"\n", Language::english), "error: no verb \"x\"\n");
+    EXPECT_EQ(translated("error: unknown verb \"x\"\n", Language::english), "error: unknown verb \"x\"\n");
 }
 
 TEST(WordsTest, NumbersAndNamesStayInTheirPlaces) {

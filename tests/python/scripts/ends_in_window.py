@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Trains until a window of the profiler is open, or a minute, and ends; "own": begins a profiler of its own first.
+# Trains until a profiler window is open, or a minute, and ends; "own": begins a profiler of its own first.
 import os
 import struct
 import sys

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Trains until a window of the profiler has been written, or a minute. "old": as a torch that does not ask for one.
+# Trains until a profiler window has been written, or a minute. "old": as a torch that does not ask for one.
 import glob
 import os
 import sys
