@@ -5,6 +5,8 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <optional>
+#include <string>
 
 #include "support/run.h"
 
@@ -13,9 +15,26 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// One test is one process (gtest_discover_tests), so what it changes of it is nobody else's.
+// For one scope; other tests of this process find it as it was.
+class Variable {
+  public:
+    Variable(const char* name, const fs::path& value) : name_(name) {
+        if (const char* was = std::getenv(name)) was_ = was;
+        ::setenv(name, value.c_str(), 1);
+    }
+    ~Variable() { was_ ? ::setenv(name_, was_->c_str(), 1) : ::unsetenv(name_); }
+    Variable(const Variable&) = delete;
+    Variable& operator=(const Variable&) = delete;
+
+  private:
+    const char* name_;
+    std::optional<std::string> was_;
+};
+
 class ProjectFolderTest : public testing::Test {
   protected:
+    ~ProjectFolderTest() override { fs::current_path(was_); }
+    fs::path was_ = fs::current_path();
     TemporaryFolder folder_;
     fs::path home_ = fs::canonical(folder_.path());
 };
@@ -28,7 +47,7 @@ TEST_F(ProjectFolderTest, IsWhereTheCommandRuns) {
 
 TEST_F(ProjectFolderTest, IsNeverTheHomeFolderNorWhatIsAboveIt) {
     fs::create_directories(home_ / "user/project");
-    ::setenv("HOME", (home_ / "user").c_str(), 1);
+    Variable home("HOME", home_ / "user");
     fs::current_path(home_ / "user");
     EXPECT_EQ(project_folder("project/a.yaml"), home_ / "user/project");
     fs::current_path(home_);
@@ -37,7 +56,7 @@ TEST_F(ProjectFolderTest, IsNeverTheHomeFolderNorWhatIsAboveIt) {
 
 TEST_F(ProjectFolderTest, IsNeverTheFolderOfTemporaryFiles) {
     fs::create_directories(home_ / "project");
-    ::setenv("TMPDIR", home_.c_str(), 1);
+    Variable temporary("TMPDIR", home_);
     fs::current_path(home_);
     EXPECT_EQ(project_folder("project/a.yaml"), home_ / "project");
 }
