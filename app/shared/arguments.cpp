@@ -13,9 +13,14 @@ namespace saturate {
 
 namespace {
 
-Problem unknown_option(const Verb& verb, std::string_view name) {
+std::vector<std::string> option_names(const Verb& verb) {
     std::vector<std::string> names{"--help"};
     for (const Option& option : verb.options) names.emplace_back(option.name);
+    return names;
+}
+
+Problem unknown_option(const Verb& verb, std::string_view name) {
+    std::vector<std::string> names = option_names(verb);
     Problem problem{.found = fmt::format("{} has no option {}", verb.name, quoted(name)),
                     .expected = join(names, ", ")};
     if (auto meant = closest(name, names)) problem.fix = fmt::format("did you mean {}?", *meant);
@@ -63,7 +68,7 @@ Arguments Arguments::parse(const Verb& verb, const std::vector<std::string>& wor
     out.words = words;
     std::vector<Problem> problems;
     std::optional<Problem> stray;
-    bool has_unknown_option = false;
+    bool may_lack_its_value = false;
     for (std::size_t i = 0; i < words.size(); ++i) {
         const std::string& word = words[i];
         if (word == "--") {
@@ -93,7 +98,9 @@ Arguments Arguments::parse(const Verb& verb, const std::vector<std::string>& wor
         const Option* option = find_option(verb, name);
         if (!option) {
             problems.push_back(unknown_option(verb, name));
-            has_unknown_option = true;
+            auto meant = closest(name, option_names(verb));
+            const Option* known = meant ? find_option(verb, *meant) : nullptr;
+            may_lack_its_value = may_lack_its_value || !known || !known->value.empty();
             continue;
         }
         std::string value;
@@ -124,8 +131,8 @@ Arguments Arguments::parse(const Verb& verb, const std::vector<std::string>& wor
         given.push_back(value);
     }
     if (out.wants_help) return out;
-    // Behind an option that is not known a word may be its value.
-    if (stray && !has_unknown_option) problems.push_back(*stray);
+    // Behind a mistyped option a word may be its value.
+    if (stray && !may_lack_its_value) problems.push_back(*stray);
     for (const Option& option : verb.options) {
         // One mistake is told once: a file without its --config is not also a --config without its file.
         if (option.required && !stray && !out.has(option.name)) {

@@ -156,8 +156,9 @@ TEST(FixTest, OfAJobThatFailsItsErrorIsTheAnswer) {
                   {.folder = project.folder.path()});
     EXPECT_EQ(ran.status, 4);
     EXPECT_EQ(ran.out, "");
-    EXPECT_THAT(ran.err, HasSubstr("Your job fails as it is: ValueError: no pictures; its last "
-                                   "lines:\n"));
+    EXPECT_THAT(ran.err,
+                HasSubstr("Your job fails without any change: ValueError: no pictures; its last "
+                          "lines:\n"));
     EXPECT_THAT(ran.err,
                 HasSubstr("nothing was tried; --dry-run shows what reading alone finds\n"));
 }

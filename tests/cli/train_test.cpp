@@ -336,7 +336,7 @@ TEST_F(TrainTest, TooManyWorkersForTheLimitsEndTheRunWithTheCause) {
                                SATURATE_BINARY)},
                   {.folder = folder_.path()});
     EXPECT_EQ(ran.status, 4) << ran.err;
-    EXPECT_THAT(ran.err, HasSubstr(" of cannot start 1024: the limits of this process are "
+    EXPECT_THAT(ran.err, HasSubstr(" of 1024 cannot be started: the limits of this process are "
                                    "reached\n  expected: room for a thread and its stack"));
     EXPECT_EQ(json("r/summary.json")["ended"].string(), "failed");
 }

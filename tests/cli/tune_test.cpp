@@ -325,7 +325,7 @@ TEST_F(TuneTest, DemoKnowsItsJobs) {
     Ran ran = shell("bin/saturate demo clasifier");
     EXPECT_EQ(ran.status, 2);
     EXPECT_EQ(ran.err,
-              "error: saturate demo clasifier\n"
+              "error: unknown job \"clasifier\"\n"
               "  expected: one of restoration, locator, classifier, sequence, window_cnn\n"
               "  fix:      saturate demo classifier\n");
 }

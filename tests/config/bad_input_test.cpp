@@ -71,7 +71,7 @@ TEST(BadInputTest, BinaryAndOtherEncodings) {
     EXPECT_EQ(message_of("a: 1\nb: \xC5\xFA\n"),
               "error: job.yaml:2:4: is not UTF-8 text from here on: \"\\xc5\\xfa\\n\"\n"
               "  expected: UTF-8\n"
-              "  fix:      iconv -f GB18030 -t UTF-8 job.yaml > new.yaml, if it is Chinese text of "
+              "  fix:      iconv -f GB18030 -t UTF-8 job.yaml > new.yaml, if it is Chinese text in "
               "another encoding");
     for (const char* broken :
          {"a: \xC0\x80", "a: \xED\xA0\x80", "a: \xF4\x90\x80\x80", "a: \xE4\xB8"})

@@ -112,7 +112,7 @@ TEST(FindingsForceTest, WhatIsInForceIsNotAdvisedAgain) {
                                      {.id = "F10", .settings = {{"compile", "true"}}}};
     drop_what_is_in_force(plain_run(), findings);
     EXPECT_TRUE(findings[0].settings.empty());
-    EXPECT_THAT(findings[0].fix, HasSubstr("pin_memory is in force already"));
+    EXPECT_THAT(findings[0].fix, HasSubstr("pin_memory is already in effect"));
     EXPECT_EQ(findings[1].settings.size(), 1u);
 }
 
@@ -172,7 +172,7 @@ TEST(FindingsTrendTest, F34NamesTheLossesThatAreKept) {
     std::vector<Finding> findings;
     trend_findings(record, findings);
     ASSERT_NE(find(findings, "F34"), nullptr);
-    EXPECT_THAT(find(findings, "F34")->evidence, HasSubstr("after 120 steps 110 losses are kept"));
+    EXPECT_THAT(find(findings, "F34")->evidence, HasSubstr("after 120 steps, 110 losses are kept"));
     EXPECT_THAT(find(findings, "F34")->fix, HasSubstr("loss.detach()"));
     // A script that keeps the last few only.
     record.python = Json::parse(R"({"kept_losses":{"with_graph":5,"of":120}})", "p");
@@ -187,7 +187,7 @@ TEST(FindingsTrendTest, F34LossesThatAreKeptInAShortRun) {
     std::vector<Finding> findings;
     trend_findings(record, findings);
     ASSERT_NE(find(findings, "F34"), nullptr);
-    EXPECT_THAT(find(findings, "F34")->evidence, HasSubstr("after 256 steps 251 losses are kept"));
+    EXPECT_THAT(find(findings, "F34")->evidence, HasSubstr("after 256 steps, 251 losses are kept"));
     // A few steps may well belong to one long accumulation.
     record.python = Json::parse(R"({"kept_losses":{"with_graph":31,"of":32}})", "p");
     findings.clear();

@@ -129,7 +129,7 @@ class SourcesTest(LoaderTest):
         for epoch in orders[0]:
             self.assertEqual(sorted(sum((squares for squares, _ in epoch), [])), [i * i for i in range(17)])
         self.assertNotEqual(orders[0][0], orders[0][1])
-        with self.assertRaisesRegex(ValueError, "transforms does not go with"):
+        with self.assertRaisesRegex(ValueError, "transforms cannot be used with"):
             Loader(PythonDataset(Squares()), 4, transforms=[T.Resize((2, 2))])
 
 

@@ -94,9 +94,9 @@ TEST(ImageFolderTest, PairsGetTheSameCropAndFlip) {
 
     root.file("input/x/2.jpg", encode_png(picture.view()));
     EXPECT_EQ(refusal({.root = root.path(), .layout = FolderLayout::pairs, .transform = transform}),
-              "error: " + root.path().string() + ": 1 of 2 inputs have no target, \"" +
+              "error: " + root.path().string() + ": 1 of 2 inputs have no target, such as \"" +
                   root.path().string() +
-                  "/input/x/2.jpg\" among them\n  expected: a file of the same name below target");
+                  "/input/x/2.jpg\"\n  expected: a file of the same name below target");
 }
 
 TEST(ImageFolderTest, PairsOfDifferentSizeAreBad) {

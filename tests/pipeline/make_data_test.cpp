@@ -129,7 +129,7 @@ TEST(MakeDataTest, AMistypedJobIsSuggested) {
         FAIL();
     } catch (const std::exception& error) {
         EXPECT_STREQ(error.what(),
-                     "error: no data can be made for \"locater\"\n"
+                     "error: there is no data to make for \"locater\"\n"
                      "  expected: restoration, locator, classifier, sequence, window_cnn\n"
                      "  fix:      saturate data make locator");
     }

@@ -129,7 +129,7 @@ TEST_F(TrialProcessTest, AJobHasATerminalThatNobodySitsAt) {
 TEST_F(TrialProcessTest, AJobThatDoesNotListenIsKilledWithItsChildren) {
     TrialResult result = tried("steps 1; trap '' INT; sleep 60 & sleep 60");
     EXPECT_EQ(result.outcome, TrialOutcome::hang);
-    EXPECT_EQ(result.message, "no step for 0 s");
+    EXPECT_EQ(result.message, "no training step for 0 s");
 }
 
 TEST_F(TrialProcessTest, WhatIsKnownWhenItsTimeIsUpCounts) {

@@ -62,7 +62,7 @@ TEST_F(FixRunsTest, AJobThatFailsIsToldWithItsLastLines) {
 TEST_F(FixRunsTest, OneThatAsksForInputIsToldToGiveItAsArguments) {
     Ran ran = fix("name = input('name of the run? ')\n");
     EXPECT_EQ(ran.status, 4);
-    EXPECT_THAT(ran.err, HasSubstr("fix: it asks for input, and a trial has none"));
+    EXPECT_THAT(ran.err, HasSubstr("fix: it waits for keyboard input, which a trial does not have"));
 }
 
 TEST_F(FixRunsTest, OneThatNeedsArgumentsShowsWhich) {
@@ -71,13 +71,13 @@ TEST_F(FixRunsTest, OneThatNeedsArgumentsShowsWhich) {
         "p.parse_args()\n");
     EXPECT_EQ(ran.status, 4);
     EXPECT_THAT(ran.err, HasSubstr("the following arguments are required: --data"));
-    EXPECT_THAT(ran.err, HasSubstr("fix: add its arguments behind the script"));
+    EXPECT_THAT(ran.err, HasSubstr("fix: add its arguments after the script"));
 }
 
 TEST_F(FixRunsTest, OneThatWantsAGpuIsToldSo) {
     Ran ran = fix("raise RuntimeError('No CUDA GPUs are available')\n");
     EXPECT_EQ(ran.status, 4);
-    EXPECT_THAT(ran.err, HasSubstr("fix: it wants a GPU, and there is none here"));
+    EXPECT_THAT(ran.err, HasSubstr("fix: it needs a GPU, and this machine has none"));
 }
 
 TEST_F(FixRunsTest, OneThatEndsAtOnceAndSaysNothing) {

@@ -326,7 +326,7 @@ TEST(AdviseTest, HasNothingToChangeTheSecondTime) {
     }
 }
 
-// persistent_workers: false was measured and estimated, and ended in "is to be changed twice".
+// persistent_workers: false was measured and estimated, and ended in "there are two changes for".
 TEST(AdviseTest, WhatWasMeasuredAndEstimatedIsWrittenOnce) {
     Document document = Document::parse(
         "job: classifier\nnum_workers: 4\npersistent_workers: false\nnon_blocking: false\n"

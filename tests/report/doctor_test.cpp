@@ -99,10 +99,10 @@ TEST(DoctorTest, AnEmptyMachineSaysWhatEachPartCosts) {
   /dev/shm     -
   open files   -
   data folder  ., - free
-  reads        - (no file of 1.0 MiB or more was found)
+  reads        - (no file of at least 1.0 MiB was found)
 
 Software
-  driver       - (libnvidia-ml.so.1 is not there: no NVIDIA driver)
+  driver       - (libnvidia-ml.so.1 was not found: no NVIDIA driver)
   CUDA         -
   CUDA toolkit -
   LibTorch     built without
@@ -112,11 +112,11 @@ GPUs
   none
 
 Missing
-  no NVML (libnvidia-ml.so.1 is not there: no NVIDIA driver): utilisation is unknown; the busy share comes from the engine
+  no NVML (libnvidia-ml.so.1 was not found: no NVIDIA driver): utilisation is unknown; the busy share comes from the engine
   no GPU: training runs on the CPU; optimize --gpu NAME still plans for a GPU elsewhere
   no LibTorch in this build: train, tune and selftest do not run; everything else does
   no /dev/shm: PyTorch loader workers cannot hand over batches: num_workers 0 only
-  read speed of . (no file of 1.0 MiB or more was found): whether the disk can feed the GPU is unknown: doctor --data DIR measures it
+  read speed of . (no file of at least 1.0 MiB was found): whether the disk can feed the GPU is unknown: doctor --data DIR measures it
 )");
 }
 

@@ -25,12 +25,12 @@ TEST(FixRunTextTest, AJobThatEndsEarlyDidNotFail) {
     std::string none = fix_failure_text(job, "");
     EXPECT_THAT(none, HasSubstr("Your job ended, and no training step of PyTorch was seen; it "
                                 "printed nothing\n"));
-    EXPECT_THAT(none, HasSubstr("fix: name the script that trains"));
+    EXPECT_THAT(none, HasSubstr("fix: name the training script"));
     job.record.steps.resize(1);
     std::string one = fix_failure_text(job, "epoch 1\n");
     EXPECT_THAT(one, HasSubstr("Your job ended after 1 training step: too few to measure; its last "
                                "lines:\n    epoch 1\n"));
-    EXPECT_THAT(one, HasSubstr("fix: a trial needs some seconds of training"));
+    EXPECT_THAT(one, HasSubstr("fix: a trial needs a few seconds of training"));
 }
 
 // A script whose main program logs every exception ends with status 0.

@@ -323,7 +323,7 @@ TEST(RunRecordTest, SaysWhereALineIsCutAndWhichAreNoRecords) {
         read_run(path).notes,
         ElementsAre("steps.jsonl: 2 lines skipped that are not part of a record, first at line 3",
                     "steps.jsonl: line 5 is cut off, everything before it was read",
-                    "events.jsonl: not there", "summary.json is missing: the run did not finish"));
+                    "events.jsonl: missing", "summary.json is missing: the run did not finish"));
 }
 
 TEST(RunRecordTest, SaysThatTimeGoesBackwards) {
