@@ -112,8 +112,8 @@ GPUs
   none
 
 Missing
-  no NVML (libnvidia-ml.so.1 was not found: no NVIDIA driver): utilisation is unknown; the busy share comes from the engine
-  no GPU: training runs on the CPU; optimize --gpu NAME still plans for a GPU elsewhere
+  no NVML (libnvidia-ml.so.1 was not found: no NVIDIA driver): utilisation is unknown, so the busy share comes from the engine
+  no GPU: training runs on the CPU; optimize --gpu NAME can still plan for a GPU elsewhere
   no LibTorch in this build: train, tune and selftest do not run; everything else does
   no /dev/shm: PyTorch loader workers cannot hand over batches: num_workers 0 only
   read speed of . (no file of at least 1.0 MiB was found): whether the disk can feed the GPU is unknown: doctor --data DIR measures it
@@ -232,7 +232,7 @@ GPUs
   GPU 2        NVIDIA GeForce RTX 4085, 16.0 GiB, capability 8.9
     use        bf16
     peak       fp8 88.2, bf16 44.1, fp16 44.1, tf32 22.1, fp32 22.1 TFLOPS dense; 288 GB/s; 160 W
-    matched    new name: taken as RTX 4060 Ti by capability 8.9 and 16 GB
+    matched    new name: treated as RTX 4060 Ti, going by capability 8.9 and 16 GB
   GPU 3        NVIDIA GeForce GTX 980, memory -, capability 5.2
                not in the GPU table: peak rates -
   GPU 4        Tesla T4, 15.0 GiB, capability -
