@@ -2,6 +2,7 @@
 // ./saturate of a checkout: LibTorch is fetched and what trains is built for commands that need it, and for no other.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <string>
@@ -38,6 +39,21 @@ class CheckoutTest : public testing::TestWithParam<bool> {
         return ran.out;
     }
 
+    // A time as seen from now, at which something was built or fetched.
+    void at(const std::string& name, std::chrono::hours time) {
+        fs::last_write_time(folder_.path() / name, fs::file_time_type::clock::now() + time);
+    }
+    void built(std::chrono::hours time) {
+        for (const char* name : {"build/release/.built-engine", "build/release/.built-saturate"}) {
+            folder_.file(name, "");
+            at(name, time);
+        }
+    }
+    void fetched(const std::string& name, std::chrono::hours time) {
+        fs::create_directories(folder_.path() / "cache" / name);
+        at("cache/" + name, time);
+    }
+
   private:
     void script(const std::string& name, const std::string& line) {
         fs::path file = folder_.file(name, "#!/usr/bin/env bash\n" + line + "\n");
@@ -67,6 +83,19 @@ TEST_P(CheckoutTest, TheDemoNeedsItOnlyWithoutAPythonThatHasTorch) {
     const char* expected = GetParam() ? "saturate\n" : "saturate_cuda\n";
     EXPECT_EQ(built_for("demo"), expected);
     EXPECT_EQ(built_for("demo -o out --json"), expected);
+}
+
+// The driver came later, and doctor's advice was followed: tools/bootstrap torch.
+TEST_P(CheckoutTest, ALibTorchWithCudaThatCameLaterIsBuiltWith) {
+    using std::chrono::hours;
+    built(hours(1));
+    fetched("torch-2.15.0-cpu", hours(2));
+    EXPECT_EQ(built_for("train --config c.yaml"), "");
+    fetched("torch-2.15.0-cuda", hours(2));
+    EXPECT_EQ(built_for("train --config c.yaml"), "saturate_cuda\n");
+    EXPECT_EQ(built_for("doctor"), "");
+    built(hours(3));
+    EXPECT_EQ(built_for("train --config c.yaml"), "");
 }
 
 INSTANTIATE_TEST_SUITE_P(Python, CheckoutTest, testing::Bool(), [](const auto& with) {
