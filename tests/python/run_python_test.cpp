@@ -43,9 +43,8 @@ TEST_F(RunPythonTest, ApplyingBatchedFetchKeepsTheLossesAndRefusesWorkers) {
     need("python_torch");
     if (IsSkipped()) return;
     Ran alone = plain(script("plain_loop.py", {"weights.pt"}));
-    Ran ran =
-        watched(script("plain_loop.py", {"weights.pt"}),
-                {"--profile", "off", "--apply", "batched_fetch,num_workers=2,autocast,fused"});
+    Ran ran = watched(script("plain_loop.py", {"weights.pt"}),
+                      {"--profile", "off", "--apply", "batched_fetch,num_workers=2,fused"});
     EXPECT_EQ(ran.status, 0) << ran.err;
     EXPECT_EQ(ran.out, alone.out);
     RunRecord run = record();
