@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <csignal>
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <new>
@@ -68,6 +68,13 @@ Language chosen_language(int argc, char** argv) {
     return language_of(option, message_locale());
 }
 
+// The language may stand before the verb, as the options of many programs do.
+void put_verb_first(int argc, char** argv) {
+    if (argc < 2 || !std::string_view(argv[1]).starts_with("--lang")) return;
+    int verb = argv[1] == std::string_view("--lang") ? 3 : 2;
+    if (verb < argc) std::rotate(argv + 1, argv + verb, argv + verb + 1);
+}
+
 int run_verb(int argc, char** argv, Program self, std::span<const Handler> handlers) {
     std::string_view word = argc > 1 ? argv[1] : "--help";
     if (word == "help" && argc > 2) {
@@ -118,6 +125,7 @@ std::vector<std::filesystem::path> engine_folders() {
 
 int dispatch(int argc, char** argv, Program self, std::span<const Handler> handlers) {
     set_language(chosen_language(argc, argv));
+    put_verb_first(argc, argv);
     try {
         int code = run_verb(argc, argv, self, handlers);
         if (std::fflush(stdout) != 0) {

@@ -124,6 +124,13 @@ TEST(VerbsTest, SpeaksChineseByOptionAndByLocale) {
     RunWhere chinese{.environment = {{"LC_ALL", "zh_CN.UTF-8"}}};
     EXPECT_THAT(saturate_with({"--help"}, chinese).out, HasSubstr("监控 GPU，最后给出结论"));
     EXPECT_THAT(saturate_with({"doctor", "--lang", "en"}, chinese).out, HasSubstr("\nMissing\n"));
+    // Before the verb, too.
+    for (std::vector<std::string> before :
+         {std::vector<std::string>{"--lang", "zh"}, {"--lang=zh"}}) {
+        before.insert(before.end(), {"doctor", "--help"});
+        EXPECT_EQ(saturate_with(before).out,
+                  saturate_with({"doctor", "--help", "--lang", "zh"}).out);
+    }
 }
 
 TEST(VerbsTest, WhatProgramsReadIsTheSameInEveryLanguage) {
