@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """From a loaded project to facts, in the order in which one part needs another."""
+import re
+
 from . import names
 from .calls import Calls
+from .cli import find_configured
 from .datasets import Datasets
 from .edits import Edits
 from .effect import Effect
@@ -16,17 +19,24 @@ from .tensors import Tensors
 from .traps import Traps
 from .waits import Waits
 
+CONVOLUTION = re.compile(rb"[Cc]onv|torchvision|timm|segmentation_models|monai|efficientnet|diffusers|ultralytics|detectron|mm(cv|det|seg|engine)")  # by the source, or in a library
+
 
 def analyse(facts, project, values, settings, configs):
     facts["frameworks"] = _frameworks(project)
+    facts["convolves"] = any(CONVOLUTION.search(source.data) for source in project.order)
     values.connect()
     settings.read_python()
     holders = Holders(project, values)
     holders.find()
+    find_configured(project, values, settings)
     values.forget()
     reach = Reach(project, values)
-    if settings.drop_unreached(reach):
+    known_better = settings.drop_off_writes(reach)
+    if settings.drop_unreached(reach) or known_better:
         values.forget()
+        if known_better:
+            values.connect()  # what such a setting chooses is entered, and nothing else
         reach = Reach(project, values)
     loops = Loops(project, values, reach)
     found = loops.find()

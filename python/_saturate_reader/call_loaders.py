@@ -17,7 +17,7 @@ TRAINING = re.compile(r"train|trn|tng|_tr\b")  # tng_dataloader: Lightning's fir
 class LoaderCalls:
     def _training_loaders(self):
         found = set()
-        handed = list(self._handed())
+        handed = list(self._handed()) + list(self._hooked())
         for loop in self.loops.found:
             nodes = handed if isinstance(loop.node, FUNCTIONS) else []
             if isinstance(loop.node, (ast.For, ast.AsyncFor)):
@@ -50,6 +50,14 @@ class LoaderCalls:
                     node = argument_of(call, "train_dataloaders", 1) or argument_of(call, "train_dataloader", 1)
                     if node is not None:
                         yield node
+
+    def _hooked(self):
+        """What train_dataloader() of a Lightning class returns."""
+        for scope in sorted(self.reach.classes, key=lambda one: (one.source.file, one.node.lineno)):
+            if any("ightning" in base for base in self.values.lineage(scope)[1]):
+                for name in ("train_dataloader", "tng_dataloader"):
+                    method = self.values.find_method(scope, name)
+                    yield from method.returns if method is not None else ()
 
     def _steps(self, engine):
         """Whether the function that an Engine is made with is a training step."""
@@ -124,13 +132,9 @@ class LoaderCalls:
         dataset = argument_of(call, "dataset", 0)
         if dataset is not None:
             words.append(call.src.text(dataset))
-        for text in words:
-            low = text.lower()
-            evaluation, training = EVALUATION.search(low), TRAINING.search(low)
-            if evaluation and not training:
-                return "evaluation"
-            if training and not evaluation:
-                return "train" if not self.training else "unknown"
+        role = role_of_words(words)
+        if role is not None:
+            return role if role == "evaluation" or not self.training else "unknown"
         shuffle = argument_of(call, "shuffle", 2)
         if shuffle is not None and literal(shuffle) == (True, True):
             return "train" if not self.training else "unknown"
@@ -153,6 +157,16 @@ class LoaderCalls:
                 return None
             child = up
         return None
+
+
+def role_of_words(words):
+    """What names around a loader say it is for; None: nothing, or both."""
+    for text in words:
+        low = text.lower()
+        evaluation, training = EVALUATION.search(low), TRAINING.search(low)
+        if bool(evaluation) != bool(training):
+            return "evaluation" if evaluation else "train"
+    return None
 
 
 def _for_evaluation(call):

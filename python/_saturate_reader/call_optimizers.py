@@ -33,6 +33,44 @@ class OptimizerCalls:
         if entry["chosen"] == "branch" and not self._decided(call):
             entry["certainty"] = "likely"  # the settings do not tell which branch is taken
         entry["groups"] = self._groups(call)
+        entry["moved"] = self._moved(argument_of(call, "params", 0), call)
+
+    def _moved(self, node, call):
+        """Whether the model is seen to go to the device before its optimizer is made; None: not known what is optimised."""
+        models = [n.value for n in ast.walk(node) if isinstance(n, ast.Attribute) and n.attr in ("parameters", "named_parameters")] if node is not None else []
+        if not models or dotted(models[0]) in (None, "self"):
+            return None
+        return self._is_moved(models[0], call, 0)
+
+    def _is_moved(self, model, place, depth):
+        name = dotted(model)
+        if name is None or depth > 3:
+            return False
+        for other in place.scope.calls:
+            if getattr(other.func, "attr", "") in ("to", "cuda") and dotted(other.func.value) == name and other.lineno <= place.lineno:
+                return True
+        bindings = list(self.values.lookup(model) or ()) if isinstance(model, ast.Name) else [
+            b for v in self.values.of(model.value) if v[0] == "inst" for b in v[1].attributes.get(model.attr, ())]
+        for binding in bindings:
+            if binding.kind == "param":
+                for caller, shift in self.values.callers.get(binding.scope, ())[:4]:
+                    given = self.values.argument(caller, shift, binding.name, binding.path[0])
+                    if given is not None and self._is_moved(given, caller, depth + 1):
+                        return True
+            elif binding.expr is not None and self._moves(binding.expr, depth):
+                return True
+        return False
+
+    def _moves(self, expr, depth):
+        """`Net().to(device)`, or a function of the project that does that."""
+        for one in ast.walk(expr):
+            if isinstance(one, ast.Call):
+                if getattr(one.func, "attr", "") in ("to", "cuda"):
+                    return True
+                for scope, _ in self.values.callees.get(one, ()) if depth < 2 else ():
+                    if any(getattr(c.func, "attr", "") in ("to", "cuda") for c in scope.calls):
+                        return True
+        return False
 
     def _chosen(self, call, callee):
         """How the class was picked: direct, branch, dict, getattr or registry."""

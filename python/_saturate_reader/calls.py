@@ -4,10 +4,10 @@ import ast
 import re
 
 from . import names
-from .call_loaders import LoaderCalls
+from .call_loaders import LoaderCalls, role_of_words
 from .call_optimizers import OptimizerCalls
 from .call_text import below, insert_place, not_training, root_of
-from .conditions import is_evaluation, is_interval
+from .conditions import is_evaluation, is_interval, runs_once
 from .loops import is_optimizer
 from .scopes import ancestors, dotted, function_of, statement_of
 from .declarations import type_name
@@ -207,9 +207,13 @@ class Calls(LoaderCalls, OptimizerCalls):
         seen = set()
 
         def up(node, depth):
+            child = node
             for one in ancestors(node):
                 if id(one) in loops:
                     return True
+                if isinstance(one, ast.If) and child is not one.test and runs_once(one):
+                    return False
+                child = one
                 inner = getattr(one, "inner", None)
                 if inner is not None and inner.is_function:
                     if inner in seen or depth > 3:
@@ -326,6 +330,12 @@ class Calls(LoaderCalls, OptimizerCalls):
                 made |= value[0] == "made" and value[1] in names.MADE_ON_CPU
         entry["made_here"] = made and not entry["from_loader"]
 
+    def _flag(self, call, callee, entry):
+        """torch.set_float32_matmul_precision("high")"""
+        last = callee.rsplit(".", 1)[-1]
+        known, value = self.values.constant(call.args[0]) if call.args else (False, None)
+        entry.update({"name": last[4:] if last.startswith("set_") else last, "value": value if known else None})
+
     def _scheduler(self, call, callee, entry):
         per = set()
         for source in self.project.order:
@@ -398,9 +408,9 @@ class Calls(LoaderCalls, OptimizerCalls):
                                       **({"literal": other.value["literal"]} if "literal" in other.value else {})})
             entry = {"id": None, "kind": kind, "callee": name, "certainty": "certain", "file": declaration.file, "line": declaration.line,
                      "bytes": declaration.span, "arguments": arguments, "spreads": [], "insert": None, "scope": ".".join(declaration.path[:-1]),
-                     "statement": declaration.span, "in_step": None, "in_epoch": False, "when": "once", "config": list(declaration.path[:-1])}
+                     "statement": declaration.span, "in_step": None, "in_epoch": False, "when": "once", "config": declaration.more["keys"][:-1]}
             if kind == "loader":
-                entry.update({"role": "unknown", "sampler": None, "batch_sampler": None, "collate": None, "worker_init": None})
+                entry.update({"role": role_of_words([".".join(declaration.path[:-1])]) or "unknown", "sampler": None, "batch_sampler": None, "collate": None, "worker_init": None})
             elif kind == "optimizer":
-                entry.update({"fused_known": name.rsplit(".", 1)[-1] in names.FUSED, "chosen": "registry", "groups": "unknown"})
+                entry.update({"fused_known": name.rsplit(".", 1)[-1] in names.FUSED, "chosen": "registry", "groups": "unknown", "moved": None})
             self.entries.append(entry)

@@ -47,6 +47,17 @@ def is_interval(test):
     return False
 
 
+def runs_once(node):
+    """`if not done and epoch >= 50: done = True; ...`: what it asks for is set inside; or it asks for one certain epoch."""
+    asked = {n.id for n in ast.walk(node.test) if isinstance(n, ast.Name)}
+    for statement in node.body:
+        for target in statement.targets if isinstance(statement, ast.Assign) else ():
+            if isinstance(target, ast.Name) and target.id in asked and isinstance(statement.value, ast.Constant):
+                return True
+    test = node.test
+    return isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], ast.Eq) and "epoch" in (dotted(test.left) or "").lower()
+
+
 def has_len(node):
     return any(isinstance(n, ast.Call) and dotted(n.func) == "len" for n in ast.walk(node))
 

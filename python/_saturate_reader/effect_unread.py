@@ -139,19 +139,21 @@ class Unread:
                     if call in self.values.callees or last in names.SHOWS - {"save", "init"} or last in ("vars", "asdict", "fields", "astuple", "Namespace", "SimpleNamespace"):
                         continue  # the latter: _spread_class
                     for argument in list(call.args) + [k.value for k in call.keywords]:
-                        self._away.update(v[1] for v in self.values.of(argument) if v[0] in ("inst", "cls"))
+                        own = call.scope.owner if isinstance(argument, ast.Name) and argument.id == "self" else None  # setattr(self, key, value)
+                        self._away.update(v[1] for v in self.values.of(argument) if v[0] in ("inst", "cls") and not (v[1] is own and v[1] in self.reads.filled))
         return self._away
 
     def _never_read(self):
         candidates = []
         followed = self._followed()
+        gone = self._filled_gone()
         for declaration in self._candidates():
             if not followed.get(declaration.file if declaration.root == "file" else None, True):
                 declaration.escapes = "how the program uses this configuration could not be followed"
                 continue
             if self._dropped(declaration):
                 continue
-            why = self.reads.escape_of(declaration)
+            why = self.reads.escape_of(declaration) or (gone if declaration.root == "file" else None)
             unknown = self.reads.unknown_reads(declaration)
             if why:
                 declaration.escapes = why
@@ -170,6 +172,19 @@ class Unread:
                 declaration.escapes = "another program of the project reads it: %s" % other
                 continue
             self._say_never(declaration)
+
+    def _filled_gone(self):
+        """Why code that was not followed may read the attributes of an object that a configuration filled; None: it does not."""
+        for scope in self.reads.filled & self._given_away():
+            return "an object of %s is given to other code" % scope.name
+        for source in self.project.order if self.reads.filled else ():
+            for call in source.index.calls_named("items", "values", "keys", "vars", "asdict", "getattr") if source.index is not None else ():
+                if call.scope.owner in self.reads.filled:
+                    continue
+                base = call.func.value if isinstance(call.func, ast.Attribute) else call.args[0] if call.args else None
+                if base is not None and any(v[0] == "inst" and v[1] in self.reads.filled for v in self.values.of(base)):
+                    return "%s:%d goes over all of it" % (source.file, call.lineno)
+        return None
 
     def _followed(self):
         """Configuration files of which a fair part is seen to be read; of the others nothing can be said."""
@@ -191,8 +206,9 @@ class Unread:
             if path is None or declaration.path[:-1] != path or fields is None or declaration.key in fields:
                 continue
             asked = self.reads.missing.get((scope, declaration.key))
+            default = _default_of(asked)
             self._say(declaration, "dropped", "%s has no field of this name: %s:%d copies only those it has" % (scope.name, call.src.file, call.lineno),
-                      instead="the default at %s:%d is in effect: %s" % (asked.src.file, asked.lineno, asked.src.text(asked, 80)) if asked is not None else None,
+                      instead="the default at %s:%d is in effect: %s" % (asked.src.file, asked.lineno, asked.src.text(default, 80)) if default is not None else None,
                       at=call.src.place(call))
             return True
         return False
@@ -261,6 +277,15 @@ class Unread:
             source = Source(path, self.project.relative(path))
             self._others[path] = source if source.tree is not None else None
         return self._others[path]
+
+
+def _default_of(node):
+    """What config.get(key, default) or getattr(config, key, default) gives where there is no such key; None: nothing is given for that."""
+    if not isinstance(node, ast.Call):
+        return None
+    behind = 2 if isinstance(node.func, ast.Name) else 1  # getattr has the object first
+    named = [k.value for k in node.keywords if k.arg == "default"]
+    return node.args[behind] if len(node.args) > behind else named[0] if named else None
 
 
 def _key_of(node):

@@ -87,6 +87,13 @@ class Flow:
 
     def _parameter(self, binding, derived, found, depth, seen):
         scope, position = binding.scope, binding.path[0]
+        section = self.values.configured.get(scope.owner) if scope.name == "__init__" else None
+        if section is not None:
+            path = self.settings.given("file", section, binding.name)
+            if path is not None:
+                return self._config((("cfg", "file", path),), derived, found)
+            if binding.expr is not None:
+                return self._note(self.settings.of_binding(binding), derived, found)
         arguments = self.values.arguments(scope, binding.name, position)
         callers = len(self.values.callers.get(scope, ()))
         done = []

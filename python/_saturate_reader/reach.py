@@ -93,6 +93,11 @@ class Reach:
                 for value in self.values.of(call.func):
                     if value[0] == "cls":
                         queue.extend(self._made(value[1]))
+                if call in self.values.clis:
+                    for one in self.values.configured:
+                        init = self.values.find_method(one, "__init__")
+                        queue.extend([init] if init is not None else [])
+                        queue.extend(self._made(one))
                 if (dotted(call.func) or "").rsplit(".", 1)[-1] == "instantiate":
                     for value in self.values.of(call):
                         if value[0] == "inst":

@@ -15,7 +15,7 @@ def read_project(folder, argv, configs, parsed=None):
     command = read_command(argv, folder)
     project = Project(folder, command, parsed)
     facts = {"schema": 1, "python": sys.version.split()[0].rstrip("+"), "command": None, "files": [], "configs": [], "declarations": [], "calls": [], "alternatives": [],
-             "loops": [], "waits": [], "without_effect": [], "traps": [], "frameworks": [], "limits": []}
+             "loops": [], "waits": [], "without_effect": [], "traps": [], "frameworks": [], "convolves": True, "limits": []}
     project.load_program()
     values = Values(project)
     settings = Settings(project, values)
@@ -25,6 +25,7 @@ def read_project(folder, argv, configs, parsed=None):
             settings.read_options()
             settings.read_writes()
             found.discover(configs)
+            settings.formats = {entry["format"] for entry in found.found.values()}
             settings.read_overrides()
             settings.complete = bool(found.found) and not any(entry["text"].problem for entry in found.found.values())
             analyse(facts, project, values, settings, found)

@@ -20,6 +20,7 @@ class Reads(KeyReading, WholeReading):
         self.reach = reach
         self.unknown = {}   # key -> [(parent key or None, node)]: read from an object that nothing is known of
         self.mentions = {}  # key -> node: a word in a list, or asked for by a computed name
+        self.filled = set()  # class Scopes whose objects take the keys of a configuration as attributes
         self.escaped = {}   # (root, path) -> (why, node)
         self.fields = {}    # class Scope -> why its fields may be read unseen
         self.loads = {"args": False, "file": False}
@@ -63,6 +64,8 @@ class Reads(KeyReading, WholeReading):
                 self.mentions.setdefault(element.value, element)
             for target, expr, statement in source.index.stores:
                 self._store(target, expr, statement)
+        for call in self.values.clis:
+            self._escape("file", (), "the command line interface reads it, and refuses keys that it does not know", call)
         self._interpolations()
 
     def _own(self, base):

@@ -187,7 +187,30 @@ class WholeReading:
                             if declaration.path[:-1] == value[2] or declaration.root == "args":
                                 self._note(declaration, call, "certain")
                     elif how == "**" and any(load.id == name for load in scope.source.index.loads if load.scope is scope):
+                        if scope.name == "__init__" and self._fills_itself(scope, name):
+                            self.filled.add(scope.owner)
+                            continue
                         self._escape(value[1], value[2], "%s takes its keys with ** and uses them" % scope.qualified(), node)
+
+
+    def _fills_itself(self, scope, name):
+        """`for k, v in kwargs.items(): self[k] = HParams(**v) if ... else v`: the object's attributes are the keys, and nothing else is done with them."""
+        if scope.owner is None or not self.values.dynamic(scope.owner):
+            return False
+        for load in scope.source.index.loads:
+            if load.id != name or load.scope is not scope:
+                continue
+            up = load.up
+            if isinstance(up, ast.Call) and (dotted(up.func) or "").endswith("__dict__.update"):
+                continue
+            loop = up.up.up if isinstance(up, ast.Attribute) and up.attr == "items" and isinstance(up.up, ast.Call) else None
+            if not isinstance(loop, ast.For) or loop.iter is not up.up:
+                return False
+            for node in (n for statement in loop.body for n in ast.walk(statement)):
+                if isinstance(node, ast.Call) and dotted(node.func) not in ("setattr", "type", "isinstance") and not any(
+                        v == ("cls", scope.owner) for v in self.values.of(node.func)):
+                    return False
+        return True
 
 
 def _names_target(target, key):

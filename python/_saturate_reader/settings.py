@@ -3,9 +3,10 @@
 import ast
 import re
 
+from . import names
 from .declarations import Declaration, plain, type_name, value_of
 from .literals import literal
-from .scopes import dotted
+from .scopes import dotted, function_of
 from .settings_python import PythonSettings
 from .tree import leaves, scalar
 
@@ -25,6 +26,8 @@ class Settings(PythonSettings):
         self.by_path = {}   # (root, last key) -> [Declaration]
         self.by_node = {}   # ast node of a binding or parameter -> Declaration
         self.written = {"args": set(), "file": set()}
+        self._writers = {}  # key -> statements that set it; None: what cannot be switched off
+        self.formats = set()  # of the configuration files that were found
         self.complete = False  # every configuration file that the program is known to read was read
         self.named = set()  # configuration files that the command names: they hold before others that some module opens
         self.merged = False  # options and configuration keys end up in one object
@@ -57,6 +60,7 @@ class Settings(PythonSettings):
                     for keyword in call.keywords:
                         if keyword.arg:
                             self.written["args"].add(keyword.arg)
+                            self._writers.setdefault(keyword.arg, []).append(None)
 
     def _option(self, source, call, click=False):
         given = [a.value for a in call.args if isinstance(a, ast.Constant) and isinstance(a.value, str)]
@@ -114,8 +118,12 @@ class Settings(PythonSettings):
     def drop_unreached(self, reach):
         """Options of functions that this command does not run are another program's. True when there were any."""
         dropped = False
+        by_hydra = any(reach.runs(scope) for scope in self.values.hydra) and not any(
+            reach.runs(function_of(call)) and not reach.off(call) for source in self.project.order if source.index is not None
+            for call in source.index.calls_named(*names.PARSE_CALLS))
         for declaration in self.all:
-            if declaration.kind == "option" and declaration.root and declaration.node.scope.is_function and reach.runs(declaration.node.scope) is None:
+            if declaration.kind == "option" and declaration.root and (
+                    by_hydra or declaration.node.scope.is_function and reach.runs(declaration.node.scope) is None):
                 self.by_path[("args", declaration.key)].remove(declaration)
                 declaration.root = None
                 dropped = True
@@ -126,22 +134,32 @@ class Settings(PythonSettings):
         for source in self.project.order:
             if source.index is None:
                 continue
-            for target, _, _ in source.index.stores:
+            for target, _, statement in source.index.stores:
                 base = dotted(target.value) or ""
                 if base == "self" or base.rsplit(".", 1)[-1] not in LOOSE:
                     continue
                 if isinstance(target, ast.Attribute):
-                    self._wrote(target.attr)
+                    self._wrote(target.attr, statement)
                 else:
                     known, key = literal(target.slice)
                     if known and isinstance(key, str):
-                        self._wrote(key)
+                        self._wrote(key, statement)
             for call in source.index.calls_named(*MERGES):
                 self._merges(call)
 
-    def _wrote(self, key):
+    def _wrote(self, key, statement=None):
         self.written["args"].add(key)
         self.written["file"].add(key)
+        self._writers.setdefault(key, []).append(statement)
+
+    def drop_off_writes(self, reach):
+        """Keys that only code sets which the settings switch off are as they were declared. True when there were any."""
+        dropped = [key for key, statements in self._writers.items() if all(s is not None and reach.off(s) for s in statements)]
+        for key in dropped:
+            del self._writers[key]
+            self.written["args"].discard(key)
+            self.written["file"].discard(key)
+        return bool(dropped)
 
     def _merges(self, call):
         name = dotted(call.func) or ""
@@ -185,6 +203,7 @@ class Settings(PythonSettings):
                              "type": "dict" if node.kind == "map" else "list"}
                 declaration = Declaration(format, ".".join(where), where[-1], "file", tuple(keys), text.file, line, span, value)
                 declaration.leaf = node.kind != "map" or not node.members
+                declaration.more["keys"] = list(path)
                 if node.anchor:
                     anchors[node.anchor] = declaration
                     declaration.more["anchor"] = node.anchor

@@ -155,6 +155,8 @@ class Tensors:
                 return self._element(expr.args[path[0]], path[1:])
             if last == "range":
                 return "host"
+            if last in ("parameters", "buffers") or last in ("named_parameters", "named_buffers") and path and path[0] == 1:
+                return "gpu"  # as the model that is trained
             if last in ("items", "values") and isinstance(expr.func, ast.Attribute):
                 if last == "items" and path and path[0] == 0:
                     return "host"
@@ -162,6 +164,8 @@ class Tensors:
             if last in names.LOOKAHEAD | {"log_every"} and expr.args:
                 return self._element(expr.args[0], path)
         for value in self.values.of(expr):
+            if value[0] == "made" and value[2] is not expr and value[1].rsplit(".", 1)[-1] in ("parameters", "named_parameters"):
+                return self._element(value[2], path)
             if value[0] == "made" and (value[1] in names.LOADERS or value[1].endswith("DataLoader")):
                 return "cpu"
             if value[0] == "made" and value[1] in ("builtins.enumerate", "builtins.zip") and value[2] is not expr:  # bar = tqdm(enumerate(loader))

@@ -11,6 +11,8 @@ from .literals import argument_of, literal
 
 SEEDS = {"seed", "manual_seed", "manual_seed_all", "set_seed", "seed_everything"}
 
+PADS = re.compile(r"^pad(_|$)|_pad(ded)?$|^collate_(pad|variable)", re.I)
+ALLOCATES = {"zeros", "new_zeros", "full", "ones", "new_full", "empty", "LongTensor", "FloatTensor", "Tensor", "IntTensor"}
 SPAWNS = re.compile(rb"""["'](spawn|forkserver)["']""")
 
 
@@ -49,6 +51,7 @@ class Traps:
             if handler:
                 handler(node, entry)
         self._no_guard()
+        self._buckets()
         self._early_stopping()
         self._logs()
         for wait in self.waits:
@@ -185,6 +188,8 @@ class Traps:
         if literal(argument_of(node, "batch_size", 1) or ast.Name("x")) == (True, None):
             self._add("ready_batches", source, node, "the data set gives ready batches: the batch size is in the data", ["batch_size"], ids)
             entry["dataset"] = dict(dataset, ready_batches=True) if dataset else entry.get("dataset")
+        if entry.get("role") == "train" and literal(argument_of(node, "batch_size", 1) or ast.Name("x")) == (True, 1):
+            self._add("variable_shapes", source, node, "batches of one sample usually differ in shape from step to step", ["compile", "cudnn_benchmark"], ids)
         self._worker_init(node, source, ids)
         self._collate(node, source, ids, entry)
 
@@ -231,8 +236,8 @@ class Traps:
             is_local = isinstance(scope.node, ast.Lambda) or scope.parent is not None and scope.parent.is_function
             if is_local and not self._forks():
                 self._add("local_function", source, function, "collate_fn is a local function: it cannot be sent to spawned workers", ["num_workers"], ids)
-            called = {getattr(c.func, "attr", getattr(c.func, "id", "")) for c in scope.calls}
-            if "pad_sequence" in called or "max" in called and called & {"zeros", "new_zeros", "pad", "full", "ones", "new_full", "empty"}:
+            called = self._called(scope, 0)
+            if any(PADS.search(name) for name in called) or "max" in called and called & ALLOCATES:
                 self._add("variable_shapes", scope.source, scope.node, "batches are padded to their longest sample: shapes change from step to step",
                           ["compile", "cudnn_benchmark"], ids)
             kinds = [self.values.of(r) for r in scope.returns]
@@ -244,6 +249,14 @@ class Traps:
             if any(self.tensors.kind(r) == "gpu" for r in scope.returns):
                 self._add("gpu_dataset", scope.source, scope.node, "batches are put on the GPU while they are collated: workers and pinned memory would raise an error",
                           ["num_workers", "pin_memory"], ids)
+
+    def _called(self, scope, depth):
+        """Last names of what a function calls, and of what that calls."""
+        found = {getattr(c.func, "attr", getattr(c.func, "id", "")) for c in scope.calls}
+        for call in scope.calls if depth < 2 else ():
+            for inner, _ in self.values.callees.get(call, ()):
+                found |= self._called(inner, depth + 1)
+        return found
 
     def _optimizer(self, node, entry):
         if entry["fused_known"] is False and entry["callee"] and not entry["callee"].endswith(".*"):
@@ -333,6 +346,15 @@ class Traps:
                     seen.add(other)
                     queue.extend(other.calls)
         return False
+
+    def _buckets(self):
+        """torchtext's iterators pad each batch to its longest text."""
+        for source in self.project.order:
+            for call in source.index.calls_named("BucketIterator", "BPTTIterator", "splits") if source.index is not None else ():
+                if self.reach.runs(function_of(call)) and not self.reach.off(call) and any(
+                        v[0] == "ext" and v[1].startswith("torchtext.") and "Iterator" in v[1] for v in self.values.of(call.func)):
+                    self._add("variable_shapes", source, call, "batches are padded to their longest sample: shapes change from step to step",
+                              ["compile", "cudnn_benchmark"])
 
     def _early_stopping(self):
         for source in self.project.order:

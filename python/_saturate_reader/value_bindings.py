@@ -135,6 +135,11 @@ class Bindings:
             return (("cfg", "args", (name,)),)
         if (scope, name) in self.batches:
             return (("batch", self.batches[(scope, name)]),)
+        section = self.configured.get(scope.owner) if scope.name == "__init__" else None
+        if section is not None:
+            path = self.settings.given("file", section, name)
+            if path is not None or binding.expr is not None:
+                return (("cfg", "file", path),) if path is not None else self.of(binding.expr)
         parts = []
         callers = self.callers.get(scope, ())
         default = not callers

@@ -128,6 +128,10 @@ class CallValues:
             if name.endswith("instantiate") and node.args:
                 return self._instantiated(node)
             if name in names.READS_CONFIG:
+                self.open += 1
+                formats = self.settings.formats if self.settings is not None else ()
+                if formats and name in names.READS_JSON and "json" not in formats:
+                    return (("made", name, node),)  # the configuration is no JSON: this reads data
                 return (("cfg", "file", ()),)
             return (("made", name, node),)
         return ()
@@ -254,7 +258,7 @@ class CallValues:
         if last in ("spawn", "partial", "map", "submit", "run") and call.args:
             for value in self.of(call.args[0]):
                 for scope, shift in self.enters(value):
-                    out.append((scope, shift if last in ("spawn",) else shift - 1 if last == "partial" else shift))
+                    out.append((scope, shift - 1 if last in ("partial", "submit") else shift))
         if last in ("Process", "Thread"):
             for keyword in call.keywords:
                 if keyword.arg == "target":

@@ -58,7 +58,7 @@ class Truth:
             index = literal(node.slice)
             if known and index[0] and isinstance(many, (list, tuple, str)) and isinstance(index[1], int) and -len(many) <= index[1] < len(many):
                 return True, many[index[1]]
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("split", "replace", "startswith", "endswith"):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("split", "replace", "startswith", "endswith", "find"):
             known, text = self.constant(node.func.value)
             given = [literal(a) for a in node.args]
             if known and isinstance(text, str) and all(k and isinstance(a, str) for k, a in given) and not node.keywords:
@@ -68,10 +68,10 @@ class Truth:
                     return False, None
         if isinstance(node, ast.Name):
             bindings = self.lookup(node) or ()
-            if len(bindings) == 1 and bindings[0].kind == "value" and not bindings[0].path and bindings[0].expr is not None and self.depth < DEEPEST:
+            if len(bindings) == 1 and bindings[0].kind in ("value", "iter") and bindings[0].expr is not None and self.depth < DEEPEST:
                 self.depth += 1
                 try:
-                    return self._text(bindings[0].expr) if not self.of(bindings[0].expr) else (False, None)
+                    return self._unpacked(bindings[0]) if not self.of(bindings[0].expr) else (False, None)
                 finally:
                     self.depth -= 1
         if isinstance(node, ast.Call) and (dotted(node.func) or "").endswith("path.join"):
@@ -80,6 +80,17 @@ class Truth:
 
                 return True, posixpath.join(*[text for _, text in parts])
         return False, None
+
+    def _unpacked(self, binding):
+        """What `weight, kind = text.split('*')` gives, or a loop over one text only."""
+        known, value = self._text(binding.expr)
+        if known and binding.kind == "iter":
+            known, value = (True, value[0]) if isinstance(value, (list, tuple)) and len(value) == 1 else (False, None)
+        for index in binding.path if known else ():
+            if not (isinstance(value, (list, tuple)) and isinstance(index, int) and index < len(value)):
+                return False, None
+            value = value[index]
+        return known, value
 
     def truth(self, test):
         """True or False when the declared settings decide a condition, else None."""

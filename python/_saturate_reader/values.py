@@ -72,6 +72,8 @@ class Values(Names, Bindings, Classes, Parts, CallValues, Truth):
         self.callees = {}     # call -> [(function Scope, shift)]
         self.settings = None  # Settings: declared values of options and configuration keys
         self.batches = {}     # (function Scope, parameter) -> loader: a batch that a framework hands over
+        self.clis = []        # calls of LightningCLI and the like
+        self.configured = {}  # class Scope -> the section of the configuration whose keys are its parameters
         self.hydra = set()    # functions whose first parameter is hydra's configuration
         self.truths = Kept(self)
         self.asked = set()    # conditions that are being decided

@@ -164,7 +164,22 @@ class Waits(WaitUses):
             return context.but("evaluation")
         if truth is True or is_rank(test) or is_device(test):
             return context
+        if self._fills_missing(test, context):
+            return context.but("rare")
         return context.but("branch")
+
+    def _fills_missing(self, test, context):
+        """`if max_len is None: max_len = lengths.max().item()`, and the call that leads here gives the argument."""
+        if not (isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], ast.Is) and literal(test.comparators[0]) == (True, None)
+                and isinstance(test.left, ast.Name) and context.path):
+            return False
+        call = context.path[-1]
+        for scope, shift in self.values.callees.get(call, ()):
+            for position, (name, default, how) in enumerate(scope.params):
+                if scope is test.scope and name == test.left.id and how in ("position", "keyword"):
+                    given = self.values.argument(call, shift, name, position if how == "position" else None)
+                    return given is not None and literal(given) != (True, None)
+        return False
 
     def _is_interval(self, test):
         """`step % log_interval == 0`, unless the interval is 1."""

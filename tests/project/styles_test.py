@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ways to write a training project that the reader has to see through, each as a small project (python/_saturate_reader)."""
+import unittest
+
+from rules_test import TOP, Rules
+
+STEP = "    loss = model(x.cuda()).sum()\n    loss.backward()\n    optimizer.step()\n"
+
+
+class CommandLineInterfaces(Rules):
+    FILES = {"main.py": "from lightning.pytorch.cli import LightningCLI\nfrom net import Net\nclass Cli(LightningCLI):\n    pass\nif __name__ == '__main__':\n    Cli(Net)\n",
+             "net.py": "import lightning as L\nimport torch\nclass Net(L.LightningModule):\n    def __init__(self, width: int = 3):\n        super().__init__()\n"
+                       "        self.layer = torch.nn.Linear(width, 1)\n    def training_step(self, batch, batch_idx):\n        return self.layer(batch).sum()\n",
+             "rows.py": "import lightning as L\nfrom torch.utils.data import DataLoader\nclass Rows(L.LightningDataModule):\n    def __init__(self, workers: int = 2, stay: bool = False):\n"
+                        "        super().__init__()\n        self.workers = workers\n        self.stay = stay\n    def make(self, data):\n"
+                        "        return DataLoader(data, num_workers=self.workers, persistent_workers=self.stay)\n    def train_dataloader(self):\n        return self.make([1])\n",
+             "job.yaml": "seed_everything: 2\ntrainer:\n  accelerator: gpu\nmodel:\n  width: 4\ndata:\n  class_path: rows.Rows\n  init_args:\n    workers: 6\n"}
+
+    def test_every_key_has_its_reader(self):
+        facts = self.facts(self.FILES, "python main.py fit --config=job.yaml")
+        self.assertEqual([], facts["without_effect"])
+        escapes = {d["setting"]: d["escapes"] for d in facts["declarations"] if d["kind"] == "yaml"}
+        for key in ("seed_everything", "trainer.accelerator"):
+            self.assertIn("refuses keys that it does not know", escapes[key] or "")
+
+    def test_classes_that_the_configuration_names(self):
+        facts = self.facts(self.FILES, "python main.py fit --config=job.yaml")
+        loaders = self.of_kind(facts, "loader")
+        self.assertEqual([("rows.py", "train")], [(c["file"], c["role"]) for c in loaders])
+        self.assertEqual([loaders[0]["id"]], [loop["loader"] for loop in facts["loops"]])
+        values = {a["name"]: (a.get("in_force"), [facts["declarations"][s["declaration"]]["setting"] for s in a["sources"]]) for a in loaders[0]["arguments"]}
+        self.assertEqual((6, ["data.init_args.workers"]), values["num_workers"])
+        self.assertEqual((False, ["__init__(stay)"]), values["persistent_workers"])
+
+
+class Hydra(Rules):
+    MAIN = "import hydra\nimport torch\nimport tools\n@hydra.main(config_path='conf', config_name='job')\ndef main(cfg):\n    loader = hydra.utils.instantiate(cfg.data.train_loader)\n" \
+           "    print(cfg.seed)\nif __name__ == '__main__':\n    main()\n"
+
+    def test_where_keys_of_a_group_stand_in_their_file(self):
+        facts = self.facts({"train.py": self.MAIN, "tools.py": "", "conf/job.yaml": "defaults:\n  - data: rows\nseed: 1\n",
+                            "conf/data/rows.yaml": "train_loader:\n  _target_: torch.utils.data.DataLoader\n  num_workers: 0\n"})
+        loader = self.of_kind(facts, "loader")[0]
+        self.assertEqual((["train_loader"], "train"), (loader["config"], loader["role"]))
+        workers = next(d for d in facts["declarations"] if d["key"] == "num_workers")
+        self.assertEqual(("data.train_loader.num_workers", ["train_loader", "num_workers"]), (workers["setting"], workers["keys"]))
+
+    def test_options_of_other_programs(self):
+        tools = "import argparse\nparser = argparse.ArgumentParser()\nparser.add_argument('--fast', action='store_true')\nparser.add_argument('--slow', action='store_true')\n" \
+                "def show(cfg):\n    print(cfg.slow)\nif __name__ == '__main__':\n    show(parser.parse_args())\n"
+        facts = self.facts({"train.py": self.MAIN.replace("    print(cfg.seed)\n", "    tools.show(cfg)\n    print(cfg.seed)\n"), "tools.py": tools,
+                            "conf/job.yaml": "seed: 1\nslow: false\ndata:\n  train_loader: 3\n"})
+        self.assertEqual([], facts["without_effect"])
+
+
+class Configurations(Rules):
+    HPARAMS = "import json, sys\nclass HParams:\n    def __init__(self, **given):\n        for key, value in given.items():\n            if type(value) == dict:\n" \
+              "                value = HParams(**value)\n            self[key] = value\n    def __getitem__(self, key):\n        return getattr(self, key)\n" \
+              "    def __setitem__(self, key, value):\n        setattr(self, key, value)\nhps = HParams(**json.loads(open(sys.argv[1]).read()))\nprint(hps.train.lr, hps.train.epochs)\n"
+
+    def test_a_class_that_takes_all_keys(self):
+        config = '{"train": {\n"lr": 0.1,\n"epochs": 3,\n"warmup": 5\n}}\n'
+        facts = self.facts({"train.py": self.HPARAMS, "job.json": config}, "python train.py job.json")
+        self.assertEqual(['"warmup": 5'], self.lines(facts["without_effect"]))
+        for more in ("import library\nlibrary.build(hps)\n", "for name, value in vars(hps).items():\n    use(value)\n"):
+            facts = self.facts({"train.py": self.HPARAMS + more, "job.json": config}, "python train.py job.json")
+            self.assertEqual([], facts["without_effect"], more)
+
+    def test_json_that_is_data(self):
+        program = "import json, yaml\ncfg = yaml.safe_load(open('job.yaml'))\nprint(cfg['lr'], cfg['epochs'])\nrows = json.load(open(cfg['rows'] + '.json'))\n" \
+                  "for row in rows:\n    use(row)\n"
+        config = "lr: 0.1\nepochs: 3\nrows: a\nwarmup: 5\n"
+        self.assertEqual(["warmup: 5"], self.lines(self.facts({"train.py": program, "job.yaml": config})["without_effect"]))
+        other = self.facts({"train.py": program.replace("yaml", "json"), "job.json": '{"lr": 1, "epochs": 2, "rows": "a", "warmup": 5}'})
+        self.assertEqual([], other["without_effect"])
+
+    def test_arguments_of_a_function_that_a_pool_calls(self):
+        program = "import yaml\nfrom concurrent.futures import ProcessPoolExecutor\nimport library\ncfg = yaml.safe_load(open('job.yaml'))\nprint(cfg['lr'], cfg['epochs'])\n" \
+                  "def score(row, cfg, rate):\n    library.score(row, rate)\npool = ProcessPoolExecutor()\npool.submit(score, 1, cfg, 3)\n"
+        facts = self.facts({"train.py": program, "job.yaml": "lr: 0.1\nepochs: 3\nwarmup: 5\n"})
+        self.assertEqual(["warmup: 5"], self.lines(facts["without_effect"]))
+
+    def test_the_default_of_a_dropped_key(self):
+        program = "import yaml\nfrom dataclasses import dataclass\n@dataclass\nclass Config:\n    lr: float = 0.1\n    epochs: int = 1\n    def get(self, key, default=None):\n" \
+                  "        return getattr(self, key, default)\nconfig = Config()\nfor key, value in yaml.safe_load(open('job.yaml')).items():\n    if hasattr(config, key):\n" \
+                  "        setattr(config, key, value)\nprint(config.lr, config.epochs, config.get('amp', False), config.compile)\n"
+        facts = self.facts({"train.py": program, "job.yaml": "lr: 0.2\nepochs: 3\namp: true\ncompile: true\n"})
+        self.assertEqual([("amp", "the default at train.py:13 is in effect: False"), ("compile", None)],
+                         [(e["setting"], e["instead"]) for e in facts["without_effect"] if e["kind"] == "dropped"])
+
+    def test_what_an_option_chooses_by_its_text(self):
+        program = "import argparse\nimport torch\nfrom torch import nn\nparser = argparse.ArgumentParser()\nparser.add_argument('--loss', default='1*L1')\n" \
+                  "parser.add_argument('--template', default='.')\nargs = parser.parse_args()\nif args.template.find('GAN') >= 0:\n    args.loss = '1*GAN'\n" \
+                  "for part in args.loss.split('+'):\n    weight, kind = part.split('*')\n    if kind.find('GAN') >= 0:\n        optimizer = torch.optim.Adam([])\n" \
+                  "    elif kind == 'L1':\n        optimizer = torch.optim.SGD([], lr=1)\n"
+        facts = self.facts(program)
+        self.assertEqual(["torch.optim.SGD"], [c["callee"] for c in self.of_kind(facts, "optimizer")])
+        facts = self.facts(program, "python train.py --template GAN")
+        self.assertEqual(["torch.optim.Adam", "torch.optim.SGD"], [c["callee"] for c in self.of_kind(facts, "optimizer")])  # args.loss is set now
+
+
+class Steps(Rules):
+    def test_norms_of_the_gradients(self):
+        facts = self.facts(TOP + "def norms(named):\n    return sum(float(torch.norm(p.grad)) for name, p in named if p.grad is not None)\n"
+                           "for x in loader:\n" + STEP + "    print(norms(model.named_parameters()))\n")
+        self.assertEqual(["return sum(float(torch.norm(p.grad)) for name, p in named if p.grad is not None)"], self.said(facts))
+
+    def test_an_argument_that_is_filled_in_where_it_is_missing(self):
+        program = TOP + "def mask(lengths, most=None):\n    if most is None:\n        most = lengths.max().item()\n    return most\nfor x in loader:\n" + STEP + "    print(mask(loss%s))\n"
+        self.assertEqual([], self.said(self.facts(program % ", x.shape[0]")))
+        for given in ("", ", None"):
+            self.assertEqual(["most = lengths.max().item()"], self.said(self.facts(program % given)), given)
+
+    def test_a_loader_that_one_epoch_makes_anew(self):
+        program = TOP + "frozen = True\nfor epoch in range(9):\n    if epoch >= 5 and %s:\n        loader = DataLoader([torch.ones(4)] * 9, batch_size=2)\n        frozen = False\n    for x in loader:\n" \
+            + STEP.replace("    ", "        ")
+        for test, each in (("frozen", False), ("x", True)):
+            facts = self.facts(program % test)
+            self.assertEqual([False, each], [c["in_epoch"] for c in self.of_kind(facts, "loader")], test)
+
+    def test_flags_that_are_set_by_a_call(self):
+        facts = self.facts(TOP + "torch.set_float32_matmul_precision('high')\ntorch.use_deterministic_algorithms(True)\ntorch.autograd.set_detect_anomaly(False)\n")
+        self.assertEqual([("float32_matmul_precision", "high"), ("use_deterministic_algorithms", True), ("detect_anomaly", False)],
+                         [(c["name"], c["value"]) for c in self.of_kind(facts, "flag")])
+
+    def test_a_model_that_is_moved_before_its_optimizer(self):
+        make = "import torch\nfrom torch import nn\ndef build():\n    net = nn.Linear(4, 1)\n    return net.cuda()\n"
+        for code, moved in (("model = nn.Linear(4, 1)\nmodel.cuda()\noptimizer = torch.optim.Adam(model.parameters())\n", True),
+                            ("model = nn.Linear(4, 1)\noptimizer = torch.optim.Adam(model.parameters())\nmodel.cuda()\n", False),
+                            ("model = build()\noptimizer = torch.optim.Adam(model.parameters())\n", True),
+                            ("def opt(net):\n    return torch.optim.Adam(net.parameters())\nmodel = nn.Linear(4, 1).to('cuda')\nopt(model)\n", True),
+                            ("torch.optim.Adam(groups)\n", None)):
+            self.assertEqual([moved], [c["moved"] for c in self.of_kind(self.facts(make + code), "optimizer")], code)
+
+    def test_convolutions(self):
+        self.assertFalse(self.facts(TOP)["convolves"])
+        self.assertTrue(self.facts(TOP + "nn.Conv2d(3, 3, 1)\n")["convolves"])
+
+
+if __name__ == "__main__":
+    unittest.main()
