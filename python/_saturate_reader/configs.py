@@ -2,7 +2,9 @@
 """Which configuration files a program reads: named in its command, in an option's default, where the source opens one, by hydra."""
 import ast
 import os
+import re
 
+from . import names
 from .scopes import dotted
 from .source import Problem, Text
 from .toml_tree import read_toml
@@ -13,6 +15,7 @@ from .yaml_tree import read_json, read_yaml
 FORMATS = {".yaml": "yaml", ".yml": "yaml", ".json": "json", ".toml": "toml"}
 OPENERS = ("open", "load", "merge_from_file", "fromfile", "safe_load", "load_config", "parse_file", "read_text", "Path", "from_yaml", "from_yaml_file", "from_json",
            "from_json_file", "load_yaml", "read_yaml", "HParam", "get_config", "read_config", "parse_config", "load_cfg", "get_hparams_from_file", "load_yaml_config")
+NAMES_CLASS = re.compile(r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)+$")
 JSON_MOST = 1 << 20  # larger ones are data
 
 
@@ -42,11 +45,20 @@ class Configs:
 
     def _targets(self):
         """Classes that a configuration names as text: `_target_: src.model.Net`."""
+        by_name = any(source.index.calls_named("import_module", "__import__", "locate") for source in self.project.order if source.index is not None)
         for declaration in list(self.settings.all):
             text = (declaration.value or {}).get("literal")
-            if declaration.key in ("_target_", "class_path", "target", "class", "cls") and isinstance(text, str) and "." in text:
-                self.project.find(self.project.entry, text.rsplit(".", 1)[0], 0)
+            if (by_name or declaration.key in names.TARGETS or declaration.key == "class_path") and isinstance(text, str) and NAMES_CLASS.match(text):
+                self._load(text.rsplit(".", 1)[0], os.path.join(self.project.folder, os.path.dirname(declaration.file)))
         self.project.follow()
+
+    def _load(self, module, beside):
+        """A module that a configuration names, from where the program's own come, or from beside the configuration (sys.path.append(config.parent))."""
+        project = self.project
+        if project.find(project.entry, module, 0) is None and project.has_module(beside, module):
+            project.roots.append(beside)
+            project.modules.clear()
+            project.find(project.entry, module, 0)
 
     def _from_command(self):
         for word in self.project.command.arguments:

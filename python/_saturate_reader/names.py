@@ -44,6 +44,7 @@ READS_CONFIG = {
     "mmcv.Config.fromfile", "mmengine.Config.fromfile", "mmengine.config.Config.fromfile", "detectron2.config.get_cfg", "anyconfig.load", "commentjson.load", "json5.load",
     "hyperpyyaml.load_hyperpyyaml", "pyhocon.ConfigFactory.parse_file", "ml_collections.ConfigDict", "yacs.config.CfgNode", "fvcore.common.config.CfgNode",
     "detectron2.config.CfgNode", "yacs.config.CfgNode.load_cfg"}
+TARGETS = ("_target_", "class", "cls", "target")  # keys that name a class
 READS_JSON = {"json.load", "json.loads"}
 CONFIG_NODES = {"yacs.config.CfgNode", "fvcore.common.config.CfgNode", "detectron2.config.CfgNode", "ml_collections.ConfigDict",
                 "easydict.EasyDict", "detectron2.config.get_cfg"}

@@ -181,13 +181,27 @@ class Project:
                 ups = sum(1 for n in ast.walk(argument)
                           if (isinstance(n, ast.Attribute) and n.attr in ("dirname", "parent")))
                 base = here if ups <= 1 else os.path.normpath(os.path.join(here, *[".."] * (ups - 1)))
-                candidates = [os.path.join(base, *words)]
+                if not ups and any(isinstance(n, ast.Name) and n.id == "__file__" for n in ast.walk(argument)):
+                    base = source.path  # join(__file__, "..", "..")
+                candidates = [os.path.normpath(os.path.join(base, *words))]
             for path in candidates:
                 path = os.path.realpath(path)
+                if self.folder.startswith(path + os.sep) and self._in_repository(path):
+                    self.tops.append(path)  # the command runs in a folder of a larger project, which says so itself
+                    self._insides.clear()
                 if os.path.isdir(path) and self._inside(path) and path not in self.roots:
                     self.roots.append(path)
                     self.modules.clear()
                     self._followed = 0  # what was not found before may be there now
+
+    def _in_repository(self, path):
+        """A folder above the one that the command runs in, of the same git repository."""
+        folder = self.folder
+        while not os.path.exists(os.path.join(folder, ".git")):
+            folder, last = os.path.dirname(folder), folder
+            if folder == last:
+                return False
+        return path == folder or path.startswith(folder + os.sep)
 
     def _by_name(self, source, call):
         argument = call.args[0]
@@ -236,6 +250,10 @@ class Project:
                 return os.path.join(folder, part + ".py")
             return None
         return None
+
+    def has_module(self, folder, name):
+        """A folder of the project that is no root yet has this module."""
+        return folder not in self.roots and self._inside(folder) and self._find_module(folder, name.split(".")) is not None
 
     def find(self, importer, name, level):
         """The project's Source of a module, or None (not of this project, or a package without __init__)."""

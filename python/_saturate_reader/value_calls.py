@@ -46,10 +46,36 @@ class CallValues:
             special = self._method(node, func, last)
             if special is not None:
                 return special
-        for value in self.of(func):
+        values = self.of(func)
+        for value in values:
             out += tuple(self.result(value, node))
             if len(out) > MOST:
                 break
+        if any(value[0] == "fn" and self._imports(value[1], 0) for value in values):
+            named = self._given_names(node)
+            if named:
+                return named
+        return out
+
+    def _imports(self, scope, depth):
+        """A function that makes, or gives, what a text names: import_module(path)."""
+        return any(getattr(c.func, "attr", getattr(c.func, "id", "")) in ("import_module", "__import__", "locate") for c in scope.calls) or depth < 1 and any(
+            value[0] == "fn" and self._imports(value[1], depth + 1) for c in scope.calls if isinstance(c.func, ast.Name) for value in self.of(c.func))
+
+    def _given_names(self, node):
+        """The classes of the project that a call's arguments name: a text, or a section of the configuration with one."""
+        out = ()
+        for argument in list(node.args) + [k.value for k in node.keywords if k.arg]:
+            self.open += 1
+            known, text = self.constant(argument)
+            texts = [text] if known else []
+            for value in self.of(argument) if not known and self.settings is not None else ():
+                if value[0] == "cfg" and "?" not in value[2]:
+                    texts += [text for key in names.TARGETS for known, text in [self.settings.constant(value[1], value[2] + (key,))] if known]
+            for text in texts:
+                found = self.named(text) if isinstance(text, str) else None
+                if found is not None:
+                    out += (found, ("inst", found[1])) if found[0] == "cls" else (found,)  # the class or an object of it, as the function likes
         return out
 
     def _method(self, node, func, last):
@@ -144,7 +170,7 @@ class CallValues:
             if value[0] != "cfg" or self.settings is None:
                 continue
             value = (value[0], value[1], self.settings.resolved(value[1], value[2]))
-            for key in ("_target_", "class", "cls", "target"):
+            for key in names.TARGETS:
                 known, target = self.settings.constant(value[1], value[2] + (key,))
                 if known and isinstance(target, str):
                     out += self._made_from(target, node, value)

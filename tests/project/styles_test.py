@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ways to write a training project that the reader has to see through, each as a small project (python/_saturate_reader)."""
+import os
+import tempfile
 import unittest
 
-from rules_test import TOP, Rules
+from rules_test import TOP, Rules, read_project, write
 
 STEP = "    loss = model(x.cuda()).sum()\n    loss.backward()\n    optimizer.step()\n"
 
@@ -97,6 +99,33 @@ class Configurations(Rules):
         self.assertEqual(["torch.optim.SGD"], [c["callee"] for c in self.of_kind(facts, "optimizer")])
         facts = self.facts(program, "python train.py --template GAN")
         self.assertEqual(["torch.optim.Adam", "torch.optim.SGD"], [c["callee"] for c in self.of_kind(facts, "optimizer")])  # args.loss is set now
+
+
+class Named(Rules):
+    MAKE = "import importlib\ndef make(path, given=None):\n    module = importlib.import_module('.'.join(path.split('.')[:-1]))\n" \
+           "    return getattr(module, path.split('.')[-1])(**given or {})\n"
+    TRAINER = "class Trainer:\n    def run(self, model, optimizer, loader):\n        for x in loader:\n            loss = model(x.cuda()).sum()\n            loss.backward()\n" \
+              "            optimizer.step()\n            print(loss.item())\n"
+
+    def test_a_class_that_the_configuration_names(self):
+        main = TOP + "import json, sys\nfrom make import make\ncfg = json.load(open(sys.argv[1]))\nmake(cfg['trainer']['path']).run(model, optimizer, loader)\n"
+        files = {"train.py": main, "make.py": self.MAKE, "jobs/first/trainer.py": self.TRAINER, "jobs/first/job.json": '{"trainer": {"path": "trainer.Trainer"}}'}
+        facts = self.facts(files, "python train.py jobs/first/job.json")  # the module stands beside the configuration
+        self.assertEqual(["print(loss.item())"], self.said(facts))
+
+    def test_a_section_with_a_target(self):
+        main = TOP + "import yaml\nfrom make import make\ndef build(section):\n    return make(section['target'], section.get('params'))\n" \
+            "cfg = yaml.safe_load(open('job.yaml'))\nbuild(cfg['trainer']).run(model, optimizer, loader)\n"
+        files = {"train.py": main, "make.py": self.MAKE, "parts/__init__.py": "", "parts/trainer.py": self.TRAINER, "job.yaml": "trainer:\n  target: parts.trainer.Trainer\n"}
+        self.assertEqual(["print(loss.item())"], self.said(self.facts(files)))
+
+    def test_a_program_in_a_folder_of_a_larger_project(self):
+        main = TOP + "import os, sys\nsys.path.append(os.path.abspath(os.path.join(__file__, '..', '..', '..')))\nfrom shared.trainer import Trainer\nTrainer().run(model, optimizer, loader)\n"
+        for repository in (True, False):
+            with tempfile.TemporaryDirectory() as folder:
+                write(folder, {"jobs/first/train.py": main, "shared/__init__.py": "", "shared/trainer.py": self.TRAINER, (".git/HEAD" if repository else "HEAD"): ""})
+                facts = read_project(os.path.join(folder, "jobs", "first"), ["python", "train.py"], [])
+            self.assertEqual(["trainer.py"] * repository, [os.path.basename(w["file"]) for w in facts["waits"] if w["said"]])
 
 
 class Steps(Rules):
