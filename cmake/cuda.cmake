@@ -2,11 +2,10 @@
 # driver. It has no kernel of its own, so it needs neither nvcc nor a toolkit: headers and libraries come with
 # LibTorch's own wheels. SATURATE_CUDA=AUTO builds it wherever they are; ON makes it an error that one is missing.
 #
-# The headers are beside LibTorch where it was fetched with CUDA; else those of the PyTorch that the tests use will do.
+# The headers are beside LibTorch where it was fetched with CUDA; elsewhere tools/bootstrap cuda fetches them alone.
 set(CUDA_SITE "" CACHE PATH "folder that holds nvidia/ with CUDA's headers; empty: found")
 set(cuda_site ${CUDA_SITE})
-file(GLOB cuda_test_site ${saturate_cache}/python-torch${torch_version}/lib/python3*/site-packages)
-foreach(site ${torch_site} ${cuda_test_site})
+foreach(site ${torch_site} ${saturate_cache}/cuda-headers-torch-${torch_version})
   if(NOT cuda_site AND EXISTS ${site}/nvidia/cu13/include/cublas_v2.h AND EXISTS ${site}/nvidia/cu13/include/crt/host_defines.h)
     set(cuda_site ${site})
   endif()
@@ -31,7 +30,7 @@ if(cuda_missing)
   list(JOIN cuda_missing "\n  " cuda_missing)
   if(SATURATE_CUDA STREQUAL "ON")
     message(FATAL_ERROR "SATURATE_CUDA=ON, and these files are missing (tools/bootstrap torch fetches them where a driver "
-                        "is, tests/support/python_torch --make elsewhere):\n  ${cuda_missing}")
+                        "is, tools/bootstrap cuda elsewhere):\n  ${cuda_missing}")
   endif()
   message(STATUS "no CUDA part, as these files are missing:\n  ${cuda_missing}")
   add_custom_target(saturate_cuda)  # so that tools/build may name it everywhere
