@@ -113,12 +113,16 @@ std::vector<std::filesystem::path> engine_folders() {
     namespace fs = std::filesystem;
     fs::path here = fs::read_symlink("/proc/self/exe").parent_path();
     std::vector<fs::path> out{here, here.parent_path() / "libexec/saturate"};
-    // A Python environment: the wheel saturate-gpu-engine, beside the torch that it uses.
-    std::error_code error;
-    for (fs::directory_iterator entry(here.parent_path() / "lib", error);
-         !error && entry != fs::directory_iterator(); entry.increment(error)) {
-        if (entry->path().filename().string().starts_with("python3"))
-            out.push_back(entry->path() / "site-packages/saturate_gpu_engine");
+    // A Python environment: the wheel saturate-gpu-engine, beside the torch that it uses. Fedora has
+    // lib64, and what Debian's own pip installs for everybody is in dist-packages.
+    for (const char* lib : {"lib", "lib64"}) {
+        std::error_code error;
+        for (fs::directory_iterator entry(here.parent_path() / lib, error);
+             !error && entry != fs::directory_iterator(); entry.increment(error)) {
+            if (!entry->path().filename().string().starts_with("python3")) continue;
+            for (const char* site : {"site-packages", "dist-packages"})
+                out.push_back(entry->path() / site / "saturate_gpu_engine");
+        }
     }
     return out;
 }

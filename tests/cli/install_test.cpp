@@ -39,6 +39,22 @@ TEST(InstallTest, TheInstalledProgramsRunFromElsewhere) {
 #endif
 }
 
+// The wheels of program and engine, in the places where pip puts them.
+TEST(InstallTest, TheEngineOfAWheelIsFound) {
+    for (const char* site : {"lib/python3.11/site-packages", "lib/python3.9/dist-packages",
+                             "lib64/python3.12/site-packages"}) {
+        TemporaryFolder folder;
+        std::string engine = std::string(site) + "/saturate_gpu_engine/saturate-engine";
+        std::filesystem::permissions(folder.file(engine, "#!/bin/sh\necho \"the engine: $*\"\n"),
+                                     std::filesystem::perms::owner_all);
+        std::filesystem::create_directory(folder.path() / "bin");
+        std::filesystem::copy_file(SATURATE_BINARY, folder.path() / "bin/saturate");
+        Ran ran = run({folder.path() / "bin/saturate", "selftest", "--json"});
+        EXPECT_EQ(ran.status, 0) << site << ran.err;
+        EXPECT_EQ(ran.out, "the engine: selftest --json\n") << site;
+    }
+}
+
 TEST(InstallTest, ThePackageRunsWhereItIsUnpacked) {
     if (run({"sh", "-c", "command -v cpack && command -v dpkg-shlibdeps"}).status != 0)
         GTEST_SKIP() << "cpack or dpkg-dev is not installed";
