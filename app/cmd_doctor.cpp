@@ -46,14 +46,14 @@ std::optional<ToolkitFacts> find_toolkit() {
     return probe_toolkit(folders);
 }
 
-// Where the engine's LibTorch lies: the one of the build, or beside the engine out of a wheel.
-fs::path torch_site() {
+// Where an engine out of a wheel finds its torch; empty: there is none.
+fs::path wheel_site() {
     std::error_code error;
     for (const fs::path& folder : engine_folders())
         if (folder.filename() == "saturate_gpu_engine" &&
             fs::exists(folder / "saturate-engine", error))
             return folder.parent_path();
-    return SATURATE_TORCH_SITE;
+    return {};
 }
 
 bool has_cuda_part() {
@@ -67,6 +67,7 @@ bool has_cuda_part() {
 
 int cmd_doctor(const Arguments& arguments) {
     fs::path folder = data_folder(arguments);
+    fs::path wheel = wheel_site();
     DoctorFacts facts{
         .machine = {.cpu = probe_cpu(),
                     .memory = probe_memory(),
@@ -74,9 +75,10 @@ int cmd_doctor(const Arguments& arguments) {
                     .shm_bytes = probe_shm(),
                     .open_files_limit = probe_open_files(),
                     .gpus = survey_gpus()},
-        .torch = probe_torch(torch_site()),
+        .torch = probe_torch(wheel.empty() ? fs::path(SATURATE_TORCH_SITE) : wheel),
         .toolkit = find_toolkit(),
-        .has_cuda_part = has_cuda_part()};
+        .has_cuda_part = has_cuda_part(),
+        .is_wheel = !wheel.empty()};
     if (arguments.has("--json")) {
         fmt::print("{}\n", doctor_json(facts).pretty());
     } else {

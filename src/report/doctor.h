@@ -18,6 +18,7 @@ struct DoctorFacts {
     TorchFacts torch;
     std::optional<ToolkitFacts> toolkit;
     bool has_cuda_part = false;  // libsaturate_cuda.so lies beside the engine
+    bool is_wheel = false;       // the engine came as a wheel: LibTorch is the environment's torch
 };
 
 // A part that is not there or is short, and what that costs.

@@ -94,17 +94,21 @@ void about_software(const DoctorFacts& facts, List& list) {
     const TorchFacts& torch = facts.torch;
     const std::optional<GpuDriver>& driver = facts.machine.gpus.driver;
     bool has_gpu = driver && !driver->gpus.empty();
+    std::string_view fetch =
+        facts.is_wheel ? "pip install --force-reinstall torch" : "tools/bootstrap torch";
     if (torch.folder.empty()) {
         list.push_back({"no LibTorch in this build",
-                        "train, tune and selftest do not run; everything else does"});
+                        "train, selftest and tune --config do not run; in a checkout, ./saturate "
+                        "fetches it when you call one of them; with the wheel, also install "
+                        "saturate-gpu-engine"});
     } else if (!torch.found) {
         list.push_back(
             {fmt::format("LibTorch is gone from {}", torch.folder.string()),
-             "train, tune and selftest do not start until tools/bootstrap torch has run"});
+             fmt::format("train, tune and selftest do not start until {} has run", fetch)});
     } else if (has_gpu && !torch.gpu_ready) {
         list.push_back(
             {"LibTorch without its CUDA libraries",
-             "there is a GPU, but train would run on the CPU; tools/bootstrap torch fetches them"});
+             fmt::format("there is a GPU, but train would run on the CPU; {} fetches them", fetch)});
     } else if (has_gpu && !facts.has_cuda_part) {
         list.push_back({"no CUDA part (libsaturate_cuda.so)",
                         "there is a GPU, but train would run on the CPU; tools/build release "

@@ -114,7 +114,7 @@ GPUs
 Missing
   no NVML (libnvidia-ml.so.1 was not found: no NVIDIA driver): utilisation is unknown, so the busy share comes from the engine
   no GPU: training runs on the CPU; optimize --gpu NAME can still plan for a GPU elsewhere
-  no LibTorch in this build: train, tune and selftest do not run; everything else does
+  no LibTorch in this build: train, selftest and tune --config do not run; in a checkout, ./saturate fetches it when you call one of them; with the wheel, also install saturate-gpu-engine
   no /dev/shm: PyTorch loader workers cannot hand over batches: num_workers 0 only
   read speed of . (no file of at least 1.0 MiB was found): whether the disk can feed the GPU is unknown: doctor --data DIR measures it
 )");
@@ -252,6 +252,9 @@ TEST(DoctorTest, SoftwareThatCannotUseTheGpuIsSaid) {
             "LibTorch without its CUDA libraries: there is a GPU, but train would run on the CPU; "
             "tools/bootstrap torch fetches them",
             "no CUDA toolkit (nvcc): you cannot compile your own kernels; nothing else needs it"));
+    facts.is_wheel = true;
+    EXPECT_THAT(missing_lines(facts).at(0),
+                testing::EndsWith("; pip install --force-reinstall torch fetches them"));
     facts = whole();
     facts.machine.gpus.driver->cuda_version = "12.8";
     EXPECT_THAT(
