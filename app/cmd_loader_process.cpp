@@ -24,9 +24,11 @@ int cmd_loader_process(const char* socket) {
         fmt::print(stderr, "error: loader-process is started by Python's saturate_gpu.Loader\n");
         return kUser;
     }
-    // Ctrl-C is for the training script, which ends this process by closing the socket.
-    std::signal(SIGINT, SIG_IGN);
-    std::signal(SIGPIPE, SIG_IGN);
+    // Ctrl-C, and what schedulers send to every process of a job before they end it, is for the
+    // training script: it may want to save its state, with batches until then. This process ends
+    // when the script closes the socket.
+    for (int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGPIPE})
+        std::signal(signal, SIG_IGN);
     serve_batches(static_cast<int>(*number));
     return kDone;
 }

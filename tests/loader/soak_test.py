@@ -117,7 +117,7 @@ class SoakTest(LoaderTest):
                     for i, batch in enumerate(loader):
                         self.check(batch)
                         if i == 2:
-                            os.kill(loader.pid, dice.choice([signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV]))
+                            os.kill(loader.pid, dice.choice([signal.SIGKILL, signal.SIGABRT, signal.SIGSEGV]))
                     for _ in range(9):  # all batches of some short epochs may have been here already
                         for batch in loader:
                             self.check(batch)
