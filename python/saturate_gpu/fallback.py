@@ -52,6 +52,11 @@ class PythonBatches:
         batches = [mine[at:at + order["batch_size"]] for at in range(0, len(mine), order["batch_size"])]
         return batches[:-1] if order["drop_last"] and batches and len(batches[-1]) < order["batch_size"] else batches
 
+    def reorder(self, order):
+        self._order = order
+        self.batches = len(self._of_epoch(0))
+        self.close()
+
     def start(self, epoch, batch):
         self._iterator = None  # ends the workers of a pass that was broken off
         workers = self._workers if self._workers is not None else 2

@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """The loader: `for batch in loader`, filled by the saturate program in a process of its own (docs/loader.md)."""
 import array
+import operator
 import os
 import threading
 import weakref
 
 from . import transforms as T
 from .native import NativeBatches
-from .ranks import rank_and_world
+from .ranks import found, rank_and_world
 from .sources import PythonDataset, Source
 
 _all = weakref.WeakSet()
+OF_LIKE = ("dataset", "sampler", "batch_sampler", "_follows", "_followed")  # what Loader.like() adds
 
 
 def _quarter_of_memory():
@@ -29,6 +31,16 @@ def _cache(cache, limit, folder):
             space = os.statvfs(where if os.path.isdir(where) else "/")
             limit = space.f_bavail * space.f_frsize // 2
     return {"place": cache, "limit_bytes": int(limit), "folder": os.path.abspath(os.fspath(folder)) if folder else ""}
+
+
+def _whole(name, value, low):
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = None
+    if isinstance(value, bool) or number is None or number < low:
+        raise ValueError(f"{name}={value!r}: expected a whole number of at least {low}")
+    return number
 
 
 def _numbers(code, values, what):
@@ -54,16 +66,17 @@ class Loader:
                  dtype="float32", channels_last=False, decode="fast", exif=True, pin_memory=None, bad_samples_max=100,
                  sample_timeout=60.0, tells_samples=False, as_=None):
         self._settings = {name: value for name, value in locals().items() if name not in ("self", "source")}  # before any other local
-        for name, value, low in (("batch_size", batch_size, 1), ("prefetch", prefetch, 1), ("bad_samples_max", bad_samples_max, 0),
-                                 ("workers", 0 if workers is None else workers, 0)):
-            if isinstance(value, bool) or not isinstance(value, int) or value < low:
-                raise ValueError(f"{name}={value!r}: expected a whole number of at least {low}")
+        batch_size, prefetch = _whole("batch_size", batch_size, 1), _whole("prefetch", prefetch, 1)
+        bad_samples_max, seed = _whole("bad_samples_max", bad_samples_max, 0), _whole("seed", seed, 0) & (2**63 - 1)
+        if workers is not None:
+            workers = _whole("workers", workers, 0)
         for name, value, choices in (("dtype", dtype, ("float32", "bfloat16", "uint8")), ("decode", decode, ("fast", "exact"))):
             if value not in choices:
                 raise ValueError(f"{name}={value!r}: expected one of {', '.join(choices)}")
+        self._finds_rank = rank is None
         rank, world = rank_and_world(rank, world)
         self.batch_size, self.drop_last, self.source = batch_size, bool(drop_last), source
-        self._order = {"seed": int(seed) & (2**63 - 1), "shuffle": bool(shuffle), "batch_size": batch_size, "drop_last": bool(drop_last),
+        self._order = {"seed": seed, "shuffle": bool(shuffle), "batch_size": batch_size, "drop_last": bool(drop_last),
                        "rank": rank, "world": world}
         self._start()
         if isinstance(source, PythonDataset):
@@ -91,6 +104,8 @@ class Loader:
         self._pass = 0            # the number of the one that may go on
         self._position = (0, 0)   # what comes next: epoch, batch
         self._is_fresh = True     # no pass has begun at this position
+        self._follows = None      # a DistributedSampler whose set_epoch() is this loader's too
+        self._followed = 0        # the epoch that it had last
 
     def _request(self, source, transforms, weights, subset, images, cache):
         request, blobs = {"source": source.spec(), **self._order}, source.blobs()
@@ -119,8 +134,17 @@ class Loader:
 
     # -- what is there
 
+    def _settle(self):
+        """Ranks may begin after the loader was made: Lightning starts its processes in fit()."""
+        if self._finds_rank and self._order["world"] == 1:
+            rank, world = found()
+            if world > 1:
+                self._order.update(rank=rank, world=world)
+                self._batches.reorder(self._order)
+
     def __len__(self):
         """Batches of an epoch, on this rank."""
+        self._settle()
         return self._batches.batches
 
     @property
@@ -155,6 +179,10 @@ class Loader:
     # -- passes
 
     def __iter__(self):
+        self._settle()
+        if self._follows is not None and self._follows.epoch != self._followed:
+            self._followed = self._follows.epoch
+            self.set_epoch(self._followed)
         with self._lock:
             if not self._is_fresh:  # the last pass was broken off: the next epoch, from its start
                 self._position = (self._position[0] + 1, 0)
@@ -199,19 +227,24 @@ class Loader:
 
     def state_dict(self):
         """Where the loader stands: what comes next. Exact, also in mid-epoch and with other workers."""
+        self._settle()
         epoch, batch = self._position
         return {"version": 1, "epoch": epoch, "batch": batch, "samples": self.samples, **self._order}
 
     def load_state_dict(self, state):
-        """The next pass goes on there. The data and all that makes the order must be the same."""
+        """The next pass goes on there, with the seed of then. The data and all else that makes the order must be the same."""
+        self._settle()
         if state.get("version") != 1:
             raise ValueError(f"the state of a loader has version {state.get('version')!r}; this package reads version 1")
         for name, value in {"samples": self.samples, **self._order}.items():
-            if state.get(name) != value:
+            if name != "seed" and state.get(name) != value:
                 raise ValueError(f"the state was saved with {name}={state.get(name)}, this loader has {value}: the batches would not "
                                  "be those that were to come")
         if not 0 <= state["batch"] <= len(self) or state["epoch"] < 0:
             raise ValueError(f"the state is at batch {state['batch']} of epoch {state['epoch']}; there are {len(self)} batches")
+        if state["seed"] != self._order["seed"]:
+            self._order["seed"] = state["seed"]
+            self._batches.reorder(self._order)
         self._position, self._is_fresh = (int(state["epoch"]), int(state["batch"])), True
         self._pass += 1
 
@@ -231,7 +264,9 @@ class Loader:
 
     def __reduce__(self):
         """For another process: a loader of its own at the same place."""
-        return _again, (type(self), self.source, self._settings, self._position, self._is_fresh)
+        settings = {**self._settings, "seed": self._order["seed"]}
+        of_like = {name: value for name, value in vars(self).items() if name in OF_LIKE}
+        return _again, (type(self), self.source, settings, self._position, self._is_fresh), of_like
 
     def _after_fork_in_child(self):
         self._lock = threading.Lock()

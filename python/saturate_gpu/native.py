@@ -3,6 +3,7 @@
 import array
 import collections
 import json
+import os
 
 from . import process as frames
 from .errors import LoaderError
@@ -10,6 +11,12 @@ from .process import Process, error_of
 from .slabs import Slab, fields_of, library
 
 HELD_BYTES = 2 << 30  # kept by the program without a copy, unless it says otherwise
+HELD_SLABS = 1024  # and so many at most: each takes an open file and a mapping
+
+
+def held_slabs_max():
+    """An eighth of the files that this process may open: there are other loaders, and the program has files of its own."""
+    return min(HELD_SLABS, os.sysconf("SC_OPEN_MAX") // 8)
 
 
 class Pinned:
@@ -84,7 +91,13 @@ class NativeBatches:
         self._ahead = facts["ahead"]  # batches that may be told of before they are asked for
         limit = self._memory or HELD_BYTES
         # Two are left to fill; what is kept beyond that is copied.
-        self._held_max = max(0, limit // max(self._slab_bytes, 1) - 2 - self._ahead)
+        self._held_max = max(0, min(limit // max(self._slab_bytes, 1) - 2 - self._ahead, held_slabs_max()))
+
+    def reorder(self, order):
+        """Another order of the samples, or another part of them: a process that knows it."""
+        self.close()
+        self._request.update(order)
+        self.open()
 
     @property
     def is_open(self):

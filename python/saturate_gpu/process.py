@@ -69,9 +69,11 @@ class Process:
         """Until there are frames."""
         while not self.frames:
             try:
-                data, rights, _, _ = self._socket.recvmsg(RECEIVED_AT_ONCE, FILES_AT_ONCE)
+                data, rights, flags, _ = self._socket.recvmsg(RECEIVED_AT_ONCE, FILES_AT_ONCE, socket.MSG_CMSG_CLOEXEC)
             except ConnectionResetError:
                 raise self._died() from None
+            if flags & socket.MSG_CTRUNC:  # the memory of a batch came and could not be taken
+                raise LoaderError("this process has too many open files (ulimit -n) to map another batch")
             for level, kind, content in rights:
                 if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
                     files = array.array("i")
@@ -116,6 +118,8 @@ class Process:
             how = f"was killed by signal {-status} ({signal.Signals(-status).name})"
             if -status == signal.SIGKILL:
                 how += "; the kernel does that when memory runs out (dmesg tells, or the container's events)"
+            elif -status == signal.SIGBUS:
+                how += "; a file became shorter while it was being read, or its disk failed"
         else:
             how = f"ended with status {status}"
             if status == 2:
@@ -145,9 +149,15 @@ class Process:
             os.close(self._files.popleft())
 
 
+# Settings as a configuration spells them, and their names here.
+NAMES = {"prefetch_bytes": "memory", "cache: ram": 'cache="memory"'}
+
+
 def error_of(payload):
     found = json.loads(payload)
     text = found["text"]
+    for theirs, ours in NAMES.items():
+        text = text.replace(theirs, ours)
     if text.startswith("error: "):
         text = text[len("error: "):]
     if found["kind"] == "bug":

@@ -12,13 +12,13 @@ def rank_and_world(rank, world):
     if (rank is None) != (world is None):
         raise ValueError("rank and world belong together: give both or none")
     if rank is None:
-        rank, world = _found()
+        rank, world = found()
     if not 0 <= rank < world:
         raise ValueError(f"rank={rank}, world={world}: rank is 0 to world - 1")
     return int(rank), int(world)
 
 
-def _found():
+def found():
     distributed = getattr(sys.modules.get("torch"), "distributed", None)
     if distributed is not None and distributed.is_available() and distributed.is_initialized():
         return distributed.get_rank(), distributed.get_world_size()
@@ -26,3 +26,9 @@ def _found():
         if os.environ.get(rank, "").isdigit() and os.environ.get(world, "").isdigit():
             return int(os.environ[rank]), int(os.environ[world])
     return 0, 1
+
+
+def are_shared_out():
+    """True where a framework is in charge that gives each process its part of a DataLoader without a DistributedSampler."""
+    state = getattr(sys.modules.get("accelerate.state"), "PartialState", None)
+    return "lightning.pytorch" in sys.modules or "pytorch_lightning" in sys.modules or bool(state and state._shared_state)

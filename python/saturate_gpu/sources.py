@@ -10,6 +10,16 @@ def _path(path):
     return os.path.abspath(os.fsdecode(path))
 
 
+def _told_path(path):
+    """A path that goes to the loader process as text."""
+    path = _path(path)
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        raise ValueError(f"the path {path!r} is not UTF-8: rename it, or give the files by ImageFiles(paths), which takes any name") from None
+    return path
+
+
 class Source:
     """has_images: transforms, dtype and cache apply. blobs: long lists that go along as bytes."""
     has_images = True
@@ -25,7 +35,7 @@ class Source:
 
 class _Folder(Source):
     def __init__(self, root, layout, **other):
-        self._spec = {"kind": "folder", "root": _path(root), "layout": layout, "input": "input", "target": "target",
+        self._spec = {"kind": "folder", "root": _told_path(root), "layout": layout, "input": "input", "target": "target",
                       "table": "labels.csv", "points": False, "classes": [], **other}
 
     def spec(self):
@@ -93,7 +103,7 @@ class TarShards(Source):
     def __init__(self, paths):
         paths = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
         self._paths = []
-        for path in map(_path, paths):
+        for path in map(_told_path, paths):
             found = [path] if os.path.exists(path) else sorted(glob.glob(path))
             self._paths += found or [path]
 
@@ -106,7 +116,7 @@ class Arrays(Source):
     has_images = can_cache = False
 
     def __init__(self, path):
-        self._spec = {"kind": "arrays", "path": _path(path)}
+        self._spec = {"kind": "arrays", "path": _told_path(path)}
 
     def spec(self):
         return self._spec
@@ -122,7 +132,7 @@ class Windows(Source):
                  part="training"):
         if part not in ("training", "validation"):
             raise ValueError(f'part={part!r}: expected "training" or "validation"')
-        self._spec = {"kind": "windows", "path": _path(path), "length": int(length), "stride": int(stride), "horizon": int(horizon),
+        self._spec = {"kind": "windows", "path": _told_path(path), "length": int(length), "stride": int(stride), "horizon": int(horizon),
                       "target": "" if target is None else str(target), "validation_percent": float(validation_percent),
                       "normalise": bool(normalise), "channel": bool(channel), "part": part}
 

@@ -17,7 +17,7 @@ import unittest.mock
 import numpy
 import torch
 
-from saturate_gpu import ImageFolder, Images, Loader, LoaderError, LoaderProcessDied, native, transforms as T
+from saturate_gpu import Arrays, ImageFolder, Images, Loader, LoaderError, LoaderProcessDied, native, transforms as T
 
 
 def whole(loader):
@@ -105,6 +105,14 @@ class BatchesTest(LoaderTest):
         self.assertEqual((len(first), len(second), set(first) | set(second)), (9, 9, set(range(17))))
         self.assertEqual(one, other)  # gradients were averaged at every step
 
+    def test_ranks_that_begin_after_the_loader_was_made(self):
+        with Loader(ImageFolder(self.images(20)), 4, tells_samples=True) as loader, Loader(ImageFolder(self.images(20)), 4, rank=0, world=1) as given:
+            self.assertEqual(len(loader), 5)
+            with unittest.mock.patch("saturate_gpu.loader.found", return_value=(1, 2)):
+                self.assertEqual((len(loader), len(given)), (3, 5))
+                self.assertEqual([batch[2].tolist() for batch in loader], [[1, 3, 5, 7], [9, 11, 13, 15], [17, 19]])
+            self.assertEqual(len(loader), 3)  # after destroy_process_group()
+
     def test_weights_and_subsets(self):
         root = self.images(20)
         weights = [0.0] * 20
@@ -160,6 +168,26 @@ class MemoryTest(LoaderTest):
             for _ in loader:
                 pass
             self.assertTrue(all(map(numpy.array_equal, arrays, copies)))
+
+    def test_more_batches_are_kept_than_files_may_be_open(self):
+        script = ("import resource, sys, torch\nfrom saturate_gpu import ImageFolder, Loader\n"
+                  "resource.setrlimit(resource.RLIMIT_NOFILE, (96, 96))\n"
+                  "first, second = Loader(ImageFolder(sys.argv[1]), 1), Loader(ImageFolder(sys.argv[1]), 1)\n"
+                  "kept, other = list(first), list(second)\n"
+                  "print(len(kept), all(torch.equal(a, b) for one, two in zip(kept, other) for a, b in zip(one, two)))")
+        ran = run_script(script, self.images(120))
+        self.assertEqual((ran.stdout, ran.stderr), ("120 True\n", ""))
+
+    def test_no_file_may_be_opened_any_more(self):
+        script = ("import os, resource, sys, torch\nfrom saturate_gpu import ImageFolder, Loader, LoaderError\n"
+                  "loader = Loader(ImageFolder(sys.argv[1]), 4)\n"
+                  "before, most = resource.getrlimit(resource.RLIMIT_NOFILE)\n"
+                  "while True:\n    last = os.dup(0)\n    if last > 40: break\n"
+                  "resource.setrlimit(resource.RLIMIT_NOFILE, (last + 1, most))\n"
+                  "try: next(iter(loader))\nexcept LoaderError as problem: print(problem)\n"
+                  "resource.setrlimit(resource.RLIMIT_NOFILE, (before, most))\nprint(len(list(loader)))")
+        ran = run_script(script, self.images(20))
+        self.assertEqual((ran.stdout, ran.stderr), ("this process has too many open files (ulimit -n) to map another batch\n5\n", ""))
 
     def test_a_batch_of_one_field_is_kept_too(self):
         root = self.images(60)
@@ -319,9 +347,22 @@ class StateTest(LoaderTest):
 
     def test_a_state_of_other_data_is_refused(self):
         root = self.images(12)
-        with Loader(ImageFolder(root), 4, seed=1) as a, Loader(ImageFolder(root), 4, seed=2) as b:
-            with self.assertRaisesRegex(ValueError, "saved with seed=1, this loader has 2"):
+        with Loader(ImageFolder(root), 4) as a, Loader(ImageFolder(root), 3) as b:
+            with self.assertRaisesRegex(ValueError, "saved with batch_size=4, this loader has 3"):
                 b.load_state_dict(a.state_dict())
+
+    def test_a_state_brings_its_seed(self):
+        root, how = self.images(24), dict(batch_size=4, shuffle=True, transforms=RANDOM, tells_samples=True)
+        with Loader(ImageFolder(root), **how, seed=1) as a, Loader(ImageFolder(root), **how, seed=2) as b:
+            passing = iter(a)
+            next(passing)
+            b_passing = iter(b)
+            next(b_passing)
+            b.load_state_dict(a.state_dict())
+            with self.assertRaisesRegex(RuntimeError, "another pass"):
+                next(b_passing)
+            self.assertTrue(same(whole(b), [tuple(part.clone() for part in batch) for batch in passing]))
+            self.assertTrue(same(whole(b), whole(a)))  # the next epoch too
 
 
 class BadInputTest(LoaderTest):
@@ -357,6 +398,15 @@ class BadInputTest(LoaderTest):
                             ({"transforms": [T.Resize(3)]}, "different shapes"), ({"as_": "jax"}, "as_='jax'")):
             with self.assertRaisesRegex(ValueError, what):
                 Loader(ImageFolder(root), **{"batch_size": 2, **wrong})
+        for wrong, what in (({"seed": None}, "seed=None"), ({"batch_size": 2.0}, "batch_size=2.0"), ({"workers": True}, "workers=True")):
+            with self.assertRaisesRegex(ValueError, what):
+                Loader(ImageFolder(root), **{"batch_size": 2, **wrong})
+        with self.assertRaisesRegex(ValueError, "is not UTF-8"):
+            ImageFolder(os.fsdecode(b"/data/\xff"))
+        with Loader(ImageFolder(root), numpy.int64(2), seed=numpy.uint32(3)) as loader:
+            self.assertEqual(json.loads(json.dumps(loader.state_dict()))["batch_size"], 2)
+        with Loader(ImageFolder(root), 2, memory=10) as loader, self.assertRaisesRegex(LoaderError, r"at most 10 B \(memory\)"):
+            next(iter(loader))
         with self.assertRaisesRegex(LoaderError, "nowhere"):
             Loader(ImageFolder(self.folder / "nowhere"), 2)
         with self.assertRaisesRegex(LoaderError, "are not enough for a batch of 9"):
@@ -365,7 +415,29 @@ class BadInputTest(LoaderTest):
             Loader([1, 2, 3], 2)
 
 
+    def test_an_array_that_becomes_shorter(self):
+        path = self.folder / "x.npy"
+        numpy.save(path, numpy.zeros((4000, 1000)))
+        with Loader(Arrays(path), 8) as loader:
+            passing = iter(loader)
+            next(passing)
+            os.truncate(path, 1 << 20)
+            with self.assertRaisesRegex(LoaderProcessDied, "SIGBUS.*became shorter"):
+                for _ in passing:
+                    pass
+
+
 class EndsTest(LoaderTest):
+    def test_signals_for_the_whole_job_are_for_the_script(self):
+        """As schedulers send them to every process of a job before they end it."""
+        with Loader(ImageFolder(self.images(60)), 4) as loader:
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2):
+                passing = iter(loader)
+                next(passing)
+                os.kill(loader.pid, number)
+                self.assertEqual(len(list(passing)), 14)
+                loader.stats()  # answered after the signal came
+
     def test_a_killed_process_is_an_exception(self):
         with Loader(ImageFolder(self.images(60)), 4, shuffle=True) as loader:
             expected = whole(loader)
