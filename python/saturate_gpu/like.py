@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """From torchvision's data sets and PyTorch's DataLoader to a Loader. What it does not know is refused, by name, with what to do."""
+import os
 import sys
+import warnings
 
 from . import transforms as T  # not the loader: `saturate run` asks refusal() in jobs that have none
+from .ranks import are_shared_out, found
 from .sources import ImageFiles
 
 ENDINGS = (".jpg", ".jpeg", ".png", ".webp")
@@ -21,9 +24,9 @@ def _torchvision(*names):
 def _flat(transform):
     if transform is None:
         return []
-    if isinstance(transform, _torchvision("Compose")):
+    if type(transform) in _torchvision("Compose"):
         return [each for part in transform.transforms for each in _flat(part)]
-    if isinstance(transform, (list, tuple)):
+    if isinstance(transform, (list, tuple)) or type(transform) is getattr(sys.modules.get("torch.nn"), "Sequential", None):
         return [each for part in transform for each in _flat(part)]
     return [transform]
 
@@ -103,7 +106,8 @@ def _jitter(of):
 
 def _grey(of):
     if of.num_output_channels != 1:
-        raise NotKnown("Grayscale(num_output_channels=3) is not supported; leave it out, or make it 1")
+        raise NotKnown("Grayscale(num_output_channels=3) is not supported; Grayscale() and images.expand(-1, 3, -1, -1) in the "
+                       "training loop give the same")
     return T.Grayscale()
 
 
@@ -126,13 +130,13 @@ class _Numbers:
 
     def take(self, of):
         """True when this transform is only about that."""
-        if isinstance(of, _torchvision("ToTensor")):
+        if type(of) in _torchvision("ToTensor"):
             self.is_tensor, self.dtype = True, "float32"
             return True
-        if isinstance(of, _torchvision(*NOTHING)):
+        if type(of) in _torchvision(*NOTHING):
             self.is_tensor = self.is_tensor or type(of).__name__ in ("ToImage", "PILToTensor")
             return True
-        if isinstance(of, _torchvision("ToDtype", "ConvertImageDtype")):
+        if type(of) in _torchvision("ToDtype", "ConvertImageDtype"):
             dtype = str(next(iter(of.dtype.values())) if isinstance(of.dtype, dict) else of.dtype).replace("torch.", "")
             scaled = getattr(of, "scale", True)
             if dtype in ("float32", "bfloat16") and scaled:
@@ -151,8 +155,7 @@ def transforms_of(transform):
         name = type(of).__name__
         if numbers.take(of):
             continue
-        known = isinstance(of, _torchvision(*KNOWN)) and name in KNOWN
-        if not known:
+        if type(of) not in _torchvision(*KNOWN):  # a class derived from one may do something else
             raise NotKnown(f"the transform {name} is not known to the loader; take it out of the Compose and apply it to the "
                            "batch in the training loop, or keep the DataLoader (saturate_gpu.PythonDataset is the slow way)")
         out.append(KNOWN[name](of))
@@ -245,31 +248,46 @@ def _sampler(loader, settings):
         settings.update(shuffle=sampler.shuffle, seed=sampler.seed, rank=sampler.rank, world=sampler.num_replicas)
     else:
         raise NotKnown(f"the sampler {kind.__name__} is not known to the loader; shuffle=, weights= and subset= of Loader are there")
-    if kind is not DistributedSampler:
-        settings.setdefault("rank", 0)
-        settings.setdefault("world", 1)
 
 
 def _settings(loader):
     from torch.utils.data import BatchSampler, DataLoader, default_collate
     if not isinstance(loader, DataLoader):
-        raise TypeError(f"{type(loader).__name__} is not a PyTorch DataLoader")
+        raise TypeError(f"{type(loader).__name__} is not a PyTorch DataLoader; from_torchvision() takes a data set")
     if loader.batch_sampler is None or type(loader.batch_sampler) is not BatchSampler:
         raise NotKnown("a DataLoader without batches or with a batch_sampler of its own is not known to the loader")
     if loader.collate_fn is not default_collate:
         raise NotKnown(f"the collate_fn {getattr(loader.collate_fn, '__name__', loader.collate_fn)} would not be run; do in the training loop "
                        "what it does, and take the default")
     settings = {"drop_last": loader.drop_last, "pin_memory": True if loader.pin_memory else None}
-    if loader.generator is not None:
-        settings["seed"] = loader.generator.initial_seed()
     _sampler(loader, settings)
+    if "rank" not in settings:
+        _ranks(loader, settings)
     return settings
 
 
+def _ranks(loader, settings):
+    """Seed and part of the samples without a DistributedSampler."""
+    import torch
+    if are_shared_out():  # rank and world are found; processes that share an epoch need one seed
+        settings["seed"] = int(os.environ.get("PL_GLOBAL_SEED", 0))
+    else:
+        settings.update(rank=0, world=1, seed=torch.initial_seed() if loader.generator is None else loader.generator.initial_seed())
+
+
 def like(loader, changes):
-    out = from_torchvision(loader.dataset, loader.batch_size, **{**_settings(loader), **changes})
+    settings = {**_settings(loader), **changes}
+    if "rank" in changes or "world" in changes:
+        settings.update(rank=changes.get("rank"), world=changes.get("world"))
+    elif settings.get("world") == 1 and (settings.get("shuffle") or "weights" in settings) and found()[1] > 1:
+        warnings.warn(f"this DataLoader has no DistributedSampler: each of the {found()[1]} processes gets all samples; "
+                      "Loader.like(loader, rank=..., world=...) gives each its part", stacklevel=3)
+    out = from_torchvision(loader.dataset, loader.batch_size, **settings)
     # For scripts that ask for len(loader.dataset), and for Lightning, which looks at the samplers.
     out.dataset, out.sampler, out.batch_sampler = loader.dataset, loader.sampler, loader.batch_sampler
+    if type(loader.sampler).__name__ == "DistributedSampler":
+        out._follows, out._followed = loader.sampler, loader.sampler.epoch
+        out.set_epoch(loader.sampler.epoch)
     return out
 
 

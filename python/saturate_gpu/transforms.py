@@ -114,6 +114,9 @@ def resolved(transforms):
     if resize is not None and resize.is_short and out["fit"] == "as_is":
         raise ValueError(f"Resize({resize.size[0]}) leaves images of different shapes; Resize((height, width)), or a "
                          "CenterCrop after it")
+    for name in ("mean", "std"):
+        if len(out[name]) == 1:  # for all channels, as torchvision takes it
+            out[name] = out[name] * out["channels"]
     if out["channels"] == 1 and (len(out["mean"]) > 1 or len(out["std"]) > 1):
         raise ValueError("Normalize has several channels, Grayscale leaves one")
     return out

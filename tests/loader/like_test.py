@@ -7,7 +7,12 @@ overshoot amplify it; the mean stays below a third of a level."""
 from common import LoaderTest, enter, make_images, picture
 
 enter()
+import pickle
+import sys
+import types
 import unittest
+import unittest.mock
+import warnings
 
 import torch
 from torch.utils.data import DataLoader, DistributedSampler, RandomSampler, Subset, SubsetRandomSampler, WeightedRandomSampler
@@ -136,6 +141,75 @@ class LikeTest(LoaderTest):
         with self.assertRaisesRegex(ValueError, "x.bmp"):
             from_torchvision(ImageFolder(root, v1.ToTensor()), 2)
 
+    def test_classes_derived_from_known_ones_are_refused(self):
+        class Resize(v1.Resize):
+            def forward(self, image):
+                return super().forward(image).rotate(90)
+
+        class ToTensor(v1.ToTensor):
+            def __call__(self, image):
+                return super().__call__(image) * 2
+
+        class Compose(v1.Compose):
+            def __call__(self, image):
+                return super().__call__(image) * 2
+
+        root = self.images(4)
+        for transform, name in ((v1.Compose([Resize((9, 9)), v1.ToTensor()]), "Resize"), (ToTensor(), "ToTensor"), (Compose([v1.ToTensor()]), "Compose")):
+            with self.subTest(name), self.assertRaisesRegex(ValueError, f"the transform {name} is not known"):
+                from_torchvision(ImageFolder(root, transform), 2)
+
+    def test_what_torchvision_takes_for_all_channels(self):
+        for transform in (v1.Compose([v1.ToTensor(), v1.Normalize([0.5], [0.25])]),
+                          torch.nn.Sequential(v2.ToImage(), v2.ToDtype(torch.float32, scale=True), v2.Normalize([0.5], [0.25]))):
+            self.compare(transform, 0.01, 0.001)
+
+    def test_a_data_set_is_no_loader(self):
+        with self.assertRaisesRegex(TypeError, r"not a PyTorch DataLoader; from_torchvision\(\)"):
+            Loader.like(ImageFolder(self.images(4), v1.ToTensor()))
+
+    def test_the_seed_is_that_of_the_program(self):
+        whole, orders = ImageFolder(self.images(20), v1.ToTensor()), []
+        for seed in (1, 2, 1):
+            torch.manual_seed(seed)
+            with Loader.like(DataLoader(whole, 5, shuffle=True), tells_samples=True) as ours:
+                orders.append([batch[2].tolist() for batch in ours])
+        self.assertEqual(orders[0], orders[2])
+        self.assertNotEqual(orders[0], orders[1])
+        generator = torch.Generator().manual_seed(7)
+        with Loader.like(DataLoader(whole, 5, shuffle=True, generator=generator)) as ours:
+            self.assertEqual(ours.state_dict()["seed"], 7)
+
+    def test_a_sampler_that_is_told_the_epoch(self):
+        whole = ImageFolder(self.images(20), v1.ToTensor())
+        sampler = DistributedSampler(whole, 2, 0)
+        with Loader.like(DataLoader(whole, 5, sampler=sampler), tells_samples=True) as ours:
+            orders = [[batch[2].tolist() for batch in ours] for _ in range(3)]
+            sampler.set_epoch(1)
+            self.assertEqual([batch[2].tolist() for batch in ours], orders[1])
+            self.assertEqual([batch[2].tolist() for batch in ours], orders[2])
+            ours.load_state_dict({**ours.state_dict(), "epoch": 2, "batch": 1})
+            sampler.set_epoch(2)  # the position in this epoch stays
+            self.assertEqual([batch[2].tolist() for batch in ours], orders[2][1:])
+
+    def test_parts_of_processes(self):
+        """Without a DistributedSampler each process has all samples, as with the DataLoader; frameworks that would add one say otherwise."""
+        whole = ImageFolder(self.images(20), v1.ToTensor())
+        with unittest.mock.patch.dict("os.environ", {"RANK": "1", "WORLD_SIZE": "2", "PL_GLOBAL_SEED": "5"}):
+            with self.assertWarnsRegex(UserWarning, "each of the 2 processes gets all samples"):
+                with Loader.like(DataLoader(whole, 5, shuffle=True)) as ours:
+                    self.assertEqual(len(ours), 4)
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                with Loader.like(DataLoader(whole, 5)) as ours, Loader.like(DataLoader(whole, 5, shuffle=True), rank=1, world=4) as parts:
+                    self.assertEqual((len(ours), len(parts)), (4, 1))
+                started = types.ModuleType("accelerate.state")
+                started.PartialState = type("PartialState", (), {"_shared_state": {"backend": "gloo"}})
+                for modules in ({"lightning.pytorch": types.ModuleType("lightning.pytorch")}, {"accelerate.state": started}):
+                    with unittest.mock.patch.dict(sys.modules, modules), Loader.like(DataLoader(whole, 5, shuffle=True)) as ours:
+                        state = ours.state_dict()
+                        self.assertEqual((len(ours), state["rank"], state["world"], state["seed"]), (2, 1, 2, 5))
+
     def test_what_it_would_refuse_is_known_without_trying(self):
         root = self.images(4)
         good = v1.Compose([v1.Resize((9, 9)), v1.ToTensor()])
@@ -158,6 +232,8 @@ class LikeTest(LoaderTest):
             self.assertIs(ours.dataset, theirs.dataset)
             self.assertIs(ours.sampler, theirs.sampler)
             self.assertEqual((len(ours.dataset), ours.batch_size, ours.drop_last), (6, 4, False))
+            with pickle.loads(pickle.dumps(ours)) as spawned:
+                self.assertEqual((len(spawned.dataset), spawned.state_dict()), (6, ours.state_dict()))
 
     def test_a_data_set_folder(self):
         root = self.images(6)
