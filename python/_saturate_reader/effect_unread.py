@@ -13,7 +13,7 @@ from .source import Source
 HYDRA_OWN = {"_target_", "_partial_", "_recursive_", "_convert_", "defaults", "hydra", "class_path", "init_args", "_self_", "_args_", "_name_", "_group_"}
 
 # Constants of a script that are settings, by their name.
-SETTING = re.compile(r"batch|worker|epoch|(^|_)lr($|_)|learning_?rate|momentum|weight_?decay|(^|_)amp($|_)|fp16|bf16|precision|compile|pin_mem|prefetch|interval|freq"
+SETTING = re.compile(r"batch|worker|epoch|(^|_)lr($|_)|learning_?rate|momentum|weight_?decay|(^|_)amp($|_)|autocast|fp16|bf16|precision|compile|pin_mem|prefetch|interval|freq"
                      r"|(^|_)seed|benchmark|determinis|accum", re.I)
 
 
@@ -175,7 +175,7 @@ class Unread:
 
     def _filled_gone(self):
         """Why code that was not followed may read the attributes of an object that a configuration filled; None: it does not."""
-        for scope in self.reads.filled & self._given_away():
+        for scope in self.reads.filled & self._given_away() if self.reads.filled else ():
             return "an object of %s is given to other code" % scope.name
         for source in self.project.order if self.reads.filled else ():
             for call in source.index.calls_named("items", "values", "keys", "vars", "asdict", "getattr") if source.index is not None else ():

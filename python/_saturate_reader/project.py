@@ -114,7 +114,8 @@ class Project:
         command.script = self.relative(os.path.join(self.folder, command.script))
         self.entry = self.load(path, "script")
         if self.entry.problem:
-            command.problem = "%s: %s" % (self.entry.file, self.entry.problem.text)
+            line = self.entry.problem.line
+            command.problem = "%s: %s" % (self.entry.file if line is None else "%s:%d" % (self.entry.file, line), self.entry.problem.text)
         self.follow()
 
     def load(self, path, role="imported", parse=True):

@@ -5,9 +5,27 @@ import sys
 from .analysis import analyse
 from .command import read_command
 from .configs import Configs
+from .effect_unread import SETTING
 from .project import Project
 from .settings import Settings
 from .values import Values
+
+
+def _referred(facts):
+    """Declarations that other facts name by their id."""
+    found = {one["declaration"] for one in facts["without_effect"]}
+    for call in facts["calls"]:
+        for argument in call["arguments"]:
+            found.update(source["declaration"] for source in argument["sources"])
+        for spread in call["spreads"]:
+            found.update(key["declaration"] for key in spread["keys"])
+        found.update(source["declaration"] for source in (call.get("interval") or {}).get("sources", ()))
+    return found
+
+
+def _matters(declaration, referred):
+    """Generated code has constants by the thousand: those that are no setting by their name or use are left out."""
+    return declaration.kind not in ("constant", "variable") or declaration.id in referred or bool(SETTING.search(declaration.key))
 
 
 def read_project(folder, argv, configs, parsed=None):
@@ -36,6 +54,7 @@ def read_project(folder, argv, configs, parsed=None):
     facts["command"] = command.json()
     facts["files"] = [source.describe(role=source.role, **source.places) for source in project.order]
     facts["configs"] = found.json()
-    facts["declarations"] = [declaration.json() for declaration in settings.all]
+    referred = _referred(facts)
+    facts["declarations"] = [declaration.json() for declaration in settings.all if _matters(declaration, referred)]
     facts["limits"] = [{"text": text} for text in project.limits]
     return facts

@@ -277,10 +277,10 @@ class CallValues:
             return kept
         out = []
         cuts, was_open = self.cuts, self.open
-        for value in self.of(call.func):
+        func = call.func
+        for value in self.of(func):
             out.extend(self.enters(value))
-        name = dotted(call.func) or ""
-        last = name.rsplit(".", 1)[-1]
+        last = func.attr if func.__class__ is ast.Attribute else func.id if func.__class__ is ast.Name else ""
         if last in ("spawn", "partial", "map", "submit", "run") and call.args:
             for value in self.of(call.args[0]):
                 for scope, shift in self.enters(value):
@@ -296,7 +296,8 @@ class CallValues:
                     method = self.find_method(value[1], "__init__")
                     if method is not None:
                         out.append((method, 0))  # the configuration stands where self would
-        out = list(dict.fromkeys(out))
+        if len(out) > 1:
+            out = list(dict.fromkeys(out))
         if (cuts, was_open) == (self.cuts, self.open):
             self.settled[call] = out
         return out

@@ -163,7 +163,7 @@ class BadInput(unittest.TestCase):
 
     def test_syntax_error_has_its_line(self):
         facts = self.read({"train.py": "import other\nx = (\n", "other.py": "y = 1\n"})
-        self.assertIn("syntax error", facts["command"]["problem"])
+        self.assertRegex(facts["command"]["problem"], "^train.py:[23]: syntax error")
         self.assertIn(facts["files"][0]["problem"]["line"], (2, 3))
 
     def test_imported_syntax_error_leaves_the_rest(self):
@@ -208,6 +208,11 @@ class BadInput(unittest.TestCase):
                      "if x == 0:\n    pass\n" + "".join("elif x == %d:\n    y = %d\n" % (i, i) for i in range(900)),
                      "x = " + "-" * 5000 + "1", "y = f" + "(1)" * 800):
             self.read({"train.py": text + "\n"})
+
+    def test_generated_constants_are_no_settings(self):
+        program = "".join("value_%d = %d\n" % (n, n) for n in range(3000)) + "batch_size = 4\n"
+        facts = self.read({"train.py": program})
+        self.assertEqual(["batch_size"], [d["setting"] for d in facts["declarations"]])
 
     def test_generated_code(self):
         facts = self.read({"train.py": "import table\n", "table.py": "".join("value_%06d = f(%d)\n" % (i, i) for i in range(100000))})
