@@ -408,7 +408,7 @@ class Calls(LoaderCalls, OptimizerCalls):
                                       **({"literal": other.value["literal"]} if "literal" in other.value else {})})
             entry = {"id": None, "kind": kind, "callee": name, "certainty": "certain", "file": declaration.file, "line": declaration.line,
                      "bytes": declaration.span, "arguments": arguments, "spreads": [], "insert": None, "scope": ".".join(declaration.path[:-1]),
-                     "statement": declaration.span, "in_step": None, "in_epoch": False, "when": "once", "config": declaration.more["keys"][:-1]}
+                     "statement": declaration.span, "in_step": None, "in_epoch": False, "when": "once", "config": declaration.more["keys"][:-1] if "keys" in declaration.more else None}
             if kind == "loader":
                 entry.update({"role": role_of_words([".".join(declaration.path[:-1])]) or "unknown", "sampler": None, "batch_sampler": None, "collate": None, "worker_init": None})
             elif kind == "optimizer":

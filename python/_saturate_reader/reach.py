@@ -11,6 +11,13 @@ HOOKS = {"training_step", "validation_step", "test_step", "configure_optimizers"
 TEST_HOOKS = {"test_dataloader", "test_epoch_end", "on_test_epoch_end"}  # where the program calls trainer.test()
 
 
+def _steps_up(node):
+    """(node, its parent) from a node to the function that it stands in."""
+    while node.up is not None and not isinstance(node, FUNCTIONS):
+        yield node, node.up
+        node = node.up
+
+
 class Reach:
     def __init__(self, project, values):
         self.project = project
@@ -53,7 +60,20 @@ class Reach:
         test = node.test
         if (isinstance(test, ast.Compare) and isinstance(test.left, ast.Name) and test.left.id == "__name__"):
             return node.src is self.project.entry
-        return self.values.truth(test)
+        truth = self.values.truth(test)
+        return False if truth is None and self._raises(node) else truth
+
+    def _raises(self, node):
+        """`try: if config["lr_2"] is not None: ...`, and no configuration has that key: the handler goes on."""
+        settings = self.values.settings
+        if settings is None or not settings.complete or not any(isinstance(up, ast.Try) and getattr(child, "block", None) is up.body for child, up in _steps_up(node)):
+            return False
+        for one in ast.walk(node.test):
+            values = self.values.of(one) if isinstance(one, ast.Subscript) else ()
+            if values and all(v[0] == "cfg" and v[1] == "file" and "?" not in v[2] and not settings.find("file", v[2]) and v[2][-1] not in settings.written["file"]
+                              for v in values):
+                return True
+        return False
 
     def _run(self):
         for source in self.project.order:

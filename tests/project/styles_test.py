@@ -47,6 +47,11 @@ class Hydra(Rules):
         workers = next(d for d in facts["declarations"] if d["key"] == "num_workers")
         self.assertEqual(("data.train_loader.num_workers", ["train_loader", "num_workers"]), (workers["setting"], workers["keys"]))
 
+    def test_a_target_in_a_dataclass(self):
+        tools = "from dataclasses import dataclass\n@dataclass\nclass Trainer:\n    _target_: str = 'pytorch_lightning.trainer.Trainer'\n    devices: int = 1\n"
+        facts = self.facts({"train.py": self.MAIN, "tools.py": tools, "conf/job.yaml": "seed: 1\ndata:\n  train_loader: 3\n"})
+        self.assertEqual([("pytorch_lightning.trainer.Trainer", None)], [(c["callee"], c["config"]) for c in self.of_kind(facts, "trainer")])
+
     def test_options_of_other_programs(self):
         tools = "import argparse\nparser = argparse.ArgumentParser()\nparser.add_argument('--fast', action='store_true')\nparser.add_argument('--slow', action='store_true')\n" \
                 "def show(cfg):\n    print(cfg.slow)\nif __name__ == '__main__':\n    show(parser.parse_args())\n"
@@ -81,6 +86,13 @@ class Configurations(Rules):
                   "def score(row, cfg, rate):\n    library.score(row, rate)\npool = ProcessPoolExecutor()\npool.submit(score, 1, cfg, 3)\n"
         facts = self.facts({"train.py": program, "job.yaml": "lr: 0.1\nepochs: 3\nwarmup: 5\n"})
         self.assertEqual(["warmup: 5"], self.lines(facts["without_effect"]))
+
+    def test_a_key_that_is_not_there_inside_a_try(self):
+        program = "import torch, yaml\ncfg = yaml.safe_load(open('job.yaml'))\nprint(cfg['lr'])\ntry:\n    if cfg['lr_2'] is not None:\n" \
+                  "        second = torch.optim.Adam([])\nexcept KeyError:\n    pass\nfirst = torch.optim.SGD([], lr=1)\n"
+        for config, found in (("lr: 1\n", ["torch.optim.SGD"]), ("lr: 1\nlr_2: 2\n", ["torch.optim.Adam", "torch.optim.SGD"])):
+            facts = self.facts({"train.py": program, "job.yaml": config})
+            self.assertEqual(found, [c["callee"] for c in self.of_kind(facts, "optimizer")], config)
 
     def test_the_default_of_a_dropped_key(self):
         program = "import yaml\nfrom dataclasses import dataclass\n@dataclass\nclass Config:\n    lr: float = 0.1\n    epochs: int = 1\n    def get(self, key, default=None):\n" \
