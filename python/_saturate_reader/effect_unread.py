@@ -40,8 +40,8 @@ class Unread:
                 if any("TrainingArguments" in b for b in self.values.lineage(declaration.scope)[1]):
                     if declaration.key in names.TRAINING_ARGUMENTS or declaration.key in self._words():
                         continue
-                elif not any(d.reads for d in self.settings.all if d.scope is declaration.scope):
-                    continue
+                elif "_target_" in declaration.scope.names or not any(d.reads for d in self.settings.all if d.scope is declaration.scope):
+                    continue  # the former: the object that hydra makes takes it
                 spread = self._spread_class(declaration.scope)
                 if spread == "gone" or spread and declaration.key in self._words():
                     continue
@@ -140,7 +140,9 @@ class Unread:
                         continue  # the latter: _spread_class
                     for argument in list(call.args) + [k.value for k in call.keywords]:
                         own = call.scope.owner if isinstance(argument, ast.Name) and argument.id == "self" else None  # setattr(self, key, value)
-                        self._away.update(v[1] for v in self.values.of(argument) if v[0] in ("inst", "cls") and not (v[1] is own and v[1] in self.reads.filled))
+                        for value in self.values.of(argument):
+                            if value[0] in ("inst", "cls") and not (value[1] is own and own in self.reads.filled) and value[1] not in self._away:
+                                self._away.update(self.values.lineage(value[1])[0])  # with the fields that it inherits
         return self._away
 
     def _never_read(self):

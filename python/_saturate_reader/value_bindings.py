@@ -130,7 +130,9 @@ class Bindings:
             return tuple((kind, one) for one in [scope.owner] + self.subclasses(scope.owner))
         self.open += 1
         if scope in self.hydra and position == 0:
-            return (("cfg", "file", ()),)
+            # Without a file the classes that ConfigStore holds are the configuration.
+            structured = self._annotated(binding.node) if self.settings is not None and not self.settings.formats else ()
+            return structured or (("cfg", "file", ()),)
         if self._click(scope, name):
             return (("cfg", "args", (name,)),)
         if (scope, name) in self.batches:

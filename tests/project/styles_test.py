@@ -52,6 +52,13 @@ class Hydra(Rules):
         facts = self.facts({"train.py": self.MAIN, "tools.py": tools, "conf/job.yaml": "seed: 1\ndata:\n  train_loader: 3\n"})
         self.assertEqual([("pytorch_lightning.trainer.Trainer", None)], [(c["callee"], c["config"]) for c in self.of_kind(facts, "trainer")])
 
+    def test_classes_that_are_the_configuration(self):
+        program = "from dataclasses import dataclass\nimport hydra\nfrom hydra.core.config_store import ConfigStore\n@dataclass\nclass Data:\n    path: str = 'a'\n    noise_min: float = 0.0\n" \
+                  "@dataclass\nclass Base:\n    _target_: str = 'pytorch_lightning.Trainer'\n    devices: int = 1\n@dataclass\nclass Trainer(Base):\n    callbacks: int = 0\n" \
+                  "@dataclass\nclass Config:\n    data: Data = Data()\n    trainer: Trainer = Trainer()\nConfigStore.instance().store(name='config', node=Config)\n" \
+                  "@hydra.main(config_path='.', config_name='config')\ndef main(cfg: Config):\n    print(cfg.data.path)\n    hydra.utils.instantiate(config=cfg.trainer, callbacks=None)\nmain()\n"
+        self.assertEqual(["noise_min: float = 0.0"], self.lines(self.facts(program)["without_effect"]))
+
     def test_options_of_other_programs(self):
         tools = "import argparse\nparser = argparse.ArgumentParser()\nparser.add_argument('--fast', action='store_true')\nparser.add_argument('--slow', action='store_true')\n" \
                 "def show(cfg):\n    print(cfg.slow)\nif __name__ == '__main__':\n    show(parser.parse_args())\n"
