@@ -54,13 +54,14 @@ def python_of(setting, name):
     return folder / "bin/python", None
 
 
-def libtorch(setting):
-    """The program with LibTorch's own loader, or why there is none."""
+def libtorch(*arguments):
+    """The program with LibTorch's own loader, or a command that says why there is none."""
     name = "bench_loader_libtorch"
     try:
-        return build(name, packages=True) / name, None
+        return [build(name, packages=True) / name, *arguments]
     except SystemExit as problem:
-        return None, f"cannot be built: {str(problem).splitlines()[0]}"
+        why = f"cannot be built: {str(problem).splitlines()[0]}"
+        return ["bash", "-c", f"echo {why!r} >&2; exit 1"]
 
 
 def seconds(setting):
@@ -69,9 +70,11 @@ def seconds(setting):
 
 
 def installed(setting, name, command):
-    """The command in the environment of a peer, or one that says why there is none."""
-    python, why = python_of(setting, name)
-    return [*command[:-1], python, *command[-1]] if python else ["bash", "-c", f"echo {why!r} >&2; exit 1"]
+    """Gives the command in the environment of a peer, or one that says why there is none."""
+    def make():
+        python, why = python_of(setting, name)
+        return [*command[:-1], python, *command[-1]] if python else ["bash", "-c", f"echo {why!r} >&2; exit 1"]
+    return make
 
 
 def from_python(setting, work, path, seconds):
@@ -92,10 +95,8 @@ def peers(setting, work):
                           check=True, text=True, stdout=subprocess.PIPE).stdout.strip()
     with_torch = ["env", f"PYTHONPATH={site}"]
     torch, dali = [setting.python, here / "peer_images_torch.py", *given], [here / "peer_images_dali.py", *given]
-    program, why = libtorch(setting)
     out = [("PyTorch DataLoader, torchvision.io, 2 workers", [*torch, "torchvision.io", 2]),
-           ("LibTorch's DataLoader, 2 workers",
-            [program, work, images, 2, seconds(setting)] if program else ["bash", "-c", f"echo {why!r} >&2; exit 1"]),
+           ("LibTorch's DataLoader, 2 workers", lambda: libtorch(work, images, 2, seconds(setting))),
            ("NVIDIA DALI, CPU, fused", installed(setting, "dali", [[*dali, "fused"]]))]
     if setting.quick:
         return out

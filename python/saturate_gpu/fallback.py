@@ -59,15 +59,18 @@ class PythonBatches:
 
     def start(self, epoch, batch):
         self._iterator = None  # ends the workers of a pass that was broken off
+        batches = self._of_epoch(epoch)[batch:]
+        self._left = len(batches)
         workers = self._workers if self._workers is not None else 2
         extra = {"prefetch_factor": self._prefetch} if workers else {}
-        loader = self._data.DataLoader(self._source.dataset, batch_sampler=_Batches(self._of_epoch(epoch)[batch:]), num_workers=workers,
+        loader = self._data.DataLoader(self._source.dataset, batch_sampler=_Batches(batches), num_workers=workers,
                                        collate_fn=self._source.collate_fn, pin_memory=bool(self._pin), **extra)
         self._iterator, self.is_open = iter(loader), True
 
     def next(self):
-        batch = next(self._iterator, None)
-        if batch is None:
+        batch = next(self._iterator)
+        self._left -= 1
+        if self._left == 0:
             self._iterator = None
         return batch
 

@@ -152,7 +152,7 @@ def transforms_of(transform):
     """Ours for torchvision's, and the dtype that comes out."""
     out, numbers = [], _Numbers()
     for of in _flat(transform):
-        name = type(of).__name__
+        name = getattr(of, "__name__", type(of).__name__)  # functions have one
         if numbers.take(of):
             continue
         if type(of) not in _torchvision(*KNOWN):  # a class derived from one may do something else

@@ -103,7 +103,8 @@ class Loader:
         self._lock = threading.Lock()
         self._pass = 0            # the number of the one that may go on
         self._position = (0, 0)   # what comes next: epoch, batch
-        self._is_fresh = True     # no pass has begun at this position
+        self._left = 0            # batches that are to come in it
+        self._is_fresh = True     # no batch was taken since this position was set
         self._follows = None      # a DistributedSampler whose set_epoch() is this loader's too
         self._followed = 0        # the epoch that it had last
 
@@ -186,8 +187,9 @@ class Loader:
         with self._lock:
             if not self._is_fresh:  # the last pass was broken off: the next epoch, from its start
                 self._position = (self._position[0] + 1, 0)
-            self._is_fresh = False
+                self._is_fresh = True
             self._pass += 1
+            self._left = self._batches.batches - self._position[1]
             self._guarded(self._batches.start, *self._position)
             return (_PythonPass if isinstance(self.source, PythonDataset) else _Pass)(self, self._pass)
 
@@ -195,6 +197,9 @@ class Loader:
         with self._lock:
             if number != self._pass:
                 raise RuntimeError("another pass over this loader has begun; two at once need two loaders")
+            if self._left == 0:
+                self._pass += 1
+                return None
             batches = self._batches
             if not batches.is_open:  # forked, or the process died
                 self._guarded(batches.start, *self._position)
@@ -204,11 +209,9 @@ class Loader:
                 batches.close()
                 raise
             epoch, index = self._position
-            if batch is None:
-                self._position, self._is_fresh = (epoch + 1, 0), True
-                self._pass += 1
-            else:
-                self._position = (epoch, index + 1)
+            self._left -= 1
+            # With the last batch the next epoch is what comes next: a state of then never gives an empty pass.
+            self._position, self._is_fresh = ((epoch, index + 1), False) if self._left else ((epoch + 1, 0), True)
             return batch
 
     def _guarded(self, function, *arguments):
@@ -245,7 +248,8 @@ class Loader:
         if state["seed"] != self._order["seed"]:
             self._order["seed"] = state["seed"]
             self._batches.reorder(self._order)
-        self._position, self._is_fresh = (int(state["epoch"]), int(state["batch"])), True
+        epoch, batch = int(state["epoch"]), int(state["batch"])
+        self._position, self._is_fresh = (epoch, batch) if batch < len(self) else (epoch + 1, 0), True
         self._pass += 1
 
     # -- the end

@@ -7,7 +7,7 @@ import os
 
 from . import process as frames
 from .errors import LoaderError
-from .process import Process, error_of
+from .process import Process, error_of, in_our_names
 from .slabs import Slab, fields_of, library
 
 HELD_BYTES = 2 << 30  # kept by the program without a copy, unless it says otherwise
@@ -141,7 +141,7 @@ class NativeBatches:
         self.position = (epoch, batch)
 
     def next(self):
-        """The next batch as a tuple, or None at the end of the epoch."""
+        """The next batch as a tuple. After the last one of an epoch it is the first of the next."""
         process = self._process
         if process is None:
             raise LoaderError("this loader is closed")
@@ -157,7 +157,7 @@ class NativeBatches:
                     continue
                 self._owed += 1
                 epoch, batch = self.position
-                self.position = (epoch, batch + 1)
+                self.position = (epoch, batch + 1) if batch + 1 < self.batches else (epoch + 1, 0)
                 slab = self._slabs[a]
                 if self._show_one is None or payload or len(self._held) - len(self._gone) >= self._held_max:
                     return self._lend(slab, b, payload)
@@ -168,9 +168,6 @@ class NativeBatches:
             elif kind == frames.SKIPPED:
                 found = json.loads(payload)
                 self.skipped[found["sample"]] = found["why"]
-            elif kind == frames.END and c == self._generation:
-                self.position = (self.position[0] + 1, 0)
-                return None
             elif kind == frames.ERROR and c == self._generation:
                 self.position = None
                 raise error_of(payload)
@@ -184,7 +181,8 @@ class NativeBatches:
             frame = self._process.receive()
             if frame[0] == frames.TOLD:
                 self._process.put_back(kept)
-                return json.loads(frame[1])
+                found = json.loads(frame[1])
+                return {**found, "why_slow": in_our_names(found["why_slow"])} if found else found
             kept.append(frame)
 
     def _add_slab(self, number, size):

@@ -149,15 +149,19 @@ class Process:
             os.close(self._files.popleft())
 
 
-# Settings as a configuration spells them, and their names here.
-NAMES = {"prefetch_bytes": "memory", "cache: ram": 'cache="memory"'}
+# What a configuration or a run record calls so, and its name here.
+NAMES = {"prefetch_bytes": "memory", "prefetch_factor": "prefetch", "cache: ram": 'cache="memory"', "the run record's events": "loader.skipped"}
+
+
+def in_our_names(text):
+    for theirs, ours in NAMES.items():
+        text = text.replace(theirs, ours)
+    return text
 
 
 def error_of(payload):
     found = json.loads(payload)
-    text = found["text"]
-    for theirs, ours in NAMES.items():
-        text = text.replace(theirs, ours)
+    text = in_our_names(found["text"])
     if text.startswith("error: "):
         text = text[len("error: "):]
     if found["kind"] == "bug":

@@ -115,7 +115,7 @@ class LikeTest(LoaderTest):
 
     def test_what_is_not_known_is_refused_by_name(self):
         root = self.images(4)
-        for transform, name in ((v1.RandomRotation(5), "RandomRotation"), (v1.Lambda(lambda image: image), "Lambda"),
+        for transform, name in ((v1.RandomRotation(5), "RandomRotation"), (v1.Lambda(lambda image: image), "Lambda"), (lambda image: image, "<lambda>"),
                                 (v1.Compose([v1.ToTensor(), v1.RandomErasing()]), "RandomErasing"), (v2.RandAugment(), "RandAugment"),
                                 (v1.Compose([v1.Resize(20), v1.ToTensor()]), "Resize"), (v1.Resize((9, 9)), "ToTensor"),
                                 (v1.Compose([v1.ColorJitter(0.1), v1.RandomResizedCrop(9), v1.ToTensor()]), "RandomResizedCrop"),

@@ -308,7 +308,8 @@ class StateTest(LoaderTest):
                     batches.append(tuple(part.clone() for part in batch))
                     states.append(loader.state_dict())
             ends = states[-1]
-        self.assertEqual((ends["epoch"], ends["batch"]), (2, 8))  # the last batch is out, the end of the epoch is not
+            after = whole(loader)
+        self.assertEqual((ends["epoch"], ends["batch"]), (3, 0))  # the last batch is out: what comes next is the next epoch
         with Loader(ImageFolder(root), **settings, workers=2) as other:
             for _ in range(25):
                 at = dice.randrange(3) * 8 + dice.randrange(1, 8)  # in mid-epoch
@@ -316,8 +317,24 @@ class StateTest(LoaderTest):
                 rest = whole(other)
                 self.assertTrue(same(rest, batches[at:at // 8 * 8 + 8]), at)
             other.load_state_dict(ends)
-            self.assertEqual(whole(other), [])  # as it would have gone on
-            self.assertEqual(other.state_dict()["epoch"], 3)
+            self.assertTrue(same(whole(other), after))
+            other.load_state_dict({**ends, "epoch": 2, "batch": 8})  # the end of an epoch is the start of the next
+            self.assertTrue(same(whole(other), after))
+
+    def test_a_pass_without_a_batch_is_none(self):
+        """Lightning makes two at its start, and never asks for the end of one."""
+        with Loader(ImageFolder(self.images(12)), 4, shuffle=True, tells_samples=True) as loader:
+            order = [[batch[2].tolist() for batch in loader] for _ in range(3)]
+            loader.set_epoch(0)
+            iter(loader)
+            starts = loader._batches._generation
+            for expected in order:
+                iter(loader)
+                passing = iter(loader)
+                self.assertEqual([next(passing)[2].tolist() for _ in range(3)], expected)
+            self.assertEqual(loader._batches._generation, starts)  # what was read ahead was used
+            self.assertIsNone(next(passing, None))
+            self.assertIsNone(next(passing, None))
 
     def test_set_epoch(self):
         with Loader(ImageFolder(self.images(12)), 4, shuffle=True, tells_samples=True) as loader:
@@ -379,6 +396,7 @@ class BadInputTest(LoaderTest):
             with self.assertRaises(LoaderError) as caught:
                 whole(loader)
             self.assertIn("bad_samples_max", str(caught.exception))
+            self.assertIn("named in loader.skipped", str(caught.exception))
             self.assertTrue(caught.exception.place.endswith(".png"))
 
     def test_an_image_of_another_size_is_named(self):
