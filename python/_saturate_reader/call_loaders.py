@@ -57,7 +57,8 @@ class LoaderCalls:
             if any("ightning" in base for base in self.values.lineage(scope)[1]):
                 for name in ("train_dataloader", "tng_dataloader"):
                     method = self.values.find_method(scope, name)
-                    yield from method.returns if method is not None else ()
+                    for one in [method] if method is not None else self.values.set_methods(scope, name):
+                        yield from one.returns
 
     def _steps(self, engine):
         """Whether the function that an Engine is made with is a training step."""

@@ -140,6 +140,8 @@ class Reach:
             for method in one.children:
                 if method.is_function and method.name in self._hooks:
                     yield method
+            for name in one.attributes.keys() & self._hooks:  # self.train_dataloader = self._train_dataloader
+                yield from self.values.set_methods(one, name)
 
     def _unknown(self, scope):
         for call in scope.calls:

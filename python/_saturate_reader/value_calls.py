@@ -122,8 +122,9 @@ class CallValues:
         if last == "merge" and node.args:
             out = ()
             for argument in node.args:
-                out += tuple(v for v in self.of(argument) if v[0] == "cfg")
-            return out or None
+                values = self.element(argument.value) if isinstance(argument, ast.Starred) else self.of(argument)
+                out += tuple(v for v in values if v[0] == "cfg")
+            return tuple(dict.fromkeys(out)) or None
         return None
 
     def result(self, value, node):

@@ -124,6 +124,10 @@ class Classes:
                 return method
         return None
 
+    def set_methods(self, scope, name):
+        """Methods that a class puts under another name: self.train_dataloader = self._train_dataloader."""
+        return [v[1] for b in scope.attributes.get(name, ()) if b.kind == "value" and not b.path for v in self.of(b.expr) if v[0] in ("fn", "bound")]
+
     def instance_attribute(self, scope, attr, seen):
         scopes, outside = self.lineage(scope)
         held = self.held(scope, attr)

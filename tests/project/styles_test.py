@@ -35,6 +35,13 @@ class CommandLineInterfaces(Rules):
         self.assertEqual((False, ["__init__(stay)"]), values["persistent_workers"])
 
 
+    def test_a_hook_under_another_name(self):
+        files = dict(self.FILES, **{"rows.py": self.FILES["rows.py"].replace("def train_dataloader", "def _train").replace(
+            "self.stay = stay", "self.train_dataloader = self._train\n        self.stay = stay")})
+        facts = self.facts(files, "python main.py fit --config=job.yaml")
+        self.assertEqual(["train"], [c["role"] for c in self.of_kind(facts, "loader")])
+
+
 class Hydra(Rules):
     MAIN = "import hydra\nimport torch\nimport tools\n@hydra.main(config_path='conf', config_name='job')\ndef main(cfg):\n    loader = hydra.utils.instantiate(cfg.data.train_loader)\n" \
            "    print(cfg.seed)\nif __name__ == '__main__':\n    main()\n"
