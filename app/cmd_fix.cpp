@@ -202,6 +202,25 @@ int try_and_prove(const Arguments& arguments, FixAnswer& answer, ProjectReader& 
     return is_proven ? kDone : kAnswerIsNo;
 }
 
+// The program is not there, cannot be read, or is none of Python.
+Problem why_no_program(const ProjectFacts& facts) {
+    const std::string& problem = facts.command_problem;
+    const FactSource* script = facts.file(facts.script);
+    if (script && !script->problem.empty())
+        return {.found = problem,
+                .expected = fmt::format("a script that Python {} can read", facts.python),
+                .fix = "correct the file, or use the Python that it was written for"};
+    bool is_missing = problem.find("no such") != std::string::npos;
+    return {
+        .found = problem,
+        .expected = "a command that starts a Python program",
+        .fix = is_missing
+                   ? fmt::format(
+                         "check the name, or change to the folder you start it from; this is {}",
+                         fs::current_path().string())
+                   : std::string("saturate fix -- python train.py")};
+}
+
 }  // namespace
 
 int cmd_fix(const Arguments& arguments) {
@@ -215,19 +234,7 @@ int cmd_fix(const Arguments& arguments) {
     }
     ProjectReader reader({arguments.command, arguments.all("--config"), question.folder});
     FixAnswer answer{.facts = reader.read(), .level = question.level};
-    if (!answer.facts.command_problem.empty()) {
-        const std::string& problem = answer.facts.command_problem;
-        bool is_missing = problem.find("no such") != std::string::npos;
-        throw UserError(
-            {.found = problem,
-             .expected = "a command that starts a Python program",
-             .fix =
-                 is_missing
-                     ? fmt::format(
-                           "check the name, or change to the folder you start it from; this is {}",
-                           fs::current_path().string())
-                     : std::string("saturate fix -- python train.py")});
-    }
+    if (!answer.facts.command_problem.empty()) throw UserError(why_no_program(answer.facts));
     MachineHere machine = this_machine(question.level);
     answer.plan = plan_fixes(answer.facts, machine.facts, question);
     keep_exact(reader, answer.facts, question, answer.plan);

@@ -115,6 +115,7 @@ FactDeclaration declaration_of(const Json& json) {
                      {"key", &out.key},
                      {"escapes", &out.escapes}});
     out.id = whole(json["id"]);
+    out.keys = each(json["keys"], text);
     if (json["value"].is_object()) set_value(out.value.emplace(), json["value"]);
     if (json["given"].is_object()) out.given = text(json["given"]["text"]);
     out.reads = json["reads"].items().size();
@@ -159,6 +160,7 @@ FactCall call_of(const Json& json) {
     out.arguments = each(json["arguments"], argument_of);
     out.spreads = each(json["spreads"], spread_of);
     out.may_insert = json["insert"].is_object();
+    if (json["config"].is_array()) out.config = each(json["config"], text);
     out.statement = maybe_span(json["statement"]);
     out.in_step = maybe_whole(json["in_step"]);
     out.in_epoch = json["in_epoch"].boolean().value_or(false);
@@ -172,6 +174,7 @@ FactCall call_of(const Json& json) {
                    .changed_by = places(dataset["changed_by"])};
     out.has_sampler = !json["sampler"].is_null() || !json["batch_sampler"].is_null();
     out.fused_known = json["fused_known"].boolean();
+    out.moved = json["moved"].boolean();
     out.from_loader = json["from_loader"].boolean().value_or(false);
     out.made_here = json["made_here"].boolean().value_or(false);
     out.flag_value = text(json["value"]);
@@ -340,6 +343,8 @@ ProjectFacts parse_facts(const Json& answer) {
                      .without_effect = each(answer["without_effect"], without_effect_of),
                      .traps = each(answer["traps"], trap_of)};
     out.frameworks = texts(answer["frameworks"], "name");
+    out.arguments = each(answer["command"]["arguments"], text);
+    out.convolves = answer["convolves"].boolean().value_or(true);
     out.limits = texts(answer["limits"], "text");
     return out;
 }

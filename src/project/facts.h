@@ -65,6 +65,7 @@ struct FactDeclaration : SourcePlace {
     std::string kind;
     std::string setting;
     std::string key;
+    KeyPath keys;  // of a configuration: where it stands in its file
     std::optional<FactValue> value;
     std::optional<std::string> given;  // what the command says instead of the default
     std::size_t reads = 0;
@@ -103,6 +104,8 @@ struct FactCall : SourcePlace {
     std::vector<FactArgument> arguments;
     std::vector<FactSpread> spreads;
     bool may_insert = false;
+    std::optional<KeyPath>
+        config;  // named by a configuration: the map there that holds its arguments
     std::string scope;
     std::optional<ByteSpan> statement;
     std::optional<int> in_step;
@@ -115,6 +118,7 @@ struct FactCall : SourcePlace {
     // of an optimizer
     std::string chosen, groups;
     std::optional<bool> fused_known;
+    std::optional<bool> moved;  // the model is seen to be on the device before
     // of a copy
     std::string of;
     bool from_loader = false, made_here = false;
@@ -187,6 +191,7 @@ struct FactTrap : SourcePlace {
 struct ProjectFacts {
     std::string python;  // version of the interpreter
     std::string command_kind, script, module_name, shell, command_problem;
+    std::vector<std::string> arguments;  // of the program
     std::vector<FactSource> files;
     std::vector<FactConfig> configs;
     std::vector<FactDeclaration> declarations;
@@ -197,6 +202,7 @@ struct ProjectFacts {
     std::vector<FactWithoutEffect> without_effect;
     std::vector<FactTrap> traps;
     std::vector<std::string> frameworks;
+    bool convolves = true;  // there may be convolutions in the model
     std::vector<std::string> limits;
 
     [[nodiscard]] const FactDeclaration* declaration(int id) const;

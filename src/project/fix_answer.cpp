@@ -60,7 +60,8 @@ std::vector<const FactWithoutEffect*> said_without_effect(const ProjectFacts& fa
 }
 
 std::string wait_words(const FactWait& wait) {
-    std::string use = wait.kind == "sync_control"    ? "read to decide what happens next"
+    std::string use = wait.what == "synchronize"     ? "waits for all work on the GPU"
+                      : wait.kind == "sync_control"  ? "read to decide what happens next"
                       : wait.kind == "sync_dead"     ? "read, and nothing uses it"
                       : wait.kind == "metric_cpu"    ? "a metric computed on the CPU"
                       : wait.kind == "metric_step"   ? "a metric of every batch"

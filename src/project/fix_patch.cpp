@@ -91,6 +91,10 @@ FixPatch make_patch(ProjectReader& reader, const ProjectFacts& facts, const FixQ
 
 void keep_exact(ProjectReader& reader, const ProjectFacts& facts, const FixQuestion& question,
                 FixPlan& plan) {
+    // All of them together first: a file is parsed for each question, and that may take a second.
+    std::vector<const FixProposal*> all;
+    for (const FixProposal& proposal : plan.proposals) all.push_back(&proposal);
+    if (make_patch(reader, facts, question, all).problem.empty()) return;
     std::vector<ProjectReader::Check> checks;
     std::vector<std::string> problems;
     std::vector<std::pair<std::size_t, std::size_t>> ranges;  // of checks, by proposal
@@ -117,7 +121,7 @@ void keep_exact(ProjectReader& reader, const ProjectFacts& facts, const FixQuest
     }
     plan.proposals = std::move(kept);
 
-    std::vector<const FixProposal*> all;
+    all.clear();
     for (const FixProposal& proposal : plan.proposals) all.push_back(&proposal);
     if (make_patch(reader, facts, question, all).problem.empty()) return;
     // Two of them meet: the first is taken.

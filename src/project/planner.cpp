@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/file.h"
+#include "base/text.h"
 #include "remedies/catalogue.h"
 
 namespace saturate {
@@ -31,6 +32,19 @@ const FactDeclaration* deciding(const ProjectFacts& facts, const std::vector<Flo
         certainty = source.certainty;
     }
     return sources.size() > 1 && configs != 1 ? nullptr : found;
+}
+
+// A comment in the source text holds this word; blanks around "=" do not count.
+bool has_comment_with(const std::string& source, const std::string& word) {
+    std::size_t at = 0;
+    while ((at = source.find('#', at)) != std::string::npos) {
+        std::size_t end = std::min(source.find('\n', at), source.size());
+        std::string comment = source.substr(at, end - at);
+        std::erase(comment, ' ');
+        if (comment.find(word) != std::string::npos) return true;
+        at = end;
+    }
+    return false;
 }
 
 std::string config_literal(const Json& value) {
@@ -130,13 +144,7 @@ std::variant<ValueChange, std::string> Planner::change_declared(
     if (declared->value->line > 0) out.at.line = declared->value->line;
     if (is_config(*declared)) {
         out.after = config_literal(value);
-        Edit edit{.value = out.after};
-        std::size_t begin = 0;
-        for (std::size_t dot; (dot = declared->setting.find('.', begin)) != std::string::npos;
-             begin = dot + 1)
-            edit.path.push_back(declared->setting.substr(begin, dot - begin));
-        edit.path.push_back(declared->setting.substr(begin));
-        out.edits.push_back({declared->file, {}, edit});
+        out.edits.push_back({declared->file, {}, Edit{declared->keys, out.after, ""}});
         return out;
     }
     out.after = python_literal(value);
@@ -159,6 +167,7 @@ std::variant<ValueChange, std::string> Planner::change(const FactCall& call,
                                                        const std::string& text) const {
     if (const FactArgument* argument = call.argument(name)) {
         std::string after = python_literal(value);
+        if (call.config) return change_declared(argument->sources, value);
         if (argument->literal.is_null() && argument->type != "none") {
             auto declared = change_declared(argument->sources, value);
             // At the call itself, where a run showed what is in force there.
@@ -166,8 +175,8 @@ std::variant<ValueChange, std::string> Planner::change(const FactCall& call,
                            machine.watched.loader(call.id) && facts.file(call.file) &&
                            !is_given(argument->sources);
             if (!is_here) return declared;
-            if (!text.empty()) after = text;
         }
+        if (!text.empty()) after = text;
         ValueChange out{.at = call, .before = argument->text, .after = after};
         if (argument->line > 0) out.at.line = argument->line;
         out.edits.push_back(
@@ -190,10 +199,29 @@ std::variant<ValueChange, std::string> Planner::add_expression(const FactCall& c
     if (call.argument(name)) return fmt::format("{} is already given", name);
     if (call.may_hold(name))
         return fmt::format("{} may already contain {}", call.spreads.front().text, name);
+    if (call.config) return add_key(call, name, text);
     if (!call.may_insert) return std::string("there is no safe place for another argument");
+    if (has_comment_with(this->text(call.file, call.span), name + "="))
+        return fmt::format("{} is commented out in this call, so you may have had a reason", name);
     ValueChange out{.at = call, .after = text};
     out.edits.push_back(
         {call.file, SourceEdit{SourceEdit::Kind::keyword, call.span, name, text}, {}});
+    return out;
+}
+
+std::variant<ValueChange, std::string> Planner::add_key(const FactCall& call,
+                                                        const std::string& name,
+                                                        const std::string& text) {
+    bool is_word = text == "True" || text == "False";
+    bool is_quoted = text.size() > 1 && text.front() == '"' && text.back() == '"';
+    if (!is_word && !is_quoted && text.find_first_not_of("0123456789") != std::string::npos)
+        return fmt::format("a configuration cannot hold {}", text);
+    ValueChange out{.at = call, .after = text};
+    if (is_word) out.after = lower(text);
+    if (is_quoted) out.after = text.substr(1, text.size() - 2);
+    Edit edit{*call.config, out.after, ""};
+    edit.path.push_back(name);
+    out.edits.push_back({call.file, {}, edit});
     return out;
 }
 
@@ -218,6 +246,14 @@ std::string Planner::text(const std::string& file, ByteSpan span) const {
 void Planner::propose(FixProposal proposal) {
     const Remedy* remedy = find_remedy(proposal.setting);
     SATURATE_CHECK(remedy, "what is proposed is in the catalogue");
+    for (const FileEdit& edit : proposal.edits) {
+        if (!std::filesystem::path(edit.file).is_absolute()) continue;
+        refuse(proposal.at, proposal.setting,
+               fmt::format("{} is outside of the folder you started in, and only files below that "
+                           "are changed",
+                           edit.file));
+        return;
+    }
     proposal.level = remedy->level();
     if (proposal.expected.empty()) proposal.expected = remedy->expect;
     proposal.apply = remedy->shim.name;

@@ -67,6 +67,10 @@ class Planner {
     [[nodiscard]] FixPlan take() { return std::move(plan_); }
 
   private:
+    // A key beside the `_target_` that names what is called.
+    [[nodiscard]] static std::variant<ValueChange, std::string> add_key(const FactCall& call,
+                                                                        const std::string& name,
+                                                                        const std::string& text);
     [[nodiscard]] KnownValue value_read(const FactCall& call, std::string_view name) const;
     [[nodiscard]] bool is_given(const std::vector<FlowSource>& sources) const;
 

@@ -2,6 +2,7 @@
 // Where a framework has the loop: the arguments of Lightning's and Hugging Face's trainers.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 
 #include "project/planner.h"
@@ -73,6 +74,26 @@ void propose_transformers(Planner& planner, const FactCall& call) {
                  .edits = edits});
 }
 
+// HfArgumentParser makes the trainer's arguments from the command: that is the place to change them.
+void advise_by_command(Planner& planner, const FactCall& trainer) {
+    const ProjectFacts& facts = planner.facts;
+    auto is_made = [](const FactCall& call) { return call.kind == "arguments"; };
+    if (std::ranges::any_of(facts.calls, is_made)) return;
+    auto has = [&](std::string_view flag) {
+        return std::ranges::any_of(facts.arguments, [&](std::string_view word) {
+            return word == flag || (word.starts_with(flag) && word[flag.size()] == '=');
+        });
+    };
+    if (!has("--dataloader_num_workers"))
+        planner.refuse(trainer, "num_workers",
+                       fmt::format("the trainer loads every batch in the training process, its "
+                                   "default: add --dataloader_num_workers {} to your command",
+                                   planner.machine.workers));
+    if (!has("--bf16") && !has("--fp16"))
+        planner.refuse(trainer, "precision",
+                       "the trainer runs at 32 bits, its default: add --bf16 True to your command");
+}
+
 }  // namespace
 
 void propose_frameworks(Planner& planner) {
@@ -80,6 +101,8 @@ void propose_frameworks(Planner& planner) {
         if (call.kind == "trainer" && call.callee.find("lightning") != std::string::npos)
             propose_lightning(planner, call);
         if (call.kind == "arguments") propose_transformers(planner, call);
+        if (call.kind == "trainer" && call.callee.starts_with("transformers."))
+            advise_by_command(planner, call);
     }
 }
 

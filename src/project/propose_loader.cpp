@@ -81,9 +81,11 @@ void propose_persistent(Planner& planner, const FactCall& loader) {
     bool may_have = workers.state == KnownValue::State::unknown && is_plain(workers.text);
     if (now.is(true) || now.state == KnownValue::State::unknown || !(has || will_have || may_have))
         return;
+    // A framework's own loop goes over the loader once per epoch.
     bool has_epochs =
-        std::ranges::any_of(loops_of(planner.facts, loader),
-                            [](const FactLoop* loop) { return !loop->epochs.empty(); });
+        std::ranges::any_of(loops_of(planner.facts, loader), [](const FactLoop* loop) {
+            return !loop->epochs.empty() || loop->kind == "training_step" || loop->kind == "engine";
+        });
     const WatchedLoader* seen = planner.machine.watched.loader(loader.id);
     if (!has_epochs && !(seen && seen->has_epochs)) return;
     if (loader.in_epoch) {

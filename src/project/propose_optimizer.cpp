@@ -31,6 +31,12 @@ void propose_fused(Planner& planner, const FactCall& call) {
         return;
     }
     if (!call.fused_known.value_or(false)) return;
+    if (call.config) {
+        planner.refuse(call, "fused_optimizer",
+                       "a configuration cannot ask whether there is a GPU; if you always train on "
+                       "one, add fused: true here");
+        return;
+    }
     std::vector<FileEdit> imports;
     auto torch = planner.torch_in(call.file, imports);
     if (!torch) return;
@@ -42,11 +48,17 @@ void propose_fused(Planner& planner, const FactCall& call) {
         return;
     }
     done->edits.insert(done->edits.end(), imports.begin(), imports.end());
+    std::string reason =
+        call.moved == false
+            ? fmt::format(
+                  "{} updates the parameters in many small kernels; PyTorch before 2.4 "
+                  "needs the model on the GPU before this line, which was not seen",
+                  call.short_callee())
+            : fmt::format("{} updates the parameters in many small kernels", call.short_callee());
     planner.propose({.setting = "fused_optimizer",
                      .at = done->at,
                      .after = done->after,
-                     .reason = fmt::format("{} updates the parameters in many small kernels",
-                                           call.short_callee()),
+                     .reason = reason,
                      .edits = done->edits,
                      .call = call.id});
 }

@@ -167,9 +167,19 @@ void propose_line(Planner& planner, const char* setting, const std::string& line
         {.setting = setting, .at = at, .after = after, .reason = reason, .edits = edits});
 }
 
+// Left on after a bug was found: each operation is recorded and checked.
+void report_anomaly_checks(Planner& planner) {
+    const FactCall* call = flag_of(planner.facts, {"detect_anomaly"});
+    if (!call || call->flag_value == "False") return;
+    planner.refuse(*call, "anomaly detection",
+                   "it checks every operation for NaN and makes each step much slower: turn it off "
+                   "unless you are looking for one");
+}
+
 void propose_flags(Planner& planner) {
     const ProjectFacts& facts = planner.facts;
     if (facts.loops.empty()) return;
+    report_anomaly_checks(planner);
     const FactCall* deterministic =
         flag_of(facts, {"deterministic", "use_deterministic_algorithms"});
     if (!flag_of(facts, {"allow_tf32", "float32_matmul_precision"})) {
@@ -184,7 +194,7 @@ void propose_flags(Planner& planner) {
                        "your script asks for deterministic kernels");
     else if (!benchmark) {
         SourcePlace at = facts.loops[0];
-        if (planner.is_forbidden(at, "cudnn_benchmark", -1)) return;
+        if (planner.is_forbidden(at, "cudnn_benchmark", -1) || !facts.convolves) return;
         propose_line(planner, "cudnn_benchmark", "backends.cudnn.benchmark = True", "True",
                      "cuDNN uses its first guess for each convolution");
     }

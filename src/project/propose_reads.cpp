@@ -76,6 +76,19 @@ void propose_reads(Planner& planner) {
             planner.refuse(wait, "reads", "the value decides what happens next");
             continue;
         }
+        if (wait.what == "synchronize") {
+            planner.refuse(wait, "reads",
+                           "delete the line, unless it is there to measure how long a step takes");
+            continue;
+        }
+        if (wait.kind == "sync_dead") {
+            planner.refuse(wait, "reads", "nothing uses the value; you can delete the line");
+            continue;
+        }
+        if (wait.kind == "metric_cpu" || wait.kind == "metric_step") {
+            planner.refuse(wait, "reads", "compute it every N steps, or once per epoch");
+            continue;
+        }
         if (wait.kind != "sync_log" && wait.kind != "sync_implicit") continue;
         if (const FactTrap* trap = planner.facts.trap("reads", -1);
             trap && trap->file == wait.file && trap->line == wait.line) {
@@ -112,9 +125,7 @@ void propose_reads(Planner& planner) {
             continue;
         }
         planner.refuse(wait, "reads",
-                       wait.use == "nobody"
-                           ? "nothing uses the value; you can delete the line"
-                           : "the value is passed on to other code; read it only every N steps");
+                       "the value is passed on to other code; read it only every N steps");
     }
     // Neighbours share one `if`.
     FixProposal* last = nullptr;
