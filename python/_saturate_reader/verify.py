@@ -29,6 +29,7 @@ class Source:
             raise Refused("the file has changed since it was read")
         if len(data) > LARGEST:
             raise Refused("larger than %d MiB" % (LARGEST >> 20))
+        self.data = data
         self.tree = ast.parse(data)
         self.encoding = tokenize.detect_encoding(io.BytesIO(data).readline)[0]
         self.is_utf8 = self.encoding in ("utf-8", "utf-8-sig", "ascii")
@@ -82,17 +83,42 @@ def statements(text):
 
 
 class Tree:
-    def __init__(self, source):
+    """The statements of the module that the edits touch, with everything in them. The others stay as they are."""
+
+    def __init__(self, source, edits):
         self.source = source
-        self.expressions, self.calls, self.bodies = {}, {}, []
-        for owner, name, value in fields(source.tree):
-            if isinstance(value, list):
-                if value and all(isinstance(item, ast.stmt) for item in value):
-                    self.bodies.append((value, [source.span(item) for item in value]))
-                for index, item in enumerate(value):
-                    self._note(item, value, index)
-            else:
-                self._note(value, owner, name)
+        self.expressions, self.calls = {}, {}
+        body = source.tree.body
+        spans = [source.span(item) for item in body]
+        self.bodies = [(body, spans)]
+        places = [edit["bytes"] for edit in edits]
+        touched = [item for item, (begin, end) in zip(body, spans) if any(first <= end and begin <= last for first, last in places)]
+        self.untouched = {id(item): span for item, span in zip(body, spans)}
+        for item in touched:
+            del self.untouched[id(item)]
+            for owner, name, value in fields(item):
+                if isinstance(value, list):
+                    if value and all(isinstance(one, ast.stmt) for one in value):
+                        self.bodies.append((value, [source.span(one) for one in value]))
+                    for index, one in enumerate(value):
+                        self._note(one, value, index)
+                else:
+                    self._note(value, owner, name)
+
+    def is_same(self, edited):
+        """Whether another source has this tree. A statement that no edit touches is compared by its bytes."""
+        mine, other = self.source.tree.body, edited.tree.body
+        if len(mine) != len(other):
+            return False
+        for one, two in zip(mine, other):
+            span = self.untouched.get(id(one))
+            if span is not None:
+                begin, end = edited.span(two)
+                if self.source.data[span[0]:span[1]] == edited.data[begin:end]:
+                    continue
+            if ast.dump(one) != ast.dump(two):
+                return False
+        return True
 
     def _note(self, node, holder, key):
         if isinstance(node, ast.expr) and hasattr(node, "lineno"):
@@ -194,16 +220,14 @@ class Tree:
 def check(before, after, edits, sha256):
     """Why the file `after` is not `before` with these edits; None when it is."""
     try:
-        source = Source(before, sha256)
-        Tree(source).apply(edits)
-        with open(after, "rb") as file:
-            data = file.read()
+        tree = Tree(Source(before, sha256), edits)
+        tree.apply(edits)
         try:
-            edited = ast.parse(data)
-            compile(data, after, "exec", dont_inherit=True)
+            edited = Source(after, None)
+            compile(edited.tree, after, "exec", dont_inherit=True)
         except (SyntaxError, ValueError) as error:
             return "the edited file would not parse: %s" % error
-        if ast.dump(source.tree) != ast.dump(edited):
+        if not tree.is_same(edited):
             return "the edited file would change more than the edit names"
     except Refused as error:
         return str(error)

@@ -3,6 +3,7 @@
 // reader's files (python/_saturate_reader) are part of the binary and laid into the user's cache.
 #pragma once
 
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -51,6 +52,7 @@ class ProjectReader {
     std::string interpreter_;
     std::filesystem::path scratch_;   // removed in the end
     std::filesystem::path programs_;  // the reader's files
+    std::map<std::string, std::string> proven_;  // answers of verify(), by what was asked
 };
 
 }  // namespace saturate
