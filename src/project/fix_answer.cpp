@@ -63,7 +63,7 @@ std::string wait_words(const FactWait& wait) {
     std::string use = wait.what == "synchronize"     ? "waits for all work on the GPU"
                       : wait.kind == "sync_control"  ? "read to decide what happens next"
                       : wait.kind == "sync_dead"     ? "read, and nothing uses it"
-                      : wait.kind == "metric_cpu"    ? "a metric computed on the CPU"
+                      : wait.kind == "metric_cpu"    ? "copied to the CPU and used there"
                       : wait.kind == "metric_step"   ? "a metric of every batch"
                       : wait.kind == "sync_implicit" ? "given to code that may read it"
                                                      : "read for a log";

@@ -95,10 +95,13 @@ void propose_persistent(Planner& planner, const FactCall& loader) {
     }
     if (planner.is_forbidden(loader, "persistent_workers", loader.id)) return;
     // Where the number of workers may be 0 the keyword must be off: PyTorch refuses the pair.
-    bool is_constant = loader.argument("num_workers") == nullptr ||
-                       !loader.argument("num_workers")->literal.is_null();
+    const FactArgument* given = loader.argument("num_workers");
+    bool is_spread = !given && workers.state != KnownValue::State::absent;  // **settings
+    bool is_constant = !is_spread && (!given || !given->literal.is_null());
     if (!is_constant && !is_plain(workers.text)) return;
-    std::string text = is_constant ? "True" : fmt::format("{} > 0", workers.text);
+    std::string text = is_constant ? "True"
+                       : is_spread ? fmt::format("{}[\"num_workers\"] > 0", workers.text)
+                                   : fmt::format("{} > 0", workers.text);
     auto change = now.state == KnownValue::State::known
                       ? planner.change(loader, "persistent_workers", Json(true), text)
                       : planner.add_expression(loader, "persistent_workers", text);

@@ -77,7 +77,7 @@ void propose_reads(Planner& planner) {
             continue;
         }
         if (wait.what == "synchronize") {
-            planner.refuse(wait, "reads",
+            planner.refuse(wait, "synchronize",
                            "delete the line, unless it is there to measure how long a step takes");
             continue;
         }
@@ -86,7 +86,11 @@ void propose_reads(Planner& planner) {
             continue;
         }
         if (wait.kind == "metric_cpu" || wait.kind == "metric_step") {
-            planner.refuse(wait, "reads", "compute it every N steps, or once per epoch");
+            planner.refuse(wait, "reads",
+                           wait.kind == "metric_step"
+                               ? "compute it every N steps, or once per epoch"
+                               : "if it is only a metric, compute it every N steps; if training "
+                                 "needs it, compute it on the GPU");
             continue;
         }
         if (wait.kind != "sync_log" && wait.kind != "sync_implicit") continue;

@@ -137,6 +137,14 @@ TEST_F(TargetsTest, WorkersThatAreKeptOffStayOffWithoutWorkers) {
     EXPECT_THAT(proposed(), Contains("train.py: persistent_workers: args.workers > 0"));
 }
 
+TEST_F(TargetsTest, WorkersThatASpreadGives) {
+    file("train.py", script("settings = {'num_workers': args.workers, 'pin_memory': True}\n"
+                            "loader = DataLoader([1], **settings)\n"));
+    plan();
+    EXPECT_THAT(proposed(),
+                Contains("train.py: persistent_workers: settings[\"num_workers\"] > 0"));
+}
+
 TEST_F(TargetsTest, WhatIsCommentedOutInTheCallIsLeftAlone) {
     file("train.py", script("loader = DataLoader([1],\n"
                             "                    # pin_memory = True,\n"
