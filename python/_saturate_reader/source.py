@@ -122,7 +122,11 @@ class Source(Text):
         try:
             self.encoding = _encoding(self.data)
             text = self.data.decode(self.encoding)
-        except (SyntaxError, LookupError, UnicodeDecodeError) as error:
+        except UnicodeDecodeError as error:
+            why = "not UTF-8, and its first two lines name no other encoding" if self.encoding == "utf-8" else "not %s, the encoding that its first lines name" % self.encoding
+            self.problem = Problem(why, self.line_of(error.start))
+            return
+        except (SyntaxError, LookupError) as error:
             self.problem = Problem("not readable as text: %s" % str(error)[:200])
             return
         try:

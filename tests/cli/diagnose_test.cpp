@@ -109,7 +109,7 @@ TEST_F(DiagnoseCliTest, ReadsAProgramAndItsFolder) {
     folder.file("job/broken.py", "x = (\n");
     Ran broken = diagnose({"job/broken.py"});
     EXPECT_EQ(broken.status, 2);
-    EXPECT_THAT(broken.err, HasSubstr("job/broken.py: syntax error"));
+    EXPECT_THAT(broken.err, HasSubstr("job/broken.py:1: syntax error"));
     folder.file("tools/list.py", "print(1)\n");
     EXPECT_THAT(diagnose({"tools"}).err, HasSubstr("no training program"));
 }
