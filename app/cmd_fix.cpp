@@ -209,7 +209,9 @@ Problem why_no_program(const ProjectFacts& facts) {
     if (script && !script->problem.empty())
         return {.found = problem,
                 .expected = fmt::format("a script that Python {} can read", facts.python),
-                .fix = "correct the file, or use the Python that it was written for"};
+                .fix = script->problem.starts_with("cannot ")
+                           ? "check the permissions of the file"
+                           : "correct the file, or use the Python that it was written for"};
     bool is_missing = problem.find("no such") != std::string::npos;
     return {
         .found = problem,
