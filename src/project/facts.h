@@ -104,8 +104,7 @@ struct FactCall : SourcePlace {
     std::vector<FactArgument> arguments;
     std::vector<FactSpread> spreads;
     bool may_insert = false;
-    std::optional<KeyPath>
-        config;  // named by a configuration: the map there that holds its arguments
+    std::optional<KeyPath> config;  // of a _target_: the map that holds its arguments
     std::string scope;
     std::optional<ByteSpan> statement;
     std::optional<int> in_step;
