@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """From torchvision's data sets and PyTorch's DataLoader to a Loader. What it does not know is refused, by name, with what to do."""
-import os
 import sys
 import warnings
 
@@ -269,17 +268,14 @@ def _settings(loader):
 def _ranks(loader, settings):
     """Seed and part of the samples without a DistributedSampler."""
     import torch
-    if are_shared_out():  # rank and world are found; processes that share an epoch need one seed
-        settings["seed"] = int(os.environ.get("PL_GLOBAL_SEED", 0))
-    else:
-        settings.update(rank=0, world=1, seed=torch.initial_seed() if loader.generator is None else loader.generator.initial_seed())
+    settings.update(rank=0, world=1, seed=torch.initial_seed() if loader.generator is None else loader.generator.initial_seed())
 
 
 def like(loader, changes):
     settings = {**_settings(loader), **changes}
     if "rank" in changes or "world" in changes:
         settings.update(rank=changes.get("rank"), world=changes.get("world"))
-    elif settings.get("world") == 1 and (settings.get("shuffle") or "weights" in settings) and found()[1] > 1:
+    elif settings["world"] == 1 and not are_shared_out() and (settings.get("shuffle") or "weights" in settings) and found()[1] > 1:
         warnings.warn(f"this DataLoader has no DistributedSampler: each of the {found()[1]} processes gets all samples; "
                       "Loader.like(loader, rank=..., world=...) gives each its part", stacklevel=3)
     out = from_torchvision(loader.dataset, loader.batch_size, **settings)
@@ -288,6 +284,8 @@ def like(loader, changes):
     if type(loader.sampler).__name__ == "DistributedSampler":
         out._follows, out._followed = loader.sampler, loader.sampler.epoch
         out.set_epoch(loader.sampler.epoch)
+    else:
+        out._may_be_shared_out, out._has_own_seed = "rank" not in changes, "seed" in changes
     return out
 
 

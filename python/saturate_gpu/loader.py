@@ -8,11 +8,12 @@ import weakref
 
 from . import transforms as T
 from .native import NativeBatches
-from .ranks import found, rank_and_world
+from .ranks import are_shared_out, found, rank_and_world, shared_seed
 from .sources import PythonDataset, Source
 
 _all = weakref.WeakSet()
-OF_LIKE = ("dataset", "sampler", "batch_sampler", "_follows", "_followed")  # what Loader.like() adds
+# What Loader.like() adds.
+OF_LIKE = ("dataset", "sampler", "batch_sampler", "_follows", "_followed", "_may_be_shared_out", "_has_own_seed")
 
 
 def _quarter_of_memory():
@@ -107,6 +108,7 @@ class Loader:
         self._is_fresh = True     # no batch was taken since this position was set
         self._follows = None      # a DistributedSampler whose set_epoch() is this loader's too
         self._followed = 0        # the epoch that it had last
+        self._may_be_shared_out = self._has_own_seed = False  # Loader.like() without a DistributedSampler: see _settle()
 
     def _request(self, source, transforms, weights, subset, images, cache):
         request, blobs = {"source": source.spec(), **self._order}, source.blobs()
@@ -137,10 +139,13 @@ class Loader:
 
     def _settle(self):
         """Ranks may begin after the loader was made: Lightning starts its processes in fit()."""
-        if self._finds_rank and self._order["world"] == 1:
+        shares = self._may_be_shared_out and are_shared_out()
+        if self._order["world"] == 1 and (self._finds_rank or shares):
             rank, world = found()
             if world > 1:
                 self._order.update(rank=rank, world=world)
+                if shares and not self._has_own_seed:
+                    self._order["seed"] = shared_seed()
                 self._batches.reorder(self._order)
 
     def __len__(self):

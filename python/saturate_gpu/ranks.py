@@ -31,4 +31,11 @@ def found():
 def are_shared_out():
     """True where a framework is in charge that gives each process its part of a DataLoader without a DistributedSampler."""
     state = getattr(sys.modules.get("accelerate.state"), "PartialState", None)
+    # Asked late: both may be imported after the loader was made.
     return "lightning.pytorch" in sys.modules or "pytorch_lightning" in sys.modules or bool(state and state._shared_state)
+
+
+def shared_seed():
+    """Processes that share an epoch need one: Lightning's seed_everything() tells it."""
+    seed = os.environ.get("PL_GLOBAL_SEED", "")
+    return int(seed) if seed.isdigit() else 0

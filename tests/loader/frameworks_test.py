@@ -120,7 +120,7 @@ class FrameworksTest(LoaderTest):
         self.parts(LIGHTNING_RANKS)
 
     def test_accelerate_on_two_processes(self):
-        self.parts(ACCELERATE_RANKS, "-m", "torch.distributed.run", "--nproc-per-node=2", "--master-port=0")
+        self.parts(ACCELERATE_RANKS, "-m", "torch.distributed.run", "--nproc-per-node=2", "--standalone")
 
     def test_lightning_goes_on_where_it_was_saved(self):
         ran = run_script(LIGHTNING_RESUMES, self.images(20), self.folder)
