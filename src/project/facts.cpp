@@ -104,7 +104,8 @@ void set_value(FactValue& out, const Json& json) {
 }
 
 FlowSource flow_source(const Json& json) {
-    return {whole(json["declaration"]), certainty(json["certainty"])};
+    return {whole(json["declaration"]), certainty(json["certainty"]),
+            json["derived"].boolean().value_or(false)};
 }
 
 FactDeclaration declaration_of(const Json& json) {

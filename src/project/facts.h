@@ -76,6 +76,7 @@ struct FactDeclaration : SourcePlace {
 struct FlowSource {
     int declaration = -1;
     Certainty certainty = Certainty::unknown;
+    bool is_derived = false;  // it goes into what is computed there, and is not the value itself
 };
 
 struct FactArgument : FactValue {

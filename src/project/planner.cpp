@@ -20,7 +20,7 @@ bool is_config(const FactDeclaration& declaration) {
 // The declaration that sets the value: the only one, or the configuration's where the source has a
 // default for it.
 const FactDeclaration* deciding(const ProjectFacts& facts, const std::vector<FlowSource>& sources,
-                                Certainty& certainty) {
+                                FlowSource& by) {
     const FactDeclaration* found = nullptr;
     int configs = 0;
     for (const FlowSource& source : sources) {
@@ -29,7 +29,7 @@ const FactDeclaration* deciding(const ProjectFacts& facts, const std::vector<Flo
         configs += is_config(*one);
         if (sources.size() > 1 && !is_config(*one)) continue;
         found = one;
-        certainty = source.certainty;
+        by = source;
     }
     return sources.size() > 1 && configs != 1 ? nullptr : found;
 }
@@ -87,10 +87,10 @@ KnownValue Planner::value_read(const FactCall& call, std::string_view name) cons
         return {.state = call.may_hold(name) ? unknown : absent};
     }
     if (!argument->literal.is_null()) return {known, argument->literal, argument->text, ""};
-    Certainty certainty = Certainty::unknown;
-    const FactDeclaration* declared = deciding(facts, argument->sources, certainty);
+    FlowSource by;
+    const FactDeclaration* declared = deciding(facts, argument->sources, by);
     KnownValue out{.state = unknown, .text = argument->text};
-    if (!declared) return out;
+    if (!declared || by.is_derived) return out;
     out.from = declared->setting;
     if (declared->given) {
         try {
@@ -100,7 +100,7 @@ KnownValue Planner::value_read(const FactCall& call, std::string_view name) cons
         }
         out.state = known;
     } else if (declared->value && !declared->value->literal.is_null() &&
-               certainty == Certainty::certain && declared->writes.empty()) {
+               by.certainty == Certainty::certain && declared->writes.empty()) {
         out.literal = declared->value->literal;
         out.state = known;
     }
@@ -109,12 +109,15 @@ KnownValue Planner::value_read(const FactCall& call, std::string_view name) cons
 
 std::variant<ValueChange, std::string> Planner::change_declared(
     const std::vector<FlowSource>& sources, const Json& value) const {
-    Certainty certainty = Certainty::unknown;
-    const FactDeclaration* declared = deciding(facts, sources, certainty);
+    FlowSource by;
+    const FactDeclaration* declared = deciding(facts, sources, by);
     if (!declared)
         return sources.empty() ? std::string("the sources do not show where its value comes from")
                                : std::string("its value comes from several places");
-    if (certainty != Certainty::certain)
+    if (by.is_derived)
+        return fmt::format("its value is computed from {} ({})", declared->setting,
+                           declared->place().text());
+    if (by.certainty != Certainty::certain)
         return fmt::format("it seems to come from {} ({}), but that is not certain",
                            declared->setting, declared->place().text());
     if (declared->given && declared->given->empty())  // a flag

@@ -252,6 +252,17 @@ TEST(FixTrapsTest, AReadThatDecidesSomethingStays) {
     EXPECT_NE(answer.refusal("reads"), "");
 }
 
+// pin_memory=args.device != "cpu": the option is not a switch of pinned memory.
+TEST(FixTrapsTest, ASettingThatAValueIsComputedFromStays) {
+    std::string option = "args.eval_every != 3";
+    Answer answer = answer_to(script_of({{"loader", ", pin_memory=" + option}}));
+    EXPECT_FALSE(answer.proposes("pin_memory"));
+    EXPECT_THAT(answer.after, HasSubstr("type=int, default=1)"));
+    answer = answer_to(script_of({{"workers", "args.eval_every - 1"}}));
+    EXPECT_FALSE(answer.proposes("num_workers"));
+    EXPECT_THAT(answer.after, HasSubstr("type=int, default=1)"));
+}
+
 TEST(FixTrapsTest, ATensorDrawnOnTheCpuStaysThere) {
     std::string line = "noise = torch.randint(0, 9, (8,)).to(device)";
     Answer answer = answer_to(script_of({{"step", line}}));
