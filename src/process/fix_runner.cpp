@@ -3,9 +3,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "process/trial_command.h"
 #include "process/trial_process.h"
 
@@ -13,13 +15,28 @@ namespace saturate {
 
 namespace fs = std::filesystem;
 
+namespace {
+
+// How far above its folder the job's sources, configurations and command name files.
+int named_above(const Job& job, const ProjectFacts& facts) {
+    int out = 0;
+    for (const std::string& word : job.command) out = std::max(out, folders_above(word));
+    for (const FactSource& source : facts.files)
+        out = std::max(out, folders_above(read_if_there(job.project / source.file)));
+    for (const FactConfig& config : facts.configs)
+        out = std::max(out, folders_above(read_if_there(job.project / config.file)));
+    return out;
+}
+
+}  // namespace
+
 FixRunner::FixRunner(FixRunnerSettings settings, const ProjectFacts& facts, ProjectReader& reader,
                      const FixQuestion& question)
     : settings_(std::move(settings)),
       facts_(facts),
       reader_(reader),
       question_(question),
-      guarded_(guarded_around(settings_.job.project)),
+      guarded_(guarded_around(settings_.job.project, named_above(settings_.job, facts))),
       inside_(fs::canonical(settings_.job.project).lexically_relative(guarded_)) {
     SATURATE_CHECK(settings_.job.has_project(), "fix runs a command in its project");
 }

@@ -39,6 +39,8 @@ class FixRunner {
     TrialResult run(const FixChanges& changes, const FixRunLimits& limits);
 
     [[nodiscard]] int runs() const { return runs_; }
+    // The folder below which no run changes anything.
+    [[nodiscard]] const std::filesystem::path& guarded() const { return guarded_; }
     // Of the last run.
     [[nodiscard]] const std::string& log() const { return log_; }
     [[nodiscard]] const FilesMade& files_made() const { return made_; }

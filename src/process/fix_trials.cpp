@@ -77,9 +77,9 @@ class Trier {
         return true;
     }
 
-    // Named by absolute paths: no tree keeps trials from writing there. Caches are for that.
+    // No tree keeps trials from writing there. Caches are for that.
     [[nodiscard]] std::vector<std::string> written_outside(const Json& python) const {
-        std::vector<fs::path> apart = {guarded_around(question_.folder),
+        std::vector<fs::path> apart = {measure_.runner().guarded(),
                                        fs::canonical(fs::temp_directory_path())};
         if (const char* home = std::getenv("HOME")) apart.push_back(fs::path(home) / ".cache");
         return folders_written(python, apart);

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cstdlib>
 #include <fstream>
 #include <map>
@@ -114,18 +115,56 @@ std::vector<fs::path> mounts_below(const fs::path& folder) {
 
 }  // namespace
 
-fs::path guarded_around(const fs::path& folder) {
+namespace {
+
+// Whether an overlay over the folder works, as a trial would lay it.
+bool can_lay_over(const fs::path& folder) {
+    MortalFolder own(temporary_beside(folder));
+    make_layers(own.path());
+    std::vector<fs::path> mounts = mounts_below(folder);
+    for (std::size_t i = 0; i < mounts.size(); ++i)
+        make_layers(own.path() / "mounts" / std::to_string(i));
+    Captured tried = run_captured(mounted(folder, own.path(), folder, mounts, {"true"}), "");
+    return tried.end == Captured::End::exited && tried.status == 0;
+}
+
+}  // namespace
+
+fs::path guarded_around(const fs::path& folder, int above) {
     std::error_code error;
-    fs::path own = fs::canonical(folder, error);
+    fs::path own = fs::canonical(folder, error), out = own;
     const char* home = std::getenv("HOME");
-    fs::path temporary = fs::temp_directory_path(error);
-    for (fs::path at = own; at.has_relative_path(); at = at.parent_path()) {
-        // A home folder, / or the temporary files with a .git are no project.
-        if (home && fs::equivalent(at, home, error)) break;
-        if (at != own && fs::equivalent(at, temporary, error)) break;
-        if (fs::exists(at / ".git", error)) return at;
+    fs::path temporary = fs::canonical(fs::temp_directory_path(error), error);
+    // A home folder, / or the temporary files are no project, whatever they hold.
+    auto may_be_one = [&](const fs::path& at) {
+        return at.has_relative_path() && !(home && fs::equivalent(at, home, error)) &&
+               (at == own || !is_below(temporary, at));
+    };
+    for (fs::path at = own; may_be_one(at); at = at.parent_path()) {
+        if (!fs::exists(at / ".git", error)) continue;
+        out = at;
+        break;
     }
-    return own;
+    fs::path raised = own;
+    for (int i = 0; i < above && may_be_one(raised.parent_path()); ++i)
+        raised = raised.parent_path();
+    bool is_higher = raised != out && is_below(out, raised);
+    return is_higher && is_plain(raised) && can_overlay() && can_lay_over(raised) ? raised : out;
+}
+
+int folders_above(std::string_view text) {
+    constexpr std::string_view kUp = "../";
+    constexpr int kMost = 3;  // further up are other people's folders
+    int most = 0;
+    for (std::size_t at = 0; (at = text.find(kUp, at)) != std::string_view::npos;) {
+        // Not the middle of a path, nor dots in a sentence.
+        unsigned char before = at == 0 ? ' ' : static_cast<unsigned char>(text[at - 1]);
+        bool is_start = !std::isalnum(before) && before != '_' && before != '.' && before != '/';
+        int count = 0;
+        for (; text.substr(at).starts_with(kUp); at += kUp.size()) ++count;
+        if (is_start) most = std::max(most, count);
+    }
+    return std::min(most, kMost);
 }
 
 bool can_overlay() {

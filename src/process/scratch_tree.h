@@ -63,8 +63,13 @@ class ScratchTree {
     bool is_overlay_ = false;
 };
 
-// What a job in this folder may write to: the working tree of git around it, else the folder.
-[[nodiscard]] std::filesystem::path guarded_around(const std::filesystem::path& folder);
+// What a job in this folder may write to: the working tree of git around it, else the folder. With
+// `above`, also so many folders further up, where an overlay over that works: a job that names
+// "../model" writes there.
+[[nodiscard]] std::filesystem::path guarded_around(const std::filesystem::path& folder,
+                                                   int above = 0);
+// How far up paths in the text go that begin with "../"; 3 at most.
+[[nodiscard]] int folders_above(std::string_view text);
 
 // Whether this system lets us put an overlay over a folder; tried once per process.
 [[nodiscard]] bool can_overlay();

@@ -113,6 +113,23 @@ TEST_P(ScratchTreeTest, AllOfAWorkingTreeIsGuarded) {
     EXPECT_FALSE(fs::exists(user_.path() / "experiment"));
 }
 
+TEST(GuardedFolderTest, GoesAsFarUpAsTheJobsOwnPaths) {
+    EXPECT_EQ(folders_above("root = './data'; print('a../b', 'x/../y', '...')"), 0);
+    EXPECT_EQ(folders_above("path = '../model/{}'.format(name)"), 1);
+    EXPECT_EQ(folders_above("save_dir: ../../out\ndata: ../data\n"), 2);
+    EXPECT_EQ(folders_above("--dir=../../../../../data"), 3);
+    if (!can_overlay()) GTEST_SKIP() << "no overlays here";
+    TemporaryFolder user;
+    fs::create_directories(user.path() / "project/src");
+    fs::path src = user.path() / "project/src", all = fs::canonical(user.path());
+    EXPECT_EQ(guarded_around(src, 0), all / "project/src");
+    EXPECT_EQ(guarded_around(src, 1), all / "project");
+    // Up to the temporary files, which hold what trials write.
+    EXPECT_EQ(guarded_around(src, 3), all);
+    fs::create_directories(user.path() / ".git");
+    EXPECT_EQ(guarded_around(src, 1), all);
+}
+
 INSTANTIATE_TEST_SUITE_P(OverlayOrLinks, ScratchTreeTest, testing::Bool());
 
 TEST(ScratchTreeLinksTest, DataIsNeverCopied) {
