@@ -23,8 +23,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr double kClose = 1.15;  // a gain below this is measured again beside the best
-
 class Trier {
   public:
     Trier(FixAnswer& answer, ProjectReader& reader, const FixQuestion& question,
@@ -71,8 +69,9 @@ class Trier {
         out_.losses_before = losses_of(out_.baseline.record);
         out_.files_made = measure_.runner().files_made();
         out_.outside = written_outside(out_.baseline.record.python);
-        best_ = out_.baseline.samples_per_second->per_second;
-        say(fmt::format("unchanged: {:.1f} samples/s", best_));
+        double rate = out_.baseline.samples_per_second->per_second;
+        best_ = {rate};
+        say(fmt::format("unchanged: {:.1f} samples/s", rate));
         if (!out_.busy.empty()) say("note: " + out_.busy);
         return true;
     }
@@ -90,10 +89,9 @@ class Trier {
         if (!again.ok()) return;
         double rate = again.samples_per_second->per_second;
         if (measure_.epochs() > 0)
-            best_ = rate_over_epochs(out_.baseline.record, measure_.epochs()).value_or(rate);
+            best_ = {rate_over_epochs(out_.baseline.record, measure_.epochs()).value_or(rate)};
+        best_.push_back(rate);
         say(fmt::format("unchanged, measured again: {:.1f} {}", rate, measure_.unit()));
-        // The faster of two: a gain is over the best that the job does by itself.
-        best_ = std::max(best_, rate);
     }
 
     void plan_again() {
@@ -186,28 +184,34 @@ class Trier {
             say(fmt::format("{}: {} ({})", name_of(added), out.word, result.message));
             return out;
         }
-        double rate = result.samples_per_second->per_second;
         GuardAnswer guard = measure_.guard_answer();
-        std::string again;
-        if (rate >= kFixGain * best_ && rate < kClose * best_ && measure_.has_time()) {
-            // Close: the machine may have become faster meanwhile.
-            TrialResult before = measure_.trial(kept_);
-            if (before.ok()) best_ = std::max(best_, before.samples_per_second->per_second);
-            again = ", current best, measured again";
+        FixRates rates{best_, {result.samples_per_second->per_second}};
+        while (rates.is_open() && measure_.has_time()) {
+            // The machine may have become faster or slower meanwhile.
+            if (!add_run(kept_, rates.before) || !rates.is_uneven() || !rates.is_open()) break;
+            if (!measure_.has_time() || !add_run(changes, rates.after)) break;
         }
         FixOutcome out;
-        out.ratio = rate / best_;
-        out.word = rate >= kFixGain * best_   ? "kept"
-                   : rate <= best_ / kFixGain ? "slower"
-                                              : "no gain";
-        if (out.word == "kept") best_ = rate;
+        out.ratio = rates.ratio();
+        out.word = rates.word();
+        best_ = out.word == "kept" ? rates.after : rates.before;
         if (guard.other_draws && !has_other_draws_ && out.word == "kept") {
             out.note = guard.text;
             raise_level(added);
         }
-        say(fmt::format("{}: {:.1f} samples/s, {:+.0f} %{}: {}", name_of(added), rate,
-                        100 * (*out.ratio - 1), again, out.word));
+        say(fmt::format("{}: {:.1f} samples/s, {:+.0f} %: {}", name_of(added), rates.after.back(),
+                        100 * (*out.ratio - 1), out.word));
         return out;
+    }
+
+    // False: it failed.
+    bool add_run(const FixChanges& changes, std::vector<double>& rates) {
+        TrialResult result = measure_.trial(changes);
+        if (!result.ok()) return false;
+        rates.push_back(result.samples_per_second->per_second);
+        say(fmt::format("  {}, measured again: {:.1f} samples/s",
+                        changes.empty() ? "unchanged" : name_of(changes), rates.back()));
+        return true;
     }
 
     // What was to change the time alone and brings other random numbers is not of level safe here.
@@ -222,7 +226,8 @@ class Trier {
 
     // The batch size, beside what was kept.
     void find_batch() {
-        FixBatch found = find_fix_batch(measure_, answer_, question_, settings_, kept_, best_);
+        FixBatch found =
+            find_fix_batch(measure_, answer_, question_, settings_, kept_, std::ranges::max(best_));
         if (!found.refused.empty())
             answer_.plan.refused.push_back(
                 {{.file = answer_.facts.script}, "batch_size", found.refused});
@@ -230,7 +235,7 @@ class Trier {
         answer_.outcomes[found.proposal->id] = found.outcome;
         answer_.plan.proposals.push_back(std::move(*found.proposal));
         if (found.outcome.word != "kept") return;
-        best_ = found.rate;
+        best_ = {found.rate};
         kept_.push_back(&answer_.plan.proposals.back());
     }
 
@@ -298,7 +303,7 @@ class Trier {
     FixMeasure measure_;
     FixTrials out_;
     FixChanges kept_;
-    double best_ = 0;               // samples/s
+    std::vector<double> best_;      // samples/s of what is kept, one per run
     bool has_tried_ = false;        // a change
     bool has_other_draws_ = false;  // what was kept brings other random numbers
     std::set<int> unseen_calls_, unseen_loops_;

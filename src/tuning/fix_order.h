@@ -14,11 +14,10 @@
 #include "project/watched_calls.h"
 #include "telemetry/record_reader.h"
 #include "tuning/epochs.h"
+#include "tuning/fix_rates.h"
 #include "tuning/rate.h"
 
 namespace saturate {
-
-constexpr double kFixGain = 1.03;  // less is not worth a change
 
 struct FixOrder {
     std::vector<std::vector<const FixProposal*>> trials;  // those of one are tried together
