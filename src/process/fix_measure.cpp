@@ -60,8 +60,10 @@ TrialResult FixMeasure::again() {
     choose_epochs_again(result.ok() ? epoch_times(result.record) : EpochTimes{});
     if (!result.ok()) return result;
     guard_.add_before(result.record);
-    if (epochs_.count > 0)
-        result.samples_per_second->per_second = *rate_over_epochs(result.record, epochs_.count);
+    if (auto rate = epoch_rate(result.record))
+        result.samples_per_second->per_second = *rate;
+    else
+        take({});
     return result;
 }
 
@@ -85,7 +87,7 @@ TrialResult FixMeasure::run(const FixChanges& changes, const FixRunLimits& limit
     TrialResult result = runner_.run(changes, limits);
     budget_.see(result);
     if (epochs_.count == 0 || !result.ok()) return result;
-    if (auto rate = rate_over_epochs(result.record, epochs_.count)) {
+    if (auto rate = epoch_rate(result.record)) {
         result.samples_per_second->per_second = *rate;
     } else {
         result.outcome = TrialOutcome::failed;
@@ -125,25 +127,29 @@ TrialResult FixMeasure::judged(const FixChanges& changes, TrialResult result, bo
 
 void FixMeasure::choose_epochs(const RunRecord& baseline, int interval) {
     epoch_ = epoch_times(baseline);
-    epochs_ = plan_epochs(epoch_, interval, budget_, seconds());
-    if (epochs_.count > 0) budget_.measure_at_least((1 + epochs_.count) * epoch_.seconds);
+    take(plan_epochs(epoch_, interval, budget_, seconds()));
+}
+
+void FixMeasure::take(const EpochPlan& plan) {
+    epochs_ = plan;
+    budget_.measure_at_least(plan.lasts * epoch_.seconds);
 }
 
 // A longer run knows better how long an epoch is, and how many of them the script has.
 void FixMeasure::choose_epochs_again(const EpochTimes& seen) {
     if (epochs_.count == 0) return;
     budget_.measure_at_least(0);
-    EpochPlan now = plan_epochs(seen, epochs_.unit, budget_, seconds());
-    if (now.count < epochs_.count) epochs_ = now;
-    epochs_.shorten(seen.seen);
+    EpochPlan plan = epochs_, now = plan_epochs(seen, epochs_.unit, budget_, seconds());
+    if (now.count < plan.count) plan = now;
+    if (plan.warm_up == 0) plan.shorten(seen.seen);
     if (seen.evaluation) epoch_ = seen;
-    budget_.measure_at_least(epochs_.count > 0 ? (1 + epochs_.count) * epoch_.seconds : 0);
+    take(plan);
 }
 
 std::string FixMeasure::unit() const {
-    return epochs_.count == 0
-               ? "samples/s"
-               : fmt::format("samples/s over {} epochs, pauses included", epochs_.count);
+    if (epochs_.count == 0) return "samples/s";
+    if (epochs_.count == 1) return "samples/s over an epoch, pauses included";
+    return fmt::format("samples/s over {} epochs, pauses included", epochs_.count);
 }
 
 std::string FixMeasure::longer_for(int epochs) const {
@@ -177,10 +183,6 @@ FixMeasure::StepsAlone::StepsAlone(FixMeasure& measure)
     measure_.budget_.measure_at_least(0);
 }
 
-FixMeasure::StepsAlone::~StepsAlone() {
-    measure_.epochs_ = epochs_;
-    if (epochs_.count > 0)
-        measure_.budget_.measure_at_least((1 + epochs_.count) * measure_.epoch_.seconds);
-}
+FixMeasure::StepsAlone::~StepsAlone() { measure_.take(epochs_); }
 
 }  // namespace saturate

@@ -41,6 +41,10 @@ class FixMeasure {
     void choose_epochs(const RunRecord& baseline, int interval);
     [[nodiscard]] const EpochTimes& epoch() const { return epoch_; }
     [[nodiscard]] int epochs() const { return epochs_.count; }  // 0: rates are of steps alone
+    // Nothing: it was measured by its steps alone, or has fewer epochs.
+    [[nodiscard]] std::optional<double> epoch_rate(const RunRecord& record) const {
+        return rate_over_epochs(record, epochs_);
+    }
     [[nodiscard]] std::string unit() const;
     // "20m", with which trials would last so many epochs; empty: nobody would wait for that.
     [[nodiscard]] std::string longer_for(int epochs) const;
@@ -64,6 +68,7 @@ class FixMeasure {
     TrialResult run(const FixChanges& changes, const FixRunLimits& limits);
     TrialResult judged(const FixChanges& changes, TrialResult result, bool is_proof);
     void choose_epochs_again(const EpochTimes& seen);
+    void take(const EpochPlan& plan);
     [[nodiscard]] FixRunLimits limits(const FixChanges& changes, double measured,
                                       double most) const;
     [[nodiscard]] FixRunLimits of_search(const FixChanges& changes) const;

@@ -89,7 +89,7 @@ class Trier {
         if (!again.ok()) return;
         double rate = again.samples_per_second->per_second;
         if (measure_.epochs() > 0)
-            best_ = {rate_over_epochs(out_.baseline.record, measure_.epochs()).value_or(rate)};
+            best_ = {measure_.epoch_rate(out_.baseline.record).value_or(rate)};
         best_.push_back(rate);
         say(fmt::format("unchanged, measured again: {:.1f} {}", rate, measure_.unit()));
     }

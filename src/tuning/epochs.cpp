@@ -15,6 +15,8 @@ namespace {
 constexpr int kFewestEpochs = 1;  // pairs of runs even out how single epochs vary ...
 constexpr int kUsualEpochs = 2;   // ... but two are better where there is time
 constexpr int kMost = 200;
+constexpr std::int64_t kWarmUp = 20;      // steps of a first epoch that is not left out whole ...
+constexpr std::int64_t kWarmUpShare = 5;  // ... or one in so many, where that is less
 constexpr int kTrials = 3;  // of a change, besides the proof: itself, and what was before it twice
 
 // Places in `record.steps` where an epoch begins.
@@ -32,6 +34,17 @@ std::vector<std::size_t> starts_of(const RunRecord& record) {
 
 double seconds_between(const RunRecord& record, std::size_t from, std::size_t to) {
     return static_cast<double>(record.steps[to].start_ns - record.steps[from].start_ns) / 1e9;
+}
+
+// From the loader's start to its first batch.
+std::optional<double> first_start(const RunRecord& record, const std::vector<std::size_t>& starts) {
+    if (starts.empty()) return std::nullopt;
+    const StepRecord& step = record.steps[starts[0]];
+    double out = static_cast<double>(step.input_wait_ns.value_or(0)) / 1e9;
+    for (const EventRecord& event : record.events)
+        if (event.kind == EventKind::epoch && event.step == step.step)
+            out += static_cast<double>(event.duration_ns.value_or(0)) / 1e9;
+    return out;
 }
 
 // By what the loader says of itself, where no epoch came to its end.
@@ -54,6 +67,7 @@ EpochTimes epoch_times(const RunRecord& record) {
     EpochTimes out;
     std::vector<std::size_t> starts = starts_of(record);
     std::size_t n = starts.size();
+    out.start_most = first_start(record, starts);
     if (n < 2) {
         Account account = account_of(record);
         out.steps = steps_by_loader(record.python);
@@ -66,9 +80,9 @@ EpochTimes epoch_times(const RunRecord& record) {
         std::lround(static_cast<double>(starts[n - 1] - starts[first]) / count));
     out.seconds = seconds_between(record, starts[first], starts[n - 1]) / count;
     out.seen = static_cast<int>(n - 2);
-    if (out.seen == 0) return out;
 
-    std::int64_t from = record.steps[starts[1]].start_ns, to = record.steps[starts[n - 1]].start_ns;
+    std::int64_t from = record.steps[starts[first]].start_ns,
+                 to = record.steps[starts[n - 1]].start_ns;
     double evaluation = 0, checkpoint = 0, start = 0;
     for (const EventRecord& event : record.events) {
         if (event.time_ns < from || event.time_ns >= to) continue;
@@ -82,7 +96,7 @@ EpochTimes epoch_times(const RunRecord& record) {
     for (const StepRecord& step : record.steps)
         waits.push_back(static_cast<double>(step.input_wait_ns.value_or(0)) / 1e9);
     double usual = median(waits);
-    for (std::size_t i = 2; i < n; ++i) start += std::max(0.0, waits[starts[i]] - usual);
+    for (std::size_t i = first + 1; i < n; ++i) start += std::max(0.0, waits[starts[i]] - usual);
     out.evaluation = evaluation / count;
     out.checkpoint = checkpoint / count;
     out.start = start / count;
@@ -91,15 +105,16 @@ EpochTimes epoch_times(const RunRecord& record) {
 
 void EpochPlan::shorten(int seen) {
     count = std::min(count, seen / unit * unit);
+    lasts = 1.0 + count;
     if (count < kFewestEpochs) *this = {};
 }
 
 namespace {
 
-// All runs, each over so many epochs behind the first.
-double seconds_of_runs(const EpochTimes& epoch, int count, const TuneBudget& budget) {
+// All runs, each of so many epochs.
+double seconds_of_runs(const EpochTimes& epoch, double lasts, const TuneBudget& budget) {
     TuneBudget runs = budget;
-    runs.measure_at_least((1 + count) * epoch.seconds);
+    runs.measure_at_least(lasts * epoch.seconds);
     return (2 * kProofPairs + kTrials) * runs.proof_run_seconds();
 }
 
@@ -108,7 +123,8 @@ double seconds_of_runs(const EpochTimes& epoch, int count, const TuneBudget& bud
 double budget_for_epochs(const EpochTimes& epoch, int count, const TuneBudget& budget,
                          double elapsed_seconds) {
     constexpr double kSlack = 1.25;  // runs of one kind differ in length
-    return elapsed_seconds + kSlack * seconds_of_runs(epoch, std::max(count, kUsualEpochs), budget);
+    return elapsed_seconds +
+           kSlack * seconds_of_runs(epoch, 1 + std::max(count, kUsualEpochs), budget);
 }
 
 EpochPlan plan_epochs(const EpochTimes& epoch, int interval, const TuneBudget& budget,
@@ -119,13 +135,27 @@ EpochPlan plan_epochs(const EpochTimes& epoch, int interval, const TuneBudget& b
     for (int unit : {interval, 1}) {
         for (int least = most; least >= kFewestEpochs; least /= 2) {
             int count = (least + unit - 1) / unit * unit;
-            double needed = seconds_of_runs(epoch, count, budget);
+            double needed = seconds_of_runs(epoch, 1 + count, budget);
             bool is_brief = (1 + count) * epoch.seconds <= budget.proof_seconds();
             if (is_brief || needed <= budget.seconds() - elapsed_seconds)
-                return {.count = count, .unit = unit, .least_steps = (1 + count) * epoch.steps + 2};
+                return {.count = count,
+                        .unit = unit,
+                        .least_steps = (1 + count) * epoch.steps + 2,
+                        .warm_up = 0,
+                        .lasts = 1.0 + count};
         }
     }
-    return {};
+    // From some steps into the first epoch to as many into the second: all that one epoch has.
+    std::int64_t warm_up = std::clamp<std::int64_t>(epoch.steps / kWarmUpShare, 1, kWarmUp);
+    double lasts = 1 + static_cast<double>(warm_up) / static_cast<double>(epoch.steps);
+    if (epoch.steps < kWarmUpShare ||
+        seconds_of_runs(epoch, lasts, budget) > budget.seconds() - elapsed_seconds)
+        return {};
+    return {.count = 1,
+            .unit = 1,
+            .least_steps = epoch.steps + warm_up + 2,
+            .warm_up = warm_up,
+            .lasts = lasts};
 }
 
 std::vector<std::int64_t> epoch_steps(const RunRecord& record) {
@@ -136,12 +166,15 @@ std::vector<std::int64_t> epoch_steps(const RunRecord& record) {
     return out;
 }
 
-std::optional<double> rate_over_epochs(const RunRecord& record, int epochs) {
+std::optional<double> rate_over_epochs(const RunRecord& record, const EpochPlan& plan) {
     std::vector<std::size_t> starts = starts_of(record);
-    auto last = static_cast<std::size_t>(1 + epochs);
-    if (epochs < 1 || starts.size() <= last) return std::nullopt;
-    double samples = 0, seconds = seconds_between(record, starts[1], starts[last]);
-    for (std::size_t i = starts[1]; i < starts[last]; ++i)
+    auto into = static_cast<std::size_t>(plan.warm_up), first = std::size_t{into == 0};
+    std::size_t last = first + static_cast<std::size_t>(plan.count);
+    if (plan.count < 1 || starts.size() <= last || starts[last] + into >= record.steps.size())
+        return std::nullopt;
+    std::size_t begin = starts[first] + into, end = starts[last] + into;
+    double samples = 0, seconds = seconds_between(record, begin, end);
+    for (std::size_t i = begin; i < end; ++i)
         samples += static_cast<double>(record.steps[i].samples.value_or(0));
     if (samples <= 0 || seconds <= 0) return std::nullopt;
     return samples / seconds;

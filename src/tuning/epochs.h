@@ -18,8 +18,10 @@ struct EpochTimes {
     std::int64_t steps = 0;  // of one; 0: not known
     double seconds = 0;      // of one, pauses and the start of its workers included
     int seen = 0;            // whole ones behind the first
-    // Means of an epoch behind the first; absent: none was seen.
+    // Means of an epoch, behind the first where there are more; absent: none came to its end.
     std::optional<double> evaluation, checkpoint, start;
+    // No start of a later epoch takes longer than that of the first; absent: it was not seen.
+    std::optional<double> start_most;
 };
 [[nodiscard]] EpochTimes epoch_times(const RunRecord& record);
 // Steps of every whole epoch, the first included.
@@ -27,9 +29,13 @@ struct EpochTimes {
 
 // How many epochs every trial lasts.
 struct EpochPlan {
-    int count = 0;                 // measured, behind the first; 0: trials are of steps alone
+    int count = 0;                 // measured; 0: trials are of steps alone
     int unit = 1;                  // ... in multiples of this
     std::int64_t least_steps = 0;  // that a run must make for it
+    // Steps of the first epoch that are left out; the last one is measured as far into it. 0: all
+    // of the first is left out.
+    std::int64_t warm_up = 0;
+    double lasts = 0;  // epochs that a run takes
     // To those that a script was seen to have.
     void shorten(int seen);
 };
@@ -42,8 +48,8 @@ struct EpochPlan {
 [[nodiscard]] double budget_for_epochs(const EpochTimes& epoch, int count, const TuneBudget& budget,
                                        double elapsed_seconds);
 
-// Samples per second over so many epochs, the first of the run left out; nothing where the run has
-// fewer.
-[[nodiscard]] std::optional<double> rate_over_epochs(const RunRecord& record, int epochs);
+// Samples per second over the epochs of the plan; nothing where the run has fewer.
+[[nodiscard]] std::optional<double> rate_over_epochs(const RunRecord& record,
+                                                     const EpochPlan& plan);
 
 }  // namespace saturate

@@ -35,6 +35,10 @@ std::optional<double> reads_share(const WatchedRun& watched) {
 struct Pause {
     std::string_view what;
     std::optional<double> seconds;  // per epoch
+    std::optional<double> most = {};
+    [[nodiscard]] double longest(double epoch_seconds) const {
+        return seconds.value_or(most.value_or(epoch_seconds));
+    }
 };
 // What stands between epochs and gives way to the change; nothing: it is about the steps.
 std::optional<Pause> pause_of(const FixProposal& proposal, const WatchedRun& watched) {
@@ -45,7 +49,8 @@ std::optional<Pause> pause_of(const FixProposal& proposal, const WatchedRun& wat
     Json loader = training_loader(watched.record.python);
     // Without workers there is no start of them yet.
     bool has_workers = loader["num_workers"].integer().value_or(0) > 0;
-    return Pause{"the start of the workers", has_workers ? epoch.start : std::nullopt};
+    if (!has_workers) return Pause{"the start of the workers", std::nullopt};
+    return Pause{"the start of the workers", epoch.start, epoch.start_most};
 }
 
 // Only a run over whole epochs tells what a shorter pause is worth.
@@ -55,6 +60,12 @@ std::string hopeless_pause(const Pause& pause, const FixProposal& proposal,
     if (pause.seconds && share < kLeastShare)
         return fmt::format("{} takes {:.1f} % of an epoch, and no more than that can be gained",
                            pause.what, 100 * share);
+    // Most jobs have epochs far longer than a trial.
+    double most = pause.longest(watched.epoch.seconds) / std::max(watched.epoch.seconds, 1e-9);
+    if (pause.most && most < kLeastShare)
+        return fmt::format(
+            "{} takes at most {:.1f} % of an epoch, and no more than that can be gained",
+            pause.what, 100 * most);
     // Over fewer epochs than its interval the pause would seem to be gone altogether.
     int interval = interval_of(proposal);
     if (watched.epochs > 0 && watched.epochs % interval == 0) return "";
@@ -161,7 +172,7 @@ FixOrder order_trials(const FixPlan& plan, const WatchedRun& watched) {
             out.left_out[proposal.id] = why;
             // A pause that was not seen may be long.
             auto pause = pause_of(proposal, watched);
-            double seconds = pause ? pause->seconds.value_or(watched.epoch.seconds) : 0;
+            double seconds = pause ? pause->longest(watched.epoch.seconds) : 0;
             if (seconds > 0 && seconds >= kLeastShare * watched.epoch.seconds &&
                 missing_for(proposal, {}, watched.record).empty())
                 out.epochs_wanted = std::max(out.epochs_wanted, interval_of(proposal));

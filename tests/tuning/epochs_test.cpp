@@ -43,11 +43,23 @@ TEST(EpochsTest, AnEpochIsAllThatStandsBetweenItsSteps) {
     EXPECT_NEAR(times.start.value_or(0), 0.008, 1e-9);
 }
 
+TEST(EpochsTest, OneEndOfAnEpochTellsWhatItHolds) {
+    EpochTimes times = epoch_times(epochs(2, 1));
+    EXPECT_EQ(times.seen, 0);
+    EXPECT_NEAR(times.evaluation.value_or(0), 0.020, 1e-9);
+    EXPECT_NEAR(times.start.value_or(0), 0.008, 1e-9);
+}
+
 TEST(EpochsTest, TheRateCountsPauses) {
-    EXPECT_NEAR(rate_over_epochs(epochs(4, 1), 2).value_or(0), 32 / 0.068, 1e-6);
+    EXPECT_NEAR(rate_over_epochs(epochs(4, 1), {.count = 2}).value_or(0), 32 / 0.068, 1e-6);
     // Behind epochs 0 and 5: one evaluation in the five epochs behind the first.
-    EXPECT_NEAR(rate_over_epochs(epochs(8, 5), 5).value_or(0), 160 / (5 * 0.048 + 0.020), 1e-6);
-    EXPECT_EQ(rate_over_epochs(epochs(3, 1), 2), std::nullopt);
+    EXPECT_NEAR(rate_over_epochs(epochs(8, 5), {.count = 5}).value_or(0), 160 / (5 * 0.048 + 0.020),
+                1e-6);
+    EXPECT_EQ(rate_over_epochs(epochs(3, 1), {.count = 2}), std::nullopt);
+    // From a step into the first to a step into the second.
+    EXPECT_NEAR(rate_over_epochs(epochs(2, 1), {.count = 1, .warm_up = 1}).value_or(0), 32 / 0.068,
+                1e-6);
+    EXPECT_EQ(rate_over_epochs(epochs(2, 1), {.count = 1, .warm_up = 4}), std::nullopt);
 }
 
 TEST(EpochsTest, WithoutAWholeEpochTheLoaderTells) {
@@ -58,6 +70,8 @@ TEST(EpochsTest, WithoutAWholeEpochTheLoaderTells) {
         "test");
     EpochTimes times = epoch_times(run);
     EXPECT_EQ(times.steps, 7);  // 13 batches, two of them to a step
+    EXPECT_EQ(times.start, std::nullopt);
+    EXPECT_NEAR(times.start_most.value_or(0), 0.009, 1e-9);  // the loader and the first batch
     EXPECT_EQ(times.seen, 0);
     EXPECT_FALSE(times.evaluation);
     run.python = Json();
@@ -73,6 +87,11 @@ TEST(EpochsTest, ATrialLastsWholeEpochsWhereTheProofFitsTheBudget) {
     EXPECT_EQ(plan_epochs({.steps = 10, .seconds = 4}, 5, budget, 20).count, 2);
     EXPECT_EQ(plan_epochs({.steps = 10, .seconds = 6}, 5, budget, 20).count, 1);
     EXPECT_EQ(plan_epochs({.steps = 10, .seconds = 40}, 1, budget, 20).count, 0);
+    // Two whole ones would be too long, one and a part of the next are not.
+    EpochPlan part = plan_epochs({.steps = 10, .seconds = 9}, 5, budget, 20);
+    EXPECT_EQ(part.count, 1);
+    EXPECT_EQ(part.warm_up, 2);
+    EXPECT_EQ(part.least_steps, 14);
     // Little time is left, but a trial of steps would take as long.
     EXPECT_EQ(plan_epochs({.steps = 10, .seconds = 0.5}, 1, budget, 235).count, 4);
     EXPECT_EQ(plan_epochs({}, 1, budget, 20).count, 0);

@@ -89,6 +89,21 @@ TEST_F(FixOrderTest, PausesAreTriedWhereTheyAreMeasured) {
               "evaluation takes 11 % of one");
 }
 
+// A trial of a job with long epochs sees the start of the first alone.
+TEST_F(FixOrderTest, ABriefStartOfALongEpochAsksForNoLongerBudget) {
+    plan_.proposals = {proposal("persistent_workers")};
+    record_.python = Json::parse(
+        R"({"loaders": [{"id": 0, "num_workers": 1}], "steps_by_loader": [{"loader": 0, "steps": 9}]})",
+        "test");
+    epoch_ = {.steps = 1000, .seconds = 300, .start_most = 1.5};
+    EXPECT_EQ(order(false, 0).left_out["persistent_workers"],
+              "the start of the workers takes at most 0.5 % of an epoch, and no more than that can "
+              "be gained");
+    EXPECT_EQ(order(false, 0).epochs_wanted, 0);
+    epoch_.start_most = 15;
+    EXPECT_EQ(order(false, 0).epochs_wanted, 1);
+}
+
 TEST_F(FixOrderTest, WorkersStayOnlyWhereThereAreSome) {
     plan_.proposals = {proposal("persistent_workers"), proposal("num_workers", "2")};
     record_.python = Json::parse(
