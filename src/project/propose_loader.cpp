@@ -65,12 +65,16 @@ void propose_workers(Planner& planner, const FactCall& loader) {
         taken(planner, loader, "num_workers", planner.change(loader, "num_workers", Json(fitting)));
     if (!change) return;
     std::string is_now = now.from.empty() ? "" : fmt::format("{} is {}: ", now.from, count);
-    planner.propose(
-        make(*change, loader, "num_workers",
-             count > 0 ? fmt::format("{}judging by the time a batch takes, {} fit", is_now, fitting)
-                       : fmt::format("{}the training process loads every batch itself, and the "
-                                     "device waits",
-                                     is_now)));
+    bool is_crowded = fitting == planner.machine.cores && count > fitting;
+    planner.propose(make(
+        *change, loader, "num_workers",
+        is_crowded  ? fmt::format("{}more workers than cores take time from each other and "
+                                   "from the training process",
+                                  is_now)
+        : count > 0 ? fmt::format("{}judging by the time a batch takes, {} fit", is_now, fitting)
+                    : fmt::format("{}the training process loads every batch itself, and the "
+                                  "device waits",
+                                  is_now)));
 }
 
 void propose_persistent(Planner& planner, const FactCall& loader) {

@@ -153,8 +153,8 @@ static Proposal cure_threads(const Facts& facts) {
     double workers = facts.number("num_workers").value_or(0);
     // The model leaves the loader its cores.
     if (facts.loader) {
-        if (workers > 0 && workers + threads > facts.cores && facts.cores > workers)
-            return {.value = fmt::format("{:.0f}", facts.cores - workers),
+        if (workers > 0 && workers + threads > facts.cores && threads > 1)
+            return {.value = fmt::format("{:.0f}", std::max(1.0, facts.cores - workers)),
                     .reason = "workers and model share the cores"};
         return {.reason = "workers and model have a core each"};
     }

@@ -14,7 +14,7 @@ namespace {
 
 constexpr double kWaits = 0.03;
 
-void choose_workers(FixMachine& machine, const std::vector<Finding>& findings) {
+void choose_workers(FixMachine& machine, const Json& python, const std::vector<Finding>& findings) {
     for (const Finding& finding : findings) {
         for (const SettingChange& change : finding.settings) {
             auto workers = change.key == "num_workers" ? parse_integer(change.value) : std::nullopt;
@@ -23,6 +23,13 @@ void choose_workers(FixMachine& machine, const std::vector<Finding>& findings) {
             machine.is_watched = true;
         }
     }
+    // Batches come late, and there is no core for more workers: fewer may be faster.
+    auto now = training_loader(python)["num_workers"].integer();
+    if (machine.is_watched || !machine.waits_for_data || !now || machine.cores <= 0 ||
+        *now <= machine.cores)
+        return;
+    machine.workers = machine.cores;
+    machine.is_watched = true;
 }
 
 // Of a model that computes on the CPU, in one process.
@@ -52,11 +59,11 @@ FixMachine watched_machine(const FixMachine& machine, const ProjectFacts& facts,
                            const TrialResult& watched, const std::vector<Finding>& findings) {
     FixMachine out = machine;
     out.watched = watched_calls(facts, watched.record.python);
-    choose_workers(out, findings);
     if (watched.samples_per_second) {
         choose_threads(out, watched);
         out.waits_for_data = watched.samples_per_second->input_wait_share >= kWaits;
     }
+    choose_workers(out, watched.record.python, findings);
     return out;
 }
 

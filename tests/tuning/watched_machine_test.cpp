@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tuning/watched_machine.h"
+
+#include <gtest/gtest.h>
+
+namespace saturate {
+namespace {
+
+class WatchedMachineTest : public testing::Test {
+  protected:
+    // A loader of so many workers, and two threads that compute on a CPU.
+    FixMachine after(int workers, double waits) {
+        TrialResult watched;
+        watched.record.python =
+            Json::parse(R"({"loaders": [{"id": 0, "num_workers": )" + std::to_string(workers) +
+                            R"(}], "steps_by_loader": [{"loader": 0, "steps": 9}],
+                "device": "cpu", "flags": {"threads": 2, "cores": 2}})",
+                        "test");
+        watched.samples_per_second =
+            Rate{.per_second = 10, .steps = 9, .step_seconds = 0.8, .input_wait_share = waits};
+        return watched_machine({.workers = 1, .cores = 2}, {}, watched, {});
+    }
+};
+
+TEST_F(WatchedMachineTest, OfMoreWorkersThanCoresFewerAreTried) {
+    EXPECT_EQ(after(8, 0.3).workers, 2);
+    EXPECT_TRUE(after(8, 0.3).is_watched);
+    EXPECT_FALSE(after(2, 0.3).is_watched);
+    EXPECT_FALSE(after(8, 0.01).is_watched);
+}
+
+TEST_F(WatchedMachineTest, ThreadsLeaveCoresToWorkersThatAreWaitedFor) {
+    EXPECT_EQ(after(1, 0.3).threads, 1);
+    EXPECT_EQ(after(8, 0.3).threads, 1);
+    EXPECT_EQ(after(8, 0.01).threads, 0);
+    EXPECT_EQ(after(0, 0.3).threads, 0);
+}
+
+}  // namespace
+}  // namespace saturate
