@@ -49,11 +49,18 @@ constexpr std::array<double, 20> kOneSided = {12.71, 4.303, 3.182, 2.776, 2.571,
                                               2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145,
                                               2.131, 2.120, 2.110, 2.101, 2.093, 2.086};
 
-// By how much the mean of so many more runs without a seed may lie above that of these by chance: by how far
-// they are apart in each of the last three quarters, as two that agree in one may do so by chance.
+// How much further apart than single runs the means of `more` and of `runs` of them lie.
+double of_means(std::size_t more, std::size_t runs) {
+    return std::sqrt(1 / static_cast<double>(more) + 1 / static_cast<double>(runs));
+}
+
+// By how much the mean of so many more runs without a seed may lie above that of these by chance: by
+// how far they are apart in each of the last three quarters, as two that agree in one may do so by
+// chance. A run that is ahead in one quarter mostly is in the next, so runs are counted, not
+// quarters; of two runs alone, the quarters count as one more.
 double chance_between(std::span<const LossCurve> curves, double samples, std::size_t more) {
     double squares = 0;
-    std::size_t freedom = 0;
+    std::size_t degrees = 0;
     for (double from : {0.25, 0.5, 0.75}) {
         std::vector<double> means;
         for (const LossCurve& curve : curves) {
@@ -64,13 +71,12 @@ double chance_between(std::span<const LossCurve> curves, double samples, std::si
         double n = static_cast<double>(means.size());
         double middle = std::accumulate(means.begin(), means.end(), 0.0) / n;
         for (double mean : means) squares += (mean - middle) * (mean - middle);
-        freedom += means.size() - 1;
+        degrees += means.size() - 1;
     }
-    if (freedom == 0) return 0;
-    double deviation = std::sqrt(squares / static_cast<double>(freedom));
-    return kOneSided[std::min(freedom, kOneSided.size()) - 1] *
-           std::sqrt(1 / static_cast<double>(more) + 1 / static_cast<double>(curves.size())) *
-           deviation;
+    if (degrees == 0) return 0;
+    std::size_t freedom = std::min(degrees, std::max<std::size_t>(2, curves.size() - 1));
+    return kOneSided[std::min(freedom, kOneSided.size()) - 1] * of_means(more, curves.size()) *
+           std::sqrt(squares / static_cast<double>(degrees));
 }
 
 }  // namespace
@@ -138,7 +144,8 @@ LossGuard guard_losses(std::span<const LossCurve> baselines,
     }
     for (double mean : means) out.before += mean / static_cast<double>(means.size());
     out.deviation = std::max({chance_between(baselines, out.samples, candidates.size()) / 2,
-                              step_noise(baselines, out.samples) / std::sqrt(losses),
+                              step_noise(baselines, out.samples) / std::sqrt(losses) *
+                                  of_means(candidates.size(), baselines.size()),
                               kLeastDeviation * std::abs(out.before)});
     out.verdict =
         out.after <= out.before + 2 * out.deviation ? GuardVerdict::holds : GuardVerdict::differs;

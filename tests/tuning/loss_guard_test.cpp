@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <random>
 
 namespace saturate {
 namespace {
@@ -54,6 +55,51 @@ TEST(LossGuardTest, TwoRunsThatMeetAtTheEndVaryAllTheSame) {
     std::vector<LossCurve> baselines{falling(4096), other};
     EXPECT_EQ(guard_loss(baselines, falling(4096, 0.05)).verdict, GuardVerdict::holds);
     EXPECT_EQ(guard_loss(baselines, falling(4096, 0.3)).verdict, GuardVerdict::differs);
+}
+
+// Runs without a seed: a start of their own that they keep for a while, and leaps from step to step.
+class RandomRuns {
+  public:
+    explicit RandomRuns(double leap) : leap_(leap) {}
+
+    std::vector<LossCurve> runs(int count, double offset = 0) {
+        std::vector<LossCurve> out;
+        for (int i = 0; i < count; ++i) {
+            LossCurve curve = falling(4096, offset);
+            double apart = 0.05 * normal_(random_);
+            for (LossPoint& point : curve) {
+                apart = 0.98 * apart + 0.05 * std::sqrt(1 - 0.98 * 0.98) * normal_(random_);
+                point.loss += apart + leap_ * normal_(random_);
+            }
+            out.push_back(std::move(curve));
+        }
+        return out;
+    }
+    // Of 1,000 comparisons, those that say "worse".
+    int worse(int before, int after, double offset) {
+        int out = 0;
+        for (int i = 0; i < 1000; ++i)
+            out += guard_losses(runs(before), runs(after, offset)).verdict == GuardVerdict::differs;
+        return out;
+    }
+
+  private:
+    double leap_;
+    std::mt19937 random_{7};
+    std::normal_distribution<double> normal_;
+};
+
+TEST(LossGuardTest, ChanceIsSeldomCalledWorse) {
+    for (double leap : {0.01, 0.2}) {
+        EXPECT_LT(RandomRuns(leap).worse(2, 1, 0), 30) << leap;
+        EXPECT_LT(RandomRuns(leap).worse(7, 5, 0), 35) << leap;
+    }
+}
+
+// What a trial against two runs cannot see, the runs of a proof together do.
+TEST(LossGuardTest, ManyRunsSeeWhatSingleOnesHide) {
+    EXPECT_GT(RandomRuns(0.01).worse(7, 5, 0.15), 950);
+    EXPECT_GT(RandomRuns(0.6).worse(7, 5, 0.3), 750);  // the leaps of one run would hide it
 }
 
 TEST(LossGuardTest, ComparesAtEqualSamplesNotAtEqualSteps) {
