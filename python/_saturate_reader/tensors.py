@@ -249,6 +249,8 @@ class Tensors:
             return self._most(self.kind(a) for a in arguments)
         values = self.values.of(func)
         for value in values:
+            if value[0] == "made" and value[1].endswith("namedtuple"):  # Losses = namedtuple(...); Losses(*losses)
+                return self._most(self.kind(a) for a in arguments)
             if value[0] == "ext":
                 return self._outside(value[1], node, arguments, func)
             if value[0] in ("inst", "made") and self.is_module(value):

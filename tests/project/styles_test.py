@@ -160,6 +160,12 @@ class Steps(Rules):
                            "for x in loader:\n" + STEP + "    print(norms(model.named_parameters()))\n")
         self.assertEqual(["return sum(float(torch.norm(p.grad)) for name, p in named if p.grad is not None)"], self.said(facts))
 
+    def test_losses_in_a_named_tuple(self):
+        facts = self.facts(TOP + "from collections import namedtuple\nLosses = namedtuple('Losses', ['one', 'total'])\ndef losses(x):\n    parts = [model(x).sum()]\n"
+                           "    return Losses(*(parts + [sum(parts)]))\ndef scalar(value):\n    if isinstance(value, torch.Tensor):\n        return value.item()\nfor x in loader:\n"
+                           "    found = losses(x.cuda())\n    found.total.backward()\n    optimizer.step()\n    print({key: scalar(value) for key, value in found._asdict().items()})\n")
+        self.assertEqual(["return value.item()"], self.said(facts))
+
     def test_an_argument_that_is_filled_in_where_it_is_missing(self):
         program = TOP + "def mask(lengths, most=None):\n    if most is None:\n        most = lengths.max().item()\n    return most\nfor x in loader:\n" + STEP + "    print(mask(loss%s))\n"
         self.assertEqual([], self.said(self.facts(program % ", x.shape[0]")))
