@@ -132,7 +132,7 @@ double Context::per_step(std::int64_t count) const {
 std::string Context::rate_text(std::int64_t count) const {
     double each = per_step(count);
     return line.has_steps ? fmt::format("{:.{}f} per step", each, each < 10 ? 1 : 0)
-                          : fmt::format("{} in all", count);
+                          : "in the whole trace";
 }
 
 const Event* Context::launch(std::size_t i) const {

@@ -36,8 +36,9 @@ Diagnosis diagnose_ranks(const RankRecords& records) {
         Finding late = straggler(ranks, out, out.window_ms);
         late.confidence = Confidence::medium;
         late.sources = {"run record"};
+        double others = static_cast<double>(ranks.others_wait_ns()) / 1e4 / out.window_ms;
         out.verdict = fmt::format("rank {} holds up the others: they wait {:.0f} % of the time; {}",
-                                  ranks.late[0], late.share_percent, out.verdict);
+                                  ranks.late[0], others, out.verdict);
         out.findings.insert(out.findings.begin(), std::move(late));
     } else {
         ranks.late.clear();

@@ -60,12 +60,14 @@ void fill_time(const Timeline& line, Diagnosis& out) {
     // Where one-offs were cut out of the middle, what is left between them is not steady.
     parts.is_remnant =
         line.cut && (4 * line.length_ns() < steady.whole_ns || line.cut_ns > line.length_ns());
-    // Nor do a moment behind the rest, or two kernels, tell of a longer run.
+    // Nor do a moment behind the rest, two kernels, or a handful behind what happens once, tell of
+    // a longer run.
     constexpr std::int64_t kMoment = 1'000'000;
-    constexpr std::size_t kFewWorks = 3;
+    constexpr std::size_t kFewWorks = 3, kHandful = 10;
     parts.is_remnant |= !steady.left_out.empty() && line.length_ns() < kMoment &&
                         4 * line.length_ns() < steady.whole_ns;
-    parts.is_remnant |= line.device >= 0 && line.gpu.size() < kFewWorks;
+    parts.is_remnant |=
+        line.device >= 0 && line.gpu.size() < (steady.left_out.empty() ? kFewWorks : kHandful);
     for (const UnsteadyTime& part : steady.left_out)
         parts.left_out.emplace_back(part.kind, ms(part.ns));
     out.window = std::move(parts);
@@ -85,8 +87,9 @@ Diagnosis diagnose_timeline(const Timeline& line) {
     out.health = trace_health(line);
     bool is_unknown = line.device >= 0 && out.split.unknown > 25;
     out.findings = merged(context.findings);
-    // A file that ends before any GPU work may have held some.
-    bool is_nothing = out.truncated && line.device < 0;
+    out.unseen_launches = unseen_launches(line);
+    // A file that ends before any GPU work may have held some; calls that launch surely did some.
+    bool is_nothing = (out.truncated && line.device < 0) || out.unseen_launches > 0;
     bool is_clock_off = starts_before_launch(line) > 0;
     for (Finding& finding : out.findings) {
         // A gain that rests on a window that was not seen is not worth its digits.
@@ -133,7 +136,8 @@ Finding straggler(const RankComparison& ranks, const Diagnosis& late, double win
             "the {} ranks step together, and rank {} waits longest for its data: the others wait "
             "for it {:.1f} ms in each of {} steps",
             ranks.ranks.size(), who,
-            wait_ms / static_cast<double>(std::max<std::size_t>(1, ranks.collectives)),
+            static_cast<double>(ranks.others_wait_ns()) / 1e6 /
+                static_cast<double>(std::max<std::size_t>(1, ranks.collectives)),
             ranks.collectives);
     double bound = 1.0 / std::max(0.05, 1.0 - finding.share_percent / 100.0);
     // The others cannot get faster than the late rank does by its own fixes.
@@ -177,11 +181,19 @@ Diagnosis diagnose_traces(const std::vector<Trace>& traces) {
     Diagnosis out = diagnose_timeline(lines[which]);
     double transfer =
         100.0 * static_cast<double>(ranks.transfer_ns) / 1e6 / std::max(out.window_ms, 1e-9);
+    for (Finding& finding : out.findings) {
+        if (finding.id != "F15" || ranks.collectives == 0) continue;
+        finding.surer.clear();
+        finding.evidence += fmt::format(
+            "; over {} ranks {:.0f} ms of it are transfer and {:.0f} ms waiting for another rank",
+            ranks.ranks.size(), static_cast<double>(ranks.transfer_ns) / 1e6,
+            static_cast<double>(ranks.wait_ns) / 1e6);
+    }
     if (ranks.collectives > 0 && transfer < 10)
         std::erase_if(out.findings, [](const Finding& finding) { return finding.id == "F15"; });
     double wait_percent =
         100.0 * static_cast<double>(ranks.wait_ns) / 1e6 / std::max(out.window_ms, 1e-9);
-    if (!ranks.late.empty() && wait_percent >= 5) {
+    if (!ranks.late.empty() && wait_percent >= 5 && !out.window->is_remnant) {
         out.findings.insert(out.findings.begin(), straggler(ranks, out, out.window_ms));
     } else {
         ranks.late.clear();

@@ -61,6 +61,7 @@ struct Diagnosis {
     Gain total;                                  // with the fixes of all that are shown
     std::optional<double> replay_error_percent;
     std::vector<HealthNote> health;
+    std::size_t unseen_launches = 0;  // calls that launch, in a trace without any GPU work
     std::uint64_t dropped_events = 0;
     std::uint64_t repaired_events = 0;
     std::optional<RankComparison> ranks;
@@ -97,6 +98,8 @@ struct Diagnosis {
 [[nodiscard]] std::vector<HealthNote> trace_health(const Timeline& timeline);
 // Kernels that start before they are launched, if they are many or far off; else 0.
 [[nodiscard]] std::size_t starts_before_launch(const Timeline& timeline);
+// Calls that launch work on a GPU, where none of it was recorded.
+[[nodiscard]] std::size_t unseen_launches(const Timeline& timeline);
 // findings_run.cpp, findings_python.cpp, findings_config.cpp
 [[nodiscard]] std::vector<Finding> run_findings(const RunRecord& record);
 // What the shim told explains findings that are there and adds its own.

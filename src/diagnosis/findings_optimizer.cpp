@@ -71,15 +71,17 @@ void optimizer_operators(Context& context) {
     std::int64_t time = at(context.line.causes, Cause::optimizer);
     if (context.per_step(steps) > 50 && !grouped) {
         Finding finding{.id = "F13", .count = steps};
-        finding.evidence = fmt::format("{} operators inside Optimizer.step, none of them grouped",
-                                       context.rate_text(steps));
+        finding.evidence =
+            fmt::format("{} operators inside Optimizer.step ({}), none of them grouped", steps,
+                        context.rate_text(steps));
         finding.settings = cures("F13", context.facts);
         finding.examples.push_back(context.example(step_example));
         context.add(finding, change, time);
     }
     if (context.per_step(zeros) > 10) {
         Finding finding{.id = "F14", .count = zeros};
-        finding.evidence = fmt::format("{} zero_ inside zero_grad", context.rate_text(zeros));
+        finding.evidence =
+            fmt::format("{} zero_ inside zero_grad ({})", zeros, context.rate_text(zeros));
         finding.settings = cures("F14", context.facts);
         finding.examples.push_back(context.example(zero_example));
         finding.gain = {1.0, 1.0, 1.02};
@@ -110,8 +112,8 @@ void optimizer_kernels(Context& context) {
     if (context.per_step(count) > 50 && step.median_ns < kTinyKernel && !step.grouped) {
         Finding finding{.id = "F13", .count = count, .confidence = Confidence::high};
         finding.evidence = fmt::format(
-            "{} kernels inside Optimizer.step, median {:.1f} us: one or more per parameter",
-            context.rate_text(count), static_cast<double>(step.median_ns) / 1e3);
+            "{} kernels inside Optimizer.step ({}), median {:.1f} us: one or more per parameter",
+            count, context.rate_text(count), static_cast<double>(step.median_ns) / 1e3);
         if (context.optimizer.empty() || has_fused(context.optimizer))
             finding.settings = cures("F13", context.facts);
         if (!context.optimizer.empty())
@@ -131,8 +133,8 @@ void optimizer_kernels(Context& context) {
     count = static_cast<std::int64_t>(zero.works.size());
     if (context.per_step(count) > 10) {
         Finding finding{.id = "F14", .count = count, .confidence = Confidence::high};
-        finding.evidence =
-            fmt::format("{} kernels or memsets inside zero_grad", context.rate_text(count));
+        finding.evidence = fmt::format("{} kernels or memsets inside zero_grad ({})", count,
+                                       context.rate_text(count));
         finding.settings = cures("F14", context.facts);
         finding.examples.push_back(context.example(zero.works.front()));
         context.add(finding, change_for(zero, 0.02), zero.idle_ns + zero.gpu_ns);

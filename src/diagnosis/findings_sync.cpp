@@ -132,10 +132,16 @@ void allocations(Context& context) {
         "{}: {:.0f} ms on the host, and the GPU is idle for {:.1f} % of the recorded time", names,
         static_cast<double>(host) / 1e6, context.percent(exposed));
     finding.settings = cures("F09", context.facts);
-    if (!is_spread(context, calls)) {
+    // One pass that only asks for memory, and gives none back, fills the cache.
+    bool has_free = std::ranges::any_of(
+        by_name, [](const auto& entry) { return entry.first.find("Free") != entry.first.npos; });
+    bool is_filling = !has_free && !context.line.has_steps;
+    if (is_filling || !is_spread(context, calls)) {
         finding.optional = true;
         finding.confidence = Confidence::low;
-        finding.evidence += "; not in every part of it: the cache may still be filling up";
+        finding.evidence += is_filling
+                                ? "; none of it is given back: the cache is filling up"
+                                : "; not in every part of it: the cache may still be filling up";
         finding.surer = "record later steps";
     }
     std::ranges::sort(calls, std::greater<>(),

@@ -12,23 +12,62 @@
 namespace saturate {
 namespace {
 
-std::vector<std::int64_t> collectives_of(const Timeline& line) {
-    std::vector<std::int64_t> out;
+struct Collective {
+    std::int64_t duration_ns = 0;
+    bool is_steady = false;  // in the part that is diagnosed
+};
+
+// All of the trace.
+std::vector<Collective> collectives_of(const Timeline& line) {
+    std::vector<Collective> out;
     const Trace& trace = *line.trace;
     KernelClasses classes(trace);
-    for (std::uint32_t index : line.gpu) {
-        const Event& event = trace.events[index];
-        if (event.category == Category::kernel && classes.of(event) == KernelClass::communication)
-            out.push_back(event.duration_ns);
+    for (std::size_t i = 0; i < trace.events.size(); ++i) {
+        const Event& event = trace.events[i];
+        if (event.category != Category::kernel || trace.lane(event).device != line.device ||
+            classes.of(event) != KernelClass::communication)
+            continue;
+        out.push_back({event.duration_ns,
+                       std::ranges::binary_search(line.gpu, static_cast<std::uint32_t>(i))});
+    }
+    return out;
+}
+
+// What is compared of each rank. Ranks start up differently, so their steady parts begin at
+// different collectives: the k-th is counted from the start of the trace, and told where it is
+// steady on every rank. Where the traces hold different numbers, only the steady parts are left to
+// count in.
+std::vector<std::vector<std::int64_t>> steady_durations(
+    const std::vector<std::vector<Collective>>& all) {
+    bool is_same = std::ranges::all_of(
+        all, [&](const auto& list) { return list.size() == all.front().size(); });
+    std::vector<std::vector<std::int64_t>> out(all.size());
+    for (std::size_t r = 0; r < all.size(); ++r) {
+        for (std::size_t k = 0; k < all[r].size(); ++k) {
+            bool is_steady =
+                is_same ? std::ranges::all_of(all, [&](const auto& l) { return l[k].is_steady; })
+                        : all[r][k].is_steady;
+            if (is_steady) out[r].push_back(all[r][k].duration_ns);
+        }
     }
     return out;
 }
 
 }  // namespace
 
+std::int64_t RankComparison::others_wait_ns() const {
+    std::int64_t sum = 0, count = 0;
+    for (const RankFacts& facts : ranks) {
+        if (std::ranges::find(late, facts.rank) != late.end()) continue;
+        sum += facts.wait_ns;
+        ++count;
+    }
+    return count > 0 ? sum / count : 0;
+}
+
 RankComparison compare_ranks(const std::vector<Timeline>& timelines) {
     RankComparison out;
-    std::vector<std::vector<std::int64_t>> all;
+    std::vector<std::vector<Collective>> all;
     std::set<int> seen;
     std::set<int> worlds;
     for (std::size_t i = 0; i < timelines.size(); ++i) {
@@ -51,7 +90,7 @@ RankComparison compare_ranks(const std::vector<Timeline>& timelines) {
     if (worlds.size() == 1 && static_cast<int>(timelines.size()) < *worlds.begin())
         out.warnings.push_back(
             fmt::format("{} of {} ranks are here", timelines.size(), *worlds.begin()));
-    compare_durations(all, out);
+    compare_durations(steady_durations(all), out);
     return out;
 }
 
@@ -81,7 +120,9 @@ void compare_durations(const std::vector<std::vector<std::int64_t>>& all, RankCo
     std::int64_t sum = 0;
     for (const RankFacts& facts : out.ranks) sum += facts.wait_ns;
     if (!out.ranks.empty()) out.wait_ns = sum / static_cast<std::int64_t>(out.ranks.size());
-    // Late is who is last far more often than chance would have it.
+    // Late is who is last far more often than chance would have it; once or twice somebody must be.
+    constexpr std::size_t kHabit = 3;
+    if (least < kHabit) return;
     std::vector<RankFacts> by_latest = out.ranks;
     std::ranges::stable_sort(by_latest, std::greater<>(), &RankFacts::latest);
     for (const RankFacts& facts : by_latest) {

@@ -31,6 +31,9 @@ struct RankComparison {
     // The collectives were not seen: the ranks step together, and who waits for data longest is
     // the one that the others wait for. Then `collectives` are steps.
     bool by_input = false;
+
+    // Mean per rank that is not late: what the others wait.
+    [[nodiscard]] std::int64_t others_wait_ns() const;
 };
 
 [[nodiscard]] RankComparison compare_ranks(const std::vector<Timeline>& timelines);

@@ -98,6 +98,9 @@ struct Step {
     [[nodiscard]] std::int64_t length_ns() const { return end_ns - start_ns - cut_ns; }
 };
 
+// The kind of what is left out at the head of a trace that was cut out of a longer run.
+inline constexpr std::string_view kBeforeOwnWork = "before the trace's own work";
+
 // What of the recorded time is not looked at: "start-up", "recording CUDA graphs" ...
 struct UnsteadyTime {
     std::string kind;

@@ -114,7 +114,7 @@ void drop_head(Timeline& line) {
     std::int64_t start = head_end(line, IdleTimes(line));
     line.steady.head_ns = start - line.start_ns;
     if (line.steady.head_ns <= 0) return;
-    add_left_out(line.steady, "before the trace's own work", line.steady.head_ns);
+    add_left_out(line.steady, std::string(kBeforeOwnWork), line.steady.head_ns);
     std::vector<Step> steps;
     for (Step& step : line.steps) {
         if (step.end_ns <= start || !line.has_steps) continue;

@@ -162,6 +162,14 @@ std::size_t starts_before_launch(const Timeline& line) {
     return 20 * early >= line.gpu.size() ? early : far;
 }
 
+std::size_t unseen_launches(const Timeline& line) {
+    if (line.device >= 0) return 0;
+    return static_cast<std::size_t>(
+        std::ranges::count_if(line.trace->events, [&](const Event& event) {
+            return event.category == Category::runtime && is_launch(line.trace->name(event));
+        }));
+}
+
 std::vector<HealthNote> trace_health(const Timeline& line) {
     std::vector<HealthNote> notes;
     recording(line, notes);

@@ -38,6 +38,18 @@ const Finding* largest_of(const std::vector<Finding>& shown) {
     return largest;
 }
 
+// Another one that is nearly as large: which of the two is first may be chance.
+const Finding* as_large(const std::vector<Finding>& shown, const Finding& largest) {
+    const Finding* found = nullptr;
+    for (const Finding& finding : shown) {
+        if (!finding.part_of.empty() || finding.id == largest.id || finding.share_percent < 10 ||
+            finding.share_percent < 0.8 * largest.share_percent)
+            continue;
+        if (!found || finding.share_percent > found->share_percent) found = &finding;
+    }
+    return found;
+}
+
 // A cause of idle that no finding names and that is larger than what they name.
 std::optional<Biggest> unexplained(const Diagnosis& diagnosis, const std::vector<Finding>& shown,
                                    double told) {
@@ -67,6 +79,14 @@ std::string not_steady(const Diagnosis& diagnosis) {
             "this trace shows CUDA graphs being recorded ({:.0f} % of it), which happens once and "
             "runs nothing: trace a later call; in the rest ",
             window.recording_percent);
+    double head = 0;
+    for (const auto& [kind, ms] : window.left_out)
+        head += kind == kBeforeOwnWork ? 100 * ms / window.whole_ms : 0;
+    if (head >= 50 && !window.is_remnant)
+        return fmt::format(
+            "during the first {:.0f} % of this trace the GPU works on what was started before it: "
+            "record whole steps; in the rest ",
+            head);
     if (window.startup_percent < 25) return "";
     // The work between the things that happen once is left out with them.
     double before = 0;
@@ -131,6 +151,10 @@ std::string cause_and_fix(const Diagnosis& diagnosis, std::string_view whole) {
                            hidden->name, hidden->share, whole);
         if (largest)
             text += fmt::format("; then {}, {:.0f} %", largest->name(), largest->share_percent);
+    } else if (const Finding* second = largest ? as_large(named, *largest) : nullptr) {
+        text = fmt::format("; biggest causes: {}, {:.0f} %, and {}, {:.0f} % of the {}",
+                           largest->name(), largest->share_percent, second->name(),
+                           second->share_percent, whole);
     } else if (largest) {
         text = fmt::format("; biggest cause: {}, {:.0f} % of the {}", largest->name(),
                            largest->share_percent, whole);
@@ -150,6 +174,11 @@ std::string verdict_of(const Diagnosis& diagnosis) {
         if (diagnosis.truncated)
             return "the file ends in the middle, and the rest of it contains no GPU work: cannot "
                    "say; let the profiler finish writing, or copy the file again";
+        if (diagnosis.unseen_launches > 0)
+            return fmt::format(
+                "cannot say: the host starts work on the GPU {} times, but none of that work was "
+                "recorded; record with ProfilerActivity.CUDA, and with no other profiler running",
+                diagnosis.unseen_launches);
         return "no GPU work in this trace: it was recorded on the CPU, or without "
                "ProfilerActivity.CUDA" +
                cause_and_fix(diagnosis, "recorded time");
@@ -164,7 +193,8 @@ std::string verdict_of(const Diagnosis& diagnosis) {
                    "did there (seen busy: {:.1f} %)",
                    head.empty() ? "cannot say: " : "", diagnosis.split.unknown,
                    head.empty() ? whole : "time", busy);
-    if (diagnosis.ranks && !diagnosis.ranks->late.empty()) return cut + late_ranks(diagnosis);
+    if (diagnosis.ranks && !diagnosis.ranks->late.empty())
+        return cut + head + late_ranks(diagnosis);
     if (head.empty() && diagnosis.window && diagnosis.window->is_remnant)
         return cut + fmt::format(
                          "cannot say: too little of the job's own work was recorded ({:.1f} of "

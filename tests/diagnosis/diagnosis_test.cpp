@@ -274,6 +274,58 @@ TEST(RanksTest, TheRankThatIsShortestInItsCollectivesIsLate) {
     ASSERT_NE(find(diagnosis, "F17"), nullptr);
 }
 
+// Twelve collectives that take the same time on both ranks. One rank starts up before the first of
+// them, the other one behind it.
+TEST(RanksTest, CollectivesArePairedFromTheStartOfTheTrace) {
+    std::vector<Trace> traces;
+    for (int rank = 0; rank < 2; ++rank) {
+        TraceMaker maker;
+        maker.rank(rank, 2);
+        int now = 0;
+        for (int k = 0; k < 12; ++k) {
+            if (k == rank) {
+                int id = maker.next_id();
+                maker.op("aten::relu", now, 30'000);
+                maker.call("cudaLaunchKernel", now, 30'000, id);
+                maker.gpu("kernel", "other", now + 30'000, 10, id);
+                now += 30'020;
+            }
+            int length = k % 2 ? 100 : 4000;
+            maker.op("c10d::allreduce_", now, 10);
+            maker.kernel("ncclDevKernel_AllReduce", now, now + 10, length);
+            now += length + 20;
+        }
+        traces.push_back(maker.trace());
+    }
+    Diagnosis diagnosis = diagnose_traces(traces);
+    ASSERT_TRUE(diagnosis.ranks);
+    EXPECT_TRUE(diagnosis.ranks->late.empty());
+    EXPECT_EQ(diagnosis.ranks->wait_ns, 0);
+    EXPECT_EQ(diagnosis.ranks->collectives, 11u);  // the first is in the start-up of one rank
+    EXPECT_EQ(diagnosis.ranks->transfer_ns, (6 * 100 + 5 * 4000) * 1000);
+    ASSERT_NE(find(diagnosis, "F15"), nullptr);
+    EXPECT_THAT(find(diagnosis, "F15")->evidence,
+                testing::EndsWith("over 2 ranks 21 ms of it are transfer and 0 ms waiting for "
+                                  "another rank"));
+}
+
+TEST(RanksTest, OneCollectiveMakesNoRankLate) {
+    std::vector<Trace> traces;
+    for (int rank = 0; rank < 2; ++rank) {
+        TraceMaker maker;
+        maker.rank(rank, 2);
+        maker.step(0, 0, 2000);
+        maker.kernel("k", 0, 10, 400);
+        maker.kernel("ncclDevKernel_AllReduce", 10, rank ? 1900 : 1000, rank ? 100 : 1000);
+        maker.kernel("k", 20, 2000, 400);
+        traces.push_back(maker.trace());
+    }
+    Diagnosis diagnosis = diagnose_traces(traces);
+    ASSERT_TRUE(diagnosis.ranks);
+    EXPECT_TRUE(diagnosis.ranks->late.empty());
+    EXPECT_EQ(find(diagnosis, "F17"), nullptr);
+}
+
 TEST(RanksTest, WarnsOfRanksOfDifferentRuns) {
     std::vector<Trace> traces;
     for (int i = 0; i < 2; ++i) {
@@ -288,6 +340,50 @@ TEST(RanksTest, WarnsOfRanksOfDifferentRuns) {
                 testing::Contains(testing::Field(
                     &HealthNote::text,
                     "rank 0 appears twice: the files seem to come from different runs")));
+}
+
+TEST(VerdictTest, NamesTwoCausesThatAreAboutAsLarge) {
+    Diagnosis diagnosis;
+    diagnosis.busy_percent = 20;
+    diagnosis.findings = {
+        {.id = "F10", .share_percent = 38, .gain = {1.2, 1.5, 1.6}},
+        {.id = "F11", .share_percent = 40, .gain = {1.1, 1.4, 1.5}},
+    };
+    EXPECT_EQ(verdict_of(diagnosis),
+              "the GPU is busy 20.0 % of the time; biggest causes: python between operators, 40 %, "
+              "and launch bound, 38 % of the recorded time; fix first: launch bound");
+    diagnosis.findings[0].share_percent = 25;
+    EXPECT_THAT(verdict_of(diagnosis),
+                testing::HasSubstr("biggest cause: python between operators, 40 % of"));
+}
+
+// The launches of a profiler that saw no GPU: what the host does between them says nothing.
+TEST(DiagnosisTest, LaunchesWithoutTheirWorkCannotBeJudged) {
+    TraceMaker maker;
+    for (int i = 0; i < 20; ++i) {
+        maker.op("aten::mm", i * 100, 40);
+        maker.call("cudaLaunchKernel", i * 100 + 10, 5, i + 1);
+    }
+    Diagnosis diagnosis = diagnose_trace(maker.trace());
+    EXPECT_THAT(diagnosis.verdict,
+                testing::StartsWith("cannot say: the host starts work on the GPU 20 times"));
+    EXPECT_TRUE(diagnosis.shown(9, false).empty());
+    EXPECT_EQ(diagnosis.total.likely, 1.0);
+}
+
+// One pass that asks for memory all along and gives none back.
+TEST(DiagnosisTest, ACacheThatFillsUpIsNoChurn) {
+    TraceMaker maker;
+    for (int i = 0; i < 40; ++i) {
+        maker.op("aten::mm", i * 1000, 300);
+        maker.call("cudaMalloc", i * 1000 + 10, 200);
+        maker.kernel("k", i * 1000 + 220, i * 1000 + 230, 780);
+    }
+    Diagnosis diagnosis = diagnose_trace(maker.trace());
+    const Finding* churn = find(diagnosis, "F09");
+    ASSERT_NE(churn, nullptr);
+    EXPECT_TRUE(churn->optional);
+    EXPECT_THAT(churn->evidence, testing::EndsWith("the cache is filling up"));
 }
 
 TEST(KernelsTest, TellsClassesByName) {

@@ -226,6 +226,38 @@ TEST(SteadyTest, AWaitThatBeganBeforeTheWindowEndsWithItsWork) {
     EXPECT_GT(find(diagnosis, "F18")->gain.likely, 3);
 }
 
+// A program that computes once: the driver starts, one batch is sent, and that is all.
+TEST(SteadyTest, AHandfulOfWorkBehindTheStartUpIsNotJudged) {
+    for (int works : {4, 40}) {
+        TraceMaker made;
+        made.call("cudaMalloc", 0, 300'000);
+        for (int i = 0; i < works; ++i)
+            made.copy("Memcpy HtoD (Pageable -> Device)", 300'100 + 3'000 * i, 300'110 + 3'000 * i,
+                      1'500);
+        made.kernel("k", 300'100 + 3'000 * works, 300'110 + 3'000 * works, 40);
+        Diagnosis diagnosis = diagnose_trace(made.trace());
+        EXPECT_TRUE(diagnosis.verdict.starts_with("this trace shows start-up"))
+            << diagnosis.verdict;
+        EXPECT_EQ(diagnosis.window->is_remnant, works < 10) << diagnosis.verdict;
+    }
+}
+
+TEST(SteadyTest, ATraceThatIsMostlyHeadSaysSoFirst) {
+    TraceMaker made;
+    for (int i = 0; i < 20; ++i) {
+        made.op("aten::mm", 20 * i, 18);
+        made.kernel("gemm", 20 * i + 5, 60'000 + 2'000 * i, 1'999);
+    }
+    made.call("cudaDeviceSynchronize", 500, 99'500);
+    Diagnosis diagnosis = diagnose_trace(made.trace());
+    EXPECT_TRUE(has_note(diagnosis, "H6"));
+    EXPECT_TRUE(
+        diagnosis.verdict.starts_with("during the first 60 % of this trace the GPU works "
+                                      "on what was started before it: record whole steps; "
+                                      "in the rest healthy"))
+        << diagnosis.verdict;
+}
+
 // One batch, and before it what a script does once: nothing of it says what a loop would wait for.
 TEST(SteadyTest, SeveralBlankStretchesBeforeAllWorkAreStartUp) {
     for (bool is_marked : {false, true}) {
