@@ -54,15 +54,6 @@ std::string gain_text(const Gain& gain) {
     return fmt::format("{:.2f}x ({:.2f} to {:.2f})", gain.likely, gain.low, gain.high);
 }
 
-// A part that is all of what it explains, with the same fix (F02 of F01): one finding to the
-// reader.
-bool says_the_same(const Finding& part, const std::vector<Finding>& all) {
-    return std::ranges::any_of(all, [&](const Finding& whole) {
-        return whole.id == part.part_of && whole.share_percent == part.share_percent &&
-               whole.fix_text() == part.fix_text();
-    });
-}
-
 std::string finding_text(const Finding& finding, std::size_t number, bool has_steps) {
     bool is_part = !finding.part_of.empty();
     std::string out = is_part ? fmt::format("     {} {}", finding.id, finding.name())
@@ -90,19 +81,6 @@ std::string finding_text(const Finding& finding, std::size_t number, bool has_st
     return out;
 }
 
-// Fixes that only count together: one cause hides behind the other.
-std::string more_than_the_product(const Diagnosis& diagnosis, const std::vector<Finding>& shown) {
-    double product = 1.0;
-    for (const Finding& finding : shown) {
-        if (finding.part_of.empty() && !finding.optional) product *= finding.gain.likely;
-    }
-    if (diagnosis.total.likely < 1.01 * product) return "";
-    return fmt::format(
-        ", more than one by one ({:.2f}x): if only one cause is removed, the next takes some of "
-        "its time",
-        product);
-}
-
 std::string ranks_text(const RankComparison& ranks) {
     double waits = static_cast<double>(ranks.wait_ns) / 1e6;
     std::string out =
@@ -125,20 +103,6 @@ std::string ranks_text(const RankComparison& ranks) {
     return out;
 }
 
-// "; of 5295.2 ms recorded (busy 18.5 %), start-up 3917.3 ms ... are left out"
-std::string left_out_text(const Diagnosis& diagnosis) {
-    if (!diagnosis.window || diagnosis.window->left_out.empty()) return "";
-    const RecordedTime& window = *diagnosis.window;
-    std::string parts;
-    for (const auto& [kind, ms] : window.left_out)
-        parts += fmt::format("{}{} {:.1f} ms", parts.empty() ? "" : ", ", kind, ms);
-    return fmt::format("\n  left out of {:.1f} ms recorded{}: {}", window.whole_ms,
-                       window.whole_busy_percent
-                           ? fmt::format(" (busy {:.1f} %)", *window.whole_busy_percent)
-                           : "",
-                       parts);
-}
-
 double step_time(const Diagnosis& diagnosis) {
     return diagnosis.step_ms.value_or(diagnosis.window_ms);
 }
@@ -158,6 +122,38 @@ std::string other_changes(const Diagnosis& diagnosis, const DiagnoseView& view) 
 
 }  // namespace
 
+bool says_the_same(const Finding& part, const std::vector<Finding>& all) {
+    return std::ranges::any_of(all, [&](const Finding& whole) {
+        return whole.id == part.part_of && whole.share_percent == part.share_percent &&
+               whole.fix_text() == part.fix_text();
+    });
+}
+
+std::string more_than_the_product(const Diagnosis& diagnosis, const std::vector<Finding>& shown) {
+    double product = 1.0;
+    for (const Finding& finding : shown) {
+        if (finding.part_of.empty() && !finding.optional) product *= finding.gain.likely;
+    }
+    if (diagnosis.total.likely < 1.01 * product) return "";
+    return fmt::format(
+        "more than one by one ({:.2f}x): if only one cause is removed, the next takes some of "
+        "its time",
+        product);
+}
+
+std::string left_out_text(const Diagnosis& diagnosis) {
+    if (!diagnosis.window || diagnosis.window->left_out.empty()) return "";
+    const RecordedTime& window = *diagnosis.window;
+    std::string parts;
+    for (const auto& [kind, ms] : window.left_out)
+        parts += fmt::format("{}{} {:.1f} ms", parts.empty() ? "" : ", ", kind, ms);
+    return fmt::format("left out of {:.1f} ms recorded{}: {}", window.whole_ms,
+                       window.whole_busy_percent
+                           ? fmt::format(" (busy {:.1f} %)", *window.whole_busy_percent)
+                           : "",
+                       parts);
+}
+
 std::string diagnosis_text(const Diagnosis& diagnosis, const DiagnoseView& view) {
     std::string out = view.with_answer ? diagnosis.verdict + "\n\n" : "";
     if (diagnosis.window_ms > 0 && (view.with_answer || diagnosis.busy_percent)) {
@@ -167,7 +163,8 @@ std::string diagnosis_text(const Diagnosis& diagnosis, const DiagnoseView& view)
             out += fmt::format(", {} step{}", diagnosis.steps, diagnosis.steps == 1 ? "" : "s");
         if (diagnosis.step_ms) out += fmt::format(" of {:.1f} ms", *diagnosis.step_ms);
         if (diagnosis.busy_percent) out += fmt::format(", busy {:.1f} %", *diagnosis.busy_percent);
-        out += left_out_text(diagnosis);
+        if (std::string left_out = left_out_text(diagnosis); !left_out.empty())
+            out += "\n  " + left_out;
         out += "\n" + bar_text(diagnosis) + "\n";
     }
     if (diagnosis.ranks) out += ranks_text(*diagnosis.ranks) + "\n";
@@ -184,9 +181,10 @@ std::string diagnosis_text(const Diagnosis& diagnosis, const DiagnoseView& view)
         out += "\n";
     }
     std::size_t hidden = diagnosis.findings.size() - shown.size();
+    std::string more = more_than_the_product(diagnosis, shown);
     if (diagnosis.total.likely > 1.0)
         out += fmt::format("  all fixes together: {}{}\n", gain_text(diagnosis.total),
-                           more_than_the_product(diagnosis, shown));
+                           more.empty() ? "" : ", " + more);
     if (diagnosis.replay_error_percent && !shown.empty())
         out += fmt::format(
             "  accuracy: replaying the unchanged trace is {:.1f} % off the measured time\n",

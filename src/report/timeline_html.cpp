@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "report/diagnosis_text.h"
 #include "report/page_words.h"
 #include "report/timeline_data.h"
 
@@ -68,14 +69,17 @@ std::string gain_html(const Gain& gain, const PageWords& say) {
                        say(fmt::format("({:.2f} to {:.2f})", gain.low, gain.high)));
 }
 
-std::string finding_html(const Finding& finding, const PageWords& say) {
+// `same`: parts of it that say nothing more, but were seen elsewhere.
+std::string finding_html(const Finding& finding, const std::vector<Finding>& same, bool has_steps,
+                         const PageWords& say) {
     std::string out = fmt::format("<section class=\"finding{}\" id=\"{}\">\n<h3>{} {}",
                                   finding.part_of.empty() ? "" : " part", html_text(finding.id),
                                   html_text(finding.id), say(finding.name()));
-    if (finding.share_percent > 0)
+    double share = finding.share_percent, ms = finding.ms_per_step;
+    if (share > 0)
         out += fmt::format(" <span class=\"quiet\">{}</span>",
-                           say(fmt::format("{:.1f} %, {:.1f} ms per step", finding.share_percent,
-                                           finding.ms_per_step)));
+                           say(has_steps ? fmt::format("{:.1f} %, {:.1f} ms per step", share, ms)
+                                         : fmt::format("{:.1f} %, {:.1f} ms", share, ms)));
     out += fmt::format("</h3>\n<dl>\n<dt>{}</dt><dd>{}", say("Evidence"), say(finding.evidence));
     for (const Example& example : finding.examples) {
         double at_ms = static_cast<double>(example.time_ns) / 1e6;
@@ -91,21 +95,34 @@ std::string finding_html(const Finding& finding, const PageWords& say) {
     out += fmt::format("</dd>\n<dt>{}</dt><dd>{}, {}</dd>\n", say("Gain"),
                        gain_html(finding.gain, say),
                        say(fmt::format("confidence {}", confidence_text(finding.confidence))));
+    if (!finding.assumes.empty())
+        out += fmt::format("<dt>{}</dt><dd>{}</dd>\n", say("Assumes"), say(finding.assumes));
     if (!finding.surer.empty())
         out +=
             fmt::format("<dt>{}</dt><dd>{}</dd>\n", say("To be more certain"), say(finding.surer));
+    for (const Finding& part : same)
+        out += fmt::format("<dt>{}</dt><dd>{}</dd>\n", say("Also"),
+                           say(fmt::format("{} {}: {}", part.id, part.name(), part.evidence)));
     return out + "</dl>\n</section>\n";
 }
 
 std::string findings_html(const Diagnosis& diagnosis, const PageView& view, const PageWords& say) {
     std::string out = fmt::format("<h2>{}</h2>\n", say("Findings"));
     std::vector<Finding> shown = diagnosis.shown(view.most, view.everything);
-    for (const Finding& finding : shown) out += finding_html(finding, say);
+    for (const Finding& finding : shown) {
+        if (says_the_same(finding, shown)) continue;
+        std::vector<Finding> same;
+        for (const Finding& part : shown) {
+            if (part.part_of == finding.id && says_the_same(part, shown)) same.push_back(part);
+        }
+        out += finding_html(finding, same, diagnosis.steps > 0, say);
+    }
     if (shown.empty())
         out += fmt::format("<p>{}</p>\n", say("Nothing that would gain 3 % or more."));
+    std::string more = more_than_the_product(diagnosis, shown);
     if (diagnosis.total.high > 1.0)
-        out += fmt::format("<p>{} {}</p>\n", say("All of them together:"),
-                           gain_html(diagnosis.total, say));
+        out += fmt::format("<p>{} {}{}</p>\n", say("All of them together:"),
+                           gain_html(diagnosis.total, say), more.empty() ? "" : ", " + say(more));
     if (diagnosis.health.empty() && diagnosis.dropped_events == 0) return out;
     out += fmt::format("<h2>{}</h2>\n<ul>\n", say("How far to trust it"));
     for (const HealthNote& note : diagnosis.health)
@@ -241,6 +258,8 @@ std::string diagnosis_page(const Diagnosis& diagnosis, const Trace* trace, const
                        inputs, about.empty() ? "" : ": ", say(join(about, ", ")));
     std::vector<Piece> pieces = pieces_of(diagnosis);
     if (!pieces.empty()) out += bar_html(pieces, say);
+    if (std::string left_out = left_out_text(diagnosis); !left_out.empty())
+        out += fmt::format("<p class=\"quiet\">{}</p>\n", say(left_out));
     out += findings_html(diagnosis, view, say);
     if (trace) out += timeline_section(*trace, view.language);
     return out + "</main>\n</body>\n</html>\n";

@@ -109,10 +109,36 @@ TEST(TimelineHtmlTest, HoldsVerdictBarEveryFindingAndTheStep) {
     }
 }
 
+// As the terminal does: "per step" only where steps are known, what a gain assumes, what was left
+// out, and one finding where a part of it says the same.
+TEST(TimelineHtmlTest, SaysWhatTheTerminalSays) {
+    Diagnosis diagnosis = make_diagnosis();
+    diagnosis.findings[0].assumes = "half of it goes";
+    diagnosis.findings[0].ms_per_step = 7;
+    Finding part = diagnosis.findings[0];
+    part.id = "F02";
+    part.part_of = "F01";
+    part.fix = diagnosis.findings[0].fix_text();
+    diagnosis.findings.push_back(part);
+    diagnosis.window = RecordedTime{.whole_ms = 100, .left_out = {{"start-up", 60.0}}};
+    diagnosis.total = {1.5, 2.5, 3.0};
+    std::string page = diagnosis_page(diagnosis, nullptr, {});
+    EXPECT_NE(page.find("20.0 %, 7.0 ms</span>"), page.npos);
+    EXPECT_NE(page.find("<dt>Assumes</dt><dd>half of it goes</dd>"), page.npos);
+    EXPECT_NE(page.find("left out of 100.0 ms recorded: start-up 60.0 ms"), page.npos);
+    EXPECT_NE(page.find("(1.50 to 3.00), more than one by one (1.73x)"), page.npos);
+    EXPECT_EQ(page.find("id=\"F02\""), page.npos);
+    EXPECT_NE(page.find("<dt>Also</dt><dd>F02 "), page.npos);
+    diagnosis.steps = 4;
+    EXPECT_NE(diagnosis_page(diagnosis, nullptr, {}).find("20.0 %, 7.0 ms per step</span>"),
+              page.npos);
+}
+
 TEST(TimelineHtmlTest, SpeaksChinese) {
     Trace trace = make_trace(4);
     Diagnosis diagnosis = make_diagnosis();
     diagnosis.dropped_events = 3;
+    diagnosis.steps = 4;
     diagnosis.idle = {{Cause::input, 40.0}};
     std::string page = diagnosis_page(diagnosis, &trace, {.language = Language::chinese});
     EXPECT_TRUE(page.starts_with("<!DOCTYPE html>\n<html lang=\"zh-CN\">"));
