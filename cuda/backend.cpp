@@ -18,6 +18,7 @@
 #include "cuda/collectives.h"
 #include "cuda/selftest.h"
 #include "engine/device_backend.h"
+#include "engine/lent_memory.h"
 #include "engine/random_state.h"
 
 namespace saturate {
@@ -88,9 +89,7 @@ class CudaBackend final : public DeviceBackend {
           pinned_(options.pin_memory ? std::make_shared<PinnedMemory>(index_) : nullptr) {
         c10::cuda::set_device(index_);
         at::Context& context = at::globalContext();
-        context.setFloat32Precision(
-            at::Float32Backend::CUDA, at::Float32Op::ALL,
-            options.tf32 ? at::Float32Precision::TF32 : at::Float32Precision::IEEE);
+        use_tf32(options.tf32);
         context.setBenchmarkCuDNN(options.cudnn_benchmark && !options.deterministic);
         context.setDeterministicAlgorithms(options.deterministic, true);
         if (options.threads > 0) at::set_num_threads(options.threads);
@@ -108,11 +107,18 @@ class CudaBackend final : public DeviceBackend {
     [[nodiscard]] bool has_bf16() const override {
         return at::cuda::getDeviceProperties(index_)->major >= 8;
     }
+    [[nodiscard]] std::string pci_bus_id() const override {
+        char text[32] = {};
+        if (cudaDeviceGetPCIBusId(text, sizeof text, index_) == cudaSuccess) return text;
+        (void)cudaGetLastError();
+        return "";
+    }
 
     // Events tell the span of a step; what part of it a kernel was at work, a profiler tells.
     [[nodiscard]] DeviceProof proves() const override { return {.capture = true}; }
     [[nodiscard]] bool is_lost() noexcept override {
         cudaError_t state = cudaStreamQuery(nullptr);
+        (void)cudaGetLastError();  // not ready: no error of whoever asks next
         return state != cudaSuccess && state != cudaErrorNotReady;
     }
 
@@ -127,12 +133,18 @@ class CudaBackend final : public DeviceBackend {
         // The bus is behind: the batches that wait for it would fill the host's memory.
         for (; copying_.size() >= kCopiesHeld; copying_.pop_front())
             copying_.front().done->synchronize();
+        // What batches of before were read by is ahead of a mark on the stream that computes.
+        lent_.settle([this]() -> LentMemory::Passed {
+            auto read = std::make_shared<CUDAEvent>();
+            read->record(c10::cuda::getCurrentCUDAStream(index_));
+            return [read] { return read->query(); };
+        });
         TensorBatch there;
         auto done = std::make_shared<CUDAEvent>();
         {
             CUDAStreamGuard guard(copies_);
             for (const torch::Tensor& tensor : wrap_batch(batch))
-                there.push_back(tensor.to(device(), /*non_blocking=*/true));
+                there.push_back(lent_.lend(tensor.to(device(), /*non_blocking=*/true)));
             done->record(copies_);
         }
         // The slab goes back to the loader when the copy has passed, not when the host is done.
@@ -140,12 +152,8 @@ class CudaBackend final : public DeviceBackend {
         return {std::move(there), done, std::move(batch)};
     }
     void await_upload(const Upload& upload) override {
-        CUDAStream now = c10::cuda::getCurrentCUDAStream(index_);
-        std::static_pointer_cast<CUDAEvent>(upload.done)->block(now);
-        for (const torch::Tensor& tensor : upload.tensors) {
-            c10::cuda::CUDACachingAllocator::recordStream(tensor.storage().data_ptr(), now);
-            c10::cuda::CUDACachingAllocator::recordStream(tensor.storage().data_ptr(), apart_);
-        }
+        std::static_pointer_cast<CUDAEvent>(upload.done)
+            ->block(c10::cuda::getCurrentCUDAStream(index_));
     }
 
     std::unique_ptr<Reading> start_reading(const torch::Tensor& values) override {
@@ -184,7 +192,18 @@ class CudaBackend final : public DeviceBackend {
                 .reserved_bytes = static_cast<std::uint64_t>(stats.reserved_bytes[all].current)};
     }
     void reset_peak() override { c10::cuda::CUDACachingAllocator::resetPeakStats(index_); }
-    void release_cached() override { c10::cuda::CUDACachingAllocator::emptyCache(); }
+    // Memory ran out: now waiting is worth it.
+    void release_cached() override {
+        synchronise();
+        lent_.free_all();
+        c10::cuda::CUDACachingAllocator::emptyCache();
+    }
+
+    void run_beside(const std::function<void()>& work) override {
+        CUDAStreamGuard guard(copies_);
+        work();
+        copies_.synchronize();
+    }
 
     void run_apart(const std::function<void()>& work) override {
         in_turn([&] { work(); });
@@ -249,6 +268,7 @@ class CudaBackend final : public DeviceBackend {
     std::shared_ptr<SlabMemory> pinned_;
     std::array<Marks, 512> marks_;
     std::deque<Copying> copying_;
+    LentMemory lent_;
 };
 
 int device_count() { return c10::cuda::device_count(); }

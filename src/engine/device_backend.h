@@ -75,6 +75,8 @@ class DeviceBackend {
     [[nodiscard]] virtual torch::Device device() const = 0;
     [[nodiscard]] virtual std::string name() const = 0;  // "cpu", "cuda:0 (NVIDIA H100)"
     [[nodiscard]] virtual bool has_bf16() const = 0;     // in hardware
+    // Where the driver's counters find it: "0000:65:00.0"; empty: none.
+    [[nodiscard]] virtual std::string pci_bus_id() const { return ""; }
     [[nodiscard]] virtual DeviceProof proves() const = 0;
     // An error that stays: every call fails from now on, and nothing can be read any more.
     [[nodiscard]] virtual bool is_lost() noexcept = 0;
@@ -113,6 +115,9 @@ class DeviceBackend {
     // Runs `work` where it may be captured later: a step is warmed up there. What comes after it
     // sees its results, also when it threw.
     virtual void run_apart(const std::function<void()>& work) = 0;
+    // Runs `work`, which only reads, at once: also while all that was asked for before is stuck
+    // behind ranks that do not come. The caller knows that nothing else writes there.
+    virtual void run_beside(const std::function<void()>& work) { work(); }
     // Records `work` without running it. Throws when it does something that cannot be recorded.
     [[nodiscard]] virtual std::unique_ptr<CapturedStep> capture(
         const std::function<void()>& work) = 0;
@@ -122,6 +127,11 @@ class DeviceBackend {
 [[nodiscard]] bool is_out_of_memory(const std::exception& error);
 // Runs `work`; what is_out_of_memory() comes out as c10::OutOfMemoryError.
 void with_memory_errors(const std::function<void()>& work);
+// Runs `work`, which prepares a run; what LibTorch throws comes out as MachineError.
+void with_machine_errors(const char* what_for, const std::function<void()>& work);
+
+// TF32 in matrix products and convolutions of a GPU, for the whole process.
+void use_tf32(bool on);
 
 [[nodiscard]] std::unique_ptr<DeviceBackend> make_cpu_backend(const DeviceOptions& options,
                                                               bool has_bf16);
@@ -140,7 +150,7 @@ struct CudaPlugin {
 };
 // Sums and broadcasts of tensors on the GPU go over NCCL from now on.
 void use_device_collectives(ProcessGroup& group);
-// From beside the program; null when this build has no CUDA part, `why` then says so.
+// From beside the program; null when there is no driver or this build has no CUDA part: `why` says.
 [[nodiscard]] const CudaPlugin* load_cuda_plugin(std::string& why);
 [[nodiscard]] const CudaPlugin& need_cuda_plugin();  // throws MachineError where there is none
 
@@ -153,6 +163,11 @@ struct OpenedDevice {
 // The GPU of a process: its rank on this host, or the only one that it may see (Slurm and MPI often
 // show each task its own). Throws MachineError when there is none for it.
 [[nodiscard]] int gpu_of_rank(int local_rank, int visible);
+// `index`: the GPU; absent: that of the rank. Throws MachineError with the reason why it cannot be
+// used.
+[[nodiscard]] std::unique_ptr<DeviceBackend> open_gpu(const CudaPlugin& plugin,
+                                                      std::optional<int> index, int local_rank,
+                                                      const DeviceOptions& options);
 // `wish` is auto, cpu, cuda, cuda:1 or sim:GPU; auto and cuda mean gpu_of_rank(). Throws UserError
 // for another word, MachineError for a GPU that is not there.
 [[nodiscard]] OpenedDevice open_device(const std::string& wish, const DeviceOptions& options,

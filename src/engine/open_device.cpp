@@ -12,7 +12,21 @@
 
 namespace saturate {
 
+namespace {
+
+constexpr const char* kNoDriver = "no NVIDIA driver on this machine";
+constexpr const char* kAskDoctor =
+    "saturate doctor shows what is missing; --device cpu trains without a GPU";
+
+}  // namespace
+
 const CudaPlugin* load_cuda_plugin(std::string& why) {
+    // The driver's own library: without it CUDA's others, a second's work to load, are of no use.
+    static const bool kHasDriver = ::dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL) != nullptr;
+    if (!kHasDriver) {
+        why = kNoDriver;
+        return nullptr;
+    }
     std::filesystem::path here = std::filesystem::read_symlink("/proc/self/exe").parent_path();
     std::filesystem::path path = here / "libsaturate_cuda.so";
     if (!std::filesystem::exists(path)) {
@@ -59,16 +73,20 @@ const CudaPlugin& need_cuda_plugin() {
              .fix = "saturate run -- python train.py watches and diagnoses a PyTorch job on this "
                     "GPU"});
     }
+    if (why == kNoDriver) {
+        throw MachineError({.found = why,
+                            .expected = "an NVIDIA driver and a GPU that this process can use",
+                            .fix = kAskDoctor});
+    }
     bool is_built = why.starts_with("the CUDA part");
     throw MachineError(
         {.found = why,
          .expected = is_built ? "the libraries of the CUDA build of LibTorch, and a driver"
                               : "a build on a machine with an NVIDIA driver, where ./saturate "
                                 "fetches the rest",
-         .fix = is_built
-                    ? "saturate doctor shows what is missing; --device cpu trains without a GPU"
-                    : "./saturate selftest builds it; or tools/bootstrap torch, then "
-                      "tools/build release"});
+         .fix = is_built ? kAskDoctor
+                         : "./saturate selftest builds it; or tools/bootstrap torch, then "
+                           "tools/build release"});
 }
 
 namespace {
@@ -80,20 +98,30 @@ namespace {
          .expected = count == 0
                          ? std::string("an NVIDIA driver and a GPU that this process can use")
                          : fmt::format("cuda:0 to cuda:{}", count - 1),
-         .fix = "saturate doctor shows what is missing; --device cpu trains without a GPU"});
+         .fix = kAskDoctor});
 }
 
-// `index`: the GPU; absent: that of the rank.
-std::unique_ptr<DeviceBackend> open_cuda(std::optional<int> index, int local_rank,
-                                         const DeviceOptions& options) {
-    const CudaPlugin* plugin = &need_cuda_plugin();
-    int count = plugin->device_count();
-    if (!index) return plugin->open(gpu_of_rank(local_rank, count), options);
-    if (*index >= count) throw_no_gpu(*index, count);
-    return plugin->open(*index, options);
+// CUDA's errors go on with advice for its developers.
+std::string reason_of(const c10::Error& error) {
+    return std::string(split(error.what_without_backtrace(), '\n')[0]);
 }
 
 }  // namespace
+
+std::unique_ptr<DeviceBackend> open_gpu(const CudaPlugin& plugin, std::optional<int> index,
+                                        int local_rank, const DeviceOptions& options) {
+    int count = plugin.device_count();
+    int chosen = index ? *index : gpu_of_rank(local_rank, count);
+    if (chosen >= count) throw_no_gpu(chosen, count);
+    try {
+        return plugin.open(chosen, options);
+    } catch (const c10::Error& error) {  // taken by another process, too old, broken
+        throw MachineError(
+            {.found = fmt::format("cuda:{} cannot be used: {}", chosen, reason_of(error)),
+             .expected = "a GPU that this process can use",
+             .fix = "nvidia-smi shows who uses it; --device cpu trains without a GPU"});
+    }
+}
 
 int gpu_of_rank(int local_rank, int visible) {
     if (visible == 1) return 0;
@@ -106,8 +134,14 @@ bool is_out_of_memory(const std::exception& error) {
     if (!dynamic_cast<const c10::Error*>(&error)) return false;
     std::string_view text = error.what();
     for (const char* sign :
-         {"CUBLAS_STATUS_ALLOC_FAILED", "CUDNN_STATUS_ALLOC_FAILED", "CUSOLVER_STATUS_ALLOC_FAILED",
-          "CUDA error: out of memory", "CUDA out of memory"}) {
+         {"BLAS_STATUS_ALLOC_FAILED", "SOLVER_STATUS_ALLOC_FAILED", "CUFFT_ALLOC_FAILED",
+          "CUDNN_STATUS_ALLOC_FAILED",
+          // cuDNN 9: ..._HOST_... and ..._DEVICE_...
+          "_ALLOCATION_FAILED",
+          // cuDNN under LibTorch tries one algorithm after another, and says so when none had room.
+          "unable to find an engine to execute this computation",
+          // "CUDA error: ...", "HIP ...", and of NCCL "Cuda failure 2 '...'"
+          "out of memory"}) {
         if (text.find(sign) != std::string_view::npos) return true;
     }
     return false;
@@ -125,6 +159,23 @@ void with_memory_errors(const std::function<void()>& work) {
     }
 }
 
+void with_machine_errors(const char* what_for, const std::function<void()>& work) {
+    try {
+        work();
+    } catch (const c10::Error& error) {
+        if (is_out_of_memory(error)) {
+            throw MachineError(
+                {.found = fmt::format("out of memory for {}: {}", what_for, reason_of(error)),
+                 .expected = "memory for the model, its gradients and one sample",
+                 .fix = "a smaller model, or a larger device"});
+        }
+        throw MachineError({.found = fmt::format("{} cannot be set up on this device: {}", what_for,
+                                                 reason_of(error)),
+                            .expected = "a device that this build of LibTorch can use",
+                            .fix = kAskDoctor});
+    }
+}
+
 void use_device_collectives(ProcessGroup& group) {
     std::string why;
     const CudaPlugin* plugin = load_cuda_plugin(why);
@@ -138,7 +189,8 @@ OpenedDevice open_device(const std::string& wish, const DeviceOptions& options, 
     if (wish == "auto") {
         std::string why;
         const CudaPlugin* plugin = load_cuda_plugin(why);
-        if (plugin && plugin->device_count() > 0) return {open_cuda({}, local_rank, options), ""};
+        if (plugin && plugin->device_count() > 0)
+            return {open_gpu(*plugin, {}, local_rank, options), ""};
         if (plugin) why = "no GPU that CUDA can use";
         if (std::string other = amd_gpu(); !other.empty())
             why = fmt::format("{} can be watched, but not trained on: training needs an NVIDIA GPU",
@@ -146,11 +198,12 @@ OpenedDevice open_device(const std::string& wish, const DeviceOptions& options, 
         return {make_cpu_backend(options, cpu_has_bf16), why};
     }
     if (wish.starts_with("sim:")) return {make_sim_backend(wish.substr(4), options), ""};
-    if (wish == "cuda") return {open_cuda({}, local_rank, options), ""};
+    if (wish == "cuda") return {open_gpu(need_cuda_plugin(), {}, local_rank, options), ""};
     if (wish.starts_with("cuda:")) {
         auto number = parse_integer(std::string_view(wish).substr(5));
         if (number && *number >= 0 && *number < 1024)
-            return {open_cuda(static_cast<int>(*number), local_rank, options), ""};
+            return {open_gpu(need_cuda_plugin(), static_cast<int>(*number), local_rank, options),
+                    ""};
     }
     throw UserError({.found = fmt::format("--device is {}", saturate::quoted(wish)),
                      .expected = "auto, cpu, cuda, cuda:N or sim:GPU",

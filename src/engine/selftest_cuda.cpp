@@ -14,7 +14,7 @@ SelftestList selftest_cuda() {
     // Without TF32, so that the GPU can be held to float's own precision.
     static constexpr DeviceOptions kOptions{.tf32 = false};
     SelftestList list;
-    list.backend = plugin.open(gpu_of_rank(0, gpus), kOptions);
+    list.backend = open_gpu(plugin, {}, 0, kOptions);
     list.device = list.backend->name();
     list.items = plugin.selftest();
     for (SelftestItem& item : selftest_items(*list.backend)) list.items.push_back(std::move(item));

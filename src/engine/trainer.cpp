@@ -33,8 +33,10 @@ Trainer::Trainer(Job& job, const TrainSettings& settings, TrainPlaces places,
         observer_.say("the step is not captured: its ranks communicate while it runs");
     }
     settings_.step.full = settings_.batch_size * settings_.accumulation;
-    step_run_.emplace(job_, settings_.step, backend_);
-    if (settings_.ema > 0) mean_.emplace(step_run_->parameters(), settings_.ema);
+    with_machine_errors("the model and its optimizer", [this] {
+        step_run_.emplace(job_, settings_.step, backend_);
+        if (settings_.ema > 0) mean_.emplace(step_run_->parameters(), settings_.ema);
+    });
     tensors_.emplace(job_, *step_run_, mean_, backend_);
 }
 

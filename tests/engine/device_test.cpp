@@ -302,6 +302,75 @@ TEST(OpenDeviceTest, TheOnlyVisibleGpuIsThatOfEveryRank) {
     EXPECT_THROW((void)gpu_of_rank(0, 0), MachineError);
 }
 
+TEST(OpenDeviceTest, WithoutADriverThatIsTheReason) {
+    std::string why;
+    if (load_cuda_plugin(why) || !why.starts_with("no NVIDIA driver"))
+        GTEST_SKIP() << "this machine has a driver";
+    try {
+        (void)open_device("cuda", {}, false);
+        FAIL();
+    } catch (const MachineError& error) {
+        EXPECT_THAT(error.what(),
+                    testing::AnyOf(HasSubstr("no NVIDIA driver on this machine\n"
+                                             "  expected: an NVIDIA driver and a GPU that this "
+                                             "process can use\n"),
+                                   HasSubstr("training on AMD GPUs (ROCm) is not supported yet")));
+    }
+    EXPECT_EQ(open_device("auto", {}, false).backend->name(), "cpu");
+}
+
+// Taken by another process: the machine's fault, told in one line, not a bug of ours.
+TEST(OpenDeviceTest, AGpuThatCannotBeOpenedSaysWhy) {
+    CudaPlugin busy{.device_count = [] { return 2; },
+                    .open = [](int, const DeviceOptions&) -> std::unique_ptr<DeviceBackend> {
+                        TORCH_CHECK(false,
+                                    "CUDA error: all CUDA-capable devices are busy or "
+                                    "unavailable\nSearch for `cudaErrorDevicesUnavailable'");
+                        return nullptr;
+                    }};
+    try {
+        (void)open_gpu(busy, {}, 1, {});
+        FAIL();
+    } catch (const MachineError& error) {
+        EXPECT_EQ(error.problems().at(0).found,
+                  "cuda:1 cannot be used: CUDA error: all CUDA-capable devices are busy or "
+                  "unavailable");
+    }
+    EXPECT_THROW((void)open_gpu(busy, 2, 0, {}), MachineError);
+}
+
+// LibTorch computes only while its old and its new switches agree.
+TEST(OpenDeviceTest, BothSwitchesOfTf32Agree) {
+    at::Context& context = at::globalContext();
+    for (bool on : {true, false}) {
+        use_tf32(on);
+        EXPECT_EQ(context.allowTF32CuBLAS(), on);
+        EXPECT_EQ(context.allowTF32CuDNN(), on);
+        for (at::Float32Op op : {at::Float32Op::CONV, at::Float32Op::RNN})
+            EXPECT_EQ(context.allowTF32CuDNN(op), on);
+        EXPECT_EQ(context.float32Precision(at::Float32Backend::CUDA, at::Float32Op::MATMUL) ==
+                      at::Float32Precision::TF32,
+                  on);
+    }
+}
+
+// A model that the device has no room for: not a bug of ours either.
+TEST(OpenDeviceTest, WhatPreparesARunFailsAsTheMachine) {
+    auto found = [](const char* text) {
+        try {
+            with_machine_errors("the model", [&] { TORCH_CHECK(false, text); });
+        } catch (const MachineError& error) {
+            return error.problems().at(0).found;
+        }
+        return std::string();
+    };
+    EXPECT_EQ(found("CUDA error: out of memory\nSearch for `cudaErrorMemoryAllocation'"),
+              "out of memory for the model: CUDA error: out of memory");
+    EXPECT_EQ(found("CUDA error: no kernel image is available for execution on the device\nSearch"),
+              "the model cannot be set up on this device: CUDA error: no kernel image is available "
+              "for execution on the device");
+}
+
 TEST(OpenDeviceTest, AnAmdGpuIsCalledByItsName) {
     TemporaryFolder folder;
     std::string place = "bus/pci/devices/0000:03:00.0/";
@@ -320,7 +389,11 @@ TEST(OpenDeviceTest, AnAmdGpuIsCalledByItsName) {
 TEST(OpenDeviceTest, MemoryThatRanOutHasManyNames) {
     for (const char* text :
          {"CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`",
-          "cuDNN error: CUDNN_STATUS_ALLOC_FAILED", "CUDA error: out of memory"}) {
+          "cuDNN error: CUDNN_STATUS_ALLOC_FAILED",
+          "cuDNN error: CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED",
+          "FIND was unable to find an engine to execute this computation",
+          "NCCL Error 1: unhandled cuda error. Last error: Cuda failure 2 'out of memory'",
+          "CUDA error: out of memory"}) {
         EXPECT_THROW(with_memory_errors([&] { TORCH_CHECK(false, text); }), c10::OutOfMemoryError)
             << text;
     }

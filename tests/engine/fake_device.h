@@ -22,6 +22,7 @@
 
 #include "engine/cpu_allocator.h"
 #include "engine/device_backend.h"
+#include "engine/lent_memory.h"
 
 namespace saturate {
 
@@ -176,9 +177,16 @@ class FakeDevice final : public DeviceBackend {
         TORCH_CHECK_WITH(OutOfMemoryError, !refused,
                          "the fake device has no memory for this batch");
         ++uploads_;
+        // As a GPU's: given back once the steps that were asked for until now have ended.
+        lent_.settle([this]() -> LentMemory::Passed {
+            return [this, until = begun_] {
+                check();
+                return ended_ >= until;
+            };
+        });
         TensorBatch there;
         for (const torch::Tensor& tensor : wrap_batch(batch))
-            there.push_back(torch::full_like(tensor, 1e6));  // not there yet
+            there.push_back(lent_.lend(torch::full_like(tensor, 1e6)));  // not there yet
         copying_.push_back(batch);
         copies_most = std::max(copies_most, copying_.size());
         auto number = std::make_shared<std::int64_t>(uploads_ - 1);
@@ -208,7 +216,10 @@ class FakeDevice final : public DeviceBackend {
         random = state.clone();
     }
 
-    void mark_begin(std::int64_t step) override { note("begin", step); }
+    void mark_begin(std::int64_t step) override {
+        note("begin", step);
+        begun_ = step;
+    }
     void mark_end(std::int64_t step) override {
         note("end", step);
         ended_ = step;
@@ -232,6 +243,10 @@ class FakeDevice final : public DeviceBackend {
             ~Rejoin() { device.asked.emplace_back("rejoin"); }
             FakeDevice& device;
         } rejoin{*this};
+        work();
+    }
+    void run_beside(const std::function<void()>& work) override {
+        note("beside");
         work();
     }
     std::unique_ptr<CapturedStep> capture(const std::function<void()>& work) override {
@@ -306,8 +321,9 @@ class FakeDevice final : public DeviceBackend {
         note(what + " " + std::to_string(number));
     }
 
-    std::int64_t uploads_ = 0, ended_ = -1;
+    std::int64_t uploads_ = 0, begun_ = -1, ended_ = -1;
     std::deque<Batch> copying_;  // their memory is held
+    LentMemory lent_;
 };
 
 }  // namespace saturate

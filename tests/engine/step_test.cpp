@@ -6,7 +6,10 @@
 #include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/modules/conv.h>
 
+#include <thread>
+
 #include "engine/cpu_allocator.h"
+#include "engine/lent_memory.h"
 #include "engine/recompute.h"
 #include "engine/schedule.h"
 #include "engine/seed.h"
@@ -271,6 +274,59 @@ TEST(CpuAllocatorTest, LimitThrowsAndIsSurvived) {
     set_cpu_memory_limit(0);
     release_cached_cpu_memory();
     EXPECT_EQ(cpu_memory().reserved_bytes, cpu_memory().used_bytes);
+}
+
+// Memory that tells when it is freed.
+torch::Tensor watched(std::vector<float>& numbers, bool& freed) {
+    return torch::from_blob(
+        numbers.data(), {static_cast<std::int64_t>(numbers.size())},
+        [&freed](void*) { freed = true; }, torch::kFloat);
+}
+
+TEST(LentMemoryTest, IsFreedOnceTheDeviceHasPassedWhatReadIt) {
+    std::vector<float> numbers{1, 2, 3};
+    bool freed = false, passed = false;
+    LentMemory memory;
+    auto settle = [&] {
+        memory.settle([&]() -> LentMemory::Passed { return [&] { return passed; }; });
+    };
+    torch::Tensor batch = memory.lend(watched(numbers, freed));
+    EXPECT_EQ(batch.data_ptr(), numbers.data());
+    EXPECT_EQ(batch.sum().item<float>(), 6);
+    settle();
+    passed = true;
+    settle();
+    EXPECT_FALSE(freed);  // somebody holds it
+    passed = false;
+    std::thread([&] { batch.reset(); }).join();  // autograd's threads drop theirs, too
+    EXPECT_FALSE(freed);
+    settle();
+    EXPECT_FALSE(freed);  // the device still reads it
+    passed = true;
+    settle();
+    EXPECT_TRUE(freed);
+}
+
+// A lost device is asked nothing when memory is dropped; whoever asks it next is told.
+TEST(LentMemoryTest, DroppingAsksNothingOfTheDevice) {
+    std::vector<float> numbers{1};
+    bool freed = false;
+    {
+        LentMemory memory;
+        torch::Tensor batch = memory.lend(watched(numbers, freed));
+        batch.reset();
+        EXPECT_THROW(
+            memory.settle([]() -> LentMemory::Passed { throw std::runtime_error("lost"); }),
+            std::runtime_error);
+        batch = memory.lend(torch::ones({1}));
+    }
+    EXPECT_TRUE(freed);
+}
+
+TEST(LentMemoryTest, KeepsItsLayout) {
+    LentMemory memory;
+    torch::Tensor given = torch::arange(24).view({2, 3, 4}).transpose(1, 2);
+    EXPECT_TRUE(torch::equal(memory.lend(given), given));
 }
 
 }  // namespace

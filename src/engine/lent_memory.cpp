@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/lent_memory.h"
+
+#include <ATen/ops/from_blob.h>
+
+#include <mutex>
+
+namespace saturate {
+
+struct LentMemory::Returned {
+    std::mutex mutex;
+    std::vector<torch::Tensor> tensors;
+};
+
+torch::Tensor LentMemory::lend(torch::Tensor tensor) {
+    if (!returned_) returned_ = std::make_shared<Returned>();
+    auto come_back = [returned = returned_, tensor](void*) {
+        std::lock_guard lock(returned->mutex);
+        returned->tensors.push_back(tensor);
+    };
+    // The device is told, so that nobody asks it whose memory this is.
+    return at::for_blob(tensor.mutable_data_ptr(), tensor.sizes())
+        .strides(tensor.strides())
+        .deleter(come_back)
+        .options(tensor.options())
+        .target_device(tensor.device())
+        .make_tensor();
+}
+
+std::vector<torch::Tensor> LentMemory::take_returned() {
+    if (!returned_) return {};
+    std::lock_guard lock(returned_->mutex);
+    return std::exchange(returned_->tensors, {});
+}
+
+void LentMemory::settle(const std::function<Passed()>& make_mark) {
+    if (std::vector<torch::Tensor> back = take_returned(); !back.empty())
+        waiting_.emplace_back(make_mark(), std::move(back));
+    while (!waiting_.empty() && waiting_.front().first()) waiting_.pop_front();
+}
+
+void LentMemory::free_all() {
+    waiting_.clear();
+    (void)take_returned();
+}
+
+}  // namespace saturate
