@@ -17,6 +17,8 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
+thread_local bool in_capture = false;
+
 struct Held : torch::CustomClassHolder {
     explicit Held(Block held) : part(std::move(held)) {}
     Block part;
@@ -118,13 +120,21 @@ struct Recompute : torch::autograd::Function<Recompute> {
 
 }  // namespace
 
+InCapture::InCapture() { in_capture = true; }
+InCapture::~InCapture() { in_capture = false; }
+
 torch::Tensor recomputed(Block part, const torch::Tensor& input, RandomNumbers random,
                          std::vector<torch::Tensor> buffers) {
     if (!torch::GradMode::is_enabled()) return part(input);
     auto held = c10::make_intrusive<Held>(std::move(part));
     held->precision = precision_now(input.device().type());
     held->buffers = std::move(buffers);
-    if (random == RandomNumbers::drawn) held->random = random_state(input.device());
+    if (random == RandomNumbers::drawn) {
+        TORCH_CHECK(!in_capture,
+                    "gradient checkpointing would have to draw the same random numbers again, "
+                    "which a graph cannot");
+        held->random = random_state(input.device());
+    }
     torch::Tensor anchor = torch::zeros({}, torch::TensorOptions().requires_grad(true));
     return Recompute::apply(input, anchor, held);
 }

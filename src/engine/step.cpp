@@ -7,7 +7,9 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/text.h"
 #include "engine/compiled_step.h"
+#include "engine/recompute.h"
 #include "engine/sim_backend.h"
 #include "engine/sim_cache.h"
 #include "engine/sim_count.h"
@@ -303,6 +305,7 @@ bool TrainingStep::try_captured(std::span<const TensorBatch> batches, StepTimes&
             optimizer_->clear_gradients(true);
             captured.step = backend_.capture([this, &captured] {
                 torch::AutoGradMode with_gradients(true);
+                InCapture inside;
                 run_now(captured.batches, captured.unused);
             });
             captured.loss = loss_;
@@ -311,7 +314,7 @@ bool TrainingStep::try_captured(std::span<const TensorBatch> batches, StepTimes&
             throw;
         } catch (const std::exception& error) {
             note_ = fmt::format("the step cannot be captured and runs without a graph: {}",
-                                std::string_view(error.what()).substr(0, 200));
+                                saturate::split(error.what(), '\n')[0].substr(0, 200));
             captured_.reset();
             optimizer_->clear_gradients(true);
             return false;

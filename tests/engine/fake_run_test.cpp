@@ -381,6 +381,23 @@ TEST(CapturedStepTest, ComputesActivationsAgain) {
     }
 }
 
+// A graph has no state of the generator to go back to: said, and trained without a graph.
+TEST(CapturedStepTest, WithDropoutThatComesAgainRunsAsItIs) {
+    auto cpu = make_cpu_backend({.threads = 1}, false);
+    Course course{.step = {.capture = true}, .job = {.dropout = 0.5, .width = 16}};
+    course.steps.assign(7, {8});
+    Ended kept = run_steps(*cpu, course);
+    course.job.recomputes_dropout = true;
+    FakeDevice device;
+    Ended ended = run_steps(device, course);
+    expect_equal(ended, kept);
+    EXPECT_EQ(device.captures, 1);
+    EXPECT_EQ(ended.notes, std::vector<std::string>{
+                               "the step cannot be captured and runs without a graph: gradient "
+                               "checkpointing would have to draw the same random numbers again, "
+                               "which a graph cannot"});
+}
+
 TEST(CapturedStepTest, DropsOutOtherUnitsEachTime) {
     FakeDevice device;
     Course course{.step = {.capture = true}, .job = {.dropout = 0.5, .width = 64}};

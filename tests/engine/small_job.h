@@ -24,6 +24,7 @@ struct SmallJobSettings {
     std::int64_t width = 8;            // of the hidden layer
     std::int64_t heavy = 0;            // floats per sample that the forward pass needs besides
     bool recomputes = false;           // the hidden layer comes again in the backward pass
+    bool recomputes_dropout = false;   // ... and its dropout
     std::vector<double> metrics = {};  // what evaluations answer, in turn; empty: the real error
     // What each evaluation adds to this rank's sums instead of its real error; 8 samples of a rank.
     std::vector<double> own_sums = {};
@@ -81,10 +82,13 @@ class SmallJob final : public Job {
     torch::Tensor loss(const TensorBatch& batch) override {
         if (settings_.at_loss) settings_.at_loss(losses_++);
         auto first = [this](const torch::Tensor& x) { return torch::relu(model_->first(x)); };
+        auto drop = [this](const torch::Tensor& x) {
+            return settings_.dropout > 0 ? torch::dropout(x, settings_.dropout, true) : x;
+        };
         torch::Tensor hidden = settings_.recomputes
                                    ? recomputed(first, batch[0], RandomNumbers::none)
                                    : first(batch[0]);
-        if (settings_.dropout > 0) hidden = torch::dropout(hidden, settings_.dropout, true);
+        hidden = settings_.recomputes_dropout ? recomputed(drop, hidden) : drop(hidden);
         if (settings_.heavy > 0) {
             torch::Tensor ballast = hidden.sum(1, true).expand({-1, settings_.heavy}).clone();
             hidden = hidden + 0.0 * ballast.mean(1, true);
