@@ -34,11 +34,17 @@ class NcclCollective final : public Collective {
     c10::intrusive_ptr<c10d::Work> work_;
 };
 
-// A lost rank is ours to notice and to survive (engine/rank_watch.h). LibTorch's own watchdog would
-// end this process for it, before the checkpoint is kept.
+// A lost rank is ours to notice and to survive (engine/rank_watch.h). LibTorch's own watchdog and
+// its monitor would end this process for it, or for an error of the device, before the checkpoint
+// is kept and the summary written.
 void leave_errors_to_us() {
     static std::once_flag once;
-    std::call_once(once, [] { ::setenv("TORCH_NCCL_ASYNC_ERROR_HANDLING", "0", 1); });
+    std::call_once(once, [] {
+        for (const char* name :
+             {"TORCH_NCCL_ASYNC_ERROR_HANDLING", "TORCH_NCCL_RETHROW_CUDA_ERRORS",
+              "TORCH_NCCL_ENABLE_MONITORING", "TORCH_NCCL_DUMP_ON_TIMEOUT"})
+            ::setenv(name, "0", 1);
+    });
 }
 constexpr std::chrono::hours kPatience{24 * 365};
 
@@ -57,6 +63,15 @@ class NcclCollectives final : public DeviceCollectives {
         for (Marks& marks : marks_) {
             marks.waiting = at::cuda::CUDAEvent(cudaEventDefault);  // with timing
             marks.waited = at::cuda::CUDAEvent(cudaEventDefault);
+        }
+    }
+    // All that was started has been waited for. Left to its own destructor the group would warn.
+    ~NcclCollectives() override {
+        if (given_up_) return;
+        try {
+            nccl_->shutdown();
+        } catch (const std::exception&) {
+            // the device is lost: the process ends
         }
     }
     std::unique_ptr<Collective> start_sum(torch::Tensor tensor) override {
@@ -79,6 +94,12 @@ class NcclCollectives final : public DeviceCollectives {
         std::lock_guard lock(mutex_);
         marks.works = std::exchange(since_, {});
         marks.mark = mark;
+    }
+    AtMark stands_at(std::int64_t mark) override {
+        Marks& marks = place(mark);
+        // Its times were read, or the place is taken by a later one: long passed.
+        if (marks.mark != mark || marks.waited.query()) return AtMark::passed;
+        return marks.waiting.query() ? AtMark::waiting : AtMark::before;
     }
     // They follow each other on one stream, so the times add up.
     std::optional<CollectiveTimes> times(std::int64_t mark) override {

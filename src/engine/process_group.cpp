@@ -193,6 +193,19 @@ struct ProcessGroup::Impl {
         }
     }
 
+    // The device has work for a while when this is asked: a late answer costs nothing.
+    void await_device(std::int64_t mark) {
+        constexpr std::chrono::microseconds kAskAgain{100};
+        std::int64_t begin = now_ns(), look_ns = begin + milliseconds(kSlice).count() * 1'000'000;
+        while (device->stands_at(mark) != AtMark::passed) {
+            if (now_ns() < look_ns) {
+                std::this_thread::sleep_for(kAskAgain);
+            } else if (auto blame = watch->blame(begin, false)) {
+                throw_lost(*blame);
+            }
+        }
+    }
+
     // The store goes when its server does: rank 0 stays until the others are done with it.
     void leave() noexcept {
         try {
@@ -259,6 +272,8 @@ c10d::Store& ProcessGroup::store() { return *impl_->store; }
 void ProcessGroup::abort_device() noexcept {
     if (impl_->device) impl_->device->give_up();
 }
+
+void ProcessGroup::await_device(std::int64_t mark) { impl_->await_device(mark); }
 
 DeviceCollectives* ProcessGroup::device() { return impl_->device.get(); }
 

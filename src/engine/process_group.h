@@ -59,6 +59,9 @@ struct CollectiveTimes {
     std::int64_t total_ns = 0;    // they were under way, hidden or not
 };
 
+// Where the device is: before it waits for the sums of a mark, in that, or behind it.
+enum class AtMark { before, waiting, passed };
+
 // The device's own collectives (NCCL), which libsaturate_cuda.so brings.
 class DeviceCollectives {
   public:
@@ -70,6 +73,7 @@ class DeviceCollectives {
     virtual void mark_waited(std::int64_t mark) = 0;
     // Once the device has passed the mark; asks, never waits. Absent: not yet, or long forgotten.
     [[nodiscard]] virtual std::optional<CollectiveTimes> times(std::int64_t mark) = 0;
+    [[nodiscard]] virtual AtMark stands_at(std::int64_t mark) = 0;  // asks, never waits
     // Gives up what waits for a rank that will not come: the device computes and answers again. Of
     // no use after it.
     virtual void give_up() noexcept = 0;
@@ -90,6 +94,10 @@ class ProcessGroup {
     void use_device(std::unique_ptr<DeviceCollectives> device);
     [[nodiscard]] DeviceCollectives* device();  // null: all goes over the CPU
     [[nodiscard]] c10d::Store& store();
+
+    // Returns when the device has passed the mark. Throws RankLost: a host that waited for the
+    // device itself would wait for ever.
+    void await_device(std::int64_t mark);
 
     // In place; waiting throws RankLost.
     [[nodiscard]] std::unique_ptr<Collective> start_sum(torch::Tensor tensor);

@@ -4,8 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
+#include <thread>
 
+#include "base/clock.h"
 #include "base/text.h"
 #include "engine/random_state.h"
 #include "engine/seed.h"
@@ -15,6 +18,7 @@ namespace saturate {
 namespace {
 
 constexpr std::uint64_t kSpread = 0x9E3779B97F4A7C15u;
+constexpr std::chrono::milliseconds kStepMost{60'000};  // until a device has done a step
 
 std::uint64_t hash_bytes(std::uint64_t hash, const void* data, std::size_t size) {
     const auto* bytes = static_cast<const std::uint8_t*>(data);
@@ -48,6 +52,8 @@ class OneProcess final : public Ranks {
     void set_random_states(DeviceBackend&, const NamedTensors&, std::uint64_t,
                            std::int64_t) override {}
     void join(TrainingStep&, std::vector<torch::Tensor>, const ReducerSettings&) override {}
+    void settle() override {}
+    AtMark stands_at(std::optional<std::int64_t>) override { return AtMark::passed; }
     std::optional<CollectiveTimes> device_times(std::int64_t) override { return std::nullopt; }
     StopWish agree(TrainingStep&, const StopWish& own) override { return own; }
     void mean(std::vector<float>&) override {}
@@ -97,6 +103,7 @@ class GroupRanks final : public Ranks {
 
     void compare_weights(const NamedTensors& weights, std::int64_t step) override {
         if (alone_) return;
+        settle();
         torch::Tensor hashes = torch::zeros({count()}, torch::kLong);
         auto* values = hashes.mutable_data_ptr<std::int64_t>();
         values[rank()] = static_cast<std::int64_t>(hash_of(weights, true));
@@ -152,6 +159,20 @@ class GroupRanks final : public Ranks {
         set_random_state(torch::kCPU, all[rank()].narrow(0, 0, of_host).clone());
         if (own.numel() > of_host)
             backend.set_random_state(all[rank()].narrow(0, of_host, own.numel() - of_host).clone());
+    }
+
+    void settle() override {
+        if (reducer_ && !alone_) reducer_->settle();
+    }
+
+    AtMark stands_at(std::optional<std::int64_t> mark) override {
+        if (!mark || !group_.device()) return AtMark::passed;
+        std::int64_t until = now_ns() + kStepMost.count() * 1'000'000;
+        while (true) {
+            AtMark at = group_.device()->stands_at(*mark);
+            if (at != AtMark::before || now_ns() > until) return at;
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        }
     }
 
     std::optional<CollectiveTimes> device_times(std::int64_t mark) override {

@@ -43,6 +43,10 @@ class Ranks {
     // The step's gradients are summed over the ranks from now on; `buffers` follow rank 0's.
     virtual void join(TrainingStep& step, std::vector<torch::Tensor> buffers,
                       const ReducerSettings& settings) = 0;
+    // Returns when the device has the sums of all steps so far; before it is read. Throws RankLost.
+    virtual void settle() = 0;
+    // After RankLost: whether the device got the sums of this mark. Gives it time to come there.
+    [[nodiscard]] virtual AtMark stands_at(std::optional<std::int64_t> mark) = 0;
     // Of the collectives of a step, where the device tells them; see DeviceCollectives.
     [[nodiscard]] virtual std::optional<CollectiveTimes> device_times(std::int64_t mark) = 0;
     // Told with the next step, after which all follow anyone's wish.

@@ -201,6 +201,9 @@ struct GradientReducer::Impl {
         words[1] = wish.interrupted ? 1 : 0;
         words[2] = wish.timed_out ? 1 : 0;
         words[3] = unused.empty() ? 0 : 1;
+        // At most a step ahead of the device, which has this one to do meanwhile: so the ranks agree
+        // that the sums of the step before are whole everywhere, and a lost rank is noticed here.
+        settle();
         std::unique_ptr<Collective> agreed = group.start_sum(flags);
         DeviceCollectives* device = group.device();
         if (device) device->mark_waiting(mark);
@@ -233,6 +236,10 @@ struct GradientReducer::Impl {
         for (std::size_t i = 0; i < parameters.size(); ++i) parameters[i].mutable_grad() = views[i];
         if (words[3] > 0) drop_unused(unused);
         return answer;
+    }
+
+    void settle() {
+        if (group.device() && mark > 0) group.await_device(mark - 1);
     }
 
     // Gradients that the last backward did not bring: from earlier micro-batches, or none at all.
@@ -323,6 +330,7 @@ void GradientReducer::begin() { impl_->begin(); }
 ReducerAnswer GradientReducer::finish(bool failed, const StopWish& wish) {
     return impl_->finish(failed, wish);
 }
+void GradientReducer::settle() { impl_->settle(); }
 bool GradientReducer::any_failed(bool failed) { return impl_->any_failed(failed); }
 std::string GradientReducer::take_note() { return std::exchange(impl_->note, ""); }
 

@@ -56,6 +56,9 @@ class GradientReducer {
     // After it; gradients that no backward pass told about (compiled graphs) are sent now.
     // Parameters whose gradient no rank has keep none. Throws RankLost.
     [[nodiscard]] ReducerAnswer finish(bool failed, const StopWish& wish);
+    // Returns when the device has the sums of all steps so far: what is read from it then does not
+    // wait for a rank. Throws RankLost.
+    void settle();
     // Whether memory ran out on any rank in what follows finish(): before the weights change.
     [[nodiscard]] bool any_failed(bool failed);
     // Once: parameters that got no gradient in the first step, by name; may be empty.

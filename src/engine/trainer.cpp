@@ -81,8 +81,6 @@ void Trainer::keep_failure(const std::function<void()>& work) {
     try {
         work();
     } catch (const RankLost& lost) {
-        // First of all: what the device was given waits for the lost rank, and so would reading it.
-        ranks_->lose_others();
         Problem cause = lost.problems().at(0);
         keep_failure([&] { save_alone(lost); });
         problem_.reset();
@@ -172,6 +170,8 @@ void Trainer::run_step(std::vector<Upload> batches) {
     losses_->put(now_.step, step_run_->loss());
     trained_.push_back(std::move(trained));
 
+    before_ = now_;
+    mark_ = times.mark;
     ++now_.step;
     now_.samples += samples * ranks_->count();
     now_.position = feed_->state();

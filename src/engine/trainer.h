@@ -87,10 +87,11 @@ class Trainer {
 
     // In trainer_state.cpp: checkpoints.
     void save_checkpoint(bool is_best);
+    [[nodiscard]] std::optional<Checkpoint> take_alone(const RankLost& lost);
     void save_alone(const RankLost& lost);
     void tell_saved();
     void check_kept() const;
-    [[nodiscard]] Json facts() const;
+    [[nodiscard]] Json facts(const TrainFacts& of) const;
     void convert_position(int ranks_before);
 
     // In trainer_log.cpp: losses that were read, and progress.
@@ -125,6 +126,8 @@ class Trainer {
     std::shared_ptr<SlabMemory> evaluation_memory_;
 
     TrainFacts now_;            // what a checkpoint says; position and epoch_ended are of its step
+    TrainFacts before_;         // ... of the step before it, for a device that is that far
+    std::optional<std::int64_t> mark_;  // of the last step's sums, where the device makes them
     bool epoch_ended_ = false;  // as now_.epoch_ended, but of the batches that were taken
     NamedTensors random_kept_;  // of further ranks, from a checkpoint
 

@@ -26,6 +26,7 @@ void Trainer::log() {
 
 void Trainer::look_at_losses() {
     if (!losses_) return;
+    ranks_->settle();
     for (const ReadLosses& losses : losses_->drain()) look_at(losses);
 }
 

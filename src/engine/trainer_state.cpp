@@ -10,8 +10,8 @@
 
 namespace saturate {
 
-Json Trainer::facts() const {
-    Json out = now_.json();
+Json Trainer::facts(const TrainFacts& of) const {
+    Json out = of.json();
     out.set("batch_size", settings_.batch_size);
     out.set("ranks", ranks_->count());
     out.set("seed", settings_.seed);
@@ -31,7 +31,7 @@ void Trainer::save_checkpoint(bool is_best) {
     if (!writer_) return;  // not the rank that writes
     Checkpoint checkpoint = tensors_->take();
     checkpoint.step = now_.step;
-    checkpoint.facts = facts();
+    checkpoint.facts = facts(now_);
     for (auto& item : others) checkpoint.state.push_back(std::move(item));
     writer_->save(std::move(checkpoint), is_best);
     note(EventKind::checkpoint,
@@ -39,16 +39,44 @@ void Trainer::save_checkpoint(bool is_best) {
 }
 
 // The weights of the last complete step are whole on every rank that is left: the lowest keeps
-// them.
-void Trainer::save_alone(const RankLost& lost) {
+// them. A device that still waits for the sums of the last step has those of the step before, and
+// gives them only until its collectives are given up: then it would go on with half a sum.
+std::optional<Checkpoint> Trainer::take_alone(const RankLost& lost) {
     int writes = 0;
     while (std::ranges::find(lost.ranks(), writes) != lost.ranks().end()) ++writes;
-    if (places_.checkpoints.empty() || now_.step == first_step_ || ranks_->rank() != writes) return;
+    if (places_.checkpoints.empty() || now_.step == first_step_ || ranks_->rank() != writes)
+        return std::nullopt;
+    AtMark at = ranks_->stands_at(mark_);
+    if (at == AtMark::before) return std::nullopt;  // it computes still: nobody knows what it has
+    const TrainFacts& of = at == AtMark::passed ? now_ : before_;
+    if (of.step == first_step_ || of.step == saved_at_) return std::nullopt;
+    Checkpoint out;
+    if (at == AtMark::passed) {
+        ranks_->lose_others();
+        out = tensors_->take();
+    } else {
+        backend_.run_beside([&] { out = tensors_->take(); });
+    }
+    out.step = of.step;
+    out.facts = facts(of);
+    return out;
+}
+
+void Trainer::save_alone(const RankLost& lost) {
+    std::optional<Checkpoint> kept;
+    keep_failure([&] { kept = take_alone(lost); });
+    // What the device was given waits for the lost rank, and so would reading its losses.
+    ranks_->lose_others();
+    // Weights that a nan went through are never kept.
+    look_at_losses();
+    if (!kept || ended_ == "failed") return;
     if (!writer_)
         writer_.emplace(places_.checkpoints, static_cast<std::size_t>(settings_.checkpoint_keep));
-    save_checkpoint(false);
-    if (ended_ != "failed")
-        observer_.say(fmt::format("checkpoint of step {} kept, to resume from", now_.step));
+    std::int64_t step = kept->step;
+    saved_at_ = step;
+    writer_->save(std::move(*kept), false);
+    note(EventKind::checkpoint, fmt::format("checkpoint of step {} handed to the writer", step));
+    observer_.say(fmt::format("checkpoint of step {} kept, to resume from", step));
 }
 
 void Trainer::tell_saved() {

@@ -113,12 +113,17 @@ TEST(FakeDeviceTest, EvaluationsUseTheirMemoryAgain) {
 
 class FakeCollectives final : public DeviceCollectives {
   public:
-    explicit FakeCollectives(FakeDevice& device) : device_(device) {}
+    // `stuck`: the mark whose sums never come, because the other rank's device is gone.
+    explicit FakeCollectives(FakeDevice& device, std::int64_t stuck = 1 << 30)
+        : device_(device), stuck_(stuck) {}
     std::unique_ptr<Collective> start_sum(torch::Tensor) override { return nullptr; }
     std::unique_ptr<Collective> start_broadcast(torch::Tensor) override { return nullptr; }
     void give_up() noexcept override { device_.asked.emplace_back("abort"); }
     void mark_waiting(std::int64_t) override {}
     void mark_waited(std::int64_t mark) override { passed_ = mark; }
+    AtMark stands_at(std::int64_t mark) override {
+        return mark < stuck_ ? AtMark::passed : AtMark::waiting;
+    }
     std::optional<CollectiveTimes> times(std::int64_t mark) override {
         if (mark + 3 > passed_) return std::nullopt;  // some steps late
         return CollectiveTimes{.exposed_ns = 7 + mark, .total_ns = 1000 + mark};
@@ -126,7 +131,7 @@ class FakeCollectives final : public DeviceCollectives {
 
   private:
     FakeDevice& device_;
-    std::int64_t passed_ = -1;
+    std::int64_t stuck_, passed_ = -1;
 };
 
 // What the device was given waits for the lost rank: the collectives go first, then it is read.
@@ -158,6 +163,39 @@ TEST(FakeDeviceTest, ALostRankIsGivenUpBeforeTheDeviceIsRead) {
     auto& own = runs[1].device.asked;
     EXPECT_LT(std::ranges::find(own, "abort") - own.begin(),
               std::ranges::find(own, "synchronise") - own.begin());
+}
+
+// The other rank's process is gone, and its device with it, after it agreed to step 5: the sums of
+// that step never come. The host is told so instead of waiting for the device, and keeps what the
+// device has: the weights of step 4, read before the collectives are given up.
+TEST(FakeDeviceTest, SumsThatNeverComeAreNoStep) {
+    TemporaryFolder folder;
+    std::vector<FakeRun> runs(2);
+    on_ranks(2, [&](ProcessGroup& group) {
+        FakeRun& run = runs[static_cast<std::size_t>(group.rank())];
+        group.use_device(std::make_unique<FakeCollectives>(run.device, 5));
+        SmallJobSettings job;
+        if (group.rank() == 1) {
+            job.at_loss = [](std::int64_t number) {
+                if (number == 6) throw std::runtime_error("rank 1 breaks");
+            };
+        }
+        TrainSettings settings = small_settings();
+        settings.log_interval = 100;
+        settings.eval_epochs = 0;
+        train_on(run, job, settings, &group, {.checkpoints = folder.path() / "c"});
+    });
+    EXPECT_EQ(runs[0].result.ended, "failed");
+    EXPECT_THAT(runs[0].result.problem->found, HasSubstr("rank 1 of 2 is lost"));
+    auto& asked = runs[0].device.asked;
+    auto at = [&](const char* what) { return std::ranges::find(asked, what) - asked.begin(); };
+    EXPECT_LT(at("beside"), at("abort"));
+    EXPECT_LT(at("abort"), at("read"));
+    auto kept = find_checkpoint(folder.path() / "c");
+    ASSERT_TRUE(kept);
+    EXPECT_EQ(kept->checkpoint.step, 5);  // steps 0 to 4: an epoch of four batches, and one more
+    EXPECT_EQ(kept->checkpoint.facts["epoch"].integer(), 1);
+    EXPECT_EQ(kept->checkpoint.facts["batch"].integer(), 1);
 }
 
 // The host waits for the ranks' agreement only; how long the sums took, the device tells.
