@@ -58,6 +58,12 @@ RunInfo run_info(const TrainRequest& request, const Document& document,
 
 void complete_summary(const TrainOutcome& outcome, const Settings& settings, RunSummary& summary) {
     const TrainResult& result = outcome.result;
+    // The device's own count comes first; a GPU tells none by itself.
+    const char* busy_from = summary.busy_percent ? "device" : "driver";
+    if (!summary.busy_percent) {
+        summary.busy_percent = outcome.by_counters.percent;
+        summary.busy_deviation = outcome.by_counters.deviation;
+    }
     summary.exit_status = outcome_status(outcome);
     summary.verdict = result.ended == "failed" ? "failed" : "trained";
     summary.extra = Json::object(
@@ -71,6 +77,7 @@ void complete_summary(const TrainOutcome& outcome, const Settings& settings, Run
          {"best_step", result.best_step},
          {"ranks", outcome.ranks},
          {"communication_percent", result.communication_percent},
+         {"busy_from", summary.busy_percent ? Json(busy_from) : Json()},
          {"device_span_percent", result.device_span_percent},
          {"prefetch",
           Json::object({{"batches_max", result.room.batches}, {"bytes_max", result.room.bytes}})},
@@ -176,8 +183,9 @@ TrainOutcome run_placed(const TrainRequest& request, const JobRegistry& jobs, Tr
                            job->training_data()->size(), chosen.batch_size, chosen.log_interval));
     TrainOutcome outcome{.folder = own.string(), .metric = job->metric(), .ranks = ranks.count()};
     {
-        TrainSampler sampler(*recorder, backend.counters());
+        TrainSampler sampler(*recorder, backend);
         outcome.result = trainer.run(*recorder);
+        outcome.by_counters = sampler.stop();
     }
     complete_summary(outcome, settings, outcome.result.summary);
     finish_record(*recorder, outcome.result);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/trainer.h"
+#include "telemetry/gpu_tally.h"
 #include "workloads/registry.h"
 
 namespace saturate {
@@ -30,6 +31,7 @@ struct TrainOutcome {
     std::string folder;  // of the run record
     TrainResult result;
     Metric metric;
+    BusyShare by_counters;  // the driver's, or those of a simulated device
     int ranks = 1;
     bool lost_rank = false;  // the process must end without waiting for its threads
 };

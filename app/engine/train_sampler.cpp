@@ -6,6 +6,7 @@
 
 #include <condition_variable>
 #include <csignal>
+#include <map>
 #include <mutex>
 #include <thread>
 
@@ -15,11 +16,30 @@
 
 namespace saturate {
 
+namespace {
+
+// A CPU that trains is no GPU's business, however many there are.
+Devices counters_of(DeviceBackend& backend) {
+    if (auto own = backend.counters()) return {.reader = std::move(own)};
+    if (backend.device().is_cpu()) return {};
+    return open_gpus({.wake = true});
+}
+
+// All of them where the driver does not say which one it is.
+std::vector<int> watched(const Devices& devices, const DeviceBackend& backend) {
+    if (!devices.reader) return {};
+    std::optional<int> own = gpu_at(devices.reader->driver(), backend.pci_bus_id());
+    return own ? std::vector{*own} : std::vector<int>{};
+}
+
+}  // namespace
+
 struct TrainSampler::Impl {
-    Impl(Recorder& recorder, std::unique_ptr<DeviceReader> counters)
-        : devices(counters ? Devices{.reader = std::move(counters)} : open_gpus({.wake = true})),
+    Impl(Recorder& recorder, DeviceBackend& backend)
+        : devices(counters_of(backend)),
           host({.watched_pid = ::getpid()}),
-          sampler({}, devices.reader.get(), &host, devices.absent_because, recorder),
+          sampler({.gpus = watched(devices, backend)}, devices.reader.get(), &host,
+                  devices.absent_because, recorder),
           thread([this](const std::stop_token& stop) { work(stop); }) {}
 
     void work(const std::stop_token& stop) {
@@ -31,20 +51,36 @@ struct TrainSampler::Impl {
         std::condition_variable_any never;
         std::unique_lock lock(mutex);
         while (!stop.stop_requested()) {
-            sampler.tick(now_ns(), wall_ns());
+            tick(false);
             never.wait_for(lock, stop, std::chrono::seconds(1), [] { return false; });
         }
-        sampler.tick(now_ns(), wall_ns(), /*is_last=*/true);
+        tick(true);
+    }
+
+    void tick(bool is_last) {
+        sampler.tick(now_ns(), wall_ns(), is_last);
+        for (const DeviceSample& reading : sampler.readings())
+            tallies.try_emplace(reading.gpu, GpuIdentity{.index = reading.gpu})
+                .first->second.add(reading, 1);
     }
 
     Devices devices;
+    std::map<int, GpuTally> tallies;  // the thread's until it ends
     HostSampler host;
     Sampler sampler;
     std::jthread thread;  // last: it uses the rest
 };
 
-TrainSampler::TrainSampler(Recorder& recorder, std::unique_ptr<DeviceReader> counters)
-    : impl_(std::make_unique<Impl>(recorder, std::move(counters))) {}
+TrainSampler::TrainSampler(Recorder& recorder, DeviceBackend& backend)
+    : impl_(std::make_unique<Impl>(recorder, backend)) {}
 TrainSampler::~TrainSampler() = default;
+
+BusyShare TrainSampler::stop() {
+    impl_->thread.request_stop();
+    impl_->thread.join();
+    std::vector<GpuSummary> gpus;
+    for (const auto& [index, tally] : impl_->tallies) gpus.push_back(tally.summary());
+    return busy_share(gpus);
+}
 
 }  // namespace saturate

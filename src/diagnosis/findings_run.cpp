@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "diagnosis/cure.h"
 #include "diagnosis/diagnosis.h"
+#include "telemetry/statistics.h"
 
 namespace saturate {
 namespace {
@@ -18,13 +19,32 @@ struct RecordedWaits {
     double total_ns = 0, input_ns = 0, sync_ns = 0, communication_ns = 0, busy_ns = 0;
     std::int64_t input_steps = 0, sync_steps = 0, communication_steps = 0, busy_steps = 0;
     std::int64_t steps = 0;
+    bool by_driver = false;  // busy_ns is the driver's counter, not the steps' own
     // Of the collectives that a trainer counts itself.
     double under_way_ns = 0, bytes = 0, collectives = 0;
     std::int64_t under_way_steps = 0, bytes_steps = 0, collectives_steps = 0;
 };
 
+// How busy the GPU of `train` was by the driver's counter: its steps do not tell. Of the steady
+// part, and only where the record has one GPU's readings.
+std::optional<double> busy_by_driver(const RunRecord& record, const Account& account) {
+    if (record.info.kind != "train" || record.info.simulated) return std::nullopt;
+    constexpr std::int64_t kLeast = 5;
+    // A reading is of up to a second before it.
+    double warm_up = account.timed.seconds - account.steady.seconds + 1;
+    double from = static_cast<double>(account.first_ns) + 1e9 * warm_up;
+    Running busy;
+    for (const DeviceSample& sample : record.devices) {
+        if (sample.gpu != record.devices.front().gpu) return std::nullopt;
+        bool is_steady =
+            static_cast<double>(sample.time_ns) >= from && sample.time_ns <= account.last_ns;
+        if (is_steady) busy.add(sample.utilization_percent, 1);
+    }
+    return busy.n() < kLeast ? std::nullopt : busy.mean();
+}
+
 // Of the steady part, as every other figure of the run.
-RecordedWaits sum_waits(const Account& account) {
+RecordedWaits sum_waits(const RunRecord& record, const Account& account) {
     const StepSums& steady = account.steady;
     RecordedWaits waits{.total_ns = 1e9 * steady.seconds, .steps = steady.steps};
     auto add = [&](StepPart part, double& sum, std::int64_t& count, double unit = 1e9) {
@@ -38,6 +58,13 @@ RecordedWaits sum_waits(const Account& account) {
     add(StepPart::communication_total, waits.under_way_ns, waits.under_way_steps);
     add(StepPart::communication_bytes, waits.bytes, waits.bytes_steps, 1);
     add(StepPart::collectives, waits.collectives, waits.collectives_steps, 1);
+    if (waits.busy_steps == 0) {
+        if (auto percent = busy_by_driver(record, account)) {
+            waits.busy_ns = *percent / 100 * waits.total_ns;
+            waits.busy_steps = waits.steps;
+            waits.by_driver = true;
+        }
+    }
     // A device that works on while the host waits loses only what it idles.
     if (waits.steps > 0 && waits.busy_steps == waits.steps)
         waits.input_ns = std::min(waits.input_ns, std::max(0.0, waits.total_ns - waits.busy_ns));
@@ -104,15 +131,19 @@ void small_collectives(const RunRecord& record, const RecordedWaits& waits,
     out.push_back(finding);
 }
 
-// A device that idles while the host waits for nothing waits for the host. Only where the device
-// itself told how long it worked in every step.
+// A device that idles while the host waits for nothing waits for the host. Only where it is known
+// how long the device worked: in every step, or all the time by the driver.
 void launch_bound(const RunRecord& record, const RecordedWaits& waits, std::vector<Finding>& out) {
     if (waits.steps == 0 || waits.busy_steps < waits.steps) return;
     double idle =
         waits.total_ns - waits.busy_ns - waits.input_ns - waits.sync_ns - waits.communication_ns;
     if (idle < 0.2 * waits.total_ns) return;
-    Finding finding = wait_finding("F10", idle, waits, waits.busy_steps,
-                                   "idle time of the device, although the host waits for nothing");
+    Finding finding =
+        wait_finding("F10", idle, waits, waits.busy_steps,
+                     waits.by_driver ? "idle time of the device by the driver's counter, "
+                                       "although the host waits for nothing"
+                                     : "idle time of the device, although the host waits for "
+                                       "nothing");
     finding.confidence = Confidence::medium;
     finding.surer = "a trace shows the operators";
     if (record.info.kind == "train") finding.fix = "a larger batch_size; compile: true";
@@ -120,7 +151,7 @@ void launch_bound(const RunRecord& record, const RecordedWaits& waits, std::vect
 }
 
 void from_steps(const RunRecord& record, const Account& account, std::vector<Finding>& out) {
-    RecordedWaits waits = sum_waits(account);
+    RecordedWaits waits = sum_waits(record, account);
     if (waits.total_ns <= 0) return;
     if (waits.input_ns >= 0.05 * waits.total_ns) {
         Finding finding = wait_finding("F01", waits.input_ns, waits, waits.input_steps,
@@ -302,7 +333,7 @@ Diagnosis diagnose_run(const RunRecord& record, const std::string& folder) {
     out.device = record.info.device;
     out.findings = merged(run_findings(record));
     Account account = account_of(record);
-    RecordedWaits waits = sum_waits(account);
+    RecordedWaits waits = sum_waits(record, account);
     out.steps = account.steps;
     out.window_ms = waits.total_ns / 1e6;
     if (waits.steps > 0) out.step_ms = waits.total_ns / 1e6 / static_cast<double>(waits.steps);

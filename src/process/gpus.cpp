@@ -3,6 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "base/text.h"
 #include "cuda/nvml.h"
 #include "telemetry/run_device.h"
 #include "telemetry/sysfs_device.h"
@@ -57,6 +60,17 @@ Devices open_gpus(const GpuAccess& access, const std::optional<std::string>& job
         }
     }
     return {.absent_because = why, .source = "none"};
+}
+
+std::optional<int> gpu_at(const GpuDriver& driver, std::string_view pci_bus_id) {
+    auto without_zeros = [](std::string_view text) {
+        return lower(text.substr(std::min(text.find_first_not_of('0'), text.size())));
+    };
+    if (pci_bus_id.empty()) return std::nullopt;
+    for (const GpuIdentity& gpu : driver.gpus) {
+        if (without_zeros(gpu.pci_bus_id) == without_zeros(pci_bus_id)) return gpu.index;
+    }
+    return std::nullopt;
 }
 
 GpuSurvey survey_gpus(std::span<const GpuVendor> vendors) {

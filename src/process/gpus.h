@@ -46,6 +46,10 @@ struct Devices {
                                 const std::optional<std::string>& job_folder = std::nullopt,
                                 std::span<const GpuVendor> vendors = gpu_vendors());
 
+// The index of the GPU at this address; CUDA and NVML write it with four and eight digits of the
+// domain. Absent: not there.
+[[nodiscard]] std::optional<int> gpu_at(const GpuDriver& driver, std::string_view pci_bus_id);
+
 // The same as facts. `absent_because` says why there is no NVML, also where another vendor has a
 // GPU.
 [[nodiscard]] GpuSurvey survey_gpus(std::span<const GpuVendor> vendors = gpu_vendors());

@@ -467,6 +467,31 @@ TEST(RunFindingsTest, ADeviceThatIdlesWhileTheHostWaitsForNothingIsLaunchBound) 
     EXPECT_EQ(find(diagnose_run(record, "run"), "F10"), nullptr) << "not known";
 }
 
+// A GPU's steps do not tell how long it worked; the driver's counter does.
+TEST(RunFindingsTest, AGpuThatIdlesByTheDriversCounterIsLaunchBound) {
+    RunRecord record{.info = {.kind = "train", .device = "cuda:0"}};
+    constexpr std::int64_t kSecond = 1'000'000'000;
+    for (int i = 0; i < 1200; ++i)
+        record.steps.push_back(
+            {.step = i, .start_ns = i * kSecond / 100, .duration_ns = kSecond / 100});
+    for (int i = 0; i < 12; ++i)
+        record.devices.push_back(
+            {.gpu = 2, .time_ns = i * kSecond, .utilization_percent = i == 0 ? 0.0 : 40.0});
+    Diagnosis diagnosis = diagnose_run(record, "run");
+    const Finding* found = find(diagnosis, "F10");
+    ASSERT_NE(found, nullptr);
+    EXPECT_NEAR(found->share_percent, 60, 0.5);
+    EXPECT_THAT(found->evidence, testing::HasSubstr("by the driver's counter"));
+    for (DeviceSample& sample : record.devices) sample.utilization_percent = 97;
+    EXPECT_EQ(find(diagnose_run(record, "run"), "F10"), nullptr) << "it is busy";
+    for (DeviceSample& sample : record.devices) sample.utilization_percent = 40;
+    record.devices.back().gpu = 3;
+    EXPECT_EQ(find(diagnose_run(record, "run"), "F10"), nullptr)
+        << "whose counter it is, is unknown";
+    record.devices.resize(4);
+    EXPECT_EQ(find(diagnose_run(record, "run"), "F10"), nullptr) << "too few readings";
+}
+
 TEST(DiagnosisTest, AWaitThatABusyDeviceHidesIsNoLoss) {
     RunRecord record;
     for (int i = 0; i < 30; ++i) {

@@ -45,6 +45,16 @@ TEST(GpusTest, OneThatTellsAllNeedsNoNote) {
     EXPECT_EQ(survey_gpus(vendors).absent_because, "");
 }
 
+// CUDA counts the visible GPUs from 0, the driver all of them; the address is the same.
+TEST(GpusTest, AGpuIsFoundByItsAddress) {
+    GpuDriver driver{.gpus = {{.index = 0, .pci_bus_id = "00000000:07:00.0"},
+                              {.index = 1, .pci_bus_id = "00000000:8A:00.0"}}};
+    EXPECT_EQ(gpu_at(driver, "0000:8a:00.0"), 1);
+    EXPECT_EQ(gpu_at(driver, "0000:07:00.0"), 0);
+    EXPECT_EQ(gpu_at(driver, "0001:07:00.0"), std::nullopt);
+    EXPECT_EQ(gpu_at(driver, ""), std::nullopt);
+}
+
 TEST(GpusTest, WithoutAnyTheReasonIsThatOfTheFirst) {
     const GpuVendor vendors[] = {kAbsent, kAbsent};
     Devices devices = open_gpus({}, std::nullopt, vendors);
