@@ -116,6 +116,20 @@ TEST_F(TargetsTest, WorkersStayWhereTheFrameworkHasTheEpochs) {
     EXPECT_THAT(proposed(), Contains("train.py: persistent_workers: True"));
 }
 
+TEST_F(TargetsTest, AnOldLightningIsKnownByItsConfigurationToo) {
+    file("job.yaml", "trainer:\n  gpus: 1\n  max_epochs: 3\n");
+    file("train.py",
+         "import yaml\n"
+         "import pytorch_lightning as pl\n"
+         "config = yaml.safe_load(open('job.yaml'))\n"
+         "class Net(pl.LightningModule):\n"
+         "    def training_step(self, batch, index):\n"
+         "        return batch.sum()\n"
+         "pl.Trainer(**config['trainer']).fit(Net())\n");
+    plan();
+    EXPECT_THAT(refused("precision"), HasSubstr("Lightning 2.0 removed gpus="));
+}
+
 TEST_F(TargetsTest, ArgumentsThatTheCommandGivesAreChangedInTheCommand) {
     file("train.py",
          "from transformers import HfArgumentParser, Trainer, TrainingArguments\n"
