@@ -157,6 +157,7 @@ int try_and_prove(const Arguments& arguments, FixAnswer& answer, ProjectReader& 
                                      .losses_after = tried.losses_after,
                                      .trials = tried.trials,
                                      .seconds = tried.seconds,
+                                     .busy = tried.busy,
                                      .language = shown_language()}));
     json.set("report", page.string());
     write_file_whole(folder / "fix.json", json.pretty() + "\n");

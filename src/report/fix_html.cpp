@@ -112,12 +112,13 @@ std::string losses_svg(const LossCurve& before, const LossCurve& after, const Pa
     out += words_at(kLeft - 8, y(least) + 4, "end", fmt::format("{:.3g}", least));
     out +=
         words_at(kWidth - kRight, height - 8, "end", say(fmt::format("{:.0f} samples", samples)));
+    std::string legend = fmt::format(
+        "<li><i class=\"line d1\" style=\"border-color:var(--r0)\"></i>{}</li>", say("before"));
+    if (!after.empty())
+        legend += fmt::format("<li><i class=\"line\" style=\"border-color:var(--r1)\"></i>{}</li>",
+                              say("after"));
     return svg(height, say("loss by samples seen, before and after"), out) +
-           fmt::format(
-               "<ul class=\"legend\"><li><i class=\"line d1\" style=\"border-color:var(--r0)\">"
-               "</i>{}</li><li><i class=\"line\" style=\"border-color:var(--r1)\"></i>{}</li>"
-               "</ul>\n",
-               say("before"), say("after"));
+           fmt::format("<ul class=\"legend\">{}</ul>\n", legend);
 }
 
 std::string why_html(const FixPage& page, const PageWords& say) {
@@ -216,6 +217,7 @@ std::string fix_html(const FixPage& page) {
     std::string out = page_start(page.language, "saturate fix", nullptr);
     out +=
         fmt::format("<h1>{}</h1>\n<p><code>{}</code></p>\n", say(verdict), html_text(page.command));
+    if (!page.busy.empty()) out += fmt::format("<p class=\"quiet\">{}</p>\n", say(page.busy));
     out += why_html(page, say);
     out += tried_html(page.answer, say);
     if (page.proof && !page.proof->pairs.empty()) {

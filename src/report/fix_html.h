@@ -24,6 +24,7 @@ struct FixPage {
     LossCurve losses_before, losses_after;
     int trials = 0;
     double seconds = 0;
+    std::string busy = {};  // other work on this machine; empty: little or none
     Language language = Language::english;
 };
 

@@ -85,6 +85,21 @@ TEST(FixHtmlTest, APartOfACauseIsNoCauseOfItsOwn) {
     EXPECT_THAT(fix_html(page), testing::Not(HasSubstr("num_workers is 0")));
 }
 
+TEST(FixHtmlTest, ShowsWhatThereIsAndNamesABusyMachine) {
+    FixAnswer answer;
+    FixPage page{.answer = answer,
+                 .command = "python train.py",
+                 .baseline = std::nullopt,
+                 .findings = {},
+                 .losses_before = {{32, 2.3}, {64, 2.1}},
+                 .losses_after = {},
+                 .busy = "other work uses 1.4 of the 2 cores"};
+    std::string html = fix_html(page);
+    EXPECT_THAT(html, HasSubstr("other work uses 1.4 of the 2 cores"));
+    EXPECT_THAT(html, HasSubstr("</i>before</li>"));
+    EXPECT_THAT(html, testing::Not(HasSubstr("</i>after</li>")));
+}
+
 TEST(FixHtmlTest, SpeaksTheReadersLanguage) {
     FixAnswer answer;
     answer.plan.proposals = {
