@@ -10,13 +10,23 @@
 namespace saturate {
 namespace {
 
+// Under 1 % of the time nothing is told for its gain alone.
+bool gains_enough(const Finding& finding) {
+    bool is_small = finding.share_percent > 0 && finding.share_percent < 1;
+    return finding.gain.likely >= kShownFrom && !is_small;
+}
+
 Gain total_of(const Context& context, const std::vector<Finding>& findings) {
     // The fixes overlap: their gains are not added but replayed together.
     ReplayChange all, best;
     double likely = 1.0, high = 1.0;
+    const Finding* only = nullptr;
+    std::size_t count = 0;
     for (const Finding& finding : findings) {
         bool is_part = !finding.part_of.empty();  // of time that another one has already
-        if (is_part || finding.optional || finding.gain.likely < kShownFrom) continue;
+        if (is_part || finding.optional || !gains_enough(finding)) continue;
+        only = &finding;
+        ++count;
         likely = std::max(likely, finding.gain.likely);
         high = std::max(high, finding.gain.high);
         auto add = [&](const auto& changes, ReplayChange& sum) {
@@ -27,7 +37,8 @@ Gain total_of(const Context& context, const std::vector<Finding>& findings) {
         add(context.changes, all);
         add(context.most, best);
     }
-    if (likely == 1.0) return {};
+    if (count == 0) return {};
+    if (count == 1) return only->gain;
     auto gain = [&](const ReplayChange& change) {
         return std::min(context.replay.gain(change), context.most_gain(change));
     };
@@ -156,9 +167,7 @@ std::vector<Finding> Diagnosis::shown(std::size_t most, bool everything) const {
         if (finding.optional || out.size() >= most) continue;
         bool is_static =
             finding.gain.high == 1.0 && finding.share_percent == 0;  // a configuration's
-        // Under 1 % of the time nothing is told for its gain alone.
-        bool is_small = finding.share_percent > 0 && finding.share_percent < 1;
-        if ((finding.gain.likely >= kShownFrom && !is_small) || is_static) out.push_back(finding);
+        if (gains_enough(finding) || is_static) out.push_back(finding);
     }
     return out;
 }

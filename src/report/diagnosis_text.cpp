@@ -221,13 +221,18 @@ std::string comparison_text(const Diagnosis& before, const Diagnosis& after) {
             out += fmt::format("  {} {}: new, {:.1f} %\n", finding.id, finding.name(),
                                finding.share_percent);
     }
-    // The fixes that were made are those whose finding is gone; the nearest prediction is theirs.
+    // The fixes that were made are those whose finding is gone; the nearest prediction is theirs,
+    // or that of all together where all are.
     double predicted = 0;
+    bool is_all = true;
     for (const Finding& finding : before.shown(99, false)) {
+        if (!finding.part_of.empty()) continue;
         auto same = std::ranges::find(after.findings, finding.id, &Finding::id);
         bool gone = same == after.findings.end() || same->share_percent < finding.share_percent / 4;
-        if (gone && finding.part_of.empty()) predicted = std::max(predicted, finding.gain.likely);
+        if (gone) predicted = std::max(predicted, finding.gain.likely);
+        is_all &= gone;
     }
+    if (is_all) predicted = std::max(predicted, before.total.likely);
     if (predicted > 0)
         out += fmt::format("prediction for what is gone: {:.3f}x, measured {:.3f}x ({:+.1f} %)\n",
                            predicted, ratio, 100.0 * (predicted / ratio - 1.0));
