@@ -158,12 +158,12 @@ Diagnosis diagnose(const std::vector<std::string>& operands, const TraceOptions&
         if (kept && inputs.traces.empty() && fs::is_regular_file(run / "trace.json.gz"))
             join_traces({run / "trace.json.gz"});  // to be drawn
         RunRecord record = gather_run(run);
-        std::vector<Finding> unread;
+        std::vector<Finding> unused;
         if (inputs.configs.empty() && record.info.kind == "run")
-            unread = unread_keys(record.info.command);
+            unused = settings_without_effect(record);
         join(inputs.traces.empty() && !kept ? diagnose_run_folder(run, std::move(record))
                                             : diagnose_run(record, run.string()));
-        add_findings(std::move(unread), *answer);
+        add_findings(std::move(unused), *answer);
     }
     for (const fs::path& config : inputs.configs) {
         Document document = Document::read(config.string());

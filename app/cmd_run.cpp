@@ -26,6 +26,7 @@
 #include "remedies/catalogue.h"
 #include "report/run_text.h"
 #include "show.h"
+#include "telemetry/run_gather.h"
 
 namespace saturate {
 
@@ -145,9 +146,10 @@ RunJobResult run_or_leave_nothing(const RunJobSettings& settings, bool is_users_
 // command's status.
 Diagnosis diagnosis_of(const RunJobSettings& settings, std::vector<std::string>& notes) {
     try {
-        Diagnosis out = diagnose_run_folder(settings.folder);
-        for (Finding& finding : unread_keys(settings.command))
-            out.findings.push_back(std::move(finding));
+        RunRecord record = gather_run(settings.folder);
+        std::vector<Finding> unused = settings_without_effect(record);
+        Diagnosis out = diagnose_run_folder(settings.folder, std::move(record));
+        for (Finding& finding : unused) out.findings.push_back(std::move(finding));
         return out;
     } catch (const Failure& error) {
         notes.push_back("no diagnosis: " + error.problems().front().found);

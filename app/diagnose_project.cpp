@@ -3,8 +3,12 @@
 
 #include <fmt/format.h>
 
+#include <optional>
+#include <set>
+
 #include "base/error.h"
 #include "base/text.h"
+#include "diagnosis/diagnosis.h"
 #include "exit_code.h"
 #include "project/config_use.h"
 #include "project/fix_answer.h"
@@ -83,7 +87,9 @@ int diagnose_project(const Arguments& arguments, const fs::path& path, const Fac
     if (!program.others.empty())
         next += fmt::format("\nOther training programs here: {}", join(program.others, ", "));
     show(stdout, "{}",
-         fix_text(answer, {.colour = wants_coloured_words(stdout), .all = arguments.has("--all"), .next = next}));
+         fix_text(answer, {.colour = wants_coloured_words(stdout),
+                           .all = arguments.has("--all"),
+                           .next = next}));
     return kDone;
 }
 
@@ -106,21 +112,34 @@ std::vector<Finding> unread_keys(const Document& document) {
     return findings_of(read_config_use(document.file(), {}), document.file());
 }
 
-std::vector<Finding> unread_keys(const std::vector<std::string>& command) {
+// The configuration that a command names, if it is there.
+static std::optional<std::string> config_of(const std::vector<std::string>& command) {
     for (std::string_view word : command) {
         if (std::size_t equals = word.find('='); word.starts_with('-') && equals != word.npos)
             word.remove_prefix(equals + 1);
         bool is_config =
             word.ends_with(".yaml") || word.ends_with(".yml") || word.ends_with(".toml");
         std::error_code error;
-        if (!is_config || !fs::is_regular_file(word, error)) continue;
-        try {
-            return findings_of(read_config_use(word, command), std::string(word));
-        } catch (const UserError&) {
-            return {};  // a command that cannot be read says nothing about its file
-        }
+        if (is_config && fs::is_regular_file(word, error)) return std::string(word);
     }
-    return {};
+    return std::nullopt;
+}
+
+std::vector<Finding> settings_without_effect(const RunRecord& record) {
+    auto file = config_of(record.info.command);
+    if (!file) return {};
+    try {
+        std::vector<Finding> out = findings_of(read_config_use(*file, record.info.command), *file);
+        std::set<std::string> told;
+        for (const Finding& finding : out) told.insert(finding.where);
+        std::vector<Finding> otherwise;
+        settings_in_force(record, Document::read(*file), otherwise);
+        for (Finding& finding : otherwise)
+            if (!told.contains(finding.where)) out.push_back(std::move(finding));
+        return out;
+    } catch (const UserError&) {
+        return {};  // a command or a file that cannot be read says nothing
+    }
 }
 
 }  // namespace saturate

@@ -9,6 +9,7 @@
 #include "config/document.h"
 #include "diagnosis/finding.h"
 #include "remedies/facts.h"
+#include "telemetry/record_reader.h"
 
 namespace saturate {
 
@@ -22,8 +23,9 @@ int diagnose_project(const Arguments& arguments, const std::filesystem::path& pa
 // Keys of a configuration that the programs around it have no use for.
 [[nodiscard]] std::vector<Finding> unread_keys(const Document& document);
 
-// The same of the configuration that a watched command names, seen from the folder that it ran in;
-// empty where it names none that is there.
-[[nodiscard]] std::vector<Finding> unread_keys(const std::vector<std::string>& command);
+// Of the configuration that a watched command names, seen from the folder that it ran in: keys that
+// nothing reads, and those that the record shows not to be in force. Empty where it names none that
+// is there.
+[[nodiscard]] std::vector<Finding> settings_without_effect(const RunRecord& record);
 
 }  // namespace saturate

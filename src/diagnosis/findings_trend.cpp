@@ -184,9 +184,10 @@ void slower_steps(const RunRecord& record, std::vector<Finding>& out) {
     std::vector<double> lengths;
     for (const StepRecord& step : record.steps)
         lengths.push_back(static_cast<double>(step.duration_ns));
-    // What else the machine does only makes steps longer: the short ones of each part tell the
+    // What else the machine does only makes steps longer: the shortest few of each part tell the
     // trend.
-    std::vector<double> shortest = parts_of(lengths, kParts, 0.1);
+    double per_part = 0.8 * static_cast<double>(lengths.size()) / kParts;
+    std::vector<double> shortest = parts_of(lengths, kParts, std::clamp(3 / per_part, 0.02, 0.1));
     double risen = shortest.back() - shortest.front();
     if (risen < 0.15 * shortest.front()) return;
     for (std::size_t i = 1; i < kParts; ++i) {

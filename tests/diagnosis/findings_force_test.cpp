@@ -200,10 +200,10 @@ TEST(FindingsTrendTest, TheVerdictNamesMemoryThatGrows) {
     EXPECT_THAT(diagnose_run(record, "r").verdict, HasSubstr("memory on the host grows from"));
 }
 
-RunRecord with_steps(double (*ms)(int)) {
+RunRecord with_steps(double (*ms)(int), int count = 200) {
     RunRecord record;
     std::int64_t at = 0;
-    for (int i = 0; i < 200; ++i) {
+    for (int i = 0; i < count; ++i) {
         auto length = static_cast<std::int64_t>(ms(i) * 1e6);
         record.steps.push_back({.step = i, .start_ns = at, .duration_ns = length});
         at += length;
@@ -222,6 +222,16 @@ TEST(FindingsTrendTest, F35StepsThatGetSlower) {
     trend_findings(with_steps([](int i) {
                        return 100.0 + 0.5 * i + (i >= 136 && i < 168 && i % 3 > 0 ? 30 : 0);
                    }),
+                   findings);
+    EXPECT_NE(find(findings, "F35"), nullptr);
+    // In a long run a few of each part that were let alone suffice.
+    findings.clear();
+    trend_findings(with_steps(
+                       [](int i) {
+                           return 100.0 + 0.1 * i +
+                                  (i / 100 > 2 && i / 100 < 8 && i % 25 > 0 ? 90 : 0);
+                       },
+                       1000),
                    findings);
     EXPECT_NE(find(findings, "F35"), nullptr);
     for (auto shape : {+[](int i) { return 100.0 + 40 * (i % 3); },
