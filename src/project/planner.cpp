@@ -90,7 +90,8 @@ KnownValue Planner::value_read(const FactCall& call, std::string_view name) cons
     FlowSource by;
     const FactDeclaration* declared = deciding(facts, argument->sources, by);
     KnownValue out{.state = unknown, .text = argument->text};
-    if (!declared || by.is_derived) return out;
+    // What the command gives is not ours to change, whatever is computed from it.
+    if (!declared || (by.is_derived && !declared->given)) return out;
     out.from = declared->setting;
     if (declared->given) {
         try {
@@ -114,7 +115,7 @@ std::variant<ValueChange, std::string> Planner::change_declared(
     if (!declared)
         return sources.empty() ? std::string("the sources do not show where its value comes from")
                                : std::string("its value comes from several places");
-    if (by.is_derived)
+    if (by.is_derived && !declared->given)
         return fmt::format("its value is computed from {} ({})", declared->setting,
                            declared->place().text());
     if (by.certainty != Certainty::certain)
