@@ -37,11 +37,12 @@ class FixSlowTest : public testing::Test {
                        {.folder = project_.path()});
         ASSERT_EQ(made.status, 0) << made.err;
     }
-    // Everything that comes of it holds what it prints to: this returns after the last is gone.
+    // Everything that comes of it holds the pipe that it prints to: this returns after the last is
+    // gone.
     Ran fix(const std::string& before, const std::string& name, const std::string& budget) {
-        return run({"sh", "-c", "exec 9>&1; " + before + " \"$@\"", "sh", SATURATE_BINARY, "fix",
-                    "--write", "--budget", budget, "-o", (out_.path() / name).string(), "--",
-                    python_, "train.py"},
+        return run({"bash", "-c", "set -o pipefail; " + before + " \"$@\" 9>&1 | cat", "bash",
+                    SATURATE_BINARY, "fix", "--write", "--budget", budget, "-o",
+                    (out_.path() / name).string(), "--", python_, "train.py"},
                    {.folder = project_.path(),
                     .environment = {{"TMPDIR", temporary_.path().string()},
                                     {"SATURATE_CACHE", cache_.path().string()}}});
