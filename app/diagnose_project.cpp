@@ -3,8 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
-#include <set>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -125,17 +125,22 @@ static std::optional<std::string> config_of(const std::vector<std::string>& comm
     return std::nullopt;
 }
 
+// What reading says of a line, the record need not say again; it knows the column too.
+static bool is_told(const std::vector<Finding>& told, const Finding& finding) {
+    return std::ranges::any_of(told, [&](const Finding& one) {
+        return (finding.where + ":").starts_with(one.where + ":");
+    });
+}
+
 std::vector<Finding> settings_without_effect(const RunRecord& record) {
     auto file = config_of(record.info.command);
     if (!file) return {};
     try {
         std::vector<Finding> out = findings_of(read_config_use(*file, record.info.command), *file);
-        std::set<std::string> told;
-        for (const Finding& finding : out) told.insert(finding.where);
         std::vector<Finding> otherwise;
         settings_in_force(record, Document::read(*file), otherwise);
         for (Finding& finding : otherwise)
-            if (!told.contains(finding.where)) out.push_back(std::move(finding));
+            if (!is_told(out, finding)) out.push_back(std::move(finding));
         return out;
     } catch (const UserError&) {
         return {};  // a command or a file that cannot be read says nothing
