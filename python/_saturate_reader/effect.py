@@ -124,6 +124,8 @@ class Effect(Unread, Unused, Flags):
                 way = self._way_to(statement)
                 if expr is None or not way or self._reads_itself(declaration, statement) or self._read_before(declaration, way):
                     continue
+                if declaration.root == "file" and _is_filled_later(target, statement):
+                    continue  # a default: the file comes over it
                 self._say(declaration, "overwritten", "%s:%d sets it before anything reads it" % (statement.src.file, statement.lineno),
                           instead=statement.src.text(expr, 100), at=statement.src.place(statement))
                 break
@@ -343,6 +345,17 @@ class Effect(Unread, Unused, Flags):
             if last in SEEDS:
                 return dotted(call.func) or last
         return ""
+
+
+def _is_filled_later(target, statement):
+    """`args.workers = 1; vars(args).update(yaml.safe_load(file))`"""
+    root = (dotted(target.value) or "").split(".")[0]
+    for call in statement.scope.calls if root else ():
+        last = getattr(call.func, "attr", "")
+        if call.lineno > statement.lineno and last.startswith(("merge", "update")) and any(
+                isinstance(n, ast.Name) and n.id == root for n in ast.walk(call.func)):
+            return True
+    return False
 
 
 def _word_branch(node):

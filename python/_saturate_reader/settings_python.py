@@ -87,13 +87,13 @@ class PythonSettings:
         return declaration
 
     def _node_default(self, source, target, expr, node, wanted):
-        """`_C.SOLVER.LR = 0.1` of a yacs or ml_collections node."""
+        """`_C.SOLVER.LR = 0.1` of a yacs or ml_collections node, which a class may hold: `self._C.SOLVER.LR = 0.1`."""
         path = []
         base = target
-        while isinstance(base, ast.Attribute):
+        while isinstance(base, ast.Attribute) and not is_own(base):
             path.append(base.attr)
             base = base.value
-        if not isinstance(base, ast.Name) or base.id == "self":
+        if not path or not isinstance(base, (ast.Name, ast.Attribute)) or getattr(base, "id", "") == "self":
             return
         values = self.values.of(base)
         if not any(v[0] == "cfg" and v[1] == "file" for v in values):
@@ -112,7 +112,7 @@ class PythonSettings:
     def _is_node(self, base):
         """made: the node is made here; given: by whoever calls, or elsewhere."""
         found = None
-        for binding in self.values.lookup(base) or ():
+        for binding in self._bindings(base):
             call = binding.expr if binding.kind == "value" else None
             if isinstance(call, ast.Call):
                 if self._makes_node(call):
@@ -121,8 +121,19 @@ class PythonSettings:
                 found = "given"
         return found
 
+    def _bindings(self, base):
+        if isinstance(base, ast.Name):
+            return self.values.lookup(base) or ()
+        owner = base.scope.owner
+        return owner.attributes.get(base.attr, ()) if owner is not None else ()
+
     def _makes_node(self, call):
         return any(value[0] == "ext" and value[1] in names.CONFIG_NODES for value in self.values.of(call.func))
+
+
+def is_own(node):
+    """`self.x`"""
+    return isinstance(node.value, ast.Name) and node.value.id == "self"
 
 
 def config_class(scope):

@@ -42,6 +42,31 @@ class CommandLineInterfaces(Rules):
         self.assertEqual(["train"], [c["role"] for c in self.of_kind(facts, "loader")])
 
 
+class DefaultsUnderAFile(Rules):
+    """What the source sets before it reads the file is a default: the file is in effect."""
+    TRAIN = "from torch.utils.data import DataLoader\nfrom config import make\ncfg = make('c.yaml')\nloader = DataLoader([1], num_workers=cfg.DATA.WORKERS)\n"
+    FILE = {"c.yaml": "DATA:\n  WORKERS: 3\n  VERBOSE: true\n", "train.py": TRAIN}
+
+    def test_a_node_that_a_class_holds(self):
+        facts = self.facts(dict(self.FILE, **{"config.py": "from yacs.config import CfgNode as CN\nclass Config:\n    def __init__(self, path):\n        self._C = CN()\n"
+                                              "        self._C.DATA = CN()\n        self._C.DATA.WORKERS = 1\n        self._C.DATA.VERBOSE = False\n        self._C.merge_from_file(path)\n"
+                                              "    def __getattr__(self, name):\n        return self._C.__getattr__(name)\ndef make(path):\n    return Config(path)\n"}))
+        self.assertEqual([("c.yaml", "DATA.VERBOSE", "never read")], self.without_effect(facts))
+
+    def test_a_file_that_comes_over_options(self):
+        program = "import argparse, yaml\nparser = argparse.ArgumentParser()\nparser.add_argument('--workers', type=int, default=2)\nargs = parser.parse_args()\n%s" \
+                  "from torch.utils.data import DataLoader\nloader = DataLoader([1], num_workers=args.workers)\n"
+        merge, store = "vars(args).update(yaml.safe_load(open('c.yaml')))\n", "args.workers = 1\n"
+        option = ("train.py", "--workers", "overwritten")
+        for lines, found in ((store + merge, [option]), (merge + store, [("c.yaml", "workers", "overwritten"), option])):
+            facts = self.facts({"c.yaml": "workers: 3\n", "train.py": program % lines})
+            self.assertEqual(found, self.without_effect(facts), lines)
+
+    @staticmethod
+    def without_effect(facts):
+        return [(e["file"], e["setting"], e["kind"]) for e in facts["without_effect"]]
+
+
 class Hydra(Rules):
     MAIN = "import hydra\nimport torch\nimport tools\n@hydra.main(config_path='conf', config_name='job')\ndef main(cfg):\n    loader = hydra.utils.instantiate(cfg.data.train_loader)\n" \
            "    print(cfg.seed)\nif __name__ == '__main__':\n    main()\n"
