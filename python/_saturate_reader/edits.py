@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Places that an edit needs: behind the imports, around forward pass and loss, behind the model, and where a sum of losses is used."""
+"""Places that an edit needs: behind the imports, around forward pass and loss, behind the model, and where a sum or a list of losses is used."""
 import ast
 import re
 
-from .scopes import LOOPS, ancestors, dotted, function_of, statement_of
+from .scopes import LOOPS, ancestors, dotted, statement_of
 
 MODEL_NAME = re.compile(r"(^|[._])(model|net|network|module|backbone|generator|discriminator|encoder|decoder|[a-z0-9]*net[0-9gd]*|model_[a-z0-9]+)$", re.I)
 STATEMENTS = {ast.Expr: "expression", ast.Assign: "assign", ast.AnnAssign: "assign", ast.AugAssign: "augmented", ast.Return: "return",
@@ -199,32 +199,54 @@ class Edits:
                 return True
         return False
 
-    # Sums of losses
+    # Sums and lists of losses
 
     def _into(self, wait, statement):
-        """`total += loss.item()`: every place that uses the sum, or None where not all of them can be seen."""
-        if not isinstance(statement, ast.AugAssign) or not isinstance(statement.op, ast.Add) or not isinstance(statement.target, ast.Name):
+        """`total += loss.item()`, `losses.append(loss.item())`: every place that uses the sum or the list, or None where not all of them can be seen."""
+        target, holds = _collects(statement)
+        if target is None:
             return None
-        name, scope, source = statement.target.id, function_of(statement), statement.src
-        if not scope.is_function or name in scope.outer:
+        name, scope, source = target.id, target.scope, statement.src
+        if name in scope.outer or not scope.is_function and (source is not self.project.entry or scope.parent is not None or source.index.rewrites):
             return None
+        number = "same" if holds == "list" and statement.value.args[0] is wait.node else _number(wait.value)
+        block, position = block_of(wait.loop.node)
+        before, behind = block[:position], block[position + 1:]
+        begins, ends = [], []
         for binding in scope.names.get(name, ()):
             start = binding.expr
             if binding.path and isinstance(start, ast.Tuple) and len(binding.path) == 1 and isinstance(binding.path[0], int):  # total, n = 0, 0
                 start = start.elts[binding.path[0]]
-            is_start = binding.kind == "value" and isinstance(start, ast.Constant) and isinstance(start.value, (int, float))
-            if not is_start and binding.node is not statement:
+            if binding.kind == "value" and _starts(start, holds):
+                begins.append(binding.node)
+            elif binding.node is statement:
+                continue
+            elif isinstance(binding.node, ast.AugAssign) and holds == "sum" and number != "int" and binding.node in behind:
+                continue  # total /= steps
+            elif binding.kind == "value" and not binding.path and binding.node in behind:
+                ends.append(binding.node)  # losses = np.mean(losses): from there on the name is something else
+            else:
                 return None
+        if len(ends) > 1 or ends and not any(begin in before for begin in begins):
+            return None
         uses = []
         for node in source.index.loads:
-            if node.id != name:
+            if node.id != name or node is target:
                 continue
             if node.scope is not scope:
                 if _sees(node.scope, scope):
                     return None
                 continue
-            uses.append(dict(when=self._when(node, wait.loop), **source.place(node)))
-        return {"name": name, "number": _number(wait.value), "uses": uses}
+            if ends and node.lineno > ends[0].end_lineno:
+                continue
+            if holds == "list":
+                up = node.up
+                if isinstance(up, ast.Call) and getattr(up.func, "id", "") == "len":
+                    continue
+                if isinstance(up, (ast.Attribute, ast.Subscript)):
+                    return None  # values may be added, taken away, or read one by one
+            uses.append(dict(when="step" if wait.path else self._when(node, wait.loop), **source.place(node)))
+        return {"name": name, "holds": holds, "number": number, "uses": uses}
 
     def _when(self, node, loop):
         for up in ancestors(node):
@@ -233,6 +255,24 @@ class Edits:
             if isinstance(up, ast.If) and any(isinstance(n, ast.Mod) for n in ast.walk(up.test)):
                 return "interval"
         return "epoch"
+
+
+def _collects(statement):
+    """The name that `total += x` adds to, or `values.append(x)`, and which of both it is."""
+    if isinstance(statement, ast.AugAssign) and isinstance(statement.op, ast.Add) and isinstance(statement.target, ast.Name):
+        return statement.target, "sum"
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == "append" and isinstance(call.func.value, ast.Name) and len(
+            call.args) == 1 and not call.keywords:
+        return call.func.value, "list"
+    return None, None
+
+
+def _starts(start, holds):
+    """Whether a sum or a list begins with this."""
+    if holds == "list":
+        return isinstance(start, ast.List) and not start.elts or isinstance(start, ast.Call) and getattr(start.func, "id", "") == "list" and not start.args
+    return isinstance(start, ast.Constant) and isinstance(start.value, (int, float))
 
 
 def block_of(statement):

@@ -239,7 +239,9 @@ FactWait wait_of(const Json& json) {
     out.path = places(json["path"]);
     out.certainty = certainty(json["certainty"]);
     out.into = text(json["into"]["name"]);
+    out.into_list = text(json["into"]["holds"]) == "list";
     out.is_count = text(json["into"]["number"]) == "int";
+    out.is_as_read = text(json["into"]["number"]) == "same";
     out.uses = each(json["into"]["uses"], use_of);
     return out;
 }

@@ -169,8 +169,10 @@ struct FactWait : SourcePlace {
     int loop = -1;
     std::vector<SourcePlace> path;
     Certainty certainty = Certainty::unknown;
-    std::string into;       // the name that `total += loss.item()` adds to; empty: none
-    bool is_count = false;  // ... whole numbers
+    std::string into;         // the name that `total += loss.item()` adds to; empty: none
+    bool into_list = false;   // ... by append()
+    bool is_count = false;    // ... whole numbers
+    bool is_as_read = false;  // ... nothing but what was read
     std::vector<FactUse> uses;
     [[nodiscard]] bool is_said() const;  // in every step, as far as reading can tell
 };

@@ -16,29 +16,34 @@ namespace {
 
 constexpr int kEvery = 50;  // steps
 
-// `total += loss.item()`: the sum stays on the device, and is read where it is used. In 64 bits, as
-// Python adds; a count stays a whole number.
+// `total += loss.item()`, `losses.append(loss.item())`: the values stay on the device, and are read
+// where the sum or the list is used. In 64 bits, as Python computes; a count stays a whole number.
 bool keep_on_device(Planner& planner, const FactWait& wait) {
     if (wait.into.empty() || wait.what != "item" || wait.value_text.empty()) return false;
-    bool is_read_each_step = std::ranges::any_of(
-        wait.uses, [](const FactUse& use) { return use.when == "step" || use.when.empty(); });
-    if (is_read_each_step || wait.uses.empty()) return false;
-    FixProposal proposal{.setting = "log_interval",
-                         .at = wait,
-                         .before = fmt::format("{}.item()", wait.value_text),
-                         .after = fmt::format("{}{}", wait.value_text,
-                                              wait.is_count ? ".detach()" : ".detach().double()"),
-                         .reason = fmt::format("{} is only used after the loop, but every step "
-                                               "waits for the device to add to it",
-                                               wait.into),
-                         .expected = "the host runs ahead of the device; the sum is the same"};
+    bool is_read_early = std::ranges::any_of(wait.uses, [&](const FactUse& use) {
+        return use.when == "step" || use.when.empty() || (wait.into_list && use.when == "interval");
+    });
+    if (is_read_early || wait.uses.empty()) return false;
+    bool stays_as_it_is = wait.is_count || wait.is_as_read;
+    FixProposal proposal{
+        .setting = "log_interval",
+        .at = wait,
+        .before = fmt::format("{}.item()", wait.value_text),
+        .after = fmt::format("{}{}", wait.value_text,
+                             stays_as_it_is ? ".detach()" : ".detach().double()"),
+        .reason = fmt::format("{} is only used after the loop, but every step "
+                              "waits for the device to add to it",
+                              wait.into),
+        .expected = wait.into_list ? "the host runs ahead of the device; the values are the same"
+                                   : "the host runs ahead of the device; the sum is the same"};
     proposal.edits.push_back(
         {wait.file, SourceEdit{SourceEdit::Kind::expression, wait.span, "", proposal.after}, {}});
-    for (const FactUse& use : wait.uses) {
-        SourceEdit edit{SourceEdit::Kind::expression, use.span, "",
-                        fmt::format("{}({})", wait.is_count ? "int" : "float", wait.into)};
-        proposal.edits.push_back({use.file, edit, {}});
-    }
+    std::string read = wait.into_list  ? fmt::format("[value.item() for value in {}]", wait.into)
+                       : wait.is_count ? fmt::format("int({})", wait.into)
+                                       : fmt::format("float({})", wait.into);
+    for (const FactUse& use : wait.uses)
+        proposal.edits.push_back(
+            {use.file, SourceEdit{SourceEdit::Kind::expression, use.span, "", read}, {}});
     planner.propose(std::move(proposal));
     return true;
 }

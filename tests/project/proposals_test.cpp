@@ -86,6 +86,44 @@ TEST(ProposalsTest, APartOfALineIsPrintedWithTheRest) {
     EXPECT_THAT(whole.after, HasSubstr("if i % 50 == 0:"));
 }
 
+// A script whose step adds to `total` and appends to `values`, with these lines behind the epoch.
+std::string collects(const std::string& behind) {
+    return "import torch\nimport numpy as np\nfrom torch.utils.data import DataLoader\n"
+           "model = torch.nn.Linear(8, 2).cuda()\n"
+           "optimizer = torch.optim.Adam(model.parameters())\n"
+           "loader = DataLoader(Rows(), batch_size=4, num_workers=2)\n"
+           "for epoch in range(9):\n"
+           "    total = 0\n"
+           "    values = []\n"
+           "    for x in loader:\n"
+           "        loss = model(x.cuda()).sum()\n"
+           "        optimizer.zero_grad()\n"
+           "        loss.backward()\n"
+           "        optimizer.step()\n"
+           "        total += loss.item()\n"
+           "        values.append(loss.item())\n" +
+           behind;
+}
+
+TEST(ProposalsTest, ALossThatIsOnlyUsedAfterTheEpochStaysOnTheDevice) {
+    Planned kept =
+        planned(collects("    print('{:.3f} of {}'.format(total, len(values)), np.mean(values))\n"),
+                "log_interval");
+    EXPECT_THAT(kept.after, HasSubstr("        total += loss.detach().double()\n"
+                                      "        values.append(loss.detach())\n"
+                                      "    print('{:.3f} of {}'.format(float(total), len(values)), "
+                                      "np.mean([value.item() for value in values]))\n"));
+}
+
+TEST(ProposalsTest, ALossThatIsUsedBeforeTheEpochEndsIsRead) {
+    for (const char* use : {"        print(total, values[-1])\n", "    values.sort()\n",
+                            "    def show():\n        return values, total\n"}) {
+        Planned read = planned(collects(use), "log_interval");
+        EXPECT_THAT(read.after, Not(HasSubstr("values.append(loss.detach())"))) << use;
+        EXPECT_NE(read.refusal("reads"), "") << use;
+    }
+}
+
 TEST(ProposalsTest, ATensorInAConditionDecides) {
     EXPECT_EQ(
         planned(with_step("    if loss > 3:\n        loss = 0\n"), "log_interval").refusal("reads"),

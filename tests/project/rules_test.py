@@ -119,6 +119,19 @@ class Waits(Rules):
                            "        total += loss.item()\n        count += 1\n    return total / count\nprint(epoch())\n")
         self.assertEqual(["total"], [w["into"]["name"] for w in facts["waits"] if w["into"]])
 
+    def test_a_list_whose_name_is_its_mean_after_the_loop(self):
+        program = TOP + "import numpy as np\ndef train():\n    for epoch in range(3):\n        losses = []\n        total = 0.0\n        for x in loader:\n" \
+            "            loss = model(x.cuda()).sum()\n            loss.backward()\n            optimizer.step()\n            losses.append(loss.item())\n" \
+            "            total += loss.item()\n        total /= len(losses)\n%s        losses = np.mean(losses)\n        print(losses, total)\ntrain()\n"
+        used = lambda facts: [self.lines(w["into"]["uses"]) for w in facts["waits"] if w["into"]]
+        self.assertEqual([["losses = np.mean(losses)"], ["print(losses, total)"]], used(self.facts(program % "")))
+        self.assertEqual([["print(losses, total)"]], used(self.facts(program % "        losses = losses[1:]\n")))
+
+    def test_a_sum_in_a_function_that_each_step_calls(self):
+        facts = self.facts(TOP + "def parts(x):\n    total = 0\n    for y in x:\n        total += y.item()\n    return total\nfor x in loader:\n    loss = model(x.cuda())\n"
+                           "    loss.sum().backward()\n    optimizer.step()\n    print(parts(loss))\n")
+        self.assertEqual([["step"]], [[use["when"] for use in w["into"]["uses"]] for w in facts["waits"] if w["into"]])
+
 
 class Steps(Rules):
     BAR = TOP + "from tqdm import tqdm\nbar = tqdm(enumerate(%s), total=3)\nfor step, (x, y) in bar:\n    x, y = x.cuda(), y.cuda()\n    loss = model(x).sum()\n    loss.backward()\n    optimizer.step()\n"
