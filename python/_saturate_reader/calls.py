@@ -9,7 +9,7 @@ from .call_optimizers import OptimizerCalls
 from .call_text import below, insert_place, not_training, root_of
 from .conditions import is_evaluation, is_interval, runs_once
 from .loops import is_optimizer
-from .scopes import ancestors, dotted, function_of, statement_of
+from .scopes import FUNCTIONS, ancestors, dotted, function_of, statement_of
 from .declarations import type_name
 from .literals import literal
 
@@ -26,7 +26,7 @@ class Calls(LoaderCalls, OptimizerCalls):
         self.loops = loops
         self.tensors = tensors
         self.entries = []
-        self.alternatives = []  # loaders and optimizers that other settings would make
+        self.alternatives = []  # what other settings would make or call
         self.by_node = {}
         self.training = self._training_loaders()
         self.step_scopes = {}
@@ -59,14 +59,29 @@ class Calls(LoaderCalls, OptimizerCalls):
         return self.entries
 
     def _alternative(self, call):
-        """Left out by the settings of this command: `if args.optimizer == 'sgd'`."""
+        """Left out by the settings of this command: `if args.optimizer == 'sgd'`, `if args.amp: with autocast():`"""
         if any(isinstance(up, ast.If) and isinstance(up.test, ast.Compare) and dotted(up.test.left) == "__name__" for up in ancestors(call)):
             return
         for value in self.values.of(call.func):
-            kind = None if value[0] != "ext" else "loader" if value[1] in names.LOADERS else "optimizer" if is_optimizer(value[1]) else None
+            name = value[1] if value[0] == "ext" else None
+            kind = None if name is None else "loader" if name in names.LOADERS else "optimizer" if is_optimizer(name) else names.SWITCHED.get(name)
             if kind:
-                self.alternatives.append(dict(call.src.place(call), kind=kind, callee=value[1], role=self._role(call) if kind == "loader" else None))
+                self.alternatives.append(dict(call.src.place(call), kind=kind, callee=name, role=self._role(call) if kind == "loader" else None,
+                                              switch=self._switch(call)))
                 return
+
+    def _switch(self, call):
+        """The one setting that leaves it out, by being false: its declaration, or None."""
+        child = call
+        for up in ancestors(call):
+            if isinstance(up, (ast.If, ast.IfExp)) and child is not up.test and self.values.truth(up.test) is False:
+                found = [d.id for value in self.values.of(up.test) if value[0] == "cfg" for d in self.settings.find(value[1], value[2])]
+                inside = child in up.body if isinstance(up.body, list) else child is up.body
+                return found[0] if inside and len(found) == 1 else None
+            if isinstance(up, FUNCTIONS):
+                return None
+            child = up
+        return None
 
     # Which calls
 
@@ -120,12 +135,8 @@ class Calls(LoaderCalls, OptimizerCalls):
         return depth < 2 and any(self._evaluates(inner, depth + 1) for c in scope.calls for inner, _ in self.values.callees.get(c, ()) if inner is not scope)
 
     def _library(self, name, last, call):
-        if name in ("torch.autocast", "torch.cuda.amp.autocast", "torch.amp.autocast", "torch.cuda.amp.autocast_mode.autocast"):
-            return ("autocast", name, "certain")
-        if name in ("torch.cuda.amp.GradScaler", "torch.amp.GradScaler", "torch.cuda.amp.grad_scaler.GradScaler"):
-            return ("scaler", name, "certain")
-        if name == "torch.compile":
-            return ("compile", name, "certain")
+        if name in names.SWITCHED:
+            return (names.SWITCHED[name], name, "certain")
         if name in ("torch.set_float32_matmul_precision", "torch.use_deterministic_algorithms", "torch.autograd.set_detect_anomaly",
                     "torch.autograd.detect_anomaly", "torch.set_deterministic", "torch.set_num_threads"):
             return ("flag", name, "certain")

@@ -46,6 +46,10 @@ READS_CONFIG = {
     "detectron2.config.CfgNode", "yacs.config.CfgNode.load_cfg"}
 TARGETS = ("_target_", "class", "cls", "target")  # keys that name a class
 READS_JSON = {"json.load", "json.loads"}
+# What scripts often have behind a setting of their own: `if args.amp:`
+SWITCHED = {"torch.autocast": "autocast", "torch.cuda.amp.autocast": "autocast", "torch.amp.autocast": "autocast",
+            "torch.cuda.amp.autocast_mode.autocast": "autocast", "torch.cuda.amp.GradScaler": "scaler", "torch.amp.GradScaler": "scaler",
+            "torch.cuda.amp.grad_scaler.GradScaler": "scaler", "torch.compile": "compile"}
 CONFIG_NODES = {"yacs.config.CfgNode", "fvcore.common.config.CfgNode", "detectron2.config.CfgNode", "ml_collections.ConfigDict",
                 "easydict.EasyDict", "detectron2.config.get_cfg"}
 PARSE_CALLS = {"parse_args", "parse_known_args", "parse_intermixed_args"}

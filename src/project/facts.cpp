@@ -213,6 +213,7 @@ FactAlternative alternative_of(const Json& json) {
     FactAlternative out;
     set_place(out, json);
     set_texts(json, {{"kind", &out.kind}, {"callee", &out.callee}, {"role", &out.role}});
+    out.declaration = whole(json["switch"]);
     return out;
 }
 

@@ -135,9 +135,11 @@ struct FactCall : SourcePlace {
     [[nodiscard]] std::string_view short_callee() const;  // "DataLoader"
 };
 
-// A loader or an optimizer that the settings of this command leave out.
+// A loader, an optimizer, autocast, a scaler or torch.compile() that the settings of this command
+// leave out.
 struct FactAlternative : SourcePlace {
     std::string kind, callee, role;
+    int declaration = -1;  // of the one setting that would turn it on
 };
 
 struct FactLoop : SourcePlace {

@@ -26,8 +26,49 @@ const FactCall* flag_of(const ProjectFacts& facts, std::initializer_list<std::st
     return nullptr;
 }
 
-// Mixed precision is in the source and a setting keeps it off.
-void propose_switch(Planner& planner) {
+// The source has it, and this setting turns it off.
+void propose_switch(Planner& planner, const char* setting, const FactDeclaration& declared,
+                    const std::string& reason) {
+    if (planner.is_forbidden(declared, setting, -1)) return;
+    auto change = planner.change_declared({{declared.id, Certainty::certain}}, Json(true));
+    auto* done = std::get_if<ValueChange>(&change);
+    if (!done) {
+        planner.refuse(declared, setting, std::get<std::string>(change));
+        return;
+    }
+    planner.propose({.setting = setting,
+                     .at = done->at,
+                     .before = done->before,
+                     .after = done->after,
+                     .reason = reason,
+                     .edits = done->edits});
+}
+
+std::string has_precision(const FactDeclaration& declared) {
+    return fmt::format("your script has mixed precision, but {} turns it off", declared.setting);
+}
+
+std::string has_compile(const FactDeclaration& declared) {
+    return fmt::format("your script has torch.compile(), but {} turns it off", declared.setting);
+}
+
+// What stands below `if args.amp:` is turned on, if that one setting is all it takes. False: there
+// is nothing of that kind.
+bool propose_left_out(Planner& planner, std::string_view kind, const char* setting,
+                      std::string (*reason)(const FactDeclaration&)) {
+    for (const FactAlternative& other : planner.facts.alternatives) {
+        if (other.kind != kind) continue;
+        if (const FactDeclaration* declared = planner.facts.declaration(other.declaration))
+            propose_switch(planner, setting, *declared, reason(*declared));
+        else
+            planner.refuse(other, setting, "your script has it, but its settings leave it out");
+        return true;
+    }
+    return false;
+}
+
+// autocast(enabled=args.amp): found by the name of the setting.
+void propose_precision_switch(Planner& planner) {
     static constexpr std::array<std::string_view, 9> kNames = {
         "amp",  "use_amp",  "fp16",    "use_fp16", "mixed_precision", "use_mixed_precision",
         "bf16", "use_bf16", "autocast"};
@@ -36,22 +77,7 @@ void propose_switch(Planner& planner) {
         if (declared.reads == 0) continue;
         bool is_off = declared.value ? declared.value->literal.boolean() == false
                                      : declared.kind == "option" && !declared.given;
-        if (!is_off) continue;
-        if (planner.is_forbidden(declared, "precision", -1)) continue;
-        auto change = planner.change_declared({{declared.id, Certainty::certain}}, Json(true));
-        auto* done = std::get_if<ValueChange>(&change);
-        if (!done) {
-            planner.refuse(declared, "precision", std::get<std::string>(change));
-            continue;
-        }
-        planner.propose(
-            {.setting = "precision",
-             .at = done->at,
-             .before = done->before,
-             .after = done->after,
-             .reason = fmt::format("your script has mixed precision, but {} turns it off",
-                                   declared.setting),
-             .edits = done->edits});
+        if (is_off) propose_switch(planner, "precision", declared, has_precision(declared));
     }
 }
 
@@ -107,9 +133,10 @@ std::string add_scaler(const Planner& planner, const FactLoop& loop, const std::
 void propose_autocast(Planner& planner) {
     const ProjectFacts& facts = planner.facts;
     if (has_call(facts, "autocast") || has_call(facts, "scaler")) {
-        propose_switch(planner);
+        propose_precision_switch(planner);
         return;
     }
+    if (propose_left_out(planner, "autocast", "precision", has_precision)) return;
     if (has_call(facts, "accelerator") || has_call(facts, "trainer")) return;
     for (const FactLoop& loop : facts.loops) {
         if (loop.kind == "training_step") continue;
@@ -210,6 +237,7 @@ void propose_precision(Planner& planner) {
 void propose_model(Planner& planner) {
     const ProjectFacts& facts = planner.facts;
     if (has_call(facts, "compile")) return;
+    if (propose_left_out(planner, "compile", "compile", has_compile)) return;
     for (const FactLoop& loop : facts.loops) {
         if (!loop.model_at || loop.model.empty()) continue;
         if (planner.is_forbidden(*loop.model_at, "compile", -1)) continue;

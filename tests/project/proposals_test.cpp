@@ -146,6 +146,40 @@ TEST(ProposalsTest, PrecisionIsLeftToOlderLightning) {
     EXPECT_THAT(of(", gpus=1").refusal("precision"), HasSubstr("removed gpus="));
 }
 
+// A script with autocast and torch.compile() below these conditions.
+std::string switched(const std::string& amp, const std::string& compile) {
+    return "import argparse\nimport torch\nfrom torch.utils.data import DataLoader\n"
+           "parser = argparse.ArgumentParser()\n"
+           "parser.add_argument('--amp', action='store_true')\n"
+           "parser.add_argument('--jit', type=int, default=0)\n"
+           "args = parser.parse_args()\n"
+           "model = torch.nn.Linear(8, 2).cuda()\n"
+           "if " +
+           compile +
+           ":\n    model = torch.compile(model)\n"
+           "optimizer = torch.optim.Adam(model.parameters())\n"
+           "for x in DataLoader(Rows(), batch_size=4, num_workers=2):\n"
+           "    optimizer.zero_grad()\n"
+           "    if " +
+           amp +
+           ":\n"
+           "        with torch.autocast('cuda', dtype=torch.bfloat16):\n"
+           "            loss = model(x.cuda()).sum()\n"
+           "    else:\n"
+           "        loss = model(x.cuda()).sum()\n"
+           "    loss.backward()\n"
+           "    optimizer.step()\n";
+}
+
+TEST(ProposalsTest, WhatTheScriptHasAndASettingTurnsOffIsTurnedOn) {
+    Planned precision = planned(switched("args.amp", "args.jit"), "precision");
+    EXPECT_THAT(precision.after, HasSubstr("'--amp', action='store_true', default=True)"));
+    EXPECT_EQ(precision.after.find("autocast"), precision.after.rfind("autocast"));
+    Planned compile = planned(switched("args.amp", "args.jit > 0"), "compile");
+    EXPECT_THAT(compile.after, Not(HasSubstr("model.compile()")));
+    EXPECT_EQ(compile.refusal("compile"), "your script has it, but its settings leave it out");
+}
+
 TEST(ProposalsTest, Fp16ThatIsOffIsNoPrecision) {
     auto of = [](const std::string& more) {
         return planned(
