@@ -113,9 +113,22 @@ std::vector<fs::path> mounts_below(const fs::path& folder) {
     return out;
 }
 
-}  // namespace
-
-namespace {
+// Of the folders on the way to a file of the tree, those that are links become folders of links: an
+// edit that went through one would be the user's.
+void open_links(const fs::path& lower, const fs::path& top, const fs::path& folder) {
+    fs::path at;
+    for (const fs::path& part : folder) {
+        at /= part;
+        bool is_in_tree = fs::exists(fs::symlink_status(top / at));
+        fs::path seen = (is_in_tree ? top : lower) / at;
+        if (!fs::is_symlink(fs::symlink_status(seen))) continue;
+        fs::path target = fs::canonical(seen);
+        fs::remove(top / at);
+        fs::create_directories(top / at);
+        for (const auto& entry : fs::directory_iterator(target))
+            fs::create_symlink(entry.path(), top / at / entry.path().filename());
+    }
+}
 
 // Whether an overlay over the folder works, as a trial would lay it.
 bool can_lay_over(const fs::path& folder) {
@@ -197,12 +210,24 @@ ScratchTree::ScratchTree(const ScratchSettings& settings)
     mounts_ = mounts_below(folder_);
     for (std::size_t i = 0; i < mounts_.size(); ++i)
         make_layers(own_.path() / "mounts" / std::to_string(i));
-    for (const ScratchFile& file : settings.edited) {
-        write(upper() / inside_ / file.file, file.text);
-        std::error_code error;
-        fs::permissions(upper() / inside_ / file.file,
-                        fs::status(folder_ / inside_ / file.file, error).permissions(), error);
+    for (const ScratchFile& file : settings.edited) put(file);
+}
+
+// Into the layer of the file system that holds the file.
+void ScratchTree::put(const ScratchFile& edited) {
+    fs::path file = (inside_ / edited.file).lexically_normal(), lower = folder_, top = upper();
+    for (std::size_t i = 0; i < mounts_.size(); ++i) {
+        if (!is_below(folder_ / file, mounts_[i])) continue;
+        file = (folder_ / file).lexically_relative(mounts_[i]);
+        lower = mounts_[i];
+        top = own_.path() / "mounts" / std::to_string(i) / "upper";
+        break;
     }
+    open_links(lower, top, file.parent_path());
+    std::error_code error;
+    fs::remove(top / file, error);
+    write(top / file, edited.text);
+    fs::permissions(top / file, fs::status(lower / file, error).permissions(), error);
 }
 
 // Folders are real, so that what is written goes to the tree; small files are copies; large ones,
@@ -240,6 +265,14 @@ void ScratchTree::link_tree(const std::vector<ScratchFile>& edited) {
             error.clear();
             continue;
         }
+        // A link within the folder leads to the same place of the tree.
+        if (it->is_symlink(error)) {
+            fs::path target = fs::canonical(it->path(), error);
+            if (!error && is_below(target, folder_)) {
+                fs::create_symlink(top / fs::relative(target, folder_), to, error);
+                continue;
+            }
+        }
         std::uintmax_t size = is_folder ? 0 : it->file_size(error);
         bool is_written = kJobsOwn.contains(it->path().extension());
         bool is_copied = !error && !is_folder && it->is_regular_file(error) &&
@@ -256,7 +289,7 @@ void ScratchTree::link_tree(const std::vector<ScratchFile>& edited) {
         }
         error.clear();
     }
-    for (const ScratchFile& file : edited) write(top / inside_ / file.file, file.text);
+    for (const ScratchFile& file : edited) put(file);
 }
 
 std::vector<std::string> ScratchTree::command(const std::vector<std::string>& own) const {

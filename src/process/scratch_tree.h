@@ -54,6 +54,7 @@ class ScratchTree {
   private:
     [[nodiscard]] std::filesystem::path upper() const { return own_.path() / "upper"; }
     void link_tree(const std::vector<ScratchFile>& edited);
+    void put(const ScratchFile& edited);
 
     std::filesystem::path folder_, inside_;
     MortalFolder own_;

@@ -113,6 +113,23 @@ TEST_P(ScratchTreeTest, AllOfAWorkingTreeIsGuarded) {
     EXPECT_FALSE(fs::exists(user_.path() / "experiment"));
 }
 
+// Configurations and folders of sources that are links to others of the project.
+TEST_P(ScratchTreeTest, AnEditDoesNotGoThroughALink) {
+    user_.file("shared/model.py", "old model ");
+    user_.file("shared/other.py", "other ");
+    user_.file("base.yaml", "old values");
+    fs::create_directory_symlink("shared", user_.path() / "src");
+    fs::create_symlink("base.yaml", user_.path() / "config.yaml");
+    {
+        ScratchTree tree(settings({{"src/model.py", "new model "}, {"config.yaml", "new values"}}));
+        Ran ran = run(tree.command({"sh", "-c", "cat src/model.py src/other.py config.yaml"}));
+        EXPECT_EQ(ran.status, 0) << ran.err;
+        EXPECT_EQ(ran.out, "new model other new values");
+    }
+    EXPECT_EQ(read_if_there(user_.path() / "shared/model.py"), "old model ");
+    EXPECT_EQ(read_if_there(user_.path() / "base.yaml"), "old values");
+}
+
 TEST(GuardedFolderTest, GoesAsFarUpAsTheJobsOwnPaths) {
     EXPECT_EQ(folders_above("root = './data'; print('a../b', 'x/../y', '...')"), 0);
     EXPECT_EQ(folders_above("path = '../model/{}'.format(name)"), 1);
@@ -146,6 +163,27 @@ TEST(ScratchTreeLinksTest, DataIsNeverCopied) {
     EXPECT_EQ(ran.status, 0) << ran.err;
     EXPECT_EQ(ran.out, "picture53687091200\n");
     EXPECT_EQ(tree.unguarded().empty(), tree.guard() != nullptr);
+}
+
+// A script among its data, and a configuration that is too large to be a copy.
+TEST(ScratchTreeLinksTest, AnEditOfWhatIsALinkStaysInTheTree) {
+    TemporaryFolder user, scratch;
+    for (int i = 0; i < 2100; ++i) user.file("work/" + std::to_string(i) + ".jpg", "picture ");
+    std::string large((5 << 20) - 3, '#');
+    user.file("work/train.py", "old");
+    user.file("large.yaml", large);
+    {
+        ScratchTree tree({user.path(),
+                          "",
+                          scratch.path(),
+                          {{"work/train.py", "new "}, {"large.yaml", "edited"}},
+                          false});
+        Ran ran = run(tree.command({"cat", "work/7.jpg", "work/train.py", "large.yaml"}));
+        EXPECT_EQ(ran.status, 0) << ran.err;
+        EXPECT_EQ(ran.out, "picture new edited");
+    }
+    EXPECT_EQ(read_if_there(user.path() / "work/train.py"), "old");
+    EXPECT_EQ(fs::file_size(user.path() / "large.yaml"), large.size());
 }
 
 }  // namespace
