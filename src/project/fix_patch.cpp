@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 
 #include "base/file.h"
@@ -14,9 +15,12 @@ namespace saturate {
 
 namespace {
 
+namespace fs = std::filesystem;
+
 constexpr std::uint64_t kLargest = 16 << 20;
 
 struct EditsOfFile {
+    std::string name;  // as it is read
     std::vector<SourceEdit> source;
     std::vector<Edit> config;
 };
@@ -26,13 +30,22 @@ struct Draft {
     std::vector<ProjectReader::Check> checks;  // of the sources
 };
 
+// The file of the project behind a link: patches do not go through one.
+std::string behind_links(const fs::path& folder, const std::string& file) {
+    std::error_code error;
+    fs::path real = fs::canonical(folder / file, error);
+    fs::path inside = real.lexically_relative(fs::canonical(folder, error));
+    return real.empty() || inside.empty() || *inside.begin() == ".." ? file : inside.string();
+}
+
 // The files as they would be; not yet proven.
 Draft draft(const ProjectFacts& facts, const FixQuestion& question,
             const std::vector<const FixProposal*>& proposals) {
     std::map<std::string, EditsOfFile> by_file;
     for (const FixProposal* proposal : proposals) {
         for (const FileEdit& edit : proposal->edits) {
-            EditsOfFile& of = by_file[edit.file];
+            EditsOfFile& of = by_file[behind_links(question.folder, edit.file)];
+            of.name = edit.file;
             // An import or a worker count may be a part of several proposals.
             if (edit.source && std::ranges::find(of.source, *edit.source) == of.source.end())
                 of.source.push_back(*edit.source);
@@ -52,7 +65,7 @@ Draft draft(const ProjectFacts& facts, const FixQuestion& question,
                     return out;
                 }
                 one.after = done.text;
-                const FactSource* source = facts.file(file);
+                const FactSource* source = facts.file(edits.name);
                 out.checks.push_back(
                     {one.before, edits.source, one.after, source ? source->sha256 : ""});
             } else {

@@ -98,6 +98,32 @@ TEST(FixTest, WritesAPatchThatGitAndPatchTake) {
         0);
 }
 
+// Neither of them goes through a link.
+TEST(FixTest, APatchNamesTheFileBehindALink) {
+    TemporaryFolder folder;
+    folder.file("train.py",
+                "import json\n"
+                "import torch\n"
+                "from torch.utils.data import DataLoader\n"
+                "config = json.load(open('config.json'))\n"
+                "model = torch.nn.Linear(1, 1)\n"
+                "optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n"
+                "loader = DataLoader(Rows(), batch_size=4, num_workers=config['workers'])\n"
+                "for x in loader:\n"
+                "    model(x).sum().backward()\n"
+                "    optimizer.step()\n");
+    folder.file("configs/base.json", "{\"workers\": 0}\n");
+    std::filesystem::create_symlink("configs/base.json", folder.path() / "config.json");
+    Ran ran = run({SATURATE_BINARY, "fix", "--dry-run", "-o", "out", "--", "python3", "train.py"},
+                  {.folder = folder.path()});
+    EXPECT_EQ(ran.status, 0) << ran.out << ran.err;
+    Ran applied = run({"patch", "-p1", "-s", "-i", "out/fix.patch"}, {.folder = folder.path()});
+    EXPECT_EQ(applied.status, 0) << applied.out;
+    EXPECT_TRUE(std::filesystem::is_symlink(folder.path() / "config.json"));
+    EXPECT_THAT(read_file(folder.path() / "configs/base.json", 1 << 20, "the file"),
+                Not(HasSubstr("\"workers\": 0")));
+}
+
 TEST(FixTest, SaysWhereLoadersOptimizersAndStepsAre) {
     Project project;
     std::string text = kTrain;
