@@ -165,8 +165,11 @@ int try_and_prove(const Arguments& arguments, FixAnswer& answer, ProjectReader& 
     if (arguments.has("--json")) fmt::print("{}\n", json.pretty());
     // Of a job that does not run nothing was tried: its own error is the answer.
     if (!tried.baseline.ok() && !tried.is_stopped) {
-        show(stderr, "{}", fix_failure_text(tried.baseline, read_if_there(tried.baseline_log)));
-        if (!tried.busy.empty()) show(stderr, "note: {}\n", tried.busy);
+        show(stderr, "{}",
+             fix_failure_text(tried.baseline, read_if_there(tried.baseline_log), machine.has_gpu));
+        bool was_slow = tried.baseline.outcome == TrialOutcome::hang ||
+                        tried.baseline.outcome == TrialOutcome::too_slow;
+        if (was_slow && !tried.busy.empty()) show(stderr, "note: {}\n", tried.busy);
         show(stderr, "nothing was tried; --dry-run shows what reading alone finds\n");
         return kJobFailed;
     }

@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/log_text.h"
 #include "base/text.h"
 #include "process/child.h"
 #include "process/silent_terminal.h"
@@ -35,6 +36,7 @@ constexpr std::int64_t kLeastSteps = 3;  // one is warm-up; matters where a step
 // so many times what is to be measured.
 constexpr std::int64_t kReadyTwice = 2;
 constexpr double kReadySeconds = 3;
+constexpr std::size_t kMostOfLine = 400;  // characters of a log that a message holds
 
 double seconds_since(std::int64_t start_ns) {
     return static_cast<double>(now_ns() - start_ns) / 1e9;
@@ -169,17 +171,26 @@ bool has_event(const RunRecord& record, EventKind kind) {
     return std::ranges::find(record.events, kind, &EventRecord::kind) != record.events.end();
 }
 
+// "Segmentation fault (signal 11)", of a process that crashed; its last line tells nothing of that.
+std::string crash_of(int status) {
+    int signal = status - 128;
+    bool is_crash = signal == SIGSEGV || signal == SIGBUS || signal == SIGILL || signal == SIGFPE ||
+                    signal == SIGABRT;
+    return is_crash ? fmt::format("it crashed: {} (signal {})", ::sigdescr_np(signal), signal) : "";
+}
+
 }  // namespace
 
-std::string reason_in(std::string_view log) {
-    std::string last, error;
-    for (std::string_view line : split(log, '\n')) {
+std::string reason_in(std::string_view log, int status) {
+    std::string last = crash_of(status), error;
+    bool has_crashed = !last.empty();
+    for (std::string_view line : terminal_lines(log)) {
         std::string_view text = trim(line);
         if (text.empty() || text.starts_with("saturate:")) continue;  // what `run` says of it
-        last = text;
+        if (!has_crashed) last = text;
         if (lower(std::string(text)).find("error") != std::string::npos) error = text;
     }
-    return error.empty() ? last : error;
+    return shortened(error.empty() ? last : error, kMostOfLine);
 }
 
 TrialOutcome outcome_of(int status, std::string_view log) {
@@ -263,7 +274,7 @@ TrialResult run_trial_process(const TrialProcess& trial) {
         result.message =
             fmt::format("it ended after {} steps: too few to measure", measured.steps());
     } else if (result.outcome != TrialOutcome::ok) {
-        result.message = reason_in(log);
+        result.message = reason_in(log, status);
         if (result.message.empty()) result.message = outcome_name(result.outcome);
     }
     return result;

@@ -37,7 +37,8 @@ struct TrialProcess {
 
 // What the end of a process means: by its status and by what it said.
 [[nodiscard]] TrialOutcome outcome_of(int status, std::string_view log);
-// The line of a log that says why: the last with "error" in it, else the last that is not empty.
-[[nodiscard]] std::string reason_in(std::string_view log);
+// What says why, of a log and the status that its process ended with: the last line with "error" in
+// it, else that it crashed, else the last line that is not empty.
+[[nodiscard]] std::string reason_in(std::string_view log, int status);
 
 }  // namespace saturate

@@ -3,6 +3,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
+
+#include "base/log_text.h"
 #include "base/text.h"
 #include "report/tuning_text.h"
 
@@ -11,15 +15,48 @@ namespace saturate {
 namespace {
 
 constexpr std::size_t kCausesShown = 4;
-constexpr std::size_t kLines = 8;
+constexpr std::size_t kLines = 8, kLineLength = 200;
 
-// What `run` says of the job, and empty lines, are not the script's.
+// What `run` says of the job is not the script's; empty lines and Python's marks below a line of a
+// traceback tell nothing.
 std::vector<std::string_view> own_lines(std::string_view log) {
-    std::vector<std::string_view> lines = split(trim(log), '\n');
+    std::vector<std::string_view> lines = terminal_lines(trim(log));
     std::erase_if(lines, [](std::string_view line) {
-        return line.starts_with("saturate:") || trim(line).empty();
+        return line.starts_with("saturate:") ||
+               line.find_first_not_of(" ^~\r") == std::string_view::npos;
     });
     return lines;
+}
+
+// Where the last traceback leaves the user's own files for those of packages: two lines, the place
+// and what stands there. The number of lines: it names none.
+std::size_t own_frame(const std::vector<std::string_view>& lines) {
+    for (std::size_t i = lines.size(); i-- > 0;) {
+        std::string_view line = trim(lines[i]);
+        if (line.starts_with("Traceback ")) break;
+        bool is_installed = line.find("site-packages") != std::string_view::npos ||
+                            line.find("/lib/python") != std::string_view::npos ||
+                            line.find("File \"<") != std::string_view::npos;
+        if (line.starts_with("File \"") && !is_installed && i + 1 < lines.size()) return i;
+    }
+    return lines.size();
+}
+
+std::string last_lines(const std::vector<std::string_view>& lines) {
+    std::string out;
+    auto add = [&](std::size_t from, std::size_t to) {
+        for (std::size_t i = from; i < to; ++i)
+            out += fmt::format("    {}\n", shortened(lines[i], kLineLength));
+    };
+    std::size_t first = lines.size() > kLines ? lines.size() - kLines : 0;
+    std::size_t frame = own_frame(lines);
+    if (frame < first) {
+        add(frame, frame + 2);
+        out += "      ...\n";
+        first = std::max(first + 3, frame + 2);
+    }
+    add(first, lines.size());
+    return out;
 }
 
 // The last error that Python told of, though the job itself ended well: it caught it and gave up.
@@ -58,8 +95,22 @@ std::string headline(const TrialResult& job, std::string_view log) {
                        steps == 1 ? "" : "s");
 }
 
+// An exception that speaks of a GPU, and no file or module of such a name.
+bool is_about_gpu(const std::string& message) {
+    static constexpr std::array<std::string_view, 4> kOf = {"RuntimeError", "AssertionError",
+                                                            "ValueError", "AcceleratorError"};
+    std::size_t colon = message.find(':');
+    std::string text = lower(message);
+    auto says = [&](std::string_view word) { return text.find(word) != std::string::npos; };
+    return colon != std::string::npos &&
+           std::ranges::any_of(
+               kOf,
+               [&](std::string_view name) { return message.substr(0, colon).ends_with(name); }) &&
+           (says("cuda") || says("gpu") || says("nccl") || says("nvidia"));
+}
+
 // What this end calls for; empty: the last lines say it.
-std::string remedy(const TrialResult& job, std::string_view log) {
+std::string remedy(const TrialResult& job, std::string_view log, bool has_gpu) {
     auto says = [&](std::string_view words) { return log.find(words) != std::string_view::npos; };
     if (says("EOFError"))
         return "it waits for keyboard input, which a trial does not have: pass it as arguments";
@@ -73,9 +124,22 @@ std::string remedy(const TrialResult& job, std::string_view log) {
                "train with: saturate fix -- /path/to/python train.py";
     if (says("Found no NVIDIA driver") || says("No CUDA GPUs are available") ||
         says("Torch not compiled with CUDA"))
-        return "it needs a GPU, and this machine has none: run fix on the machine where you train";
+        return has_gpu
+                   ? "this Python's PyTorch cannot use the GPU of this machine; name the one that "
+                     "you train with: saturate fix -- /path/to/python train.py"
+                   : "it needs a GPU, and this machine has none: run fix on the machine where you "
+                     "train";
+    if (!has_gpu && is_about_gpu(job.message))
+        return "this machine has no GPU: if your job needs one, run fix on the machine where you "
+               "train";
     if (says("No space left on device"))
         return "the disk is full; trials write below $TMPDIR: set it to a folder with free space";
+    // A question stands at the end, and its line is open for the answer.
+    if (job.outcome == TrialOutcome::hang && job.record.steps.empty() && !log.empty() &&
+        log.back() != '\n')
+        return "if it waits for keyboard input, pass that as arguments, because a trial has none; "
+               "if "
+               "it only needs longer to start, give it time: --budget 30m";
     if (job.outcome == TrialOutcome::hang || job.outcome == TrialOutcome::too_slow)
         return "if it only needs longer to start, give it time: --budget 30m";
     if (job.outcome != TrialOutcome::failed || !job.message.starts_with("it ended after") ||
@@ -106,13 +170,13 @@ std::string fix_why_text(const Rate& rate, const std::vector<Finding>& findings)
     return out;
 }
 
-std::string fix_failure_text(const TrialResult& job, std::string_view log) {
+std::string fix_failure_text(const TrialResult& job, std::string_view log, bool has_gpu) {
     std::vector<std::string_view> lines = own_lines(log);
     std::string out = headline(job, log);
     out += lines.empty() ? "; it printed nothing\n" : "; its last lines:\n";
-    for (std::size_t i = lines.size() > kLines ? lines.size() - kLines : 0; i < lines.size(); ++i)
-        out += fmt::format("    {}\n", lines[i]);
-    if (std::string fix = remedy(job, log); !fix.empty()) out += fmt::format("  fix: {}\n", fix);
+    out += last_lines(lines);
+    if (std::string fix = remedy(job, log, has_gpu); !fix.empty())
+        out += fmt::format("  fix: {}\n", fix);
     return out;
 }
 

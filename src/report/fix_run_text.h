@@ -15,7 +15,9 @@ namespace saturate {
 // Of a run that has a rate: the causes that were seen, the largest first, four at most.
 [[nodiscard]] std::string fix_why_text(const Rate& rate, const std::vector<Finding>& findings);
 
-// Of one that has none: what happened, the script's own last lines, and what to do.
-[[nodiscard]] std::string fix_failure_text(const TrialResult& job, std::string_view log);
+// Of one that has none: what happened, the script's own last lines, and what to do. `has_gpu`: this
+// machine has one.
+[[nodiscard]] std::string fix_failure_text(const TrialResult& job, std::string_view log,
+                                           bool has_gpu = false);
 
 }  // namespace saturate

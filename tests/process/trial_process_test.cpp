@@ -183,6 +183,14 @@ TEST_F(TrialProcessTest, AnErrorIsQuotedFromTheLog) {
     EXPECT_EQ(result.message, "error: no such folder");
 }
 
+TEST_F(TrialProcessTest, ACrashIsToldByItsSignal) {
+    TrialResult result = tried("echo loading; kill -SEGV $$");
+    EXPECT_EQ(result.outcome, TrialOutcome::failed);
+    EXPECT_EQ(result.message, "it crashed: Segmentation fault (signal 11)");
+    result = tried("echo 'RuntimeError: no such operator'; kill -ABRT $$");
+    EXPECT_EQ(result.message, "RuntimeError: no such operator");
+}
+
 TEST_F(TrialProcessTest, TooFewStepsAreNoMeasurement) {
     TrialResult result = tried("steps 2");
     EXPECT_EQ(result.outcome, TrialOutcome::failed);

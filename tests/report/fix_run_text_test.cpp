@@ -10,6 +10,7 @@ namespace saturate {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
 TEST(FixRunTextTest, AJobThatFailsIsToldInItsOwnWords) {
     TrialResult job{.outcome = TrialOutcome::failed, .message = "ValueError: no data"};
@@ -56,7 +57,55 @@ TEST(FixRunTextTest, WhatToDoFollowsFromWhatTheScriptSays) {
     EXPECT_THAT(fix_failure_text(job, "OSError: [Errno 28] No space left on device"),
                 HasSubstr("fix: the disk is full"));
     job.outcome = TrialOutcome::out_of_host_memory;
-    EXPECT_THAT(fix_failure_text(job, "Killed"), HasSubstr("runs out of memory without any change"));
+    EXPECT_THAT(fix_failure_text(job, "Killed"),
+                HasSubstr("runs out of memory without any change"));
+}
+
+TEST(FixRunTextTest, WhatSpeaksOfAGpuMayNeedOne) {
+    const std::string hint = "fix: this machine has no GPU: if your job needs one, run fix on";
+    auto text = [](const char* message, bool has_gpu) {
+        TrialResult job{.outcome = TrialOutcome::failed, .message = message};
+        return fix_failure_text(job, message, has_gpu);
+    };
+    EXPECT_THAT(text("AssertionError: this needs a GPU", false), HasSubstr(hint));
+    EXPECT_THAT(text("RuntimeError: nccl requires at least one CUDA device", false),
+                HasSubstr(hint));
+    EXPECT_THAT(text("RuntimeError: CUDA error: an illegal access", true), Not(HasSubstr("fix:")));
+    EXPECT_THAT(text("FileNotFoundError: data/gpu.csv", false), Not(HasSubstr("fix:")));
+    const char* none = "AssertionError: Torch not compiled with CUDA enabled";
+    EXPECT_THAT(text(none, false), HasSubstr("fix: it needs a GPU, and this machine has none"));
+    EXPECT_THAT(text(none, true), HasSubstr("PyTorch cannot use the GPU of this machine"));
+}
+
+// Its place in PyTorch helps nobody; Python's marks and a progress bar's past take the room.
+TEST(FixRunTextTest, ATracebackNamesTheLineOfTheUser) {
+    std::string log =
+        "  0 %|  |\r 50 %|# |\rTraceback (most recent call last):\n"
+        "  File \"/home/me/train.py\", line 9, in <module>\n    main()\n"
+        "  File \"/home/me/train.py\", line 5, in main\n    model.cuda()\n";
+    for (int line : {1, 2, 3, 4})
+        log += "  File \"/usr/lib/python3/site-packages/torch/module.py\", line " +
+               std::to_string(line) + ", in apply\n    fn(t)\n    ^^~~^\n";
+    TrialResult job{.outcome = TrialOutcome::failed, .message = "RuntimeError: no"};
+    EXPECT_EQ(fix_failure_text(job, log + "RuntimeError: no\n"),
+              "Your job fails without any change: RuntimeError: no; its last lines:\n"
+              "      File \"/home/me/train.py\", line 5, in main\n"
+              "        model.cuda()\n"
+              "      ...\n"
+              "      File \"/usr/lib/python3/site-packages/torch/module.py\", line 3, in apply\n"
+              "        fn(t)\n"
+              "      File \"/usr/lib/python3/site-packages/torch/module.py\", line 4, in apply\n"
+              "        fn(t)\n"
+              "    RuntimeError: no\n");
+}
+
+TEST(FixRunTextTest, AnOpenQuestionIsTold) {
+    TrialResult job{.outcome = TrialOutcome::hang, .message = "no training step within 30 s"};
+    EXPECT_THAT(fix_failure_text(job, "press y to start: "),
+                HasSubstr("fix: if it waits for keyboard input"));
+    EXPECT_THAT(fix_failure_text(job, "loading\n"), HasSubstr("fix: if it only needs longer"));
+    std::string shown = fix_failure_text(job, std::string(5000, 'x'));
+    EXPECT_THAT(shown, HasSubstr("    " + std::string(200, 'x') + "...\n"));
 }
 
 TEST(FixRunTextTest, WhyItIsSlowNamesTheCauses) {
