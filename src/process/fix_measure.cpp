@@ -23,6 +23,14 @@ Level level_of(const FixChanges& changes) {
     return out;
 }
 
+// At the end of a run, by the watch beside it.
+double seconds_without_step(const RunRecord& record) {
+    if (record.steps.empty() || record.hosts.empty()) return 0;
+    const StepRecord& last = record.steps.back();
+    return static_cast<double>(record.hosts.back().time_ns - last.start_ns - last.duration_ns) /
+           1e9;
+}
+
 }  // namespace
 
 FixMeasure::FixMeasure(const FixAnswer& answer, ProjectReader& reader, const FixQuestion& question,
@@ -45,7 +53,7 @@ TrialResult FixMeasure::first() {
     double most = kBaselineShare * settings_.budget_seconds;
     TrialResult result = run({}, {.measured = budget_.trial_seconds(), .most = most});
     if (!result.ok()) return result;
-    guard_.add_before(result.record);
+    add_before(result.record);
     baseline_ = result.record;
     baseline_seconds_ = result.seconds;
     return result;
@@ -59,7 +67,7 @@ TrialResult FixMeasure::again() {
     budget_.see(result);
     choose_epochs_again(result.ok() ? epoch_times(result.record) : EpochTimes{});
     if (!result.ok()) return result;
-    guard_.add_before(result.record);
+    add_before(result.record);
     if (auto rate = epoch_rate(result.record))
         result.samples_per_second->per_second = *rate;
     else
@@ -77,7 +85,7 @@ TrialResult FixMeasure::for_proof(const FixChanges& changes) {
         true);
     if (!result.ok()) return result;
     if (changes.empty())
-        guard_.add_before(result.record);
+        add_before(result.record);
     else
         proof_losses_.push_back(losses_after_ = losses_of(result.record));
     return result;
@@ -90,9 +98,13 @@ TrialResult FixMeasure::run(const FixChanges& changes, const FixRunLimits& limit
     if (auto rate = epoch_rate(result.record)) {
         result.samples_per_second->per_second = *rate;
     } else {
-        result.outcome = TrialOutcome::failed;
+        double silent = seconds_without_step(result.record);
+        bool hangs = silent > result.seconds / 2;
+        result.outcome = hangs ? TrialOutcome::hang : TrialOutcome::too_slow;
         result.message =
             fmt::format("it finished fewer than {} epochs in the time it had", 1 + epochs_.count);
+        if (hangs)
+            result.message += fmt::format(", and made no step in the last {:.0f} s of it", silent);
     }
     return result;
 }
@@ -123,6 +135,12 @@ TrialResult FixMeasure::judged(const FixChanges& changes, TrialResult result, bo
     result.outcome = TrialOutcome::failed;
     result.message = last_guard_.text;
     return result;
+}
+
+void FixMeasure::add_before(const RunRecord& record) {
+    guard_.add_before(record);
+    LossCurve losses = losses_of(record);
+    if (losses.size() > losses_before_.size()) losses_before_ = std::move(losses);
 }
 
 void FixMeasure::choose_epochs(const RunRecord& baseline, int interval) {

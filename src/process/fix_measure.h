@@ -62,11 +62,14 @@ class FixMeasure {
 
     [[nodiscard]] const FixRunner& runner() const { return runner_; }
     [[nodiscard]] const TuneBudget& budget() const { return budget_; }
+    // Of the longest run as it was, and of the last one with all changes.
+    [[nodiscard]] const LossCurve& losses_before() const { return losses_before_; }
     [[nodiscard]] const LossCurve& losses_after() const { return losses_after_; }
 
   private:
     TrialResult run(const FixChanges& changes, const FixRunLimits& limits);
     TrialResult judged(const FixChanges& changes, TrialResult result, bool is_proof);
+    void add_before(const RunRecord& record);
     void choose_epochs_again(const EpochTimes& seen);
     void take(const EpochPlan& plan);
     [[nodiscard]] FixRunLimits limits(const FixChanges& changes, double measured,
@@ -83,7 +86,7 @@ class FixMeasure {
     GuardAnswer last_guard_;
     bool has_changed_ = false;
     std::string otherwise_;
-    LossCurve losses_after_;
+    LossCurve losses_before_, losses_after_;
     std::vector<LossCurve> proof_losses_;  // of the runs with the changes
     EpochTimes epoch_;
     EpochPlan epochs_;

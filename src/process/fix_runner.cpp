@@ -4,12 +4,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <utility>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "process/trial_command.h"
 #include "process/trial_process.h"
+#include "project/watched_calls.h"
 
 namespace saturate {
 
@@ -26,6 +28,13 @@ int named_above(const Job& job, const ProjectFacts& facts) {
     for (const FactConfig& config : facts.configs)
         out = std::max(out, folders_above(read_if_there(job.project / config.file)));
     return out;
+}
+
+// No tree keeps trials from writing there. Caches are for that.
+std::vector<std::string> written_outside(const Json& python, const fs::path& guarded) {
+    std::vector<fs::path> apart = {guarded, fs::canonical(fs::temp_directory_path())};
+    if (const char* home = std::getenv("HOME")) apart.push_back(fs::path(home) / ".cache");
+    return folders_written(python, apart);
 }
 
 }  // namespace
@@ -74,6 +83,8 @@ TrialResult FixRunner::run(const FixChanges& changes, const FixRunLimits& limits
                                             .is_stopped = settings_.is_stopped,
                                             .guard = tree.guard()});
     made_ = tree.files_made();
+    for (std::string& folder : written_outside(result.record.python, guarded_))
+        outside_.insert(std::move(folder));
     return result;
 }
 

@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -41,6 +42,8 @@ class FixRunner {
     [[nodiscard]] int runs() const { return runs_; }
     // The folder below which no run changes anything.
     [[nodiscard]] const std::filesystem::path& guarded() const { return guarded_; }
+    // Folders that runs wrote to all the same.
+    [[nodiscard]] const std::set<std::string>& outside() const { return outside_; }
     // Of the last run.
     [[nodiscard]] const std::string& log() const { return log_; }
     [[nodiscard]] const FilesMade& files_made() const { return made_; }
@@ -54,6 +57,7 @@ class FixRunner {
     std::filesystem::path guarded_, inside_;  // what no run may change, and where in it the job is
     int runs_ = 0;
     std::string log_, unguarded_;
+    std::set<std::string> outside_;
     FilesMade made_;
 };
 

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <set>
 #include <utility>
 
@@ -47,7 +46,7 @@ class Trier {
         measure_.choose_epochs(record, longest_interval());
         FixOrder order = order_trials(answer_.plan, watched());
         if (!order.trials.empty() || question_.level >= Level::training) {
-            repeat_baseline();
+            if (!repeat_baseline()) return finish();
             order = order_trials(answer_.plan, watched());
         }
         for (const auto& [id, why] : order.left_out) answer_.outcomes[id].note = why;
@@ -66,9 +65,7 @@ class Trier {
         out_.baseline_log = measure_.runner().log();
         out_.busy = busy_beside(out_.baseline.record.hosts);
         if (!out_.baseline.ok()) return false;
-        out_.losses_before = losses_of(out_.baseline.record);
         out_.files_made = measure_.runner().files_made();
-        out_.outside = written_outside(out_.baseline.record.python);
         double rate = out_.baseline.samples_per_second->per_second;
         best_ = {rate};
         say(fmt::format("unchanged: {:.1f} samples/s", rate));
@@ -76,22 +73,26 @@ class Trier {
         return true;
     }
 
-    // No tree keeps trials from writing there. Caches are for that.
-    [[nodiscard]] std::vector<std::string> written_outside(const Json& python) const {
-        std::vector<fs::path> apart = {measure_.runner().guarded(),
-                                       fs::canonical(fs::temp_directory_path())};
-        if (const char* home = std::getenv("HOME")) apart.push_back(fs::path(home) / ".cache");
-        return folders_written(python, apart);
-    }
-
-    void repeat_baseline() {
+    // False: it does not run a second time.
+    bool repeat_baseline() {
         TrialResult again = measure_.again();
-        if (!again.ok()) return;
+        if (!again.ok()) {
+            // What asks for input or fails in its second minute cannot be compared with anything.
+            // What was in the middle of a long evaluation can.
+            bool had_time = again.outcome != TrialOutcome::not_run &&
+                            again.outcome != TrialOutcome::too_slow &&
+                            again.outcome != TrialOutcome::hang;
+            if (!had_time || measure_.is_stopped()) return true;
+            out_.baseline = std::move(again);
+            out_.baseline_log = measure_.runner().log();
+            return false;
+        }
         double rate = again.samples_per_second->per_second;
         if (measure_.epochs() > 0)
             best_ = {measure_.epoch_rate(out_.baseline.record).value_or(rate)};
         best_.push_back(rate);
         say(fmt::format("unchanged, measured again: {:.1f} {}", rate, measure_.unit()));
+        return true;
     }
 
     void plan_again() {
@@ -248,12 +249,18 @@ class Trier {
     void prove_kept() {
         say("proving it: before and after take turns, at least five pairs");
         const TuneBudget& budget = measure_.budget();
-        std::string broken, compared;
+        std::string broken, unrepeated, compared;
         auto rate_of = [&](const FixChanges& changes) {
             return [&, changes]() -> std::optional<double> {
                 TrialResult result = measure_.for_proof(changes);
                 if (!result.ok()) {
-                    if (!changes.empty() && !measure_.is_stopped()) broken = result.message;
+                    if (measure_.is_stopped()) return std::nullopt;
+                    if (!changes.empty())
+                        broken = result.message;
+                    else if (result.outcome != TrialOutcome::too_slow)
+                        unrepeated = result.message;
+                    say(fmt::format("  {}: {}", changes.empty() ? "before" : "after",
+                                    result.message));
                     return std::nullopt;
                 }
                 if (!changes.empty()) compared = measure_.guard_answer().text;
@@ -271,7 +278,8 @@ class Trier {
         out_.losses_after = measure_.losses_after();
         if (broken.empty()) broken = measure_.otherwise();
         out_.proof->loss_guard = broken.empty() ? compared : broken;
-        if (!out_.proof->has_interval() && !measure_.is_stopped() && broken.empty())
+        if (!out_.proof->has_interval() && !measure_.is_stopped() && broken.empty() &&
+            unrepeated.empty())
             out_.proof->longer = budget.longer();
         if (!broken.empty()) out_.proof->verdict = Verdict::not_proven;
         if (out_.proof->verdict == Verdict::faster) return;
@@ -279,7 +287,8 @@ class Trier {
             FixOutcome& outcome = answer_.outcomes[proposal->id];
             outcome.word = out_.proof->verdict == Verdict::not_proven ? "not proven" : "no gain";
             outcome.note =
-                !broken.empty() ? broken
+                !broken.empty()       ? broken
+                : !unrepeated.empty() ? "a run without the change failed: " + unrepeated
                 : out_.proof->longer.empty()
                     ? "the proof does not confirm the trial"
                     : fmt::format("not enough time for the proof: --budget {}", out_.proof->longer);
@@ -289,7 +298,9 @@ class Trier {
 
     FixTrials finish() {
         answer_.patch = make_patch(reader_, answer_.facts, question_, kept_);
+        out_.losses_before = measure_.losses_before();
         out_.trials = measure_.runner().runs();
+        out_.outside.assign(measure_.runner().outside().begin(), measure_.runner().outside().end());
         out_.unguarded = measure_.runner().unguarded();
         out_.seconds = measure_.seconds();
         out_.is_stopped = measure_.is_stopped();

@@ -106,8 +106,9 @@ std::string losses_svg(const LossCurve& before, const LossCurve& after, const Pa
     double height = 240;
     Scale x{0, samples, kLeft, kWidth - kLeft - kRight};
     Scale y = scale_of(least, most, height - 30, -(height - 44));
-    std::string out = path_of(before, x, y, "stroke=\"var(--r0)\" stroke-dasharray=\"5 3\"") +
-                      path_of(after, x, y, "stroke=\"var(--r1)\"");
+    // The dashes lie on top: where both are the same, both are seen.
+    std::string out = path_of(after, x, y, "stroke=\"var(--r1)\"") +
+                      path_of(before, x, y, "stroke=\"var(--r0)\" stroke-dasharray=\"5 5\"");
     out += words_at(kLeft - 8, y(most) + 4, "end", fmt::format("{:.3g}", most));
     out += words_at(kLeft - 8, y(least) + 4, "end", fmt::format("{:.3g}", least));
     out +=
