@@ -27,7 +27,12 @@ FixBatch find_fix_batch(FixMeasure& measure, const FixAnswer& answer, const FixQ
     FixBatch out;
     BatchPlace place = batch_place(answer.facts, question);
     out.refused = place.why;
-    if (place.size <= 0 || !measure.has_time()) return out;
+    if (place.size <= 0) return out;
+    if (!measure.has_time()) {
+        out.refused = "there was no time left to search for another size";
+        out.has_no_time = true;
+        return out;
+    }
     // Epochs of other sizes do not compare.
     FixMeasure::StepsAlone steps(measure);
     BatchLimits limits{.min = std::min<std::int64_t>(place.size, settings.batch.min),

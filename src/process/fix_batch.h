@@ -15,6 +15,7 @@ struct FixBatch {
     FixOutcome outcome;
     double rate = 0;      // samples/s with it
     std::string refused;  // why no size was searched for; empty: it was
+    bool has_no_time = false;
 };
 
 // Beside the changes that were kept; `best`: samples/s with them.

@@ -186,7 +186,10 @@ FixRunLimits FixMeasure::limits(const FixChanges& changes, double measured, doub
     bool by_epochs = epochs_.count > 0;
     return {.measured = by_epochs ? kBriefSeconds : measured,
             .most = std::min(most, budget_.most_for_run(seconds())),
-            .least_steps = by_epochs ? epochs_.least_steps : 0,
+            .least_steps =
+                by_epochs ? static_cast<std::int64_t>(std::ceil(
+                                static_cast<double>(epochs_.least_steps) / batch_growth(changes)))
+                          : 0,
             .ready_batches = ready_batches(changes, baseline_)};
 }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <set>
+#include <span>
 #include <utility>
 
 #include "base/text.h"
@@ -51,8 +52,11 @@ class Trier {
         }
         for (const auto& [id, why] : order.left_out) answer_.outcomes[id].note = why;
         if (order.epochs_wanted > 0) answer_.longer = measure_.longer_for(order.epochs_wanted);
-        for (const FixChanges& together : order.trials) try_group(together);
+        // Another batch size gains more than what relieves nothing that was seen.
+        std::span<const FixChanges> trials = order.trials;
+        for (const FixChanges& together : trials.first(order.by_cause)) try_group(together);
         if (question_.level >= Level::training) find_batch();
+        for (const FixChanges& together : trials.subspan(order.by_cause)) try_group(together);
         if (!kept_.empty() && !measure_.is_stopped()) prove_kept();
         return finish();
     }
@@ -232,12 +236,18 @@ class Trier {
         if (!found.refused.empty())
             answer_.plan.refused.push_back(
                 {{.file = answer_.facts.script}, "batch_size", found.refused});
+        if (found.has_no_time && !measure_.is_stopped() && measure_.runs_left() > 0)
+            answer_.longer = measure_.budget().longer();
         if (!found.proposal) return;
         answer_.outcomes[found.proposal->id] = found.outcome;
         answer_.plan.proposals.push_back(std::move(*found.proposal));
         if (found.outcome.word != "kept") return;
         best_ = {found.rate};
         kept_.push_back(&answer_.plan.proposals.back());
+        // What comes behind is measured over epochs, which the search was not.
+        std::vector<double> over_epochs;
+        if (measure_.epochs() > 0 && measure_.has_time() && add_run(kept_, over_epochs))
+            best_ = over_epochs;
     }
 
     [[nodiscard]] std::string word_of(TrialOutcome outcome) const {

@@ -141,6 +141,17 @@ int interval_of(const FixProposal& proposal) {
     return static_cast<int>(std::clamp(parse_number(proposal.after).value_or(1), 1.0, 1e6));
 }
 
+double batch_growth(std::span<const FixProposal* const> changes) {
+    double out = 1;
+    for (const FixProposal* change : changes) {
+        if (change->setting != "batch_size") continue;
+        double before = parse_number(change->before).value_or(0);
+        double after = parse_number(change->after).value_or(0);
+        if (before > 0 && after > 0) out = after / before;
+    }
+    return out;
+}
+
 std::int64_t workers_with(std::span<const FixProposal* const> changes, const RunRecord& watched) {
     std::int64_t out = training_loader(watched.python)["num_workers"].integer().value_or(0);
     for (const FixProposal* change : changes)
@@ -199,6 +210,12 @@ FixOrder order_trials(const FixPlan& plan, const WatchedRun& watched) {
     // Behind a cause that takes most of the time: it would hide what they give.
     bool is_behind = !rest.empty() && share_of(*rest[0], watched) >= 100 * kLeastShare;
     if (!free.empty()) out.trials.insert(out.trials.begin() + (is_behind ? 1 : 0), free);
+    auto relieves = [&](const FixProposal* one) {
+        return share_of(*one, watched) >= 100 * kLeastShare;
+    };
+    while (out.by_cause < out.trials.size() &&
+           std::ranges::any_of(out.trials[out.by_cause], relieves))
+        ++out.by_cause;
     return out;
 }
 

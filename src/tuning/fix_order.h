@@ -21,7 +21,8 @@ namespace saturate {
 
 struct FixOrder {
     std::vector<std::vector<const FixProposal*>> trials;  // those of one are tried together
-    std::map<std::string, std::string> left_out;          // id, why
+    std::size_t by_cause = 0;                     // the first so many relieve a cause that was seen
+    std::map<std::string, std::string> left_out;  // id, why
     // What would gain is left out because trials do not last so many epochs; 0: nothing is.
     int epochs_wanted = 0;
 };
@@ -35,6 +36,9 @@ struct WatchedRun {
     int epochs = 0;  // that every trial lasts, pauses included; 0: trials are of steps alone
     std::set<int> unseen_calls = {}, unseen_loops = {};  // of the source, that the run did not use
 };
+
+// How many times as large the batches are with the changes.
+[[nodiscard]] double batch_growth(std::span<const FixProposal* const> changes);
 
 // In how many epochs once, where the proposal is about that; else 1.
 [[nodiscard]] int interval_of(const FixProposal& proposal);

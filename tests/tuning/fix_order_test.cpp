@@ -50,6 +50,25 @@ TEST_F(FixOrderTest, TheBiggestCauseComesFirstAndWhatIsFreeTogether) {
         (Ids{{"num_workers"}, {"fused_optimizer", "pin_memory"}, {"log_interval"}, {"precision"}}));
 }
 
+// The batch size is searched for between them.
+TEST_F(FixOrderTest, WhatRelievesACauseStandsBeforeWhatMayGainAllTheSame) {
+    EXPECT_EQ(order(true, 0.6).by_cause, 1U);
+    EXPECT_EQ(order(false, 0.01).by_cause, 0U);
+    findings_ = {{.id = "F12", .share_percent = 40}};
+    plan_.proposals = {proposal("compile"), proposal("num_workers", "4"), proposal("precision")};
+    EXPECT_EQ(order(true, 0.6).by_cause, 2U);
+}
+
+TEST_F(FixOrderTest, LargerBatchesMakeShorterEpochs) {
+    FixProposal batch = proposal("batch_size", "64"), other = proposal("num_workers", "4");
+    batch.before = "8";
+    other.before = "1";
+    std::vector<const FixProposal*> changes = {&other};
+    EXPECT_EQ(batch_growth(changes), 1);
+    changes.push_back(&batch);
+    EXPECT_EQ(batch_growth(changes), 8);
+}
+
 TEST_F(FixOrderTest, WhatCannotGainIsNotTriedAndSaysWhy) {
     FixOrder fed = order(false, 0.01);
     EXPECT_EQ(ids(fed), (Ids{{"precision"}}));
