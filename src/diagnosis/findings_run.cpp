@@ -193,7 +193,9 @@ void from_events(const Account& account, std::vector<Finding>& out) {
         "{}{}{} {} {}, {:.1f} % of the run", counted(evaluations, "evaluation"),
         evaluations > 0 && checkpoints > 0 ? " and " : "", counted(checkpoints, "checkpoint"),
         count == 1 ? "takes" : "take", seconds_text(pause / 1e9), finding.share_percent);
-    finding.gain = subtraction(finding.share_percent);
+    // What is proposed is a fifth of the pauses; all of them is the most.
+    double share = finding.share_percent / 100.0;
+    finding.gain = {1 / (1 - 0.5 * share), 1 / (1 - 0.8 * share), 1 / std::max(0.02, 1 - share)};
     out.push_back(finding);
 }
 

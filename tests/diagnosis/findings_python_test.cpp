@@ -115,7 +115,8 @@ TEST(FindingsPythonTest, SlowStorageAsksForWorkersWithAnEdit) {
               "+l = Loader(d, num_workers=5, persistent_workers=True)\n");
 }
 
-// Short epochs: 8 workers are started, ended and waited for in every one of 16 steps.
+// Short epochs: 8 workers are started, ended and waited for in every one of 16 steps, which come in
+// two waves.
 TEST(FindingsPythonTest, WorkersThatAreStartedInEveryEpochCostPartOfTheirGain) {
     Told told{.step_ms = 70, .wait_ms = 66, .fetch_ms = 68, .workers = 1, .cores = 2};
     EXPECT_NEAR(find(diagnose_run(record_of(told), "r"), "F01")->gain.likely, 70 / 8.8, 0.01);
@@ -126,10 +127,26 @@ TEST(FindingsPythonTest, WorkersThatAreStartedInEveryEpochCostPartOfTheirGain) {
                                  .time_ns = static_cast<std::int64_t>(i * 16 * 70 * kMs),
                                  .duration_ns = static_cast<std::int64_t>(11 * kMs),
                                  .step = i * 16});
-    double before = 16 * 70 + 2 * 11, after = 16 * 8.8 + 68 * 7.0 / 8 + 8 * 2 * 11;
+    double before = 16 * 70 + 2 * 11, after = 2 * 68 + 8 * (4 + 0.3) + 8 * 2 * 11;
     Diagnosis diagnosis = diagnose_run(record, "r");
     EXPECT_EQ(find(diagnosis, "F01")->fix, "num_workers=8");
     EXPECT_NEAR(find(diagnosis, "F01")->gain.likely, before / after, 0.01);
+}
+
+// Five evaluations take as long as the steps; one in five is left.
+TEST(FindingsPythonTest, PausesThatAreRarerGainMostOfTheirTime) {
+    RunRecord record = record_of({});
+    for (int i = 0; i < 5; ++i)
+        record.events.push_back({.kind = EventKind::evaluation,
+                                 .time_ns = static_cast<std::int64_t>(i * 2000 * kMs),
+                                 .duration_ns = static_cast<std::int64_t>(2000 * kMs),
+                                 .step = i * 20});
+    Diagnosis diagnosis = diagnose_run(record, "r");
+    const Finding* pause = find(diagnosis, "F23");
+    ASSERT_TRUE(pause);
+    EXPECT_NEAR(pause->share_percent, 50, 0.01);
+    EXPECT_NEAR(pause->gain.likely, 1 / 0.6, 0.01);
+    EXPECT_NEAR(pause->gain.high, 2, 0.01);
 }
 
 TEST(FindingsPythonTest, FullCoresAreNotAskedForWorkers) {
@@ -157,6 +174,8 @@ TEST(FindingsPythonTest, ImagesThatSaturatesLoaderTakesAreToldOfIt) {
                           "the same images with fewer cores, once saturate's wheel is installed "
                           "there: saturate fix tries it"));
     EXPECT_TRUE(find(diagnosis, "F01")->settings.empty());  // no key of a configuration does it
+    // A third of the 80 ms of decoding and the 4 ms of the model, on two cores.
+    EXPECT_NEAR(find(diagnosis, "F01")->gain.likely, 84 / ((80 / 2.9 + 4) / 2), 0.01);
     told.of_loader =
         R"("saturate_loader":{"takes":false,"why":"no RandAugment","is_installed":true},)";
     diagnosis = diagnose_run(record_of(told), "r");
