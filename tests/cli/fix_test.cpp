@@ -177,9 +177,11 @@ TEST(FixTest, SaysWhatItCannotWorkWith) {
 
 TEST(FixTest, OfAJobThatFailsItsErrorIsTheAnswer) {
     Project project;
+    TemporaryFolder cache;  // another search may be under way
     project.folder.file("train.py", std::string("raise ValueError('no pictures')\n") + kTrain);
     Ran ran = run({SATURATE_BINARY, "fix", "-o", "out", "--", "python3", "train.py"},
-                  {.folder = project.folder.path()});
+                  {.folder = project.folder.path(),
+                   .environment = {{"SATURATE_CACHE", cache.path().string()}}});
     EXPECT_EQ(ran.status, 4);
     EXPECT_EQ(ran.out, "");
     EXPECT_THAT(ran.err,

@@ -145,5 +145,38 @@ TEST_F(FixSlowTest, AWellWrittenScriptGetsNoEdit) {
     EXPECT_EQ(files_below(project_.path()), was);
 }
 
+// One whose disk gives no more, whoever asks: workers are tried, and none of them is faster.
+TEST_F(FixSlowTest, WhatOnlyTheDiskLimitsGetsNoEdit) {
+    project_.file("train.py", read_if_there(fs::path(SATURATE_SOURCE_DIR) /
+                                            "tests/python/scripts/busy_disk.py"));
+    auto was = files_below(project_.path());
+    for (int i = 0; i < 10; ++i) {
+        std::string name = std::to_string(i);
+        Ran ran = fix("", name, "2m");
+        EXPECT_EQ(ran.status, 1) << ran.out << ran.err;
+        EXPECT_FALSE(fs::exists(out_.path() / name / "fix.patch"));
+        Json json = Json::parse(read_if_there(out_.path() / name / "fix.json"), "fix.json");
+        bool has_tried = false;
+        for (const Json& proposal : json["proposals"].items())
+            has_tried |= proposal["setting"].string() == "num_workers" &&
+                         proposal["outcome"].string() != "not tried";
+        EXPECT_TRUE(has_tried) << json.pretty();
+    }
+    EXPECT_EQ(files_below(project_.path()), was);
+}
+
+// Runs well for its first epoch, then asks: told as what it is, and nothing is tried.
+TEST_F(FixSlowTest, OneThatAsksForInputLaterIsToldSo) {
+    std::string script =
+        read_if_there(fs::path(SATURATE_SOURCE_DIR) / "tests/python/scripts/busy_disk.py");
+    std::size_t at = script.find("        print(\"epoch");
+    ASSERT_NE(at, std::string::npos);
+    script.insert(at, "        input('go on? ')\n");
+    project_.file("train.py", script);
+    Ran ran = fix("", "out", "60s");
+    EXPECT_EQ(ran.status, 4) << ran.out << ran.err;
+    EXPECT_NE(ran.err.find("it waits for keyboard input"), std::string::npos) << ran.err;
+}
+
 }  // namespace
 }  // namespace saturate

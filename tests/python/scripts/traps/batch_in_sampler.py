@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The batch size is the sampler's: the loader's own must stay away.
 # never: batch_size
+# level: training
 import os
 import time
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The schedule counts steps: another batch size would move it.
 # never: batch_size
+# level: training
 import os
 import time
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The learning rate follows the evaluations: evaluating less often would move it.
 # never: eval_interval
+# level: training
 import os
 import time
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The data set gives whole batches: the loader's batch size of 1 is not the batch size.
 # never: batch_size
+# level: training
 import os
 import time
 
