@@ -58,6 +58,19 @@ TEST(GpuTableTest, RatesArePlausible) {
     }
 }
 
+// Databases list the rate of fp64 for these, half of it.
+TEST(GpuTableTest, Fp32OfInstinctCardsIsThatOfTheirVectors) {
+    int seen = 0;
+    for (const GpuFacts& gpu : gpu_table()) {
+        double matrix_over_vector = gpu.arch == "CDNA 3.0" ? 8 : gpu.arch == "CDNA 4.0" ? 16 : 0;
+        if (matrix_over_vector == 0) continue;
+        SCOPED_TRACE(gpu.name);
+        EXPECT_NEAR(*gpu.fp16_tflops / gpu.fp32_tflops, matrix_over_vector, 0.01);
+        ++seen;
+    }
+    EXPECT_EQ(seen, 5);
+}
+
 TEST(GpuTableTest, PrecisionFollowsFromWhatTheCardHas) {
     for (const GpuFacts& gpu : gpu_table()) {
         SCOPED_TRACE(gpu.name);
