@@ -30,10 +30,6 @@ window.drawReport = () => {
 
   function drawSplit(place) {
     const used = phases.filter((p) => data.runs.some((r) => (r.split_percent[p] || 0) >= 0.05));
-    if (!used.length) {
-      place.append(html("p", { class: "quiet" }, say("The runs do not tell.", "运行记录中没有。")));
-      return;
-    }
     for (const run of data.runs) {
       const row = html("div", { class: "barrow" });
       const parts = used.map((p) => [p, run.split_percent[p] || 0]).filter(([, v]) => v > 0);
@@ -45,7 +41,10 @@ window.drawReport = () => {
         piece.style.background = `var(--p${phases.indexOf(p)})`;
         bar.append(piece);
       }
-      row.append(html("div", {}, run.name), bar);
+      const figures = parts.filter(([, v]) => v >= 1).map(([p, v]) => `${names[p][zh ? 1 : 0]} ${v.toFixed(0)} %`).join(zh ? "，" : ", ");
+      const side = html("div");
+      side.append(bar, html("div", { class: "quiet", "aria-hidden": "true" }, figures));
+      row.append(html("div", {}, run.name), side);
       place.append(row);
     }
     const legend = html("ul", { class: "legend" });
@@ -179,19 +178,21 @@ window.drawReport = () => {
     [`GPU ${g.gpu}`, per === 1 ? g[key] : g[key].map(([t, ...values]) => [t, ...values.map((v) => v / per)])]));
   const events = data.runs.flatMap((r) => r.events).filter((e) => e.event !== "epoch" && e.event !== "note");
   const time = { xText: clock, xName: say("at", "时间"), xMost, events };
-  const charts = document.getElementById("charts");
+  const charts = document.getElementById("charts"), loss = document.getElementById("loss"), split = document.getElementById("split");
   const busy = gpus("utilisation").filter((s) => s.points.length);
-  chart(charts, say("Utilisation, %", "利用率，%"), busy.length ? busy : of((r) => [["", r.step_busy]]), { ...time, top: 100 });
-  chart(charts, say("Samples per second", "样本/秒"), of((r) => [["", r.rate]]), { ...time, fromZero: true });
-  chart(charts, say("Power, W", "功耗，W"), gpus("power"), { ...time, fromZero: true });
-  chart(charts, say("Memory, GiB", "显存，GiB"), gpus("memory", 2 ** 30), { ...time, fromZero: true });
-  chart(charts, say("Temperature, C", "温度，C"), gpus("temperature"), { ...time, leastSpan: 10 });
-  if (!charts.children.length) charts.append(html("p", { class: "quiet" }, say("The runs do not tell.", "运行记录中没有。")));
-  const loss = document.getElementById("loss");
-  chart(loss, say("Loss against time", "损失与时间"), of((r) => [["", r.loss_by_time]]), { ...time, events: [] });
-  chart(loss, say("Loss against samples seen", "损失与样本数"), of((r) => [["", r.loss_by_samples]]), { xText: short, xName: say("after samples", "样本数") });
-  if (!loss.children.length) loss.append(html("p", { class: "quiet" }, say("No loss was recorded.", "没有记录损失。")));
-  drawSplit(document.getElementById("split"));
+  // Where nothing was recorded, the page has no such part.
+  if (charts) {
+    chart(charts, say("Utilisation, %", "利用率，%"), busy.length ? busy : of((r) => [["", r.step_busy]]), { ...time, top: 100 });
+    chart(charts, say("Samples per second", "样本/秒"), of((r) => [["", r.rate]]), { ...time, fromZero: true });
+    chart(charts, say("Power, W", "功耗，W"), gpus("power"), { ...time, fromZero: true });
+    chart(charts, say("Memory, GiB", "显存，GiB"), gpus("memory", 2 ** 30), { ...time, fromZero: true });
+    chart(charts, say("Temperature, C", "温度，C"), gpus("temperature"), { ...time, leastSpan: 10 });
+  }
+  if (loss) {
+    chart(loss, say("Loss against time", "损失与时间"), of((r) => [["", r.loss_by_time]]), { ...time, events: [] });
+    chart(loss, say("Loss against samples seen", "损失与样本数"), of((r) => [["", r.loss_by_samples]]), { xText: short, xName: say("after samples", "样本数") });
+  }
+  if (split) drawSplit(split);
 };
 window.drawReport();
 // Charts are drawn for the width they have; another width draws them anew.

@@ -3,6 +3,9 @@
 // report_script.js from the JSON that it carries.
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "report/run_about.h"
 #include "report/run_list_html.h"
 #include "report/run_report.h"
 #include "report/timeline_html.h"
@@ -57,6 +60,23 @@ std::string findings_html(const ReportInput& input) {
                                html_text(translated(note, input.language)));
     }
     return out;
+}
+
+bool has_points(const Curve& curve) { return !curve.buckets().empty(); }
+
+bool has_charts(const RunView& run) {
+    return has_points(run.rate) || has_points(run.step_busy) ||
+           std::ranges::any_of(run.gpus, [](const GpuCurves& gpu) {
+               return has_points(gpu.utilisation) || has_points(gpu.power) ||
+                      has_points(gpu.memory) || has_points(gpu.temperature);
+           });
+}
+
+// A part of the page that the script fills; none where no run has anything for it.
+std::string chart_part(const ReportInput& input, bool (*has)(const RunView&), std::string_view head,
+                       std::string_view inside) {
+    if (std::ranges::none_of(input.runs, has)) return "";
+    return fmt::format("<h2>{}</h2>\n{}\n", translated(head, input.language), inside);
 }
 
 // Inside a script "</script>" would end the data and "<!--" hide its end.
@@ -117,16 +137,24 @@ std::string report_html(const ReportInput& input, const LivePage* live) {
     out += fmt::format("<h1>{}</h1>\n", html_text(report_verdict(input)));
     out += fmt::format("<h2>{}</h2>\n{}", several ? say("Comparison") : say("Measured"),
                        table_html(report_rows(input), input, several));
-    out += fmt::format("<h2>{}</h2>\n<div id=\"split\"></div>\n", say("Where the step time went"));
-    out += fmt::format("<h2>{}</h2>\n<p class=\"quiet\">{}</p>\n<div id=\"charts\"></div>\n",
-                       say("Over time"),
-                       say("Move the pointer, or use the arrow keys on a chart, to read values."));
-    out += fmt::format("<h2>{}</h2>\n<div id=\"loss\"></div>\n", say("Loss"));
+    out += chart_part(
+        input, [](const RunView& run) { return !run.split.empty(); }, "Where the step time went",
+        "<div id=\"split\"></div>");
+    out += chart_part(
+        input, has_charts, "Over time",
+        fmt::format("<p class=\"quiet\">{}</p>\n<div id=\"charts\"></div>",
+                    say("Move the pointer, or use the arrow keys on a chart, to read values.")));
+    out += chart_part(
+        input, [](const RunView& run) { return has_points(run.loss_by_time); }, "Loss",
+        "<div id=\"loss\"></div>");
     out += fmt::format("<h2>{}</h2>\n{}", say("Findings"), findings_html(input));
     std::vector<ReportRow> settings = differing_settings(input);
     if (several && !settings.empty())
         out += fmt::format("<h2>{}</h2>\n{}", say("Settings that differ"),
                            table_html(settings, input, false));
+    out += fmt::format("<h2>{}</h2>\n<div class=\"about\">{}</div>\n",
+                       several ? say("The runs") : say("The run"),
+                       table_html(about_rows(input), input, false));
     // The data is inside <main>, so that a live page takes it over with the rest.
     out += fmt::format("<script type=\"application/json\" id=\"data\">{}</script>\n",
                        safe_json(report_json(input)));
