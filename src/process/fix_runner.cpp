@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/text.h"
 #include "process/trial_command.h"
 #include "process/trial_process.h"
 #include "project/watched_calls.h"
@@ -35,6 +36,20 @@ std::vector<std::string> written_outside(const Json& python, const fs::path& gua
     std::vector<fs::path> apart = {guarded, fs::canonical(fs::temp_directory_path())};
     if (const char* home = std::getenv("HOME")) apart.push_back(fs::path(home) / ".cache");
     return folders_written(python, apart);
+}
+
+// "num_workers, log_interval and 2 more"
+std::string label_of(const FixChanges& changes) {
+    std::vector<std::string> settings;
+    for (const FixProposal* change : changes)
+        if (std::ranges::find(settings, change->setting) == settings.end())
+            settings.push_back(change->setting);
+    if (settings.empty()) return "unchanged";
+    constexpr std::size_t kMost = 3;
+    std::size_t left = settings.size() > kMost ? settings.size() - (kMost - 1) : 0;
+    settings.resize(settings.size() - left);
+    std::string out = join(settings, ", ");
+    return left > 0 ? fmt::format("{} and {} more", out, left) : out;
 }
 
 }  // namespace
@@ -73,6 +88,7 @@ TrialResult FixRunner::run(const FixChanges& changes, const FixRunLimits& limits
     for (const std::string& word : command_in_tree(tree, settings_.job.command))
         command.push_back(word);
     TrialResult result = run_trial_process({.command = command,
+                                            .name = label_of(changes),
                                             .run_folder = folder,
                                             .log = log_,
                                             .seconds = limits.measured,

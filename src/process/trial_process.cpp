@@ -19,6 +19,7 @@
 #include "process/child.h"
 #include "process/silent_terminal.h"
 #include "telemetry/step_tail.h"
+#include "telemetry/trial_note.h"
 
 namespace saturate {
 
@@ -37,6 +38,7 @@ constexpr std::int64_t kLeastSteps = 3;  // one is warm-up; matters where a step
 constexpr std::int64_t kReadyTwice = 2;
 constexpr double kReadySeconds = 3;
 constexpr std::size_t kMostOfLine = 400;  // characters of a log that a message holds
+constexpr const char* kStopped = "stopped";  // by Ctrl-C of the search
 
 double seconds_since(std::int64_t start_ns) {
     return static_cast<double>(now_ns() - start_ns) / 1e9;
@@ -206,7 +208,9 @@ TrialOutcome outcome_of(int status, std::string_view log) {
     return TrialOutcome::failed;
 }
 
-TrialResult run_trial_process(const TrialProcess& trial) {
+namespace {
+
+TrialResult result_of_process(const TrialProcess& trial) {
     std::int64_t start = now_ns();
     TrialResult result;
     MeasuredSteps measured(trial);
@@ -247,7 +251,7 @@ TrialResult run_trial_process(const TrialProcess& trial) {
             return result;
         case Ended::stopped:
             result.outcome = TrialOutcome::failed;
-            result.message = "stopped";
+            result.message = kStopped;
             return result;
         case Ended::time_up:
             if (!result.samples_per_second) {
@@ -277,6 +281,19 @@ TrialResult run_trial_process(const TrialProcess& trial) {
         result.message = reason_in(log, status);
         if (result.message.empty()) result.message = outcome_name(result.outcome);
     }
+    return result;
+}
+
+}  // namespace
+
+TrialResult run_trial_process(const TrialProcess& trial) {
+    if (trial.name.empty()) return result_of_process(trial);
+    write_trial_note(trial.run_folder, {.name = trial.name, .outcome = {}});
+    TrialResult result = result_of_process(trial);
+    std::string outcome(outcome_name(result.outcome));
+    if (result.outcome == TrialOutcome::ok) outcome = "measured";
+    if (result.message == kStopped) outcome = "interrupted";
+    write_trial_note(trial.run_folder, {.name = trial.name, .outcome = outcome});
     return result;
 }
 

@@ -17,6 +17,7 @@ class WriteGuard;
 
 struct TrialProcess {
     std::vector<std::string> command;
+    std::string name;                  // what it is for, in lists of runs: "num_workers=4"
     std::filesystem::path run_folder;  // the run record it writes; not there yet
     std::filesystem::path log;         // its stdout and stderr
     double seconds = 10;               // of measured steps

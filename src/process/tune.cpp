@@ -69,8 +69,10 @@ class TrialMaker {
             if (auto found = cache_.find(key)) return *found;
         }
         if (trials_ == 0) count_model();
-        working(fmt::format("{}: {}", stage, trial_name(wanted)));
+        std::string what = trial_name(wanted);
+        working(fmt::format("{}: {}", stage, what));
         TrialProcess process = process_of(wanted, fmt::format("trial-{}", ++trials_));
+        process.name = stage == "search" ? what : fmt::format("{}: {}", stage, what);
         std::optional<ScratchTree> tree;
         if (!request_.job.is_ours()) put_in_tree(tree, process, wanted);
         Assignment in_force = request_.start;

@@ -16,14 +16,19 @@
   };
   const online = () => status("on", say("live", "实时"));
 
-  // What a reader has chosen outlives the exchange: ticks, and the place of the cursor in a chart.
+  // What a reader has chosen outlives the exchange: ticks, words that are being typed, and the place
+  // of the cursor in a chart.
   const remembered = () => {
     const charts = [...main.querySelectorAll("svg")];
     const focus = charts.indexOf(document.activeElement);
+    const find = main.querySelector("input[name=find]");
     return { ticks: [...main.querySelectorAll("input:checked")].map((box) => box.value),
-      focus, at: focus >= 0 ? charts[focus].dataset.at : undefined };
+      words: find?.value, isTyping: find && find === document.activeElement, focus, at: focus >= 0 ? charts[focus].dataset.at : undefined };
   };
-  const restore = ({ ticks, focus, at }) => {
+  const restore = ({ ticks, words, isTyping, focus, at }) => {
+    const find = main.querySelector("input[name=find]");
+    if (find && words !== undefined) find.value = words;
+    if (find && isTyping) find.focus({ preventScroll: true });
     for (const box of main.querySelectorAll("input[type=checkbox]")) box.checked = ticks.includes(box.value);
     const chart = main.querySelectorAll("svg")[focus];
     if (!chart) return;

@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "telemetry/record_json.h"
+#include "telemetry/trial_note.h"
 
 namespace saturate {
 
@@ -50,6 +51,16 @@ FileState state_of(const fs::path& path) {
 std::string digest(std::string_view text) { return fmt::format("{:016x}", fnv1a(text)); }
 
 }  // namespace
+
+std::string ShelfRun::group() const {
+    std::size_t slash = id.rfind('/');
+    return slash == std::string::npos ? "" : id.substr(0, slash);
+}
+
+std::string ShelfRun::name() const {
+    std::string place = id == "." ? run_folder_name(folder) : id;
+    return title.empty() ? place : fmt::format("{}, {}", title, place);
+}
 
 const ShelfRun* Listing::find(std::string_view id) const {
     auto found = std::ranges::find(runs, id, &ShelfRun::id);
@@ -100,6 +111,9 @@ void RunShelf::look(const fs::path& folder, const std::string& id, int depth, Li
         heads += state.version + ";";
     }
     if (is_run) {
+        FileState note = state_of(trial_note_file(folder));
+        is_foreign = is_foreign || note.is_foreign;
+        heads += note.version + ";";
         for (const char* name : kBodies) {
             FileState state = state_of(folder / name);
             is_foreign = is_foreign || state.is_foreign;
@@ -158,6 +172,9 @@ ShelfRun RunShelf::described(const fs::path& folder, const std::string& id,
         run.busy_percent = summary.busy_percent;
         if (summary.samples_per_second) run.samples_per_second = summary.samples_per_second->rate;
     }
+    TrialNote note = read_trial_note(folder);
+    run.title = note.name;
+    if (!note.outcome.empty()) run.state = note.outcome;
     head = {head_version, run};
     return run;
 }

@@ -19,15 +19,22 @@
 namespace saturate {
 
 struct ShelfRun {
-    std::string id;  // "before", "tune-1/trial-3"; "." is the folder itself
+    std::string id;     // "before", "tune-1/trial-3"; "." is the folder itself
+    std::string title;  // of a trial, what it was for: "num_workers=4"; else empty
     std::filesystem::path folder;
     std::string version;  // changes with the files
     bool is_running = false;
-    std::string state;  // running, done, interrupted, failed, or stopped without a summary
+    std::string state;  // running, done, interrupted, failed, stopped without a summary; of a
+                        // trial how it ended: measured, out of memory
     std::string kind, device, verdict;
     bool simulated = false;
     std::int64_t started_wall_ns = 0;
     std::optional<double> seconds, samples_per_second, busy_percent;
+
+    // The folder that it shares with others: "tune-1"; empty: none.
+    [[nodiscard]] std::string group() const;
+    // As lists and reports call it: "num_workers=4, tune-1/trial-3".
+    [[nodiscard]] std::string name() const;
 };
 
 struct Listing {
@@ -54,7 +61,7 @@ class RunShelf {
 
   private:
     struct Head {
-        std::string version;  // of run.json and summary.json
+        std::string version;  // of run.json, summary.json and the note of a trial
         ShelfRun run;
     };
     void look(const std::filesystem::path& folder, const std::string& id, int depth, Listing& out);

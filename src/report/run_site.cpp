@@ -31,6 +31,14 @@ HttpReply secured(HttpReply reply) {
     return reply;
 }
 
+// A page is kept for each of these for a while: no longer ones than a reader would type.
+ListView list_view(const HttpRequest& request) {
+    constexpr std::size_t kMost = 200;
+    return {.find = std::string(trim(request.value("find").substr(0, kMost))),
+            .by = request.value("by").substr(0, kMost),
+            .group = request.value("in").substr(0, kMost)};
+}
+
 }  // namespace
 
 // What is asked for: "list", "newest", or these runs; as a page to watch or as a file to keep.
@@ -39,6 +47,7 @@ struct RunSite::Place {
     bool is_list = false;
     bool is_newest = false;
     std::vector<std::string> ids;
+    ListView view = {};
     Form form = Form::page;
 
     [[nodiscard]] std::string channel() const {
@@ -103,7 +112,7 @@ HttpReply RunSite::answer(const HttpRequest& request) {
                  .ids = {}};
         if (is_one && !settings_.follows_newest) place.ids = {"."};
     } else if (path == "/runs") {
-        place = {.is_list = true, .ids = {}};
+        place = {.is_list = true, .ids = {}, .view = list_view(request)};
     } else if (is_stream && place.ids.empty()) {
         place.is_newest = request.value("of") == "newest";
         place.is_list = !place.is_newest;
@@ -140,7 +149,8 @@ HttpReply RunSite::page(const Place& place, const Listing& now) {
     if (place.form == Place::Form::json_file) reply.content_type = "application/json";
     std::string version = this->version(place.channel());
     std::lock_guard lock(render_mutex_);
-    Made& made = made_[fmt::format("{}\n{}", static_cast<int>(place.form), place.channel())];
+    Made& made = made_[fmt::format("{}\n{}\n{}", static_cast<int>(place.form), place.channel(),
+                                   place.view.query())];
     if (!made.content || made.version != version) {
         made.content = std::make_shared<std::string>(render(place, now, version));
         made.version = version;
@@ -151,7 +161,7 @@ HttpReply RunSite::page(const Place& place, const Listing& now) {
 }
 
 std::string RunSite::render(const Place& place, const Listing& now, const std::string& version) {
-    if (place.is_list) return run_list_html(now, settings_.language, version);
+    if (place.is_list) return run_list_html(now, place.view, settings_.language, version);
     std::vector<const ShelfRun*> runs;
     for (const std::string& id : place.ids) runs.push_back(now.find(id));
     if (place.is_newest) runs = {now.newest()};
@@ -161,7 +171,7 @@ std::string RunSite::render(const Place& place, const Listing& now, const std::s
     for (const ShelfRun* run : runs) {
         input.runs.push_back(*shelf_.view(*run));
         // The place below the folder tells the trials of two searches apart.
-        if (run->id != ".") input.runs.back().name = run->id;
+        if (run->id != ".") input.runs.back().name = run->name();
         named.ids.push_back(run->id);
     }
     if (place.form == Place::Form::json_file) return report_json(input).line() + "\n";

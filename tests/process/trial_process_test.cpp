@@ -9,6 +9,7 @@
 
 #include "base/file.h"
 #include "support/run.h"
+#include "telemetry/trial_note.h"
 
 namespace saturate {
 namespace {
@@ -24,6 +25,7 @@ class TrialProcessTest : public testing::Test {
             "\"{\\\"step\\\":$i,\\\"t_ns\\\":$((i * 10000000)),\\\"duration_ns\\\":10000000,"
             "\\\"samples\\\":32}\"; i=$((i + 1)); done >> $RUN/steps.jsonl; }\n";
         TrialProcess trial{.command = {"/bin/sh", "-c", head + script},
+                           .name = name_,
                            .run_folder = folder_.path() / "run",
                            .log = folder_.path() / "log",
                            .seconds = seconds,
@@ -37,6 +39,7 @@ class TrialProcessTest : public testing::Test {
         return run_trial_process(trial);
     }
     TemporaryFolder folder_;
+    std::string name_ = "num_workers=4";
     bool stopped_ = false;
     bool skip_first_epoch_ = false;
     double seconds_max_ = 60;
@@ -71,6 +74,28 @@ TEST_F(TrialProcessTest, AJobWhoseRateIsKnownIsEnded) {
     TrialResult result = tried("steps 400; exec sleep 60");
     EXPECT_EQ(result.outcome, TrialOutcome::ok) << result.message;
     EXPECT_LT(result.seconds, 30);
+}
+
+// Its own record only knows that it was stopped.
+TEST_F(TrialProcessTest, ATrialThatIsEndedIsNotedAsMeasured) {
+    (void)tried("steps 400; exec sleep 60");
+    TrialNote note = read_trial_note(folder_.path() / "run");
+    EXPECT_EQ(note.name, "num_workers=4");
+    EXPECT_EQ(note.outcome, "measured");
+}
+
+TEST_F(TrialProcessTest, ATrialIsNotedWithWhatBecameOfIt) {
+    (void)tried("echo 'CUDA out of memory' >&2; exit 1");
+    EXPECT_EQ(read_trial_note(folder_.path() / "run").outcome, "out of memory");
+    stopped_ = true;
+    (void)tried("exec sleep 60");
+    EXPECT_EQ(read_trial_note(folder_.path() / "run").outcome, "interrupted");
+}
+
+TEST_F(TrialProcessTest, ARunThatIsNoTrialHasNoNote) {
+    name_.clear();
+    (void)tried("steps 100");
+    EXPECT_FALSE(std::filesystem::exists(trial_note_file(folder_.path() / "run")));
 }
 
 // Three steps are there when it is first looked at: the one that compiled is not the rate.

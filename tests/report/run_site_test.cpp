@@ -11,6 +11,7 @@
 #include "report/http_guard.h"
 #include "support/run.h"
 #include "support/serving.h"
+#include "telemetry/trial_note.h"
 
 namespace saturate {
 namespace {
@@ -49,6 +50,66 @@ TEST_F(RunSiteTest, ListsTheRunsBelowTheFolderTheNewestFirst) {
     EXPECT_LT(newer, older);
     EXPECT_EQ(text("/runs"), page);
     EXPECT_THAT(page, Not(HasSubstr("secret")));
+}
+
+TEST_F(RunSiteTest, TheRunsOfASearchAreOneLineThatOpensThem) {
+    write_run_record(root() / "search/trial-2", 300, 3'000);
+    site_->tick();
+    std::string all = text("/runs");
+    EXPECT_THAT(all, HasSubstr("<a href=\"runs?in=search\">search</a>"));
+    EXPECT_THAT(all, HasSubstr("2 runs"));
+    EXPECT_THAT(all, Not(HasSubstr("search/trial-1")));
+    std::string inside = text("/runs", {{"in", "search"}});
+    EXPECT_THAT(inside, HasSubstr("href=\"run?id=search/trial-1\""));
+    EXPECT_THAT(inside, HasSubstr("href=\"run?id=search/trial-2\""));
+    EXPECT_THAT(inside, Not(HasSubstr("run?id=before")));
+}
+
+TEST_F(RunSiteTest, ATrialHasTheNameAndTheEndThatItsSearchGaveIt) {
+    write_trial_note(root() / "search/trial-1", {.name = "num_workers=4", .outcome = ""});
+    site_->tick();
+    EXPECT_THAT(text("/runs"), HasSubstr(">num_workers=4</a>"));
+    std::ofstream(root() / "search/trial-1/summary.json")
+        << R"({"schema":1,"ended":"interrupted","duration_ns":100})";
+    write_trial_note(root() / "search/trial-1", {.name = "num_workers=4", .outcome = "measured"});
+    site_->tick();
+    EXPECT_THAT(text("/runs"), HasSubstr("<td>measured</td>"));
+    EXPECT_THAT(text("/runs"), Not(HasSubstr("interrupted")));
+    EXPECT_THAT(text("/run", {{"id", "search/trial-1"}}),
+                HasSubstr("<th scope=\"col\">num_workers=4, search/trial-1</th>"));
+}
+
+TEST_F(RunSiteTest, TheListIsSearchedByWords) {
+    EXPECT_THAT(text("/runs", {{"find", "BEF"}}), HasSubstr("run?id=before"));
+    EXPECT_THAT(text("/runs", {{"find", "BEF"}}), Not(HasSubstr("trial-1")));
+    EXPECT_THAT(text("/runs", {{"find", "trial search"}}), HasSubstr("run?id=search/trial-1"));
+    EXPECT_THAT(text("/runs", {{"find", "\"><b>"}}), HasSubstr("No run fits."));
+    EXPECT_THAT(text("/runs", {{"find", "\"><b>"}}), Not(HasSubstr("<b>")));
+}
+
+TEST_F(RunSiteTest, TheListIsSortedByAColumnAndTurnedAround) {
+    auto is_first = [](const std::string& page, const std::string& id) {
+        std::size_t at = page.find("run?id=");
+        return at != std::string::npos && page.substr(at).starts_with("run?id=" + id);
+    };
+    EXPECT_TRUE(is_first(text("/runs", {{"by", "name"}}), "before"));
+    EXPECT_TRUE(is_first(text("/runs", {{"by", "-name"}}), "search/trial-1"));
+    EXPECT_TRUE(is_first(text("/runs", {{"by", "-began"}}), "before"));
+    EXPECT_TRUE(is_first(text("/runs", {{"by", "no such column"}}), "search/trial-1"));
+    EXPECT_THAT(text("/runs", {{"by", "name"}}),
+                HasSubstr("aria-sort=\"descending\"><a href=\"runs?by=-name\">"));
+}
+
+TEST_F(RunSiteTest, APageSaysWhereAndHowItsRunsWereMadeAndHasNoEmptyParts) {
+    std::string page = text("/run", {{"id", "before"}});
+    EXPECT_THAT(page, HasSubstr("<h2>The run</h2>"));
+    EXPECT_THAT(page, HasSubstr(">began</th>"));
+    EXPECT_THAT(page, HasSubstr("<div id=\"charts\">"));
+    write_run_record(root() / "empty", 0, 4'000);
+    site_->tick();
+    std::string empty = text("/run", {{"id", "empty"}});
+    for (const char* part : {"id=\"charts\"", "id=\"loss\"", "id=\"split\""})
+        EXPECT_THAT(empty, Not(HasSubstr(part)));
 }
 
 TEST_F(RunSiteTest, ShowsOneRunAndComparesTwo) {
