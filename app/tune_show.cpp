@@ -8,11 +8,16 @@
 #include <cstdlib>
 #include <optional>
 
+#include "base/clock.h"
+#include "base/file.h"
+#include "probe/machine.h"
 #include "process/mortal_folder.h"
 #include "process/page_server.h"
 #include "process/scratch_tree.h"
+#include "report/tune_html.h"
 #include "report/tuning_text.h"
 #include "show.h"
+#include "tuning/proven.h"
 
 namespace saturate {
 
@@ -35,6 +40,20 @@ class TuneProgress {
 std::string clock_text(double seconds) {
     auto whole = static_cast<long>(seconds);
     return fmt::format("{}:{:02}", whole / 60, whole % 60);
+}
+
+void write_page(const TuneRequest& request, const TuneAnswer& answer, std::int64_t began,
+                const std::filesystem::path& file) {
+    ProvenSettings proven = proven_settings(request, answer);
+    CpuFacts cpu = probe_cpu();
+    write_file_whole(file,
+                     tune_html({.request = request,
+                                .answer = answer,
+                                .is_proven = proven.why.empty(),
+                                .why = proven.why,
+                                .machine = fmt::format("{}, {} cores", cpu.model, cpu.cores_usable),
+                                .began_wall_ns = began,
+                                .language = shown_language()}));
 }
 
 TuneProgress::TuneProgress(bool quiet, double budget_seconds)
@@ -71,12 +90,19 @@ TuneAnswer tune_and_show(const TuneRequest& request, bool quiet,
     }
     if (serve) show(stderr, "the live page is {}\n", start_page_server(request.folder, *serve));
     TuneProgress progress(quiet, request.budget_seconds);
-    return tune(request,
-                {.on_trial = [&](int number,
-                                 const Tried& tried) { progress.line(trial_line(number, tried)); },
-                 .on_line = [&](const std::string& text) { progress.line(text); },
-                 .on_working = [&](const std::string& what,
-                                   double seconds) { progress.working(what, seconds); }});
+    std::int64_t began = wall_ns();
+    TuneAnswer answer = tune(
+        request, {.on_trial = [&](int number,
+                                  const Tried& tried) { progress.line(trial_line(number, tried)); },
+                  .on_line = [&](const std::string& text) { progress.line(text); },
+                  .on_working = [&](const std::string& what,
+                                    double seconds) { progress.working(what, seconds); }});
+    if (answer.search.baseline) {
+        std::filesystem::path page = request.folder / "report.html";
+        write_page(request, answer, began, page);
+        progress.line(fmt::format("the page of this search: {}", page.string()));
+    }
+    return answer;
 }
 
 }  // namespace saturate

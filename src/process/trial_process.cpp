@@ -37,7 +37,7 @@ constexpr std::int64_t kLeastSteps = 3;  // one is warm-up; matters where a step
 // so many times what is to be measured.
 constexpr std::int64_t kReadyTwice = 2;
 constexpr double kReadySeconds = 3;
-constexpr std::size_t kMostOfLine = 400;  // characters of a log that a message holds
+constexpr std::size_t kMostOfLine = 400;     // characters of a log that a message holds
 constexpr const char* kStopped = "stopped";  // by Ctrl-C of the search
 
 double seconds_since(std::int64_t start_ns) {

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "report/page_words.h"
 #include "report/run_report.h"
+#include "report/search_page.h"
 #include "report/timeline_html.h"
 #include "report/tuning_text.h"
 
@@ -17,72 +18,8 @@ namespace saturate {
 
 namespace {
 
-constexpr double kWidth = 640, kLeft = 56, kRight = 12;
-
-struct Scale {
-    double from = 0, to = 1, at = 0, length = 1;
-    [[nodiscard]] double operator()(double value) const {
-        return at + (to > from ? (value - from) / (to - from) : 0.5) * length;
-    }
-};
-
-// A range with a little room on both sides.
-Scale scale_of(double low, double high, double at, double length) {
-    double room = high > low ? 0.08 * (high - low) : std::max(0.05 * std::abs(low), 1e-9);
-    return {low - room, high + room, at, length};
-}
-
-// The label is escaped already.
-std::string svg(double height, const std::string& label, const std::string& inside) {
-    return fmt::format(
-        "<svg viewBox=\"0 0 {0:.0f} {1:.0f}\" role=\"img\" aria-label=\"{2}\" "
-        "style=\"width:100%;max-width:{0:.0f}px;font-size:12px\">{3}</svg>\n",
-        kWidth, height, label, inside);
-}
-
-// The text is escaped already.
-std::string words_at(double x, double y, const char* anchor, const std::string& text) {
-    return fmt::format(
-        "<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\" fill=\"currentColor\">{}</text>", x, y,
-        anchor, text);
-}
-
-// Each pair of runs as two dots and a line between them.
-std::string proof_svg(const Proof& proof, const PageWords& say) {
-    double low = std::min(proof.before.low, proof.after.low);
-    double high = std::max(proof.before.high, proof.after.high);
-    double height = 46 + 18 * static_cast<double>(proof.pairs.size());
-    Scale x = scale_of(low, high, kLeft, kWidth - kLeft - kRight);
-    std::string out;
-    for (std::size_t i = 0; i < proof.pairs.size(); ++i) {
-        auto [a, b] = proof.pairs[i];
-        double y = 14 + 18 * static_cast<double>(i);
-        out += words_at(kLeft - 8, y + 4, "end", say(fmt::format("pair {}", i + 1)));
-        out += fmt::format(
-            "<line x1=\"{:.1f}\" x2=\"{:.1f}\" y1=\"{:.1f}\" y2=\"{:.1f}\" "
-            "stroke=\"var(--line)\"/>",
-            x(a), x(b), y, y);
-        out += fmt::format(
-            "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"4\" fill=\"none\" stroke=\"var(--r0)\" "
-            "stroke-width=\"2\"/><circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"5\" "
-            "fill=\"var(--r1)\"/>",
-            x(a), y, x(b), y);
-    }
-    double axis = height - 26;
-    out += fmt::format(
-        "<line x1=\"{:.1f}\" x2=\"{:.1f}\" y1=\"{:.1f}\" y2=\"{:.1f}\" stroke=\"var(--quiet)\"/>",
-        kLeft, kWidth - kRight, axis, axis);
-    for (double value : {low, high})
-        out += words_at(x(value), axis + 16, "middle", rate_text(value));
-    return svg(height, say("rates of each pair of runs, before and after"), out) +
-           fmt::format(
-               "<ul class=\"legend\"><li><i style=\"border:2px solid var(--r0);"
-               "border-radius:50%\"></i>{}</li><li><i style=\"background:var(--r1);"
-               "border-radius:50%\"></i>{}</li><li class=\"quiet\">{}</li></ul>\n",
-               say("before"), say("after"), say(proof.unit));
-}
-
-std::string path_of(const LossCurve& curve, const Scale& x, const Scale& y, const char* style) {
+std::string path_of(const LossCurve& curve, const SvgScale& x, const SvgScale& y,
+                    const char* style) {
     std::string points;
     for (const LossPoint& point : curve) {
         if (std::isfinite(point.loss))
@@ -104,21 +41,21 @@ std::string losses_svg(const LossCurve& before, const LossCurve& after, const Pa
     }
     if (!(most >= least)) return "";
     double height = 240;
-    Scale x{0, samples, kLeft, kWidth - kLeft - kRight};
-    Scale y = scale_of(least, most, height - 30, -(height - 44));
+    SvgScale x{0, samples, kSvgLeft, kSvgWidth - kSvgLeft - kSvgRight};
+    SvgScale y = svg_scale(least, most, height - 30, -(height - 44));
     // The dashes lie on top: where both are the same, both are seen.
     std::string out = path_of(after, x, y, "stroke=\"var(--r1)\"") +
                       path_of(before, x, y, "stroke=\"var(--r0)\" stroke-dasharray=\"5 5\"");
-    out += words_at(kLeft - 8, y(most) + 4, "end", fmt::format("{:.3g}", most));
-    out += words_at(kLeft - 8, y(least) + 4, "end", fmt::format("{:.3g}", least));
-    out +=
-        words_at(kWidth - kRight, height - 8, "end", say(fmt::format("{:.0f} samples", samples)));
+    out += svg_words(kSvgLeft - 8, y(most) + 4, "end", fmt::format("{:.3g}", most));
+    out += svg_words(kSvgLeft - 8, y(least) + 4, "end", fmt::format("{:.3g}", least));
+    out += svg_words(kSvgWidth - kSvgRight, height - 8, "end",
+                     say(fmt::format("{:.0f} samples", samples)));
     std::string legend = fmt::format(
         "<li><i class=\"line d1\" style=\"border-color:var(--r0)\"></i>{}</li>", say("before"));
     if (!after.empty())
         legend += fmt::format("<li><i class=\"line\" style=\"border-color:var(--r1)\"></i>{}</li>",
                               say("after"));
-    return svg(height, say("loss by samples seen, before and after"), out) +
+    return svg_picture(height, say("loss by samples seen, before and after"), out) +
            fmt::format("<ul class=\"legend\">{}</ul>\n", legend);
 }
 
@@ -197,13 +134,9 @@ std::string patch_html(const FixAnswer& answer, const PageWords& say) {
 }  // namespace
 
 std::string fix_verdict(const FixAnswer& answer, const Proof* proof) {
-    if (proof && proof->verdict == Verdict::faster && !answer.patch.files.empty())
-        return fmt::format("{:.2f} times as fast, proven in {} pairs of runs", proof->ratio,
-                           proof->pairs.size());
-    if (proof && proof->verdict == Verdict::not_proven)
-        return proof->longer.empty()
-                   ? std::string("not proven")
-                   : fmt::format("not proven, run longer: --budget {}", proof->longer);
+    // What was faster and is in no patch was nothing to keep.
+    if (proof && (proof->verdict != Verdict::faster || !answer.patch.files.empty()))
+        return proof_headline(*proof);
     if (proof) return std::string(verdict_name(proof->verdict));
     if (!answer.longer.empty())
         return fmt::format("not everything was tried; run longer: --budget {}", answer.longer);
@@ -221,10 +154,7 @@ std::string fix_html(const FixPage& page) {
     if (!page.busy.empty()) out += fmt::format("<p class=\"quiet\">{}</p>\n", say(page.busy));
     out += why_html(page, say);
     out += tried_html(page.answer, say);
-    if (page.proof && !page.proof->pairs.empty()) {
-        out += fmt::format("<h2>{}</h2>\n{}<pre>{}</pre>\n", say("The proof"),
-                           proof_svg(*page.proof, say), say(proof_text(*page.proof)));
-    }
+    if (page.proof) out += proof_html(*page.proof, say);
     std::string losses = losses_svg(page.losses_before, page.losses_after, say);
     if (!losses.empty()) out += fmt::format("<h2>{}</h2>\n{}", say("Losses"), losses);
     out += patch_html(page.answer, say);

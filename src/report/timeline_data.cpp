@@ -19,13 +19,13 @@ constexpr std::size_t kThreadsMost = 12;  // those with the most events
 constexpr std::size_t kNameMost = 240;    // bytes
 
 // What the page colours an event by; the order is that of `kinds` in timeline_script.js.
-enum class Kind { compute, communication, copy, set, op, call, range, python };
+enum class DrawnKind { compute, communication, copy, set, op, call, range, python };
 
 struct Drawn {
     std::int64_t start_ns;
     std::int64_t duration_ns;
     std::uint32_t name;
-    Kind kind;
+    DrawnKind kind;
     std::uint8_t depth;
 };
 
@@ -43,23 +43,24 @@ const Step& median_step(const Timeline& line) {
     return **middle;
 }
 
-std::optional<Kind> kind_of(const Trace& trace, const Event& event, KernelClasses& classes) {
+std::optional<DrawnKind> kind_of(const Trace& trace, const Event& event, KernelClasses& classes) {
     switch (event.category) {
         case Category::kernel:
-            return classes.of(event) == KernelClass::communication ? Kind::communication
-                                                                   : Kind::compute;
+            return classes.of(event) == KernelClass::communication ? DrawnKind::communication
+                                                                   : DrawnKind::compute;
         case Category::memcpy:
-            return Kind::copy;
+            return DrawnKind::copy;
         case Category::memset:
-            return Kind::set;
+            return DrawnKind::set;
         case Category::op:
-            return Kind::op;
+            return DrawnKind::op;
         case Category::runtime:
-            return Kind::call;
+            return DrawnKind::call;
         case Category::annotation:
-            return Kind::range;
+            return DrawnKind::range;
         case Category::python:  // frames of libraries would bury the rest
-            return is_user_frame(trace.name(event)) ? std::optional(Kind::python) : std::nullopt;
+            return is_user_frame(trace.name(event)) ? std::optional(DrawnKind::python)
+                                                    : std::nullopt;
         default:
             return std::nullopt;
     }
@@ -72,7 +73,7 @@ std::vector<DrawnLane> collect(const Trace& trace, const Step& step, StepData& o
     for (const Event& event : trace.events) {
         if (event.start_ns >= step.end_ns) break;
         if (event.end_ns() <= step.start_ns) continue;
-        std::optional<Kind> kind = kind_of(trace, event, classes);
+        std::optional<DrawnKind> kind = kind_of(trace, event, classes);
         if (!kind) continue;
         DrawnLane& lane = lanes[event.lane];
         while (!lane.open.empty() && lane.open.back() <= event.start_ns) lane.open.pop_back();
