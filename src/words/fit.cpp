@@ -25,8 +25,16 @@ std::size_t shown_width(std::string_view text) {
 
 bool is_wide(std::string_view character) { return character.size() >= 3; }
 
-// Pieces that stay whole: a word with the blanks before it, or one Chinese character with the
-// marks that must not begin a line.
+// Where "[4.69, 6.25]" or "[-o DIR]" ends that begins at `at`; npos: not a bracket, or a long one.
+std::size_t end_of_bracket(std::string_view line, std::size_t at) {
+    constexpr std::size_t kLongest = 40;
+    if (at >= line.size() || line[at] != '[') return std::string_view::npos;
+    std::size_t end = line.find(']', at);
+    return end == std::string_view::npos || end - at > kLongest ? std::string_view::npos : end + 1;
+}
+
+// Pieces that stay whole: a word with the blanks before it, a short bracket, or one Chinese
+// character with the marks that must not begin a line.
 std::vector<std::string_view> pieces_of(std::string_view line) {
     std::vector<std::string_view> out;
     auto next = [&](std::size_t at) {
@@ -37,6 +45,8 @@ std::vector<std::string_view> pieces_of(std::string_view line) {
     constexpr std::string_view kNeverFirst = "，。；：、）”！？";
     for (std::size_t at = 0; at < line.size();) {
         std::size_t end = std::min(line.find_first_not_of(' ', at), line.size());
+        if (std::size_t after = end_of_bracket(line, end); after != std::string_view::npos)
+            end = after;
         while (end < line.size() && line[end] != ' ') {
             std::string_view one = line.substr(end, next(end) - end);
             bool was_wide = is_wide(one);
@@ -57,6 +67,8 @@ std::vector<std::string_view> pieces_of(std::string_view line) {
 // Where a line goes on: below the last column of a table if that leaves room, else below its text.
 std::size_t hanging_indent(std::string_view line, std::size_t columns) {
     std::size_t first = std::min(line.find_first_not_of(' '), line.size());
+    constexpr std::string_view kLabel = "expected: ";  // of an error; the other labels have blanks
+    if (line.substr(first).starts_with(kLabel)) return first + kLabel.size();
     std::size_t gap = line.rfind("  ");
     if (gap != std::string_view::npos && gap >= first) {
         std::size_t column = shown_width(line.substr(0, gap + 2));

@@ -91,6 +91,17 @@ class Translator {
 
     // A line without its indentation: a sentence, or clauses of which each is one.
     Found line(const std::string& text, int depth) {
+        // The lines of an error (base/error.h): what follows the label is a sentence of its own, and
+        // stays below the others.
+        for (std::string_view label : {"error: ", "expected: ", "fix:      "}) {
+            if (!text.starts_with(label)) continue;
+            std::string name = chinese().exact.at(std::string(label.substr(0, label.find(':'))));
+            std::string out = name + "：";
+            bool is_first = label == "error: ";
+            if (!is_first) out += std::string(label.size() - display_width(out), ' ');
+            Found rest = line(text.substr(label.size()), depth);
+            return {out + rest.text, label.size() + rest.weight, rest.is_complete};
+        }
         if (auto found = whole(text, depth)) return *found;
         bool is_complete = true;
         Clause out = joined_clauses(text, [&](std::string_view clause) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "words/words.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -46,7 +47,8 @@ TEST(WordsTest, TheLanguageComesFromTheOptionAndElseTheLocale) {
 }
 
 TEST(WordsTest, EnglishStaysAsItIs) {
-    EXPECT_EQ(translated("error: unknown verb \"x\"\n", Language::english), "error: unknown verb \"x\"\n");
+    EXPECT_EQ(translated("error: unknown verb \"x\"\n", Language::english),
+              "error: unknown verb \"x\"\n");
 }
 
 TEST(WordsTest, NumbersAndNamesStayInTheirPlaces) {
@@ -66,11 +68,30 @@ TEST(WordsTest, AnErrorKeepsItsPlaceAndItsShape) {
               "  修复：    是不是想用 --gpu？\n");
 }
 
+// A sentence with a hole at its start must not take the label for what stands in the hole.
+TEST(WordsTest, TheLabelOfALineOfAnErrorIsNoPartOfItsSentence) {
+    EXPECT_EQ(zh("error: --budget is 2 s\n"
+                 "  expected: a configuration that exists and is readable\n"
+                 "  fix:      --budget 5m\n"),
+              "错误：--budget 是 2 秒\n"
+              "  应为：    存在且可读的一份配置\n"
+              "  修复：    --budget 5m\n");
+}
+
 TEST(WordsTest, ColumnsStayBelowEachOther) {
     EXPECT_EQ(zh("  setting      before  after\n"
                  "  num_workers  0       4\n"),
               "  设置         之前    之后\n"
               "  num_workers  0       4\n");
+}
+
+// "fix" is a word of an error and "run" a column of a table; as verbs they are typed.
+TEST(WordsTest, NamesOfVerbsStayAsTheyAreTyped) {
+    for (const char* verb : {"fix", "run"}) {
+        std::string line = translated(
+            fmt::format("  {:<11} show your runs as live web pages", verb), Language::chinese);
+        EXPECT_EQ(line, fmt::format("  {:<11} 用实时网页显示你的运行", verb));
+    }
 }
 
 TEST(WordsTest, ASentenceOfSeveralClausesIsTranslatedClauseByClause) {
@@ -146,6 +167,20 @@ TEST(WordsTest, HostileTextDoesNotTakeForever) {
 TEST(FitTest, ALongLineIsBrokenBetweenWords) {
     EXPECT_EQ(fitted("  one two three four five", 14), "  one two\n    three four\n    five");
     EXPECT_EQ(fitted("short", 14), "short");
+}
+
+TEST(FitTest, ALineOfAnErrorGoesOnBelowItsText) {
+    EXPECT_EQ(fitted("  expected: fix, doctor or optimize", 26),
+              "  expected: fix, doctor or\n            optimize");
+    EXPECT_EQ(fitted("  fix:      saturate fix -- python", 26),
+              "  fix:      saturate fix\n            -- python");
+}
+
+TEST(FitTest, AShortBracketStaysWhole) {
+    EXPECT_EQ(fitted("Usage: run [--apply LIST] [-o DIR]", 20),
+              "Usage: run\n  [--apply LIST]\n  [-o DIR]");
+    EXPECT_EQ(fitted("faster: 4.00 times [2.76, 5.80], proven", 28),
+              "faster: 4.00 times\n  [2.76, 5.80], proven");
 }
 
 TEST(FitTest, AWordIsNeverBroken) {
