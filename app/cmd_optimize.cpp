@@ -40,10 +40,10 @@ struct Aim {
 };
 
 [[noreturn]] void throw_unknown_gpu(const std::string& name) {
-    std::vector<std::string> names{"cpu"};
-    for (const GpuFacts& facts : gpu_table()) names.push_back(facts.name);
     Problem problem{.found = fmt::format("no GPU {} in the table", saturate::quoted(name)),
-                    .expected = join(names, ", ")};
+                    .expected =
+                        "cpu, or a name of docs/gpus.md, such as RTX 4090, A100 80GB SXM4, "
+                        "H100 SXM5 or MI300X"};
     std::vector<std::string> near = near_gpu_names(name);
     if (!near.empty()) problem.fix = fmt::format("--gpu \"{}\"", near[0]);
     throw UserError(problem);

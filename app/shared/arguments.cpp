@@ -53,7 +53,9 @@ Problem stray_word(const Verb& verb, const std::vector<std::string>& words, std:
         problem.fix = fmt::format("saturate {} --config {}", verb.name, word);
     } else if (verb.takes_command && std::ranges::find(words, "--") == words.end()) {
         std::vector<std::string> given = words;
-        given.insert(given.begin() + static_cast<std::ptrdiff_t>(at), "--");
+        auto command = given.begin() + static_cast<std::ptrdiff_t>(at);
+        if (word.ends_with(".py")) command = given.insert(command, "python");
+        given.insert(command, "--");
         problem.fix =
             fmt::format("put -- before the command: saturate {} {}", verb.name, join(given, " "));
     }

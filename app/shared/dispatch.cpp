@@ -68,11 +68,17 @@ Language chosen_language(int argc, char** argv) {
     return language_of(option, message_locale());
 }
 
-// The language may stand before the verb, as the options of many programs do.
-void put_verb_first(int argc, char** argv) {
-    if (argc < 2 || !std::string_view(argv[1]).starts_with("--lang")) return;
-    int verb = argv[1] == std::string_view("--lang") ? 3 : 2;
-    if (verb < argc) std::rotate(argv + 1, argv + verb, argv + verb + 1);
+// The language may stand before the verb, as the options of many programs do. Returns how many words
+// there are then: what is no verb (help, a mistake) has no options.
+int put_verb_first(int argc, char** argv) {
+    if (argc < 2 || !std::string_view(argv[1]).starts_with("--lang")) return argc;
+    int verb = std::min(argc, argv[1] == std::string_view("--lang") ? 3 : 2);
+    if (verb < argc && find_verb(argv[verb])) {
+        std::rotate(argv + 1, argv + verb, argv + verb + 1);
+        return argc;
+    }
+    std::move(argv + verb, argv + argc + 1, argv + 1);  // with the null behind the last
+    return argc - (verb - 1);
 }
 
 int run_verb(int argc, char** argv, Program self, std::span<const Handler> handlers) {
@@ -129,7 +135,7 @@ std::vector<std::filesystem::path> engine_folders() {
 
 int dispatch(int argc, char** argv, Program self, std::span<const Handler> handlers) {
     set_language(chosen_language(argc, argv));
-    put_verb_first(argc, argv);
+    argc = put_verb_first(argc, argv);
     try {
         int code = run_verb(argc, argv, self, handlers);
         if (std::fflush(stdout) != 0) {
@@ -147,10 +153,10 @@ int dispatch(int argc, char** argv, Program self, std::span<const Handler> handl
         show(stderr, "{}\n", system_problem(error).text());
         return is_users(error) ? kUser : kMachine;
     } catch (const std::bad_alloc&) {
-        show(stderr, "error: out of memory\n");
+        show(stderr, "error: {}\n", "out of memory");
         return kMachine;
     } catch (const std::exception& error) {
-        show(stderr, "error: this is a bug in saturate: {}\n", error.what());
+        show(stderr, "error: {}\n", fmt::format("this is a bug in saturate: {}", error.what()));
         return kOurBug;
     }
 }

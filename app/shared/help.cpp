@@ -10,8 +10,9 @@ namespace saturate {
 namespace {
 
 constexpr std::string_view kExitCodes =
-    "Exit codes: 0 done, 1 finished but the answer is no, 2 a mistake in the input, 3 a problem "
-    "with the\nmachine, 4 the job failed, 70 a bug in saturate, 130 interrupted, results written.\n";
+    "Exit codes: 0 done, 1 finished but the answer is no, 2 a mistake in the input,\n"
+    "    3 a problem with the machine, 4 the job failed, 70 a bug in saturate,\n"
+    "    130 interrupted, results written\n";
 
 std::string left_side(const Option& option) {
     std::string side = option.short_name.empty() ? "    " : fmt::format("{}, ", option.short_name);

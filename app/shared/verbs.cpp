@@ -63,11 +63,10 @@ std::vector<Option> tuning_options(std::vector<Option> own) {
 // A function, not a global: nothing runs before main.
 std::vector<Verb> make_verbs() {
     static const std::string kJobChoices = written_up_jobs("|");
-    static const std::string kJobDetails =
-        fmt::format("  JOB is one of {}.\n", written_up_jobs(", "));
+    static const std::string kJobDetails = fmt::format("JOB: {}\n", written_up_jobs(", "));
     static const std::string kDemoDetails = fmt::format(
-        "  Without a job: runs fix on a small Python project if there is a Python with torch, "
-        "else\n  the job {}. Exit status 1: nothing faster was found.\n",
+        "Without a job, demo runs fix on a small Python project. If there is no Python with torch, "
+        "it runs the job {}.\nExit status 1: nothing faster was found.\n",
         shown_job().name);
     return {
         {.name = "fix",
@@ -111,12 +110,11 @@ std::vector<Verb> make_verbs() {
               {.name = "--all", .value = "", .help = "show long lists in full"},
               kJson},
          .takes_command = true,
-         .details = "  saturate fix -- python train.py --epochs 5\n"
-                    "  Trials run in a scratch copy of the folder; your files change only with "
+         .details = "Trials run in a scratch copy of the folder; your files change only with "
                     "--write, after the proof.\n"
-                    "  Exit status 0: there is a patch (proven, or with --dry-run to try); 1: "
-                    "nothing to gain was\n"
-                    "  found; 4: your job fails without any change, or ends too soon to be "
+                    "Exit status 0: there is a patch (proven, or with --dry-run to try).\n"
+                    "Exit status 1: nothing to gain was found.\n"
+                    "Exit status 4: your job fails without any change, or ends too soon to be "
                     "measured.\n"},
         {.name = "doctor",
          .summary = "show what this machine has, what is missing, and what you lose without it",
@@ -175,10 +173,9 @@ std::vector<Verb> make_verbs() {
               {.name = "--dry-run", .value = "", .help = "show the changes, write nothing"},
               kJson}),
          .takes_command = true,
-         .details = "  saturate optimize --config c.yaml --benchmark -- python main.py --config "
-                    "{config}\n  With --benchmark: the command that runs a configuration of your "
-                    "own program; each trial reads a copy of the file.\n  Without it the command "
-                    "is not run; its sources tell which keys it reads.\n"},
+         .details = "COMMAND starts the program that reads the configuration.\n"
+                    "With --benchmark each trial runs it with a copy of the file.\n"
+                    "Without, only its sources are read, to see which keys it uses.\n"},
         {.name = "tune",
          .summary = "find the best settings by measuring, and prove the gain",
          .usage = "tune (--config FILE | --set KEY=VALUE... -- COMMAND...) [--device DEVICE] "
@@ -204,11 +201,10 @@ std::vector<Verb> make_verbs() {
                               .choices = "safe|numerics|training|model"},
                              kJson}),
          .takes_command = true,
-         .details = "  saturate tune --set batch_size=32 -- python train.py --bs {batch_size}\n"
-                    "  Each trial runs in its own process: one that crashes, hangs or runs out of "
-                    "memory does not end\n"
-                    "  the search. Ctrl-C keeps the best so far (exit status 130). Exit status 1: "
-                    "nothing is proven faster.\n"},
+         .details = "Each trial runs in its own process: one that crashes, hangs or runs out of "
+                    "memory does not end the search.\n"
+                    "Ctrl-C keeps the best so far (exit status 130). Exit status 1: nothing is "
+                    "proven faster.\n"},
         {.name = "demo",
          .summary = "try it on a slow job: why it is slow, what helps, and the proof",
          .usage = "demo [JOB] [--device DEVICE] [-o DIR] [--json]",
@@ -281,9 +277,10 @@ std::vector<Verb> make_verbs() {
               {.name = "--quiet", .value = "", .help = "no progress lines"},
               kJson},
          .program = Program::engine,
-         .details = "  Ctrl-C finishes the step and writes a checkpoint and the summary (exit "
-                    "status 130); a failed run\n  has exit status 4. The folder holds the run "
-                    "record (docs/run-record.md), checkpoints/ and tensorboard/.\n"},
+         .details = "Ctrl-C finishes the step and writes a checkpoint and the summary (exit "
+                    "status 130). A failed run has exit status 4.\n"
+                    "The folder holds the run record (docs/run-record.md), checkpoints/ and "
+                    "tensorboard/.\n"},
         {.name = "data",
          .summary = "make data for one of the reference jobs, as real files",
          .usage = "data make JOB [-o PATH] [--samples N] [--seed N] [--json]",
@@ -438,11 +435,10 @@ std::vector<Verb> make_verbs() {
               kJson},
          .operands = "TRACE|RUN|CONFIG|PROGRAM...",
          .details =
-             "  An input is a PyTorch profiler trace (.json, .gz, .zst) or an export of Nsight "
-             "Systems\n"
-             "  (.sqlite), a folder of them (one per rank), a run record, or a configuration;\n"
-             "  several about one job are combined. A Python program or its folder is read, not "
-             "run.\n"},
+             "An input is a trace of PyTorch's profiler (.json, .gz, .zst), an export of Nsight "
+             "Systems (.sqlite), a folder of traces (one per rank), a run record, a configuration, "
+             "or a Python program, which is read and not run.\n"
+             "Give several about one job, and they are combined.\n"},
         {.name = "report",
          .summary = "compare runs on a web page",
          .usage = "report RUN [RUN2...] [-o FILE] [--markdown] [--fail-on PERCENT] [--json] "
@@ -477,12 +473,11 @@ std::vector<Verb> make_verbs() {
                        "reach it"},
               {.name = "--pid", .value = "PID", .help = "stop when this process ends"}},
          .operands = "DIR",
-         .details = "  The first line on stdout is the address to open; Ctrl-C ends it. DIR is a "
-                    "run record, or a\n"
-                    "  folder that holds some. An address that others can reach asks for a token, "
-                    "which is part of\n"
-                    "  the address printed. monitor, run, train and tune start it with "
-                    "--serve.\n"},
+         .details = "The first line on stdout is the address to open; Ctrl-C ends it.\n"
+                    "DIR is a run record, or a folder that holds some.\n"
+                    "An address that others can reach asks for a token, which is part of the "
+                    "address printed.\n"
+                    "fix, monitor, run, train and tune start it with --serve.\n"},
         {.name = "bench",
          .summary = "measure how fast your data loads here, and what your GPU can do",
          .usage = "bench loader|gpu [--config FILE] [--device DEVICE] [--seconds SECONDS] "
@@ -514,11 +509,11 @@ std::vector<Verb> make_verbs() {
                      kJson},
          .operands = "loader|gpu",
          .details =
-             "  Samples per second by number of workers, what the source gives without a loader,\n"
-             "  what takes the time, and which GPU rate that feeds. gpu: the reference jobs before "
-             "and after with\n"
-             "  proof, what diagnose predicted, and the simulated card against the real one; one "
-             "file to send.\n"},
+             "loader: samples per second by number of workers, what takes the time, and how fast "
+             "a GPU that feeds.\n"
+             "gpu: the five reference jobs before and after, with proof, with what diagnose "
+             "predicted, and with the simulated card beside the real one. It makes one file to "
+             "send us.\n"},
         {.name = "selftest",
          .summary = "check that the engine computes correctly on this machine",
          .usage = "selftest [--device cpu|cuda] [--calibrate] [-o FILE] [--json]",

@@ -209,7 +209,7 @@ TEST_F(OptimizeCliTest, AGpuThatIsNotInTheTableIsAnswered) {
                   {.folder = folder.path()});
     EXPECT_EQ(ran.status, 2);
     EXPECT_THAT(ran.err, testing::StartsWith("error: no GPU \"RTX 4090 Pocket\" in the table\n"
-                                             "  expected: cpu, GTX 1080, "));
+                                             "  expected: cpu, or a name of docs/gpus.md, "));
     EXPECT_THAT(ran.err, testing::EndsWith("\n  fix:      --gpu \"RTX 4090\"\n"));
     ran = run({SATURATE_BINARY, "optimize", "--config", "job.yaml", "--gpu", "toaster"},
               {.folder = folder.path()});

@@ -133,6 +133,26 @@ TEST(VerbsTest, SpeaksChineseByOptionAndByLocale) {
     }
 }
 
+TEST(VerbsTest, BeforeWhatIsNoVerbTheLanguageIsNotTakenForOne) {
+    EXPECT_EQ(saturate_with({"--lang", "zh"}).out, saturate_with({"--lang=zh", "--help"}).out);
+    EXPECT_THAT(saturate_with({"--lang", "zh"}).out, HasSubstr("用法"));
+    EXPECT_EQ(saturate_with({"--lang", "zh", "help", "run"}).out,
+              saturate_with({"run", "--help", "--lang", "zh"}).out);
+    EXPECT_EQ(saturate_with({"--lang", "en", "version"}).out, saturate_with({"version"}).out);
+    EXPECT_THAT(saturate_with({"--lang", "zh", "python", "train.py"}).err,
+                testing::EndsWith("saturate fix -- python train.py\n"));
+}
+
+TEST(VerbsTest, AScriptWithoutItsPythonIsGivenOne) {
+    EXPECT_THAT(saturate_with({"fix", "--dry-run", "train.py", "--epochs", "5"}).err,
+                HasSubstr("put -- before the command: saturate fix --dry-run -- python train.py "
+                          "--epochs 5\n"));
+}
+
+TEST(VerbsTest, VerbsAreListedAsTheyAreTypedInEveryLanguage) {
+    EXPECT_EQ(verbs_in(saturate_with({"--help", "--lang", "zh"}).out), all_verbs());
+}
+
 TEST(VerbsTest, WhatProgramsReadIsTheSameInEveryLanguage) {
     std::vector<std::string> words{"diagnose", "--json",
                                    SATURATE_SOURCE_DIR
