@@ -20,6 +20,8 @@ constexpr std::uint64_t kBatchBytes = 64ull * 3 * 224 * 224 * 4;
 constexpr std::uint64_t kBatchesPerWorker = 2;  // PyTorch's prefetch_factor
 constexpr double kImageMb = 0.11;               // a usual JPEG, as in ImageNet
 constexpr std::uint64_t kFewFiles = 4096;
+// A look of ten milliseconds at a busy disk says nothing about it.
+constexpr std::uint64_t kToldOf = 8 * kMiB;
 constexpr double kSlowMbPerSecond = 200;
 constexpr std::uint64_t kLittleSpace = 5 * kGiB;
 constexpr std::int64_t kCudaMajor = 13;  // of the LibTorch in tools/pypi.txt
@@ -187,7 +189,8 @@ void about_storage(const StorageFacts& storage, List& list) {
             {fmt::format("read speed of {} ({})", storage.folder.string(), storage.unknown_because),
              "whether the disk can feed the GPU is unknown: doctor --data DIR measures "
              "it"});
-    } else if (!storage.from_page_cache && *storage.read_mb_per_second < kSlowMbPerSecond) {
+    } else if (!storage.from_page_cache && storage.read_bytes >= kToldOf &&
+               *storage.read_mb_per_second < kSlowMbPerSecond) {
         list.push_back({fmt::format("storage reads only {:.0f} MB/s", *storage.read_mb_per_second),
                         fmt::format("one reader gets {:.0f} images/s of 110 kB at most: copy the "
                                     "data to a local disk, or cache it",

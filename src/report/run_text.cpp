@@ -177,6 +177,7 @@ std::string marked(const std::string& text) {
 std::string run_text(const RunAnswer& view) {
     std::string out;
     bool has_steps = view.result.steps.value_or(0) > 0;
+    bool has_failed = view.result.exit_status.value_or(0) != 0;
     if (has_steps) {
         // The answer first, to be grasped at a glance; what it rests on follows.
         std::vector<Finding> shown = view.diagnosis.shown(5, false);
@@ -187,13 +188,15 @@ std::string run_text(const RunAnswer& view) {
         out += steps_text(view.result);
     } else {
         std::string why =
-            view.torch.empty()
-                ? "not Python with PyTorch 1.8 or newer, or python -I, -E or -S, or something "
-                  "replaced PYTHONPATH on the way"
-                : fmt::format(
+            !view.torch.empty()
+                ? fmt::format(
                       "PyTorch {} was imported, but the command ended before a PyTorch optimizer "
                       "made a step",
-                      view.torch);
+                      view.torch)
+            // It has said so itself; that it may not be PyTorch is no help then.
+            : has_failed ? "it ended before it trained"
+                         : "not Python with PyTorch 1.8 or newer, or python -I, -E or -S, or "
+                           "something replaced PYTHONPATH on the way";
         out += fmt::format("{:.1f} s, status {}; no training step seen from inside: {}\n",
                            static_cast<double>(view.result.duration_ns) / 1e9,
                            view.result.exit_status.value_or(0), why);
@@ -203,7 +206,7 @@ std::string run_text(const RunAnswer& view) {
         out += "--apply:\n" + changes_text(view.changes);
     if (!view.permanent.empty()) out += "to keep these changes:\n" + permanent_text(view.permanent);
     bool has_gpu = !view.summary.gpus.empty();
-    if (has_gpu || !has_steps) out += summary_text(view.summary, {});
+    if (has_gpu || (!has_steps && !has_failed)) out += summary_text(view.summary, {});
     if (has_steps) out += "\n" + diagnosis_text(view.diagnosis, {.with_answer = false});
     for (const std::string& note : view.notes) out += fmt::format("note: {}\n", note);
     out += fmt::format("the record is {}\n", view.records.empty() ? "-" : view.records[0]);

@@ -168,6 +168,15 @@ TEST(DoctorTest, AContainerWithLimitsSaysWhatTheyCost) {
                            "  RAM          64.0 GiB, cgroup limit 4.0 GiB, 60.0 GiB available\n"));
 }
 
+TEST(DoctorTest, AShortLookAtTheDiskSaysNothingOfIt) {
+    DoctorFacts facts = whole();
+    facts.machine.storage.read_mb_per_second = 45;
+    EXPECT_THAT(missing_lines(facts), testing::Contains(testing::StartsWith("storage reads only")));
+    facts.machine.storage.read_bytes = 512 * 1024;
+    EXPECT_THAT(missing_lines(facts),
+                testing::Not(testing::Contains(testing::StartsWith("storage reads only"))));
+}
+
 TEST(DoctorTest, AffinityIsNamedWhenItIsTheLeast) {
     DoctorFacts facts = whole();
     facts.machine.cpu.cores_affinity = 4;
