@@ -68,7 +68,7 @@ struct ReferenceJob {
     Workload (*estimate)(const ModelShape& shape) = nullptr;  // null: nothing is known
     JobDataMade made = {};
     WriteUp write_up = {};
-    bool is_shown = false;  // by `demo` without a job: short steps, a gain that is plain
+    bool is_shown = false;  // by `demo` without a job: gains most, by a cause that has a name
 
     [[nodiscard]] bool wants_windows() const {
         return samples == JobSamples::windows || samples == JobSamples::window_pictures;
