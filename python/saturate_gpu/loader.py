@@ -103,8 +103,8 @@ class Loader:
     def _start(self):
         self._lock = threading.Lock()
         self._pass = 0            # the number of the one that may go on
-        self._position = (0, 0)   # what comes next: epoch, batch
-        self._left = 0            # batches that are to come in it
+        self._epoch = self._batch = 0  # what comes next
+        self._left = 0            # batches that are to come in this epoch
         self._is_fresh = True     # no batch was taken since this position was set
         self._follows = None      # a DistributedSampler whose set_epoch() is this loader's too
         self._followed = 0        # the epoch that it had last
@@ -191,11 +191,10 @@ class Loader:
             self.set_epoch(self._followed)
         with self._lock:
             if not self._is_fresh:  # the last pass was broken off: the next epoch, from its start
-                self._position = (self._position[0] + 1, 0)
-                self._is_fresh = True
+                self._epoch, self._batch, self._is_fresh = self._epoch + 1, 0, True
             self._pass += 1
-            self._left = self._batches.batches - self._position[1]
-            self._guarded(self._batches.start, *self._position)
+            self._left = self._batches.batches - self._batch
+            self._guarded(self._batches.start, self._epoch, self._batch)
             return (_PythonPass if isinstance(self.source, PythonDataset) else _Pass)(self, self._pass)
 
     def _next(self, number):
@@ -207,16 +206,18 @@ class Loader:
                 return None
             batches = self._batches
             if not batches.is_open:  # forked, or the process died
-                self._guarded(batches.start, *self._position)
+                self._guarded(batches.start, self._epoch, self._batch)
             try:
                 batch = batches.next()
             except BaseException:  # as _guarded(), without a call for every batch
                 batches.close()
                 raise
-            epoch, index = self._position
             self._left -= 1
-            # With the last batch the next epoch is what comes next: a state of then never gives an empty pass.
-            self._position, self._is_fresh = ((epoch, index + 1), False) if self._left else ((epoch + 1, 0), True)
+            if self._left:
+                self._batch += 1
+                self._is_fresh = False
+            else:  # with the last batch the next epoch is what comes next: a state of then never gives an empty pass
+                self._epoch, self._batch, self._is_fresh = self._epoch + 1, 0, True
             return batch
 
     def _guarded(self, function, *arguments):
@@ -229,15 +230,14 @@ class Loader:
 
     def set_epoch(self, epoch):
         """The next pass is this epoch; without it epochs count up by themselves. A position of load_state_dict() in it stays."""
-        if not (self._is_fresh and self._position[0] == epoch):
-            self._position = (int(epoch), 0)
+        if not (self._is_fresh and self._epoch == epoch):
+            self._epoch, self._batch = int(epoch), 0
         self._is_fresh = True
 
     def state_dict(self):
         """Where the loader stands: what comes next. Exact, also in mid-epoch and with other workers."""
         self._settle()
-        epoch, batch = self._position
-        return {"version": 1, "epoch": epoch, "batch": batch, "samples": self.samples, **self._order}
+        return {"version": 1, "epoch": self._epoch, "batch": self._batch, "samples": self.samples, **self._order}
 
     def load_state_dict(self, state):
         """The next pass goes on there, with the seed of then. The data and all else that makes the order must be the same."""
@@ -254,7 +254,8 @@ class Loader:
             self._order["seed"] = state["seed"]
             self._batches.reorder(self._order)
         epoch, batch = int(state["epoch"]), int(state["batch"])
-        self._position, self._is_fresh = (epoch, batch) if batch < len(self) else (epoch + 1, 0), True
+        self._epoch, self._batch = (epoch, batch) if batch < len(self) else (epoch + 1, 0)
+        self._is_fresh = True
         self._pass += 1
 
     # -- the end
@@ -275,16 +276,16 @@ class Loader:
         """For another process: a loader of its own at the same place."""
         settings = {**self._settings, "seed": self._order["seed"]}
         of_like = {name: value for name, value in vars(self).items() if name in OF_LIKE}
-        return _again, (type(self), self.source, settings, self._position, self._is_fresh), of_like
+        return _again, (type(self), self.source, settings, self._epoch, self._batch, self._is_fresh), of_like
 
     def _after_fork_in_child(self):
         self._lock = threading.Lock()
         self._batches.after_fork_in_child()
 
 
-def _again(cls, source, settings, position, is_fresh):
+def _again(cls, source, settings, epoch, batch, is_fresh):
     loader = cls(source, **settings)
-    loader._position, loader._is_fresh = position, is_fresh
+    loader._epoch, loader._batch, loader._is_fresh = epoch, batch, is_fresh
     return loader
 
 
@@ -300,7 +301,7 @@ class _Pass:
     def __len__(self):
         return len(self._loader)
 
-    def _take(self):
+    def __next__(self):  # `saturate run` times it, as it does that of a DataLoader
         if self._ended:
             raise StopIteration
         batch = self._loader._next(self._number)
@@ -309,15 +310,11 @@ class _Pass:
             raise StopIteration
         return batch
 
-    def __next__(self):  # `saturate run` times it, as it does that of a DataLoader
-        return self._take()
-
 
 class _PythonPass(_Pass):
     """Batches come from a DataLoader, which is timed by itself."""
 
-    def __next__(self):
-        return self._take()
+    __next__ = _Pass.__next__  # of its own: the other's is replaced
 
 
 def _before_fork():

@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Batches from the loader process: what Loader drives for every source but a Python data set."""
 import array
-import collections
 import json
 import os
 
-from . import process as frames
 from .errors import LoaderError
-from .process import Process, error_of, in_our_names
+from .process import BATCH, ERROR, GIVE, OPEN, SKIPPED, SLAB, START, STATS, TOLD, Process, error_of, in_our_names
 from .slabs import Slab, fields_of, library
 
 HELD_BYTES = 2 << 30  # kept by the program without a copy, unless it says otherwise
@@ -66,14 +64,14 @@ class NativeBatches:
         self._pinned = Pinned(self._module) if wants_pinned(self._pin, self._module) else None
         self._slabs, self._held, self._busy = {}, {}, []
         self._shared = set()  # slabs that a forked child sees too
-        self._gone = collections.deque()  # numbers of slabs, added whenever the last array of one goes, in any thread
+        self._gone = {}  # by the numbers of slabs, added whenever the last array of one goes, in any thread
         self._owed = 0
-        self.position = None  # of the next batch that comes, when nothing else is asked for
+        self._coming = -1  # the batch that comes next when nothing else is asked for, counted over all epochs
         try:
             text = json.dumps({**self._request, "blobs": {name: len(blob) for name, blob in self._blobs.items()}}).encode()
-            self._process.send(frames.OPEN, a=len(text), payload=text + b"".join(self._blobs.values()))
+            self._process.send(OPEN, a=len(text), payload=text + b"".join(self._blobs.values()))
             kind, payload, _, _, _ = self._process.receive()
-            if kind == frames.ERROR:
+            if kind == ERROR:
                 raise error_of(payload)
             self._told_opened(json.loads(payload))
         except BaseException:
@@ -133,12 +131,12 @@ class NativeBatches:
         """Batches from this one on."""
         if not self.is_open:
             self.open()
-        if self.position == (epoch, batch):
+        wanted = epoch * self.batches + batch
+        if self._coming == wanted:
             return
         self._generation += 1
-        self._process.send(frames.START, epoch, batch, self._generation)
-        self._owed = self._ahead
-        self.position = (epoch, batch)
+        self._process.send(START, epoch, batch, self._generation)
+        self._owed, self._coming = self._ahead, wanted
 
     def next(self):
         """The next batch as a tuple. After the last one of an epoch it is the first of the next."""
@@ -151,42 +149,41 @@ class NativeBatches:
                 self._give()
                 process.wait()
             kind, payload, a, b, c = waiting.popleft()
-            if kind == frames.BATCH:
+            if kind == BATCH:
                 if c != self._generation:  # of a pass that was broken off
-                    self._gone.append(a)
+                    self._gone[a] = None
                     continue
                 self._owed += 1
-                epoch, batch = self.position
-                self.position = (epoch, batch + 1) if batch + 1 < self.batches else (epoch + 1, 0)
+                self._coming += 1
                 slab = self._slabs[a]
                 if self._show_one is None or payload or len(self._held) - len(self._gone) >= self._held_max:
                     return self._lend(slab, b, payload)
                 out, self._held[a] = self._show_one(slab, b)
                 return out
-            if kind == frames.SLAB:
+            if kind == SLAB:
                 self._add_slab(a, b)
-            elif kind == frames.SKIPPED:
+            elif kind == SKIPPED:
                 found = json.loads(payload)
                 self.skipped[found["sample"]] = found["why"]
-            elif kind == frames.ERROR and c == self._generation:
-                self.position = None
+            elif kind == ERROR and c == self._generation:
+                self._coming = -1
                 raise error_of(payload)
 
     def stats(self):
         if not self.is_open:
             return {}
-        self._process.send(frames.STATS)
+        self._process.send(STATS)
         kept = []
         while True:
             frame = self._process.receive()
-            if frame[0] == frames.TOLD:
+            if frame[0] == TOLD:
                 self._process.put_back(kept)
                 found = json.loads(frame[1])
                 return {**found, "why_slow": in_our_names(found["why_slow"])} if found else found
             kept.append(frame)
 
     def _add_slab(self, number, size):
-        slab = self._slabs[number] = Slab(number, self._process.take_file(), size, self._gone.append)
+        slab = self._slabs[number] = Slab(number, self._process.take_file(), size, self._gone)
         if self._pinned is not None:
             whole = self._module.frombuffer(slab.show(), dtype=self._module.uint8)
             slab.address = whole.data_ptr()
@@ -206,8 +203,8 @@ class NativeBatches:
     def _give(self):
         """Tells the process which slabs are free again, and how many batches there is room for."""
         gone, numbers = self._gone, []
-        while gone:
-            number = gone.popleft()
+        for number in list(gone):
+            del gone[number]
             self._held.pop(number, None)
             if number in self._shared:
                 self._shared.remove(number)
@@ -220,7 +217,7 @@ class NativeBatches:
         while self._busy and self._busy[0][0]():
             numbers.append(self._busy.pop(0)[1])
         if numbers or self._owed:
-            self._process.send(frames.GIVE, self._owed, payload=array.array("q", numbers).tobytes())
+            self._process.send(GIVE, self._owed, payload=array.array("q", numbers).tobytes())
             self._owed = 0
 
     def _drop(self, number):

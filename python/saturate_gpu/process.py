@@ -49,7 +49,9 @@ class Process:
                 raise
         self.pid = self._child.pid
         self._socket = mine
-        self._bytes = b""
+        self._room = bytearray(RECEIVED_AT_ONCE)
+        self._shown = memoryview(self._room)
+        self._bytes = b""  # of a frame that is not all there yet
         self.frames = collections.deque()  # received: kind, payload (0: none), and three more numbers
         self._files = collections.deque()
         self.owner = os.getpid()
@@ -69,7 +71,7 @@ class Process:
         """Until there are frames."""
         while not self.frames:
             try:
-                data, rights, flags, _ = self._socket.recvmsg(RECEIVED_AT_ONCE, FILES_AT_ONCE, socket.MSG_CMSG_CLOEXEC)
+                size, rights, flags, _ = self._socket.recvmsg_into((self._room,), FILES_AT_ONCE, socket.MSG_CMSG_CLOEXEC)
             except ConnectionResetError:
                 raise self._died() from None
             if flags & socket.MSG_CTRUNC:  # the memory of a batch came and could not be taken
@@ -79,18 +81,17 @@ class Process:
                     files = array.array("i")
                     files.frombytes(content[:len(content) - len(content) % files.itemsize])
                     self._files.extend(files)
-            if not data:
+            if not size:
                 raise self._died()
-            self._take(data)
+            self._take(self._shown[:size])
 
     def _take(self, data):
-        if self._bytes:
-            data = self._bytes + data
-        elif len(data) % HEAD.size == 0:  # small batches come several at once, without payloads
+        if not self._bytes and len(data) % HEAD.size == 0:  # small batches come several at once, without payloads
             found = list(HEAD.iter_unpack(data))
             if not any([frame[1] for frame in found]):
                 self.frames.extend(found)
                 return
+        data = self._bytes + data
         at, end = 0, len(data)
         while end - at >= 40:
             kind, size, a, b, c = HEAD.unpack_from(data, at)

@@ -5,6 +5,7 @@ A slab is given back when the last array or tensor over it is gone, seen by a we
 alive. In a forked child those arrays go on to show the same memory: what is held at a fork is never filled again.
 """
 import ctypes
+import functools
 import mmap
 import os
 import sys
@@ -14,7 +15,7 @@ MAP_POPULATE = getattr(mmap, "MAP_POPULATE", 0x8000)
 
 
 class Slab:
-    """`gone` is called with the number when what was lent last is gone; in any thread, even while garbage is collected."""
+    """`gone` gets the number as a key when what was lent last is gone; in any thread, even while garbage is collected."""
 
     def __init__(self, number, file, size, gone):
         try:
@@ -23,7 +24,7 @@ class Slab:
             os.close(file)
         self.number = number
         self._type = ctypes.c_char * size
-        self.gone = lambda _: gone(number)
+        self.gone = functools.partial(gone.__setitem__, number)  # no Python code runs there
 
     def show(self):
         """An object that shows the memory; every array over it keeps it alive."""
@@ -84,12 +85,17 @@ class Field:
         if self.dtype == "bfloat16" or self.channels_last:
             return None
         dtype, stored, ndarray, reference = numpy.dtype(self.dtype), self.stored, numpy.ndarray, weakref.ref
-        from_numpy = module.from_numpy if module.__name__ == "torch" else None
+        if module.__name__ != "torch":
+            def lend(slab, samples):
+                array = ndarray((samples, *stored), dtype, slab.memory)
+                return array, reference(array, slab.gone)
+            return lend
+        from_numpy = module.from_numpy
 
-        def lend(slab, samples):
-            array = ndarray((samples, *stored), dtype, slab.memory, 0)
-            return array if from_numpy is None else from_numpy(array), reference(array, slab.gone)
-        return lend
+        def lend_tensor(slab, samples):
+            array = ndarray((samples, *stored), dtype, slab.memory)
+            return from_numpy(array), reference(array, slab.gone)
+        return lend_tensor
 
 
 def fields_of(specs, batch_size):

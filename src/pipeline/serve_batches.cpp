@@ -25,7 +25,7 @@ namespace saturate {
 namespace {
 
 // So many are told of before Python asks for them: two, and more when they are small.
-constexpr std::size_t kAheadBytes = 16 << 20, kAheadMax = 16;
+constexpr std::size_t kAheadBytes = 32 << 20, kAheadMax = 32;
 // Batches that follow each other so fast are told of several at once, half of what Python has room
 // for: waking Python up for each, with cold caches, would take as long as filling it.
 constexpr std::int64_t kFastBatchNs = 250'000;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pipeline/serve_frames.h"
 
-#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -16,27 +16,40 @@ namespace {
 using Head = std::array<std::int64_t, 5>;
 
 // Only to notice a parent that died while one of its other children keeps the socket open.
-constexpr int kLookAfterMs = 1000;
+constexpr timeval kLookAfter{.tv_sec = 1, .tv_usec = 0};
 constexpr std::int64_t kPayloadMax = std::int64_t{1} << 36;
 
 }  // namespace
 
-FrameSocket::FrameSocket(int socket) : socket_(socket), parent_(::getppid()) {}
+FrameSocket::FrameSocket(int socket) : socket_(socket), parent_(::getppid()) {
+    (void)::setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &kLookAfter, sizeof kLookAfter);
+}
+
+std::size_t FrameSocket::receive(char* to, std::size_t most) {
+    while (true) {
+        ssize_t got = ::recv(socket_, to, most, 0);
+        if (got >= 0) return static_cast<std::size_t>(got);
+        if (errno == EAGAIN && ::getppid() != parent_) return 0;
+        if (errno != EINTR && errno != EAGAIN) return 0;
+    }
+}
 
 bool FrameSocket::read_exactly(char* to, std::size_t bytes) {
     while (bytes > 0) {
-        pollfd waiting{.fd = socket_, .events = POLLIN, .revents = 0};
-        int ready = ::poll(&waiting, 1, kLookAfterMs);
-        if (ready == 0 && ::getppid() != parent_) return false;
-        if (ready <= 0) {
-            if (ready < 0 && errno != EINTR) return false;
-            continue;
+        std::size_t part = std::min(bytes, there_ - taken_);
+        if (part > 0) {
+            std::memcpy(to, came_.data() + taken_, part);
+            taken_ += part;
+        } else if (bytes >= came_.size()) {
+            part = receive(to, bytes);
+            if (part == 0) return false;
+        } else {
+            taken_ = 0;
+            there_ = receive(came_.data(), came_.size());
+            if (there_ == 0) return false;
         }
-        ssize_t got = ::recv(socket_, to, bytes, 0);
-        if (got < 0 && (errno == EINTR || errno == EAGAIN)) continue;
-        if (got <= 0) return false;
-        to += got;
-        bytes -= static_cast<std::size_t>(got);
+        to += part;
+        bytes -= part;
     }
     return true;
 }

@@ -6,6 +6,7 @@
 
 #include <sys/types.h>
 
+#include <array>
 #include <cstdint>
 #include <mutex>
 #include <optional>
@@ -50,9 +51,13 @@ class FrameSocket {
 
   private:
     [[nodiscard]] bool read_exactly(char* to, std::size_t bytes);
+    // What is there, at least a byte; 0 when the other side is gone.
+    [[nodiscard]] std::size_t receive(char* to, std::size_t most);
 
     int socket_;
     pid_t parent_;
+    std::array<char, 4096> came_;        // so that a frame takes one system call ...
+    std::size_t taken_ = 0, there_ = 0;  // ... and what of it was not asked for yet
     std::mutex mutex_;
 };
 
