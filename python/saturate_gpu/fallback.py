@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """A Python data set by PyTorch's own worker processes: the fall-back, at PyTorch's speed. What Loader adds is the order (the same for
 any number of workers), shards of equal length, epochs and exact state."""
+import os
 import random
 
 from .errors import LoaderError
+
+NO_SHARED_MEMORY = ("allocate shared memory(shm)", "out of shared memory")  # as PyTorch says it, of a worker and of one that died
 
 
 class _Batches:
@@ -68,7 +71,15 @@ class PythonBatches:
         self._iterator, self.is_open = iter(loader), True
 
     def next(self):
-        batch = next(self._iterator)
+        try:
+            batch = next(self._iterator)
+        except RuntimeError as problem:
+            if not any(sign in str(problem) for sign in NO_SHARED_MEMORY):
+                raise
+            space = os.statvfs("/dev/shm")
+            raise LoaderError(f"/dev/shm is full ({space.f_blocks * space.f_frsize >> 20} MiB): the worker processes of a PythonDataset hand "
+                              "batches over there. Give the container more (docker run --shm-size), or take fewer workers, a smaller "
+                              "batch_size, or workers=0") from problem
         self._left -= 1
         if self._left == 0:
             self._iterator = None

@@ -88,8 +88,10 @@ class Loader:
             self._batches = PythonBatches(source, self._order, workers, prefetch, weights, subset, pin_memory)
         else:
             if not isinstance(source, Source):
-                raise TypeError(f"{type(source).__name__} is not a source of saturate_gpu; from_torchvision() takes a data set of "
-                                "torchvision, PythonDataset() any other")
+                takes = "from_torchvision() takes a data set of torchvision, PythonDataset() any other"
+                if isinstance(source, (str, os.PathLike)):
+                    takes = f"ImageFolder({os.fspath(source)!r}) is one for a folder of images"
+                raise TypeError(f"{type(source).__name__} is not a source of saturate_gpu; {takes}")
             request, blobs = self._request(source, transforms, weights, subset, {
                 "dtype": dtype, "channels_last": bool(channels_last), "decode": decode, "exif": bool(exif)},
                 _cache(cache, cache_limit, cache_folder))
@@ -113,7 +115,7 @@ class Loader:
     def _request(self, source, transforms, weights, subset, images, cache):
         request, blobs = {"source": source.spec(), **self._order}, source.blobs()
         if source.has_images:
-            transform = T.resolved(transforms or [])
+            transform = T.resolved([] if transforms is None else transforms)
             if transform["fit"] == "as_is" and not source.can_be_as_is:
                 raise ValueError(f"{type(source).__name__} needs a transform that sets a size, for example Resize((224, 224))")
             request["transform"] = {**transform, **images}
@@ -136,6 +138,9 @@ class Loader:
         return like(dataloader, changes)
 
     # -- what is there
+
+    def __repr__(self):
+        return f"<Loader of {type(self.source).__name__}: {self.samples:,} samples, {self._batches.batches:,} batches of {self.batch_size}>"
 
     def _settle(self):
         """Ranks may begin after the loader was made: Lightning starts its processes in fit()."""

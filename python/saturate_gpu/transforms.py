@@ -97,6 +97,8 @@ STAGE = {Resize: 0, CenterCrop: 1, RandomCrop: 1, RandomResizedCrop: 1, Horizont
 def resolved(transforms):
     """The list as one description for the loader process. Raises ValueError for what cannot be done in this order."""
     out, stage, resize, seen = _defaults(), -1, None, set()
+    if isinstance(transforms, Transform) or not hasattr(transforms, "__iter__"):
+        raise TypeError(f"transforms={transforms!r}: expected a list of saturate_gpu.transforms; from_torchvision() takes torchvision's")
     for transform in transforms:
         kind = type(transform)
         if kind is Grayscale:

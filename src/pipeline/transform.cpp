@@ -137,8 +137,9 @@ ImagePlan plan_image(const ImageTransform& transform, ImageSize size, const Samp
             break;
         case Fit::as_is:
             if (size != ImageSize{width, height})
-                throw BadImage(fmt::format("is {}x{}, the others are {}x{}", size.width,
-                                           size.height, width, height));
+                throw BadImage(fmt::format(
+                    "is {}x{}, the others are {}x{}: they need a size to be resized or cropped to",
+                    size.width, size.height, width, height));
             plan.across = {0, width, width, 0, width, false};
             plan.down = {0, height, height, 0, height, false};
             break;

@@ -38,6 +38,7 @@ class BatchesTest(LoaderTest):
         with Loader(ImageFolder(root), batch_size=4, dtype="uint8", tells_samples=True) as loader:
             self.assertEqual((len(loader), loader.samples, loader.classes), (3, 10, ["class0", "class1", "class2"]))
             names, seen = sorted(root.glob("*/*")), []
+            self.assertEqual(repr(loader), "<Loader of ImageFolder: 10 samples, 3 batches of 4>")
             for images, labels, samples in loader:
                 self.assertEqual((images.dtype, labels.dtype), (torch.uint8, torch.int64))
                 for image, label, sample in zip(images, labels, samples.tolist()):
@@ -406,7 +407,7 @@ class BadInputTest(LoaderTest):
         Image.fromarray(picture(5, 11, 12)).save(other)
         with Loader(ImageFolder(root), 4) as loader:
             whole(loader)
-            self.assertEqual(loader.skipped, [(str(other), "is 11x12, the others are 40x30")])
+            self.assertEqual(loader.skipped, [(str(other), "is 11x12, the others are 40x30: they need a size to be resized or cropped to")])
 
     def test_wrong_arguments(self):
         root = self.images(4)
@@ -429,8 +430,12 @@ class BadInputTest(LoaderTest):
             Loader(ImageFolder(self.folder / "nowhere"), 2)
         with self.assertRaisesRegex(LoaderError, "are not enough for a batch of 9"):
             Loader(ImageFolder(root), 9, drop_last=True)
-        with self.assertRaisesRegex(TypeError, "from_torchvision"):
-            Loader([1, 2, 3], 2)
+        for source, what in (([1, 2, 3], "list is not a source.*from_torchvision"), (root, "ImageFolder\\('.*images'\\) is one")):
+            with self.assertRaisesRegex(TypeError, what):
+                Loader(source, 2)
+        for wrong in (T.Resize((8, 8)), torch.nn.Identity()):
+            with self.assertRaisesRegex(TypeError, r"transforms=.*: expected a list of saturate_gpu.transforms"):
+                Loader(ImageFolder(root), 2, transforms=wrong)
 
 
     def test_an_array_that_becomes_shorter(self):

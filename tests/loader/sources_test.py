@@ -28,6 +28,16 @@ class Squares(Dataset):
         return torch.tensor([float(index * index)]), index % 2
 
 
+class NoSharedMemory(Squares):
+    def __getitem__(self, i):  # as PyTorch raises it where a batch is put into /dev/shm
+        raise RuntimeError("unable to allocate shared memory(shm) for file </torch_1_2_0>: No space left on device (28)")
+
+
+class Fails(Squares):
+    def __getitem__(self, i):
+        raise RuntimeError("the data set's own")
+
+
 class SourcesTest(LoaderTest):
     def test_pairs_are_cropped_alike(self):
         for side in ("input", "target"):
@@ -131,6 +141,10 @@ class SourcesTest(LoaderTest):
         self.assertNotEqual(orders[0][0], orders[0][1])
         with self.assertRaisesRegex(ValueError, "transforms cannot be used with"):
             Loader(PythonDataset(Squares()), 4, transforms=[T.Resize((2, 2))])
+        with self.assertRaisesRegex(LoaderError, r"/dev/shm is full \(\d+ MiB\).*workers=0"):
+            list(Loader(PythonDataset(NoSharedMemory()), 4, workers=0))
+        with self.assertRaisesRegex(RuntimeError, "the data set's own"):
+            list(Loader(PythonDataset(Fails()), 4, workers=0))
 
 
 if __name__ == "__main__":
