@@ -16,6 +16,14 @@ ALLOCATES = {"zeros", "new_zeros", "full", "ones", "new_full", "empty", "LongTen
 SPAWNS = re.compile(rb"""["'](spawn|forkserver)["']""")
 
 
+def _elements(loop):
+    """x and y of `for x, y in loader`, also behind a number; none where the batch has one name."""
+    target = getattr(loop, "target", None)
+    if isinstance(target, ast.Tuple) and isinstance(loop.iter, ast.Call) and dotted(loop.iter.func) == "enumerate":
+        target = target.elts[-1]
+    return {e.id for e in target.elts if isinstance(e, ast.Name)} if isinstance(target, ast.Tuple) else set()
+
+
 class Traps:
     def __init__(self, project, values, reach, loops, calls, datasets, waits, tensors):
         self.project = project
@@ -141,6 +149,11 @@ class Traps:
         entry = self.calls.by_node.get(loop.loader)
         ids = [entry["id"]] if entry else []
         one = loop.loader is not None and self.values.constant(argument_of(loop.loader, "batch_size", 1) or ast.Constant(1)) == (True, 1)
+        elements = _elements(loop.node) if one else set()
+        for node in ast.walk(loop.node) if elements else ():
+            if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and node.value.id in elements and literal(node.slice) == (True, 0):
+                self._add("ready_batches", loop.scope.source, node, "the loader's batch of one is a ready batch (its first dimension is dropped here): the batch "
+                          "size is in the data", ["batch_size"], ids)
         for scope in [loop.scope] + list(loop.functions):
             drawn = any((dotted(c.func) or "").startswith(("random.", "np.random.", "numpy.random.")) for c in scope.calls)
             for call in scope.calls:

@@ -28,6 +28,20 @@ struct BatchCalls {
     std::string why;
 };
 
+// Of this loader, or of what counts its batches: schedules, samplers. Another loader's is its own.
+const FactTrap* trap_of(const ProjectFacts& facts, int loader) {
+    auto is_other_loader = [&](int id) {
+        auto call = std::ranges::find(facts.calls, id, &FactCall::id);
+        return id != loader && call != facts.calls.end() && call->kind == "loader";
+    };
+    for (const FactTrap& trap : facts.traps) {
+        bool forbids = std::ranges::find(trap.forbids, "batch_size") != trap.forbids.end();
+        bool is_others = !trap.calls.empty() && std::ranges::all_of(trap.calls, is_other_loader);
+        if (forbids && !is_others) return &trap;
+    }
+    return nullptr;
+}
+
 BatchCalls find(Planner& planner) {
     BatchCalls out;
     for (const FactCall& call : planner.facts.calls) {
@@ -43,8 +57,7 @@ BatchCalls find(Planner& planner) {
     if (!out.loader) return {.why = "the loader that feeds the training was not found"};
     if (!out.optimizer)
         return {.why = "the optimizer was not found, and its learning rate has to follow"};
-    if (const FactTrap* trap = planner.facts.trap("batch_size", out.loader->id))
-        return {.why = trap->why};
+    if (const FactTrap* trap = trap_of(planner.facts, out.loader->id)) return {.why = trap->why};
     KnownValue size = planner.value(*out.loader, "batch_size");
     KnownValue rate = planner.value(*out.optimizer, "lr");
     out.size = size.literal.integer().value_or(0);

@@ -55,7 +55,18 @@ TEST(ProposeBatchTest, TheLearningRateFollowsByTheRuleOfTheOptimizer) {
     EXPECT_THAT(other.reason, HasSubstr("no rule is known for RMSprop"));
 }
 
+TEST(ProposeBatchTest, AnotherLoadersTrapIsItsOwn) {
+    EXPECT_EQ(batched("SGD(model.parameters(), lr=RATE)", "BATCH",
+                      "other = DataLoader(Rows(), batch_size=None)\n")
+                  .place.why,
+              "");
+}
+
 TEST(ProposeBatchTest, WhereItCannotFollowTheBatchStays) {
+    const char* schedule =
+        "scheduler = torch.optim.lr_scheduler.OneCycleLR(optimizer, 0.1, total_steps=99)\n";
+    EXPECT_THAT(batched("SGD(model.parameters(), lr=RATE)", "BATCH", schedule).place.why,
+                HasSubstr("OneCycleLR is laid out over a number of steps"));
     EXPECT_THAT(batched("SGD(model.parameters(), lr=rates()[0])").place.why,
                 HasSubstr("the sources do not show where the learning rate comes from"));
     EXPECT_THAT(batched("SGD(model.parameters(), lr=RATE)", "sizes()[0]").place.why,

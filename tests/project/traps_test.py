@@ -84,6 +84,7 @@ TRAPS = [
     ("numpy_batches", {"first": "x = torch.from_numpy(x)"}, ["pin_memory"], "from_numpy"),
     ("ready_batches", {"loader": "batch_size=None"}, ["batch_size"], "batch_size=None"),
     ("ready_batches", {"loader": "batch_size=1", "first": "x = x.squeeze(0)"}, ["batch_size"], "squeeze"),
+    ("ready_batches", {"loader": "batch_size=1", "first": "x = x[0]"}, ["batch_size"], "x[0]"),
     ("batch_in_sampler", {"loader": "batch_sampler=Picks(data)"}, ["batch_size"], "batch_sampler"),
     ("batch_in_sampler", {"top": "SIZE = 8\n", "loader": "batch_size=SIZE, sampler=Picks(data, SIZE)"}, ["batch_size"], "Picks"),
     ("step_schedule", {"scheduler": "scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 10)", "last": "scheduler.step()"}, ["batch_size"], "StepLR"),
