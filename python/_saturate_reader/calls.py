@@ -9,7 +9,7 @@ from .call_optimizers import OptimizerCalls
 from .call_text import below, insert_place, not_training, root_of
 from .conditions import is_evaluation, is_interval, runs_once
 from .loops import is_optimizer
-from .scopes import FUNCTIONS, ancestors, dotted, function_of, statement_of
+from .scopes import FUNCTIONS, ancestors, dotted, function_of, is_main, statement_of
 from .declarations import type_name
 from .literals import literal
 
@@ -60,7 +60,7 @@ class Calls(LoaderCalls, OptimizerCalls):
 
     def _alternative(self, call):
         """Left out by the settings of this command: `if args.optimizer == 'sgd'`, `if args.amp: with autocast():`"""
-        if any(isinstance(up, ast.If) and isinstance(up.test, ast.Compare) and dotted(up.test.left) == "__name__" for up in ancestors(call)):
+        if any(isinstance(up, ast.If) and is_main(up.test) for up in ancestors(call)):
             return
         for value in self.values.of(call.func):
             name = value[1] if value[0] == "ext" else None

@@ -7,7 +7,7 @@ from . import names
 from .effect_flags import Flags
 from .effect_unread import Unread
 from .effect_unused import Unused
-from .scopes import FUNCTIONS, ancestors, dotted, function_of, statement_of
+from .scopes import FUNCTIONS, ancestors, dotted, function_of, is_main, statement_of
 from .literals import literal
 
 BAD_TYPES = {"bool": 'any text that is not empty counts as true, even "False"', "list": "it splits the text into letters",
@@ -141,7 +141,7 @@ class Effect(Unread, Unused, Flags):
         for up in ancestors(statement):
             if isinstance(up, ast.If):
                 test = up.test
-                if isinstance(test, ast.Compare) and isinstance(test.left, ast.Name) and test.left.id == "__name__":
+                if is_main(test):
                     continue
                 if isinstance(test, ast.Call) and dotted(test.func) == "torch.cuda.is_available" and statement in up.body:
                     continue  # as on any machine that this is about

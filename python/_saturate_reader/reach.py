@@ -2,7 +2,7 @@
 """Which code of the project this command can run: from the program's own lines through calls, minus what its settings switch off."""
 import ast
 
-from .scopes import FUNCTIONS, dotted
+from .scopes import FUNCTIONS, dotted, is_main
 
 HOOKS = {"training_step", "validation_step", "test_step", "configure_optimizers", "train_dataloader", "tng_dataloader", "val_dataloader", "setup", "forward",
          "on_train_batch_end", "on_train_epoch_end", "on_validation_epoch_end", "on_validation_end", "training_epoch_end", "compute_loss",
@@ -58,7 +58,7 @@ class Reach:
 
     def _decided(self, node):
         test = node.test
-        if (isinstance(test, ast.Compare) and isinstance(test.left, ast.Name) and test.left.id == "__name__"):
+        if is_main(test):
             return node.src is self.project.entry
         truth = self.values.truth(test)
         return False if truth is None and self._raises(node) else truth

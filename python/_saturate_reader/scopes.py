@@ -369,6 +369,11 @@ def ancestors(node):
         node = node.up
 
 
+def is_main(test):
+    """`if __name__ == "__main__":`"""
+    return isinstance(test, ast.Compare) and isinstance(test.left, ast.Name) and test.left.id == "__name__"
+
+
 def statement_of(node):
     while node is not None and not isinstance(node, (ast.stmt, ast.ExceptHandler)):
         node = node.up

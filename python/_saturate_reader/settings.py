@@ -6,7 +6,7 @@ import re
 from . import names
 from .declarations import Declaration, plain, type_name, value_of
 from .literals import literal
-from .scopes import dotted, function_of
+from .scopes import dotted, function_of, is_main
 from .settings_python import PythonSettings
 from .tree import leaves, scalar
 
@@ -321,7 +321,7 @@ class Settings(PythonSettings):
 def _below_main(node):
     """Below `if __name__ == "__main__"`."""
     while node is not None:
-        if isinstance(node, ast.If) and isinstance(node.test, ast.Compare) and isinstance(node.test.left, ast.Name) and node.test.left.id == "__name__":
+        if isinstance(node, ast.If) and is_main(node.test):
             return True
         node = node.up
     return False

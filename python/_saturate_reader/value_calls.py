@@ -4,7 +4,7 @@ import ast
 
 from . import names
 from .literals import MOST, literal
-from .scopes import dotted
+from .scopes import dotted, is_main
 
 
 class CallValues:
@@ -239,20 +239,23 @@ class CallValues:
     def connect(self):
         """Fills callers and callees; a second round sees through the parameters that the first one bound."""
         self.find_subclasses()
+        calls = [call for source in self.project.order if source.index is not None for call in self._made_by(source)]
         for _ in range(3):
             callers, callees = {}, {}
-            for source in self.project.order:
-                if source.index is None:
-                    continue
-                for call in source.index.calls:
-                    for scope, shift in self.targets(call):
-                        callers.setdefault(scope, []).append((call, shift))
-                        callees.setdefault(call, []).append((scope, shift))
+            for call in calls:
+                for scope, shift in self.targets(call):
+                    callers.setdefault(scope, []).append((call, shift))
+                    callees.setdefault(call, []).append((scope, shift))
             same = callees == self.callees
             self.callers, self.callees = callers, callees
             if same:
                 break
             self.forget()
+
+    def _made_by(self, source):
+        """The calls of a file that this program may make: not those that the file makes when it is the program itself."""
+        own = [s for s in source.tree.body if isinstance(s, ast.If) and is_main(s.test)] if source is not self.project.entry else ()
+        return [c for c in source.index.calls if not any(s.lineno <= c.lineno <= s.body[-1].end_lineno for s in own)]
 
     def drop_answers(self):
         self.memo.clear()

@@ -79,6 +79,16 @@ class Hydra(Rules):
         workers = next(d for d in facts["declarations"] if d["key"] == "num_workers")
         self.assertEqual(("data.train_loader.num_workers", ["train_loader", "num_workers"]), (workers["setting"], workers["keys"]))
 
+    def test_hyperparameters_of_a_data_module_that_also_tests_itself(self):
+        rows = "import lightning as L\nfrom torch.utils.data import DataLoader\nclass Rows(L.LightningDataModule):\n    def __init__(self, num_workers: int = 0, pin: bool = False):\n" \
+               "        super().__init__()\n        self.save_hyperparameters(logger=False)\n    def train_dataloader(self):\n" \
+               "        return DataLoader([1], num_workers=self.hparams.num_workers, pin_memory=self.hparams.pin)\nif __name__ == '__main__':\n    Rows()\n"
+        main = "import hydra\n@hydra.main(config_path='conf', config_name='job')\ndef main(cfg):\n    data = hydra.utils.instantiate(cfg.data)\n    print(cfg.seed)\nmain()\n"
+        facts = self.facts({"train.py": main, "rows.py": rows, "conf/job.yaml": "seed: 1\ndata:\n  _target_: rows.Rows\n  num_workers: 0\n  pin: false\n"})
+        settings = {a["name"]: [(facts["declarations"][s["declaration"]]["setting"], s["certainty"]) for s in a["sources"]] for a in self.of_kind(facts, "loader")[0]["arguments"]}
+        self.assertEqual([("data.num_workers", "certain")], settings["num_workers"])
+        self.assertEqual([("data.pin", "certain")], settings["pin_memory"])
+
     def test_a_target_in_a_dataclass(self):
         tools = "from dataclasses import dataclass\n@dataclass\nclass Trainer:\n    _target_: str = 'pytorch_lightning.trainer.Trainer'\n    devices: int = 1\n"
         facts = self.facts({"train.py": self.MAIN, "tools.py": tools, "conf/job.yaml": "seed: 1\ndata:\n  train_loader: 3\n"})
