@@ -75,7 +75,9 @@ class Calls(LoaderCalls, OptimizerCalls):
         child = call
         for up in ancestors(call):
             if isinstance(up, (ast.If, ast.IfExp)) and child is not up.test and self.values.truth(up.test) is False:
-                found = [d.id for value in self.values.of(up.test) if value[0] == "cfg" for d in self.settings.find(value[1], value[2])]
+                parts = up.test.values if isinstance(up.test, ast.BoolOp) else [up.test]  # args.amp and torch.cuda.is_available()
+                found = [d.id for part in parts if self.values.truth(part) is False for value in self.values.of(part) if value[0] == "cfg"
+                         for d in self.settings.find(value[1], value[2])]
                 inside = child in up.body if isinstance(up.body, list) else child is up.body
                 return found[0] if inside and len(found) == 1 else None
             if isinstance(up, FUNCTIONS):

@@ -175,6 +175,9 @@ TEST(ProposalsTest, WhatTheScriptHasAndASettingTurnsOffIsTurnedOn) {
     Planned precision = planned(switched("args.amp", "args.jit"), "precision");
     EXPECT_THAT(precision.after, HasSubstr("'--amp', action='store_true', default=True)"));
     EXPECT_EQ(precision.after.find("autocast"), precision.after.rfind("autocast"));
+    EXPECT_THAT(
+        planned(switched("torch.cuda.is_available() and args.amp", "args.jit"), "precision").after,
+        HasSubstr("'--amp', action='store_true', default=True)"));
     Planned compile = planned(switched("args.amp", "args.jit > 0"), "compile");
     EXPECT_THAT(compile.after, Not(HasSubstr("model.compile()")));
     EXPECT_EQ(compile.refusal("compile"), "your script has it, but its settings leave it out");
