@@ -37,6 +37,8 @@ class Unread:
                 if not self.reads.loads["file"] or declaration.node.scope.parent is not None or any(d.path == declaration.path and d.kind != "yacs" for d in self.settings.by_path[("file", declaration.key)]):
                     continue  # a preset that a function makes; or said where the configuration file sets it
             elif declaration.kind == "dataclass":
+                if declaration.value is None:
+                    continue  # whoever makes the object gives the value
                 if any("TrainingArguments" in b for b in self.values.lineage(declaration.scope)[1]):
                     if declaration.key in names.TRAINING_ARGUMENTS or declaration.key in self._words():
                         continue

@@ -24,9 +24,10 @@ class CallValues:
                     out += (("ext", value[1] + ".*"),)
                 elif value[0] == "mods":
                     out += (value,)
-                elif value[0] == "mod" and value[1].index is not None:  # one of the module's own classes
-                    own = [b for bs in value[1].index.top.names.values() for b in bs if b.kind == "class"]
-                    out += tuple(("cls", b.node.inner) for b in own) if len(own) <= 6 else ()
+                elif value[0] == "mod" and value[1].index is not None:  # one of the module's own classes, or functions if it has none
+                    own = [b for bs in value[1].index.top.names.values() for b in bs]
+                    own = [b for b in own if b.kind == "class"] or [b for b in own if b.kind == "def"]
+                    out += tuple(v for b in own for v in self.binding(b)) if len(own) <= 6 else ()
             return out
         if name == "next" and node.args:
             return self.element(node.args[0])

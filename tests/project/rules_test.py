@@ -119,6 +119,13 @@ class Waits(Rules):
                            "        total += loss.item()\n        count += 1\n    return total / count\nprint(epoch())\n")
         self.assertEqual(["total"], [w["into"]["name"] for w in facts["waits"] if w["into"]])
 
+    def test_metrics_that_a_configuration_names(self):
+        metric = "import torch\ndef accuracy(output, target):\n    return torch.sum(output.argmax(1) == target).item() / len(target)\n"
+        facts = self.facts({"metric.py": metric, "job.json": '{"metrics": ["accuracy"]}', "train.py": TOP + "import json\nimport metric\nconfig = json.load(open('job.json'))\n"
+                            "metrics = [getattr(metric, name) for name in config['metrics']]\nfor x in loader:\n    loss = model(x.cuda())\n    loss.sum().backward()\n"
+                            "    optimizer.step()\n    for one in metrics:\n        print(one(loss, x))\n"})
+        self.assertEqual([("metric.py", 3)], [(w["file"], w["line"]) for w in facts["waits"] if w["said"]])
+
     def test_a_list_whose_name_is_its_mean_after_the_loop(self):
         program = TOP + "import numpy as np\ndef train():\n    for epoch in range(3):\n        losses = []\n        total = 0.0\n        for x in loader:\n" \
             "            loss = model(x.cuda()).sum()\n            loss.backward()\n            optimizer.step()\n            losses.append(loss.item())\n" \
