@@ -131,6 +131,19 @@ class MeasuredSteps {
     RunAccount account_;
 };
 
+// "RuntimeError: ...", "mlflow.MlflowException(...)": Python's own line of what was raised, behind the
+// name of its rank where a launcher puts that before it.
+bool is_exception(std::string_view line) {
+    if (line.starts_with('['))
+        if (std::size_t end = line.find("]: "); end != std::string_view::npos)
+            line = line.substr(end + 3);
+    std::size_t end =
+        line.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.");
+    std::string_view name = line.substr(0, end), rest = line.substr(name.size());
+    return (name.ends_with("Error") || name.ends_with("Exception")) &&
+           (rest.empty() || rest[0] == ':' || rest[0] == '(');
+}
+
 // Why the watching ended.
 enum class Ended { by_itself, enough, hang, stopped, time_up };
 
@@ -184,14 +197,16 @@ std::string crash_of(int status) {
 }  // namespace
 
 std::string reason_in(std::string_view log, int status) {
-    std::string last = crash_of(status), error;
+    std::string last = crash_of(status), error, raised;
     bool has_crashed = !last.empty();
     for (std::string_view line : terminal_lines(log)) {
         std::string_view text = trim(line);
         if (text.empty() || text.starts_with("saturate:")) continue;  // what `run` says of it
         if (!has_crashed) last = text;
         if (lower(std::string(text)).find("error") != std::string::npos) error = text;
+        if (is_exception(text)) raised = text;
     }
+    if (!raised.empty()) error = raised;
     return shortened(error.empty() ? last : error, kMostOfLine);
 }
 

@@ -216,6 +216,19 @@ TEST_F(TrialProcessTest, ACrashIsToldByItsSignal) {
     EXPECT_EQ(result.message, "RuntimeError: no such operator");
 }
 
+// What follows an exception may speak of errors, too: advice, the name of a variable.
+TEST_F(TrialProcessTest, TheExceptionIsTheReasonNotWhatFollowsIt) {
+    EXPECT_EQ(reason_in("Error executing job with overrides: []\n"
+                        "library.LibraryException(\"no such server\")\n"
+                        "full_key: logger\n"
+                        "Set the environment variable SHOW_FULL_ERROR=1 for all of it.\n",
+                        1),
+              "library.LibraryException(\"no such server\")");
+    EXPECT_EQ(reason_in("[rank0]: ValueError: 3 is odd\nsaw an error, ending\n", 1),
+              "[rank0]: ValueError: 3 is odd");
+    EXPECT_EQ(reason_in("an error occurred\nbye\n", 1), "an error occurred");
+}
+
 TEST_F(TrialProcessTest, TooFewStepsAreNoMeasurement) {
     TrialResult result = tried("steps 2");
     EXPECT_EQ(result.outcome, TrialOutcome::failed);
