@@ -140,6 +140,7 @@ class Trier {
     // What they are worth beside those that were kept before; apart where they do not gain
     // together.
     void try_group(FixChanges together) {
+        if (!take_what_it_makes_room_for(together)) return;
         std::erase_if(together, [&](const FixProposal* one) {
             std::string why = moot(*one, kept_);
             if (why.empty()) why = missing_for(*one, kept_, out_.baseline.record);
@@ -152,6 +153,9 @@ class Trier {
                         measure_.budget().has_time_for_proof_run(measure_.seconds());
         if (!measure_.has_time() && !is_first) {
             bool has_runs = measure_.runs_left() > 0;
+            std::erase_if(together, [&](const FixProposal* one) {
+                return answer_.outcomes[one->id].ratio.has_value();
+            });
             note_all(together,
                      {"not tried", std::nullopt,
                       has_runs ? "there was no time left for it" : "enough was tried already"});
@@ -160,7 +164,11 @@ class Trier {
         }
         FixOutcome outcome = measure(together);
         if (together.size() > 1 && outcome.word != "kept") {
-            for (const FixProposal* one : together) try_group({one});
+            // Alone, one of them was tried before and the other is worth nothing.
+            if (!together.back()->room_for.empty())
+                note_all({together.back()}, outcome);
+            else
+                for (const FixProposal* one : together) try_group({one});
             return;
         }
         note_all(together, outcome);
@@ -170,6 +178,20 @@ class Trier {
                 note_all({one}, {"not needed", answer_.outcomes[one->id].ratio, why});
         kept_ = beside(together);
         kept_.insert(kept_.end(), together.begin(), together.end());
+    }
+
+    // False: it makes room for something that cannot be had.
+    bool take_what_it_makes_room_for(FixChanges& together) {
+        const FixProposal* room = together.front();
+        if (room->room_for.empty()) return true;
+        std::set<std::string> measured;
+        for (const auto& [id, outcome] : answer_.outcomes)
+            if (outcome.ratio) measured.insert(id);
+        together = with_what_needs_it(*room, answer_.plan, kept_, measured);
+        if (together.empty())
+            note_all({room}, {"not tried", std::nullopt,
+                              fmt::format("it only makes room for {}", room->room_for)});
+        return !together.empty();
     }
 
     // What was kept, without what does nothing beside these.

@@ -34,6 +34,8 @@ struct FixProposal {
     std::string apply;            // `run --apply` puts it in force by this word; empty: it cannot
     int call = -1;                // the call it is about
     int loop = -1;                // the loop it is in
+    // The setting of another proposal that this one makes room for: worth nothing without that one.
+    std::string room_for = {};
 };
 
 struct FixRefusal {
@@ -56,6 +58,7 @@ struct FixMachine {
     int cores = 0;            // that the job may use; 0: not known
     int threads = 0;          // that should compute on the CPU, by a watched run; 0: as it is ...
     std::string threads_why = {};  // ... and why
+    bool threads_for_workers = false;  // ... beside workers that are to be there
     WatchedCalls watched = {};     // empty: nothing was run
     bool waits_for_data = false;   // by a watched run, long enough to be worth a change
 };

@@ -291,6 +291,11 @@ bool Planner::is_proposed(std::string_view setting, int call) const {
     return !edits_of(setting, call).empty();
 }
 
+bool Planner::is_proposed(std::string_view setting) const {
+    return std::ranges::any_of(
+        plan_.proposals, [&](const FixProposal& proposal) { return proposal.setting == setting; });
+}
+
 std::vector<FileEdit> Planner::edits_of(std::string_view setting, int call) const {
     for (const FixProposal& proposal : plan_.proposals)
         if (proposal.setting == setting && proposal.call == call) return proposal.edits;

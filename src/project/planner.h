@@ -62,6 +62,7 @@ class Planner {
     // Refuses and returns true where a trap of the project forbids it.
     bool is_forbidden(const SourcePlace& at, const std::string& setting, int call);
     [[nodiscard]] bool is_proposed(std::string_view setting, int call) const;
+    [[nodiscard]] bool is_proposed(std::string_view setting) const;  // of any call
     [[nodiscard]] std::vector<FileEdit> edits_of(std::string_view setting, int call) const;
 
     [[nodiscard]] FixPlan take() { return std::move(plan_); }

@@ -21,6 +21,8 @@ const FactCall* set_by(const ProjectFacts& facts) {
 void propose_threads(Planner& planner) {
     int wanted = planner.machine.threads;
     if (wanted < 1) return;
+    bool is_room = planner.machine.threads_for_workers;
+    if (is_room && !planner.is_proposed("num_workers")) return;
     FixProposal proposal{.setting = "threads",
                          .after = std::to_string(wanted),
                          .reason = planner.machine.threads_why};
@@ -55,6 +57,7 @@ void propose_threads(Planner& planner) {
                                              fmt::format("{}.set_num_threads({})", *torch, wanted)},
                                   {}});
     }
+    if (is_room) proposal.room_for = "num_workers";
     planner.propose(std::move(proposal));
 }
 

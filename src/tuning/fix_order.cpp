@@ -127,7 +127,8 @@ double share_of(const FixProposal& proposal, const WatchedRun& watched) {
         // Some have no share of the time, only a gain.
         most = std::max({most, finding.share_percent, 100 * (1 - 1 / finding.gain.likely)});
     }
-    if (remedy->relief == Relief::input) most = std::max(most, 100 * watched.rate.input_wait_share);
+    if (remedy->relief == Relief::input || !proposal.room_for.empty())
+        most = std::max(most, 100 * watched.rate.input_wait_share);
     auto pause = pause_of(proposal, watched);
     if (pause && pause->seconds && watched.epoch.seconds > 0)
         most = std::max(most, 100 * *pause->seconds / watched.epoch.seconds);
@@ -217,6 +218,17 @@ FixOrder order_trials(const FixPlan& plan, const WatchedRun& watched) {
            std::ranges::any_of(out.trials[out.by_cause], relieves))
         ++out.by_cause;
     return out;
+}
+
+std::vector<const FixProposal*> with_what_needs_it(const FixProposal& room, const FixPlan& plan,
+                                                   std::span<const FixProposal* const> kept,
+                                                   const std::set<std::string>& measured) {
+    auto needs_it = [&](const FixProposal& one) { return one.setting == room.room_for; };
+    if (std::ranges::any_of(kept, [&](const FixProposal* one) { return needs_it(*one); }))
+        return {&room};
+    for (const FixProposal& proposal : plan.proposals)
+        if (needs_it(proposal) && measured.contains(proposal.id)) return {&proposal, &room};
+    return {};
 }
 
 std::string moot(const FixProposal& proposal, const std::vector<const FixProposal*>& kept) {

@@ -49,6 +49,13 @@ struct WatchedRun {
 [[nodiscard]] std::string moot(const FixProposal& proposal,
                                const std::vector<const FixProposal*>& kept);
 
+// Workers may take from the model's threads what they give: what makes room for another is tried
+// together with that one where it was measured and did not gain alone, and alone where it is kept.
+// Empty: neither.
+[[nodiscard]] std::vector<const FixProposal*> with_what_needs_it(
+    const FixProposal& room, const FixPlan& plan, std::span<const FixProposal* const> kept,
+    const std::set<std::string>& measured);
+
 // Workers of the loader that feeds the training, with these changes of the watched job.
 [[nodiscard]] std::int64_t workers_with(std::span<const FixProposal* const> changes,
                                         const RunRecord& watched);

@@ -41,10 +41,13 @@ void choose_threads(FixMachine& machine, const TrialResult& watched) {
     if (machine.cores > 0) facts.cores = std::min(facts.cores, machine.cores);
     facts.is_measuring = true;
     facts.step_seconds = watched.samples_per_second->step_seconds;
-    // Where batches are waited for, workers need the cores that the model's threads take.
-    if (facts.number("num_workers").value_or(0) > 0 &&
-        watched.samples_per_second->input_wait_share >= kWaits)
+    // Where batches are waited for, workers need the cores that the model's threads take: those that
+    // are there, or those that are to be.
+    if (machine.waits_for_data) {
         facts.loader = LoaderTimes{};
+        machine.threads_for_workers = facts.number("num_workers").value_or(0) == 0;
+        if (machine.threads_for_workers) facts.now["num_workers"] = std::to_string(machine.workers);
+    }
     facts.now["threads"] = std::to_string(*threads);
     Proposal proposal = find_remedy("threads")->propose(facts);
     auto wanted = parse_integer(proposal.value.value_or(""));
@@ -59,11 +62,10 @@ FixMachine watched_machine(const FixMachine& machine, const ProjectFacts& facts,
                            const TrialResult& watched, const std::vector<Finding>& findings) {
     FixMachine out = machine;
     out.watched = watched_calls(facts, watched.record.python);
-    if (watched.samples_per_second) {
-        choose_threads(out, watched);
+    if (watched.samples_per_second)
         out.waits_for_data = watched.samples_per_second->input_wait_share >= kWaits;
-    }
     choose_workers(out, watched.record.python, findings);
+    if (watched.samples_per_second) choose_threads(out, watched);
     return out;
 }
 

@@ -79,6 +79,18 @@ TEST_F(FixOrderTest, WhatCannotGainIsNotTriedAndSaysWhy) {
     EXPECT_TRUE(fed.left_out.contains("eval_interval"));
 }
 
+TEST_F(FixOrderTest, WhatMakesRoomForWorkersIsTriedWithThem) {
+    FixProposal threads = proposal("threads", "1");
+    threads.room_for = "num_workers";
+    plan_.proposals = {proposal("precision", "bf16"), proposal("num_workers", "2"), threads};
+    EXPECT_EQ(ids(order(false, 0.6)), (Ids{{"num_workers"}, {"threads"}, {"precision"}}));
+    const FixProposal &workers = plan_.proposals[1], &room = plan_.proposals[2];
+    using Changes = std::vector<const FixProposal*>;
+    EXPECT_EQ(with_what_needs_it(room, plan_, Changes{&workers}, {"num_workers"}), Changes{&room});
+    EXPECT_EQ(with_what_needs_it(room, plan_, {}, {"num_workers"}), (Changes{&workers, &room}));
+    EXPECT_EQ(with_what_needs_it(room, plan_, {}, {}), Changes{}) << "workers could not be had";
+}
+
 // What stands between epochs is tried where trials last whole epochs, and takes part of them.
 TEST_F(FixOrderTest, PausesAreTriedWhereTheyAreMeasured) {
     plan_.proposals = {proposal("eval_interval", "5"), proposal("persistent_workers")};

@@ -33,7 +33,15 @@ TEST_F(WatchedMachineTest, ThreadsLeaveCoresToWorkersThatAreWaitedFor) {
     EXPECT_EQ(after(1, 0.3).threads, 1);
     EXPECT_EQ(after(8, 0.3).threads, 1);
     EXPECT_EQ(after(8, 0.01).threads, 0);
-    EXPECT_EQ(after(0, 0.3).threads, 0);
+    EXPECT_FALSE(after(1, 0.3).threads_for_workers);
+}
+
+// Workers that are to come take the cores that the model's threads have now.
+TEST_F(WatchedMachineTest, ThreadsLeaveCoresToWorkersThatAreToBe) {
+    EXPECT_EQ(after(0, 0.3).threads, 1);
+    EXPECT_TRUE(after(0, 0.3).threads_for_workers);
+    EXPECT_EQ(after(0, 0.01).threads, 0);
+    EXPECT_FALSE(after(0, 0.01).threads_for_workers);
 }
 
 }  // namespace
