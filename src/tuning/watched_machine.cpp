@@ -15,6 +15,9 @@ namespace {
 constexpr double kWaits = 0.03;
 
 void choose_workers(FixMachine& machine, const Json& python, const std::vector<Finding>& findings) {
+    auto now = training_loader(python)["num_workers"].integer();
+    // Batches come late, and there is no core for more workers: fewer may be faster.
+    bool is_crowded = machine.waits_for_data && now && machine.cores > 0 && *now > machine.cores;
     for (const Finding& finding : findings) {
         for (const SettingChange& change : finding.settings) {
             auto workers = change.key == "num_workers" ? parse_integer(change.value) : std::nullopt;
@@ -23,11 +26,8 @@ void choose_workers(FixMachine& machine, const Json& python, const std::vector<F
             machine.is_watched = true;
         }
     }
-    // Batches come late, and there is no core for more workers: fewer may be faster.
-    auto now = training_loader(python)["num_workers"].integer();
-    if (machine.is_watched || !machine.waits_for_data || !now || machine.cores <= 0 ||
-        *now <= machine.cores)
-        return;
+    // ... but not fewer than cores.
+    if (!is_crowded || (machine.is_watched && machine.workers >= machine.cores)) return;
     machine.workers = machine.cores;
     machine.is_watched = true;
 }

@@ -9,7 +9,7 @@ namespace {
 class WatchedMachineTest : public testing::Test {
   protected:
     // A loader of so many workers, and two threads that compute on a CPU.
-    FixMachine after(int workers, double waits) {
+    FixMachine after(int workers, double waits, const std::vector<Finding>& findings = {}) {
         TrialResult watched;
         watched.record.python =
             Json::parse(R"({"loaders": [{"id": 0, "num_workers": )" + std::to_string(workers) +
@@ -18,7 +18,7 @@ class WatchedMachineTest : public testing::Test {
                         "test");
         watched.samples_per_second =
             Rate{.per_second = 10, .steps = 9, .step_seconds = 0.8, .input_wait_share = waits};
-        return watched_machine({.workers = 1, .cores = 2}, {}, watched, {});
+        return watched_machine({.workers = 1, .cores = 2}, {}, watched, findings);
     }
 };
 
@@ -34,6 +34,13 @@ TEST_F(WatchedMachineTest, ThreadsLeaveCoresToWorkersThatAreWaitedFor) {
     EXPECT_EQ(after(8, 0.3).threads, 1);
     EXPECT_EQ(after(8, 0.01).threads, 0);
     EXPECT_FALSE(after(1, 0.3).threads_for_workers);
+}
+
+// A finding that counts workers and cores alone does not know that batches come late.
+TEST_F(WatchedMachineTest, WhereBatchesComeLateEveryCoreHasAWorker) {
+    std::vector<Finding> crowded = {{.id = "F30", .settings = {{"num_workers", "1"}}}};
+    EXPECT_EQ(after(8, 0.3, crowded).workers, 2);
+    EXPECT_EQ(after(8, 0.01, crowded).workers, 1);
 }
 
 // Workers that are to come take the cores that the model's threads have now.
