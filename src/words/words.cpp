@@ -218,6 +218,10 @@ std::vector<ShownLine> translated_lines(std::string_view english, Language langu
         constexpr std::size_t kSure = 25;  // two lines may look like one sentence by chance
         while (count > 1) {
             found = translator.whole(sentence, 0);
+            if (!found && sentence.ends_with('.')) {
+                found = translator.whole(sentence.substr(0, sentence.size() - 1), 0);
+                if (found) found->text += "。";
+            }
             if (found && found->weight >= kSure) break;
             found.reset();
             --count;

@@ -105,6 +105,18 @@ TEST(WordsTest, ASentenceThatWasBrokenIntoLinesIsOne) {
               "      前向和损失用 32 位运行；因为这块 GPU 没有 bf16，所以配合梯度缩放器\n");
 }
 
+TEST(WordsTest, NothingOfADryRunOfFixStaysEnglish) {
+    EXPECT_EQ(zh("train.py and 1 file it uses; configuration config.json"),
+              "train.py 和它用到的 1 个文件；配置 config.json");
+    EXPECT_EQ(
+        zh("      copies to the GPU hold up the step: pinned memory together with "
+           "non_blocking=True\n"
+           "      (train.py:45).\n"),
+        "      向 GPU 的拷贝拖住了训练步：锁页内存要配合 non_blocking=True（train.py:45）。\n");
+    EXPECT_EQ(zh("      expect: the host runs ahead of the device; the sum is the same"),
+              "      预期：主机走在设备前面；和不变");
+}
+
 TEST(WordsTest, APatchStaysAsItIs) {
     std::string patch =
         "--- a/c.yaml\n+++ b/c.yaml\n@@ -1,2 +1,2 @@\n level\n-before: 1\n+before: 2\n";
