@@ -132,11 +132,18 @@ void small_collectives(const RunRecord& record, const RecordedWaits& waits,
 }
 
 // A device that idles while the host waits for nothing waits for the host. Only where it is known
-// how long the device worked: in every step, or all the time by the driver.
-void launch_bound(const RunRecord& record, const RecordedWaits& waits, std::vector<Finding>& out) {
+// how long the device worked: in every step, or all the time by the driver. Launching takes as long
+// in every step: where some last many times as long as the others, the host was kept from it, by
+// other work of the machine for one, and that no setting of the job cures.
+void launch_bound(const RunRecord& record, const Account& account, const RecordedWaits& waits,
+                  std::vector<Finding>& out) {
     if (waits.steps == 0 || waits.busy_steps < waits.steps) return;
     double idle =
         waits.total_ns - waits.busy_ns - waits.input_ns - waits.sync_ns - waits.communication_ns;
+    if (account.step_p50_ms) {
+        double usual = *account.step_p50_ms * 1e6 * static_cast<double>(waits.steps);
+        idle = std::min(idle, usual - waits.busy_ns);
+    }
     if (idle < 0.2 * waits.total_ns) return;
     Finding finding =
         wait_finding("F10", idle, waits, waits.busy_steps,
@@ -171,7 +178,7 @@ void from_steps(const RunRecord& record, const Account& account, std::vector<Fin
     if (waits.communication_ns >= 0.10 * waits.total_ns)
         out.push_back(exposed_communication(record, waits));
     small_collectives(record, waits, out);
-    launch_bound(record, waits, out);
+    launch_bound(record, account, waits, out);
 }
 
 // "1 evaluation", "3 evaluations"; nothing of none.

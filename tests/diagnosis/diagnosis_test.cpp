@@ -467,6 +467,22 @@ TEST(RunFindingsTest, ADeviceThatIdlesWhileTheHostWaitsForNothingIsLaunchBound) 
     EXPECT_EQ(find(diagnose_run(record, "run"), "F10"), nullptr) << "not known";
 }
 
+// As on a busy machine: one step in ten is kept waiting for a core. Launching cannot gain that back.
+TEST(RunFindingsTest, StepsThatAreHeldUpAreNotLaunchBound) {
+    RunRecord record;
+    for (int i = 0; i < 200; ++i)
+        record.steps.push_back({.step = i,
+                                .duration_ns = i % 10 == 3 ? 20'000'000 : 1'000'000,
+                                .device_busy_ns = 700'000});
+    EXPECT_EQ(find(diagnose_run(record, "run"), "F10"), nullptr);
+    for (StepRecord& step : record.steps) step.device_busy_ns = 100'000;
+    Diagnosis diagnosis = diagnose_run(record, "run");
+    const Finding* found = find(diagnosis, "F10");
+    ASSERT_NE(found, nullptr);
+    EXPECT_NEAR(found->ms_per_step, 0.9, 0.01);
+    EXPECT_LT(diagnosis.total.high, 1.5);  // of a mean of 2.9 ms
+}
+
 // A GPU's steps do not tell how long it worked; the driver's counter does.
 TEST(RunFindingsTest, AGpuThatIdlesByTheDriversCounterIsLaunchBound) {
     RunRecord record{.info = {.kind = "train", .device = "cuda:0"}};
