@@ -5,7 +5,7 @@
 
 #include "cuda/collectives.h"
 
-#include <ATen/cuda/CUDAEvent.h>
+#include <c10/core/Event.h>
 #include <c10/cuda/CUDAFunctions.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <fmt/format.h>
@@ -60,10 +60,6 @@ class NcclCollectives final : public DeviceCollectives {
             c10::make_intrusive<c10d::PrefixStore>("nccl", std::move(shared)), rank, count,
             std::move(options));
         nccl_->enableCollectivesTiming();  // events around each
-        for (Marks& marks : marks_) {
-            marks.waiting = at::cuda::CUDAEvent(cudaEventDefault);  // with timing
-            marks.waited = at::cuda::CUDAEvent(cudaEventDefault);
-        }
     }
     // All that was started has been waited for. Left to its own destructor the group would warn.
     ~NcclCollectives() override {
@@ -105,7 +101,7 @@ class NcclCollectives final : public DeviceCollectives {
     std::optional<CollectiveTimes> times(std::int64_t mark) override {
         Marks& marks = place(mark);
         if (marks.mark != mark || !marks.waited.query()) return std::nullopt;
-        CollectiveTimes out{.exposed_ns = ns(marks.waiting.elapsed_time(marks.waited))};
+        CollectiveTimes out{.exposed_ns = ns(marks.waiting.elapsedTime(marks.waited))};
         for (const auto& work : marks.works) {
             if (!work->isCompleted()) return std::nullopt;
             out.total_ns += ns(work->getDuration());
@@ -127,11 +123,13 @@ class NcclCollectives final : public DeviceCollectives {
   private:
     struct Marks {
         std::int64_t mark = -1;
-        at::cuda::CUDAEvent waiting, waited;
+        // c10's: CUDAEvent's destructor throws where the device is lost, and that ends the process.
+        c10::Event waiting{torch::kCUDA, c10::EventFlag::BACKEND_DEFAULT};  // with timing
+        c10::Event waited{torch::kCUDA, c10::EventFlag::BACKEND_DEFAULT};
         std::vector<c10::intrusive_ptr<c10d::Work>> works;
     };
-    static std::int64_t ns(float milliseconds) {
-        return static_cast<std::int64_t>(static_cast<double>(milliseconds) * 1e6);
+    static std::int64_t ns(double milliseconds) {
+        return static_cast<std::int64_t>(milliseconds * 1e6);
     }
     [[nodiscard]] Marks& place(std::int64_t mark) {
         return marks_[static_cast<std::size_t>(mark) % marks_.size()];

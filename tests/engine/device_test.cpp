@@ -407,7 +407,7 @@ TEST(OpenDeviceTest, MemoryThatRanOutHasManyNames) {
 
 // One row for each path of every device, made from the tests themselves.
 std::string devices_page() {
-    std::string paths, others;
+    std::string paths, others, streams;
     const testing::UnitTest& all = *testing::UnitTest::GetInstance();
     for (int i = 0; i < all.total_test_suite_count(); ++i) {
         const testing::TestSuite& suite = *all.GetTestSuite(i);
@@ -418,6 +418,8 @@ std::string devices_page() {
             std::size_t slash = test.find('/');
             if (name == "All/DeviceTest")
                 ran[test.substr(0, slash)].insert(test.substr(slash + 1));
+            else if (name == "StreamBackendTest")
+                streams += fmt::format("| {} |\n", test);
             else if (name == "FakeDeviceTest" || name == "CapturedStepTest")
                 others += fmt::format("| {}.{} |\n", name, test);
         }
@@ -436,8 +438,12 @@ std::string devices_page() {
         "captures steps, loses\nranks and fails on demand. Made from the tests by "
         "`tools/golden-accept`.\n\n"
         "| every device (`DeviceTest`) | cpu | sim | fake |\n|---|---|---|---|\n{}\n"
-        "| what only a GPU does, on the fake one |\n|---|\n{}",
-        paths, others);
+        "| what only a GPU does, on the fake one |\n|---|\n{}\n"
+        "The order of streams, events and page-locked memory is not in `cuda/` but in "
+        "`src/engine/stream_backend.h`, for all kinds of device that LibTorch knows,\nand is "
+        "tested on a kind that has nothing else (`tests/engine/fake_streams.h`).\n\n"
+        "| streams and events (`StreamBackendTest`) |\n|---|\n{}",
+        paths, others, streams);
 }
 
 TEST(DevicesPageTest, TheDocumentedPathsAreThoseOfTheTests) {
