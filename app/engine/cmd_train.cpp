@@ -76,8 +76,9 @@ int train_with(const Arguments& arguments, const JobRegistry& jobs) {
     fmt::print("{}", arguments.has("--json") ? outcome_json(outcome).pretty() + "\n"
                                              : outcome_text(outcome));
     int status = outcome_status(outcome);
-    // Threads that wait for a rank that is lost never end: nothing is left to do for this process.
-    if (outcome.lost_rank) {
+    // Threads that wait for a rank that is lost never end, and what its libraries do at the end of a
+    // process needs a device that answers: nothing is left to do for this one.
+    if (outcome.lost_rank || outcome.result.device_lost) {
         std::fflush(stdout);
         std::_Exit(status);
     }

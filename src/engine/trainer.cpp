@@ -68,6 +68,17 @@ TrainResult Trainer::run(Recorder& recorder) {
     return finish();
 }
 
+// A device tells its errors when it is asked for something else: the operator is another one, and
+// perhaps the step too.
+Problem Trainer::lost_device(const c10::Error& error) const {
+    return {.found = fmt::format("the device failed in step {} or shortly before: {}", now_.step,
+                                 split(error.what_without_backtrace(), '\n')[0]),
+            .expected = "a model and a loss that take this batch",
+            .fix =
+                "CUDA_LAUNCH_BLOCKING=1 in the environment makes the error come from the "
+                "operator that fails; --device cpu often says what is wrong"};
+}
+
 // What the job, LibTorch or the machine throws ends the run, not the program: the record and the
 // summary are written all the same. Only a promise of our own that is broken goes through.
 void Trainer::keep_failure(const std::function<void()>& work) {
@@ -87,7 +98,9 @@ void Trainer::keep_failure(const std::function<void()>& work) {
         fail(std::move(cause));
     } catch (const Failure& failure) {  // e.g. too many broken samples, or no memory for one
         fail(failure.problems().at(0));
-    } catch (const c10::Error& error) {  // LibTorch's: shapes that do not fit, an index too high
+    } catch (const c10::Error& error) {
+        if (backend_.is_lost()) return fail(lost_device(error));
+        // Shapes that do not fit, an index too high.
         fail({.found = in_step(error.what_without_backtrace()),
               .expected = "a model and a loss that take this batch"});
     } catch (const Bug&) {
@@ -343,7 +356,8 @@ TrainResult Trainer::finish() {
                        .metric = now_.metric,
                        .metric_best = now_.best,
                        .metric_first = now_.first_metric,
-                       .best_step = now_.best_step};
+                       .best_step = now_.best_step,
+                       .device_lost = !answers};
     RunSummary& summary = result.summary;
     summary.ended = ended_;
     summary.duration_ns = now_ns() - started_ns_;

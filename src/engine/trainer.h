@@ -36,7 +36,8 @@ struct TrainResult {
     // Of several ranks: share of the step time in which gradients were under way, hidden or not.
     std::optional<double> communication_percent;
     std::optional<double> device_span_percent;  // busy at most so much, where it does not tell
-    LoaderRoom room;                            // of the training data
+    bool device_lost = false;  // it answers nothing more: the process is to end at once
+    LoaderRoom room;           // of the training data
     RunSummary summary;                         // without what only the recorder knows
 };
 
@@ -64,6 +65,7 @@ class Trainer {
     };
 
     void keep_failure(const std::function<void()>& work);
+    [[nodiscard]] Problem lost_device(const c10::Error& error) const;
     void conclude();
     [[nodiscard]] bool is_over();
     [[nodiscard]] StopWish stop_wish();

@@ -70,16 +70,19 @@ TEST(FakeDeviceTest, ALostDeviceIsAskedNoMore) {
     job.at_loss = [&](std::int64_t number) {
         if (number != 5) return;
         run.device.has_failed = true;
-        TORCH_CHECK(false, "CUDA error: device-side assert triggered");
+        TORCH_CHECK(false, "CUDA error: device-side assert triggered\nCUDA kernel errors might be");
     };
     train_on(run, job, settings);
     EXPECT_EQ(run.result.ended, "failed");
     ASSERT_TRUE(run.result.problem);
     EXPECT_EQ(run.result.problem->found,
-              "the job failed in step 5: CUDA error: device-side assert triggered");
+              "the device failed in step 5 or shortly before: CUDA error: device-side assert "
+              "triggered");
+    EXPECT_THAT(run.result.problem->fix, HasSubstr("CUDA_LAUNCH_BLOCKING=1"));
     EXPECT_EQ(run.result.summary.steps, 5);
     EXPECT_EQ(run.recorder.steps.size(), 5u);
     EXPECT_EQ(run.device.asked_lost, 0);
+    EXPECT_TRUE(run.result.device_lost);
     EXPECT_FALSE(run.result.summary.memory_peak_bytes);
 }
 
