@@ -269,6 +269,17 @@ TEST(FakeDeviceTest, EveryRankGoesOnWithItsOwnRandomNumbers) {
     EXPECT_TRUE(torch::equal(*resumed[1].device.random, of(11)));
 }
 
+// As after resuming on other devices, or on more of them: the seed alone would be everybody's.
+TEST(FakeDeviceTest, ARankWithoutAStateIsSeededByItsNumber) {
+    set_seed(5);
+    expect_together(2, [&](ProcessGroup& group) {
+        FakeDevice device;
+        make_ranks(&group)->set_random_states(device, {}, 5, 3);
+    });
+    // Ranks are threads here and share the host's generator, which rank 0 leaves alone.
+    EXPECT_NE(at::globalContext().defaultGenerator(torch::kCPU).current_seed(), 5u);
+}
+
 // A GPU's random numbers mean nothing to a CPU, and the other way round: said, not refused.
 TEST(FakeDeviceTest, ACheckpointResumesOnAnotherDeviceWithANote) {
     for (bool from_gpu : {true, false}) {
