@@ -70,8 +70,8 @@ std::string device_of(const Arguments& arguments) {
     return device;
 }
 
-// The card as the table has it; empty where there is none to simulate.
-std::string card_of(const std::string& device) {
+// A simulated card as the table has it; which a real one is, the selftest tells. Empty: none.
+std::string simulated_card(const std::string& device) {
     if (device == "cpu") return "";
     if (is_simulated(device)) {
         auto match = match_gpu(device.substr(4), std::nullopt, std::nullopt);
@@ -87,9 +87,7 @@ std::string card_of(const std::string& device) {
                             .fix = "--device \"sim:RTX 4090\" simulates one; --device cpu measures "
                                    "the CPU"});
     }
-    const GpuIdentity& gpu = survey.driver->gpus[0];
-    auto match = match_gpu(gpu.name, gpu.capability, gpu.memory_total_bytes);
-    return match ? match->facts.name : "";
+    return "";
 }
 
 // Into FOLDER/selftest.json; what it says goes to stderr. Null when it could not run. A simulated
@@ -161,7 +159,7 @@ int bench_gpu(const Arguments& arguments) {
     bool quiet = arguments.has("--quiet"), calibrate = arguments.has("--calibrate");
     GpuBench bench{.version = std::string(saturate_version()),
                    .device = device,
-                   .card = card_of(device),
+                   .card = simulated_card(device),
                    .is_simulated = is_simulated(device)};
     auto named = arguments.text("--output");
     fs::path folder = named ? output_folder(*named) : new_run_folder("bench-gpu");
@@ -173,6 +171,8 @@ int bench_gpu(const Arguments& arguments) {
                                                  device),
                             .expected = "a device that the engine can use"});
     }
+    // Of several cards the first of CUDA's own order.
+    if (!bench.is_simulated) bench.card = bench.selftest["card"].string().value_or("");
     auto name = bench.selftest["device"].string();
     if (name && !bench.is_simulated) bench.device = *name;
     bench.calibrated = calibrate && !bench.card.empty();

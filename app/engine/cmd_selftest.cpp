@@ -7,6 +7,7 @@
 
 #include "arguments.h"
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/json.h"
 #include "base/output_file.h"
 #include "base/version.h"
@@ -15,8 +16,8 @@
 #include "engine/device_rates.h"
 #include "engine/selftest.h"
 #include "exit_code.h"
-#include "probe/gpu_table.h"
 #include "probe/machine.h"
+#include "process/gpus.h"
 #include "progress.h"
 #include "show.h"
 
@@ -55,20 +56,22 @@ Json versions_json(const std::string& device) {
     return out;
 }
 
+// "cuda:0 (NVIDIA H100 80GB HBM3)"
+std::string name_in(const std::string& device) {
+    std::size_t from = device.find('(') + 1;
+    return device.substr(from, device.rfind(')') - from);
+}
+
 // Measured, and kept for the simulated device of this name.
-Json calibrate(const std::string& device, const std::string& name) {
+Json calibrate(const std::string& device, const std::string& name, const std::string& card) {
     auto open = [&](const DeviceOptions& options) {
         return std::move(open_device(device, options, false).backend);
     };
     MeasuredRates rates = measure_rates(open, device == "cpu" ? kRateEffortOfCpu : RateEffort{});
     if (device != "cpu") {
-        // "cuda:0 (NVIDIA H100 80GB HBM3)"
-        std::size_t from = name.find('(') + 1;
-        std::string card = name.substr(from, name.rfind(')') - from);
-        auto match = match_gpu(card, std::nullopt, std::nullopt);
-        std::string file = keep_rates(match ? match->facts.name : card, rates);
+        std::string file = keep_rates(card.empty() ? name : card, rates);
         show(stderr, "rates saved: {}{}\n", file,
-             match ? "" : " (the card is not in the table, so it cannot be simulated)");
+             card.empty() ? " (the card is not in the table, so it cannot be simulated)" : "");
     }
     return rates_json(rates);
 }
@@ -82,6 +85,23 @@ fs::path free_name() {
     }
 }
 
+void show_progress(const std::string& name, std::size_t done, std::size_t count,
+                   std::int64_t began_ns) {
+    double gone = static_cast<double>(now_ns() - began_ns) / 1e9;
+    double share = static_cast<double>(done) / static_cast<double>(count);
+    fmt::print(stderr, "\r\x1b[K{}", shown(progress_text(name, share, gone)));
+    std::fflush(stderr);
+}
+
+// The first time by the rule for files that a user names, then over what we wrote.
+void write_again(const OutputFile& file, const Json& report) {
+    std::string text = report.pretty() + "\n";
+    if (report["checks"].items().empty())
+        file.write(text);
+    else
+        write_file_whole(file.path(), text);
+}
+
 }  // namespace
 
 int cmd_selftest(const Arguments& arguments) {
@@ -93,18 +113,28 @@ int cmd_selftest(const Arguments& arguments) {
         file.emplace(*name, OutputRule{});
     else if (device == "cuda")
         file.emplace(free_name(), OutputRule{});
-    bool as_json = arguments.has("--json");
+    bool as_json = arguments.has("--json"), writes = file && !file->is_stdout();
     bool on_terminal = ::isatty(2) != 0;
     std::int64_t began = now_ns();
     std::size_t done = 0, passed = 0;
-    Json rows = Json::array();
+    std::string name = name_in(list.device), card;
+    if (device != "cpu") card = card_at(survey_nvml(), list.backend->pci_bus_id(), name);
+    Json rows = Json::array(), versions = versions_json(device), machine = machine_json(device);
+    auto report = [&](const Json& running) {
+        return Json::object({{"schema", 1},
+                             {"device", list.device},
+                             {"card", card.empty() ? Json() : Json(card)},
+                             {"passed", passed == list.items.size()},
+                             {"checks_passed", passed},
+                             {"running", running},
+                             {"versions", versions},
+                             {"machine", machine},
+                             {"checks", rows}});
+    };
     for (const SelftestItem& item : list.items) {
-        if (on_terminal) {
-            double gone = static_cast<double>(now_ns() - began) / 1e9;
-            double share = static_cast<double>(done) / static_cast<double>(list.items.size());
-            fmt::print(stderr, "\r\x1b[K{}", shown(progress_text(item.name, share, gone)));
-            std::fflush(stderr);
-        }
+        if (on_terminal) show_progress(item.name, done, list.items.size(), began);
+        // A check that hangs or ends the process is named in what can be sent.
+        if (writes) write_again(*file, report(item.name));
         SelftestCheck check = run_check(item);
         ++done;
         passed += check.passed ? 1 : 0;
@@ -118,20 +148,14 @@ int cmd_selftest(const Arguments& arguments) {
                                {"detail", check.detail},
                                {"seconds", check.seconds}}));
     }
-    Json report = Json::object({{"schema", 1},
-                                {"device", list.device},
-                                {"passed", passed == done},
-                                {"checks_passed", passed},
-                                {"versions", versions_json(device)},
-                                {"machine", machine_json(device)},
-                                {"checks", rows}});
-    if (arguments.has("--calibrate")) report.set("rates", calibrate(device, list.device));
-    if (file && !file->is_stdout()) file->write(report.pretty() + "\n");
+    Json complete = report(Json());
+    if (arguments.has("--calibrate")) complete.set("rates", calibrate(device, name, card));
+    if (writes) write_again(*file, complete);
     if (as_json)
-        fmt::print("{}\n", report.pretty());
+        fmt::print("{}\n", complete.pretty());
     else
         show(stdout, "{} of {} checks passed on {}\n", passed, done, list.device);
-    if (file && !file->is_stdout())
+    if (writes)
         show(stderr, "written: {}{}\n", file->path().string(),
              device == "cuda"
                  ? " (please send it to us; it contains neither your name nor the host's)"

@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "cuda/nvml.h"
+#include "probe/gpu_table.h"
 #include "telemetry/run_device.h"
 #include "telemetry/sysfs_device.h"
 
@@ -71,6 +72,18 @@ std::optional<int> gpu_at(const GpuDriver& driver, std::string_view pci_bus_id) 
         if (without_zeros(gpu.pci_bus_id) == without_zeros(pci_bus_id)) return gpu.index;
     }
     return std::nullopt;
+}
+
+std::string card_at(const GpuSurvey& survey, std::string_view pci_bus_id, std::string_view name) {
+    auto match = match_gpu(name, std::nullopt, std::nullopt);
+    auto index = survey.driver ? gpu_at(*survey.driver, pci_bus_id) : std::nullopt;
+    if (index) {
+        for (const GpuIdentity& gpu : survey.driver->gpus) {
+            if (gpu.index == *index)
+                match = match_gpu(gpu.name, gpu.capability, gpu.memory_total_bytes);
+        }
+    }
+    return match ? match->facts.name : "";
 }
 
 GpuSurvey survey_gpus(std::span<const GpuVendor> vendors) {

@@ -50,6 +50,11 @@ struct Devices {
 // domain. Absent: not there.
 [[nodiscard]] std::optional<int> gpu_at(const GpuDriver& driver, std::string_view pci_bus_id);
 
+// What the GPU table calls the card at this address, `name` to CUDA. Some names are sold with
+// several sizes of memory, which the driver tells; without it the name decides. Empty: not there.
+[[nodiscard]] std::string card_at(const GpuSurvey& survey, std::string_view pci_bus_id,
+                                  std::string_view name);
+
 // The same as facts. `absent_because` says why there is no NVML, also where another vendor has a
 // GPU.
 [[nodiscard]] GpuSurvey survey_gpus(std::span<const GpuVendor> vendors = gpu_vendors());

@@ -259,7 +259,16 @@ TEST(VerbsTest, WhatTrainsNeedsABuildWithLibTorch) {
     Json report = Json::parse(read_file(file, 1 << 20, "a report"), file);
     EXPECT_EQ(report["checks_passed"].integer(), 34);
     EXPECT_TRUE(report["versions"]["torch"].string());
+    EXPECT_TRUE(report["running"].is_null());
     EXPECT_EQ(saturate_with({"selftest", "-o", file}).status, 2);  // it is there
+    // A check that takes the process with it is named.
+    file = folder.path() / "killed.json";
+    (void)run({"bash", "-c",
+               "\"$0\" selftest -o \"$1\" & until [ -e \"$1\" ]; do :; done; kill -9 $!",
+               SATURATE_BINARY, file});
+    report = Json::parse(read_file(file, 1 << 20, "a report"), file);
+    EXPECT_TRUE(report["running"].string());
+    EXPECT_EQ(report["passed"].boolean(), false);
 #else
     Ran ran = saturate_with({"selftest"});
     EXPECT_EQ(ran.status, 3);

@@ -55,6 +55,21 @@ TEST(GpusTest, AGpuIsFoundByItsAddress) {
     EXPECT_EQ(gpu_at(driver, ""), std::nullopt);
 }
 
+// CUDA's first card need not be NVML's, and its name does not tell how much memory it has.
+TEST(GpusTest, ACardIsNamedByWhatItsDriverTells) {
+    constexpr std::uint64_t kGiB = std::uint64_t{1} << 30;
+    GpuSurvey survey{.driver = GpuDriver{.gpus = {{.index = 0,
+                                                   .name = "NVIDIA GeForce RTX 4090",
+                                                   .pci_bus_id = "00000000:01:00.0"},
+                                                  {.index = 1,
+                                                   .name = "NVIDIA GeForce RTX 3080",
+                                                   .pci_bus_id = "00000000:02:00.0",
+                                                   .memory_total_bytes = 12 * kGiB}}}};
+    EXPECT_EQ(card_at(survey, "0000:02:00.0", "NVIDIA GeForce RTX 3080"), "RTX 3080 12GB");
+    EXPECT_EQ(card_at(survey, "", "NVIDIA GeForce RTX 3080"), "RTX 3080");
+    EXPECT_EQ(card_at({}, "0000:02:00.0", "Unheard Of 9"), "");
+}
+
 TEST(GpusTest, WithoutAnyTheReasonIsThatOfTheFirst) {
     const GpuVendor vendors[] = {kAbsent, kAbsent};
     Devices devices = open_gpus({}, std::nullopt, vendors);
