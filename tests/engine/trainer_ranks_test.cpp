@@ -53,7 +53,7 @@ struct Wish {
 };
 
 // Models are made one after the other: the generator is the process's, not the rank's.
-std::unique_ptr<RankRun> train(const Wish& wish, ProcessGroup* group) {
+std::unique_ptr<RankRun> train_rank(const Wish& wish, ProcessGroup* group) {
     static std::mutex making;
     auto run = std::make_unique<RankRun>();
     int rank = group ? group->rank() : 0, count = group ? group->count() : 1;
@@ -97,7 +97,7 @@ std::vector<std::unique_ptr<RankRun>> train_ranks(int count, const Wish& wish,
     std::vector<std::string> said = on_ranks(
         count,
         [&](ProcessGroup& group) {
-            out[static_cast<std::size_t>(group.rank())] = train(wish, &group);
+            out[static_cast<std::size_t>(group.rank())] = train_rank(wish, &group);
         },
         times);
     for (const std::string& text : said) EXPECT_EQ(text, "");
@@ -121,7 +121,7 @@ TEST(TrainerRanksTest, TwoAndFourRanksEqualOneProcessOnTheUnionBatch) {
         wish.train.batch_size = 16 / count;
         wish.train.log_interval = 1;
         wish.train.check_ranks = 3;
-        std::unique_ptr<RankRun> one = train(of_one_process(wish, count), nullptr);
+        std::unique_ptr<RankRun> one = train_rank(of_one_process(wish, count), nullptr);
         auto ranks = train_ranks(count, wish);
         std::vector<double> expected = one->losses();
         for (const auto& run : ranks) {
@@ -153,7 +153,7 @@ TEST(TrainerRanksTest, AccumulationAndClippingEqualOneProcess) {
     wish.train.step.grad_clip = 0.1;
     wish.train.ema = 0.9;
     wish.train.log_interval = 1;
-    auto one = train(of_one_process(wish, 2), nullptr);
+    auto one = train_rank(of_one_process(wish, 2), nullptr);
     auto ranks = train_ranks(2, wish);
     ASSERT_EQ(ranks[1]->losses().size(), one->losses().size());
     EXPECT_NEAR(ranks[1]->losses().back(), one->losses().back(),
@@ -306,7 +306,8 @@ TEST(TrainerRanksTest, ARankWithOtherDataIsNamedAtTheStart) {
 TEST(TrainerRanksTest, ABatchMustFitTheShareOfEachRank) {
     Wish wish;
     wish.train.batch_size = 40;
-    for (const std::string& text : on_ranks(2, [&](ProcessGroup& g) { (void)train(wish, &g); })) {
+    for (const std::string& text :
+         on_ranks(2, [&](ProcessGroup& g) { (void)train_rank(wish, &g); })) {
         EXPECT_EQ(text,
                   "error: batch_size is 40 on each of 2 ranks, and the training data has 64 "
                   "samples\n"
@@ -331,7 +332,7 @@ TEST(TrainerRanksTest, ResumesWithAnyNumberOfRanks) {
         wish.resume = true;
         std::vector<std::unique_ptr<RankRun>> rest;
         if (after == 1)
-            rest.push_back(train(wish, nullptr));
+            rest.push_back(train_rank(wish, nullptr));
         else
             rest = train_ranks(after, wish);
         for (const auto& run : rest) EXPECT_EQ(run->result.ended, "done");
