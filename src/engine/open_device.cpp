@@ -8,23 +8,36 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "engine/device_backend.h"
+#include "engine/open_device.h"
 #include "engine/sim_backend.h"
 
 namespace saturate {
 
 namespace {
 
-constexpr const char* kNoDriver = "no NVIDIA driver on this machine";
 constexpr const char* kAskDoctor =
     "saturate doctor shows what is missing; --device cpu trains without a GPU";
 
+// The driver's own library: without it CUDA's others, a second's work to load, are of no use.
+bool load_driver() {
+    if (::dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL)) return true;
+    // WSL 2, as for NVML (cuda/nvml_library.cpp). Once it is loaded, CUDA finds it by its name.
+    return ::dlopen("/usr/lib/wsl/lib/libcuda.so.1", RTLD_LAZY | RTLD_LOCAL) != nullptr;
+}
+
 }  // namespace
 
+std::string why_no_cuda_driver(const std::filesystem::path& proc) {
+    std::error_code error;
+    if (!std::filesystem::exists(proc / "driver/nvidia/version", error))
+        return "no NVIDIA driver on this machine";
+    return "libcuda.so.1 was not found, but the kernel has the NVIDIA driver";
+}
+
 const CudaPlugin* load_cuda_plugin(std::string& why) {
-    // The driver's own library: without it CUDA's others, a second's work to load, are of no use.
-    static const bool kHasDriver = ::dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL) != nullptr;
+    static const bool kHasDriver = load_driver();
     if (!kHasDriver) {
-        why = kNoDriver;
+        why = why_no_cuda_driver("/proc");
         return nullptr;
     }
     std::filesystem::path here = std::filesystem::read_symlink("/proc/self/exe").parent_path();
@@ -73,10 +86,15 @@ const CudaPlugin& need_cuda_plugin() {
              .fix = "saturate run -- python train.py watches and diagnoses a PyTorch job on this "
                     "GPU"});
     }
-    if (why == kNoDriver) {
-        throw MachineError({.found = why,
-                            .expected = "an NVIDIA driver and a GPU that this process can use",
-                            .fix = kAskDoctor});
+    if (why == why_no_cuda_driver("/proc")) {
+        bool in_container = why.starts_with("libcuda.so.1");
+        throw MachineError(
+            {.found = why,
+             .expected = "an NVIDIA driver and a GPU that this process can use",
+             .fix = in_container
+                        ? "a container needs NVIDIA_DRIVER_CAPABILITIES=compute,utility; --device "
+                          "cpu trains without a GPU"
+                        : kAskDoctor});
     }
     bool is_built = why.starts_with("the CUDA part");
     throw MachineError(

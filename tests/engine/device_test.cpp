@@ -15,9 +15,11 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "engine/fake_device.h"
+#include "engine/open_device.h"
 #include "engine/selftest.h"
 #include "engine/sim_backend.h"
 #include "small_run.h"
+#include "support/run.h"
 
 TORCH_LIBRARY_IMPL(_, TESTING_ONLY_GenericMode, library) {
     library.fallback(torch::CppFunction::makeFromBoxedFunction<&saturate::take_down>());
@@ -300,6 +302,14 @@ TEST(OpenDeviceTest, TheOnlyVisibleGpuIsThatOfEveryRank) {
     EXPECT_EQ(gpu_of_rank(3, 8), 3);
     EXPECT_THROW((void)gpu_of_rank(3, 2), MachineError);
     EXPECT_THROW((void)gpu_of_rank(0, 0), MachineError);
+}
+
+TEST(OpenDeviceTest, AContainerWithoutTheDriversLibrarySaysSo) {
+    TemporaryFolder proc;
+    EXPECT_EQ(why_no_cuda_driver(proc.path()), "no NVIDIA driver on this machine");
+    proc.file("driver/nvidia/version", "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.65.06\n");
+    EXPECT_EQ(why_no_cuda_driver(proc.path()),
+              "libcuda.so.1 was not found, but the kernel has the NVIDIA driver");
 }
 
 TEST(OpenDeviceTest, WithoutADriverThatIsTheReason) {
