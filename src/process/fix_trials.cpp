@@ -57,6 +57,8 @@ class Trier {
         for (const FixChanges& together : trials.first(order.by_cause)) try_group(together);
         if (question_.level >= Level::training) find_batch();
         for (const FixChanges& together : trials.subspan(order.by_cause)) try_group(together);
+        for (const auto& [id, why] : missing_beside(answer_.plan, kept_, record))
+            if (answer_.outcomes[id].word == "not tried") answer_.outcomes[id].note = why;
         if (!kept_.empty() && !measure_.is_stopped()) prove_kept();
         return finish();
     }

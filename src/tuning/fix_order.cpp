@@ -176,6 +176,16 @@ std::string missing_for(const FixProposal& proposal, std::span<const FixProposal
     return "the loader has no workers";
 }
 
+std::map<std::string, std::string> missing_beside(const FixPlan& plan,
+                                                  std::span<const FixProposal* const> kept,
+                                                  const RunRecord& watched) {
+    std::map<std::string, std::string> out;
+    for (const FixProposal& proposal : plan.proposals)
+        if (std::string why = missing_for(proposal, kept, watched); !why.empty())
+            out[proposal.id] = why;
+    return out;
+}
+
 FixOrder order_trials(const FixPlan& plan, const WatchedRun& watched) {
     FixOrder out;
     std::vector<const FixProposal*> free, rest;

@@ -67,6 +67,10 @@ struct WatchedRun {
                                       std::span<const FixProposal* const> changes,
                                       const RunRecord& watched);
 
+// ... of all proposals, by id.
+[[nodiscard]] std::map<std::string, std::string> missing_beside(
+    const FixPlan& plan, std::span<const FixProposal* const> kept, const RunRecord& watched);
+
 // What the proposal asked for and the record shows to be otherwise; nothing where it is in force or
 // where a record cannot tell.
 [[nodiscard]] std::optional<std::string> not_in_force(const FixProposal& proposal,

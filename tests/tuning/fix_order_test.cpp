@@ -91,6 +91,19 @@ TEST_F(FixOrderTest, WhatMakesRoomForWorkersIsTriedWithThem) {
     EXPECT_EQ(with_what_needs_it(room, plan_, {}, {}), Changes{}) << "workers could not be had";
 }
 
+// Workers that were tried and not kept are none for what needs them.
+TEST_F(FixOrderTest, WhatNeedsWorkersLacksThoseThatWereNotKept) {
+    plan_.proposals = {proposal("num_workers", "2"), proposal("persistent_workers")};
+    record_.python = Json::parse(
+        R"({"loaders": [{"id": 0, "num_workers": 0}], "steps_by_loader": [{"loader": 0, "steps": 9}]})",
+        "test");
+    EXPECT_EQ(
+        missing_beside(plan_, {}, record_),
+        (std::map<std::string, std::string>{{"persistent_workers", "the loader has no workers"}}));
+    using Changes = std::vector<const FixProposal*>;
+    EXPECT_TRUE(missing_beside(plan_, Changes{&plan_.proposals[0]}, record_).empty());
+}
+
 // What stands between epochs is tried where trials last whole epochs, and takes part of them.
 TEST_F(FixOrderTest, PausesAreTriedWhereTheyAreMeasured) {
     plan_.proposals = {proposal("eval_interval", "5"), proposal("persistent_workers")};
