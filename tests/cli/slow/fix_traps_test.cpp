@@ -117,7 +117,9 @@ TEST_P(FixTrapsTest, IsRefusedOrHarmless) {
     Ran as_it_was = run({python, name}, {.folder = project.path(), .environment = environment});
     Ran as_patched = run({python, name}, {.folder = patched.path(), .environment = environment});
     EXPECT_EQ(as_patched.status, 0) << as_patched.err;
-    if (is_safe) EXPECT_EQ(as_patched.out, as_it_was.out);
+    if (is_safe) {
+        EXPECT_EQ(as_patched.out, as_it_was.out);
+    }
 }
 
 }  // namespace
