@@ -178,9 +178,9 @@ std::string search_html(const ListView& view, const PageWords& say) {
     };
     return fmt::format(
         "<form class=\"find\" action=\"runs\" method=\"get\" role=\"search\">"
-        "<input type=\"search\" name=\"find\" value=\"{}\" aria-label=\"{}\" placeholder=\"{}\">"
+        "<label>{} <input type=\"search\" name=\"find\" value=\"{}\" placeholder=\"{}\"></label> "
         "{}{}<button type=\"submit\">{}</button></form>\n",
-        html_text(view.find), say("Find runs"), say("name, kind, state or device"),
+        say("Find runs"), html_text(view.find), say("name, kind, state or device"),
         kept("by", view.by), kept("in", view.group), say("Find"));
 }
 

@@ -256,7 +256,7 @@ def test_live(binary, scratch, shots):
             expect(browser.run("document.querySelectorAll('tbody tr').length") == 2, "two runs are listed")
             look(browser, "list", shots)
             browser.run("document.querySelectorAll('input[type=checkbox]').forEach((box) => box.click())")
-            browser.follow("document.querySelector('button').click()")
+            browser.follow("document.querySelector('table + p button').click()")
             expect(browser.run("document.querySelector('thead').textContent") == "earlier <b>nowchange", "compared in the order of time",
                    browser.run("document.querySelector('thead').textContent"))
             check_charts(browser, "compared")
