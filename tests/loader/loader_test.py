@@ -462,7 +462,7 @@ class EndsTest(LoaderTest):
                 loader.stats()  # answered after the signal came
 
     def test_a_killed_process_is_an_exception(self):
-        with Loader(ImageFolder(self.images(60)), 4, shuffle=True) as loader:
+        with Loader(ImageFolder(self.images(200)), 4, shuffle=True) as loader:  # more batches than are there ahead
             expected = whole(loader)
             loader.set_epoch(0)
             passing, pid = iter(loader), loader.pid
