@@ -60,10 +60,10 @@ class Builder {
 
     void table() {
         if (snapshot_.gpus.empty()) {
-            std::string why = snapshot_.devices_absent_because;
-            lines_.push_back(
-                {{why.empty() ? text_.no_gpu : fmt::format("{}: {}", text_.no_gpu, why),
-                  Tone::middling}});
+            std::string why = translated(snapshot_.devices_absent_because, settings_.language);
+            bool is_chinese = settings_.language == Language::chinese;
+            if (!why.empty()) why.insert(0, is_chinese ? "：" : ": ");
+            lines_.push_back({{text_.no_gpu + why, Tone::middling}});
             return;
         }
         bool narrow = settings_.columns < kWide;
@@ -137,7 +137,7 @@ class Builder {
             memory.memory_total_bytes = host.memory_total_bytes;
             memory.memory_used_bytes = *host.memory_total_bytes - *host.memory_available_bytes;
             line.push_back(
-                {fmt::format("  {} {}", text_.memory, memory_text(memory, settings_.unit)),
+                {fmt::format("  {} {}", text_.ram, memory_text(memory, settings_.unit)),
                  memory_tone(memory)});
         }
         if (host.tree) {

@@ -18,6 +18,7 @@ Labels labels_in(Language language) {
             .util = say("Util"),
             .sm = "SM",
             .memory = say("Memory"),
+            .ram = say("RAM"),
             .power = say("Power"),
             .temperature = say("Temp"),
             .clock = say("Clock"),

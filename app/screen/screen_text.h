@@ -12,7 +12,7 @@
 namespace saturate {
 
 struct Labels {
-    std::string gpu, name, util, sm, memory, power, temperature, clock, note;
+    std::string gpu, name, util, sm, memory, ram, power, temperature, clock, note;
     std::string pid, tid, thread, user, command, cpu, cores, processes, host, io_wait, job, workers;
     std::string all, paused, lost, driver, keys, units, small, mean, no_gpu, more;
 };

@@ -156,7 +156,7 @@ TEST(FrameHistoryTest, TheMeanLeavesOutWhatIsUnknown) {
 
 TEST(ScreenFrameTest, WithoutAGpuItDrawsTheCpuAndTheJob) {
     Snapshot host = snapshot(0);
-    host.devices_absent_because = "no NVIDIA driver";
+    host.devices_absent_because = "libnvidia-ml.so.1 was not found: no NVIDIA driver";
     host.host.cpu_percent = 50;
     host.host.cores = 2;
     host.host.memory_total_bytes = 16ull << 30;
@@ -167,10 +167,13 @@ TEST(ScreenFrameTest, WithoutAGpuItDrawsTheCpuAndTheJob) {
     host.host.tree = tree;
     std::vector<std::string> lines = text(host, {.columns = 100});
     ASSERT_EQ(lines.size(), 24u);
-    EXPECT_EQ(lines[1], "No GPU to watch: no NVIDIA driver");
+    EXPECT_EQ(lines[1], "No GPU to watch: libnvidia-ml.so.1 was not found: no NVIDIA driver");
     EXPECT_EQ(
         lines[2],
-        "Host CPU 50 %  IO wait 1 %  Memory 4.0/16 GiB  Job 4711: CPU 50 %, 1 loader workers");
+        "Host CPU 50 %  IO wait 1 %  RAM 4.0/16 GiB  Job 4711: CPU 50 %, 1 loader workers");
+    std::vector<std::string> chinese = text(host, {.columns = 100, .language = Language::chinese});
+    EXPECT_EQ(chinese[1], "没有可监控的 GPU：没有 libnvidia-ml.so.1：没有 NVIDIA 驱动");
+    EXPECT_NE(chinese[2].find("内存 4.0/16 GiB"), std::string::npos) << chinese[2];
     EXPECT_TRUE(lines[3].starts_with("CPU        │    ")) << lines[3];  // the upper half is empty
     EXPECT_TRUE(lines[4].starts_with("50 %       │    ")) << lines[4];
     EXPECT_TRUE(lines[5].starts_with("2 cores    │████")) << lines[5];
