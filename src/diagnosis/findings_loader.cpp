@@ -193,9 +193,12 @@ void with_workers(Finding& wait, const RunRecord& record, const Json& loader,
     const Json& python = record.python;
     std::int64_t workers = loader["num_workers"].integer().value_or(1);
     Plan plan = plan_of(times, fetch, is_on_gpu(python) ? 1.0 : 0.5, facts, host);
-    wait.evidence += fmt::format("; {} worker{} {:.1f} ms for one batch, mostly {}", workers,
-                                 workers == 1 ? " takes" : "s take", fetch.wall / 1e6,
-                                 fetch.is_storage() ? "waiting for storage" : "decoding");
+    const char* mostly = fetch.is_storage() ? "waiting for storage" : "decoding";
+    wait.evidence += workers == 1
+                         ? fmt::format("; 1 worker takes {:.1f} ms for one batch, mostly {}",
+                                       fetch.wall / 1e6, mostly)
+                         : fmt::format("; {} workers take {:.1f} ms for one batch, mostly {}",
+                                       workers, fetch.wall / 1e6, mostly);
     double bound = wait.gain.high;
     if (plan.workers > workers) {
         std::string count = std::to_string(plan.workers);

@@ -73,20 +73,22 @@ class Translator {
         if (auto known = chinese().exact.find(text); known != chinese().exact.end())
             return Found{known->second == "=" ? text : known->second, letters_in(text)};
         if (auto seen = seen_.find(text); seen != seen_.end()) return seen->second;
-        std::optional<Found> out;
+        std::optional<Found> out, part;  // all of it is in the table, or some of it
         for (const Pattern& pattern : chinese().patterns) {
             auto holes = pattern.match(text);
             if (!holes) continue;
             if (pattern.is_same() && std::ranges::any_of(*holes, has_prose)) continue;
-            out =
+            Found found =
                 pattern.is_same() ? Found{text, pattern.weight()} : filled(pattern, *holes, depth);
             constexpr std::size_t kSure = 10, kWeak = 8;
-            if (pattern.weight() >= kSure) break;
             // "{} is {}" fits nearly everything: its holes must make sense too.
-            if (out->is_complete && (pattern.weight() >= kWeak || are_plain(*holes, depth))) break;
-            out.reset();
+            if (found.is_complete && (pattern.weight() >= kWeak || are_plain(*holes, depth))) {
+                out = found;
+                break;
+            }
+            if (pattern.weight() >= kSure && !part) part = found;
         }
-        return seen_[text] = out;
+        return seen_[text] = out ? out : part;
     }
 
     // A line without its indentation: a sentence, or clauses of which each is one.

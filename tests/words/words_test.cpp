@@ -78,6 +78,17 @@ TEST(WordsTest, TheLabelOfALineOfAnErrorIsNoPartOfItsSentence) {
               "  修复：    --budget 5m\n");
 }
 
+// Of two sentences that fit, the one that leaves nothing English.
+TEST(WordsTest, ALabelBeforeASentenceWithAHoleAtItsStartIsTranslatedToo) {
+    std::string also =
+        zh("       also: F02 loader runs in the training process: _SingleLoader: one batch "
+           "takes 0.6 ms, the rest of a step 0.4 ms; 2 workers keep up\n");
+    EXPECT_TRUE(also.starts_with("       另外：F02 ")) << also;
+    EXPECT_EQ(also.find("loader runs"), std::string::npos) << also;
+    std::string one = zh("1 worker takes 1281.8 ms for one batch, mostly decoding");
+    EXPECT_TRUE(one.starts_with("1 个 worker 准备一批要 1281.8 毫秒")) << one;
+}
+
 TEST(WordsTest, ColumnsStayBelowEachOther) {
     EXPECT_EQ(zh("  setting      before  after\n"
                  "  num_workers  0       4\n"),
