@@ -44,6 +44,9 @@ endif()
 if(SATURATE_SANITIZE MATCHES undefined)
   target_compile_options(torch_cpu INTERFACE -fno-sanitize=vptr)  # its libraries keep their type information
 endif()
+if(SATURATE_SANITIZE MATCHES thread)
+  target_compile_options(torch_cpu INTERFACE -Wno-tsan)  # its headers have fences, which this tool cannot follow, and says so
+endif()
 target_link_libraries(torch_cpu INTERFACE torch_cpu_so c10_so)
 # What its libraries need in turn they find through the rpath, at run time; an installed binary keeps it.
 target_link_options(torch_cpu INTERFACE LINKER:--allow-shlib-undefined
