@@ -43,9 +43,12 @@ bool trains(const ProjectFacts& facts) {
 }
 
 ConfigUse of_command(const fs::path& file, std::vector<std::string> command) {
+    constexpr std::string_view kPlace = "{config}";
+    std::string name = file.string();
     for (std::string& word : command) {
-        for (std::size_t at; (at = word.find("{config}")) != std::string::npos;)
-            word.replace(at, 8, file.string());
+        for (std::size_t at = 0; (at = word.find(kPlace, at)) != std::string::npos;
+             at += name.size())
+            word.replace(at, kPlace.size(), name);
     }
     ProjectFacts facts = ProjectReader({command, {file.string()}, "."}).read();
     if (!facts.command_problem.empty()) return {.problem = facts.command_problem};

@@ -24,8 +24,11 @@ class Finder {
         probe(start_);
         if (!limits_.climb_only || !best()) probe(part_of_start(2));
         if (!best() || (!limits_.climb_only && !has_room(4 * start_))) probe(part_of_start(4));
-        while (!best() && can_probe() && smallest_tried() > limits_.min)
-            probe(rounded(std::max(limits_.min, smallest_tried() / 4)));
+        while (!best() && can_probe() && smallest_tried() > limits_.min) {
+            std::int64_t smaller = rounded(std::max(limits_.min, smallest_tried() / 4));
+            if (smaller >= smallest_tried()) break;
+            probe(smaller);
+        }
         if (!best()) {
             answer_.why = answer_.probes.empty()
                               ? "no batch size could be tried"
@@ -44,11 +47,19 @@ class Finder {
     [[nodiscard]] std::int64_t rounded(std::int64_t size) const {
         std::int64_t step = std::max<std::int64_t>(1, limits_.step);
         std::int64_t down = size >= step ? size / step * step : size;
-        if (limits_.effective_batch) {
-            down = std::min(down, *limits_.effective_batch);
-            while (down > 1 && *limits_.effective_batch % down != 0) --down;
-        }
-        return std::clamp(down, limits_.min, limits_.max);
+        down = std::clamp(down, limits_.min, limits_.max);
+        return limits_.effective_batch ? divisor_near(down, *limits_.effective_batch) : down;
+    }
+    // The largest divisor up to `size`, or the next one above it, within the limits. A range that
+    // holds no divisor cannot keep the effective batch: then `size` itself.
+    [[nodiscard]] std::int64_t divisor_near(std::int64_t size, std::int64_t whole) const {
+        std::int64_t top = std::min(whole, limits_.max);
+        for (std::int64_t at = std::min(size, top); at >= std::max<std::int64_t>(1, limits_.min);
+             --at)
+            if (whole % at == 0) return at;
+        for (std::int64_t at = size + 1; at <= top; ++at)
+            if (whole % at == 0) return at;
+        return size;
     }
     [[nodiscard]] bool can_probe() const {
         return !over_ && static_cast<int>(answer_.probes.size()) < limits_.probes_max;

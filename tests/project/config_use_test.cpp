@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <optional>
 #include <string>
 
@@ -59,6 +60,15 @@ TEST_F(ProjectFolderTest, IsNeverTheFolderOfTemporaryFiles) {
     Variable temporary("TMPDIR", home_);
     fs::current_path(home_);
     EXPECT_EQ(project_folder("project/a.yaml"), home_ / "project");
+}
+
+TEST_F(ProjectFolderTest, MayHoldTheWordThatStandsForTheFile) {
+    fs::create_directories(home_ / "{config}");
+    fs::current_path(home_);
+    std::ofstream("{config}/a.yaml") << "batch_size: 8\n";
+    std::ofstream("train.py") << "import sys\n";
+    ConfigUse use = read_config_use("{config}/a.yaml", {"python3", "train.py", "{config}"});
+    EXPECT_EQ(use.problem, "");
 }
 
 }  // namespace

@@ -58,6 +58,18 @@ TEST(BatchSizeTest, KeepsTheEffectiveBatchByAccumulation) {
     EXPECT_EQ(answer.size * answer.accumulation, 512);
 }
 
+TEST(BatchSizeTest, KeepsTheEffectiveBatchWhereTheSmallestSizeDoesNotDivideIt) {
+    ModelJob job{.fetch = 0, .memory_per_sample = 100e6, .noise = 0};
+    BatchAnswer answer = found(job, 12, {.min = 8, .step = 1, .effective_batch = 12});
+    EXPECT_EQ(answer.size * answer.accumulation, 12) << answer.size;
+}
+
+TEST(BatchSizeTest, EndsWhereNoDivisorOfTheEffectiveBatchRuns) {
+    ModelJob job{.memory_limit = 1e8};
+    BatchAnswer answer = found(job, 12, {.min = 8, .step = 1, .effective_batch = 12});
+    EXPECT_EQ(answer.size, 0);
+}
+
 TEST(BatchSizeTest, SaysThatNothingRan) {
     ModelJob job{.memory_limit = 1e8};
     BatchAnswer answer = found(job, 32);
