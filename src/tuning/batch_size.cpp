@@ -10,7 +10,8 @@ namespace saturate {
 
 namespace {
 
-constexpr double kStillGains = 0.01;  // of the best rate, by a look above that is worth another
+// A look at a larger size that gains this share of the best rate is worth another look.
+constexpr double kStillGains = 0.01;
 
 class Finder {
   public:
@@ -19,8 +20,8 @@ class Finder {
         : limits_(limits), base_(base), run_(run), start_(rounded(start)) {}
 
     BatchAnswer find() {
-        // Down from the user's own size, which is known to run: probes for two lines. Where there
-        // is room for four times the size, the third point is found above.
+        // Probes down from the user's own size, which is known to run, to get points for two lines.
+        // If four times the size has room, the third point comes from above instead.
         probe(start_);
         if (!limits_.climb_only || !best()) probe(part_of_start(2));
         if (!best() || (!limits_.climb_only && !has_room(4 * start_))) probe(part_of_start(4));
@@ -43,7 +44,7 @@ class Finder {
     }
 
   private:
-    // A multiple of the step; where the effective batch is kept, a size that divides it.
+    // Rounds to a multiple of the step. If the effective batch is kept, to a size that divides it.
     [[nodiscard]] std::int64_t rounded(std::int64_t size) const {
         std::int64_t step = std::max<std::int64_t>(1, limits_.step);
         std::int64_t down = size >= step ? size / step * step : size;
@@ -88,8 +89,8 @@ class Finder {
     [[nodiscard]] std::int64_t part_of_start(std::int64_t part) const {
         return rounded(std::max<std::int64_t>(1, start_ / part));
     }
-    // By the line of memory, half of the share that may be used is enough: a line through two
-    // points is trusted that far.
+    // True if the memory line predicts at most half of the allowed share. A line through two points
+    // is trusted that far.
     [[nodiscard]] bool has_room(std::int64_t size) const {
         return answer_.memory && memory_limit_ && answer_.memory->per_unit > 0 &&
                answer_.memory->at(static_cast<double>(size)) <=
@@ -115,7 +116,7 @@ class Finder {
             answer_.failed_at = std::min(answer_.failed_at.value_or(size), size);
         }
         answer_.probes.push_back(probe);
-        // A size that the job does not take up: another would not be, either.
+        // The job ignores the size; it would ignore another size too.
         if (result.outcome == TrialOutcome::not_in_force) over_ = true;
         fit();
     }
@@ -147,9 +148,9 @@ class Finder {
         return std::max(limits_.min, out);
     }
 
-    // Up by no more than four times what was measured: the lines are straight near the probes
-    // only. One look above in any case, and on while a look gained; each new probe mends the fit,
-    // and a rate that falls ends the climb.
+    // Climbs to at most four times the largest measured size, because the lines are straight near
+    // the probes only. Looks above once in any case, and again while a look gains. Each new probe
+    // improves the fit. A falling rate ends the climb.
     void climb() {
         std::int64_t look = 4 * start_;
         while (can_probe()) {
@@ -168,7 +169,7 @@ class Finder {
             const BatchProbe last = answer_.probes.back();
             if (last.outcome == TrialOutcome::too_slow) break;
             if (!last.rate) {
-                // Too large: half way between what ran and what did not.
+                // Too large: try half way between the largest size that ran and this one.
                 std::int64_t middle = rounded((largest_good() + last.size) / 2);
                 if (middle <= largest_good() || was_tried(middle)) break;
                 before = answer_.probes.size();

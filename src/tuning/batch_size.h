@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The batch size: small probes fit memory and time, the answer is the knee of the throughput below
-// the memory bound, and it is measured before it is given. Never a size that was not run.
+// Finds the batch size. Small probes give straight lines for memory and step time. The answer is
+// the knee of the throughput below the memory bound. It is always a size that was measured. Called
+// by tuning/search, single-threaded.
 #pragma once
 
 #include <cstdint>
@@ -18,13 +19,14 @@ namespace saturate {
 struct BatchLimits {
     std::int64_t min = 1;
     std::int64_t max = 1 << 20;
-    std::int64_t step = 8;                      // sizes are multiples of it
+    std::int64_t step = 8;                      // sizes are multiples of this
     double memory_share = 0.9;                  // of the device's memory
     double knee_share = 0.02;                   // smallest size within this of the best throughput
-    std::optional<double> target_busy_percent;  // smallest size that keeps the device so busy
-    std::optional<std::int64_t> effective_batch;  // kept, by accumulation
+    std::optional<double> target_busy_percent;  // the smallest size that keeps the device this busy
+    // The effective batch that gradient accumulation has to keep.
+    std::optional<std::int64_t> effective_batch;
     int probes_max = 9;
-    bool climb_only = false;  // smaller sizes were probed before
+    bool climb_only = false;  // the smaller sizes were probed before
 };
 
 struct BatchProbe {
@@ -37,17 +39,17 @@ struct BatchProbe {
 };
 
 struct BatchAnswer {
-    std::vector<BatchProbe> probes;  // in the order in which they ran
+    std::vector<BatchProbe> probes;  // in the order of the runs
     std::optional<StraightLine> memory, time;
-    std::optional<std::int64_t> memory_bound;  // largest size below the share of memory, by the fit
+    std::optional<std::int64_t> memory_bound;  // largest size within memory_share, by the fit
     std::optional<std::int64_t> failed_at;     // smallest size that ran out of memory
     std::int64_t size = 0;                     // 0: no probe ran well
     std::int64_t accumulation = 1;
     std::string why;
 };
 
-// `start` is the user's own size; one probe goes down from it, or two where memory is scarce.
-// `base` are the settings that every probe has.
+// `start` is the user's own size. Probes half of it too, and a quarter if memory is scarce. Every
+// probe runs with the settings in `base`.
 [[nodiscard]] BatchAnswer find_batch_size(std::int64_t start, const BatchLimits& limits,
                                           const Assignment& base, const RunTrial& run);
 

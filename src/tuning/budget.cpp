@@ -10,18 +10,17 @@ namespace saturate {
 
 namespace {
 
-constexpr double kGuardRuns = 3;      // two as it was, one as it would be
-constexpr double kProofSteps = 6;     // of a run of the proof, at least
-constexpr double kReserveMost = 0.7;  // share of the budget that guard and proof may claim
-// Runs of one kind differ in length: a machine that is busy with something else now may not be so
-// later, and the other way round.
+constexpr double kGuardRuns = 3;      // two unchanged runs and one changed run
+constexpr double kProofSteps = 6;     // a run of the proof makes at least this many steps
+constexpr double kReserveMost = 0.7;  // largest share of the budget for guard and proof
+// Runs of one kind differ in length: the machine may become busy or idle in between.
 constexpr double kSlack = 1.25;
-constexpr double kForgets = 0.7;     // a start that is shorter than the last is believed by and by
-constexpr double kEndSeconds = 0.5;  // the last lines of a record, the end of a process
-constexpr double kLate = 0.25;       // share of the budget by which five pairs may end late
+constexpr double kForgets = 0.7;     // a shorter start lowers the estimate only this fast
+constexpr double kEndSeconds = 0.5;  // writing the last lines of a record, ending the process
+constexpr double kLate = 0.25;  // share of the budget by which the first five pairs may end late
 
-// From the first measured step to the end of the last, evaluations and checkpoints between them
-// included: they are no part of the start.
+// Seconds from the first measured step to the end of the last. Includes the evaluations and
+// checkpoints between them: they are not part of the start.
 double seconds_between_steps(const RunRecord& record, std::int64_t dropped) {
     if (dropped < 0 || dropped >= std::ssize(record.steps)) return 0;
     const StepRecord& first = record.steps[static_cast<std::size_t>(dropped)];
@@ -34,7 +33,7 @@ double seconds_between_steps(const RunRecord& record, std::int64_t dropped) {
 void TuneBudget::see(const TrialResult& result) {
     if (!result.samples_per_second) return;
     const Rate& rate = *result.samples_per_second;
-    if (step_seconds_ == 0) step_seconds_ = rate.step_seconds;  // as the job stands
+    if (step_seconds_ == 0) step_seconds_ = rate.step_seconds;  // the job's own settings
     if (result.from_cache) return;
     double stepping = static_cast<double>(rate.steps + rate.dropped) * rate.step_seconds;
     stepping = std::max(stepping, seconds_between_steps(result.record, rate.dropped));
@@ -44,7 +43,7 @@ void TuneBudget::see(const TrialResult& result) {
 }
 
 double TuneBudget::trial_seconds() const {
-    // The search is shorter where starts take most of the time: fewer, not longer trials.
+    // If starts take most of the time, the search makes fewer trials, not longer ones.
     return std::max(std::clamp(seconds_ / 60, 0.4, 10.0), least_seconds_);
 }
 
@@ -73,7 +72,7 @@ double TuneBudget::reserve() const {
 
 double TuneBudget::left_for_search(double elapsed) const {
     double one_trial = start_seconds_ + trial_seconds() + kEndSeconds;
-    // What has not begun to run is asked before the first trial: there is always one.
+    // Before the first trial nothing is subtracted for a trial: there is always one.
     if (trials_ == 0) return seconds_ - reserve() - elapsed;
     return seconds_ - reserve() - elapsed - one_trial;
 }
@@ -93,7 +92,8 @@ double TuneBudget::most_for_run(double elapsed) const {
 std::string TuneBudget::longer() const {
     double all = 2 * kProofPairs * proof_run_seconds();
     if (guards_) all += kGuardRuns * guard_run_seconds();
-    // As much again for the search, and twice what there was: the same would end the same way.
+    // The reserve is a third of the new budget, which is at least twice the old one: the same
+    // budget would end the same way.
     double minutes = std::ceil(std::max(2 * seconds_, 3 * kSlack * all) / 60);
     return fmt::format("{:.0f}m", minutes);
 }

@@ -7,7 +7,7 @@ namespace saturate {
 
 namespace {
 
-constexpr double kMuch = 0.2;  // of the cores
+constexpr double kMuch = 0.2;  // share of the cores
 
 std::string other_work(double used, int cores, const std::string& queue) {
     return fmt::format(
@@ -22,7 +22,7 @@ std::string other_work(double used, int cores, const std::string& queue) {
 std::string busy_machine(const HostSample& resting) {
     if (!resting.cpu_percent || !resting.cores || *resting.cores <= 0) return "";
     double used = *resting.cpu_percent / 100 * *resting.cores;
-    // The task that reads the counters runs, too.
+    // Subtracts the task that reads the counters: it runs too.
     int waiting = resting.running.value_or(1) - 1 - *resting.cores;
     if (used <= kMuch * *resting.cores && waiting <= 0) return "";
     std::string queue = waiting > 0 ? fmt::format(", and {} task{} for a core", waiting,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether something else uses the machine on which a search is to measure. Pure.
+// Tells whether something else uses the machine that a search is about to measure on. Pure.
 #pragma once
 
 #include <span>
@@ -9,10 +9,10 @@
 
 namespace saturate {
 
-// Of a sample that was taken while we did nothing: "other work uses 1.1 of 2 cores ..."; empty when
-// a fifth of the cores or less is in use and no task waits for one.
+// Judges a sample taken while we did nothing. Returns "other work uses 1.1 of 2 cores ...", or ""
+// if at most a fifth of the cores is in use and no task waits for one.
 [[nodiscard]] std::string busy_machine(const HostSample& resting);
-// The same of the samples of a run that was watched: what the machine did besides it.
+// The same for the samples of a watched run: judges the load that the run itself did not cause.
 [[nodiscard]] std::string busy_beside(std::span<const HostSample> watched);
 
 }  // namespace saturate

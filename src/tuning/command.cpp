@@ -10,7 +10,7 @@ namespace saturate {
 
 namespace {
 
-// What the shim of `run` can change and a trial can judge.
+// True if the shim of `run` can change the setting and a trial can judge it.
 bool is_applied(const Remedy& remedy) { return remedy.is_measured && !remedy.shim.name.empty(); }
 
 void replace_all(std::string& text, const std::string& from, const std::string& to) {

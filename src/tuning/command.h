@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Settings of a command that is not ours: those that stand in it as {placeholders} are filled in,
-// those that the shim of `run` can change inside a Python script go through --apply. Pure.
+// Settings of a user's own command. Settings named as {placeholders} are filled into the command.
+// Settings that the shim of `run` can change inside a Python script go through --apply. Pure.
 #pragma once
 
 #include <set>
@@ -13,30 +13,30 @@
 
 namespace saturate {
 
-// Where a command names its configuration file.
+// The placeholder for the command's configuration file.
 inline constexpr std::string_view kConfigWord = "{config}";
 
-// The settings (config/schema) that the command names in braces.
+// The settings (config/schema) that the command names as {placeholders}.
 [[nodiscard]] std::set<std::string> placeholders(const std::vector<std::string>& command);
 
-// What may change: the placeholders, and what needs none. On a CPU what only helps a GPU is left
-// out.
+// The settings that a search may change: the placeholders and those that the shim can change. On a
+// CPU, settings that only help a GPU are left out.
 [[nodiscard]] std::set<std::string> tunable_settings(const std::vector<std::string>& command,
                                                      bool on_cpu);
 
 struct CommandWords {
     std::vector<std::string> words;
-    std::string apply;  // "num_workers=2,persistent_workers"; empty: nothing
+    std::string apply;  // "num_workers=2,persistent_workers"; empty: nothing to apply
 };
 
-// `start` and `changes` as the search has them; what stands in `start` alone is not applied.
+// Fills `start` and `changes` of the search into the command. Applies (--apply) only `changes`.
 [[nodiscard]] CommandWords command_words(const std::vector<std::string>& command,
                                          const Assignment& start, const Assignment& changes);
 
-// What a script that `run` watched uses, from its python.json.
+// Facts about a script, from the python.json that `run` wrote while watching it.
 struct ScriptFacts {
-    Assignment values;       // of the loader that feeds the steps
-    bool in_memory = false;  // its data set is rows of tensors in memory
+    Assignment values;       // settings of the loader that feeds the steps
+    bool in_memory = false;  // the data set is rows of tensors in memory
 };
 [[nodiscard]] ScriptFacts script_facts(const Json& python);
 

@@ -23,7 +23,7 @@ bool tells_losses(const TuneRequest& request) {
     return request.job.is_ours() && !request.is_simulated();
 }
 
-// Intervals between pauses change no step.
+// Safe settings and intervals between pauses do not change a step.
 bool leaves_losses(const std::string& key) {
     const SettingInfo* info = find_setting(key);
     return info && (info->level == Level::safe || is_interval(key));
@@ -85,7 +85,7 @@ class Conductor {
         return settings;
     }
 
-    // A constant of a script and a file that it reads are out of reach from outside.
+    // Settings that are constants in a script or stand in a file cannot be changed from outside.
     void say_unreachable(SearchAnswer& found) const {
         if (found.unreachable.empty() || request_.job.is_ours()) return;
         std::vector<std::string> names(found.unreachable.begin(), found.unreachable.end());
@@ -127,8 +127,8 @@ class Conductor {
         return result;
     }
 
-    // Where the batch grew, the learning rate follows by the optimizer's rule. A script need not
-    // name its optimizer in a file: it was seen.
+    // If the batch changed, the learning rate follows by the optimizer's rule. A script need not
+    // name its optimizer in a file: the watched run saw it.
     void follow_batch(SearchAnswer& found) const {
         auto size = found.best.find("batch_size");
         if (size == found.best.end() || found.best.contains("gradient_accumulation_steps")) return;
@@ -156,7 +156,7 @@ class Conductor {
         return tells_losses(request_) && request_.facts.level > Level::safe;
     }
 
-    // Over the same number of samples: twice as it was, once as it would be.
+    // Compares losses over the same number of samples: two unchanged runs and one changed run.
     void guard(TuneAnswer& answer) {
         if (!needs_loss_guard(request_, answer.search.best)) return;
         double batch = parse_number(value_of(request_.start, "batch_size")).value_or(32);
@@ -169,7 +169,7 @@ class Conductor {
                                 .steps = std::max(4L, std::lround(samples / size))};
             wanted.seed = seed;
             wanted.settings["log_interval"] = "1";
-            // The proof's time is not the guard's: a run that takes far longer than it should ends.
+            // The guard must not use up the proof's time: a run that takes far too long is ended.
             wanted.seconds_max =
                 std::min(2.5 * budget_.guard_run_seconds(), budget_.most_for_run(seconds()));
             return loss_curve(trial(wanted, "loss").record.steps);
@@ -180,7 +180,7 @@ class Conductor {
         if (answer.guard->verdict != GuardVerdict::differs &&
             answer.guard->verdict != GuardVerdict::nonfinite)
             return;
-        // The path of the optimisation is the first to go back to what it was.
+        // The loss differs: the settings that change the optimisation path go back first.
         Assignment kept;
         for (const auto& [key, value] : answer.search.best) {
             const SettingInfo* info = find_setting(key);
@@ -230,14 +230,14 @@ class Conductor {
         };
         ProofSettings settings{.pairs_max = request_.proof_pairs_max};
         auto is_time_up = [this] { return !budget_.has_time_for_proof_run(seconds()); };
-        // Beyond five pairs there is time for both runs of one, or for none.
+        // After five pairs, a pair begins only if there is time for both of its runs.
         settings.is_time_up = [this] { return !budget_.has_time_for_more(seconds()); };
         answer.proof = prove(
             settings, [&] { return measure({}, answer.before); },
             [&] { return measure(answer.search.best, answer.after); },
             [&] { return stopped() || is_time_up(); });
         if (!answer.proof->has_interval() && !stopped()) answer.proof->longer = budget_.longer();
-        // The losses of a command are those that its runs were seen to have.
+        // For a user's command, compares the losses that the runs of the proof showed.
         if (!is_only_safe(answer.search.best) && !losses_after.empty())
             answer.guard = guard_loss(losses_before, losses_after.back());
         if (answer.guard) answer.proof->loss_guard = answer.guard->text;
@@ -249,7 +249,7 @@ class Conductor {
     const TuneWorld& world_;
     TuneBudget budget_;
     int shown_ = 0;          // lines of the search
-    std::string optimizer_;  // of a script: its class, as it was seen
+    std::string optimizer_;  // class of a script's optimizer, as seen in a run
 };
 
 }  // namespace

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A configuration file of the user's own program, as it stood when the search began: what it sets,
-// and the same text with other values, in its own words. The program is started with a copy, and
-// saving the file in the middle of a search changes no trial. Pure.
+// The configuration file of a user's own program, as it was when the search began. Reads its
+// settings and writes the same text with other values, in the file's own words. Each trial gets a
+// copy, so saving the file during a search changes no trial. Pure.
 #pragma once
 
 #include <set>
@@ -14,16 +14,16 @@ namespace saturate {
 
 class ConfigFile {
   public:
-    // Throws UserError when the text is no configuration.
+    // Throws UserError if the text is not a configuration.
     ConfigFile(std::string text, std::string name);
 
     [[nodiscard]] const std::string& name() const { return name_; }
     [[nodiscard]] Assignment values() const;
-    // Settings that stand in the file and can be edited there: no key is added, for nobody knows
+    // Settings that the file has and that can be edited there. No key is added: we cannot know
     // whether the program would read it.
     [[nodiscard]] std::set<std::string> tunable() const;
-    // The text with these values; nothing else changes. Throws UserError for one that the file has
-    // no place for.
+    // Returns the text with these values and nothing else changed. Throws UserError if the file has
+    // no place for one of them.
     [[nodiscard]] std::string with(const Assignment& values) const;
 
   private:

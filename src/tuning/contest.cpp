@@ -11,22 +11,22 @@ namespace saturate {
 
 namespace {
 
-// A gain below this is not worth another setting in the file.
+// A smaller gain is not worth another setting in the file.
 constexpr double kLeastGain = 0.02;
-// Two processes with the same settings differ by about this, however steady each is.
+// Two processes with the same settings differ by about this much, however steady each one is.
 constexpr double kLeastNoise = 0.01;
-// A gain beyond so many times the noise needs no second look.
+// A gain beyond this many times the noise needs no second look.
 constexpr double kSure = 2;
-constexpr std::size_t kMostRuns = 3;  // of each, in a close call
-// A candidate whose every window stays below this share of what is in force is given up.
+constexpr std::size_t kMostRuns = 3;  // of each side, in a close call
+// Gives up a candidate if each of its windows stays below this share of the current best rate.
 constexpr double kHopeless = 0.9;
-// A loss that is more likely another time than another setting, where rates vary so much within
-// one run.
+// If rates vary by kNoisy within one run, a loss beyond kFarBelow is more likely a busy moment of
+// the machine than the setting.
 constexpr double kFarBelow = 0.3;
 constexpr double kNoisy = 0.1;
 constexpr double kNoEnd = 1e9;
 
-// The rate of several runs: their mean and range.
+// Sets the rate to the mean and range of several runs.
 void take_all(Rate& rate, const std::vector<double>& runs) {
     if (runs.size() < 2) return;
     rate.per_second =
@@ -68,7 +68,7 @@ TrialResult Contest::trial(const Assignment& change, How how) {
                          .again = how.again,
                          .with_pauses = how.with_pauses};
     if (how.may_be_hopeless && rate_) request.hopeless_below = kHopeless * rate_->per_second;
-    // One trial may not eat what is left for the others, which are none without a baseline.
+    // One trial must not use up the time of the others. Without a baseline there are no others yet.
     request.seconds_max = std::clamp((rate_ ? 0.6 : 0.9) * seconds_left(), 20.0, 300.0);
     for (const auto& [key, value] : change) request.settings[key] = value;
     return run_(request);
@@ -95,7 +95,7 @@ void Contest::tell(const Tried& tried) const {
 
 bool Contest::attempt(const Move& move) {
     TrialResult result = trial(move.change, {.may_be_hopeless = true});
-    if (!may_go_on() && !result.ok()) return false;  // stopped in the middle of it
+    if (!may_go_on() && !result.ok()) return false;  // stopped in the middle of the trial
     Tried& tried = note(move.cause, move.reason, move.change, result);
     Verdict verdict = result.ok() ? judge(tried, kLeastGain) : Verdict::no_better;
     if (verdict == Verdict::better) put_in_force(tried, result);
@@ -109,7 +109,7 @@ bool Contest::attempt(const Move& move) {
 
 bool Contest::settle() {
     if (close_.empty() || !may_go_on()) return false;
-    // Measured at a bad time, what is in force makes everything else look close.
+    // If the best settings were measured at a bad moment, everything else looks close.
     TrialResult now = trial({}, {.again = true});
     tell(note("current best, measured again", "before close calls are decided", {}, now));
     if (now.ok() && now.samples_per_second->per_second > rate_->per_second) {
@@ -124,7 +124,7 @@ bool Contest::settle() {
 }
 
 bool Contest::settle(const CloseCall& call) {
-    // Another value of the setting may have been kept since.
+    // Another value of this setting may have been kept meanwhile.
     bool decided = std::ranges::any_of(
         call.move.change, [&](const auto& entry) { return answer_.best.contains(entry.first); });
     if (decided || !may_go_on()) return false;
@@ -177,8 +177,8 @@ double Contest::noise(const Rate& candidate) const {
     return std::max({kLeastNoise, rate_->spread(), candidate.spread()});
 }
 
-// On a machine that does other things, what is in force may have been measured at a better time:
-// it is measured again before a candidate is called slower. On a CPU that is soon the case.
+// On a shared machine the best settings may have been measured at a better moment. Measures them
+// again before a candidate is called slower. On a CPU this is common.
 void Contest::compare_anew(Tried& tried) {
     TrialResult old = trial({}, {.again = true});
     tried.seconds += old.seconds;
@@ -189,9 +189,9 @@ void Contest::compare_anew(Tried& tried) {
     tried.ratio = tried.rate->per_second / rate_->per_second;
 }
 
-// Both again, in turns, up to three runs of each: every run of the new must beat every run of the
-// old, and the first that does not ends it. Two of each are enough where they lie further apart
-// than runs of one kind differ.
+// Runs both again, in turns, up to three runs of each. Every run of the new settings must beat
+// every run of the old; the first that does not ends the comparison. Two runs of each are enough if
+// the gap between both sides is larger than the range within each.
 bool Contest::holds_again(Tried& tried, double least) {
     least = std::max(least, kLeastGain);
     std::vector<double> before{rate_->per_second}, after{tried.rate->per_second};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is in force in a search, and whether a candidate beats it beyond the noise.
+// Keeps the settings in force during a search and decides whether a candidate beats them by more
+// than the noise. Used by tuning/search, single-threaded.
 #pragma once
 
 #include <optional>
@@ -22,16 +23,16 @@ class Contest {
     Contest(const SearchSettings& settings, const RunTrial& run, SearchAnswer& answer)
         : settings_(settings), run_(run), answer_(answer), start_(settings.start) {}
 
-    // The first that runs is in force.
+    // Puts the baseline in force.
     void begin(const TrialResult& baseline);
-    // A value that the job itself told.
+    // Adds a value that the running job reported. It does not replace one that is known.
     void learn(const std::string& key, const std::string& value) { start_.emplace(key, value); }
 
     [[nodiscard]] Assignment settings() const;
     [[nodiscard]] const Rate& rate() const { return *rate_; }
     [[nodiscard]] const TrialResult& result() const { return result_; }
 
-    // False, with the reason in the answer, when the search is over.
+    // Returns false and writes the reason into the answer if the search is over.
     bool may_go_on();
     [[nodiscard]] double seconds_left() const;
 
@@ -40,12 +41,12 @@ class Contest {
                 const TrialResult& result);
     void tell(const Tried& tried) const;
 
-    // Tries the move; true when it is better and now in force. A close call is left open.
+    // Tries the move. Returns true if it is better and now in force. A close call is left open.
     bool attempt(const Move& move);
-    // Decides the calls that were left open, what looked best first; true when one is in force now.
+    // Decides the open close calls, the most promising first. Returns true if one is now in force.
     bool settle();
-    // Whether the change, measured as `tried`, gains more than `least` and the noise. A close call
-    // is decided by running both again.
+    // True if the change measured as `tried` gains more than `least` and the noise. Decides a close
+    // call by running both again.
     bool is_better(Tried& tried, double least);
     void put_in_force(Tried& tried, const TrialResult& result);
 
@@ -53,9 +54,9 @@ class Contest {
     enum class Verdict { better, close, no_better };
     struct CloseCall {
         Move move;
-        std::size_t trial = 0;  // of the answer's
+        std::size_t trial = 0;  // index in the answer's trials
         TrialResult result;
-        Assignment best;  // in force then
+        Assignment best;  // the best settings at that time
     };
     Verdict judge(Tried& tried, double least);
     bool settle(const CloseCall& call);

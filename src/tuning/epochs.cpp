@@ -12,14 +12,15 @@ namespace saturate {
 
 namespace {
 
-constexpr int kFewestEpochs = 1;  // pairs of runs even out how single epochs vary ...
-constexpr int kUsualEpochs = 2;   // ... but two are better where there is time
+constexpr int kFewestEpochs = 1;  // the pairs of the proof even out how single epochs vary ...
+constexpr int kUsualEpochs = 2;   // ... but two epochs are better if there is time
 constexpr int kMost = 200;
-constexpr std::int64_t kWarmUp = 20;      // steps of a first epoch that is not left out whole ...
-constexpr std::int64_t kWarmUpShare = 5;  // ... or one in so many, where that is less
-constexpr int kTrials = 3;  // of a change, besides the proof: itself, and what was before it twice
+constexpr std::int64_t kWarmUp = 20;  // warm-up steps of a first epoch that is measured in part ...
+constexpr std::int64_t kWarmUpShare = 5;  // ... or one step in this many, if that is less
+// Runs of a change besides the proof: the change once and the settings before it twice.
+constexpr int kTrials = 3;
 
-// Places in `record.steps` where an epoch begins.
+// Indices in `record.steps` at which an epoch begins.
 std::vector<std::size_t> starts_of(const RunRecord& record) {
     std::vector<std::size_t> out;
     for (const EventRecord& event : record.events) {
@@ -36,7 +37,7 @@ double seconds_between(const RunRecord& record, std::size_t from, std::size_t to
     return static_cast<double>(record.steps[to].start_ns - record.steps[from].start_ns) / 1e9;
 }
 
-// From the loader's start to its first batch.
+// Seconds from the loader's start to its first batch.
 std::optional<double> first_start(const RunRecord& record, const std::vector<std::size_t>& starts) {
     if (starts.empty()) return std::nullopt;
     const StepRecord& step = record.steps[starts[0]];
@@ -47,7 +48,7 @@ std::optional<double> first_start(const RunRecord& record, const std::vector<std
     return out;
 }
 
-// By what the loader says of itself, where no epoch came to its end.
+// Steps of an epoch by the loader's own figures, used if no epoch ended.
 std::int64_t steps_by_loader(const Json& python) {
     Json loader = training_loader(python);
     auto samples = loader["dataset_size"].integer(), batch = loader["batch_size"].integer();
@@ -74,7 +75,7 @@ EpochTimes epoch_times(const RunRecord& record) {
         out.seconds = static_cast<double>(out.steps) * account.steady.step_seconds();
         return out;
     }
-    std::size_t first = n > 2 ? 1 : 0;  // the first epoch has the warm-up in it
+    std::size_t first = n > 2 ? 1 : 0;  // the first epoch contains the warm-up
     auto count = static_cast<double>(n - 1 - first);
     out.steps = static_cast<std::int64_t>(
         std::lround(static_cast<double>(starts[n - 1] - starts[first]) / count));
@@ -91,7 +92,7 @@ EpochTimes epoch_times(const RunRecord& record) {
         if (event.kind == EventKind::checkpoint) checkpoint += seconds;
         if (event.kind == EventKind::epoch) start += seconds;
     }
-    // Workers that begin make the first batch of an epoch come later than the others.
+    // If workers start with the epoch, its first batch comes later than the others.
     std::vector<double> waits;
     for (const StepRecord& step : record.steps)
         waits.push_back(static_cast<double>(step.input_wait_ns.value_or(0)) / 1e9);
@@ -111,7 +112,7 @@ void EpochPlan::shorten(int seen) {
 
 namespace {
 
-// All runs, each of so many epochs.
+// Seconds of all runs if each of them lasts `lasts` epochs.
 double seconds_of_runs(const EpochTimes& epoch, double lasts, const TuneBudget& budget) {
     TuneBudget runs = budget;
     runs.measure_at_least(lasts * epoch.seconds);
@@ -122,7 +123,7 @@ double seconds_of_runs(const EpochTimes& epoch, double lasts, const TuneBudget& 
 
 double budget_for_epochs(const EpochTimes& epoch, int count, const TuneBudget& budget,
                          double elapsed_seconds) {
-    constexpr double kSlack = 1.25;  // runs of one kind differ in length
+    constexpr double kSlack = 1.25;  // runs with the same settings differ in length
     return elapsed_seconds +
            kSlack * seconds_of_runs(epoch, 1 + std::max(count, kUsualEpochs), budget);
 }
@@ -145,7 +146,8 @@ EpochPlan plan_epochs(const EpochTimes& epoch, int interval, const TuneBudget& b
                         .lasts = 1.0 + count};
         }
     }
-    // From some steps into the first epoch to as many into the second: all that one epoch has.
+    // Measures from a step in the first epoch to the same step in the second: one full epoch with
+    // all its pauses.
     std::int64_t warm_up = std::clamp<std::int64_t>(epoch.steps / kWarmUpShare, 1, kWarmUp);
     double lasts = 1 + static_cast<double>(warm_up) / static_cast<double>(epoch.steps);
     if (epoch.steps < kWarmUpShare ||

@@ -21,7 +21,7 @@ std::optional<StraightLine> fit_line(std::span<const Point> points) {
     if (w <= 0 || determinant <= 1e-12 * w * wxx) return std::nullopt;
     StraightLine line{.at_zero = (wy * wxx - wx * wxy) / determinant,
                       .per_unit = (w * wxy - wx * wy) / determinant};
-    // Neither can be negative: then the other alone explains the points.
+    // Neither part can be negative. If one would be, the other alone explains the points.
     if (line.per_unit < 0) line = {.at_zero = wy / w};
     if (line.at_zero < 0) line = {.per_unit = wxy / wxx};
     for (const Point& p : points) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Straight lines through probes: memory(b) = a + c b and time(b) = a + c b. A straight line through
-// small probes extrapolates well where a fit of logarithms errs by half.
+// Fits straight lines through probes: memory(b) = a + c b and time(b) = a + c b. A straight line
+// through small probes extrapolates well; a fit of logarithms can be wrong by half.
 #pragma once
 
 #include <cstdint>
@@ -23,10 +23,11 @@ struct StraightLine {
 };
 
 // Least squares of the relative distances, so that the smallest probe counts as much as the
-// largest. Nothing with fewer than two different x.
+// largest. Returns nothing for fewer than two different x.
 [[nodiscard]] std::optional<StraightLine> fit_line(std::span<const Point> points);
 
-// The smallest b whose throughput b / time(b) is within `share` of that at `most`.
+// Returns the smallest b whose throughput b / time(b) is within `share` of the throughput at
+// `most`.
 [[nodiscard]] double knee(const StraightLine& time, double most, double share);
 
 }  // namespace saturate

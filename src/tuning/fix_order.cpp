@@ -17,11 +17,11 @@ namespace {
 
 constexpr double kLeastShare = 1 - 1 / kFixGain;
 
-// They cost nothing and hurt nowhere: tried together, and taken apart where that does not gain.
+// Free and harmless changes: tried together, and one by one if the group does not gain.
 constexpr std::array<std::string_view, 4> kFree = {"pin_memory", "non_blocking", "fused_optimizer",
                                                    "set_to_none"};
 
-// Readings of values by the host, as a share of the steps' time; nothing where it was not measured.
+// Time in which the host reads values, as a share of the step time. Nothing if not measured.
 std::optional<double> reads_share(const WatchedRun& watched) {
     const Json& reads = watched.record.python["reads"];
     auto steps = watched.record.python["reads_steps"].integer();
@@ -40,33 +40,33 @@ struct Pause {
         return seconds.value_or(most.value_or(epoch_seconds));
     }
 };
-// What stands between epochs and gives way to the change; nothing: it is about the steps.
+// The pause between epochs that the change shortens, or nothing if the change is about the steps.
 std::optional<Pause> pause_of(const FixProposal& proposal, const WatchedRun& watched) {
     const EpochTimes& epoch = watched.epoch;
     if (proposal.setting == "eval_interval") return Pause{"evaluation", epoch.evaluation};
     if (proposal.setting == "checkpoint_interval") return Pause{"checkpoints", epoch.checkpoint};
     if (proposal.setting != "persistent_workers") return std::nullopt;
     Json loader = training_loader(watched.record.python);
-    // Without workers there is no start of them yet.
+    // Without workers there is no start of workers to measure.
     bool has_workers = loader["num_workers"].integer().value_or(0) > 0;
     if (!has_workers) return Pause{"the start of the workers", std::nullopt};
     return Pause{"the start of the workers", epoch.start, epoch.start_most};
 }
 
-// Only a run over whole epochs tells what a shorter pause is worth.
+// Only a run over whole epochs shows what a shorter pause gains. Returns why there is none, or "".
 std::string hopeless_pause(const Pause& pause, const FixProposal& proposal,
                            const WatchedRun& watched) {
     double share = pause.seconds.value_or(0) / std::max(watched.epoch.seconds, 1e-9);
     if (pause.seconds && share < kLeastShare)
         return fmt::format("{} takes {:.1f} % of an epoch, and no more than that can be gained",
                            pause.what, 100 * share);
-    // Most jobs have epochs far longer than a trial.
+    // Most jobs have epochs far longer than a trial, so only an upper bound was seen.
     double most = pause.longest(watched.epoch.seconds) / std::max(watched.epoch.seconds, 1e-9);
     if (pause.most && most < kLeastShare)
         return fmt::format(
             "{} takes at most {:.1f} % of an epoch, and no more than that can be gained",
             pause.what, 100 * most);
-    // Over fewer epochs than its interval the pause would seem to be gone altogether.
+    // In fewer epochs than its interval, the pause would not occur at all.
     int interval = interval_of(proposal);
     if (watched.epochs > 0 && watched.epochs % interval == 0) return "";
     std::string computed =
@@ -82,14 +82,15 @@ std::string hopeless_pause(const Pause& pause, const FixProposal& proposal,
         std::max(1.0, watched.epoch.seconds), computed);
 }
 
-// Why the proposal cannot gain; empty: it may.
+// Returns why the proposal cannot gain; empty: it may.
 std::string hopeless(const FixProposal& proposal, const WatchedRun& watched) {
     const Remedy* remedy = find_remedy(proposal.setting);
     if (!remedy) return "";
     if (watched.unseen_calls.contains(proposal.call) ||
         watched.unseen_loops.contains(proposal.loop))
         return "the watched run never reached this part of your code";
-    // The edit of a loop is CUDA's autocast; a framework's own word may do something on a CPU.
+    // The edit of a training loop adds CUDA's autocast. A framework's own setting may help on a
+    // CPU.
     bool is_cuda_only = proposal.setting == "precision" && proposal.loop >= 0;
     if ((remedy->for_gpu || is_cuda_only) && !watched.has_gpu)
         return "it does nothing without a GPU, and there is none here";
@@ -117,14 +118,15 @@ std::string hopeless(const FixProposal& proposal, const WatchedRun& watched) {
     return "";
 }
 
-// By the part of the time that its causes take; what relieves none that was found comes later.
+// The largest share of the time that a cause of the proposal takes, in percent. A proposal that
+// relieves no cause found gets 0 and is tried later.
 double share_of(const FixProposal& proposal, const WatchedRun& watched) {
     const Remedy* remedy = find_remedy(proposal.setting);
     double most = 0;
     if (!remedy) return most;
     for (const Finding& finding : watched.findings) {
         if (!remedy->relieves(finding.id)) continue;
-        // Some have no share of the time, only a gain.
+        // Some findings have a gain but no share of the time.
         most = std::max({most, finding.share_percent, 100 * (1 - 1 / finding.gain.likely)});
     }
     if (remedy->relief == Relief::input || !proposal.room_for.empty())
@@ -161,7 +163,7 @@ std::int64_t workers_with(std::span<const FixProposal* const> changes, const Run
 }
 
 std::int64_t ready_batches(std::span<const FixProposal* const> changes, const RunRecord& watched) {
-    constexpr std::int64_t kUsual = 2;  // DataLoader's own
+    constexpr std::int64_t kUsual = 2;  // default of DataLoader
     std::int64_t each =
         training_loader(watched.python)["prefetch_factor"].integer().value_or(kUsual);
     return each * workers_with(changes, watched);
@@ -192,7 +194,7 @@ FixOrder order_trials(const FixPlan& plan, const WatchedRun& watched) {
     for (const FixProposal& proposal : plan.proposals) {
         if (std::string why = hopeless(proposal, watched); !why.empty()) {
             out.left_out[proposal.id] = why;
-            // A pause that was not seen may be long.
+            // A pause that was not seen may still be long.
             auto pause = pause_of(proposal, watched);
             double seconds = pause ? pause->longest(watched.epoch.seconds) : 0;
             if (seconds > 0 && seconds >= kLeastShare * watched.epoch.seconds &&
@@ -213,12 +215,12 @@ FixOrder order_trials(const FixPlan& plan, const WatchedRun& watched) {
     std::ranges::stable_sort(rest, std::greater<>(), [&](const FixProposal* proposal) {
         return share_of(*proposal, watched);
     });
-    // Behind what it needs.
+    // Moves each change after the changes that it needs.
     std::ranges::stable_partition(rest, [&](const FixProposal* proposal) {
         return missing_for(*proposal, {}, watched.record).empty();
     });
     for (const FixProposal* proposal : rest) out.trials.push_back({proposal});
-    // Behind a cause that takes most of the time: it would hide what they give.
+    // Tries the free changes after a cause that takes most of the time: it would hide their gain.
     bool is_behind = !rest.empty() && share_of(*rest[0], watched) >= 100 * kLeastShare;
     if (!free.empty()) out.trials.insert(out.trials.begin() + (is_behind ? 1 : 0), free);
     auto relieves = [&](const FixProposal* one) {
@@ -264,7 +266,7 @@ std::optional<std::string> not_in_force(const FixProposal& proposal, const RunRe
     };
     if (proposal.setting == "precision")
         return why_not("bf16") && why_not("fp16") ? why_not("bf16") : std::nullopt;
-    // An edit may be an expression ("workers > 0", "torch.cuda.is_available()") that is to be true.
+    // An edit may be an expression ("workers > 0", "torch.cuda.is_available()"): true is expected.
     return why_not(parse_integer(proposal.after) ? proposal.after : "true");
 }
 

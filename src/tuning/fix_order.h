@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which proposals of a fix are tried, in which order and which together: by the causes that the
-// watched run shows. What cannot gain by what was measured is not tried, and says why. Pure.
+// Decides which proposals of `fix` are tried, in which order and which of them together, from the
+// causes that the watched run shows. A proposal that cannot gain by these measurements is not
+// tried, with a reason. Pure.
 #pragma once
 
 #include <map>
@@ -20,10 +21,11 @@
 namespace saturate {
 
 struct FixOrder {
-    std::vector<std::vector<const FixProposal*>> trials;  // those of one are tried together
-    std::size_t by_cause = 0;                     // the first so many relieve a cause that was seen
-    std::map<std::string, std::string> left_out;  // id, why
-    // What would gain is left out because trials do not last so many epochs; 0: nothing is.
+    std::vector<std::vector<const FixProposal*>> trials;  // each inner list is tried together
+    // The first `by_cause` trials relieve a cause that was seen.
+    std::size_t by_cause = 0;
+    std::map<std::string, std::string> left_out;  // why, by the id of the proposal
+    // Epochs that a trial would need for proposals left out because trials are too short; 0: none.
     int epochs_wanted = 0;
 };
 
@@ -33,46 +35,47 @@ struct WatchedRun {
     const std::vector<Finding>& findings;
     bool has_gpu = false;
     EpochTimes epoch = {};
-    int epochs = 0;  // that every trial lasts, pauses included; 0: trials are of steps alone
-    std::set<int> unseen_calls = {}, unseen_loops = {};  // of the source, that the run did not use
+    int epochs = 0;  // epochs in every trial, with pauses; 0: trials measure steps only
+    // Calls and loops of the source that the run did not use.
+    std::set<int> unseen_calls = {}, unseen_loops = {};
 };
 
-// How many times as large the batches are with the changes.
+// How many times larger the changes make the batch.
 [[nodiscard]] double batch_growth(std::span<const FixProposal* const> changes);
 
-// In how many epochs once, where the proposal is about that; else 1.
+// The interval in epochs that the proposal sets, or 1 if it sets no interval.
 [[nodiscard]] int interval_of(const FixProposal& proposal);
 
 [[nodiscard]] FixOrder order_trials(const FixPlan& plan, const WatchedRun& watched);
 
-// Why the proposal does nothing beside those that are kept; empty: it may.
+// Why the proposal does nothing together with the kept ones; empty: it may help.
 [[nodiscard]] std::string moot(const FixProposal& proposal,
                                const std::vector<const FixProposal*>& kept);
 
-// Workers may take from the model's threads what they give: what makes room for another is tried
-// together with that one where it was measured and did not gain alone, and alone where it is kept.
-// Empty: neither.
+// Workers may take the cores that the model's threads need. A change that makes room for workers is
+// tried together with the workers' change if that was measured and did not gain alone, and on its
+// own if that is kept. Empty: neither.
 [[nodiscard]] std::vector<const FixProposal*> with_what_needs_it(
     const FixProposal& room, const FixPlan& plan, std::span<const FixProposal* const> kept,
     const std::set<std::string>& measured);
 
-// Workers of the loader that feeds the training, with these changes of the watched job.
+// Number of workers of the training loader, with these changes applied to the watched job.
 [[nodiscard]] std::int64_t workers_with(std::span<const FixProposal* const> changes,
                                         const RunRecord& watched);
-// Batches that this loader may make ahead.
+// Number of batches that this loader may prepare ahead.
 [[nodiscard]] std::int64_t ready_batches(std::span<const FixProposal* const> changes,
                                          const RunRecord& watched);
-// What the proposal needs and the job with these changes has not; empty: nothing is missing.
+// What the proposal needs and the job with these changes does not have; empty: nothing is missing.
 [[nodiscard]] std::string missing_for(const FixProposal& proposal,
                                       std::span<const FixProposal* const> changes,
                                       const RunRecord& watched);
 
-// ... of all proposals, by id.
+// The same for all proposals, by id. Only the missing ones are in the map.
 [[nodiscard]] std::map<std::string, std::string> missing_beside(
     const FixPlan& plan, std::span<const FixProposal* const> kept, const RunRecord& watched);
 
-// What the proposal asked for and the record shows to be otherwise; nothing where it is in force or
-// where a record cannot tell.
+// Says how the record contradicts the proposal. Returns nothing if the change is in force or if a
+// record cannot tell.
 [[nodiscard]] std::optional<std::string> not_in_force(const FixProposal& proposal,
                                                       const RunRecord& record);
 

@@ -8,10 +8,10 @@ namespace saturate {
 
 namespace {
 
-constexpr double kSureGain = 1.15;     // a gain beyond this needs no second look
-constexpr std::size_t kMostAfter = 3;  // of the change, where runs of the same differ
+constexpr double kSureGain = 1.15;     // a larger gain needs no second run
+constexpr std::size_t kMostAfter = 3;  // runs of the change, if runs of the same settings differ
 
-// The middle of rates that may differ by a factor.
+// The geometric mean, because rates may differ by a factor.
 double middle_rate(const std::vector<double>& rates) {
     double sum = 0;
     for (double rate : rates) sum += std::log(rate);
@@ -36,7 +36,7 @@ double FixRates::ratio() const {
 
 std::string_view FixRates::word() const {
     if (ratio() >= kFixGain) return "kept";
-    // Slower than the best of several runs is what most of them are.
+    // A single run must be slower than every run before: most runs are slower than the best one.
     double least = after.size() > 1 ? middle_rate(before) : std::ranges::min(before);
     return middle_rate(after) <= least / kFixGain ? "slower" : "no gain";
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether a change of the user's job gains, by the rates of its runs and of what was kept before. A
-// machine that others use makes single runs of one job differ by more than a change gives: those are
-// open until both were measured again. Pure.
+// Decides from the rates of runs whether a change of the user's job gains over what was kept
+// before. On a shared machine single runs of one job differ by more than a change gives. Such a
+// result stays open until both were measured again. Pure.
 #pragma once
 
 #include <string_view>
@@ -9,16 +9,16 @@
 
 namespace saturate {
 
-constexpr double kFixGain = 1.03;  // less is not worth a change
+constexpr double kFixGain = 1.03;  // a smaller gain is not worth a change
 
 struct FixRates {
     std::vector<double> before, after;  // samples/s, one per run
 
-    // Whether another run of what was kept before could decide it the other way.
+    // True if another run of the settings kept before could turn the decision.
     [[nodiscard]] bool is_open() const;
-    // ... and another run of the change as well: runs of the same differ too much.
+    // True if runs of the same settings differ so much that the change needs another run too.
     [[nodiscard]] bool is_uneven() const;
-    // After over before. Of a single run it is over the best of those before.
+    // After over before. A single run is compared with the best run before.
     [[nodiscard]] double ratio() const;
     [[nodiscard]] std::string_view word() const;  // kept, no gain, slower
 };

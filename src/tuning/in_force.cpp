@@ -16,7 +16,7 @@ namespace saturate {
 
 namespace {
 
-// What it costs is not at stake: nobody is credited with a rate for these.
+// Speed is not the point of these settings: no rate is credited to them.
 constexpr std::array<std::string_view, 2> kNoMatterOfSpeed = {"learning_rate", "seed"};
 
 std::string_view name_in_shim(std::string_view key) {
@@ -34,7 +34,7 @@ std::string text_of(const Json& value) {
     return value.string().value_or("");
 }
 
-// What the script itself has, by what it was seen to do; empty: it was not seen.
+// The script's own value, as the run showed it; empty: not seen.
 std::string seen_value(const std::string& key, const std::string& asked, const RunRecord& record) {
     const Json& python = record.python;
     Json loader = training_loader(python);
@@ -63,7 +63,7 @@ std::string seen_value(const std::string& key, const std::string& asked, const R
     return "";
 }
 
-// A batch tells its size itself, whatever its loader says.
+// The number of samples in a step, as text. The batch itself shows it, whatever the loader says.
 std::string samples_in_step(const RunRecord& record) {
     std::vector<double> samples;
     for (const StepRecord& step : record.steps) {
@@ -75,7 +75,7 @@ std::string samples_in_step(const RunRecord& record) {
 struct Change {
     std::string state, text, value;
 };
-// What the shim says of a setting last.
+// The last change that the shim reported for a setting.
 std::optional<Change> change_of(std::string_view key, const Json& python) {
     std::optional<Change> out;
     for (const Json& change : python["changes"].items()) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether a trial of somebody else's command ran with what was asked for. Its record is the only
-// witness: what it does not show was not in force, and no rate is credited to it. Pure.
+// Checks that a trial of a user's command really ran with the requested settings. The record is the
+// only evidence: a setting that it does not show was not in force and gets no rate. Pure.
 #pragma once
 
 #include <optional>
@@ -10,7 +10,7 @@
 
 namespace saturate {
 
-// "num_workers=4 is not in force: the loader has 8"; nothing when all of `asked` is.
+// Returns "num_workers=4: the script has 8", or nothing if all of `asked` is in force.
 [[nodiscard]] std::optional<std::string> not_in_force(const Assignment& asked,
                                                       const RunRecord& record);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is measured: a job that `train` runs, a command of the user's, a command of theirs that reads
-// a configuration file, named {config} in it, or a command with the project that it runs in.
+// The job to measure: one that `train` runs, a user's command, a user's command that reads a
+// configuration file (named {config} in the command), or a command with its project folder.
 #pragma once
 
 #include <filesystem>
@@ -10,15 +10,15 @@
 namespace saturate {
 
 struct Job {
-    std::string config;                // of `train`, or of the command; may be empty with one
-    std::vector<std::string> command;  // words with {placeholders}; empty: `train` runs it
-    std::filesystem::path project;     // the folder that the command runs in, for `fix`; else empty
+    std::string config;  // file of `train` or of the command; may be empty for a command
+    std::vector<std::string> command;  // words with {placeholders}; empty: `train` runs the job
+    std::filesystem::path project;     // for `fix`: the folder that the command runs in; else empty
 
-    // `train` runs it: it can leave its loader out, tells its losses, and its settings are keys.
+    // `train` runs the job: it can run without its loader and reports its losses.
     [[nodiscard]] bool is_ours() const { return command.empty(); }
-    // Settings of the command are keys of a file: each trial gets a copy of it.
+    // The settings are keys of a file: each trial gets its own copy of the file.
     [[nodiscard]] bool has_file() const { return !command.empty() && !config.empty(); }
-    // Settings of the command stand in its sources: each trial gets a copy of the folder.
+    // The settings are in the sources: each trial gets its own copy of the folder.
     [[nodiscard]] bool has_project() const { return !command.empty() && !project.empty(); }
 };
 

@@ -13,7 +13,7 @@ namespace saturate {
 
 namespace {
 
-// Two equal baselines have no spread; below this share of the loss a difference is rounding.
+// Equal baselines have no spread. A difference below this share of the loss is rounding.
 constexpr double kLeastDeviation = 0.01;
 
 struct Mean {
@@ -32,8 +32,8 @@ Mean mean_between(const LossCurve& curve, double from, double to) {
     return out;
 }
 
-// How far the losses of single steps lie from their course, by their differences from one to the
-// next: two runs may agree by chance where each of them leaps.
+// The noise of single losses around their course, from the differences between neighbouring steps.
+// It is needed because two noisy runs may agree by chance.
 double step_noise(std::span<const LossCurve> curves, double to) {
     double squares = 0;
     int n = 0;
@@ -49,15 +49,16 @@ constexpr std::array<double, 20> kOneSided = {12.71, 4.303, 3.182, 2.776, 2.571,
                                               2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145,
                                               2.131, 2.120, 2.110, 2.101, 2.093, 2.086};
 
-// How much further apart than single runs the means of `more` and of `runs` of them lie.
+// By how much more the means of `more` and of `runs` runs vary than single runs.
 double of_means(std::size_t more, std::size_t runs) {
     return std::sqrt(1 / static_cast<double>(more) + 1 / static_cast<double>(runs));
 }
 
-// By how much the mean of so many more runs without a seed may lie above that of these by chance: by
-// how far they are apart in each of the last three quarters, as two that agree in one may do so by
-// chance. A run that is ahead in one quarter mostly is in the next, so runs are counted, not
-// quarters; of two runs alone, the quarters count as one more.
+// By how much the mean of `more` further runs without a seed may lie above the mean of these runs
+// by chance. It uses the distance between the runs in each of the last three quarters, because two
+// runs may agree in one quarter by chance. A run that leads in one quarter mostly leads in the
+// next, so the degrees of freedom count runs, not quarters. With only two runs, the quarters add
+// one more.
 double chance_between(std::span<const LossCurve> curves, double samples, std::size_t more) {
     double squares = 0;
     std::size_t degrees = 0;
@@ -89,7 +90,7 @@ LossCurve loss_curve(std::span<const StepRecord> steps) {
         samples += static_cast<double>(step.samples.value_or(0));
         seen.push_back(samples);
         if (!step.loss) continue;
-        // A loss is read late: its own step says how many samples it had seen.
+        // A loss is read late. The index of its own step gives the samples seen.
         std::int64_t of = step.loss_step.value_or(step.step) - steps.front().step;
         if (of < 0 || of >= static_cast<std::int64_t>(seen.size())) continue;
         curve.push_back({seen[static_cast<std::size_t>(of)], *step.loss});
@@ -129,7 +130,7 @@ LossGuard guard_losses(std::span<const LossCurve> baselines,
     }
     double from = 0.75 * out.samples;
     std::vector<double> means;
-    int losses = 0;  // in each mean
+    int losses = 0;  // losses in each mean, the fewest
     for (const LossCurve& curve : baselines) {
         Mean mean = mean_between(curve, from, out.samples);
         if (mean.n == 0 || !std::isfinite(mean.value))

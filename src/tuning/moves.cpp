@@ -13,14 +13,14 @@ namespace saturate {
 
 namespace {
 
-constexpr double kWaitingDevice = 0.25;  // idle share beyond which it is not the device that limits
-constexpr double kSerialLog = 0.03;      // share of readings from which host and device take turns
+constexpr double kWaitingDevice = 0.25;  // from this idle share on, the device is not the limit
+constexpr double kSerialLog = 0.03;  // from this share of loss reads on, host and device take turns
 
-// Found by a search of their own, following it, or tried last.
+// Settings with their own search, settings that follow it, or settings that are tried last.
 const std::set<std::string_view> kElsewhere = {"batch_size", "gradient_accumulation_steps",
                                                "learning_rate", "compile"};
 
-// What the step waits for, or else the remedy's own name.
+// The part of the step that waits, or the name of the remedy if there is none.
 std::string cause_of(const Remedy& remedy) {
     switch (remedy.relief) {
         case Relief::input:
@@ -34,7 +34,7 @@ std::string cause_of(const Remedy& remedy) {
     }
 }
 
-// With what is in force; the engine's own defaults are known, a script's are not.
+// The facts with the settings in force. The engine's defaults are known, a script's are not.
 Facts facts_now(const Facts& facts, const Assignment& now, double step_seconds) {
     Facts out = facts;
     out.now = facts.is_python ? now : with_defaults(now);
@@ -43,7 +43,7 @@ Facts facts_now(const Facts& facts, const Assignment& now, double step_seconds) 
     return out;
 }
 
-// One move for the value that is proposed, and one for each further value worth a trial.
+// Adds a move for the proposed value and one for each further value worth a trial.
 void add(std::vector<Move>& moves, const Remedy& remedy, const Facts& facts) {
     if (remedy.level() > facts.level || (remedy.for_gpu && facts.on_cpu)) return;
     Proposal proposal = remedy.propose(facts);
@@ -60,7 +60,7 @@ void add(std::vector<Move>& moves, const Remedy& remedy, const Facts& facts) {
     }
 }
 
-// Half of what the need comes to may do, also where all of it is in force already.
+// Half of the computed workers may be enough, even if the full number is already in force.
 void add_half_the_workers(std::vector<Move>& moves, const Facts& facts) {
     std::string half = std::to_string((worker_count(facts) + 1) / 2);
     auto is_there = [&](const Move& move) {
@@ -83,8 +83,7 @@ std::vector<Move> loader_moves(const Facts& facts, const Assignment& now, const 
                                double bound) {
     Facts here = facts_now(facts, now, rate.step_seconds);
     here.spread = rate.spread();
-    // Work of the loader per second of the model: what one step waits and hides, over what the
-    // model alone needs.
+    // The loader's work per batch, hidden or waited for, and the time that the model alone needs.
     double workers = here.number("num_workers").value_or(0);
     double step = rate.step_seconds;
     double compute =
@@ -109,7 +108,7 @@ std::vector<Move> compute_moves(const Facts& facts, const Assignment& now, doubl
         if (!remedy.is_measured || remedy.relief == Relief::input ||
             kElsewhere.contains(remedy.name))
             continue;
-        // What goes along with another has no trial of its own.
+        // A setting that goes along with another one has no trial of its own.
         bool is_along = std::ranges::any_of(moves, [&](const Move& move) {
             return move.change.size() > 1 && move.change.contains(std::string(remedy.name));
         });
@@ -131,8 +130,8 @@ double most_gain(Relief relief, const Facts& facts, const Rate& rate) {
         case Relief::host:
             return idle;
         case Relief::device:
-            // A device that waits for the host or the loader gains nothing by being faster, unless
-            // the host in turn waits for it at every reading of the loss.
+            // A device that waits for the host or the loader gains nothing from being faster,
+            // unless the host also waits for the device at every reading of the loss.
             return exact && idle > kWaitingDevice && rate.log_share < kSerialLog ? 0 : 1;
         case Relief::input:
         case Relief::pause:
@@ -149,7 +148,7 @@ std::optional<Move> compiler_move(const Facts& facts, const Assignment& now) {
 }
 
 std::optional<Move> paired_move(const Facts& facts, const Assignment& now) {
-    constexpr double kPairBatch = 8;  // times the batch that is there
+    constexpr double kPairBatch = 8;  // times the current batch
     Facts here = facts_now(facts, now, 0);
     auto batch = here.number("batch_size");
     if (!facts.on_cpu || !batch || facts.level < Level::training) return std::nullopt;

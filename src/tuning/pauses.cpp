@@ -15,9 +15,9 @@ namespace saturate {
 
 namespace {
 
-constexpr double kAim = 0.02;         // share of the time that pauses may take afterwards
-constexpr double kLongestTimes = 10;  // what an interval may grow
-constexpr double kLeastLeft = 3;      // evaluations or checkpoints that a training keeps
+constexpr double kAim = 0.02;         // share of the time that pauses should take in the end
+constexpr double kLongestTimes = 10;  // an interval may grow at most by this factor
+constexpr double kLeastLeft = 3;      // evaluations or checkpoints that remain in a training run
 
 struct Interval {
     const char* cause;
@@ -45,7 +45,7 @@ Pauses pauses_of(const RunRecord& record) {
         if (!event.duration_ns) continue;
         double seconds = static_cast<double>(*event.duration_ns) / 1e9;
         if (event.kind == EventKind::evaluation) out.evaluation = shorter(out.evaluation, seconds);
-        // The event with a path is of the thread that writes: training goes on meanwhile.
+        // An event with a path comes from the writer thread; training goes on meanwhile.
         if (event.kind == EventKind::checkpoint && !event.values["path"].string())
             out.checkpoint = shorter(out.checkpoint, seconds);
     }

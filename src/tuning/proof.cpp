@@ -12,15 +12,15 @@ namespace saturate {
 
 namespace {
 
-// Quantiles of Student's t for a two-sided interval of 99 %, by degrees of freedom from 1. A wider
-// interval than the usual 95 %: one wrong "faster" in a hundred proofs of nothing, not one in
-// twenty.
+// Quantiles of Student's t for a two-sided interval of 99 %, by degrees of freedom from 1. Wider
+// than the usual 95 %: one wrong "faster" or "slower" in a hundred proofs of changes that do
+// nothing, not one in twenty.
 constexpr std::array<double, 30> kT99 = {63.657, 9.925, 5.841, 4.604, 4.032, 3.707, 3.499, 3.355,
                                          3.250,  3.169, 3.106, 3.055, 3.012, 2.977, 2.947, 2.921,
                                          2.898,  2.878, 2.861, 2.845, 2.831, 2.819, 2.807, 2.797,
                                          2.787,  2.779, 2.771, 2.763, 2.756, 2.750};
 
-// Under this a difference is not worth a word, whatever its interval.
+// A smaller difference is not worth reporting, whatever its interval.
 constexpr double kLeastDifference = 0.01;
 
 }  // namespace

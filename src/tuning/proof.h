@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Before and after, in turns, until it is known which is faster or that no difference can be seen.
+// Runs a job before and after a change, in turns, until one is known to be faster or no difference
+// can be seen.
 #pragma once
 
 #include <functional>
@@ -16,7 +17,7 @@ namespace saturate {
 enum class Verdict { faster, slower, no_difference, not_proven };
 [[nodiscard]] std::string_view verdict_name(Verdict verdict);  // "no difference seen"
 
-constexpr int kProofPairs = 5;  // fewer have no interval and prove nothing
+constexpr int kProofPairs = 5;  // with fewer pairs there is no interval and no verdict
 
 struct Measured {
     double median = 0, low = 0, high = 0;
@@ -27,11 +28,11 @@ struct Measured {
 struct ProofSettings {
     int pairs_min = kProofPairs;
     int pairs_max = 15;
-    // Pairs are added until half the interval is this narrow: a share of the ratio, or of the gain.
+    // Adds pairs until half the interval is this narrow, as a share of the ratio or of the gain.
     double width = 0.03;
     double width_of_gain = 0.2;
     std::string unit = "samples/s";
-    std::function<bool()> is_time_up;  // asked once `pairs_min` are there; may be null
+    std::function<bool()> is_time_up;  // asked after `pairs_min` pairs; may be null
 };
 
 struct Proof {
@@ -39,23 +40,23 @@ struct Proof {
     std::string unit;
     std::vector<std::pair<double, double>> pairs;
     double ratio = 1;  // after over before: the geometric mean of the pairs
-    double interval_low = 1, interval_high = 1;  // of the ratio, 99 %; of five pairs or more
+    double interval_low = 1, interval_high = 1;  // of the ratio, 99 %; needs five pairs
     Verdict verdict = Verdict::not_proven;
-    std::string loss_guard;  // one line; empty: not asked
-    bool complete = true;    // false: interrupted, or a run failed; what is there counts
+    std::string loss_guard;  // one line; empty: not compared
+    bool complete = true;    // false: interrupted or a run failed; the pairs so far count
     std::string longer;      // "12m": the budget that a proof would take; empty: time was enough
 
     [[nodiscard]] bool has_interval() const { return pairs.size() >= kProofPairs; }
 };
 
-// Runs in the order A B B A A B B A ..., so that a machine that gets slower hurts both alike. A run
-// that gives nothing ends the proof with what there is. `is_stopped` is asked between runs.
+// Runs in the order A B B A A B B A ..., so that a machine that slows down affects both alike. A
+// run without a result ends the proof with the pairs so far. Calls `is_stopped` between runs.
 [[nodiscard]] Proof prove(const ProofSettings& settings,
                           const std::function<std::optional<double>()>& before,
                           const std::function<std::optional<double>()>& after,
                           const std::function<bool()>& is_stopped = nullptr);
 
-// Ratio, interval and verdict of the pairs; also for runs that were made elsewhere.
+// Computes ratio, interval and verdict from the pairs. Also used for runs that were made elsewhere.
 void judge(Proof& proof);
 
 // docs/json.md, section proof.

@@ -11,7 +11,7 @@ namespace saturate {
 
 namespace {
 
-// Why the proof does not carry the settings; empty: it does.
+// Returns why the proof does not cover the settings; empty: it covers them.
 std::string why_not(const TuneRequest& request, const TuneAnswer& answer) {
     if (!answer.proof)
         return answer.interrupted ? "interrupted before the proof" : "no proof was made";
@@ -32,7 +32,7 @@ std::string why_not(const TuneRequest& request, const TuneAnswer& answer) {
     if (needs_loss_guard(request, answer.search.best) &&
         (!answer.guard || answer.guard->verdict != GuardVerdict::holds))
         return answer.guard ? answer.guard->text : "the losses were not compared";
-    // Of a command they are compared where they were seen.
+    // The losses of a user's command count if they were seen.
     if (answer.guard && (answer.guard->verdict == GuardVerdict::differs ||
                          answer.guard->verdict == GuardVerdict::nonfinite))
         return answer.guard->text;

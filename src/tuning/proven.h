@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What of a search's answer was proven: that alone may be written into a file without being asked
-// for more. Pure.
+// Selects the proven part of a search's answer. Only this part may be written into a file without a
+// further request. Pure.
 #pragma once
 
 #include <string>
@@ -22,8 +22,8 @@ struct ProvenSettings {
         why;  // why nothing is proven, in a clause; empty: something is, or nothing was found
 };
 
-// The proof is of all settings together, so that it covers all of them or none. What lies outside
-// of it (intervals between pauses, which are arithmetic) is always in the rest.
+// The proof is of all settings together, so it covers all of them or none. The intervals between
+// pauses are computed and not proven: they are always in `rest`.
 [[nodiscard]] ProvenSettings proven_settings(const TuneRequest& request, const TuneAnswer& answer);
 
 }  // namespace saturate

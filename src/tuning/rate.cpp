@@ -9,7 +9,7 @@ namespace saturate {
 namespace {
 
 constexpr std::int64_t kLeastSteady = 4;  // steps
-constexpr std::int64_t kLeastLong = 2;    // of so many seconds each: chance evens out within one
+constexpr std::int64_t kLeastLong = 2;  // if a step takes kLongSeconds: chance evens out within it
 constexpr double kLongSeconds = 0.5;
 constexpr std::size_t kBlocks = 16;
 
@@ -42,8 +42,8 @@ std::optional<Rate> rate_of(const Account& account) {
             sums.add(account.parts[i]);
         return sums.samples_per_second().value_or(*per_second);
     };
-    // Each window is half of the steps: the host runs ahead of a device and waits for it in turns,
-    // and only over many steps is that even.
+    // Each window is half of the steps. The host runs ahead of the device and then waits for it,
+    // and only many steps even that out.
     std::size_t half = std::max<std::size_t>(1, blocks / 2);
     std::vector<double> rates;
     for (std::size_t b = 0; b + half <= blocks; ++b) rates.push_back(between(b, b + half));

@@ -20,23 +20,23 @@ namespace saturate {
 
 namespace {
 
-// A change that gained nothing is tried again when it could gain so much more of the step than
-// then, or with a batch so many times as large.
+// A change that gained nothing is tried again if it could now gain this much more of the step, or
+// if the batch is this many times larger.
 constexpr double kMoreToGain = 0.05;
 constexpr double kOtherBatch = 4;
-// An epoch has at least so many steps, else the batch is all that training sees.
+// An epoch keeps at least this many steps; otherwise training would see only one large batch.
 constexpr double kLeastStepsPerEpoch = 8;
-// A smaller batch takes the optimisation another way: it must be worth that.
+// A smaller batch changes the optimisation, so it must gain at least this much.
 constexpr double kLeastGainSmaller = 0.05;
 // Building the graph that `compile` runs takes about a minute on a CPU.
 constexpr double kCompileSeconds = 45;
-// An idle share that is said at the end: what is left lies in the model, not in a setting.
+// From this idle share on, the final text says that no setting can remove the rest.
 constexpr double kIdleDevice = 0.25;
-// A bound that is so far below the rate itself was disturbed.
+// A bound this far below the measured rate was disturbed.
 constexpr double kNoisyBound = 0.1;
-constexpr double kFillShare = 0.1;  // of the time left, that filling a cache may take
+constexpr double kFillShare = 0.1;  // share of the remaining time that filling a cache may take
 
-// Under which circumstances a change was tried.
+// The circumstances in which a change was tried.
 struct Circumstances {
     double most_gain = 1;
     double batch = 0;
@@ -50,8 +50,8 @@ class Search {
     SearchAnswer find() {
         if (!take_baseline()) return std::move(answer_);
         take_bound();
-        // Loader, device, batch, and round again: each may move the cause to another. What only
-        // repetition can tell comes after what is plain.
+        // Loader, device, batch, then again: each change may move the cause to another part. Close
+        // calls, which only repetition can decide, come after the clear ones.
         for (int round = 0; round < 4 && answer_.ended.empty(); ++round) {
             bool input = improve_input();
             bool compute = improve_compute();
@@ -91,7 +91,7 @@ class Search {
         return true;
     }
 
-    // What a Python script's own code says needs no --set.
+    // Adds what a Python script's own code says, so that it needs no --set.
     void learn(const Json& python) {
         if (!python.is_object()) return;
         ScriptFacts script = script_facts(python);
@@ -100,10 +100,10 @@ class Search {
         facts_.in_memory = script.in_memory;
     }
 
-    // The most that the loader can give: printed first, and the reason to leave it alone.
+    // Measures the most that the loader can give: if that is little, the loader is left alone.
     void take_bound() {
         if (!contest_.may_go_on()) return;
-        // Without workers the wait is all that loading costs: no trial could tell more.
+        // Without workers the wait is the whole cost of loading: a trial could not tell more.
         double waited = contest_.rate().input_wait_share;
         bool is_all =
             value_of(contest_.settings(), "num_workers") == "0" && waited < settings_.cause_least;
@@ -121,8 +121,8 @@ class Search {
                                     result.message);
             return;
         }
-        // No job is faster with its loader than without: what looks so was measured while the
-        // machine did something else.
+        // No job is faster with its loader than without it. If it looks faster, the machine did
+        // something else during the measurement.
         double measured = result.samples_per_second->per_second;
         bound_ = std::max(measured, contest_.rate().per_second);
         if (measured < (1 - kNoisyBound) * contest_.rate().per_second)
@@ -133,14 +133,14 @@ class Search {
         if (!answer_.upper_bound) answer_.upper_bound = bound_;
     }
 
-    // What the loader costs: by the bound where it is known. The host's wait is no measure of that
+    // The share that the loader costs: from the bound if known. The host's wait does not measure it
     // on a device that works on meanwhile.
     [[nodiscard]] double input_share() const {
         if (!bound_) return contest_.rate().input_wait_share;
         return *bound_ > contest_.rate().per_second ? 1 - contest_.rate().per_second / *bound_ : 0;
     }
 
-    // A loader that is far from being the bottleneck needs no other bound after each change.
+    // If the loader is far from being the bottleneck, a change needs no new bound.
     [[nodiscard]] bool input_matters() const {
         return contest_.rate().input_wait_share >= 0.01 || input_share() >= settings_.cause_least;
     }
@@ -150,7 +150,7 @@ class Search {
     }
 
     bool attempt(Move move) {
-        // What only goes along is left out where it cannot be changed.
+        // Drops the accompanying changes that are not tunable.
         if (!is_tunable(move.key)) answer_.unreachable.insert(move.key);
         std::erase_if(move.change, [&](const auto& entry) { return !is_tunable(entry.first); });
         if (!move.change.contains(move.key)) return false;
@@ -163,7 +163,7 @@ class Search {
 
     bool improve_input() {
         bool changed = false;
-        // Bounded: every attempt is another assignment, and the moves are few.
+        // The loop ends: every attempt is a different assignment, and there are few moves.
         for (bool again = true;
              again && answer_.ended.empty() && input_share() >= settings_.cause_least;) {
             again = false;
@@ -177,14 +177,15 @@ class Search {
         return changed;
     }
 
-    // What is in force was recorded: its diagnosis says which cause is the biggest now.
+    // Orders the moves by the biggest causes in the record of the settings in force.
     [[nodiscard]] std::vector<Move> led(std::vector<Move> moves) const {
         const RunRecord& record = contest_.result().record;
         if (!record.steps.empty()) order_by_cause(moves, diagnose_run(record, "").findings);
         return moves;
     }
 
-    // Every run with a cache fills it first, which takes an epoch.
+    // True if the time is enough for the move. Every run with a cache first fills it, which takes
+    // an epoch.
     bool has_time_for(const Move& move) {
         if (!move.change.contains("cache")) return true;
         double fill = static_cast<double>(samples_per_epoch_) / contest_.rate().per_second;
@@ -199,7 +200,7 @@ class Search {
 
     bool improve_compute() {
         bool changed = false;
-        // Each change that is kept may leave others nothing to gain, or give them something.
+        // A kept change may leave nothing for others to gain, or let others gain.
         for (bool again = true; again && answer_.ended.empty();) {
             again = false;
             for (const Move& move :
@@ -219,7 +220,7 @@ class Search {
     }
 
     [[nodiscard]] bool is_worth_a_trial(const Move& move) const {
-        // What was decided stays: a move back is no news.
+        // Keeps what was decided: going back gives nothing new.
         bool decided = std::ranges::all_of(
             move.change, [&](const auto& entry) { return answer_.best.contains(entry.first); });
         Circumstances now = circumstances(move);
@@ -229,7 +230,8 @@ class Search {
                now.batch >= kOtherBatch * then->second.batch;
     }
 
-    // Who accumulates has said which effective batch is wanted: a larger micro-batch keeps it.
+    // A user who accumulates gradients has chosen the effective batch: a larger micro-batch keeps
+    // it.
     [[nodiscard]] BatchLimits batch_limits() const {
         BatchLimits limits = settings_.batch;
         auto size = parse_integer(value_of(settings_.start, "batch_size"));
@@ -257,7 +259,7 @@ class Search {
         if (!start) return false;
         std::map<std::string, TrialResult> probes;
         auto run = [&](const TrialRequest& wanted) {
-            // What is in force was measured already.
+            // The settings in force were measured already.
             if (wanted.settings.at("batch_size") == std::to_string(*start))
                 return contest_.result();
             if (!contest_.may_go_on())
@@ -293,7 +295,8 @@ class Search {
         return false;
     }
 
-    // Evaluations and checkpoints stand between the steps: their own trial, and arithmetic.
+    // Evaluations and checkpoints are pauses between steps: one trial of their own, then
+    // arithmetic.
     void improve_pauses() {
         bool allowed = settings_.can_measure_pauses && facts_.level >= Level::training;
         if (!allowed || samples_per_epoch_ == 0 || !contest_.may_go_on()) return;
@@ -301,7 +304,7 @@ class Search {
         Pauses pauses = pauses_of(result.record);
         Tried& measured =
             contest_.note("pauses", "evaluation and checkpoint between steps", {}, result);
-        measured.rate.reset();  // of a few steps
+        measured.rate.reset();  // from a few steps only
         if (result.outcome == TrialOutcome::ok) measured.message = pauses_text(pauses);
         contest_.tell(measured);
         for (const LongerInterval& longer :
@@ -327,7 +330,7 @@ class Search {
         }
     }
 
-    // Where neither of two gained alone, both at once.
+    // Tries two changes together if neither gained alone.
     void try_pair() {
         auto move = paired_move(facts_, contest_.settings());
         if (!move || !settings_.tune_batch || !answer_.ended.empty()) return;
@@ -338,7 +341,7 @@ class Search {
         (void)attempt(*move);
     }
 
-    // Last on a CPU: the graph is for one batch size and takes long to build.
+    // On a CPU this comes last: the graph is for one batch size and takes long to build.
     void try_compiler() {
         auto move = compiler_move(settings_.facts, contest_.settings());
         if (!move || !answer_.ended.empty() || !settings_.facts.on_cpu) return;
@@ -373,11 +376,11 @@ class Search {
     Facts facts_;
     SearchAnswer answer_;
     Contest contest_;
-    std::optional<double> bound_;         // of what is in force
+    std::optional<double> bound_;         // for the settings in force
     std::int64_t samples_per_epoch_ = 0;  // 0: unknown
     bool told_of_cache_ = false;
     std::set<Assignment> seen_;
-    std::map<Assignment, Circumstances> tried_;  // by change, the last time
+    std::map<Assignment, Circumstances> tried_;  // the last time each change was tried
 };
 
 }  // namespace

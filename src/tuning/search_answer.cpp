@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a search found, by setting and as JSON.
+// The answer of a search, by setting and as JSON.
 #include "tuning/search.h"
 
 namespace saturate {
@@ -31,7 +31,7 @@ Json to_json(const SearchAnswer& answer) {
     auto rate = [](const std::optional<Rate>& r) {
         if (!r) return Json();
         return Json::object({{"rate", r->per_second},
-                             {"median", r->per_second},  // its name of before
+                             {"median", r->per_second},  // its older name
                              {"low", r->low},
                              {"high", r->high},
                              {"n", r->n}});

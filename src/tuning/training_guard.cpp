@@ -13,14 +13,14 @@ namespace saturate {
 
 namespace {
 
-constexpr double kFewerSteps = 0.02;  // share of optimizer steps per batch; an epoch's end, say
-// Batches at the end of a run whose step did not come: the one at work and, with Lightning, one that
-// was fetched ahead. Of a run of a few steps that is much.
+constexpr double kFewerSteps = 0.02;  // tolerance in steps per batch, e.g. at the end of an epoch
+// Batches at the end of a run without a step: the current one and, with Lightning, one fetched
+// ahead. In a run of a few steps this matters.
 constexpr double kInFlight = 2;
-constexpr std::size_t kLeastLosses = 4;  // fewer are the same by chance
-constexpr double kRounding = 1e-4;       // of a loss: sums in another order
+constexpr std::size_t kLeastLosses = 4;  // fewer losses may be equal by chance
+constexpr double kRounding = 1e-4;       // relative, for sums in another order
 
-// How many of the first losses are the same; all of them is the number that both have.
+// How many losses from the start on are equal. If all are, the length of the shorter curve.
 std::size_t equal_losses(const LossCurve& one, const LossCurve& other) {
     std::size_t n = std::min(one.size(), other.size());
     for (std::size_t i = 0; i < n; ++i) {
@@ -32,7 +32,8 @@ std::size_t equal_losses(const LossCurve& one, const LossCurve& other) {
     return n;
 }
 
-// Those that the script did not read itself stand beside the steps (`run --losses`).
+// Losses that the script did not read itself. The record keeps them apart from the steps (`run
+// --losses`).
 LossCurve losses_beside(const RunRecord& record) {
     std::vector<double> seen;
     double samples = 0;
@@ -93,7 +94,7 @@ std::string TrainingGuard::broken(const Run& run) const {
     return "";
 }
 
-// Batches that fail in a worker and that the script goes on without make an epoch shorter.
+// An epoch gets shorter if batches fail in a worker and the script goes on without them.
 std::string TrainingGuard::shorter(const Run& run) const {
     std::int64_t least = 0;
     for (const Run& before : before_)
@@ -105,8 +106,9 @@ std::string TrainingGuard::shorter(const Run& run) const {
     return "";
 }
 
-// How many of the first losses every run as it is has alike. Where they part at some step (sums in
-// another order on a GPU grow), only the first half of that counts: another run may part earlier.
+// How many losses from the start on are equal in all unchanged runs. If they diverge at some step
+// (sums in another order on a GPU grow), only the first half counts: another run may diverge
+// earlier.
 std::size_t TrainingGuard::repeated() const {
     if (before_.size() < 2) return 0;
     std::size_t least = before_[0].losses.size();
@@ -129,7 +131,7 @@ GuardAnswer TrainingGuard::compare_losses(const Run& run, const GuardLevels& lev
     std::size_t same = std::min(n, equal_losses(run.losses, before_[0].losses));
     if (n >= kLeastLosses && same == n)
         return {true, fmt::format("the losses of the first {} steps are the same", n)};
-    // Other random numbers, or other rounding: the course of the loss tells.
+    // The random numbers or the rounding differ: the course of the loss decides.
     std::vector<LossCurve> before;
     for (const Run& one : before_) before.push_back(one.losses);
     earlier.push_back(run.losses);
@@ -138,7 +140,7 @@ GuardAnswer TrainingGuard::compare_losses(const Run& run, const GuardLevels& lev
     bool is_by_course = guard.verdict == GuardVerdict::differs;
     if (levels.of_change != Level::safe || !holds)
         return {.holds = holds, .text = guard.text, .is_by_course = is_by_course};
-    // What is to change nothing may not train better either.
+    // A change of level safe must not train better either.
     if (guard.verdict == GuardVerdict::holds && guard.after < guard.before - 2 * guard.deviation) {
         return {.holds = false,
                 .text = fmt::format("loss {:.4g} after {:.0f} samples, {:.4g} +- {:.2g} before: "

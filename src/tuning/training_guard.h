@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A change of a user's script that breaks or changes its training is no gain, however fast it is:
-// as many optimizer steps per batch as before, finite losses, and for a change that is to alter
-// nothing but the time, the same losses. Where a script repeats its losses, a loader's settings may
-// bring its random numbers in another order: the same training with other draws, which is allowed
-// from level numerics on and said. By what the records tell; what they do not tell is said.
+// Rejects a change of a user's script that breaks or alters its training, however fast it is. The
+// change must keep the optimizer steps per batch and finite losses; a change of level safe must
+// also keep the same losses. If a script repeats its losses, a loader setting may reorder its
+// random numbers: that is the same training with other draws. It is allowed from level numerics on,
+// and reported. The guard uses only the run records and says what they do not tell.
 #pragma once
 
 #include <string>
@@ -15,26 +15,27 @@
 
 namespace saturate {
 
-// The losses of a run of a user's script, by samples seen.
+// The losses of a user's script, by samples seen.
 [[nodiscard]] LossCurve losses_of(const RunRecord& record);
 
 struct GuardAnswer {
     bool holds = true;
-    std::string text;           // one line: why not, or what was compared
-    bool other_draws = false;   // the same course of the loss, by other random numbers
-    bool is_by_course = false;  // ... or another course, which one of many runs has by chance
+    std::string text;          // one line: why not, or what was compared
+    bool other_draws = false;  // the loss takes the same course with other random numbers
+    // The loss takes another course, which can happen by chance in one of many runs.
+    bool is_by_course = false;
 };
 
 struct GuardLevels {
-    Level of_change = Level::safe;  // the furthest that one of the changes goes
+    Level of_change = Level::safe;  // the highest level among the changes
     Level allowed = Level::safe;
 };
 
 class TrainingGuard {
   public:
-    // A run of the script as it is; two or more tell how far its losses vary by themselves.
+    // Adds a run of the unchanged script. Two or more show how far its losses vary on their own.
     void add_before(const RunRecord& record);
-    // `earlier`: losses of other runs with the same changes, to be judged together with this one.
+    // `earlier`: losses of other runs with the same changes, judged together with this run.
     [[nodiscard]] GuardAnswer judge(const RunRecord& record, const GuardLevels& levels,
                                     std::vector<LossCurve> earlier = {}) const;
 
@@ -43,10 +44,10 @@ class TrainingGuard {
   private:
     struct Run {
         std::optional<double> steps_per_batch;
-        double batches = 0;  // whatever became of them
+        double batches = 0;  // taken and skipped ones
         LossCurve losses;
         std::int64_t not_finite = 0;
-        std::vector<std::int64_t> epochs;  // steps of each
+        std::vector<std::int64_t> epochs;  // steps of each whole epoch
     };
     static Run run_of(const RunRecord& record);
     [[nodiscard]] std::string broken(const Run& run) const;

@@ -10,7 +10,7 @@
 
 namespace saturate {
 
-// The key itself is kept in the file and compared.
+// The file name is a hash of the key. The file holds the key too, and find() compares it.
 std::filesystem::path TrialCache::file_of(const std::string& key) const {
     return folder_ / fmt::format("{:016x}.json", fnv1a(key));
 }
@@ -86,7 +86,7 @@ void TrialCache::keep(const std::string& key, const TrialResult& result) const {
         json.set("device_busy_share", rate->device_busy_share);
         json.set("trend", rate->trend);
     }
-    // A cache that cannot be written costs time, nothing else.
+    // If the cache cannot be written, the next search takes longer, nothing else.
     std::error_code error;
     std::filesystem::create_directories(folder_, error);
     try {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trials that were made before, on disk: a repeated search is quick. The key holds everything that
-// the answer depends on: the command, the configuration's text, the machine and the program.
+// Keeps the results of trials on disk, so that a repeated search is quick. The key holds everything
+// that the result depends on: the command, the configuration's text, the machine and the program.
 #pragma once
 
 #include <filesystem>
@@ -13,13 +13,13 @@ namespace saturate {
 
 class TrialCache {
   public:
-    // An empty folder: nothing is kept.
+    // With an empty folder nothing is kept.
     explicit TrialCache(std::filesystem::path folder) : folder_(std::move(folder)) {}
 
-    // Nothing when it is not there or cannot be read.
+    // Returns nothing if the result is not there or cannot be read.
     [[nodiscard]] std::optional<TrialResult> find(const std::string& key) const;
-    // Only what is true of the settings is kept: rates and running out of memory. A hang or a
-    // crash may have other reasons and is tried again.
+    // Keeps only results that depend on the settings alone: rates and running out of memory. A hang
+    // or a crash may have other causes and is tried again.
     void keep(const std::string& key, const TrialResult& result) const;
 
   private:

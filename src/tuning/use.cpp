@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::int64_t kSecondNs = 1'000'000'000;
 
-// Counters of the device where there are any; each tells of the second before it.
+// Adds the device's counters, if there are any. Each one covers the second before it.
 void add_counters(DeviceUse& use, const RunRecord& record, const Account& steady) {
     for (const DeviceSample& sample : record.devices) {
         if (sample.time_ns < steady.first_ns + kSecondNs || sample.time_ns > steady.last_ns)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a run used its device: busy share with its fluctuation, and what a batch was waited for. Of
-// the steady part; several runs of the same settings add up.
+// How a run used its device: busy share with its fluctuation, and the wait per batch, over the
+// steady part. Several runs of the same settings add up.
 #pragma once
 
 #include <optional>
@@ -12,8 +12,8 @@
 namespace saturate {
 
 struct DeviceUse {
-    Running busy_percent;  // by time: windows of a second or so
-    Running power_watts;   // likewise, where the device tells
+    Running busy_percent;  // weighted by time, in windows of about a second
+    Running power_watts;   // likewise, if the device reports it
     Running wait_ms;       // mean wait for a batch, one value per run
     [[nodiscard]] std::optional<double> busy_mean() const { return busy_percent.mean(); }
     [[nodiscard]] std::optional<double> busy_deviation() const;  // points; needs two values
@@ -21,7 +21,7 @@ struct DeviceUse {
     [[nodiscard]] std::optional<double> power_mean_watts() const { return power_watts.mean(); }
 };
 
-// `dropped` steps of the record are warm-up.
+// `dropped`: the number of warm-up steps at the start of the record.
 void add_use(DeviceUse& use, const RunRecord& record, std::int64_t dropped);
 
 [[nodiscard]] Json to_json(const DeviceUse& use);

@@ -16,7 +16,7 @@ constexpr double kWaits = 0.03;
 
 void choose_workers(FixMachine& machine, const Json& python, const std::vector<Finding>& findings) {
     auto now = training_loader(python)["num_workers"].integer();
-    // Batches come late, and there is no core for more workers: fewer may be faster.
+    // Batches come late and no core is left for more workers: fewer workers may be faster.
     bool is_crowded = machine.waits_for_data && now && machine.cores > 0 && *now > machine.cores;
     for (const Finding& finding : findings) {
         for (const SettingChange& change : finding.settings) {
@@ -26,13 +26,13 @@ void choose_workers(FixMachine& machine, const Json& python, const std::vector<F
             machine.is_watched = true;
         }
     }
-    // ... but not fewer than cores.
+    // But never fewer workers than cores.
     if (!is_crowded || (machine.is_watched && machine.workers >= machine.cores)) return;
     machine.workers = machine.cores;
     machine.is_watched = true;
 }
 
-// Of a model that computes on the CPU, in one process.
+// Chooses the threads for a model that computes on the CPU in one process.
 void choose_threads(FixMachine& machine, const TrialResult& watched) {
     const Json& python = watched.record.python;
     auto threads = python["flags"]["threads"].integer();
@@ -41,8 +41,8 @@ void choose_threads(FixMachine& machine, const TrialResult& watched) {
     if (machine.cores > 0) facts.cores = std::min(facts.cores, machine.cores);
     facts.is_measuring = true;
     facts.step_seconds = watched.samples_per_second->step_seconds;
-    // Where batches are waited for, workers need the cores that the model's threads take: those that
-    // are there, or those that are to be.
+    // If the model waits for batches, workers need the cores that the model's threads take. That
+    // holds for present workers and for those that are proposed.
     if (machine.waits_for_data) {
         facts.loader = LoaderTimes{};
         machine.threads_for_workers = facts.number("num_workers").value_or(0) == 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a watched run adds to what is known of the machine: which loaders and optimizers the job
-// made, with which values, and how many workers and threads fit it. Pure.
+// Adds the results of a watched run to the facts about the machine: the loaders and optimizers that
+// the job made, with their values, and how many workers and threads suit it. Pure.
 #pragma once
 
 #include <vector>
