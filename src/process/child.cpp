@@ -36,8 +36,8 @@ std::vector<char*> pointers(const std::vector<std::string>& command) {
     return words;
 }
 
-// In the child of a fork: becomes the command, or says why not in `report` and ends. Signals that
-// are handled fall back to their default by themselves.
+// Runs in the child of a fork: becomes the command, or writes the reason to `report` and ends.
+// Handled signals return to their default on exec.
 [[noreturn]] void become(char* const* words, const ChildSettings& settings, const sigset_t& mask,
                          int report) {
     ::signal(SIGPIPE, SIG_DFL);
@@ -73,7 +73,7 @@ struct Child::Keeper {
     ~Keeper() {
         if (socket >= 0) ::close(socket);
     }
-    // Waits for one, or takes what is there.
+    // Waits for news, or takes what is already there.
     [[nodiscard]] std::optional<keeper::News> news(bool blocks) const {
         keeper::News news{};
         ssize_t got = 0;
@@ -93,7 +93,7 @@ Child::Child(const std::vector<std::string>& command, const ChildSettings& setti
     sigset_t mask;
     ::sigprocmask(SIG_SETMASK, nullptr, &mask);
     if (settings.tree == Tree::free) {
-        int report[2];  // closes by itself when the command starts; else it tells why not
+        int report[2];  // closed by exec; else it brings the errno
         if (::pipe2(report, O_CLOEXEC) != 0) throw_no_process(errno);
         pid_ = ::fork();
         if (pid_ == 0) become(words.data(), settings, mask, report[1]);
@@ -142,7 +142,8 @@ void Child::note(int raw) {
     status_ = WIFEXITED(raw) ? WEXITSTATUS(raw) : 128 + WTERMSIG(raw);
 }
 
-// Its word that all is over; without one somebody killed it, and the command is nobody's any more.
+// Takes the keeper's news that the tree ended. A keeper that ended without news was killed, and the
+// command then runs on without a parent.
 void Child::hear_keeper() {
     auto news = keeper_->news(false);
     if (news && news->what == keeper::News::ended) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A command that was started beside us: the one way in which this project starts a process. It
-// inherits our terminal unless told otherwise; Ctrl-C reaches it as it reaches us.
+// Starts and watches a child process: the only way in which this project starts a process. The
+// child inherits our terminal unless told otherwise. Ctrl-C reaches it as it reaches us. Used from
+// one thread.
 #pragma once
 
 #include <sys/types.h>
@@ -19,26 +20,25 @@ namespace saturate {
 
 class WriteGuard;
 
-// What becomes of the processes that the command itself starts, whatever group or session they
-// are in.
+// What happens to the processes that the command itself starts, in any process group or session.
 enum class Tree {
-    free,        // they are the command's own affair
-    ended,       // end_tree() ends them all; they end too when we are gone, even by SIGKILL
-    ended_with,  // ... and when the command ends
+    free,        // we leave them alone
+    ended,       // signal_tree() reaches them all; they end if we die, even by SIGKILL
+    ended_with,  // the same, and they also end with the command
 };
 
 struct ChildSettings {
-    bool output_to_stderr = false;  // its stdout goes to our stderr, to keep ours for results
+    bool output_to_stderr = false;  // stdout goes to our stderr, which keeps our stdout for results
     std::vector<std::pair<std::string, std::string>> environment;  // added to ours
-    bool no_input = false;                                         // its stdin is empty
-    int input_fd = -1;                  // its stdin; -1: ours, or an empty one
-    int output_fd = -1, error_fd = -1;  // where its stdout and stderr go; -1: where ours do
-    bool own_group = false;             // signals of the terminal do not reach it
-    bool ends_with_us = false;          // SIGTERM when we are gone
-    bool default_signals = false;       // also those that we were started to ignore
-    const sigset_t* mask = nullptr;     // its signal mask, where ours is not what it should have
+    bool no_input = false;                                         // stdin is empty
+    int input_fd = -1;                  // the command's stdin; -1: ours, or empty
+    int output_fd = -1, error_fd = -1;  // the command's stdout and stderr; -1: ours
+    bool own_group = false;             // signals of the terminal do not reach the command
+    bool ends_with_us = false;          // SIGTERM when we end
+    bool default_signals = false;       // also resets signals that we were started to ignore
+    const sigset_t* mask = nullptr;     // the command's signal mask; null: ours
     Tree tree = Tree::free;
-    const WriteGuard* guard = nullptr;  // what it may not change; null: no such thing
+    const WriteGuard* guard = nullptr;  // limits what the command may change; null: no limits
 };
 
 class ChildNotStarted : public UserError {
@@ -52,23 +52,24 @@ class ChildNotStarted : public UserError {
 
 class Child {
   public:
-    // Throws ChildNotStarted when the command cannot be started.
+    // Throws ChildNotStarted if the command cannot be started.
     Child(const std::vector<std::string>& command, const ChildSettings& settings);
-    ~Child();  // leaves a command that still runs alone, unless its tree is to be ended
+    ~Child();  // a command that still runs goes on, unless its tree is to be ended
     Child(const Child&) = delete;
     Child& operator=(const Child&) = delete;
 
     [[nodiscard]] pid_t pid() const { return pid_; }
-    // Its exit code (128 + signal when one ended it) once it has ended, else nothing. Of a tree
-    // that is being ended, once all of it has.
+    // The exit code (128 + signal if a signal ended the command) after the command ended, else
+    // nothing. With a tree to end: after the whole tree ended.
     [[nodiscard]] std::optional<int> status();
-    // The signal that ended it, once it has ended; 0: none did.
+    // The signal that ended the command; 0: none, or it still runs.
     [[nodiscard]] int ended_by_signal() const { return signal_; }
-    int wait();  // blocks until it ends
-    // The status, or nothing when it still runs after so long.
+    int wait();  // blocks until the command ends
+    // The status, or nothing if the command still runs after `ns`.
     std::optional<int> wait_for(std::int64_t ns);
     void signal(int number);
-    // The same for the command and all that it started; from now on the end is the end of all.
+    // Signals the command and all processes that it started. From then on, status() and wait()
+    // refer to the end of the whole tree.
     void signal_tree(int number);
 
   private:

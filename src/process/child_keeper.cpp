@@ -19,8 +19,7 @@ namespace saturate::keeper {
 
 namespace {
 
-constexpr std::int64_t kPatienceNs =
-    3'000'000'000;  // between SIGTERM and SIGKILL, once we are gone
+constexpr std::int64_t kPatienceNs = 3'000'000'000;  // between SIGTERM and SIGKILL after our end
 constexpr int kTurnMs = 20;
 
 class Life {
@@ -38,7 +37,7 @@ class Life {
         sigset_t child;
         ::sigemptyset(&child);
         ::sigaddset(&child, SIGCHLD);
-        // With the default action: what is ignored cannot be waited for.
+        // Sets the default action: an ignored SIGCHLD cannot be waited for.
         ::signal(SIGCHLD, SIG_DFL);
         int ended = ::signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
         while (true) {
@@ -50,7 +49,7 @@ class Life {
 
   private:
     void begin(const std::function<void(int)>& start) {
-        int report[2];  // closes by itself when the command starts; else it tells why not
+        int report[2];  // closed by exec; else it brings the errno
         if (::pipe2(report, O_CLOEXEC) != 0) tell_and_end({News::not_started, errno});
         command_ = ::fork();
         if (command_ == 0) start(report[1]);
@@ -71,8 +70,8 @@ class Life {
         ::_exit(127);
     }
 
-    // Takes the dead away. Nobody left is the end; so is the command's end, unless the rest
-    // matters.
+    // Reaps ended processes. It is over when nobody is left, or when the command ended and the rest
+    // does not matter.
     void reap() {
         int raw = 0;
         pid_t pid = 0;
@@ -98,7 +97,7 @@ class Life {
 
     void turn(int ended) {
         pollfd fds[2] = {{ended, POLLIN, 0}, {socket_, POLLIN, 0}};
-        // While something is being ended it may start more: look again soon.
+        // A process that is being ended may start others: look again soon.
         bool is_ending = is_alone_ || (command_ < 0 && ends_with_command_);
         ::poll(fds, is_alone_ ? 1 : 2, is_ending ? kTurnMs : -1);
         signalfd_siginfo info;
@@ -127,12 +126,12 @@ class Life {
         signal_all(SIGCONT);
     }
 
-    ProcessTree tree_;  // from its making on, what loses its parent comes to us
+    ProcessTree tree_;  // adopts orphans from here on
     int socket_;
     bool ends_with_command_;
     bool is_over_ = false;
-    bool is_alone_ = false;       // whoever started us is gone
-    bool waits_for_all_ = false;  // the end of the command is not the end
+    bool is_alone_ = false;       // our maker is gone
+    bool waits_for_all_ = false;  // the end of the command is not enough
     std::int64_t alone_since_ns_ = 0;
     pid_t command_ = -1;
     int raw_ = 0;

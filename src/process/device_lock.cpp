@@ -20,7 +20,7 @@ DeviceLock::DeviceLock(const std::string& device) {
     fs::path folder = user_cache_folder();
     std::error_code ignored;
     fs::create_directories(folder, ignored);
-    // A simulated device works on the cores of this machine, as the CPU does.
+    // A simulated device uses the cores of this machine, as the CPU does.
     std::string name = device.starts_with("sim:") ? "cpu" : device;
     std::ranges::replace_if(
         name, [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); }, '-');

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two searches on one device would measure each other: the second is refused.
+// Refuses a second search on the same device: two searches would measure each other.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@ namespace saturate {
 
 class DeviceLock {
   public:
-    // Throws UserError when another process holds it. A cache that cannot be written is no reason
-    // to stop: then there is no lock.
+    // Throws UserError if another process holds the lock. If the cache folder cannot be written,
+    // there is no lock and the search goes on.
     explicit DeviceLock(const std::string& device);
     ~DeviceLock();
     DeviceLock(const DeviceLock&) = delete;

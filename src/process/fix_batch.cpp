@@ -33,7 +33,7 @@ FixBatch find_fix_batch(FixMeasure& measure, const FixAnswer& answer, const FixQ
         out.has_no_time = true;
         return out;
     }
-    // Epochs of other sizes do not compare.
+    // Epochs with other batch sizes are not comparable.
     FixMeasure::StepsAlone steps(measure);
     BatchLimits limits{.min = std::min<std::int64_t>(place.size, settings.batch.min),
                        .max = std::max(place.size, settings.batch.max),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The batch size of the user's job as `tune` finds it, with the learning rate that follows it, on
-// the places of the user's files that set them.
+// Finds the batch size of the user's job as `tune` does, with the matching learning rate, and
+// writes both as a proposal for the places in the user's files that set them.
 #pragma once
 
 #include <optional>
@@ -11,14 +11,14 @@
 namespace saturate {
 
 struct FixBatch {
-    std::optional<FixProposal> proposal;  // absent: no other size was found
+    std::optional<FixProposal> proposal;  // absent: no better size found
     FixOutcome outcome;
-    double rate = 0;      // samples/s with it
-    std::string refused;  // why no size was searched for; empty: it was
+    double rate = 0;      // samples/s with the proposal
+    std::string refused;  // why no size was searched for; empty: it was searched
     bool has_no_time = false;
 };
 
-// Beside the changes that were kept; `best`: samples/s with them.
+// Searches with the kept changes in force; `best` is their samples/s.
 [[nodiscard]] FixBatch find_fix_batch(FixMeasure& measure, const FixAnswer& answer,
                                       const FixQuestion& question, const FixTrialSettings& settings,
                                       const FixChanges& kept, double best);

@@ -14,8 +14,8 @@ namespace saturate {
 namespace {
 
 constexpr int kMostTrials = 12;
-constexpr double kBaselineShare = 0.5;  // of the budget, for the job as it is
-constexpr double kBriefSeconds = 0.4;   // of steps: what is measured is the epochs
+constexpr double kBaselineShare = 0.5;  // share of the budget for the unchanged job
+constexpr double kBriefSeconds = 0.4;   // seconds of steps, if the epochs are what is measured
 
 Level level_of(const FixChanges& changes) {
     Level out = Level::safe;
@@ -23,7 +23,7 @@ Level level_of(const FixChanges& changes) {
     return out;
 }
 
-// At the end of a run, by the watch beside it.
+// Seconds without a step at the end of a run, by the host samples.
 double seconds_without_step(const RunRecord& record) {
     if (record.steps.empty() || record.hosts.empty()) return 0;
     const StepRecord& last = record.steps.back();
@@ -59,7 +59,8 @@ TrialResult FixMeasure::first() {
     return result;
 }
 
-// Its own noise, and whether its losses repeat: nothing is compared without.
+// Measures the noise of the unchanged job and whether its losses repeat. Every comparison needs
+// both.
 TrialResult FixMeasure::again() {
     TrialResult result;
     result.outcome = TrialOutcome::not_run;
@@ -109,8 +110,8 @@ TrialResult FixMeasure::run(const FixChanges& changes, const FixRunLimits& limit
     return result;
 }
 
-// What was asked for and is not in force, and what trains otherwise than before, is no pass. In the
-// proof the course of the loss is that of all runs: one of many lies apart by chance.
+// Fails a run whose changes are not in force or that trains differently. In the proof, the losses
+// of all runs are judged together: a single one may differ by chance.
 TrialResult FixMeasure::judged(const FixChanges& changes, TrialResult result, bool is_proof) {
     has_changed_ = result.outcome == TrialOutcome::nonfinite;
     last_guard_ = {};
@@ -122,7 +123,7 @@ TrialResult FixMeasure::judged(const FixChanges& changes, TrialResult result, bo
             return result;
         }
     }
-    // Of a script that goes on after any error, other losses may be lost batches.
+    // In a script that goes on after any error, other losses may mean lost batches.
     bool swallows = std::ranges::any_of(
         answer_.facts.loops, [](const FactLoop& loop) { return loop.swallows.has_value(); });
     last_guard_ = guard_.judge(
@@ -153,7 +154,7 @@ void FixMeasure::take(const EpochPlan& plan) {
     budget_.measure_at_least(plan.lasts * epoch_.seconds);
 }
 
-// A longer run knows better how long an epoch is, and how many of them the script has.
+// The longer run knows better how long an epoch is and how many the script has.
 void FixMeasure::choose_epochs_again(const EpochTimes& seen) {
     if (epochs_.count == 0) return;
     budget_.measure_at_least(0);
@@ -194,7 +195,7 @@ FixRunLimits FixMeasure::limits(const FixChanges& changes, double measured, doub
 }
 
 FixRunLimits FixMeasure::of_search(const FixChanges& changes) const {
-    // One that takes far longer than the job as it is would eat the time of the proof.
+    // A run that takes far longer than the unchanged job would use up the proof's time.
     return limits(changes, budget_.trial_seconds(),
                   std::max({20.0, 3 * baseline_seconds_, 3 * budget_.proof_run_seconds()}));
 }

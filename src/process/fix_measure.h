@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measured runs of the user's job with changes: by its steps or over whole epochs, within the
-// budget, and judged against the job as it is: what trains otherwise than before is no pass.
-// Owned by one search of `fix`; one thread.
+// Makes measured runs of the user's job with changes, by steps or over whole epochs, within the
+// budget. Compares each run with the unchanged job: a run that trains differently fails. Owned by
+// one search of `fix`; one thread.
 #pragma once
 
 #include <optional>
@@ -20,7 +20,7 @@ namespace saturate {
 
 class FixMeasure {
   public:
-    // All of them outlive it.
+    // All references must outlive this object.
     FixMeasure(const FixAnswer& answer, ProjectReader& reader, const FixQuestion& question,
                const FixTrialSettings& settings);
 
@@ -28,41 +28,41 @@ class FixMeasure {
     [[nodiscard]] double seconds() const { return static_cast<double>(now_ns() - start_ns_) / 1e9; }
     void say(const std::string& line) const;
 
-    // The job as it is, for the first time: it may take a large part of the budget to start.
+    // First run of the unchanged job. It may take a large part of the budget to start.
     TrialResult first();
-    // ... once more, before anything is compared with it.
+    // Second run of the unchanged job, before anything is compared with it.
     TrialResult again();
-    // In place of the user's files as they are, those with the changes.
+    // Runs the job with the changes applied to copies of the user's files.
     TrialResult trial(const FixChanges& changes);
     TrialResult for_proof(const FixChanges& changes);
 
-    // By what the first run showed; `interval`: something that is done once in so many epochs is to
-    // be tried.
+    // Plans epochs from the first run. `interval`: a change that is to be tried acts once in that
+    // many epochs.
     void choose_epochs(const RunRecord& baseline, int interval);
     [[nodiscard]] const EpochTimes& epoch() const { return epoch_; }
-    [[nodiscard]] int epochs() const { return epochs_.count; }  // 0: rates are of steps alone
-    // Nothing: it was measured by its steps alone, or has fewer epochs.
+    [[nodiscard]] int epochs() const { return epochs_.count; }  // 0: rates count steps only
+    // Nothing if trials measure steps only or if the run has too few epochs.
     [[nodiscard]] std::optional<double> epoch_rate(const RunRecord& record) const {
         return rate_over_epochs(record, epochs_);
     }
     [[nodiscard]] std::string unit() const;
-    // "20m", with which trials would last so many epochs; empty: nobody would wait for that.
+    // "20m": a budget for trials of this many epochs; empty: longer than anyone would wait.
     [[nodiscard]] std::string longer_for(int epochs) const;
-    // Other batch sizes have other epochs: rates are of steps until the value is gone.
+    // Other batch sizes have other epochs: rates count steps only as long as this object lives.
     class StepsAlone;
 
     [[nodiscard]] bool has_time() const;
     [[nodiscard]] int runs_left() const;
 
-    // Of the last run.
+    // True if the last run trained differently.
     [[nodiscard]] bool has_changed_training() const { return has_changed_; }
     [[nodiscard]] const GuardAnswer& guard_answer() const { return last_guard_; }
-    // Of all runs of the proof so far: why they train otherwise; empty: they do not.
+    // Why the runs of the proof so far train differently; empty: they do not.
     [[nodiscard]] const std::string& otherwise() const { return otherwise_; }
 
     [[nodiscard]] const FixRunner& runner() const { return runner_; }
     [[nodiscard]] const TuneBudget& budget() const { return budget_; }
-    // Of the longest run as it was, and of the last one with all changes.
+    // Losses of the longest unchanged run, and of the last proof run with all changes.
     [[nodiscard]] const LossCurve& losses_before() const { return losses_before_; }
     [[nodiscard]] const LossCurve& losses_after() const { return losses_after_; }
 
@@ -87,7 +87,7 @@ class FixMeasure {
     bool has_changed_ = false;
     std::string otherwise_;
     LossCurve losses_before_, losses_after_;
-    std::vector<LossCurve> proof_losses_;  // of the runs with the changes
+    std::vector<LossCurve> proof_losses_;  // of the proof's runs with the changes
     EpochTimes epoch_;
     EpochPlan epochs_;
     RunRecord baseline_;

@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// How far above its folder the job's sources, configurations and command name files.
+// How many folders up the job's sources, configurations and command name files.
 int named_above(const Job& job, const ProjectFacts& facts) {
     int out = 0;
     for (const std::string& word : job.command) out = std::max(out, folders_above(word));
@@ -31,7 +31,8 @@ int named_above(const Job& job, const ProjectFacts& facts) {
     return out;
 }
 
-// No tree keeps trials from writing there. Caches are for that.
+// Folders outside of the guarded one that the job wrote to: the trial cannot redirect these writes.
+// Temporary files and ~/.cache are expected and do not count.
 std::vector<std::string> written_outside(const Json& python, const fs::path& guarded) {
     std::vector<fs::path> apart = {guarded, fs::canonical(fs::temp_directory_path())};
     if (const char* home = std::getenv("HOME")) apart.push_back(fs::path(home) / ".cache");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One run of the user's command with changes of its files, in a scratch tree, as a trial of
-// seconds. The user's own files stay as they are.
+// Runs the user's command with changed files in a scratch tree, as a trial of seconds. The user's
+// own files stay unchanged.
 #pragma once
 
 #include <filesystem>
@@ -20,16 +20,16 @@ using FixChanges = std::vector<const FixProposal*>;
 
 struct FixRunnerSettings {
     Job job;                       // a command with its project
-    std::filesystem::path output;  // records and logs go below it
-    bool with_losses = false;      // of a GPU, also those that the script does not read itself
+    std::filesystem::path output;  // parent folder of records and logs
+    bool with_losses = false;      // on a GPU, also losses that the script does not read itself
     std::function<bool()> is_stopped;
 };
 
 struct FixRunLimits {
     double measured = 0;             // seconds of steady steps
-    double most = 0;                 // from start to end
-    std::int64_t least_steps = 0;    // however well the rate is known
-    std::int64_t ready_batches = 0;  // that its loader may make ahead
+    double most = 0;                 // whole run, from start to end
+    std::int64_t least_steps = 0;    // even if the rate is known earlier
+    std::int64_t ready_batches = 0;  // that the loader may prepare ahead
 };
 
 class FixRunner {
@@ -40,11 +40,11 @@ class FixRunner {
     TrialResult run(const FixChanges& changes, const FixRunLimits& limits);
 
     [[nodiscard]] int runs() const { return runs_; }
-    // The folder below which no run changes anything.
+    // Runs change nothing below this folder.
     [[nodiscard]] const std::filesystem::path& guarded() const { return guarded_; }
-    // Folders that runs wrote to all the same.
+    // Folders outside of it that runs wrote to.
     [[nodiscard]] const std::set<std::string>& outside() const { return outside_; }
-    // Of the last run.
+    // Facts about the last run.
     [[nodiscard]] const std::string& log() const { return log_; }
     [[nodiscard]] const FilesMade& files_made() const { return made_; }
     [[nodiscard]] const std::string& unguarded() const { return unguarded_; }
@@ -54,7 +54,7 @@ class FixRunner {
     const ProjectFacts& facts_;
     ProjectReader& reader_;
     const FixQuestion& question_;
-    std::filesystem::path guarded_, inside_;  // what no run may change, and where in it the job is
+    std::filesystem::path guarded_, inside_;  // kept unchanged; the job's folder in it
     int runs_ = 0;
     std::string log_, unguarded_;
     std::set<std::string> outside_;

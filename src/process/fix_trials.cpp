@@ -41,7 +41,7 @@ class Trier {
             finding.where = place_in(question_.folder, finding.where);
         out_.is_on_gpu = is_on_gpu(record.python);
         plan_again();
-        // Proposals are pointed to, and one may join them.
+        // The trials hold pointers to proposals, and one more may be added later.
         answer_.plan.proposals.reserve(answer_.plan.proposals.size() + 1);
         answer_.watched = watched_reads(record.python, question_.folder);
         measure_.choose_epochs(record, longest_interval());
@@ -52,7 +52,8 @@ class Trier {
         }
         for (const auto& [id, why] : order.left_out) answer_.outcomes[id].note = why;
         if (order.epochs_wanted > 0) answer_.longer = measure_.longer_for(order.epochs_wanted);
-        // Another batch size gains more than what relieves nothing that was seen.
+        // Another batch size gains more than changes that relieve no cause seen, so it comes before
+        // them.
         std::span<const FixChanges> trials = order.trials;
         for (const FixChanges& together : trials.first(order.by_cause)) try_group(together);
         if (question_.level >= Level::training) find_batch();
@@ -79,12 +80,12 @@ class Trier {
         return true;
     }
 
-    // False: it does not run a second time.
+    // Returns false if the second run failed.
     bool repeat_baseline() {
         TrialResult again = measure_.again();
         if (!again.ok()) {
-            // What asks for input or fails in its second minute cannot be compared with anything.
-            // What was in the middle of a long evaluation can.
+            // A job that asks for input or fails in its second minute cannot be compared with
+            // anything. A job that was in the middle of a long evaluation can.
             bool had_time = again.outcome != TrialOutcome::not_run &&
                             again.outcome != TrialOutcome::too_slow &&
                             again.outcome != TrialOutcome::hang;
@@ -139,8 +140,8 @@ class Trier {
         for (const FixProposal* change : changes) answer_.outcomes[change->id] = outcome;
     }
 
-    // What they are worth beside those that were kept before; apart where they do not gain
-    // together.
+    // Measures the changes together with those kept so far. If the group gains nothing, tries them
+    // one by one.
     void try_group(FixChanges together) {
         if (!take_what_it_makes_room_for(together)) return;
         std::erase_if(together, [&](const FixProposal* one) {
@@ -150,7 +151,7 @@ class Trier {
             return !why.empty();
         });
         if (together.empty()) return;
-        // The most promising one is tried in any case: what the proof lacks then, it takes late.
+        // The most promising change is always tried; the proof may then end late.
         bool is_first = !has_tried_ && !measure_.is_stopped() &&
                         measure_.budget().has_time_for_proof_run(measure_.seconds());
         if (!measure_.has_time() && !is_first) {
@@ -166,7 +167,7 @@ class Trier {
         }
         FixOutcome outcome = measure(together);
         if (together.size() > 1 && outcome.word != "kept") {
-            // Alone, one of them was tried before and the other is worth nothing.
+            // A pair that makes room: one was tried alone before, the other is useless alone.
             if (!together.back()->room_for.empty())
                 note_all({together.back()}, outcome);
             else
@@ -182,7 +183,7 @@ class Trier {
         kept_.insert(kept_.end(), together.begin(), together.end());
     }
 
-    // False: it makes room for something that cannot be had.
+    // Returns false if the change makes room for something that is not available.
     bool take_what_it_makes_room_for(FixChanges& together) {
         const FixProposal* room = together.front();
         if (room->room_for.empty()) return true;
@@ -196,7 +197,7 @@ class Trier {
         return !together.empty();
     }
 
-    // What was kept, without what does nothing beside these.
+    // The kept changes, without those that do nothing once `added` is there.
     [[nodiscard]] FixChanges beside(const FixChanges& added) const {
         FixChanges out = kept_;
         std::erase_if(out, [&](const FixProposal* one) { return !moot(*one, added).empty(); });
@@ -216,7 +217,7 @@ class Trier {
         GuardAnswer guard = measure_.guard_answer();
         FixRates rates{best_, {result.samples_per_second->per_second}};
         while (rates.is_open() && measure_.has_time()) {
-            // The machine may have become faster or slower meanwhile.
+            // The machine may have become faster or slower since `before` was measured.
             if (!add_run(kept_, rates.before) || !rates.is_uneven() || !rates.is_open()) break;
             if (!measure_.has_time() || !add_run(changes, rates.after)) break;
         }
@@ -233,7 +234,7 @@ class Trier {
         return out;
     }
 
-    // False: it failed.
+    // Runs the job with these changes and adds its rate. Returns false if the run failed.
     bool add_run(const FixChanges& changes, std::vector<double>& rates) {
         TrialResult result = measure_.trial(changes);
         if (!result.ok()) return false;
@@ -243,7 +244,7 @@ class Trier {
         return true;
     }
 
-    // What was to change the time alone and brings other random numbers is not of level safe here.
+    // A change of level safe that reorders random numbers is raised to level numerics.
     void raise_level(const FixChanges& changes) {
         has_other_draws_ = true;
         for (FixProposal& proposal : answer_.plan.proposals) {
@@ -253,7 +254,7 @@ class Trier {
         }
     }
 
-    // The batch size, beside what was kept.
+    // Searches for the batch size with the kept changes in force.
     void find_batch() {
         FixBatch found =
             find_fix_batch(measure_, answer_, question_, settings_, kept_, std::ranges::max(best_));
@@ -268,7 +269,7 @@ class Trier {
         if (found.outcome.word != "kept") return;
         best_ = {found.rate};
         kept_.push_back(&answer_.plan.proposals.back());
-        // What comes behind is measured over epochs, which the search was not.
+        // Later changes are measured over epochs, but the batch search was not.
         std::vector<double> over_epochs;
         if (measure_.epochs() > 0 && measure_.has_time() && add_run(kept_, over_epochs))
             best_ = over_epochs;
@@ -304,7 +305,7 @@ class Trier {
             };
         };
         ProofSettings proof{.unit = measure_.unit()};
-        // Beyond five pairs there is time for both runs of one, or for none.
+        // After five pairs, a pair begins only if there is time for both of its runs.
         proof.is_time_up = [&] { return !budget.has_time_for_more(measure_.seconds()); };
         out_.proof = prove(proof, rate_of({}), rate_of(kept_), [&] {
             return measure_.is_stopped() || !budget.has_time_for_proof_run(measure_.seconds());
@@ -348,9 +349,9 @@ class Trier {
     FixMeasure measure_;
     FixTrials out_;
     FixChanges kept_;
-    std::vector<double> best_;      // samples/s of what is kept, one per run
-    bool has_tried_ = false;        // a change
-    bool has_other_draws_ = false;  // what was kept brings other random numbers
+    std::vector<double> best_;      // samples/s with the kept changes, one per run
+    bool has_tried_ = false;        // at least one change
+    bool has_other_draws_ = false;  // a kept change reorders random numbers
     std::set<int> unseen_calls_, unseen_loops_;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tries the proposals of a fix on the user's own command, each in a scratch tree, keeps what helps,
-// and proves the whole against the job as it is, in turns.
+// Tries the proposals of `fix` on the user's own command, each in a scratch tree. Keeps what helps,
+// then proves all kept changes together against the unchanged job, in turns.
 #pragma once
 
 #include <filesystem>
@@ -22,33 +22,33 @@ namespace saturate {
 
 struct FixTrialSettings {
     Job job;                       // a command with its project
-    std::filesystem::path output;  // records and logs of the trials go below it
+    std::filesystem::path output;  // parent folder of the trials' records and logs
     double budget_seconds = 600;
     FixMachine machine = {};
     bool has_gpu = false;
-    std::uint64_t device_memory_bytes = 0;            // of a GPU; 0: not known
-    BatchLimits batch = {.max = 4096};                // of a search at level training
+    std::uint64_t device_memory_bytes = 0;  // of a GPU; 0: unknown
+    BatchLimits batch = {.max = 4096};      // limits of the batch search at level training
     std::function<void(const std::string&)> on_line;  // may be null
 };
 
 struct FixTrials {
     TrialResult baseline;
-    std::vector<Finding> findings;  // why it is slow, by the watched run
-    std::string baseline_log;       // its file
+    std::vector<Finding> findings;  // why the job is slow, from the watched run
+    std::string baseline_log;       // file name
     int trials = 0;
     double seconds = 0;
     std::optional<Proof> proof;
-    LossCurve losses_before, losses_after;  // of a run of each, as far as they were seen
-    FilesMade files_made;                   // by the job as it is, below the user's folder
+    LossCurve losses_before, losses_after;  // of one run each, if seen
+    FilesMade files_made;                   // by the unchanged job, below the user's folder
     std::string busy;                       // other work on this machine; empty: little or none
-    std::string unguarded;                  // what the trials could have changed; empty: nothing
+    std::string unguarded;                  // what trials could have changed; empty: nothing
     std::vector<std::string> outside;       // folders elsewhere that the job writes to
     bool is_stopped = false;
     bool is_on_gpu = false;  // the watched run
 };
 
-// Fills in the outcomes and leaves in `answer.patch` what was kept. A job that does not run as it
-// is ends it: `baseline` says why.
+// Fills in the outcomes and puts the kept changes into `answer.patch`. If the unchanged job does
+// not run, stops there: `baseline` says why.
 [[nodiscard]] FixTrials try_fixes(FixAnswer& answer, ProjectReader& reader,
                                   const FixQuestion& question, const FixTrialSettings& settings);
 

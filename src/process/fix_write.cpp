@@ -31,7 +31,7 @@ void write_fixes(const FixPatch& patch, const FixQuestion& question, const fs::p
             written.push_back(&file);
         }
     } catch (...) {
-        // All of them or none.
+        // All files or none: restores those that were written.
         for (const EditedFile* file : written)
             write_file_whole(question.folder / file->file, file->before);
         throw;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kept edits, written into the user's own files.
+// Writes the kept edits into the user's own files.
 #pragma once
 
 #include <filesystem>
@@ -9,8 +9,8 @@
 
 namespace saturate {
 
-// All of them or none; their old versions go below `backup`. Throws UserError, before anything is
-// written, when one of them is no longer the file that was read.
+// Writes all files or none, with the old versions below `backup`. If one of them changed since it
+// was read, throws UserError before it writes anything.
 void write_fixes(const FixPatch& patch, const FixQuestion& question,
                  const std::filesystem::path& backup);
 

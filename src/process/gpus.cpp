@@ -31,7 +31,7 @@ GpuSurvey kernel_survey() {
 
 constexpr GpuVendor kVendors[] = {
     {"nvml", "", nvml_reader, nvml_survey},
-    // AMD's driver; of NVIDIA's cards the kernel knows the names.
+    // For AMD's driver. Of NVIDIA's cards the kernel only knows the names.
     {"kernel", "GPU names, and what the kernel driver reports", kernel_reader, kernel_survey},
 };
 
@@ -41,7 +41,7 @@ std::span<const GpuVendor> gpu_vendors() { return kVendors; }
 
 Devices open_gpus(const GpuAccess& access, const std::optional<std::string>& job_folder,
                   std::span<const GpuVendor> vendors) {
-    std::string why;  // of the first: what a user expects to be there
+    std::string why;  // reason of the first vendor, which users expect
     for (const GpuVendor& vendor : vendors) {
         DeviceOpening opening = vendor.open(access);
         if (!opening.reader) {

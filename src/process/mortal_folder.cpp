@@ -23,9 +23,9 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kName = "saturate-tmp-";
 
-// A process that outlives us: only it can tidy up after a SIGKILL. It waits for our lock, which the
-// keepers of our children hold too, so it comes last; then it removes the folder, $0. The work
-// folders of overlays have no permissions.
+// A process that outlives us, because nobody else can tidy up after a SIGKILL. It waits for our
+// lock. The keepers of our children hold that lock too, so the janitor comes last. Then it removes
+// the folder, $0. The work folders of overlays have no permissions, hence the chmod.
 constexpr const char* kJanitor = R"sh(
 trap '' INT TERM HUP; flock "$0/lock" true || exit; n=0
 while [ -e "$0" ] && [ $n -lt 100 ]; do
@@ -56,7 +56,7 @@ void MortalFolder::sweep(const fs::path& parent) {
     for (fs::directory_iterator it(parent, error), end; !error && it != end; it.increment(error)) {
         if (!is_one(it->path())) continue;
         int lock = ::open((it->path() / "lock").c_str(), O_RDWR | O_CLOEXEC);
-        if (lock < 0) continue;  // another user's, or just being made
+        if (lock < 0) continue;  // belongs to another user or is just being made
         if (::flock(lock, LOCK_EX | LOCK_NB) == 0) remove_now(it->path());
         ::close(lock);
     }
@@ -75,7 +75,7 @@ MortalFolder::MortalFolder(const fs::path& parent) {
              .fix = "set TMPDIR"});
     }
     path_ = pattern;
-    // Forked processes hold it with us, programs that they start do not.
+    // Our forks hold this lock too; programs that they start do not.
     lock_ = ::open((path_ / "lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (lock_ >= 0) ::flock(lock_, LOCK_EX | LOCK_NB);
     start_janitor();
@@ -83,13 +83,13 @@ MortalFolder::MortalFolder(const fs::path& parent) {
 
 void MortalFolder::start_janitor() {
     int null = ::open("/dev/null", O_WRONLY | O_CLOEXEC);
-    if (lock_ < 0 || null < 0) return;  // the next one sweeps
+    if (lock_ < 0 || null < 0) return;  // the next folder sweeps this one
     try {
         janitor_ = std::make_unique<Child>(
             std::vector<std::string>{"/bin/sh", "-c", kJanitor, path_.string()},
             ChildSettings{
                 .no_input = true, .output_fd = null, .error_fd = null, .own_group = true});
-    } catch (const UserError&) {  // likewise
+    } catch (const UserError&) {  // the next folder sweeps this one
     }
     ::close(null);
 }

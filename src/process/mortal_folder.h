@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A folder for temporary files that goes with this process, even where that is killed, and after
-// the processes that it started as a Child with a tree. What a machine that lost its power left is
-// swept by the next one.
+// A folder for temporary files that is removed when this process ends, even by SIGKILL, and after
+// the processes that it started as a Child with a tree. After a power loss, the next folder made in
+// the same place sweeps up the remains.
 #pragma once
 
 #include <filesystem>
@@ -13,7 +13,7 @@ class Child;
 
 class MortalFolder {
   public:
-    // Made below `parent`. Throws MachineError where that cannot be written to.
+    // Makes the folder below `parent`. Throws MachineError if `parent` cannot be written to.
     explicit MortalFolder(const std::filesystem::path& parent);
     ~MortalFolder();
     MortalFolder(const MortalFolder&) = delete;
@@ -21,7 +21,7 @@ class MortalFolder {
 
     [[nodiscard]] const std::filesystem::path& path() const { return path_; }
 
-    // Whether the path is one of these.
+    // True if the path is the path of such a folder.
     [[nodiscard]] static bool is_one(const std::filesystem::path& path);
 
   private:
@@ -29,11 +29,11 @@ class MortalFolder {
     void start_janitor();
 
     std::filesystem::path path_;
-    int lock_ = -1;  // held while somebody uses the folder
+    int lock_ = -1;  // held while anybody uses the folder
     std::unique_ptr<Child> janitor_;
 };
 
-// A place for temporary files that is not below `folder`.
+// Returns a place for temporary files that is not below `folder`.
 [[nodiscard]] std::filesystem::path temporary_beside(const std::filesystem::path& folder);
 
 }  // namespace saturate

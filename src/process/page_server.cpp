@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The program with `serve` in it: this one, or the one beside the engine.
+// The program that has `serve`: this one, or the one next to the engine.
 fs::path program() {
     fs::path self = fs::read_symlink("/proc/self/exe");
     if (self.filename() == "saturate") return self;
@@ -50,7 +50,7 @@ std::string start_page_server(const fs::path& folder, const std::string& address
         throw MachineError({.found = "cannot create a pipe", .expected = "two free file handles"});
     sigset_t none;
     ::sigemptyset(&none);
-    // A group of its own: Ctrl-C is for the job, whose end it then sees.
+    // An own process group: Ctrl-C is for the job, and the server then sees the job end.
     Child server(command,
                  {.no_input = true, .output_fd = ends[1], .own_group = true, .mask = &none});
     ::close(ends[1]);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `--serve` of fix, monitor, run, train and tune: `saturate serve` as a process of its own beside the
-// job. It reads the record and ends with us; no client of it can hold the job up.
+// `--serve` of fix, monitor, run, train and tune: runs `saturate serve` as a separate process next
+// to the job. It reads the record and ends with us. No client can hold up the job.
 #pragma once
 
 #include <filesystem>
@@ -8,9 +8,9 @@
 
 namespace saturate {
 
-// Starts it for the runs in `folder`, which need not be there yet, and gives the address of the
-// page. `address` is what --serve was given, empty for the usual. Throws UserError when it cannot
-// serve; why is on stderr then.
+// Starts the server for the runs in `folder`, which need not exist yet, and returns the address of
+// the page. `address` is the value of --serve, or empty for the default. Throws UserError if the
+// server cannot start; its reason is on stderr.
 std::string start_page_server(const std::filesystem::path& folder, const std::string& address);
 
 }  // namespace saturate

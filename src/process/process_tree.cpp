@@ -20,7 +20,7 @@ ProcessTree::ProcessTree() {
 
 ProcessTree::~ProcessTree() { ::prctl(PR_SET_CHILD_SUBREAPER, 0); }
 
-// Our descendants without what was there before the command, parents first.
+// All descendants except earlier children, parents first.
 std::vector<ProcessTree::Process> ProcessTree::all() const {
     Proc proc;
     std::vector<Process> rest;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every process that a command started, also those whose parents are gone: while this lives, they
-// come to us instead of to init. For ending a command whole, wrapper scripts and what they left
-// behind included. One at a time in a process, one thread.
+// All processes that a command started, including orphans: while this object lives, orphans become
+// our children instead of init's. Used to end a whole command with its wrapper scripts and what
+// they left running. One per process, used from one thread.
 #pragma once
 
 #include <sys/types.h>
@@ -13,16 +13,17 @@ namespace saturate {
 
 class ProcessTree {
   public:
-    ProcessTree();   // before the command is started: what we have started so far is no part of it
+    ProcessTree();   // make it before the command starts: earlier children do not belong to it
     ~ProcessTree();  // orphans go to init again
     ProcessTree(const ProcessTree&) = delete;
     ProcessTree& operator=(const ProcessTree&) = delete;
 
-    // Those that run, each before what it started.
+    // The running processes, parents before their children.
     [[nodiscard]] std::vector<pid_t> living() const;
-    // Takes note of the end of orphans that came to us; `child` is waited for by its owner.
+    // Reaps orphans that came to us. The owner of `child` waits for `child` itself.
     void reap_orphans(pid_t child) const;
-    // SIGTERM to every process whose parent is not of the tree, once each: it may end its own.
+    // Sends SIGTERM once to each process whose parent is not in the tree: it may end its own
+    // children.
     void ask_to_end();
     void kill() const;
 
@@ -33,7 +34,7 @@ class ProcessTree {
     };
     [[nodiscard]] std::vector<Process> all() const;
 
-    std::set<pid_t> not_ours_;  // children from before
+    std::set<pid_t> not_ours_;  // children that existed before
     std::set<pid_t> asked_;
 };
 

@@ -22,7 +22,7 @@ constexpr int kRanksMost = 1'000'000;
              "unset it to train in one process; docs/parallel.md explains how to start several"});
 }
 
-// One of the launchers' variables as a whole number; nothing when it is not set.
+// One of the launchers' variables as a whole number, or nothing if it is not set.
 std::optional<int> whole(const Environment& environment, const std::string& name) {
     auto text = environment(name);
     if (!text || text->empty()) return std::nullopt;
@@ -34,7 +34,7 @@ std::optional<int> whole(const Environment& environment, const std::string& name
     return static_cast<int>(*value);
 }
 
-// Names of the variables of one kind of launcher.
+// Variable names of one kind of launcher.
 struct Names {
     const char* launcher;
     const char* rank;
@@ -47,7 +47,7 @@ constexpr Names kKinds[] = {
     {"mpi", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
      "OMPI_COMM_WORLD_LOCAL_SIZE"},
     {"mpi", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"},
-    // Of a step (srun) only: inside a batch script, or a shell of salloc, one process stands for
+    // Set in a step (srun) only: in a batch script or a shell of salloc, one process stands for
     // all.
     {"slurm", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", ""},
 };
@@ -84,7 +84,7 @@ void add_slurm(const Environment& environment, RankPlace& place) {
     auto hosts = environment("SLURM_STEP_NODELIST");
     if (!hosts) hosts = environment("SLURM_JOB_NODELIST");
     if (hosts) place.address = first_host(*hosts);
-    // The same on all ranks, and another one for each step: several jobs may share a host.
+    // The same port on all ranks, and another one for each step: several jobs may share a host.
     int job = whole(environment, "SLURM_JOB_ID").value_or(0);
     int step = whole(environment, "SLURM_STEP_ID").value_or(0);
     place.port = 20'000 + (job * 17 + step) % 10'000;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which process of a data-parallel job this is, as torchrun, Slurm, MPI or our own launcher say in
-// the environment. A pure function of the environment.
+// Finds the place of this process in a data-parallel job from the variables of torchrun, Slurm, MPI
+// or our own launcher. A pure function of the environment.
 #pragma once
 
 #include <functional>
@@ -17,7 +17,7 @@ struct RankPlace {
     std::string address = "127.0.0.1";
     int port = 29500;
     bool store_is_served = false;  // by torchrun's agent
-    std::string prefix;            // of keys in that store
+    std::string prefix;            // prefix of the keys in that store
     std::string launcher;          // "torchrun", "slurm", "mpi", "saturate", "environment"
 
     bool operator==(const RankPlace&) const = default;
@@ -25,15 +25,16 @@ struct RankPlace {
 
 using Environment = std::function<std::optional<std::string>(const std::string&)>;
 
-// This process's own.
+// The environment of this process.
 [[nodiscard]] Environment own_environment();
 
-// Nothing for a process on its own. Throws UserError when the variables contradict each other.
+// Returns nothing for a process outside of any job. Throws UserError if the variables contradict
+// each other.
 [[nodiscard]] std::optional<RankPlace> rank_place(const Environment& environment);
 
-// "gpu[07-09,12],login" -> "gpu07": the first host of a list as Slurm writes it.
+// "gpu[07-09,12],login" -> "gpu07": the first host of Slurm's host list.
 [[nodiscard]] std::string first_host(const std::string& list);
-// "2(x3),1" at node 3 -> 1: what Slurm says of the tasks of a node; nothing when it does not say.
+// "2(x3),1" at node 3 -> 1: the number of tasks on a node in Slurm's list, or nothing if absent.
 [[nodiscard]] std::optional<int> tasks_of_node(const std::string& list, int node);
 
 }  // namespace saturate

@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A command that ended before it wrote anything leaves nothing.
+// Removes the folders of a command that ended before it wrote anything.
 class Reserved {
   public:
     ~Reserved() {
@@ -42,7 +42,7 @@ class Reserved {
   private:
     std::mutex mutex_;
     std::vector<fs::path> folders_;
-    fs::path parent_;  // where we made it; empty: it was there
+    fs::path parent_;  // the runs folder, if we made it; else empty
     pid_t maker_ = ::getpid();
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where runs write when nobody says: one folder for all verbs, one way to name what is in it.
+// The default folder for runs: one folder for all verbs, and one way to name the runs in it.
 #pragma once
 
 #include <filesystem>
@@ -7,12 +7,12 @@
 
 namespace saturate {
 
-// Beside the user's files, and not among what git sees.
+// In the current folder, ignored by git.
 inline constexpr std::string_view kRunsFolder = "saturate-runs";
 
-// A new, empty folder saturate-runs/<name>-<time>, this process's own also when another one starts
-// in the same second. One that is still empty at the end of the process is taken away. Throws
-// UserError when none can be made here.
+// Makes a new, empty folder saturate-runs/<name>-<time>. It is unique even if another process
+// starts in the same second. A folder that is still empty when the process ends is removed. Throws
+// UserError if the folder cannot be made.
 [[nodiscard]] std::filesystem::path new_run_folder(std::string_view name);
 
 }  // namespace saturate

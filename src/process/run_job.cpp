@@ -26,10 +26,10 @@ namespace {
 
 constexpr std::int64_t kPollNs = 200'000'000;
 constexpr std::int64_t kFactsNs =
-    1'500'000'000;  // for the shim to write them before we end its process
+    1'500'000'000;  // for the shim to write its facts before we end the process
 constexpr std::int64_t kTermPatienceNs = 10'000'000'000;  // between SIGTERM and SIGKILL
-constexpr std::int64_t kKilledNs = 5'000'000'000;  // what is not gone by then hangs in the kernel
-constexpr std::int64_t kEndingNs = 50'000'000;     // between two looks while we end the command
+constexpr std::int64_t kKilledNs = 5'000'000'000;         // what is left then hangs in the kernel
+constexpr std::int64_t kEndingNs = 50'000'000;  // polling interval while we end the command
 
 class RunJob {
   public:
@@ -44,7 +44,7 @@ class RunJob {
     void limit();
     void end_tree();
     [[nodiscard]] bool is_over();
-    // The record is ours, the command is not: what cannot be written is said and changes nothing.
+    // The record is ours, the command is not: a failed write is noted and the command goes on.
     template <typename Write>
     void keep(Write write);
     Recorder* recorder_for(const PythonProcess& process);
@@ -72,10 +72,10 @@ class RunJob {
         std::unique_ptr<RecordWriter> writer;
         const PythonProcess* process;
     };
-    const PythonProcess* first_ = nullptr;  // whose steps go into `folder` itself
+    const PythonProcess* first_ = nullptr;  // the process whose steps go into `folder` itself
     std::vector<Rank> others_;
     std::vector<std::string> notes_;
-    // When the limit was reached, when we began to end the command, and to kill it.
+    // When the limit was reached, when we began to end the command, and when we began to kill it.
     std::int64_t limited_ns_ = 0, terminated_ns_ = 0, killed_ns_ = 0;
     bool is_tree_ended_ = false;
 };
@@ -120,7 +120,7 @@ void RunJob::start() {
                      devices_.reader.get(), &*host_, devices_.absent_because, writer_);
 }
 
-// The first rank's steps go beside the samples; every other rank has a record of its own below.
+// The first rank's steps go next to the samples. Every other rank gets a record in a subfolder.
 Recorder* RunJob::recorder_for(const PythonProcess& process) {
     bool has_rank = process.ring.rank() >= 0 && process.world_size > 1;
     if (!first_ && (!has_rank || process.rank == 0)) {
@@ -129,7 +129,7 @@ Recorder* RunJob::recorder_for(const PythonProcess& process) {
     }
     std::string name = fmt::format("{}{}", has_rank ? "rank" : "process", process.rank);
     std::filesystem::path folder = settings_.folder / name;
-    if (std::filesystem::exists(folder)) folder += fmt::format("-{}", process.pid);  // started anew
+    if (std::filesystem::exists(folder)) folder += fmt::format("-{}", process.pid);  // a restart
     RunInfo info = info_;
     info.pid = process.pid;
     info.rank = process.rank;
@@ -154,8 +154,8 @@ void RunJob::poll(bool is_last) {
 
 bool RunJob::is_over() { return child_->status() && (limited_ns_ == 0 || is_tree_ended_); }
 
-// First the command itself is asked to end, then what it leaves behind: a script in a shell script
-// is not reached by the shell's end. What stays longer than our patience is killed.
+// Asks the command to end first, then the processes that it left: the end of a shell does not reach
+// its script. Kills what outlives our patience.
 void RunJob::end_tree() {
     std::int64_t now = now_ns();
     tree_.reap_orphans(child_->pid());
@@ -176,7 +176,7 @@ void RunJob::end_tree() {
     }
 }
 
-// As timeout does it, but what the shim knows is asked for first.
+// Ends the command at its limit as `timeout` does, but first asks the shim for its facts.
 void RunJob::limit() {
     std::int64_t now = now_ns();
     bool is_due = (settings_.seconds > 0 &&
@@ -221,7 +221,7 @@ void RunJob::loop() {
     }
 }
 
-// What only the process could tell: its device, its place in the job.
+// Writes what only the process could tell: its device and its place in the job.
 void RunJob::write_head(const PythonProcess& process, const std::filesystem::path& folder) {
     RunInfo info = info_;
     if (&process != first_) info.pid = process.pid;

@@ -21,9 +21,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Mounts, then becomes the command, so that signals and status need no care. Other file systems
-// below the folder (data, often) would be hidden: each is laid aside and put back as an overlay.
-// $1 folder, $2 the tree's own folder, $3 where the command runs, $4 how many such mounts follow.
+// Mounts the overlay, then becomes the command, so signals and status pass through. The overlay
+// would hide other file systems below the folder (often the data). Each of them is bound elsewhere
+// first and then mounted back as an overlay. $1 folder, $2 the tree's own folder, $3 where the
+// command runs, $4 how many such mounts follow.
 constexpr const char* kMount = R"sh(
 folder=$1 own=$2 inside=$3 count=$4; shift 4
 i=0; for at in "$@"; do [ $i -lt $count ] || break
@@ -36,10 +37,10 @@ i=0; while [ $i -lt $count ]; do
   shift; i=$((i+1)); done
 cd "$inside" && exec "$@")sh";
 
-constexpr std::uintmax_t kCopied = 4 << 20;      // larger files are links: they are data ...
-constexpr std::uintmax_t kWritten = 512u << 20;  // ... but for those that a job writes again
-constexpr std::uintmax_t kCopiedAll = 1u << 30;  // of a tree; the rest are links
-constexpr std::size_t kEntries = 2000;           // a folder of more files is data: one link
+constexpr std::uintmax_t kCopied = 4 << 20;      // larger files are data and become links ...
+constexpr std::uintmax_t kWritten = 512u << 20;  // ... except files that a job writes again
+constexpr std::uintmax_t kCopiedAll = 1u << 30;  // in one tree; further files become links
+constexpr std::size_t kEntries = 2000;           // a folder with more files is data: one link
 
 std::vector<std::string> mounted(const fs::path& folder, const fs::path& own,
                                  const fs::path& inside, const std::vector<fs::path>& mounts,
@@ -55,7 +56,7 @@ std::vector<std::string> mounted(const fs::path& folder, const fs::path& own,
     return out;
 }
 
-// The parts of an overlay.
+// Makes the folders that an overlay needs.
 void make_layers(const fs::path& own) {
     for (const char* part : {"lower", "upper", "work"}) fs::create_directories(own / part);
 }
@@ -73,7 +74,7 @@ void write(const fs::path& path, const std::string& text) {
     }
 }
 
-// A folder whose commas or colons would be taken for options of the mount.
+// False if the path has characters that mount would take for part of an option.
 bool is_plain(const fs::path& path) {
     return path.string().find_first_of(",:\\\"") == std::string::npos;
 }
@@ -83,7 +84,8 @@ bool is_below(const fs::path& path, const fs::path& folder) {
     return end == folder.end();
 }
 
-std::string octal_unescaped(std::string_view text) {  // mountinfo writes a space as \040
+// mountinfo writes a space as \040.
+std::string octal_unescaped(std::string_view text) {
     std::string out;
     for (std::size_t i = 0; i < text.size(); ++i) {
         if (text[i] == '\\' && i + 3 < text.size()) {
@@ -97,7 +99,7 @@ std::string octal_unescaped(std::string_view text) {  // mountinfo writes a spac
     return out;
 }
 
-// The topmost mounts below the folder: what is below them comes along.
+// The topmost mounts below the folder; a bind mount brings along the mounts below each.
 std::vector<fs::path> mounts_below(const fs::path& folder) {
     std::set<fs::path> found;
     std::string all = read_if_there("/proc/self/mountinfo");
@@ -113,8 +115,8 @@ std::vector<fs::path> mounts_below(const fs::path& folder) {
     return out;
 }
 
-// Of the folders on the way to a file of the tree, those that are links become folders of links: an
-// edit that went through one would be the user's.
+// Turns the folders on the way to an edited file into real folders of links if they are links.
+// Otherwise an edit would go through the link into the user's file.
 void open_links(const fs::path& lower, const fs::path& top, const fs::path& folder) {
     fs::path at;
     for (const fs::path& part : folder) {
@@ -130,7 +132,7 @@ void open_links(const fs::path& lower, const fs::path& top, const fs::path& fold
     }
 }
 
-// Whether an overlay over the folder works, as a trial would lay it.
+// True if an overlay over this folder works as a trial would mount it.
 bool can_lay_over(const fs::path& folder) {
     MortalFolder own(temporary_beside(folder));
     make_layers(own.path());
@@ -148,7 +150,7 @@ fs::path guarded_around(const fs::path& folder, int above) {
     fs::path own = fs::canonical(folder, error), out = own;
     const char* home = std::getenv("HOME");
     fs::path temporary = fs::canonical(fs::temp_directory_path(error), error);
-    // A home folder, / or the temporary files are no project, whatever they hold.
+    // A home folder, / or the folder of temporary files is not a project, whatever it contains.
     auto may_be_one = [&](const fs::path& at) {
         return at.has_relative_path() && !(home && fs::equivalent(at, home, error)) &&
                (at == own || !is_below(temporary, at));
@@ -170,7 +172,7 @@ int folders_above(std::string_view text) {
     constexpr int kMost = 3;  // further up are other people's folders
     int most = 0;
     for (std::size_t at = 0; (at = text.find(kUp, at)) != std::string_view::npos;) {
-        // Not the middle of a path, nor dots in a sentence.
+        // Skips "../" in the middle of a path and dots in a sentence.
         unsigned char before = at == 0 ? ' ' : static_cast<unsigned char>(text[at - 1]);
         bool is_start = !std::isalnum(before) && before != '_' && before != '.' && before != '/';
         int count = 0;
@@ -213,7 +215,7 @@ ScratchTree::ScratchTree(const ScratchSettings& settings)
     for (const ScratchFile& file : settings.edited) put(file);
 }
 
-// Into the layer of the file system that holds the file.
+// Writes the edited file into the overlay layer of the file system that holds it.
 void ScratchTree::put(const ScratchFile& edited) {
     fs::path file = (inside_ / edited.file).lexically_normal(), lower = folder_, top = upper();
     for (std::size_t i = 0; i < mounts_.size(); ++i) {
@@ -230,8 +232,8 @@ void ScratchTree::put(const ScratchFile& edited) {
     fs::permissions(top / file, fs::status(lower / file, error).permissions(), error);
 }
 
-// Folders are real, so that what is written goes to the tree; small files are copies; large ones,
-// special ones and folders of very many files are links.
+// Makes real folders, so that new files land in the tree. Small files are copied. Large and special
+// files, and folders with very many files, become links.
 void ScratchTree::link_tree(const std::vector<ScratchFile>& edited) {
     static const std::set<std::string> kJobsOwn = {".pt",          ".pth", ".ckpt",
                                                    ".safetensors", ".log", ".jsonl"};
@@ -265,7 +267,7 @@ void ScratchTree::link_tree(const std::vector<ScratchFile>& edited) {
             error.clear();
             continue;
         }
-        // A link within the folder leads to the same place of the tree.
+        // A link to a place within the folder leads to the same place in the tree.
         if (it->is_symlink(error)) {
             fs::path target = fs::canonical(it->path(), error);
             if (!error && is_below(target, folder_)) {

@@ -16,11 +16,11 @@
 namespace saturate {
 
 std::span<const EmbeddedFile> embedded_python();
-std::string_view embedded_extension();  // empty where the build had no Python.h
+std::string_view embedded_extension();  // empty if the build had no Python.h
 
 namespace {
 
-// A socket lives in the folder, and its name may have 107 bytes.
+// The folder holds a socket, whose path may have at most 107 bytes.
 constexpr std::size_t kLongestFolder = 80;
 
 }  // namespace
@@ -49,7 +49,7 @@ void ShimFolder::write() {
     constexpr std::string_view kPackage = "saturate_gpu/";
     for (const EmbeddedFile& file : embedded_python()) {
         std::string name(file.name);
-        // Not by its own name: the job may have the package itself.
+        // Not under its own name, because the job may have the package itself.
         if (name.starts_with(kPackage))
             name = fmt::format("_saturate_shim/translation/{}", name.substr(kPackage.size()));
         std::filesystem::path path = path_ / "python" / name;
@@ -79,7 +79,7 @@ std::vector<std::pair<std::string, std::string>> ShimFolder::environment(
     if (wishes.with_traces) {
         out.emplace_back("KINETO_USE_DAEMON", "1");
         out.emplace_back("KINETO_IPC_SOCKET_DIR", path_.string());
-        // Its own chatter would stand between the script's lines.
+        // Kineto's messages would appear between the script's lines.
         if (!std::getenv("KINETO_LOG_LEVEL")) out.emplace_back("KINETO_LOG_LEVEL", "5");
     }
     return out;

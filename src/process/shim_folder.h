@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The private folder of one `run`: the Python shim as files, and where its processes leave rings,
-// facts and traces.
+// The private folder of one `run`: the files of the Python shim, and the rings, facts and traces
+// that its processes leave there.
 #pragma once
 
 #include <filesystem>
@@ -11,23 +11,23 @@
 namespace saturate {
 
 struct ShimWishes {
-    std::string apply;  // as the shim takes it; empty: nothing
+    std::string apply;  // in the shim's own syntax; empty: nothing to apply
     bool with_traces = false;
     bool with_losses = false;
 };
 
 class ShimFolder {
   public:
-    ShimFolder();   // makes it and writes the shim
-    ~ShimFolder();  // removes it with all that is in it
+    ShimFolder();   // makes the folder and writes the shim
+    ~ShimFolder();  // removes the folder and its content
     ShimFolder(const ShimFolder&) = delete;
     ShimFolder& operator=(const ShimFolder&) = delete;
 
-    // Why there is none: a full disk, a folder that nobody may write to. The command runs all the
-    // same, watched from outside only. Empty: there is one.
+    // Why there is no folder, such as a full disk or missing permission. Then the command still
+    // runs, watched from outside only. Empty: the folder is there.
     [[nodiscard]] const std::string& missing_because() const { return missing_because_; }
     [[nodiscard]] const std::filesystem::path& path() const { return path_; }
-    // What the command gets added to its environment.
+    // Variables to add to the environment of the command.
     [[nodiscard]] std::vector<std::pair<std::string, std::string>> environment(
         const ShimWishes& wishes) const;
 

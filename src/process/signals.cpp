@@ -16,7 +16,7 @@ namespace saturate {
 
 namespace {
 
-// What a handler may touch: it can be given nothing else.
+// The only state that a handler may touch, because handlers get no other arguments.
 std::atomic<int> stop_seen{0};
 std::atomic<int> wake_fd{-1};
 std::atomic<pid_t> relay_pid{0};
@@ -30,7 +30,7 @@ void wake(int) {
 void stop(int number) {
     int none = 0;
     if (!stop_seen.compare_exchange_strong(none, number)) {
-        // Asked a second time: whatever we are busy with, end now.
+        // Asked a second time: end at once.
         ::signal(number, SIG_DFL);
         ::raise(number);
     }
@@ -39,7 +39,7 @@ void stop(int number) {
 
 void relay(int number, siginfo_t* info, void*) {
     int error = errno;
-    // Positive: from the kernel, so from the terminal, whose whole foreground got it.
+    // Positive: sent by the kernel for the terminal, so the whole foreground group got it.
     bool is_terminals = info && info->si_code > 0;
     pid_t pid = relay_pid;
     if (!is_terminals && pid > 0) ::kill(pid, number);
@@ -66,7 +66,7 @@ struct Signals::Impl {
     void handle(int number, struct sigaction action, bool unless_ignored) {
         Earlier old{.number = number, .action = {}};
         ::sigaction(number, nullptr, &old.action);
-        // What was ignored when we were started stays so: nohup keeps SIGHUP away.
+        // Signals ignored at our start stay ignored, such as SIGHUP under nohup.
         if (unless_ignored && old.action.sa_handler == SIG_IGN) return;
         earlier.push_back(old);
         ::sigaction(number, &action, nullptr);
@@ -127,7 +127,7 @@ Signals::Woke Signals::wait_until(std::int64_t deadline_ns, int fd) {
         pollfd fds[2] = {{impl_->read_fd, POLLIN, 0}, {fd, POLLIN, 0}};
         timespec timeout{left / 1'000'000'000, left % 1'000'000'000};
         int ready = ::ppoll(fds, fd >= 0 ? 2 : 1, &timeout, nullptr);
-        if (ready <= 0) continue;  // time, or a signal whose byte the next turn finds
+        if (ready <= 0) continue;  // timeout, or a signal whose byte the next turn reads
         if (fds[0].revents != 0) {
             char bytes[64];
             while (::read(impl_->read_fd, bytes, sizeof bytes) > 0) {

@@ -14,7 +14,7 @@ namespace saturate {
 namespace {
 
 constexpr winsize kTerminalSize{.ws_row = 24, .ws_col = 80, .ws_xpixel = 0, .ws_ypixel = 0};
-constexpr std::size_t kTerminalEnds = 1000;  // each is read once, and a script may ask again
+constexpr std::size_t kTerminalEnds = 1000;  // each read takes one, and a script may read again
 
 int open_far_end() {
     int out = ::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
@@ -33,7 +33,7 @@ SilentTerminal::SilentTerminal() : far_end_(open_far_end()) {
     terminal_ = ::open(name, O_RDWR | O_NOCTTY | O_CLOEXEC);
     termios settings{};
     if (terminal_ < 0 || ::tcgetattr(terminal_, &settings) != 0) return;
-    settings.c_lflag &= ~static_cast<tcflag_t>(ECHO);  // nobody takes away what comes back
+    settings.c_lflag &= ~static_cast<tcflag_t>(ECHO);  // no echo: nobody would read it
     ::tcsetattr(terminal_, TCSANOW, &settings);
     winsize size = kTerminalSize;
     ::ioctl(far_end_, TIOCSWINSZ, &size);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A terminal that nobody sits at, as the input of a trial: it has a size, as scripts ask for theirs
-// (`stty size`), and whoever reads from it finds the end. Lives as long as the trial does.
+// The input of a trial: a terminal without a user. It has a size, because scripts ask for it (`stty
+// size`), and a read from it gets end-of-file. Lives as long as the trial.
 #pragma once
 
 namespace saturate {
@@ -12,7 +12,7 @@ class SilentTerminal {
     SilentTerminal(const SilentTerminal&) = delete;
     SilentTerminal& operator=(const SilentTerminal&) = delete;
 
-    // To be the input of a child; -1: this system has no terminals to give.
+    // Input of a child; -1: no terminal is available here.
     [[nodiscard]] int fd() const { return terminal_; }
 
   private:

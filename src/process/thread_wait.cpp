@@ -11,9 +11,9 @@ namespace saturate {
 namespace {
 
 constexpr double kMuchOfACore = 0.5;
-// Some ten microseconds. window_cnn on two cores, samples/s, beside a busy core and builds: 300,000
-// by default 38, 10,000 292, 1,000 775, 0 1,283. Ahead of all other work: 2,870, 2,640, 2,440,
-// 2,070.
+// Spins for about ten microseconds. window_cnn on two cores, samples/s, with one busy core and
+// builds running: 300,000 spins (default) 38, 10,000 292, 1,000 775, 0 1,283. Ahead of all other
+// work: 2,870, 2,640, 2,440, 2,070.
 constexpr const char* kFewSpins = "1000";
 
 }  // namespace

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the threads that compute one operation wait for each other. By default libgomp's spin for
-// milliseconds before they sleep. Where another process wants one of the cores, a thread that spins
-// there uses up its turn, and at every operation the others wait until it has its next: beside one
-// busy core steps of 10 ms took 800. Threads that sleep sooner get their turn when they wake.
+// Settings for how the threads of one operation wait for each other. By default libgomp's threads
+// spin for milliseconds before they sleep. If another process needs one of the cores, a spinning
+// thread uses up its time slice there, and every operation waits for its next one: with one busy
+// core, steps of 10 ms took 800 ms. Threads that sleep sooner get their turn when they wake up.
 #pragma once
 
 #include <string>
@@ -14,12 +14,12 @@
 
 namespace saturate {
 
-// The machine while this process does nothing, over `ns`.
+// Samples the machine for `ns` while this process does nothing.
 [[nodiscard]] HostSample resting_machine(std::int64_t ns);
 
-// What is to be added to the environment of a process that trains on the CPU, by a sample of the
-// resting machine. Nothing on a machine that is free, where spinning is up to a sixth faster, nor
-// where the user has decided, nor for one of several ranks, which are each other's busy cores.
+// Variables to add to the environment of a process that trains on the CPU, given a sample of the
+// resting machine. None on a free machine, where spinning is up to a sixth faster; none if the user
+// has set them; none for one of several ranks, whose busy cores are those of the other ranks.
 [[nodiscard]] std::vector<std::pair<std::string, std::string>> thread_wait(
     const Environment& environment, const HostSample& resting);
 

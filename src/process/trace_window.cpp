@@ -20,10 +20,11 @@ namespace {
 constexpr std::int64_t kSteadySteps = 30;
 constexpr std::int64_t kSecond = 1'000'000'000;
 constexpr std::uint64_t kLargestTrace = 1u << 30;
-constexpr std::int64_t kToWriteNs = 5 * kSecond;  // what a window may take beyond its length ...
-constexpr std::int64_t kLongestWriteNs = 60 * kSecond;  // ... while we see that it is not whole
+constexpr std::int64_t kToWriteNs = 5 * kSecond;  // time to write a trace, after the window ...
+constexpr std::int64_t kLongestWriteNs = 60 * kSecond;  // ... or while it is seen incomplete
 
-// The profiler writes in place: whole is what ends with a brace and no longer grows.
+// The profiler writes in place. A trace is complete if it ends with a brace and has stopped
+// growing.
 bool ends_whole(const std::filesystem::path& file) {
     std::ifstream in(file, std::ios::binary | std::ios::ate);
     auto size = static_cast<std::int64_t>(in.tellg());
@@ -35,7 +36,7 @@ bool ends_whole(const std::filesystem::path& file) {
     return trim(end).ends_with('}');
 }
 
-// Versions before 2.7 never ask the socket. Facts that are not there yet say nothing.
+// True for versions before 2.7, which never ask the socket. False as long as the facts are missing.
 bool is_too_old_to_ask(const PythonProcess& process) {
     std::string version = process.facts["torch"].string().value_or("");
     std::vector<std::string_view> parts = split(version, '.');
@@ -51,7 +52,7 @@ TraceWindow::TraceWindow(const std::filesystem::path& folder, bool is_wanted, in
     if (!is_wanted) return;
     try {
         server_.emplace(folder);
-    } catch (const MachineError& error) {  // the job is watched all the same
+    } catch (const MachineError& error) {  // the job is watched without a trace
         state_ = State::off;
         no_server_ = error.problems().front().found;
     }
@@ -61,8 +62,8 @@ void TraceWindow::answer(PythonJob& job) {
     if (server_) server_->answer([&](std::int64_t pid) { return may_begin(job, pid); });
 }
 
-// A script that ends while its profiler records dies in the profiler's own exit handlers, and two
-// profilers at once break each other: it is told of the window, and waits for its end first.
+// A script that ends while its profiler records crashes in the profiler's exit handlers, and two
+// profilers at once break each other. So the process is told of the window and waits for its end.
 bool TraceWindow::may_begin(PythonJob& job, std::int64_t pid) {
     PythonProcess* process = job.process(pid);
     std::int64_t now = now_ns();
@@ -71,7 +72,7 @@ bool TraceWindow::may_begin(PythonJob& job, std::int64_t pid) {
     return true;
 }
 
-// While it is open: until when the script would wait for it.
+// Closes the window or extends the time for which the script would wait for it.
 void TraceWindow::watch_open(PythonProcess& process) {
     std::int64_t now = now_ns();
     if (state_ == State::written || now - begun_ns_ > length_ns_ + kLongestWriteNs) {
@@ -83,7 +84,7 @@ void TraceWindow::watch_open(PythonProcess& process) {
 }
 
 std::filesystem::path TraceWindow::file_of(const PythonProcess& process) const {
-    // Kineto adds the pid to the name it is given; the shim's own window has it too.
+    // Kineto appends the pid to the file name; the shim's own window does the same.
     return folder_ / fmt::format("trace_{}.json", process.pid);
 }
 
@@ -96,7 +97,7 @@ void TraceWindow::ask(PythonProcess& process) {
         int milliseconds = static_cast<int>(std::max(length, 20.0));
         length_ns_ = KinetoServer::kWarmUpNs + milliseconds * 1'000'000LL;
         server_->request(process.pid, KinetoServer::window(folder_ / "trace.json", milliseconds));
-    } else {  // an older torch: from inside, at the price of a pause
+    } else {  // an older torch: the shim records, which costs a pause
         double count = steps_ > 0 ? steps_ : 500.0 / std::max(step_ms, 0.1);
         process.account.set_disturbed(true);
         process.ring.ask_profile(
@@ -133,7 +134,7 @@ void TraceWindow::poll(PythonProcess* process, Recorder& recorder) {
     std::int64_t steps = process->account.steps();
     bool is_steady =
         steps >= kSteadySteps ? running > kSecond : steps >= 8 && running > 10 * kSecond;
-    // A process tells by itself that it can be asked, every few seconds.
+    // A process reports every few seconds that it can be asked.
     bool can_answer =
         server_->has_asked(process->pid) || is_too_old_to_ask(*process) || running > 15 * kSecond;
     if (is_steady && can_answer) ask(*process);
@@ -145,7 +146,7 @@ void TraceWindow::finish(PythonProcess* process, const std::filesystem::path& re
     if (!process || (state_ != State::asked && state_ != State::written)) return;
     if (state_ == State::asked) {
         std::error_code error;
-        size_ = std::filesystem::file_size(file_of(*process), error);  // nobody writes any more
+        size_ = std::filesystem::file_size(file_of(*process), error);  // the writer is gone
         if (error || !is_whole(*process, recorder)) {
             notes.emplace_back(process->facts["own_profiler"].boolean().value_or(false)
                                    ? "no profiler window: the script runs its own profiler"
@@ -153,7 +154,7 @@ void TraceWindow::finish(PythonProcess* process, const std::filesystem::path& re
             return;
         }
     }
-    // Packed only now: while the job runs the cores are its own.
+    // Compressed only now: the cores belong to the job while it runs.
     write_file_whole(record / "trace.json.gz",
                      gzip(read_file(file_of(*process), kLargestTrace, "a trace")));
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One window of the profiler in a running job: asks for it once steps are steady, and puts what
-// comes into the record.
+// Records one window of the profiler in a running job: asks for it once steps are steady, and puts
+// the trace into the record.
 #pragma once
 
 #include <filesystem>
@@ -20,9 +20,10 @@ class TraceWindow {
     [[nodiscard]] bool is_served() const { return server_.has_value(); }
     [[nodiscard]] int fd() const { return server_ ? server_->fd() : -1; }
     void answer(PythonJob& job);
-    // `process` is the one to look into; null: none trains yet.
+    // `process` is the process to profile; null: none trains yet.
     void poll(PythonProcess* process, Recorder& recorder);
-    // The job is over: a whole trace goes to `record`/trace.json.gz; says what is missing.
+    // Called after the job ended. Puts a complete trace into `record`/trace.json.gz and notes what
+    // is missing.
     void finish(PythonProcess* process, const std::filesystem::path& record, Recorder& recorder,
                 std::vector<std::string>& notes);
 
@@ -41,7 +42,7 @@ class TraceWindow {
     std::int64_t asked_ns_ = 0, length_ns_ = 0;
     std::int64_t begun_ns_ = 0;  // when the process was told to record; 0: not yet
     std::string no_server_;      // why there is no socket; empty: there is one
-    std::uintmax_t size_ = 0;    // of the trace when we looked last: it grows while it is written
+    std::uintmax_t size_ = 0;    // of the trace at the last look: it grows while it is written
 };
 
 }  // namespace saturate

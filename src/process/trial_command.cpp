@@ -29,10 +29,10 @@ Words train_command(const TuneRequest& request, const TrialRequest& wanted, cons
     };
     for (const auto& [key, value] : wanted.settings) set(key + "=" + value);
     if (wanted.seed) set(fmt::format("seed={}", *wanted.seed));
-    // The course of the learning rate needs an end to be known, and costs no time.
+    // Other schedules need to know the length of the training. The schedule costs no time.
     if (request.start.contains("schedule")) set("schedule=constant");
     if (wanted.with_pauses) {
-        // Twice each: the first of a process is slower than all others.
+        // Two of each: the first one of a process is slower.
         set("eval_steps=2");
         set("checkpoint_steps=2");
     } else {
@@ -43,7 +43,7 @@ Words train_command(const TuneRequest& request, const TrialRequest& wanted, cons
         out.emplace_back("--steps");
         out.push_back(std::to_string(steps));
     } else {
-        // The watching ends it; this is for a search that was killed.
+        // The watching process ends the trial; this limit is for a search that was killed.
         out.emplace_back("--seconds");
         out.push_back(fmt::format("{:.0f}", wanted.seconds_max + 60));
     }
@@ -53,7 +53,7 @@ Words train_command(const TuneRequest& request, const TrialRequest& wanted, cons
 Words run_command(const TuneRequest& request, const TrialRequest& wanted, const fs::path& run) {
     CommandWords words = command_words(request.job.command, request.start, wanted.settings);
     if (request.file) {
-        words.apply.clear();  // the file says it all
+        words.apply.clear();  // the file has all settings
         std::string copy = trial_config(request, run).string();
         for (std::string& word : words.words) {
             if (std::size_t at = word.find(kConfigWord); at != std::string::npos)

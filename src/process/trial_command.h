@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The command line that tries out settings: `train` with a configuration, or the user's own command
-// under `run`.
+// Builds the command line of a trial: `train` with a configuration, or the user's own command under
+// `run`.
 #pragma once
 
 #include <cstdint>
@@ -17,19 +17,19 @@ namespace saturate {
                                                      const TrialRequest& wanted,
                                                      const std::filesystem::path& run);
 
-// The copy of the command's configuration that this run reads: "trial-3.yaml" beside "trial-3".
+// The path of this run's copy of the command's configuration: "trial-3.yaml" next to "trial-3".
 [[nodiscard]] std::filesystem::path trial_config(const TuneRequest& request,
                                                  const std::filesystem::path& run);
 
-// The user's command at the end of those words, as it runs in a tree of its project. Trackers of
-// experiments get no runs from trials.
+// The last words of that command line: the user's command as it runs in a tree of its project.
+// Experiment trackers are disabled, so trials leave no runs there.
 [[nodiscard]] std::vector<std::string> command_in_tree(const ScratchTree& tree,
                                                        const std::vector<std::string>& own);
 
-// The configuration as it was when the search began; every trial of `train` reads this copy.
+// The configuration as it was when the search began. Every trial of `train` reads this copy.
 [[nodiscard]] std::filesystem::path config_snapshot(const TuneRequest& request);
 
-// How many steps it makes; 0: until it is ended.
+// How many steps the trial makes; 0: it runs until it is ended.
 [[nodiscard]] std::int64_t trial_steps(const TrialRequest& wanted);
 
 [[nodiscard]] std::string trial_name(const TrialRequest& wanted);  // "batch_size=64 precision=bf16"

@@ -26,18 +26,18 @@ namespace saturate {
 namespace {
 
 constexpr std::int64_t kTrialPollNs = 50'000'000;
-constexpr double kLastSeconds = 5;      // for `run` to write what it knows
-constexpr double kLeastMeasured = 0.8;  // seconds; a rate of less is chance ...
-constexpr double kHopelessAfter = 0.4;  // ... but one that is far too low is known earlier
-constexpr double kNoisy = 0.1;          // a spread beyond which more is measured
-// With fewer, the first step is not told from the others yet: it may have compiled for minutes.
+constexpr double kLastSeconds = 5;      // for `run` to write its record
+constexpr double kLeastMeasured = 0.8;  // seconds; a shorter measurement is chance ...
+constexpr double kHopelessAfter = 0.4;  // ... but a rate that is far too low shows earlier
+constexpr double kNoisy = 0.1;          // a larger spread needs more measuring
+// With fewer steps the first one is not yet recognised as slow; it may have compiled for minutes.
 constexpr std::int64_t kToldApart = 8;
-constexpr std::int64_t kLeastSteps = 3;  // one is warm-up; matters where a step takes seconds
-// Batches that were ready are used up, and it shows how often one is waited for; but no longer than
-// so many times what is to be measured.
+constexpr std::int64_t kLeastSteps = 3;  // one is warm-up; counts if a step takes seconds
+// Measures until the batches prepared ahead are used up and the wait for batches shows, but no
+// longer than this many times the wanted time.
 constexpr std::int64_t kReadyTwice = 2;
 constexpr double kReadySeconds = 3;
-constexpr std::size_t kMostOfLine = 400;     // characters of a log that a message holds
+constexpr std::size_t kMostOfLine = 400;     // longest part of a log line in a message
 constexpr const char* kStopped = "stopped";  // by Ctrl-C of the search
 
 double seconds_since(std::int64_t start_ns) {
@@ -57,8 +57,8 @@ int open_log(const std::filesystem::path& log) {
                         .expected = "a folder with free space for the trials"});
 }
 
-// A group of its own, so that Ctrl-C reaches the search alone; whatever it starts ends with it, and
-// all of it ends with the search, even where that is killed.
+// The process of a trial. It has its own group, so Ctrl-C reaches the search alone. Its whole tree
+// ends with it and with the search, even by SIGKILL.
 class TrialChild {
   public:
     explicit TrialChild(const TrialProcess& trial)
@@ -68,7 +68,7 @@ class TrialChild {
                                  .output_fd = log_,
                                  .error_fd = log_,
                                  .own_group = true,
-                                 .default_signals = true,  // of a background job SIGINT is ignored
+                                 .default_signals = true,  // SIGINT is ignored in a background job
                                  .tree = Tree::ended_with,
                                  .guard = trial.guard}) {}
     ~TrialChild() { ::close(log_); }
@@ -77,8 +77,8 @@ class TrialChild {
 
     std::optional<int> status() { return child_.status(); }
 
-    // Asks, waits, and kills what does not listen. A script that takes too long to end (it saves, it
-    // waits for its workers) ends by SIGTERM, and its record is still written.
+    // Asks, waits, then kills. A script that takes too long to end (it saves, it waits for its
+    // workers) gets SIGTERM, and its record is still written.
     void end(int signal, double grace_seconds) {
         if (signal != SIGKILL) {
             child_.signal(signal);
@@ -92,11 +92,11 @@ class TrialChild {
 
   private:
     int log_;
-    SilentTerminal terminal_;  // of a script that asks for the width of its own
+    SilentTerminal terminal_;  // for a script that asks for its terminal's width
     Child child_;
 };
 
-// What is to be measured: all steps, or those after the first epoch where that fills a cache.
+// The steps to measure: all, or those after the first epoch if that fills a cache.
 class MeasuredSteps {
   public:
     explicit MeasuredSteps(const TrialProcess& trial) : trial_(trial) {}
@@ -131,8 +131,8 @@ class MeasuredSteps {
     RunAccount account_;
 };
 
-// "RuntimeError: ...", "mlflow.MlflowException(...)": Python's own line of what was raised, behind the
-// name of its rank where a launcher puts that before it.
+// True for Python's line of a raised exception: "RuntimeError: ...", "mlflow.MlflowException(...)".
+// A launcher may put the name of the rank before it.
 bool is_exception(std::string_view line) {
     if (line.starts_with('['))
         if (std::size_t end = line.find("]: "); end != std::string_view::npos)
@@ -186,7 +186,7 @@ bool has_event(const RunRecord& record, EventKind kind) {
     return std::ranges::find(record.events, kind, &EventRecord::kind) != record.events.end();
 }
 
-// "Segmentation fault (signal 11)", of a process that crashed; its last line tells nothing of that.
+// Returns "Segmentation fault (signal 11)" for a crashed process, whose log does not say so.
 std::string crash_of(int status) {
     int signal = status - 128;
     bool is_crash = signal == SIGSEGV || signal == SIGBUS || signal == SIGILL || signal == SIGFPE ||
@@ -201,7 +201,7 @@ std::string reason_in(std::string_view log, int status) {
     bool has_crashed = !last.empty();
     for (std::string_view line : terminal_lines(log)) {
         std::string_view text = trim(line);
-        if (text.empty() || text.starts_with("saturate:")) continue;  // what `run` says of it
+        if (text.empty() || text.starts_with("saturate:")) continue;  // printed by `run`
         if (!has_crashed) last = text;
         if (lower(std::string(text)).find("error") != std::string::npos) error = text;
         if (is_exception(text)) raised = text;
@@ -236,7 +236,7 @@ TrialResult result_of_process(const TrialProcess& trial) {
         ended = watch(group, trial, measured);
         if (ended == Ended::enough) group.end(SIGINT, trial.grace_seconds);
         if (ended == Ended::stopped) group.end(SIGINT, 3);
-        // One that still compiles would not listen.
+        // A process that still compiles would not react to SIGINT.
         if (ended == Ended::hang || (ended == Ended::time_up && measured.steps() == 0))
             group.end(SIGKILL, 0);
         if (ended == Ended::time_up) group.end(SIGINT, trial.grace_seconds);
@@ -283,7 +283,7 @@ TrialResult result_of_process(const TrialProcess& trial) {
             result.outcome = outcome_of(status, log);
             break;
     }
-    // A run that shrank its batch to go on did not run these settings.
+    // A run that reduced its batch to go on did not use these settings.
     if (has_event(result.record, EventKind::out_of_memory))
         result.outcome = TrialOutcome::out_of_memory;
     if (result.outcome == TrialOutcome::ok && has_event(result.record, EventKind::nonfinite_loss))

@@ -30,7 +30,7 @@ namespace fs = std::filesystem;
 
 constexpr std::int64_t kHalfSecondNs = 500'000'000;
 
-// Trials as processes, one after another, and what is known of them from before.
+// Runs trials as processes, one after another, and keeps the cache of their results.
 class TrialMaker {
   public:
     TrialMaker(const TuneRequest& request, const TuneListener& listener)
@@ -46,7 +46,7 @@ class TrialMaker {
         identity_ = fmt::format("{} {} | {} x {} | {}", program.st_size, program.st_mtime,
                                 cpu.model, cpu.cores_usable, request.device);
         if (request.job.is_ours()) {
-            // Read once: what the user saves meanwhile is not for this search.
+            // Read once: changes that the user saves during the search do not count.
             std::string text = read_file(request.job.config, 16u << 20, "a configuration");
             write_file_whole(config_snapshot(request), text);
             identity_ += " | " + text;
@@ -56,13 +56,13 @@ class TrialMaker {
     [[nodiscard]] double seconds() const { return static_cast<double>(now_ns() - start_ns_) / 1e9; }
     [[nodiscard]] bool stopped() const { return interrupts_.stop_signal() != 0; }
 
-    // Only the search may use what was measured before.
+    // Runs one trial. Only the search stage may use cached results.
     TrialResult run(const TrialRequest& wanted, std::string_view stage) {
         if (wanted.without_loader && !request_.job.is_ours())
             return {.outcome = TrialOutcome::failed,
                     .message = "only train can run without its loader"};
         std::string key = key_of(trial_command(request_, wanted, ""));
-        // What a command of the user's does may have changed without its words.
+        // A user's own command may behave differently although its words are the same.
         bool is_kept = stage == "search" && request_.job.is_ours() && !wanted.with_pauses;
         bool may_use_cache = is_kept && !wanted.again;
         if (may_use_cache) {
@@ -110,9 +110,10 @@ class TrialMaker {
                 .is_stopped = [this] { return stopped(); }};
     }
 
-    // Nothing that a user's own command writes stays, where the system allows an overlay: a tree of
-    // links has not all that a command may name. The command finds the settings where it finds its
-    // configuration; a file outside of the project is read as the copy beside the record.
+    // Runs a user's own command in an overlay, so that nothing it writes remains. Without overlays
+    // it runs in place: a tree of links lacks files that a command may name. The command finds the
+    // settings at the path of its configuration. A configuration outside of the project is read
+    // from the copy next to the record.
     void put_in_tree(std::optional<ScratchTree>& tree, TrialProcess& process,
                      const TrialRequest& wanted) {
         std::string text, copy, own = request_.job.config;
@@ -147,9 +148,9 @@ class TrialMaker {
         process.guard = tree->guard();
     }
 
-    // For a simulated device a model is counted once, on the CPU: apart from the first trial, and
-    // without the workers that would be in its way. What goes wrong here goes wrong there, and is
-    // said there.
+    // Counts the operations of a model once on the CPU for a simulated device. It is a run of its
+    // own, without workers, which would disturb it. A failure here repeats in the first trial and
+    // is reported there.
     void count_model() {
         if (!request_.is_simulated() || !request_.job.is_ours()) return;
         working("counting the model's operations");
@@ -158,8 +159,8 @@ class TrialMaker {
         (void)run_trial_process(process_of(once, "count"));
     }
 
-    // How long a trial may take is no part of what it measures, nor where the copy of the
-    // configuration lies, whose text is part of the key.
+    // Leaves out the time limit, which does not affect the result, and the path of the
+    // configuration's copy, whose text is in the key already.
     [[nodiscard]] std::string key_of(const std::vector<std::string>& command) const {
         std::string key = identity_;
         for (std::size_t i = 0; i < command.size(); ++i) {
@@ -177,7 +178,7 @@ class TrialMaker {
     Signals interrupts_{Signals::Role::stop};
     std::string identity_;
     std::int64_t start_ns_ = now_ns();
-    int trials_ = 0;  // processes started
+    int trials_ = 0;  // started processes
 };
 
 }  // namespace

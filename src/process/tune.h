@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The measured search with trials that are child processes, everything kept in one folder.
+// Runs the measured search with child processes as trials, and keeps everything in one folder.
 #pragma once
 
 #include <functional>
@@ -10,17 +10,18 @@
 
 namespace saturate {
 
-// Whoever shows what goes on; each may be null.
+// Callbacks that show the progress; each may be null.
 struct TuneListener {
     std::function<void(int number, const Tried&)> on_trial;
     std::function<void(const std::string&)> on_line;
-    std::function<void(const std::string& what, double seconds)> on_working;  // for now
+    // The current activity and the seconds since the start.
+    std::function<void(const std::string& what, double seconds)> on_working;
 };
 
-// Makes the folder of the request. Throws UserError when it is there and not empty.
+// Makes the folder of the request. Throws UserError if it exists and is not empty.
 void make_tune_folder(const TuneRequest& request);
 
-// Throws UserError: another search works on the device, no trial ran, or the budget is too small.
+// Throws UserError if another search uses the device, no trial ran, or the budget is too small.
 [[nodiscard]] TuneAnswer tune(const TuneRequest& request, const TuneListener& listener);
 
 }  // namespace saturate

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What monitor and run share: the head and the summary of the record they write.
+// Head and summary of the record, shared by `monitor` and `run`.
 #pragma once
 
 #include <memory>

@@ -16,9 +16,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr long kLeastVersion = 2;                // renaming between folders can be allowed
-constexpr std::size_t kMost = 4000;              // entries: of more the rules would take too long
-constexpr std::uint64_t kTruncate = 1ULL << 14;  // from version 3 on; not in older headers
+constexpr long kLeastVersion = 2;                // allows rules for renaming between folders
+constexpr std::size_t kMost = 4000;              // entries; more rules would take too long
+constexpr std::uint64_t kTruncate = 1ULL << 14;  // from version 3 on; older headers lack it
 constexpr long kTruncateVersion = 3;
 constexpr std::uint64_t kOfFiles = LANDLOCK_ACCESS_FS_WRITE_FILE;
 constexpr std::uint64_t kOfFolders =
@@ -38,8 +38,8 @@ class Rules {
         handled.handled_access_fs = files_ | kOfFolders;
         fd_ = static_cast<int>(::syscall(SYS_landlock_create_ruleset, &handled, sizeof handled, 0));
     }
-    // What may be changed, with all that is below it. A link counts for what it points to, which
-    // stands in another place.
+    // Allows changes of this path and everything below it. Skips links, because a rule for a link
+    // applies to its target, which lies elsewhere.
     void allow(const fs::path& path) {
         int place = ::open(path.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC);
         struct stat kind {};
@@ -60,7 +60,7 @@ class Rules {
 
 }  // namespace
 
-// Rules only allow: everything beside the way from / down to the folder.
+// Landlock rules only allow. So this allows everything next to the path from / down to the folder.
 WriteGuard::WriteGuard(const WriteGuardSettings& settings) {
     Rules rules;
     if (rules.fd() < 0) return;

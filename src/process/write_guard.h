@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Forbids a process and all that come of it to change anything below a folder (Landlock, Linux 5.19
-// or newer; it needs no rights and no namespaces). Made before a fork, put in force in the child.
+// Forbids a process and its descendants to change anything below a folder (Landlock, Linux 5.19 or
+// newer; needs no privileges and no namespaces). Made before a fork, put in force in the child.
 #pragma once
 
 #include <filesystem>
@@ -9,7 +9,7 @@ namespace saturate {
 
 struct WriteGuardSettings {
     std::filesystem::path folder;   // nothing below it may be changed ...
-    std::filesystem::path allowed;  // ... but for this, where it is below
+    std::filesystem::path allowed;  // ... except this, if it lies below
 };
 
 class WriteGuard {
@@ -19,9 +19,9 @@ class WriteGuard {
     WriteGuard(const WriteGuard&) = delete;
     WriteGuard& operator=(const WriteGuard&) = delete;
 
-    // False where this system cannot.
+    // False if this system cannot do it.
     [[nodiscard]] bool is_there() const { return rules_ >= 0; }
-    // In the child of a fork, before it becomes another program: no memory is asked for.
+    // Called in the child of a fork before exec. Allocates no memory.
     void put_in_force() const;
 
   private:
