@@ -51,7 +51,7 @@ void limit(pid_t pid, __rlimit_resource what, std::uint64_t value) {
     ::prlimit(pid, what, &both, nullptr);
 }
 
-// False at the end of the stream.
+// Reads once. Returns false at the end of the stream.
 bool take(int fd, std::string& out) {
     std::array<char, 65536> buffer{};
     ssize_t got = ::read(fd, buffer.data(), buffer.size());
@@ -59,8 +59,8 @@ bool take(int fd, std::string& out) {
     return got > 0 || (got < 0 && (errno == EINTR || errno == EAGAIN));
 }
 
-// Not process/child.h: that folder builds on this one, and a helper that reads, answers and ends
-// needs neither a terminal nor a keeper of its tree.
+// Does not use process/child.h, because that folder builds on this one. A helper that reads,
+// answers and ends needs no terminal and no keeper of its tree.
 pid_t start(const std::vector<std::string>& command, const Pipe& in, const Pipe& out,
             const Pipe& err, int& error) {
     posix_spawn_file_actions_t actions;
@@ -70,7 +70,7 @@ pid_t start(const std::vector<std::string>& command, const Pipe& in, const Pipe&
     ::posix_spawn_file_actions_adddup2(&actions, in.read_end(), 0);
     ::posix_spawn_file_actions_adddup2(&actions, out.write_end(), 1);
     ::posix_spawn_file_actions_adddup2(&actions, err.write_end(), 2);
-    // What we hold back or ignore, it need not.
+    // The helper does not inherit our blocked and ignored signals.
     sigset_t none, defaults;
     ::sigemptyset(&none);
     ::sigemptyset(&defaults);
@@ -88,7 +88,7 @@ pid_t start(const std::vector<std::string>& command, const Pipe& in, const Pipe&
     return pid;
 }
 
-// Writing to a process that is gone must not end ours.
+// Keeps a write to an ended process from ending ours with SIGPIPE.
 class NoBrokenPipe {
   public:
     NoBrokenPipe() {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A helper process run to its end with limits, its output kept: the reader and the checker of
-// sources.
+// Runs a helper process to its end within limits and keeps its output. Used for the reader and the
+// checker of sources. Blocks the calling thread.
 #pragma once
 
 #include <chrono>
@@ -20,12 +20,12 @@ struct CapturedLimits {
 struct Captured {
     enum class End { exited, out_of_time, too_much_output, not_started };
     End end = End::exited;
-    int status = 0;  // exit code, or 128 + signal; errno when it was not started
+    int status = 0;  // exit code, or 128 + signal; errno if it was not started
     std::string out;
     std::string err;  // its last bytes
 };
 
-// Started in the folder we are in, with `input` as its stdin.
+// Runs the command in the current folder with `input` as its stdin.
 [[nodiscard]] Captured run_captured(const std::vector<std::string>& command,
                                     const std::string& input, const CapturedLimits& limits = {});
 

@@ -65,13 +65,13 @@ ConfigUse of_command(const fs::path& file, std::vector<std::string> command) {
     return out;
 }
 
-constexpr int kDepth = 3;  // folders below, in which sources are looked for
+constexpr int kDepth = 3;  // search sources at most this many folders down
 
 bool is_below(const fs::path& path, const fs::path& folder) {
     return std::ranges::mismatch(folder, path).in1 == folder.end();
 }
 
-// A home folder, what is above it, and the folder of temporary files hold many projects, not one.
+// A home folder, a folder above it, / and the folder of temporary files hold many projects.
 bool is_nobodys(const fs::path& folder) {
     std::error_code error;
     const char* home = std::getenv("HOME");
@@ -156,7 +156,7 @@ const Dialect* dialect_by_use(const Document& document, const ConfigUse& use) {
     const Dialect* plain = find_dialect("plain");
     if (looks.is_ours()) return nullptr;
     if (!looks.is_free() && is_imported(looks, use)) return &looks;
-    // A framework's file with few keys: it is enough that the framework knows as many of them.
+    // A framework's file with few keys passes if the framework explains as many keys as plain does.
     std::size_t most = std::max<std::size_t>(keys_explained(document, *plain, true), 2);
     for (const Dialect& dialect : dialects()) {
         if (dialect.is_free() || !is_imported(dialect, use)) continue;

@@ -38,7 +38,7 @@ void set_place(SourcePlace& out, const Json& json) {
     out.span = span(json["bytes"]);
 }
 
-// Members of the object that are texts, each into its place.
+// Copies members of the object into strings.
 void set_texts(const Json& json,
                std::initializer_list<std::pair<const char*, std::string*>> members) {
     for (const auto& [name, out] : members) *out = text(json[name]);

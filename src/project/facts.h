@@ -29,17 +29,17 @@ struct FactSource {
     std::string role;
     std::string newline;
     std::string sha256;
-    std::string torch;                      // the name torch has in it; empty: none
-    std::optional<ByteSpan> after_imports;  // the last of the leading imports
-    std::string problem;                    // empty: read
+    std::string torch;                      // name of torch in this file; empty: not imported
+    std::optional<ByteSpan> after_imports;  // the last of the imports on top
+    std::string problem;                    // why it could not be read; empty: it was
     int problem_line = 0;
 };
 
-// A key that the program reads from a configuration.
+// A key of a configuration that the program reads.
 struct FactKey : SourcePlace {
     KeyPath path;
     bool is_there = false;
-    std::string type;  // that the program expects: int, float, bool, str; empty: not known
+    std::string type;  // type the program expects: int, float, bool, str; empty: unknown
 };
 
 struct FactConfig {
@@ -57,7 +57,7 @@ struct FactValue {
     int line = 0;
     std::string text;
     std::string type;  // int, float, bool, str, none, list, dict, expression
-    Json literal;      // null: not one
+    Json literal;      // null: not a literal
 };
 
 struct FactDeclaration : SourcePlace {
@@ -65,9 +65,9 @@ struct FactDeclaration : SourcePlace {
     std::string kind;
     std::string setting;
     std::string key;
-    KeyPath keys;  // of a configuration: where it stands in its file
+    KeyPath keys;  // of a configuration: the key's place in its file
     std::optional<FactValue> value;
-    std::optional<std::string> given;  // what the command says instead of the default
+    std::optional<std::string> given;  // the command's value, which replaces the default
     std::size_t reads = 0;
     std::vector<SourcePlace> writes;
     std::string escapes;
@@ -76,7 +76,7 @@ struct FactDeclaration : SourcePlace {
 struct FlowSource {
     int declaration = -1;
     Certainty certainty = Certainty::unknown;
-    bool is_derived = false;  // it goes into what is computed there, and is not the value itself
+    bool is_derived = false;  // true: the value is computed from this source
 };
 
 struct FactArgument : FactValue {
@@ -87,7 +87,7 @@ struct FactArgument : FactValue {
 
 struct FactSpread {
     std::string text;
-    std::vector<std::pair<std::string, int>> keys;  // with the declaration, -1: unknown
+    std::vector<std::pair<std::string, int>> keys;  // with the declaration's id; -1: unknown
     bool is_open = true;
 };
 
@@ -105,41 +105,41 @@ struct FactCall : SourcePlace {
     std::vector<FactArgument> arguments;
     std::vector<FactSpread> spreads;
     bool may_insert = false;
-    std::optional<KeyPath> config;  // of a _target_: the map that holds its arguments
+    std::optional<KeyPath> config;  // of a _target_: the map with its arguments
     std::string scope;
     std::optional<ByteSpan> statement;
     std::optional<int> in_step;
     bool in_epoch = false;
     std::string when;
-    // of a loader
+    // For a loader.
     std::string role;
     DatasetFacts dataset;
     bool has_sampler = false;
-    // of an optimizer
+    // For an optimizer.
     std::string chosen, groups;
     std::optional<bool> fused_known;
-    std::optional<bool> moved;  // the model is seen to be on the device before
-    // of a copy
+    std::optional<bool> moved;  // true: the source moves the model to the device before this
+    // For a copy.
     std::string of;
     bool from_loader = false, made_here = false;
-    // of a flag
+    // For a flag.
     std::string flag, flag_value;
-    // of an evaluation or a checkpoint
+    // For an evaluation or a checkpoint.
     std::string every;
     std::string interval;
     std::vector<FlowSource> interval_sources;
 
     [[nodiscard]] const FactArgument* argument(std::string_view name) const;
-    // The keyword may come in through ** or *.
+    // True if ** or * may pass the keyword.
     [[nodiscard]] bool may_hold(std::string_view name) const;
     [[nodiscard]] std::string_view short_callee() const;  // "DataLoader"
 };
 
-// A loader, an optimizer, autocast, a scaler or torch.compile() that the settings of this command
-// leave out.
+// A loader, an optimizer, autocast, a scaler or torch.compile() in the source that the command's
+// settings switch off.
 struct FactAlternative : SourcePlace {
     std::string kind, callee, role;
-    int declaration = -1;  // of the one setting that would turn it on
+    int declaration = -1;  // the one setting that would switch it on
 };
 
 struct FactLoop : SourcePlace {
@@ -154,8 +154,8 @@ struct FactLoop : SourcePlace {
     std::optional<ByteSpan> compute;  // statements from the forward pass to the loss
     std::string compute_why;          // why there are none
     std::string loss;
-    std::string model;                    // the name of what the optimizer trains
-    std::optional<SourcePlace> model_at;  // the last statement that binds or moves it
+    std::string model;                    // name of the model that the optimizer trains
+    std::optional<SourcePlace> model_at;  // last statement that assigns or moves the model
 };
 
 struct FactUse : SourcePlace {
@@ -171,12 +171,12 @@ struct FactWait : SourcePlace {
     int loop = -1;
     std::vector<SourcePlace> path;
     Certainty certainty = Certainty::unknown;
-    std::string into;         // the name that `total += loss.item()` adds to; empty: none
-    bool into_list = false;   // ... by append()
-    bool is_count = false;    // ... whole numbers
-    bool is_as_read = false;  // ... nothing but what was read
+    std::string into;         // name in `total += loss.item()` that is added to; empty: none
+    bool into_list = false;   // the name is a list with append()
+    bool is_count = false;    // only whole numbers are added
+    bool is_as_read = false;  // the value is added unchanged
     std::vector<FactUse> uses;
-    [[nodiscard]] bool is_said() const;  // in every step, as far as reading can tell
+    [[nodiscard]] bool is_said() const;  // waits in every step or in some steps
 };
 
 struct FactWithoutEffect : SourcePlace {
@@ -206,7 +206,7 @@ struct ProjectFacts {
     std::vector<FactWithoutEffect> without_effect;
     std::vector<FactTrap> traps;
     std::vector<std::string> frameworks;
-    bool convolves = true;  // there may be convolutions in the model
+    bool convolves = true;  // false: no convolutions in the model
     std::vector<std::string> limits;
 
     [[nodiscard]] const FactDeclaration* declaration(int id) const;
@@ -214,11 +214,11 @@ struct ProjectFacts {
     [[nodiscard]] const FactLoop* loop(int id) const;
     [[nodiscard]] const FactSource* file(std::string_view name) const;
     [[nodiscard]] bool uses(std::string_view framework) const;
-    // The trap that forbids this setting for this call (-1: anywhere); null: none.
+    // The trap that rules out this setting for this call (call -1: for any call), or null.
     [[nodiscard]] const FactTrap* trap(std::string_view setting, int call) const;
 };
 
-// A program that reads a configuration file, and what it has no use for in it.
+// A program that reads a configuration file, and the keys in it that have no effect.
 struct ConfigReaderFacts {
     std::string script;
     std::vector<FactKey> keys;
@@ -226,7 +226,7 @@ struct ConfigReaderFacts {
     std::vector<std::string> frameworks;
 };
 
-// The reader's answers. Throw Bug when they are not of the schema we know.
+// Parse the reader's answers. Throw Bug if the schema is not the one we know.
 [[nodiscard]] ProjectFacts parse_facts(const Json& answer);
 [[nodiscard]] std::vector<ConfigReaderFacts> parse_readers(const Json& answer);
 

@@ -94,7 +94,7 @@ std::vector<WatchedRead> watched_reads(const Json& python, const std::filesystem
             std::filesystem::path below = file.lexically_relative(own);
             if (!below.empty() && *below.begin() != "..") file = below;
         }
-        constexpr double kEvery = 0.9;  // of the steps: a first one may be left out
+        constexpr double kEvery = 0.9;  // share of the steps; the first may be missing
         out.push_back({file.string(), static_cast<int>(read["site"]["line"].integer().value_or(0)),
                        read["call"].string().value_or(""),
                        static_cast<double>(read["steps"].integer().value_or(0)) >= kEvery * steps,
@@ -105,7 +105,7 @@ std::vector<WatchedRead> watched_reads(const Json& python, const std::filesystem
 
 namespace {
 
-// What the source shows of the training itself: where its loaders and optimizers are made.
+// The loaders and optimizers that the source makes, with their places.
 Json made_json(const ProjectFacts& facts, std::string_view kind) {
     Json out = Json::array();
     auto add = [&](const SourcePlace& place, const std::string& name, const std::string& role,
@@ -167,7 +167,7 @@ Json to_json(const FixAnswer& answer) {
         entry.set("evidence", "read");
         return entry;
     };
-    // What the run shows is more than what reading guesses.
+    // A watched read replaces the wait that reading found at the same place.
     auto is_at = [](const SourcePlace& place, const WatchedRead& read) {
         return place.file == read.file && place.line == read.line;
     };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `fix` answers: the facts, the proposals with what became of them, and the patch.
+// The answer of `fix`: the facts, the proposals with their outcomes, and the patch.
 #pragma once
 
 #include <filesystem>
@@ -15,43 +15,44 @@ namespace saturate {
 
 struct FixOutcome {
     std::string word = "not tried";  // kept, no gain, slower, changed training, failed
-    std::optional<double> ratio;     // of the rates, after over before
+    std::optional<double> ratio;     // of the rates: after over before
     std::string note;
 };
 
 // A value that the watched run read from the device.
 struct WatchedRead {
-    std::string file;  // as the facts have it; of a file outside of the folder its whole path
+    std::string file;  // relative to the job's folder; a file elsewhere has its full path
     int line = 0;
     std::string what;  // item, cpu, ...
     bool per_step = false;
     double ms_per_step = 0;
 };
-// Those that waited for a device, by the python.json of a run of the job in `folder`.
+// The reads that waited for a device, from the python.json of a run of the job in `folder`.
 [[nodiscard]] std::vector<WatchedRead> watched_reads(const Json& python,
                                                      const std::filesystem::path& folder);
-// "/home/me/job/train.py:41 (<module>)" of a job in /home/me/job as its user names it: train.py:41.
+// A place as the user of the job in `folder` names it: "/home/me/job/train.py:41 (<module>)" of a
+// job in /home/me/job becomes "train.py:41".
 [[nodiscard]] std::string place_in(const std::filesystem::path& folder, const std::string& where);
 
 struct FixAnswer {
     ProjectFacts facts;
     FixPlan plan;
     FixPatch patch;
-    std::string patch_file;  // empty: none was written
+    std::string patch_file;  // empty: no patch was written
     Level level = Level::numerics;
     std::map<std::string, FixOutcome> outcomes;  // by the proposal's id
-    std::vector<WatchedRead> watched;            // empty: nothing was run, or nothing waited
-    std::string longer;  // "20m": a budget that would do; empty: all of it was tried
+    std::vector<WatchedRead> watched;            // empty: no run, or nothing waited
+    std::string longer;  // "20m": a budget for what was left; empty: nothing was left
 
     [[nodiscard]] FixOutcome outcome(const FixProposal& proposal) const;
-    [[nodiscard]] bool has_training() const;  // the source shows a loop, a loader or a trainer
+    [[nodiscard]] bool has_training() const;  // the source has a loop, a loader or a trainer
 };
 
-// Places that wait in every step, one per line of a file.
+// Places that wait in every step or in some steps, one per line of a file.
 [[nodiscard]] std::vector<const FactWait*> said_waits(const ProjectFacts& facts);
-// Places that wait where the code that gets the tensor reads it: a logger, an `if`.
+// Places that wait if the code that gets the tensor reads it: a logger, an `if`.
 [[nodiscard]] std::vector<const FactWait*> possible_waits(const ProjectFacts& facts);
-// Settings that are said to have no effect: not those that reading cannot tell.
+// Settings reported as without effect. Leaves out those that the source does not settle.
 [[nodiscard]] std::vector<const FactWithoutEffect*> said_without_effect(const ProjectFacts& facts);
 [[nodiscard]] std::string wait_words(const FactWait& wait);  // "read for a log"
 

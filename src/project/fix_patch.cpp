@@ -30,7 +30,7 @@ struct Draft {
     std::vector<ProjectReader::Check> checks;  // of the sources
 };
 
-// The file of the project behind a link: patches do not go through one.
+// The real path of a file within the project: patches do not follow links.
 std::string behind_links(const fs::path& folder, const std::string& file) {
     std::error_code error;
     fs::path real = fs::canonical(folder / file, error);
@@ -38,7 +38,7 @@ std::string behind_links(const fs::path& folder, const std::string& file) {
     return real.empty() || inside.empty() || *inside.begin() == ".." ? file : inside.string();
 }
 
-// The files as they would be; not yet proven.
+// The files after the edits; not yet verified.
 Draft draft(const ProjectFacts& facts, const FixQuestion& question,
             const std::vector<const FixProposal*>& proposals) {
     std::map<std::string, EditsOfFile> by_file;
@@ -46,7 +46,7 @@ Draft draft(const ProjectFacts& facts, const FixQuestion& question,
         for (const FileEdit& edit : proposal->edits) {
             EditsOfFile& of = by_file[behind_links(question.folder, edit.file)];
             of.name = edit.file;
-            // An import or a worker count may be a part of several proposals.
+            // Several proposals may share an import or a worker count.
             if (edit.source && std::ranges::find(of.source, *edit.source) == of.source.end())
                 of.source.push_back(*edit.source);
             if (edit.config) of.config.push_back(*edit.config);
@@ -104,13 +104,13 @@ FixPatch make_patch(ProjectReader& reader, const ProjectFacts& facts, const FixQ
 
 void keep_exact(ProjectReader& reader, const ProjectFacts& facts, const FixQuestion& question,
                 FixPlan& plan) {
-    // All of them together first: a file is parsed for each question, and that may take a second.
+    // First all together, because each check parses a file and may take a second.
     std::vector<const FixProposal*> all;
     for (const FixProposal& proposal : plan.proposals) all.push_back(&proposal);
     if (make_patch(reader, facts, question, all).problem.empty()) return;
     std::vector<ProjectReader::Check> checks;
     std::vector<std::string> problems;
-    std::vector<std::pair<std::size_t, std::size_t>> ranges;  // of checks, by proposal
+    std::vector<std::pair<std::size_t, std::size_t>> ranges;  // range in `checks` of each proposal
     for (const FixProposal& proposal : plan.proposals) {
         Draft one = draft(facts, question, {&proposal});
         problems.push_back(one.patch.problem);
@@ -137,7 +137,7 @@ void keep_exact(ProjectReader& reader, const ProjectFacts& facts, const FixQuest
     all.clear();
     for (const FixProposal& proposal : plan.proposals) all.push_back(&proposal);
     if (make_patch(reader, facts, question, all).problem.empty()) return;
-    // Two of them meet: the first is taken.
+    // Two proposals conflict: the first one wins.
     std::vector<FixProposal> together;
     for (const FixProposal& proposal : plan.proposals) {
         std::vector<const FixProposal*> tried;

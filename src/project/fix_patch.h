@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Proposals turned into files and a patch. Each edit is made alone first and proven; what cannot be
-// done exactly is refused with the reason.
+// Turns proposals into edited files and a patch. Each edit is first made alone and verified. An
+// edit that cannot be made exactly is refused with the reason.
 #pragma once
 
 #include <span>
@@ -20,16 +20,16 @@ struct EditedFile {
 
 struct FixPatch {
     std::vector<EditedFile> files;
-    std::string problem;                     // why they cannot be made together; empty: they can
-    [[nodiscard]] std::string text() const;  // for `git apply` and `patch -p1`
+    std::string problem;  // why the edits cannot be made together; empty: they can
+    [[nodiscard]] std::string text() const;  // as `git apply` and `patch -p1` read it
 };
 
-// Moves proposals whose edit cannot be proven, or that meet another's, to the refusals; what is
-// left can be made together.
+// Moves a proposal to the refusals if its edit cannot be verified or conflicts with another one.
+// The rest can be made together.
 void keep_exact(ProjectReader& reader, const ProjectFacts& facts, const FixQuestion& question,
                 FixPlan& plan);
 
-// These proposals together.
+// Makes the patch of these proposals together.
 [[nodiscard]] FixPatch make_patch(ProjectReader& reader, const ProjectFacts& facts,
                                   const FixQuestion& question,
                                   const std::vector<const FixProposal*>& proposals);

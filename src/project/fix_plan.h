@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// From the facts of a project to edits of its files, each with its place, level and reason, and
-// what is left alone and why. Nothing here is measured or written.
+// Turns the facts of a project into edits of its files, each with its place, level and reason, and
+// into refusals with a reason. Nothing here is measured or written.
 #pragma once
 
 #include <optional>
@@ -17,24 +17,24 @@ namespace saturate {
 
 struct FileEdit {
     std::string file;
-    std::optional<SourceEdit> source;  // one of the two
+    std::optional<SourceEdit> source;  // either `source` or `config` is set
     std::optional<Edit> config;
 };
 
 struct FixProposal {
     std::string id;             // "num_workers", "num_workers-2"
-    std::string setting;        // as settings.md names it
-    SourcePlace at;             // what is changed
+    std::string setting;        // name in settings.md
+    SourcePlace at;             // place of the change
     Level level = Level::safe;  // by the catalogue of remedies
-    std::string before;         // empty: not there
+    std::string before;         // empty: the setting is not there
     std::string after;
     std::string reason;
-    std::string expected = {};    // empty: as the catalogue says
-    std::vector<FileEdit> edits;  // together or not at all
-    std::string apply;            // `run --apply` puts it in force by this word; empty: it cannot
-    int call = -1;                // the call it is about
-    int loop = -1;                // the loop it is in
-    // The setting of another proposal that this one makes room for: worth nothing without that one.
+    std::string expected = {};    // expected effect; empty: the catalogue's text
+    std::vector<FileEdit> edits;  // all of them or none
+    std::string apply;            // word for `run --apply`; empty: not possible there
+    int call = -1;                // the call that it changes
+    int loop = -1;                // the loop that it changes
+    // The setting of another proposal that needs this one's room. Without it this one is useless.
     std::string room_for = {};
 };
 
@@ -47,24 +47,24 @@ struct FixRefusal {
 struct FixPlan {
     std::vector<FixProposal> proposals;
     std::vector<FixRefusal> refused;
-    std::vector<FixProposal> above_level;  // possible, but the level does not allow them
+    std::vector<FixProposal> above_level;  // possible, but above the allowed level
 };
 
 // The machine that the job runs on.
 struct FixMachine {
-    int workers = 1;          // that a loader should have (remedies/catalogue.h)
-    bool is_watched = false;  // ... by what the loader of this job was measured to need
-    bool has_bf16 = true;     // of the GPU that is there; true where none is
-    int cores = 0;            // that the job may use; 0: not known
-    int threads = 0;          // that should compute on the CPU, by a watched run; 0: as it is ...
-    std::string threads_why = {};  // ... and why
-    bool threads_for_workers = false;  // ... beside workers that are to be there
-    WatchedCalls watched = {};     // empty: nothing was run
-    bool waits_for_data = false;   // by a watched run, long enough to be worth a change
+    int workers = 1;          // suitable for a loader (remedies/catalogue.h)
+    bool is_watched = false;  // true: `workers` is from the measured need of this job's loader
+    bool has_bf16 = true;     // of the GPU; true if there is none
+    int cores = 0;            // that the job may use; 0: unknown
+    int threads = 0;  // suitable for computing on the CPU, from a watched run; 0: no change ...
+    std::string threads_why = {};      // ... and why
+    bool threads_for_workers = false;  // the threads make room for proposed workers
+    WatchedCalls watched = {};         // empty: no run
+    bool waits_for_data = false;       // in a watched run, long enough to be worth a change
 };
 
 struct FixQuestion {
-    std::filesystem::path folder = ".";  // that the command runs in
+    std::filesystem::path folder = ".";  // the folder that the command runs in
     Level level = Level::numerics;       // how far a change may go
 };
 

@@ -37,7 +37,7 @@ bool is_python(std::string_view word) {
            name.find_first_not_of("0123456789.", 6) == std::string::npos;
 }
 
-// The interpreter in the first line of a script: "#!/venv/bin/python", "#!/usr/bin/env python3".
+// The interpreter in a script's first line: "#!/venv/bin/python", "#!/usr/bin/env python3".
 std::string of_first_line(const std::string& file) {
     std::string start = read_start_if_there(file, kFirstBytes);
     if (!start.starts_with("#!")) return "";
@@ -60,7 +60,7 @@ std::string of_environment() {
 
 std::string of_words(const std::vector<std::string>& words, int depth);
 
-// The last line of a shell script that starts a Python.
+// The Python of the last line in a shell script that starts one.
 std::string of_shell_script(const std::string& file, int depth) {
     std::error_code error;
     if (depth > 3 || !fs::is_regular_file(file, error)) return "";
@@ -81,7 +81,7 @@ std::string of_shell_script(const std::string& file, int depth) {
 }
 
 std::string of_words(const std::vector<std::string>& words, int depth) {
-    // Words before the program itself (env, nice, uv run, A=b) are passed over.
+    // Skips words before the program itself (env, nice, uv run, A=b).
     for (std::size_t i = 0; i < words.size() && i < 8; ++i) {
         const std::string& word = words[i];
         if (word == "uv" || word == "poetry" || word == "pipenv") {
@@ -97,7 +97,7 @@ std::string of_words(const std::vector<std::string>& words, int depth) {
         if (word.ends_with(".sh") || word.ends_with(".bash")) return of_shell_script(word, depth);
     }
     if (words.empty()) return "";
-    std::string program = on_path(words[0]);  // an entry point that pip installed
+    std::string program = on_path(words[0]);  // an entry point installed by pip
     if (program.empty()) return "";
     std::string found = of_first_line(program);
     return found.empty() ? of_shell_script(program, depth) : found;

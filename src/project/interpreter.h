@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which Python a command would run, so that its sources are parsed by the same version.
+// Finds the Python that a command would run, so that its sources are parsed by the same version.
 #pragma once
 
 #include <string>
@@ -7,9 +7,9 @@
 
 namespace saturate {
 
-// A path or name that can be started. From the command's own words: python, a virtual
-// environment, a script's or torchrun's first line, a shell script's line; else python3 of PATH.
-// Empty when there is none. Starts nothing.
+// Returns a path or name that can be started, or "" if there is none. Looks at the words of the
+// command (python, a virtual environment, the first line of a script or of torchrun, a line of a
+// shell script), then for python3 on PATH. Starts no process.
 [[nodiscard]] std::string find_interpreter(const std::vector<std::string>& command);
 
 }  // namespace saturate

@@ -17,8 +17,8 @@ bool is_config(const FactDeclaration& declaration) {
     return declaration.kind == "yaml" || declaration.kind == "json" || declaration.kind == "toml";
 }
 
-// The declaration that sets the value: the only one, or the configuration's where the source has a
-// default for it.
+// The declaration that sets the value: the only one, or the configuration's if the source has a
+// default for it. Null if several could.
 const FactDeclaration* deciding(const ProjectFacts& facts, const std::vector<FlowSource>& sources,
                                 FlowSource& by) {
     const FactDeclaration* found = nullptr;
@@ -34,7 +34,7 @@ const FactDeclaration* deciding(const ProjectFacts& facts, const std::vector<Flo
     return sources.size() > 1 && configs != 1 ? nullptr : found;
 }
 
-// A comment in the source text holds this word; blanks around "=" do not count.
+// True if a comment in the source contains this word. Ignores blanks in the comment.
 bool has_comment_with(const std::string& source, const std::string& word) {
     std::size_t at = 0;
     while ((at = source.find('#', at)) != std::string::npos) {
@@ -90,13 +90,13 @@ KnownValue Planner::value_read(const FactCall& call, std::string_view name) cons
     FlowSource by;
     const FactDeclaration* declared = deciding(facts, argument->sources, by);
     KnownValue out{.state = unknown, .text = argument->text};
-    // What the command gives is not ours to change, whatever is computed from it.
+    // The user's command sets this value: we do not change it, nor a value computed from it.
     if (!declared || (by.is_derived && !declared->given)) return out;
     out.from = declared->setting;
     if (declared->given) {
         try {
             out.literal = Json::parse(*declared->given, "the command");
-        } catch (const UserError&) {  // a word
+        } catch (const UserError&) {  // a plain word, not JSON
             out.literal = Json(*declared->given);
         }
         out.state = known;
@@ -131,7 +131,7 @@ std::variant<ValueChange, std::string> Planner::change_declared(
                            declared->writes[0].place().text());
     ValueChange out{.at = *declared};
     if (!declared->value) {
-        // An option without a default: it gets one.
+        // An option without a default gets a default.
         if (declared->kind != "option")
             return fmt::format("{} has no value at {}", declared->setting,
                                declared->place().text());
@@ -174,7 +174,7 @@ std::variant<ValueChange, std::string> Planner::change(const FactCall& call,
         if (call.config) return change_declared(argument->sources, value);
         if (argument->literal.is_null() && argument->type != "none") {
             auto declared = change_declared(argument->sources, value);
-            // At the call itself, where a run showed what is in force there.
+            // Edit at the call itself, if a run showed the value in force there.
             bool is_here = !std::holds_alternative<ValueChange>(declared) &&
                            machine.watched.loader(call.id) && facts.file(call.file) &&
                            !is_given(argument->sources);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The notebook of the rules in propose_*.cpp: they say which value a call should have and why; it
-// knows where that value is declared, how it is written there, and what forbids it.
+// Collects the proposals of the rules in propose_*.cpp. A rule says which value a call should have
+// and why. The planner knows where the value is declared, how to write it there, and what rules it
+// out.
 #pragma once
 
 #include <set>
@@ -10,18 +11,18 @@
 
 namespace saturate {
 
-// What a keyword of a call is, as far as the source tells.
+// The value of a call's keyword, as far as the source shows it.
 struct KnownValue {
     enum class State { absent, known, unknown };
     State state = State::unknown;
-    Json literal;             // where it is known
-    std::string text;         // as the call has it
-    std::string from;         // "--num_workers", where it is declared elsewhere
-    bool is_watched = false;  // the source does not tell, a watched run does
+    Json literal;             // if known
+    std::string text;         // as written at the call
+    std::string from;         // "--num_workers", if declared elsewhere
+    bool is_watched = false;  // not from the source, but from a watched run
     [[nodiscard]] bool is(bool value) const { return literal.boolean() == value; }
 };
 
-// How to give a call's keyword another value.
+// The edits that give a call's keyword another value.
 struct ValueChange {
     SourcePlace at;
     std::string before;
@@ -37,38 +38,38 @@ class Planner {
     const ProjectFacts& facts;
     const FixMachine& machine;
 
-    // By the source; where that does not tell, by the watched run.
+    // Reads the value from the source, or from the watched run if the source does not show it.
     [[nodiscard]] KnownValue value(const FactCall& call, std::string_view name) const;
-    // The edits, or why there are none. `text` is written where an expression at the call gives way;
-    // empty: the value.
+    // Returns the edits, or why there are none. `text` replaces an expression at the call; empty:
+    // the value does.
     [[nodiscard]] std::variant<ValueChange, std::string> change(const FactCall& call,
                                                                 const std::string& name,
                                                                 const Json& value,
                                                                 const std::string& text = {}) const;
     [[nodiscard]] std::variant<ValueChange, std::string> change_declared(
         const std::vector<FlowSource>& sources, const Json& value) const;
-    // A keyword with a value that is an expression.
+    // Adds a keyword whose value is an expression.
     [[nodiscard]] std::variant<ValueChange, std::string> add_expression(
         const FactCall& call, const std::string& name, const std::string& text) const;
-    // The name torch has in the file; where it has none, an import is added to the edits.
+    // The name of torch in the file. If the file does not import torch, adds an import to `edits`.
     [[nodiscard]] std::optional<std::string> torch_in(const std::string& file,
                                                       std::vector<FileEdit>& edits) const;
 
-    // What stands there in the file; empty where it cannot be read.
+    // The text of the span in the file, or "" if the file cannot be read.
     [[nodiscard]] std::string text(const std::string& file, ByteSpan span) const;
 
     void propose(FixProposal proposal);
     void refuse(const SourcePlace& at, const std::string& setting, const std::string& why);
-    // Refuses and returns true where a trap of the project forbids it.
+    // If a trap of the project rules out the setting, refuses it and returns true.
     bool is_forbidden(const SourcePlace& at, const std::string& setting, int call);
     [[nodiscard]] bool is_proposed(std::string_view setting, int call) const;
-    [[nodiscard]] bool is_proposed(std::string_view setting) const;  // of any call
+    [[nodiscard]] bool is_proposed(std::string_view setting) const;  // for any call
     [[nodiscard]] std::vector<FileEdit> edits_of(std::string_view setting, int call) const;
 
     [[nodiscard]] FixPlan take() { return std::move(plan_); }
 
   private:
-    // A key beside the `_target_` that names what is called.
+    // Adds a key next to the `_target_` that names the called function.
     [[nodiscard]] static std::variant<ValueChange, std::string> add_key(const FactCall& call,
                                                                         const std::string& name,
                                                                         const std::string& text);
@@ -82,7 +83,7 @@ class Planner {
 
 // One file per group of settings.
 void propose_loader(Planner& planner);
-// saturate_gpu.Loader in the place of a DataLoader that trains.
+// Proposes saturate_gpu.Loader instead of a DataLoader that trains.
 void propose_saturate_loader(Planner& planner, const FactCall& loader);
 void propose_optimizer(Planner& planner);
 void propose_precision(Planner& planner);

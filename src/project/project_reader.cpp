@@ -54,7 +54,8 @@ bool is_whole(const fs::path& folder) {
     return true;
 }
 
-// In the cache, so that Python keeps its compiled form; else beside the scratch files.
+// Puts the reader's files into the cache, so that Python keeps their compiled form. Falls back to
+// the scratch folder.
 fs::path place_programs(const fs::path& scratch) {
     std::uint64_t hash = fnv1a("");
     for (const EmbeddedFile& file : embedded_saturate_reader())
@@ -67,7 +68,7 @@ fs::path place_programs(const fs::path& scratch) {
     fs::create_directories(fresh, error);
     if (!error) {
         lay_out(fresh / "_saturate_reader");
-        // Of two that come at once, one wins and the other finds it there.
+        // If two processes do this at once, one rename wins and the other finds the folder there.
         fs::rename(fresh, kept.parent_path(), error);
         if (error) fs::remove_all(fresh, error);
         if (is_whole(kept)) return kept;
@@ -102,7 +103,7 @@ ProjectReader::~ProjectReader() {
 
 Json ProjectReader::ask(const std::vector<std::string>& words, const std::string& input,
                         const char* what) {
-    // Isolated and without site: nothing of the user's environment or packages runs.
+    // Isolated (-I) and without site (-S): none of the user's environment or packages runs.
     std::vector<std::string> command = {interpreter_, "-I", "-S"};
     command.insert(command.end(), words.begin(), words.end());
     Captured done = run_captured(command, input, kLimits);
@@ -160,7 +161,7 @@ std::vector<std::string> ProjectReader::programs() {
 std::vector<std::string> ProjectReader::verify(std::span<const Check> checks) {
     Json wanted = Json::array();
     std::vector<std::string> keys, asked;
-    std::map<std::string, std::string> written;  // a version of a file, and where it was put
+    std::map<std::string, std::string> written;  // text of a file -> path of its copy
     auto put = [&](const std::string& text) {
         auto [found, is_new] = written.try_emplace(
             text, (scratch_ / fmt::format("version-{}.py", written.size())).string());

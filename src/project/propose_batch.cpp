@@ -28,7 +28,8 @@ struct BatchCalls {
     std::string why;
 };
 
-// Of this loader, or of what counts its batches: schedules, samplers. Another loader's is its own.
+// The trap that rules out another batch size for this loader or for code that counts its batches
+// (schedules, samplers). Traps of other loaders only do not count.
 const FactTrap* trap_of(const ProjectFacts& facts, int loader) {
     auto is_other_loader = [&](int id) {
         auto call = std::ranges::find(facts.calls, id, &FactCall::id);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a framework has the loop: the arguments of Lightning's and Hugging Face's trainers.
+// Proposals for scripts whose framework has the loop: arguments of Lightning's and Hugging Face's
+// trainers.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -28,8 +29,8 @@ void set_keyword(Planner& planner, const FactCall& call, const std::string& keyw
     planner.propose(std::move(proposal));
 }
 
-// Arguments of the Trainer that Lightning 2.0 removed: with one of them an older release is in use,
-// which has no "bf16-mixed".
+// Arguments of the Trainer that Lightning 2.0 removed. A project with one of them uses an older
+// release, which does not know "bf16-mixed".
 // clang-format off
 constexpr std::array<std::string_view, 21> kBeforeTwo = {
     "gpus", "tpu_cores", "ipus", "num_processes", "distributed_backend",
@@ -80,7 +81,7 @@ void propose_transformers(Planner& planner, const FactCall& call) {
                  .edits = edits});
 }
 
-// HfArgumentParser makes the trainer's arguments from the command: that is the place to change them.
+// HfArgumentParser reads the trainer's arguments from the command, so the user changes them there.
 void advise_by_command(Planner& planner, const FactCall& trainer) {
     const ProjectFacts& facts = planner.facts;
     auto is_made = [](const FactCall& call) { return call.kind == "arguments"; };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Evaluation and checkpoints less often, where a setting says how often.
+// Proposes fewer evaluations and checkpoints if a setting holds their interval.
 #include <fmt/format.h>
 
 #include "project/planner.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Workers, pinned memory with asynchronous copies, and workers that stay between epochs.
+// Proposes workers, pinned memory with asynchronous copies, and persistent workers.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -26,7 +26,7 @@ bool trains(const Planner& planner, const FactCall& call) {
     return call.role == "train" || !loops_of(planner.facts, call).empty() || (seen && seen->trains);
 }
 
-// An expression that may be written twice: names, attributes, keys.
+// True if the expression may be written twice: names, attributes, keys.
 bool is_plain(const std::string& text) {
     return !text.empty() && text.find_first_not_of(
                                 "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
@@ -45,7 +45,7 @@ FixProposal make(const ValueChange& change, const FactCall& call, const char* se
     return out;
 }
 
-// A change or the refusal of it.
+// Returns the change, or notes the refusal.
 std::optional<ValueChange> taken(Planner& planner, const FactCall& call, const char* setting,
                                  std::variant<ValueChange, std::string> change) {
     if (auto* done = std::get_if<ValueChange>(&change)) return *done;
@@ -58,7 +58,7 @@ void propose_workers(Planner& planner, const FactCall& loader) {
     if (now.state == KnownValue::State::unknown) return;
     std::int64_t count = now.literal.integer().value_or(0);
     int fitting = planner.machine.workers;
-    // With workers at all, only a watched run tells whether they are too few or too many.
+    // If there are workers, only a watched run shows whether they are too few or too many.
     if ((count > 0 && !planner.machine.is_watched) || fitting < 1 || count == fitting) return;
     if (planner.is_forbidden(loader, "num_workers", loader.id)) return;
     auto change =
@@ -85,7 +85,7 @@ void propose_persistent(Planner& planner, const FactCall& loader) {
     bool may_have = workers.state == KnownValue::State::unknown && is_plain(workers.text);
     if (now.is(true) || now.state == KnownValue::State::unknown || !(has || will_have || may_have))
         return;
-    // A framework's own loop goes over the loader once per epoch.
+    // The loop of a framework iterates the loader once per epoch.
     bool has_epochs =
         std::ranges::any_of(loops_of(planner.facts, loader), [](const FactLoop* loop) {
             return !loop->epochs.empty() || loop->kind == "training_step" || loop->kind == "engine";
@@ -98,7 +98,7 @@ void propose_persistent(Planner& planner, const FactCall& loader) {
         return;
     }
     if (planner.is_forbidden(loader, "persistent_workers", loader.id)) return;
-    // Where the number of workers may be 0 the keyword must be off: PyTorch refuses the pair.
+    // PyTorch refuses the keyword with 0 workers, so it must be off if the number may be 0.
     const FactArgument* given = loader.argument("num_workers");
     bool is_spread = !given && workers.state != KnownValue::State::absent;  // **settings
     bool is_constant = !is_spread && (!given || !given->literal.is_null());
@@ -112,7 +112,8 @@ void propose_persistent(Planner& planner, const FactCall& loader) {
     auto done = taken(planner, loader, "persistent_workers", change);
     if (!done) return;
     if (will_have && is_constant) {
-        // Without workers PyTorch refuses it: it stands or falls with them.
+        // PyTorch refuses the keyword without workers: both changes are made together or not at
+        // all.
         for (const FileEdit& edit : planner.edits_of("num_workers", loader.id))
             done->edits.push_back(edit);
     }
@@ -174,7 +175,7 @@ void propose_pinned(Planner& planner, const FactCall& loader) {
                                        loader.place().text()));
         return;
     }
-    // Without a copy to a device in the step there is nothing to pin memory for. Lightning copies.
+    // Pinned memory needs a copy to a device in the step. Lightning makes that copy itself.
     bool has_copy =
         std::ranges::any_of(
             planner.facts.calls,
@@ -196,7 +197,7 @@ void propose_pinned(Planner& planner, const FactCall& loader) {
     planner.propose(std::move(proposal));
 }
 
-// The batch size is the user's to choose; why it cannot simply be another one is told.
+// The user chooses the batch size. Notes why it cannot simply be changed.
 void refuse_batch_size(Planner& planner) {
     for (const FactTrap& trap : planner.facts.traps)
         if (std::ranges::find(trap.forbids, "batch_size") != trap.forbids.end())

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One kernel for all parameters, and gradients that are dropped instead of filled with zeros.
+// Proposes fused optimizers (one kernel for all parameters), and dropping gradients instead of
+// filling them with zeros.
 #include <fmt/format.h>
 
 #include "project/planner.h"

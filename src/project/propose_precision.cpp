@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mixed precision around forward pass and loss, TF32, and cuDNN's choice of kernels.
+// Proposes mixed precision around forward pass and loss, TF32, and cuDNN's choice of kernels.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -26,7 +26,7 @@ const FactCall* flag_of(const ProjectFacts& facts, std::initializer_list<std::st
     return nullptr;
 }
 
-// The source has it, and this setting turns it off.
+// The source has the feature and this setting switches it off: proposes to switch it on.
 void propose_switch(Planner& planner, const char* setting, const FactDeclaration& declared,
                     const std::string& reason) {
     if (planner.is_forbidden(declared, setting, -1)) return;
@@ -52,8 +52,8 @@ std::string has_compile(const FactDeclaration& declared) {
     return fmt::format("your script has torch.compile(), but {} turns it off", declared.setting);
 }
 
-// What stands below `if args.amp:` is turned on, if that one setting is all it takes. False: there
-// is nothing of that kind.
+// Switches on code below `if args.amp:`, if one setting does it. Returns false if the source has no
+// such code.
 bool propose_left_out(Planner& planner, std::string_view kind, const char* setting,
                       std::string (*reason)(const FactDeclaration&)) {
     for (const FactAlternative& other : planner.facts.alternatives) {
@@ -67,7 +67,7 @@ bool propose_left_out(Planner& planner, std::string_view kind, const char* setti
     return false;
 }
 
-// autocast(enabled=args.amp): found by the name of the setting.
+// autocast(enabled=args.amp): recognised by the name of the setting.
 void propose_precision_switch(Planner& planner) {
     static constexpr std::array<std::string_view, 9> kNames = {
         "amp",  "use_amp",  "fp16",    "use_fp16", "mixed_precision", "use_mixed_precision",
@@ -83,9 +83,9 @@ void propose_precision_switch(Planner& planner) {
 
 constexpr const char* kScaler = "grad_scaler";
 
-// Gradients of fp16 may vanish: backward(), step() and update() go through a scaler, made once per
-// file. Only where both stand plainly in the step, and nothing looks at the scaled gradients. Why
-// not; empty: the edits were added.
+// Adds a gradient scaler, because gradients of fp16 may vanish: backward(), step() and update() go
+// through it, and it is made once per file. Needs both calls as plain statements in the step and no
+// code that looks at the scaled gradients. Returns why not, or "" if the edits were added.
 std::string add_scaler(const Planner& planner, const FactLoop& loop, const std::string& torch,
                        std::vector<FileEdit>& edits) {
     const ProjectFacts& facts = planner.facts;
@@ -194,7 +194,7 @@ void propose_line(Planner& planner, const char* setting, const std::string& line
         {.setting = setting, .at = at, .after = after, .reason = reason, .edits = edits});
 }
 
-// Left on after a bug was found: each operation is recorded and checked.
+// Anomaly detection left on after debugging: it records and checks each operation.
 void report_anomaly_checks(Planner& planner) {
     const FactCall* call = flag_of(planner.facts, {"detect_anomaly"});
     if (!call || call->flag_value == "False") return;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values that the host reads for a log in every step: kept on the device, or read every N steps.
+// Proposals for values that the host reads for a log in every step: keep them on the device, or
+// read them every N steps.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,8 +17,9 @@ namespace {
 
 constexpr int kEvery = 50;  // steps
 
-// `total += loss.item()`, `losses.append(loss.item())`: the values stay on the device, and are read
-// where the sum or the list is used. In 64 bits, as Python computes; a count stays a whole number.
+// Handles `total += loss.item()` and `losses.append(loss.item())`: the values stay on the device,
+// and are read where the script uses the sum or the list. They are 64-bit floats, as Python's are;
+// a count stays a whole number.
 bool keep_on_device(Planner& planner, const FactWait& wait) {
     if (wait.into.empty() || wait.what != "item" || wait.value_text.empty()) return false;
     bool is_read_early = std::ranges::any_of(wait.uses, [&](const FactUse& use) {
@@ -48,20 +50,20 @@ bool keep_on_device(Planner& planner, const FactWait& wait) {
     return true;
 }
 
-// A statement that does nothing but log.
+// True if the statement only logs.
 bool is_log(const std::string& statement) {
     static const std::regex kLog(
         R"re(^(print|([\w.\[\]'"]+\.)(set_postfix|set_postfix_str|set_description|set_description_str|add_scalar|add_scalars|info|debug))\()re");
     return std::regex_search(statement, kLog);
 }
 
-// print(..., end=''): the rest of its line comes from other statements.
+// True for print(..., end=''): other statements print the rest of its line.
 bool is_part_of_line(const std::string& statement) {
     static const std::regex kEnd(R"re(\bend\s*=\s*['"](?!\\n))re");
     return statement.starts_with("print(") && std::regex_search(statement, kEnd);
 }
 
-// Two statements of one block with nothing between them.
+// True if these are two statements of one block with nothing between them.
 bool stand_together(const Planner& planner, const FileEdit& first, const FileEdit& second) {
     if (first.file != second.file || first.source->text != second.source->text) return false;
     ByteSpan one = first.source->span, other = second.source->span;
@@ -136,7 +138,7 @@ void propose_reads(Planner& planner) {
         planner.refuse(wait, "reads",
                        "the value is passed on to other code; read it only every N steps");
     }
-    // Neighbours share one `if`.
+    // Neighbouring statements share one `if`.
     FixProposal* last = nullptr;
     for (auto& [where, proposal] : by_statement) {
         if (last && stand_together(planner, last->edits[0], proposal.edits[0])) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// saturate_gpu.Loader in the place of a DataLoader whose data set it takes: the watched run asked it
-// (python/_saturate_shim/like.py). The edit is a call around the DataLoader's and an import.
+// Proposes saturate_gpu.Loader for a DataLoader whose data set it accepts, as the watched run found
+// out (python/_saturate_shim/like.py). The edit adds a call around the DataLoader call and an
+// import.
 #include <fmt/format.h>
 
 #include "project/planner.h"

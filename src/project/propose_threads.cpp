@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Threads that compute on the CPU: as many as a watched run shows to fit.
+// Proposes the number of threads that compute on the CPU, as a watched run suggests it.
 #include <fmt/format.h>
 
 #include "project/planner.h"
@@ -8,7 +8,7 @@ namespace saturate {
 
 namespace {
 
-// The last call that sets them decides.
+// The call that sets the threads. The last one decides.
 const FactCall* set_by(const ProjectFacts& facts) {
     const FactCall* out = nullptr;
     for (const FactCall& call : facts.calls)

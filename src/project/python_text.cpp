@@ -19,14 +19,14 @@ bool is_string_prefix(std::string_view word) {
     return word.size() <= 2 && word.find_first_not_of("rRbBuUfFtT") == std::string_view::npos;
 }
 
-// Behind the string that begins with a quote at `at`.
+// Returns the place after the string that begins with a quote at `at`.
 std::size_t string_end(std::string_view text, std::size_t at, std::size_t end) {
     char quote = text[at];
     bool is_triple = at + 2 < end && text[at + 1] == quote && text[at + 2] == quote;
     std::size_t i = at + (is_triple ? 3 : 1);
     while (i < end) {
         if (text[i] == '\\') {
-            // The escaped newline of a file with \r\n is two bytes.
+            // An escaped newline in a file with \r\n is two bytes.
             i += i + 2 < end && text[i + 1] == '\r' && text[i + 2] == '\n' ? 3 : 2;
         } else if (is_triple) {
             if (text.substr(i, 3) == std::string(3, quote)) return std::min(i + 3, end);
@@ -34,7 +34,7 @@ std::size_t string_end(std::string_view text, std::size_t at, std::size_t end) {
         } else if (text[i] == quote) {
             return i + 1;
         } else if (text[i] == '\n') {
-            return i;  // not closed: the interpreter refuses it anyway
+            return i;  // not closed: the interpreter refuses it too
         } else {
             ++i;
         }
@@ -48,7 +48,7 @@ std::size_t sign_end(std::string_view text, std::size_t at, std::size_t end) {
     for (std::string_view sign : kLong) {
         if (text.substr(at, sign.size()) == sign) return std::min(at + sign.size(), end);
     }
-    // +=, -= and the like: their '=' is no keyword's.
+    // The '=' of +=, -= and the like does not belong to a keyword.
     if (at + 1 < end && text[at + 1] == '=' &&
         std::string_view("+-*/%@&|^").find(text[at]) != std::string_view::npos)
         return at + 2;
@@ -69,7 +69,7 @@ std::vector<PythonToken> python_tokens(std::string_view text, ByteSpan part) {
         char c = text[i];
         std::size_t start = i;
         if (c == ' ' || c == '\t' || c == '\f' || c == '\r' || c == '\\') {
-            // A continuation's newline ends no line.
+            // A newline after a backslash does not end the line.
             if (c == '\\' && i + 1 < end && text[i + 1] == '\r') ++i;
             i += c == '\\' ? 2 : 1;
             continue;
@@ -115,7 +115,7 @@ std::optional<CallText> read_call(std::string_view text, ByteSpan call) {
         return text.substr(token.span.begin, token.span.end - token.span.begin);
     };
     if (tokens.empty() || of(tokens.back()) != ")") return std::nullopt;
-    // The parenthesis that the last one closes.
+    // Finds the parenthesis that the last one closes.
     std::size_t open = tokens.size();
     int depth = 0;
     for (std::size_t i = tokens.size(); i-- > 0;) {
@@ -129,7 +129,7 @@ std::optional<CallText> read_call(std::string_view text, ByteSpan call) {
     if (open == tokens.size() || open == 0) return std::nullopt;
 
     CallText out{.inside = {tokens[open].span.end, call.end - 1}};
-    std::vector<PythonToken> own;  // of the argument that is being read
+    std::vector<PythonToken> own;  // tokens of the current argument
     bool in_lambda = false, has_for = false;
     auto close_argument = [&] {
         if (own.empty()) return;
@@ -183,7 +183,7 @@ std::size_t line_end(std::string_view text, std::size_t at) {
 
 std::string_view newline_at(std::string_view text, std::size_t at) {
     std::size_t end = text.find('\n', at);
-    // The last line may have none: as the one before it.
+    // The last line may have no newline: use the style of the line before.
     if (end == std::string_view::npos) end = text.rfind('\n');
     return end != std::string_view::npos && end > 0 && text[end - 1] == '\r' ? "\r\n" : "\n";
 }

@@ -15,7 +15,7 @@ namespace {
 
 struct Replacement {
     ByteSpan span;
-    int order = 0;  // among those at one place
+    int order = 0;  // among edits at the same place
     std::string text;
 };
 constexpr int kBefore = 0, kHeader = 1, kIndent = 2, kInside = 3, kAfter = 4;
@@ -25,7 +25,7 @@ class Editor {
     Editor(std::string_view text, std::span<const SourceEdit> edits) : text_(text), edits_(edits) {}
 
     EditedSource done() {
-        std::map<std::size_t, std::vector<const SourceEdit*>> keywords;  // by the call's end
+        std::map<std::size_t, std::vector<const SourceEdit*>> keywords;  // key: the end of the call
         for (const SourceEdit& edit : edits_) {
             if (edit.span.end > text_.size() || edit.span.begin > edit.span.end)
                 return {"", "the place is outside the file"};
@@ -76,9 +76,9 @@ class Editor {
         }
     }
 
-    // The indentation of whole statements: nothing else may stand on their first and last lines.
+    // The indentation of whole statements. Refuses if other text is on their first or last line.
     std::optional<std::string> margin_of(ByteSpan span) {
-        // The syntax tree calls it a statement; nothing can stand before it or around it.
+        // The syntax tree lists elif as a statement, but nothing can be put before or around it.
         std::string_view word = text_.substr(span.begin, std::string_view("elif ").size());
         if (word == "elif " || word == "elif(") {
             refuse("an elif belongs to its if");
@@ -95,7 +95,7 @@ class Editor {
         return margin;
     }
 
-    // The levels that blocks around this place add.
+    // The extra indentation from blocks that wrap this place.
     std::string added_margin(ByteSpan span, const std::string& margin) {
         std::string out;
         for (const SourceEdit& edit : edits_) {
@@ -155,8 +155,8 @@ class Editor {
         replace({edit.span.end, edit.span.end}, kInside, edit.text.substr(end));
     }
 
-    // New keywords behind the last argument: on its line, or on lines of their own where that is
-    // how the call is written. Never inside a comment.
+    // Adds keywords after the last argument: on its line, or on their own lines if the call is
+    // written that way. Never inside a comment.
     void set_keywords(const std::vector<const SourceEdit*>& group) {
         std::optional<CallText> call = read_call(text_, group.front()->span);
         if (!call) return refuse("the call's parentheses cannot be found");
@@ -177,7 +177,7 @@ class Editor {
         }
         const CallArgument& last = call->arguments.back();
         if (last.is_generator) {
-            // Alone it needs no parentheses, beside another argument it does.
+            // A lone generator needs no parentheses; next to another argument it does.
             replace({last.whole.begin, last.whole.begin}, kInside, "(");
             replace({last.whole.end, last.whole.end}, kInside, ")");
         }

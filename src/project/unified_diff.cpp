@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kContext = 3;
 
-using Lines = std::vector<std::string_view>;  // each with its newline
+using Lines = std::vector<std::string_view>;  // each line includes its newline
 
 Lines lines_of(std::string_view text) {
     Lines out;
@@ -26,8 +26,8 @@ Lines lines_of(std::string_view text) {
 
 enum class Op { keep, remove, add };
 
-// The shortest script from a to b (Myers); what both ends share was taken off before, so it is
-// short for a few edits of a long file.
+// The shortest edit script from a to b (Myers). The caller removed the common head and tail, so the
+// script is short for a few edits of a long file.
 std::vector<Op> script(const Lines& a, const Lines& b) {
     int n = static_cast<int>(a.size()), m = static_cast<int>(b.size()), most = n + m;
     std::vector<std::vector<int>> trace;
@@ -35,7 +35,7 @@ std::vector<Op> script(const Lines& a, const Lines& b) {
     auto at = [&](int k) -> int& { return far[static_cast<std::size_t>(k + most)]; };
     bool found = false;
     for (int d = 0; d <= most && !found; ++d) {
-        // Only the diagonals of this round are needed to find the way back.
+        // The way back needs only the diagonals of this round.
         trace.emplace_back(far.begin() + most - d, far.begin() + most + d + 1);
         for (int k = -d; k <= d && !found; k += 2) {
             int x = k == -d || (k != d && at(k - 1) < at(k + 1)) ? at(k + 1) : at(k - 1) + 1;
@@ -80,7 +80,7 @@ void add_line(std::string& out, char sign, std::string_view line) {
 }
 
 std::string range(std::size_t begin, std::size_t count) {
-    // An empty side is named by the line before it.
+    // For an empty side, the line before it.
     return fmt::format("{},{}", count == 0 ? begin : begin + 1, count);
 }
 
@@ -99,7 +99,7 @@ std::string unified_diff(std::string_view file, std::string_view before, std::st
     ops.insert(ops.end(), middle.begin(), middle.end());
     ops.insert(ops.end(), tail, Op::keep);
 
-    // A name with a blank ends at a tab, else patch takes its first word.
+    // A tab ends a name that contains a blank; otherwise patch takes its first word only.
     std::string_view end = file.find(' ') == std::string_view::npos ? "" : "\t";
     std::string out = fmt::format("--- a/{0}{1}\n+++ b/{0}{1}\n", file, end);
     std::size_t x = 0, y = 0, i = 0;
@@ -114,7 +114,7 @@ std::string unified_diff(std::string_view file, std::string_view before, std::st
         for (std::size_t j = first_a; j < x; ++j) add_line(body, ' ', a[j]);
         for (std::size_t kept = 0; i < ops.size(); ++i) {
             if (ops[i] == Op::keep) {
-                // The hunk goes on while another change is near.
+                // The hunk goes on if another change is near.
                 std::size_t next = i;
                 while (next < ops.size() && ops[next] == Op::keep) ++next;
                 bool is_near = next < ops.size() && next - i + kept <= 2 * kContext;

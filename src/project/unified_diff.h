@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two versions of files as a patch that `git apply` and `patch -p1` take, byte for byte.
+// Makes a patch of two versions of a file, byte for byte, for `git apply` and `patch -p1`.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace saturate {
 
-// Empty when nothing differs. `file` is relative to the folder in which the patch is applied.
+// Returns "" if nothing differs. `file` is relative to the folder that the patch is applied in.
 [[nodiscard]] std::string unified_diff(std::string_view file, std::string_view before,
                                        std::string_view after);
 

@@ -13,14 +13,14 @@ bool is_file(const std::string& seen, const std::string& read) {
     return seen == read || seen.ends_with(fmt::format("/{}", read));
 }
 
-// A call of several lines is where one of its arguments is, too.
+// A call that spans several lines also matches on the lines of its arguments.
 int last_line(const FactCall& call) {
     int out = call.line;
     for (const FactArgument& argument : call.arguments) out = std::max(out, argument.line);
     return out;
 }
 
-// The call of this kind at the site; of several the innermost.
+// The call of this kind at the site. If several match, the innermost.
 const FactCall* call_at(const ProjectFacts& facts, std::string_view kind, const Json& site) {
     std::string file = site["file"].string().value_or("");
     auto line = static_cast<int>(site["line"].integer().value_or(0));
@@ -48,7 +48,7 @@ bool WatchedCalls::is_unseen(const FactLoop& loop) const {
 WatchedCalls watched_calls(const ProjectFacts& facts, const Json& python) {
     WatchedCalls out;
     std::set<int> seen;
-    std::set<std::string> kinds;  // of which one at least was found: the others were not made
+    std::set<std::string> kinds;  // kinds with at least one match: calls without one were not made
     auto note = [&](const FactCall* call) {
         if (!call) return false;
         seen.insert(call->id);
@@ -66,7 +66,7 @@ WatchedCalls watched_calls(const ProjectFacts& facts, const Json& python) {
         WatchedLoader entry{.call = call->id, .values = Json::object({}), .trains = trains};
         for (const char* name : {"num_workers", "persistent_workers"})
             entry.values.set(name, loader[name]);
-        // Scripts ask for it only where there is a GPU.
+        // Scripts pin memory only if there is a GPU.
         if (on_gpu) entry.values.set("pin_memory", loader["pin_memory"]);
         entry.is_own = loader["library"].string() == "saturate_gpu";
         entry.like = loader["saturate_loader"];
@@ -75,7 +75,7 @@ WatchedCalls watched_calls(const ProjectFacts& facts, const Json& python) {
         if (known == out.loaders.end())
             out.loaders.push_back(entry);
         else if (trains && !known->trains)
-            *known = entry;  // one call for training and evaluation: the training's values
+            *known = entry;  // one call for training and evaluation: keep the training's
     }
     for (const Json& optimizer : python["optimizers"].items())
         note(call_at(facts, "optimizer", optimizer["site"]));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a watched run tells of the calls that reading found: which loaders and optimizers it made,
-// with which values, and which of them never came to be. Pure.
+// What a watched run shows about the calls in the source: the loaders and optimizers that it made,
+// their values, and the calls that it never made. Pure.
 #pragma once
 
 #include <filesystem>
@@ -14,27 +14,26 @@ namespace saturate {
 
 struct WatchedLoader {
     int call = -1;
-    Json
-        values;  // num_workers, persistent_workers and, on a GPU, pin_memory, as they were in force
+    Json values;  // num_workers, persistent_workers and, on a GPU, pin_memory, as used
     bool trains = false;
-    bool has_epochs = false;  // it was started again
-    bool is_own = false;      // saturate_gpu.Loader, around the call that reading found
-    Json like;  // by saturate_gpu.Loader.like: takes, why, is_installed; null: not asked
+    bool has_epochs = false;  // the run iterated it more than once
+    bool is_own = false;      // a saturate_gpu.Loader around the call in the source
+    Json like;  // answer of saturate_gpu.Loader.like: takes, why, is_installed; null: not asked
 };
 
 struct WatchedCalls {
     std::vector<WatchedLoader> loaders;
-    std::set<int> unseen;  // loaders and optimizers of the source that the run did not make
+    std::set<int> unseen;  // loaders and optimizers in the source that the run did not make
 
     [[nodiscard]] const WatchedLoader* loader(int call) const;  // null: not seen
-    // Whether a loop over these can have run.
+    // True if the run cannot have run this loop, because it did not make its loader or optimizer.
     [[nodiscard]] bool is_unseen(const FactLoop& loop) const;
 };
 
-// By the python.json of a run.
+// `python` is the python.json of a run.
 [[nodiscard]] WatchedCalls watched_calls(const ProjectFacts& facts, const Json& python);
 
-// Folders that the run wrote files to, without those below one of `apart`.
+// The folders that the run wrote files to, without folders below those in `apart`.
 [[nodiscard]] std::vector<std::string> folders_written(
     const Json& python, const std::vector<std::filesystem::path>& apart);
 
