@@ -29,7 +29,7 @@ bool framework_scales_rate(const Document& document, const Settings& settings) {
     return name == "detectron2" && world && world->text != "0";
 }
 
-// Intervals count here only where they are of epochs.
+// Keeps intervals only if they count epochs.
 void drop_other_units(Facts& facts, const Settings& settings) {
     for (Setting setting : {eval_interval, checkpoint_interval}) {
         const Value* value = settings.get(setting);
@@ -38,12 +38,12 @@ void drop_other_units(Facts& facts, const Settings& settings) {
     }
 }
 
-// Something worth saying about a value that stays.
+// True if the note about an unchanged value is worth showing.
 bool is_worth_a_note(Setting setting, const Value& value) {
     return !value.left_alone && (setting == batch_size || setting == precision);
 }
 
-// What a change needs beside it can be written too: no smaller batch without accumulation.
+// True if the accompanying changes can be written too: no smaller batch without accumulation.
 bool can_write_all(const Advisor& advisor, const Settings& settings, const Proposal& proposal) {
     auto needed = proposal.with.find("gradient_accumulation_steps");
     return needed == proposal.with.end() || needed->second == "1" ||
@@ -90,7 +90,7 @@ class Adviser {
                                           proposal.reason));
             return;
         }
-        // Where nothing tells that a key would help on a CPU, none is added.
+        // Adds no key for the GPU to a file for a CPU: nothing shows that it would help.
         if (!value && remedy.for_gpu && facts_.on_cpu && !settings_.dialect().is_ours()) return;
         if (!can_write_all(advisor_, settings_, proposal)) {
             advisor_.note(
@@ -114,7 +114,7 @@ class Adviser {
         return proposal.expect.empty() ? std::string(remedy.expect) : proposal.expect;
     }
 
-    // Of what is simply as it should be nothing is said.
+    // A setting that is right needs no explanation.
     [[nodiscard]] bool says_why(const Remedy& remedy, const Proposal&) const {
         if (remedy.setting == precision)
             return facts_.value("precision") == "fp16" && facts_.has_bf16;
@@ -138,7 +138,7 @@ class Adviser {
     const Settings& settings_;
     Facts facts_;
     Advisor advisor_;
-    std::map<std::string, Proposal, std::less<>> along_;  // by the row that they wait for
+    std::map<std::string, Proposal, std::less<>> along_;  // by the row they wait for
 };
 
 }  // namespace
@@ -168,8 +168,7 @@ Advice advise_values(const Document& document, const Settings& settings,
 }
 
 std::string apply_changes(const Document& document, Advice& advice) {
-    // Of two changes of one key the first counts: what was measured stands before what is
-    // estimated.
+    // If two changes have the same key, the first counts: measured values come before estimates.
     std::set<KeyPath> seen;
     std::erase_if(advice.changes,
                   [&](const Change& change) { return !seen.insert(change.edit.path).second; });
@@ -178,7 +177,7 @@ std::string apply_changes(const Document& document, Advice& advice) {
     try {
         return apply_edits(document, edits);
     } catch (const UserError&) {
-        // One of them cannot be: which, is asked one by one.
+        // One of the edits is impossible: check them one by one.
     }
     std::vector<Change> possible;
     edits.clear();

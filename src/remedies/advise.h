@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// From settings and facts to the changes of a configuration, each with its reason. Nothing here is
-// measured; what only a measurement can tell is said to be so. Asked again about its own answer, it
-// has nothing to change.
+// Computes the changes of a configuration from settings and facts, each with its reason. Nothing is
+// measured here; if only a measurement can tell, the advice says so. Applied to its own result, it
+// changes nothing.
 #pragma once
 
 #include <functional>
@@ -23,12 +23,12 @@ struct Change {
     std::string after;
     Level level = Level::safe;
     std::string reason;
-    std::string effect;  // what to expect of it
+    std::string effect;  // expected effect
 };
 
-// A key that is not there and that nobody is seen to read: shown, not written.
+// A key that the file lacks and that no program is seen to read: shown, not written.
 struct Addition {
-    std::string key;  // in the words of the file's dialect
+    std::string key;  // in the dialect of the file
     std::string value;
     Level level = Level::safe;
     std::string reason;
@@ -38,35 +38,35 @@ struct Advice {
     std::vector<Change> changes;
     std::vector<Addition> additions;
     std::vector<Warning>
-        warnings;  // contradictions and settings without effect, as the file stands
-    std::vector<std::string> notes;  // what was left alone and why
+        warnings;  // contradictions and settings without effect in the file as it is
+    std::vector<std::string> notes;  // what was left unchanged, and why
 };
 
-// Who reads a key of the file: "train.py:41"; empty: nobody is seen to. For files that are not
-// ours; a new key is written only where somebody reads it.
+// Returns the reader of a key of the file, such as "train.py:41", or "" if none is seen. Needed for
+// files that are not ours: a new key is written only if a program reads it.
 using KeyReader = std::function<std::string(const KeyPath& path)>;
 
-// `facts` with the machine and the level; the settings are added here.
+// `facts` has the machine and the level; the settings are added here.
 [[nodiscard]] Advice advise(const Document& document, const Settings& settings, Facts facts,
                             const KeyReader& reader = {});
 
-// A value that was found elsewhere, by measuring or by a diagnosis: canonical name, and value as
-// `train --set` takes it.
+// A value found by a measurement or a diagnosis: canonical name, and the value in the syntax of
+// `train --set`.
 struct FoundValue {
     Setting setting;
     std::string value;
     std::string reason;
-    std::string effect;  // what was measured
+    std::string effect;  // as measured
 };
 
-// The changes that write these values in the words of the file's dialect. What it has no word for
-// becomes a note.
+// Returns the changes that write these values in the dialect of the file. A value that the dialect
+// cannot express becomes a note.
 [[nodiscard]] Advice advise_values(const Document& document, const Settings& settings,
                                    const std::vector<FoundValue>& values,
                                    const KeyReader& reader = {});
 
-// The text with the changes done. Those that cannot be made exactly (behind an alias, say) leave
-// the advice and become warnings.
+// Returns the text with the changes made. A change that cannot be made exactly (for example behind
+// an alias) moves from the changes to the warnings.
 [[nodiscard]] std::string apply_changes(const Document& document, Advice& advice);
 
 }  // namespace saturate

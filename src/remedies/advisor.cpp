@@ -14,7 +14,7 @@ namespace {
 
 using enum Setting;
 
-// Beside which settings a missing one belongs, the best first.
+// The settings next to which a missing one belongs, the best first.
 std::vector<Setting> neighbours(Setting setting) {
     switch (setting) {
         case num_workers:
@@ -48,7 +48,7 @@ bool is_switch(Convention convention) {
            convention == Convention::boolean_fp16;
 }
 
-// What a number is to be to stand for the same as the text.
+// True if the value in the file means the same as the wanted text.
 bool same_value(const Value& value, const std::string& wanted) {
     if (auto number = parse_number(wanted))
         return !value.numbers.empty() && value.numbers[0] == *number;
@@ -68,10 +68,10 @@ Advisor::Advisor(const Document& document, const Settings& settings, Level level
 
 std::string Advisor::said(const Value& value, const std::string& wanted) const {
     std::string word = dialect_word(value.setting, value.convention, wanted, value.text);
-    // The engine reads either.
+    // The engine reads booleans and words.
     bool is_ours = settings_.dialect().is_ours();
     if (is_ours && value.setting == precision && value.type == ScalarType::boolean) return word;
-    // A boolean says only whether: the type of the precision is the program's.
+    // A boolean only says whether to use it: the program chooses the type of the precision.
     bool is_type = value.setting == precision && value.type == ScalarType::boolean;
     if (is_type) word = word == "none" || word == "false" ? "false" : "true";
     return word.empty() ? "" : in_type_of(value, word, document_.format()).value_or("");
@@ -90,7 +90,7 @@ std::string Advisor::new_text(Setting setting, const Alias& alias,
     return fmt::format("\"{}\"", word);
 }
 
-// Where a framework's key belongs: below what stands before its names in this file.
+// The parent of a framework's key: below the prefix of its other keys in this file.
 KeyPath Advisor::own_parent(const Alias& alias) const {
     KeyPath parent;
     if (!settings_.values().empty()) {
@@ -107,15 +107,15 @@ std::optional<Edit> Advisor::place_new(Setting setting, const Alias& alias,
     std::string key = settings_.upper_case() ? upper(alias.key.back()) : alias.key.back();
     auto place = [&](KeyPath parent, const std::string& behind) -> std::optional<Edit> {
         const Node* map = parent.empty() ? &document_.root() : document_.find(parent);
-        // A list or a map of that name stays what it is.
+        // A list or a map that already has this name stays as it is.
         if (!map || map->kind != Node::Kind::map || map->find(key)) return std::nullopt;
         parent.push_back(key);
         edit.path = std::move(parent);
         edit.behind = behind;
         return edit;
     };
-    // Behind the nearest relative. One that this advice adds counts too: edits behind the same key
-    // keep their order.
+    // Puts it after the nearest related key. A key that this advice adds counts too: edits after
+    // the same key keep their order.
     for (Setting neighbour : neighbours(setting)) {
         KeyPath path;
         std::string behind;
@@ -203,7 +203,7 @@ bool Advisor::want_precision(const std::string& wanted, const Because& because) 
     const Dialect& dialect = settings_.dialect();
     bool any_there = settings_.get(precision) != nullptr, done = false;
     bool is_off = wanted == "none";
-    // Of two exclusive switches the one to set must be there before the other is turned off.
+    // With two exclusive switches, one is turned off only if the file has the one to turn on.
     auto there = [&](const Alias& alias) {
         const Value* found = nullptr;
         for (const Value& value : settings_.values()) {
@@ -229,7 +229,7 @@ bool Advisor::want_precision(const std::string& wanted, const Because& because) 
         bool turns_off = is_switch(alias.convention) && lower(text) == "false" && !is_off;
         if (value && turns_off && !has_switch) continue;
         if (!value) {
-            // Of the many names in a hand-written loop one is enough.
+            // A hand-written loop knows many names; one of them is enough.
             bool is_needless =
                 is_off || (is_switch(alias.convention) && text == "false") ||
                 (any_there && (dialect.is_free() || alias.convention == Convention::torch_dtype));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes values into a configuration: it knows how the file's dialect says them, whether they stand
+// Writes values into a configuration. Knows how the file's dialect expresses a value, whether it is
 // there already, that a value keeps its type, and where a missing key belongs. Only for advise.cpp.
 #pragma once
 
@@ -14,7 +14,7 @@ namespace saturate {
 struct Because {
     std::string reason;
     std::string effect;
-    std::optional<Level> level = {};  // absent: the setting's own
+    std::optional<Level> level = {};  // absent: the level of the setting
 };
 
 class Advisor {
@@ -22,17 +22,17 @@ class Advisor {
     Advisor(const Document& document, const Settings& settings, Level level,
             const KeyReader& reader);
 
-    // Proposes a value as `train --set` takes it; true when it will stand in the file. Not when it
-    // is there already, when the file leaves it open (auto), when the dialect has no name for it,
-    // when it would change its type, or when its level is above the one allowed (which is counted).
+    // Proposes a value in the syntax of `train --set`. Returns true if the file will have it.
+    // Returns false if the file has it already or leaves it open (auto), if the dialect has no name
+    // for it, if its type would change, or if its level is not allowed (these are counted).
     bool want(Setting setting, const std::string& value, const Because& because);
-    // Whether want() would write a value for it.
+    // True if want() could write a value for this setting.
     [[nodiscard]] bool can_write(Setting setting) const;
     void remove(const Value& value, const Because& because);
 
     void warn(const Value& value, std::string what, std::string fix);
     void note(std::string text);
-    // How the file would say the value; empty: it cannot.
+    // The value as the file would express it, or "" if it cannot.
     [[nodiscard]] std::string said(const Value& value, const std::string& wanted) const;
 
     [[nodiscard]] std::size_t changes() const { return advice_.changes.size(); }
@@ -57,13 +57,12 @@ class Advisor {
     std::map<Level, int> above_level_;
 };
 
-// A value's text for this wish in the same type and style (keep_type.cpp): True for true where the
-// file has False, 6.0e-4 for 0.0006 where it has 3.0e-4. Nothing where it would become another
-// type.
+// Returns the wanted value in the type and style of this value (keep_type.cpp): True if the file
+// has False, 6.0e-4 for 0.0006 if it has 3.0e-4. Returns nothing if the type would change.
 [[nodiscard]] std::optional<std::string> in_type_of(const Value& value, const std::string& wanted,
                                                     Format format);
-// What a dialect's convention calls a value (dialect_words.cpp); `was` is the text that is there,
-// empty for a new key. Empty where it has no word for it.
+// Returns the word for a value in a dialect's convention (dialect_words.cpp), or "" if it has none.
+// `was` is the present text, empty for a new key.
 [[nodiscard]] std::string dialect_word(Setting setting, Convention convention,
                                        const std::string& wanted, const std::string& was);
 

@@ -15,7 +15,7 @@ namespace {
 
 using Set = ShimWay::Set;
 
-// Another model first: everything after it is for that model.
+// The model comes first, because all later remedies are for that model.
 std::vector<Remedy> all_remedies() {
     std::vector<Remedy> out;
     for (std::span<const Remedy> rows :
@@ -60,7 +60,7 @@ std::vector<Choice> choices_for(std::string_view finding, const Facts& facts) {
         Proposal proposal = remedy.propose(facts);
         if (proposal.value) out.push_back({&remedy, std::move(proposal)});
     }
-    // What names the finding first is most to the point.
+    // A remedy that lists the finding first is the most specific.
     std::ranges::stable_sort(
         out, {}, [&](const Choice& choice) { return choice.remedy->causes.find(finding); });
     return out;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one catalogue of what cures what. A row is a remedy: the causes it relieves, its value by the
-// facts or the reason against it, its level, what to expect, and its ways in: key of a
-// configuration (config/aliases.csv has the dialects' names), setting of the engine, edit of a
+// The catalogue of remedies. Each row has the causes that the remedy relieves, a function for its
+// value or the reason against it, its level, the expected effect, and the ways to apply it: key of
+// a configuration (config/aliases.csv has the dialects' names), setting of the engine, edit of a
 // source file, name in the shim of `run --apply`. Read by optimize (advise.h), diagnosis, tuning,
-// the shim (shim_table()) and fix. A new remedy is a row and its function in one of
+// the shim (shim_table()) and fix. To add a remedy, add a row and its function in one of
 // cures_*.cpp.
 #pragma once
 
@@ -18,44 +18,44 @@
 
 namespace saturate {
 
-// The part of a step that a remedy makes shorter: it can gain no more than that.
+// The part of a step that a remedy shortens. It can gain no more than that part.
 enum class Relief { unknown, input, copy, log, host, device, pause };
 
-// What a remedy says to these facts.
+// The answer of a remedy for given facts.
 struct Proposal {
-    std::optional<std::string> value;    // as `train --set` takes it; absent: nothing is to change
+    std::optional<std::string> value;    // in the syntax of `train --set`; absent: no change
     std::string reason;                  // why, or why not; one line
-    std::string expect;                  // instead of the row's own
-    Assignment with = {};                // what goes along, by canonical name
+    std::string expect;                  // replaces the row's text; "-": none
+    Assignment with = {};                // accompanying settings, by canonical name
     std::vector<std::string> also = {};  // further values worth a trial
-    std::string wrong_now = {};          // what is wrong with the value that is there ...
-    std::string fix = {};                // ... and what to do, where no value does it
-    std::optional<Level> level = {};     // where it is another than the row's
-    bool remove = false;                 // the key is to go
+    std::string wrong_now = {};          // what is wrong with the present value ...
+    std::string fix = {};                // ... and what to do, if no value helps
+    std::optional<Level> level = {};     // if it differs from the row's
+    bool remove = false;                 // remove the key
 };
 
-// How `run --apply` knows it.
+// How `run --apply` makes the change.
 struct ShimWay {
-    // By which words it is asked for, besides its own name.
+    // The sets that include this remedy. Its own name always works.
     enum class Set { by_name, numerics, safe };
-    std::string_view name = {};  // empty: the shim cannot
+    std::string_view name = {};  // empty: the shim cannot do it
     Set set = Set::by_name;
     bool has_value = false;  // name=value
-    bool for_need = false;   // --apply auto: a run can measure whether it is needed
+    bool for_need = false;   // --apply auto: a run can measure the need
 };
 
-// How it is written into a Python source.
+// How fix writes the change into a Python source.
 struct SourceWay {
     enum class Kind {
         none,
-        keyword,         // of a call of `target`: DataLoader(num_workers=4)
-        statement,       // a line of its own before the loop
-        after_model,     // a line behind the one that makes the model
-        around_forward,  // a block around forward and loss
-        loop,            // readings of values in the step loop
+        keyword,         // of a call to `target`: DataLoader(num_workers=4)
+        statement,       // a line before the loop
+        after_model,     // a line after the one that makes the model
+        around_forward,  // a block around forward pass and loss
+        loop,            // reads of values in the step loop
         environment,     // a variable of the job's environment
-        declared,        // only where its value is declared: key, option or constant
-        by_hand,         // `text` says what to do
+        declared,        // only at its declaration: key, option or constant
+        by_hand,         // `text` tells the user what to do
     };
     Kind kind = Kind::none;
     std::string_view target = {};  // DataLoader, optimizer, zero_grad, to
@@ -63,14 +63,14 @@ struct SourceWay {
 };
 
 struct Remedy {
-    std::string_view name;           // of the setting, as the schema and the search have it
-    std::optional<Setting> setting;  // absent: only a script has it
-    Level own_level = Level::safe;   // of those without a setting
+    std::string_view name;           // of the setting, as in the schema and the search
+    std::optional<Setting> setting;  // absent: only scripts have it
+    Level own_level = Level::safe;   // if there is no setting
     std::string_view causes = {};    // "F01 F02": ids of findings
     Relief relief = Relief::unknown;
     bool for_gpu = false;        // does nothing on a CPU
-    bool is_measured = false;    // a trial of seconds tells what it is worth
-    std::string_view pair = {};  // tried together with this one where neither gains alone
+    bool is_measured = false;    // a trial of seconds can measure the gain
+    std::string_view pair = {};  // tried with this one if neither gains alone
     ShimWay shim = {};
     SourceWay source = {};
     std::string_view expect = {};
@@ -80,24 +80,25 @@ struct Remedy {
     [[nodiscard]] bool relieves(std::string_view finding) const;
 };
 
-// In the order in which optimize goes: each builds on the changes of those before it.
+// In the order of optimize: each remedy builds on the changes before it.
 [[nodiscard]] std::span<const Remedy> remedies();
-// By the name of its setting or in the shim; null: there is none.
+// Finds a remedy by the name of its setting or by its name in the shim; null: none.
 [[nodiscard]] const Remedy* find_remedy(std::string_view name);
 [[nodiscard]] const Remedy* find_remedy(Setting setting);
 
-// A remedy that has something to change, with what it says.
+// A remedy that has something to change, and its proposal.
 struct Choice {
     const Remedy* remedy = nullptr;
     Proposal proposal;
 };
-// Those that relieve the finding and have a value for these facts, the first the most to the point.
+// Returns the remedies that relieve the finding and have a value for these facts, the most specific
+// first.
 [[nodiscard]] std::vector<Choice> choices_for(std::string_view finding, const Facts& facts);
 
-// What optimize estimates, diagnose names and tune tries first: the only place that counts workers.
+// The number of workers, for optimize, diagnose and tune. No other code computes it.
 [[nodiscard]] int worker_count(const Facts& facts);
 
-// _saturate_shim/remedies.py: names and levels of the changes that the shim can make.
+// The text of _saturate_shim/remedies.py: names and levels of the changes that the shim can make.
 [[nodiscard]] std::string shim_table();
 
 }  // namespace saturate

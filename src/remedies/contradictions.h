@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values of a configuration that exclude each other or cannot be meant.
+// Finds values of a configuration that contradict each other or cannot be meant.
 #pragma once
 
 #include <vector>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The catalogue's rows, each beside its function (cures_*.cpp). Only for catalogue.cpp, which puts
-// them into one order.
+// The catalogue's rows; each is defined next to its function (cures_*.cpp). Only for catalogue.cpp,
+// which joins them in one order.
 #pragma once
 
 #include <span>

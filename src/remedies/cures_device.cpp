@@ -151,7 +151,7 @@ static Proposal cure_threads(const Facts& facts) {
     if (!facts.is_measuring || facts.cores < 2)
         return {.reason = "only a measurement tells how many threads pay off"};
     double workers = facts.number("num_workers").value_or(0);
-    // The model leaves the loader its cores.
+    // The model leaves enough cores to the loader.
     if (facts.loader) {
         if (workers > 0 && workers + threads > facts.cores && threads > 1)
             return {.value = fmt::format("{:.0f}", std::max(1.0, facts.cores - workers)),

@@ -10,8 +10,8 @@ namespace saturate {
 
 namespace {
 
-constexpr double kSamplesDiffer = 1.2;  // workers beyond the mean need
-constexpr int kUnknownCores = 64;       // the most workers that are named where nobody told
+constexpr double kSamplesDiffer = 1.2;  // more workers than the mean needs
+constexpr int kUnknownCores = 64;       // most workers to propose if the cores are unknown
 constexpr int kMostUnmeasured = 16;
 
 std::string cores_text(const Facts& facts) {
@@ -20,7 +20,7 @@ std::string cores_text(const Facts& facts) {
                        facts.processes > 1 ? " per GPU process" : "");
 }
 
-// Decoding cannot use more workers than cores; waiting for a disk can.
+// Decoding cannot use more workers than cores. Waiting for a disk can.
 int most_workers(const Facts& facts) {
     if (facts.cores == 0) return kUnknownCores;
     int cores = facts.cores_per_process();
@@ -126,7 +126,7 @@ static Proposal cure_batched_fetch(const Facts& facts) {
     return {.value = "true", .reason = "tensors in memory: a batch is cut out at once"};
 }
 
-// No value of a setting: an edit that fix makes where a watched run shows that it can be done.
+// This is no setting: fix edits the source if a watched run shows that it works.
 static Proposal cure_saturate_loader(const Facts&) {
     return {.reason = "only a watched run shows whether it supports the data set"};
 }

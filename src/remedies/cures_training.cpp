@@ -30,15 +30,15 @@ double effective_batch(const Assignment& values) {
 
 std::string whole(double value) { return fmt::format("{:.0f}", value); }
 
-// By what the facts estimate alone, so that the answer does not depend on the batch that is there:
-// asked again, it is the same.
+// Depends on the facts alone, not on the present batch, so that a second call gives the same
+// answer.
 struct BatchAim {
-    double size = 0;       // that fills the card, within memory, data and what is usual
-    double fills = 0;      // the size from which the card is filled
-    double too_large = 0;  // does not fit even if the estimate is four times too high
+    double size = 0;       // fills the card, within memory, data and the usual range
+    double fills = 0;      // from this size on the card is full
+    double too_large = 0;  // too large even if the estimate is four times too high
 };
 
-// The estimate of memory was seen to be four times too high.
+// Memory estimates four times too high have been seen.
 constexpr double kMemoryDoubt = 4;
 constexpr double kLeastStepsPerEpoch = 50;
 
@@ -114,7 +114,7 @@ static Proposal cure_batch_size(const Facts& facts) {
             .expect = "should not run out of memory; the estimate may be off by several times",
             .with = {{"gradient_accumulation_steps", whole(accumulation * factor)}},
             .level = Level::numerics};
-        // Of a model that was just made larger nothing was wrong before.
+        // A batch for a model that was just made larger was not wrong before.
         if (facts.level < Level::model)
             out.wrong_now = fmt::format("by estimate more than fits into the {} of the {}",
                                         bytes_text(facts.gpu->memory_bytes), card);

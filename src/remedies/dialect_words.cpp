@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a framework calls a value.
+// The words of frameworks for values.
 #include <fmt/format.h>
 
 #include "base/text.h"
@@ -33,7 +33,7 @@ std::string precision_word(Convention convention, const std::string& wanted,
         default:
             break;
     }
-    // In the words of who wrote the file: float32 beside float32, 32 beside 32.
+    // Uses the words that the file has: float32 for float32, 32 for 32.
     std::string word = lower(was);
     if (word == "float32" || word == "float16" || word == "bfloat16")
         return off ? "float32" : name == "bf16" ? "bfloat16" : "float16";
@@ -50,7 +50,7 @@ std::string dialect_word(Setting setting, Convention convention, const std::stri
     bool on = is_on_text(wanted);
     switch (convention) {
         case Convention::hf_optim:
-            // Only the one that has a fused twin of the same name.
+            // Only this one has a fused variant of the same name.
             return was == "adamw_torch" && on ? "adamw_torch_fused" : "";
         case Convention::word_fused:
             return on ? "fused" : "foreach";

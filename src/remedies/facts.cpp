@@ -61,7 +61,7 @@ Facts machine_facts(const CpuFacts& cpu, const MemoryFacts& memory,
         facts.has_fp16 = gpu->best_precision == Precision::fp16;
         facts.has_tf32 = gpu->has_tf32;
         facts.device_memory_bytes = gpu->memory_bytes;
-        // Triton, behind torch.compile, begins at capability 7.0; AMD cards have none to compare.
+        // Triton, which torch.compile uses, needs capability 7.0. AMD cards have no such number.
         facts.can_compile = !gpu->capability || *gpu->capability >= Capability{7, 0};
     } else {
         facts.has_bf16 = cpu.has("avx512_bf16") || cpu.has("amx_bf16") || cpu.has("bf16");

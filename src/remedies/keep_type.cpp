@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A value keeps the type that its program reads: a boolean stays one, a number with a dot keeps it.
+// Keeps the type that the program reads: a boolean stays a boolean, a number keeps its dot.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -11,7 +11,7 @@ namespace saturate {
 
 namespace {
 
-// yes beside no, True beside False.
+// Writes booleans in the style of the file: yes for no, True for False.
 std::string boolean_like(const std::string& was, bool wanted, Format format) {
     if (format != Format::yaml) return wanted ? "true" : "false";
     std::string word = lower(was);
@@ -25,7 +25,7 @@ std::string boolean_like(const std::string& was, bool wanted, Format format) {
     return text;
 }
 
-// 6.0e-4: a dot and a signed exponent, which YAML 1.1 wants in a number.
+// Returns 6.0e-4: YAML 1.1 wants a dot and a signed exponent in a number.
 std::string exponential(double value) {
     std::string text = fmt::format("{:.2e}", value);  // 6.00e-04
     std::size_t exponent = text.find('e');
@@ -44,7 +44,7 @@ std::string number_like(const std::string& was, double value) {
     return exponential(value);
 }
 
-// 2e-3 beside 1e-3, which PyYAML reads as a word and the program turns into a number.
+// Returns 2e-3 in the style of 1e-3, which PyYAML reads as a string and the program converts.
 std::string dotless(double value) {
     std::string text = exponential(value);
     std::size_t exponent = text.find('e'), dot = text.find('.');
@@ -67,7 +67,7 @@ std::optional<std::string> in_type_of(const Value& value, const std::string& wan
             if (!is_flag) return std::nullopt;
             return boolean_like(value.text, wanted == "true", format);
         case ScalarType::whole:
-            // 0 and 1 as a switch.
+            // The file has 0 or 1 as a switch.
             if (is_flag && (value.text == "0" || value.text == "1"))
                 return wanted == "true" ? "1" : "0";
             if (!number || *number != std::floor(*number)) return std::nullopt;
@@ -85,7 +85,7 @@ std::optional<std::string> in_type_of(const Value& value, const std::string& wan
     if (was_number != number.has_value()) return std::nullopt;
     if (number && !value.quoted) text = dotless(*number);
     if (value.quoted || format != Format::yaml) return fmt::format("\"{}\"", text);
-    // What would be read as something else than a word needs quotes.
+    // Quotes a text that would not be read as a word.
     bool is_word = scalar_type(text, false, format) == ScalarType::word;
     return is_word ? text : fmt::format("\"{}\"", text);
 }

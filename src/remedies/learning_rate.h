@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the learning rate follows the batch: linear for SGD, by the square root for Adam and its kin,
-// as their update does not grow with the gradient.
+// How the learning rate follows the batch: linearly for SGD, by the square root for Adam and
+// similar optimizers, whose update does not grow with the gradient.
 #pragma once
 
 #include <string>

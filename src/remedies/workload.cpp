@@ -10,14 +10,14 @@ namespace saturate {
 
 namespace {
 
-// Assumptions of the estimate, in one place. None is measured on the user's machine; `--benchmark`
-// is.
+// Assumptions of the estimate, all here. None is measured on the user's machine; `--benchmark`
+// measures there.
 constexpr double kHostSecondsPerKernel =
     6e-6;                               // an eager framework needs 5 to 10 us to launch a kernel
-constexpr double kCompiledShare = 0.4;  // of that when compiled (0.3 to 0.5)
-constexpr double kShareOfPeak = 0.35;   // of the dense peak that small networks reach
+constexpr double kCompiledShare = 0.4;  // share of that time if compiled (0.3 to 0.5)
+constexpr double kShareOfPeak = 0.35;   // small networks reach this share of the dense peak
 constexpr double kShareOfBandwidth = 0.7;
-constexpr double kBackwardFactor = 3;    // forward + backward against forward
+constexpr double kBackwardFactor = 3;    // forward and backward over forward
 constexpr double kActivationPasses = 3;  // an activation is written once and read about twice
 constexpr double kContextBytes = 0.8e9;  // CUDA context, cuDNN workspaces
 constexpr double kUsableShare = 0.8;
@@ -27,7 +27,7 @@ double number_or(const Settings& settings, Setting setting, double otherwise) {
     return settings.number(setting).value_or(otherwise);
 }
 
-// The job whose model a file describes, by name or by the settings that only it has.
+// The job whose model a file describes: by name, or by settings that only this job has.
 const ReferenceJob* job_of(const Settings& settings) {
     if (settings.dialect().is_ours()) return find_reference_job(settings.word(Setting::job));
     if (settings.dialect().name != "plain") return nullptr;
@@ -87,7 +87,7 @@ BatchEstimate estimate_batch(const Workload& workload, const GpuFacts& gpu, Prec
     double traffic = kBackwardFactor * kActivationPasses * workload.activation_elements * bytes /
                      (gpu.bandwidth_gbs * 1e9 * kShareOfBandwidth);
     double per_sample = std::max(compute, traffic);
-    // Gradients of activations live beside them for a while: half as much again.
+    // Gradients of activations exist next to them for a while: half as much again.
     double sample_bytes = workload.activation_elements * bytes * 1.5;
     double room = static_cast<double>(gpu.memory_bytes) * kUsableShare - kContextBytes -
                   workload.parameters * kBytesPerParameter;

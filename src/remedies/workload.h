@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a known kind of model costs per sample, estimated from the settings that shape it. Only for
-// models whose shape the file tells; an estimate says how full a GPU gets, never how fast it is.
+// Estimates the cost per sample of a known kind of model from the settings of its shape. Only for
+// models whose shape is in the file. The estimate says how full a GPU gets, never how fast it is.
 #pragma once
 
 #include <optional>
@@ -11,15 +11,15 @@
 
 namespace saturate {
 
-// By the job's name in our files, by the keys that only one kind has in others'; nothing when
-// unclear.
+// In our files, goes by the job's name. In other files, goes by keys that only one kind of model
+// has. Returns nothing if unclear.
 [[nodiscard]] std::optional<ModelShape> shape_of(const Settings& settings);
 
 [[nodiscard]] Workload estimate(const ModelShape& shape);
 
 struct BatchEstimate {
-    double fills = 0;         // the batch from which the step's fixed cost is under a tenth of it
-    double fits = 0;          // the largest batch in 80 % of the memory
+    double fills = 0;         // from this batch on, the step's fixed cost is under a tenth of it
+    double fits = 0;          // the largest batch that fits into 80 % of the memory
     double sample_bytes = 0;  // memory per sample
 };
 [[nodiscard]] BatchEstimate estimate_batch(const Workload& workload, const GpuFacts& gpu,
