@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values of settings by canonical name, as `train --set` takes them. What is absent is not changed.
+// Values of settings by canonical name, in the syntax of `train --set`. Absent settings stay
+// unchanged.
 #pragma once
 
 #include <map>

@@ -14,7 +14,7 @@
 
 namespace saturate {
 
-std::string_view embedded_aliases();  // src/config/aliases.csv
+std::string_view embedded_aliases();  // the text of src/config/aliases.csv
 
 namespace {
 
@@ -65,7 +65,7 @@ KeyPath path_of(std::string_view dotted) {
     return path;
 }
 
-// Our own names, which hand-written loops use as well.
+// Our own names, which hand-written loops use too.
 std::vector<Alias> canonical_aliases() {
     std::vector<Alias> out;
     for (const SettingInfo& info : schema()) {
@@ -96,7 +96,7 @@ std::vector<Dialect> read_dialects() {
         SATURATE_CHECK(info && convention != conventions().end(),
                        fmt::format("aliases.csv: {} of {} is in the schema", row.at("key"), name));
         dialect->aliases.push_back({info->id, path_of(row.at("key")), convention->second});
-        // What hand-written loops call it is understood in our own files too.
+        // Our own files may use the names of hand-written loops too.
         if (name == "plain") out[0].aliases.push_back(dialect->aliases.back());
     }
     return out;
@@ -106,7 +106,7 @@ bool same_key(const std::string& a, const std::string& b, bool ignore_case) {
     return ignore_case ? lower(a) == lower(b) : a == b;
 }
 
-// Sections whose batch size, workers and precision are not those of training.
+// Sections whose batch size, workers and precision are not for training.
 bool is_side_section(const std::string& key) {
     static const char* kSides[] = {"val_",      "valid",   "eval",    "test",     "infer",
                                    "predict",   "serving", "export",  "callback", "checkpointer",
@@ -117,7 +117,7 @@ bool is_side_section(const std::string& key) {
            std::ranges::any_of(kSides, [&](const char* side) { return name.starts_with(side); });
 }
 
-// Rare keys weigh more: "lr" is everyone's, "per_device_train_batch_size" is one's own.
+// Rare keys weigh more: everybody has "lr", one framework has "per_device_train_batch_size".
 double weight_of(const KeyPath& key) {
     int users = 0;
     for (const Dialect& dialect : dialects()) {
@@ -170,7 +170,7 @@ void KeyIndex::walk(const Node& map, const KeyPath& prefix) {
     sections_.push_back({prefix, &map});
     if (prefix.size() >= kDeepest) return;
     for (const Member& section : map.members) {
-        // Aliases are not walked into: what stands behind one is found at its anchor.
+        // Aliases are not followed: their content is found at the anchor.
         if (section.value.kind != Node::Kind::map || is_side_section(section.key)) continue;
         KeyPath below = prefix;
         below.push_back(section.key);
@@ -223,8 +223,8 @@ DialectKeys::DialectKeys(const KeyIndex& index, const Dialect& dialect)
 
 bool DialectKeys::is_home(const Found& found, const KeyPath& key) const {
     if (dialect_.is_free()) return true;
-    if (dialect_.name == "kohya") return found.prefix <= 1;  // in sections of any name
-    // Lightning's Trainer has a section, its data another one beside it.
+    if (dialect_.name == "kohya") return found.prefix <= 1;  // in sections with any name
+    // Lightning's Trainer has one section, its data another one next to it.
     bool is_beside = key.size() > 1 && found.prefix <= home_.size();
     return (found.prefix == home_.size() || is_beside) &&
            std::equal(found.path.begin(),
@@ -251,7 +251,7 @@ std::vector<std::pair<KeyPath, KeyPath>> DialectKeys::explained() const {
             if (is_home(found, key)) out.emplace_back(found.path, key);
     };
     for (const Alias& alias : dialect_.aliases) {
-        // What a model is made of says nothing about who trains it.
+        // The keys of a model do not show who trains it.
         if (info_of(alias.setting).level != Level::model) add(alias.key);
     }
     for (const KeyPath& marker : dialect_.markers) add(marker);
@@ -260,8 +260,8 @@ std::vector<std::pair<KeyPath, KeyPath>> DialectKeys::explained() const {
 
 namespace {
 
-// `job: NAME` is ours, whatever the user's own job is called; it then stands beside settings of
-// ours. Elsewhere the word means other things, and stands beside other keys.
+// `job: NAME` makes a file ours if it names a reference job or has other settings of ours. In other
+// files, the word means other things.
 bool names_a_job(const Document& document) {
     const Node* job = document.find({"job"});
     if (!job || job->kind != Node::Kind::scalar) return false;
@@ -278,7 +278,7 @@ const Dialect& recognise_dialect(const Document& document) {
     if (names_a_job(document)) return all[0];
 
     KeyIndex index(document, false), forgiving(document, true);
-    std::set<KeyPath> known;  // to any of them
+    std::set<KeyPath> known;  // keys that the plain dialect knows
     for (const auto& [path, key] : DialectKeys(forgiving, all[1]).explained()) known.insert(path);
     std::vector<std::set<KeyPath>> explained(all.size());
     std::vector<double> scores(all.size(), 0);
@@ -290,7 +290,7 @@ const Dialect& recognise_dialect(const Document& document) {
         }
     }
     const Dialect* best = &all[1];
-    double best_score = 1.0;  // a framework must show at least two keys, one of them its own
+    double best_score = 1.0;  // at least two keys, one of them the framework's own
     for (std::size_t i = 2; i < all.size(); ++i) {
         std::set<KeyPath> of_any = known;
         of_any.insert(explained[i].begin(), explained[i].end());

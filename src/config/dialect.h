@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The names that frameworks give to the settings of the schema (src/config/aliases.csv), and which
-// of these dialects a file is written in.
+// The names that frameworks give to the settings of the schema (src/config/aliases.csv). Recognises
+// the dialect that a file is written in.
 #pragma once
 
 #include <optional>
@@ -16,20 +16,20 @@
 
 namespace saturate {
 
-// How a value is meant where its name alone does not tell.
+// The meaning of a value, if the key's name alone does not tell it.
 enum class Convention {
     none,
     epochs,        // an interval in epochs
     steps,         // an interval in optimizer steps
-    by_epoch,      // in epochs or steps, as another key says: left alone
+    by_epoch,      // in epochs or steps, depending on another key: left alone
     unit_text,     // "2000ba": left alone
     tokens,        // a batch counted in tokens: left alone
     total,         // a batch over all GPUs
-    nominal,       // ultralytics accumulates up to it
-    ultralytics,   // a batch; -1 and fractions choose by themselves
+    nominal,       // ultralytics accumulates up to this batch
+    ultralytics,   // a batch; -1 and fractions are automatic
     per_rank,      // workers of each process
     self_scaling,  // a learning rate that the framework scales with the batch
-    boolean,       // mixed precision on or off, the type chosen by the framework
+    boolean,       // mixed precision on or off; the framework chooses the type
     boolean_bf16,  // one of two exclusive switches
     boolean_fp16,  //
     word,          // bf16, fp16, none
@@ -52,37 +52,37 @@ struct Alias {
 };
 
 struct Dialect {
-    std::string name;            // "hf_trainer"; "saturate" is ours, "plain" a hand-written loop's
-    std::vector<Alias> aliases;  // in order of preference
-    std::vector<KeyPath>
-        markers;  // keys that say nothing about a setting but give the dialect away
+    std::string name;              // "hf_trainer"; "saturate" is ours, "plain" hand-written loops
+    std::vector<Alias> aliases;    // in order of preference
+    std::vector<KeyPath> markers;  // keys that identify the dialect but name no setting
 
     [[nodiscard]] bool is_ours() const { return name == "saturate"; }
     [[nodiscard]] bool is_free() const { return is_ours() || name == "plain"; }
-    // The first name that the dialect has for a setting, or null.
+    // The preferred name of a setting in this dialect, or null.
     [[nodiscard]] const Alias* alias_of(Setting setting) const;
 };
 
 [[nodiscard]] std::span<const Dialect> dialects();
 [[nodiscard]] const Dialect* find_dialect(std::string_view name);
 
-// The dialect that explains most of the keys that any of them knows, with one of its own among
-// them; plain when there is none. A file with a top-level key `job` that is a word is ours.
+// The framework's dialect that explains most of the known keys, at least two and one of them its
+// own; else plain. A file with a top-level key `job` is ours if it names a reference job or has
+// other keys of ours.
 [[nodiscard]] const Dialect& recognise_dialect(const Document& document);
 
 struct Found {
     KeyPath path;
     const Node* node = nullptr;
     const Member* member = nullptr;
-    std::size_t prefix = 0;  // keys of the path before the alias begins
+    std::size_t prefix = 0;  // number of keys in the path before the alias
 };
 
-// The keys of a document, except those below keys of validation, test, callbacks and the like. Made
-// once, as files may be large.
+// The keys of a document, without those in sections for validation, test, callbacks and the like.
+// Made once per document, because files may be large.
 class KeyIndex {
   public:
     KeyIndex(const Document& document, bool ignore_case);
-    // At the root, or below other keys ("train.batch_size" for "batch_size").
+    // Finds the key at the root or below other keys ("train.batch_size" for "batch_size").
     [[nodiscard]] std::vector<Found> find(const KeyPath& key) const;
 
   private:
@@ -95,16 +95,17 @@ class KeyIndex {
     const Document& document_;
     bool ignore_case_;
     std::vector<Section> sections_;
-    std::unordered_map<std::string, std::vector<std::size_t>> by_key_;  // to sections
+    std::unordered_map<std::string, std::vector<std::size_t>> by_key_;  // indices in sections_
 };
 
-// The names of one dialect in a document. A framework's count only where most of them stand.
+// The names of one dialect in a document. A framework's names count only in the section that has
+// most of them.
 class DialectKeys {
   public:
     DialectKeys(const KeyIndex& index, const Dialect& dialect);
-    // Several places come in order of preference.
+    // Places are in order of preference.
     [[nodiscard]] std::vector<Found> find(const Alias& alias) const;
-    // Every path that the dialect explains by an alias or a marker, and that name.
+    // Every path that an alias or a marker of the dialect explains, with that alias or marker.
     [[nodiscard]] std::vector<std::pair<KeyPath, KeyPath>> explained() const;
 
   private:

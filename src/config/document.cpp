@@ -16,7 +16,7 @@ namespace saturate {
 
 namespace {
 
-constexpr std::size_t kMostProblems = 20;  // shown for one file; the rest is counted
+constexpr std::size_t kMostProblems = 20;  // shown per file; the others are counted
 
 Format format_of(const std::string& file) {
     std::string name = lower(file);
@@ -54,7 +54,7 @@ const char* kind_text(Node::Kind kind) {
     }
 }
 
-// The last node with this anchor that begins before `before`, as YAML counts.
+// The last node with this anchor that begins before `before`: YAML allows to redefine anchors.
 const Node* find_anchor(const Node& node, std::string_view name, std::size_t before) {
     const Node* found = node.anchor == name && node.begin < before ? &node : nullptr;
     auto look = [&](const Node& child) {

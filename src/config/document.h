@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A user's configuration file as a tree in which every key and value knows its place and its bytes,
-// so that messages can point at it and edits can leave the rest alone. YAML, JSON and
-// TOML, by the file's name.
+// A user's configuration file as a tree. Every key and value knows its place and its bytes, so that
+// messages can point at it and edits can leave the rest unchanged. Reads YAML, JSON and TOML,
+// depending on the file's name.
 #pragma once
 
 #include <cstddef>
@@ -22,21 +22,21 @@ struct Member;
 struct Node {
     enum class Kind { null, scalar, sequence, map, alias };
     Kind kind = Kind::null;
-    std::string text;     // a scalar's value without quotes and escapes; an alias's anchor name
-    bool quoted = false;  // written with quotes or as a block: a word, whatever it looks like
+    std::string text;     // a scalar without quotes and escapes; an alias's anchor name
+    bool quoted = false;  // in quotes or as a block: always a word
     Place place;
     // The bytes of the value in the file, [begin, end): the raw scalar with its quotes, without
-    // anchor, tag or comment. Equal where there are none (an empty value).
+    // anchor, tag or comment. An empty value has none, so both are equal.
     std::size_t begin = 0;
     std::size_t end = 0;
-    bool placed = true;           // begin and end are certain; what is not cannot be edited
-    bool flow = false;            // a map or sequence in brackets, or inside one
-    std::string anchor;           // the name of an anchor on this node
-    bool tagged = false;          // a tag (!!bool, !ref) says what it is: its value is not ours
+    bool placed = true;   // begin and end are certain; else the value cannot be edited
+    bool flow = false;    // a map or sequence in brackets, or inside one
+    std::string anchor;   // the name of an anchor on this node
+    bool tagged = false;  // has a tag (!!bool, !ref) that sets its type: we leave the value alone
     std::vector<Node> items;      // of a sequence
-    std::vector<Member> members;  // of a map, in the order of the file
+    std::vector<Member> members;  // of a map, in file order
 
-    // The value of a key of this map, or null. "<<" is a key like any other here.
+    // The value of a key in this map, or null. "<<" is an ordinary key here.
     [[nodiscard]] const Node* find(std::string_view key) const;
 };
 
@@ -53,8 +53,8 @@ enum class Format { yaml, json, toml };
 
 class Document {
   public:
-    // Throws UserError with every mistake that can be seen at once: syntax, duplicate keys, tabs,
-    // binary content, nesting too deep, no map at the top. Aliases are kept as such, so a file of
+    // Throws UserError with all mistakes that can be seen at once: syntax, duplicate keys, tabs,
+    // binary content, nesting too deep, no map at the top. Aliases are not expanded, so a file of
     // nested aliases costs nothing.
     static Document parse(std::string text, const std::string& file);
     // Reads the file (at most kLargest bytes) and parses it.
@@ -65,12 +65,12 @@ class Document {
     [[nodiscard]] const std::string& file() const { return file_; }
     [[nodiscard]] Format format() const { return format_; }
     [[nodiscard]] const Node& root() const { return root_; }
-    // Where a second document of the file begins: the keys of all of them are put together.
+    // The start of the file's second document, if any. The keys of all documents are joined.
     [[nodiscard]] const std::optional<Place>& second_document() const { return second_; }
 
-    // Follows keys from the root, through aliases; null when one is missing.
+    // Follows keys from the root, through aliases. Null if a key is missing.
     [[nodiscard]] const Node* find(const KeyPath& path) const;
-    // The node that an alias stands for; the node itself when it is none.
+    // The node that an alias refers to; another node stays itself.
     [[nodiscard]] const Node* resolve(const Node& node) const;
 
   private:

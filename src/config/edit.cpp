@@ -14,7 +14,7 @@ namespace saturate {
 
 namespace {
 
-using Aliases = std::map<std::string, const Node*, std::less<>>;  // name to the first use
+using Aliases = std::map<std::string, const Node*, std::less<>>;  // name -> first use
 
 void collect_aliases(const Node& node, Aliases& aliases) {
     if (node.kind == Node::Kind::alias) aliases.emplace(node.text, &node);
@@ -22,8 +22,8 @@ void collect_aliases(const Node& node, Aliases& aliases) {
     for (const Member& member : node.members) collect_aliases(member.value, aliases);
 }
 
-// The value that merge keys (<<) of `map` give to `key`, through lists of merges and merges of
-// merges. `seen`: a map may merge itself, or the same map a thousand times.
+// The value of `key` that `map` gets from its merge keys (<<), through lists of merges and nested
+// merges. `seen` guards against a map that merges itself or is merged a thousand times.
 const Node* find_merged(const Document& document, const Node& map, std::string_view key,
                         std::set<const Node*>& seen) {
     const Node* merge = map.find("<<");
@@ -153,14 +153,14 @@ void plan_edit(EditPlan& plan, const EditTarget& target, const NewValue& value) 
     }
 }
 
-// Reads the result and looks whether it says what was meant.
+// True if the result, parsed again, has exactly the wanted changes.
 bool is_exact(const Document& document, const std::string& result,
               const std::vector<EditTarget>& targets, const std::vector<NewValue>& values) {
     try {
         Document after = Document::parse(result, document.file());
         return only_targets_differ(document.root(), after.root(), targets, values);
     } catch (const UserError&) {
-        return false;  // what was readable no longer is
+        return false;  // the result cannot be parsed
     }
 }
 

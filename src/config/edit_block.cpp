@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values changed in place, and keys added to and removed from YAML's indented maps.
+// Changes values in place, and adds and removes keys in YAML's indented maps.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace {
 
 std::size_t end_of(const Member& member) { return std::max(member.end, member.value.end); }
 
-// A key with nothing behind it in the tree still has its colon.
+// The end of a member. A key without a value still has its colon.
 std::size_t end_of(const EditPlan& plan, const Member& member) {
     std::size_t end = end_of(member);
     std::size_t colon = skip_blanks(plan.document.text(), end);
@@ -24,8 +24,8 @@ std::size_t end_of(const EditPlan& plan, const Member& member) {
                : end;
 }
 
-// The column of the map's keys as spaces: what stands before the key, its dashes made blank. An
-// anchor or tag of the key is not part of it.
+// The indentation of the map's keys: the text before the key with its dashes as spaces. An anchor
+// or tag of the key is not part of it.
 std::string indentation(const EditPlan& plan, const Member& member) {
     std::size_t begin = plan.lines.begin(member.begin);
     std::string_view before =
@@ -84,7 +84,7 @@ void change_value(EditPlan& plan, const EditTarget& target, const NewValue& valu
         refuse(target, fmt::format("{} is a block of text ({})", name, text[old.begin]),
                "a single value", "change it by hand");
     }
-    // An empty value stands right behind its colon or anchor: "key:" becomes "key: 8".
+    // An empty value comes right after its colon or anchor: "key:" becomes "key: 8".
     bool is_empty = old.begin == old.end;
     plan.patches.add(old.begin, old.end, is_empty ? " " + value.raw : value.raw);
     plan.comments.add(target, old.end, target.edit->reason);

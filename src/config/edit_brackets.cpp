@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keys added to and removed from maps in brackets: {a: 1} of YAML, JSON's objects, TOML's inline
-// tables.
+// Adds and removes keys in maps in brackets: {a: 1} in YAML, objects in JSON, inline tables in
+// TOML.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace saturate {
 
 namespace {
 
-// What stands between a key and its value, as the neighbour writes it: ": " or " : " or " = ".
+// The separator between key and value, as the neighbour has it: ": " or " : " or " = ".
 std::string separator(const EditPlan& plan, const Member* like) {
     Format format = plan.document.format();
     std::string_view usual = format == Format::toml ? " = " : ": ";
@@ -31,8 +31,8 @@ void check_brackets(const EditPlan& plan, const EditTarget& target) {
     refuse(target, "this map has no braces of its own", "{key: value}", "write it with braces");
 }
 
-// Whether the member stands alone on its lines, so that a new one should too; behind its comma if
-// any.
+// True if the member has its lines to itself, so that a new one should too. `behind` is the place
+// of its comma, or its end without one.
 bool has_own_line(const EditPlan& plan, const Member& member, bool has_comma, std::size_t behind) {
     const std::string& text = plan.document.text();
     std::size_t rest = skip_blanks(text, has_comma ? behind + 1 : behind);
@@ -42,7 +42,7 @@ bool has_own_line(const EditPlan& plan, const Member& member, bool has_comma, st
     return ends_line && skip_blanks(text, plan.lines.begin(member.begin)) == member.begin;
 }
 
-// All in the line of what they follow: {a: 1, new: 2}, or into {}.
+// Writes all pairs into the line of their neighbour: {a: 1, new: 2}, or into {}.
 void write_inline(EditPlan& plan, const NewPairs& added, std::size_t at) {
     std::string out;
     for (const auto& [target, pair] : added.pairs) {
@@ -50,11 +50,11 @@ void write_inline(EditPlan& plan, const NewPairs& added, std::size_t at) {
         out += pair;
         plan.comments.add(target, at, target.edit->reason);
     }
-    // Depth 1: before the removal of what follows, which begins at the same byte.
+    // Depth 1: goes before the removal of the next member, which begins at the same byte.
     plan.patches.add(at, at, std::move(out), Patches::Rank::value, 1);
 }
 
-// One line each, as deep as the one they follow, with the commas where they are due.
+// Writes each pair on its own line, indented as its neighbour, with commas.
 void write_lines(EditPlan& plan, const NewPairs& added, std::size_t at, bool has_comma) {
     std::size_t line_begin = plan.lines.begin(added.behind->begin);
     std::string margin = plan.document.text().substr(line_begin, added.behind->begin - line_begin);

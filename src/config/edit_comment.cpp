@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reasons as trailing comments: behind the value, or behind the comment that is there.
+// Writes reasons as trailing comments: after the value, or after a comment that is there.
 #include <algorithm>
 
 #include "base/text.h"
@@ -12,7 +12,7 @@ std::string one_line(const std::string& reason) {
     std::string out;
     for (std::size_t i = 0; i < reason.size(); ++i) {
         std::string_view rest = std::string_view(reason).substr(i);
-        // Line ends that YAML 1.1 knows beside LF and CR: NEL, and the two separators of Unicode.
+        // Further line ends of YAML 1.1: NEL, and the two separators of Unicode.
         std::size_t size = rest.starts_with("\xC2\x85")                                      ? 2
                            : rest.starts_with("\xE2\x80\xA8")                                ? 3
                            : rest.starts_with("\xE2\x80\xA9")                                ? 3
@@ -36,7 +36,7 @@ void Comments::add(const EditTarget& target, std::size_t end, const std::string&
     std::string_view line = std::string_view(text).substr(0, line_end);
     std::size_t rest = end;
     if (target.brackets != nullptr) {
-        // Behind all brackets when they close in this line, else behind the commas that follow.
+        // If all brackets close in this line, after them; else after the commas that follow.
         bool closes = target.brackets->placed && target.brackets->end <= line_end;
         rest = closes ? std::max(end, target.brackets->end) : end;
         if (!closes) rest = std::min(line.find_first_not_of(" \t,]}", rest), line_end);
@@ -48,7 +48,7 @@ void Comments::add(const EditTarget& target, std::size_t end, const std::string&
     std::size_t at = rest;
     if (!is_new) {
         std::string_view comment = trim(line.substr(hash));
-        if (comment.ends_with(line_text)) return;  // said before
+        if (comment.ends_with(line_text)) return;  // the same comment is there already
         at = hash + comment.size();
     }
     auto known = std::ranges::find(comments_, at, &Comment::at);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keys added to and removed from TOML's tables, "key = value" lines under a [header].
+// Adds and removes keys in TOML's tables: "key = value" lines under a [header].
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,14 +12,14 @@ namespace saturate {
 
 namespace {
 
-// Written as a line "key = value", not as a [header] or as a part of a dotted key.
+// True for a line "key = value". False for a [header] or a part of a dotted key.
 bool is_line(const EditPlan& plan, const Member& member) {
     const std::string& text = plan.document.text();
     std::size_t next = skip_blanks(text, member.end);
     return next < text.size() && text[next] == '=';
 }
 
-// The last line of the table that can be followed by another: of the named key if it is one.
+// The last line of the table that another line can follow, up to the named key.
 const Member* line_to_follow(const EditPlan& plan, const EditTarget& target) {
     const Member* last = nullptr;
     for (const Member& member : target.map->members) {
@@ -30,8 +30,8 @@ const Member* line_to_follow(const EditPlan& plan, const EditTarget& target) {
     return last;
 }
 
-// Whether the table at `path` has the [header] at its place, not one of a table inside it: [a.b] is
-// where toml++ places a table `a` that has no header.
+// True if the table at `path` has its own [header], and not only a table inside it: toml++ places a
+// table `a` without a header at [a.b].
 bool has_header(const EditPlan& plan, const Node& table, const KeyPath& path) {
     std::string_view header =
         std::string_view(plan.document.text()).substr(table.begin, table.end - table.begin);
@@ -61,7 +61,7 @@ void insert_in_table(EditPlan& plan, const EditTarget& target, const NewValue& v
         fmt::format("{} = {}{}", render_key(target.edit->path.back(), Format::toml, false),
                     value.raw, reason.empty() ? "" : "  # " + reason);
     if (const Member* behind = line_to_follow(plan, target)) {
-        // Indentation and, for dotted keys, the names before the last dot.
+        // The text before the key: indentation and, for dotted keys, the names before the last dot.
         std::size_t begin = plan.lines.begin(behind->begin);
         add_line_behind(plan, target, behind->value.end,
                         text.substr(begin, behind->begin - begin) + pair);

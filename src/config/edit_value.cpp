@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a new value and a new key are written in each format, and what reading them gives.
+// Writes new values and keys in each format, and reads them back.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@ bool is_number(std::string_view value) {
            parse_number(digits).has_value();
 }
 
-// What every reader takes for something else than a word, so that quotes would change its meaning.
+// True if every reader takes it for something other than a word: quotes would change its meaning.
 bool is_literal(std::string_view value, Format format) {
     if (is_number(value) || value == "true" || value == "false") return true;
     std::string word = lower(value);
@@ -68,7 +68,7 @@ std::string write(std::string_view value, Format format, bool flow, char old_quo
     return is_plain_safe(value, flow) ? std::string(value) : json_quotes(value);
 }
 
-// The value alone in a small file of the same format.
+// Reads the value from a small file of the same format.
 std::optional<Node> read_back(const std::string& raw, Format format, bool flow) {
     bool braces = format == Format::json || (format == Format::yaml && flow);
     std::string before = format == Format::json   ? "{\"k\": "

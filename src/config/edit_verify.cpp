@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The safety net under every edit: the result, read again, differs in the named keys and in nothing
-// else. Also how patches are put together.
+// The safety net of all edits: checks that the parsed result differs only in the named keys. Also
+// joins patches.
 #include <algorithm>
 
 #include "config/edit_plan.h"
@@ -19,7 +19,7 @@ bool same(const Node& a, const Node& b, bool compare_quotes) {
            std::ranges::equal(a.members, b.members, same_member);
 }
 
-// Takes the member at the path out of the tree.
+// Removes the member at the path from the tree and returns its value.
 std::optional<Node> take(Node& root, const KeyPath& path) {
     Node* map = &root;
     for (std::size_t i = 0; i < path.size(); ++i) {
@@ -49,7 +49,7 @@ bool only_targets_differ(const Node& before, const Node& after,
         if (old_value.has_value() != (target.member != nullptr)) return false;
         if (new_value.has_value() == target.edit->remove) return false;
         if (!new_value) continue;
-        // An anchor before the value stays. A tag may make a word of a number.
+        // An anchor before the value stays. A tag may turn a number into a word.
         new_value->anchor.clear();
         if (!same(*new_value, values[i].node, false)) return false;
     }

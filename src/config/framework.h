@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whose configurations are in a dialect: rows `framework` of src/config/aliases.csv.
+// The framework whose configurations use a dialect: rows `framework` of src/config/aliases.csv.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace saturate {
 
-// As python/_saturate_reader/names.py calls what a program imports: "transformers".
+// Names as in python/_saturate_reader/names.py, such as "transformers".
 [[nodiscard]] std::vector<std::string> frameworks_of(const Dialect& dialect);
 
 }  // namespace saturate

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// JSON with places (DeepSpeed's configurations). Strict, as the programs that read such files are:
-// no comments, no trailing commas, keys in double quotes. Stops at the first mistake of syntax.
+// Reads JSON with places (DeepSpeed's configurations). As strict as the programs that read such
+// files: no comments, no trailing commas, keys in double quotes. Stops at the first syntax error.
 #include <fmt/format.h>
 
 #include "base/text.h"
@@ -116,7 +116,7 @@ class JsonReader {
             fail("a comma before the closing bracket", "a value", "remove the comma");
     }
 
-    // Numbers, true, false, null; also NaN and Infinity, which Python writes and reads.
+    // Reads numbers, true, false, null, and NaN and Infinity, which Python writes and reads.
     void word(Node& node) {
         std::size_t end = std::min(text_.find_first_of(" \t\r\n,]}:{[\"", at_), text_.size());
         std::string_view raw = text_.substr(at_, end - at_);
@@ -188,7 +188,7 @@ class JsonReader {
             bool pair = low >= 0xDC00 && low < 0xE000;
             c = pair ? 0x10000 + ((c - 0xD800) << 10) + (low - 0xDC00) : 0xFFFD;
         }
-        if (c >= 0xD800 && c < 0xE000) c = 0xFFFD;  // half a pair stands for nothing
+        if (c >= 0xD800 && c < 0xE000) c = 0xFFFD;  // half of a surrogate pair has no meaning
         append_utf8(out, c);
     }
 

@@ -14,7 +14,7 @@ namespace saturate {
 
 namespace {
 
-// The length of the UTF-8 character at `at`, 0 when it is broken.
+// The length of the UTF-8 character at `at`; 0 if it is broken.
 std::size_t character(std::string_view text, std::size_t at) {
     auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
     unsigned lead = byte(at);
@@ -63,7 +63,7 @@ std::vector<Problem> precheck(std::string_view text, const std::string& file) {
     std::vector<Problem> problems = check_encoding(text, file);
     if (!problems.empty()) return problems;
     Lines lines(text, file);
-    std::size_t marks = 0;  // of structure: an upper bound of the values, cheap to count
+    std::size_t marks = 0;  // structural characters: a cheap upper bound of the values
     for (std::size_t at = 0; at < text.size();) {
         std::size_t size = character(text, at);
         if (size == 0) {

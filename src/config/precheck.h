@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What can be said about a configuration's bytes before any format is read: binary content, broken
-// UTF-8, control characters, far too many values. Keeps the libraries behind it away from what they
+// Checks the bytes of a configuration before any format is read: binary content, broken UTF-8,
+// control characters, far too many values. Protects the parser libraries from input that they
 // handle badly (yaml-cpp takes byte 4 as the end of the file and guesses UTF-16).
 #pragma once
 

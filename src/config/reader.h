@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The three readers behind Document::parse: text in, tree out, mistakes appended to `problems`.
-// When there are any, the tree is not to be used. The text is valid UTF-8 without control
-// characters (config/precheck.h sees to that).
+// The three readers behind Document::parse: text in, tree out. They append mistakes to `problems`;
+// if there are any, do not use the tree. The text must be valid UTF-8 without control characters
+// (config/precheck.h checks it).
 #pragma once
 
 #include <string>
@@ -12,10 +12,10 @@
 
 namespace saturate {
 
-inline constexpr std::size_t kDeepest = 100;         // lists and maps inside each other
+inline constexpr std::size_t kDeepest = 100;         // nested lists and maps
 inline constexpr std::size_t kMostValues = 500'000;  // in one file
 
-// `second`: where another document begins.
+// `second`: the start of another document.
 [[nodiscard]] Node read_yaml(std::string_view text, const std::string& file,
                              std::vector<Problem>& problems, std::optional<Place>& second);
 [[nodiscard]] Node read_json(std::string_view text, const std::string& file,
@@ -23,7 +23,7 @@ inline constexpr std::size_t kMostValues = 500'000;  // in one file
 [[nodiscard]] Node read_toml(std::string_view text, const std::string& file,
                              std::vector<Problem>& problems);
 
-// One problem for each key of the map that was there before.
+// Adds one problem for each key that the map has twice.
 void report_duplicates(const Node& map, std::vector<Problem>& problems);
 
 [[nodiscard]] Problem too_deep(Place where);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// docs/settings.md, made from the schema and the alias table; a test compares the two.
+// The text of docs/settings.md, made from the schema and the alias table. A test compares the two.
 #pragma once
 
 #include <string>

@@ -32,7 +32,7 @@ bool all_of(std::string_view text, std::string_view allowed) {
 constexpr std::string_view kDigits = "0123456789_", kOctal = "01234567_", kBinary = "01_",
                            kHex = "0123456789abcdefABCDEF_";
 
-// The base in which the digits of a whole number are written, and those digits; 0: no whole number.
+// The base and the digits of a whole number. Base 0: not a whole number.
 struct Whole {
     int base = 0;
     std::string_view digits;
@@ -57,7 +57,7 @@ Whole whole_of(std::string_view text, Format format) {
     return {10, rest};
 }
 
-// Digits, a dot, an exponent. YAML 1.1 wants the dot, and a sign in the exponent.
+// True for digits, a dot, an exponent. YAML 1.1 wants the dot, and a sign in the exponent.
 bool is_fraction(std::string_view text, Format format) {
     std::string_view rest = without_sign(text);
     std::size_t exponent = rest.find_first_of("eE");
@@ -84,7 +84,7 @@ bool is_endless(std::string_view text, Format format) {
     return format == Format::toml && is_one_of(rest, {"inf", "nan"});
 }
 
-// 1:30 is ninety to YAML 1.1.
+// YAML 1.1 reads 1:30 as ninety.
 bool is_sexagesimal(std::string_view text) {
     std::string_view rest = without_sign(text);
     std::size_t colon = rest.find(':');
@@ -132,7 +132,7 @@ std::optional<double> scalar_number(std::string_view text, Format format) {
     if (format != Format::json && is_fraction(text, format)) std::erase(plain, '_');
     std::optional<double> value = parse_number(plain);
     if (!value || !std::isfinite(*value)) return std::nullopt;
-    // 08 is a word to PyYAML and eight to others: not ours to decide.
+    // 08 is a word for PyYAML and eight for others: we do not decide.
     std::string_view rest = without_sign(text);
     if (format == Format::yaml && all_of(rest, kDigits)) return std::nullopt;
     return value;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a scalar is to the program that reads the file: PyYAML (YAML 1.1), json or tomllib. An edit
-// keeps that type.
+// The type of a scalar for the program that reads the file: PyYAML (YAML 1.1), json or tomllib. An
+// edit keeps that type.
 #pragma once
 
 #include <optional>
@@ -14,7 +14,7 @@ namespace saturate {
 enum class ScalarType { null, boolean, whole, number, word };
 [[nodiscard]] std::string_view type_name(ScalarType type);  // "a boolean"
 
-// `quoted`: as Node has it.
+// `quoted`: Node::quoted.
 [[nodiscard]] ScalarType scalar_type(std::string_view text, bool quoted, Format format);
 
 // The number that the text means: 8 for 0x8 and, in YAML, for 010; 1000 for 1_000. A word that

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one table of settings: name, kind, range, default, level and help. The reader checks values
-// with it, optimize writes by it, and the settings page of the docs is made from it, so they cannot
-// disagree.
+// The table of all settings: name, kind, range, default, level and help. The reader checks values
+// against it, optimize writes by it, and docs/settings.md is made from it, so they cannot disagree.
 #pragma once
 
 #include <span>
@@ -9,7 +8,7 @@
 
 namespace saturate {
 
-// How much a change of a setting may change. Each level includes those before it.
+// How far a change of a setting may go. Each level includes those before it.
 enum class Level { safe, numerics, training, model };
 [[nodiscard]] std::string_view level_name(Level level);
 [[nodiscard]] Level level_named(std::string_view name);  // one of the four
@@ -49,7 +48,7 @@ enum class Setting {
     checkpoint_interval,
     dataset_size,
     seed,
-    // what only `train` reads
+    // read by `train` only
     weight_decay,
     momentum,
     schedule,
@@ -94,7 +93,7 @@ struct SettingInfo {
     Setting id;
     std::string_view name;  // canonical
     Kind kind;
-    double least = 0;  // of a whole or number
+    double least = 0;  // for whole and number
     double most = 0;
     std::string_view default_text;  // empty: none
     Level level;
@@ -103,8 +102,8 @@ struct SettingInfo {
 
 [[nodiscard]] std::span<const SettingInfo> schema();
 [[nodiscard]] const SettingInfo& info_of(Setting setting);
-// Names that hand-written loops use in ways of their own ("ema: true"): only our files are read for
-// them.
+// True for names that hand-written loops use in their own ways ("ema: true"). They are read in our
+// own files only.
 [[nodiscard]] bool is_for_train_only(Setting setting);
 [[nodiscard]] const SettingInfo* find_setting(std::string_view canonical_name);
 

@@ -39,7 +39,7 @@ Wish read_wish(const std::string& text) {
     return {info, value};
 }
 
-// A value that is wrong is the option's mistake, not one of the file that it is put into.
+// Reports a wrong value as a mistake of the option, not of the file that gets it.
 void check_value(const Wish& wish, const std::string& text) {
     try {
         (void)Settings::read(
@@ -50,7 +50,7 @@ void check_value(const Wish& wish, const std::string& text) {
         for (Problem& problem : problems) {
             problem.where = {};
             problem.found = fmt::format("--set {}: {}", text, problem.found);
-            // As a line of the file it would be "batch_size: 32".
+            // The problem shows it as a line of a file: "batch_size: 32".
             if (std::size_t colon = problem.fix.find(": "); colon != std::string::npos)
                 problem.fix = fmt::format("--set {}={}", problem.fix.substr(0, colon),
                                           problem.fix.substr(colon + 2));
@@ -66,7 +66,7 @@ Document with_values(const Document& document, std::span<const std::string> valu
     for (const std::string& text : values) {
         Wish wish = read_wish(text);
         check_value(wish, text);
-        // Where the setting stands now, read from a file that may not be valid before its edits.
+        // The setting's place in the file, which may be invalid before all edits are made.
         const Dialect& dialect = recognise_dialect(out);
         KeyPath path{std::string(wish.info->name)};
         bool found = false;

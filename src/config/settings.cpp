@@ -34,7 +34,7 @@ std::string range_text(const SettingInfo& info) {
     return fmt::format("{} from {} to {}", kind, info.least, info.most);
 }
 
-// The names in use for the types of mixed precision, over all dialects.
+// All names for the types of mixed precision, over all dialects.
 std::optional<Precision> parse_precision_type(std::string_view text) {
     std::string word = lower(text);
     if (word.find("bf16") != std::string::npos || word == "bfloat16") return Precision::bf16;
@@ -68,11 +68,11 @@ class Reader {
                     .quoted = node.quoted,
                     .type = scalar_type(node.text, node.quoted, document_.format())};
         const SettingInfo& info = info_of(alias.setting);
-        if (node.kind == Node::Kind::map) return;  // a section of that name, not the setting
+        if (node.kind == Node::Kind::map) return;  // a section with that name
         if (node.kind == Node::Kind::sequence) {
             if (info.kind == Kind::word) return;
             if (info.kind != Kind::size) {
-                // In a loop of one's own a list is a grid to search; ours has --grid for that.
+                // In a user's own loop a list is a grid to search. Ours has --grid for that.
                 if (dialect_.is_ours())
                     wrong(value, "a list",
                           info.kind == Kind::flag ? "true or false" : range_text(info));
@@ -86,7 +86,7 @@ class Reader {
             }
             if (value.numbers.empty())
                 return wrong(value, "an empty list", "a list of whole numbers");
-            value.left_alone = !dialect_.is_ours();  // a list stays the list it is
+            value.left_alone = !dialect_.is_ours();  // a list stays unchanged
         } else if (node.tagged) {
             leave(value, "a tag says how to read it");
         } else if (info.kind != Kind::precision && is_left_alone(node.text)) {
@@ -112,7 +112,7 @@ class Reader {
 
     void wrong(Value& value, const std::string& found, const std::string& expected,
                const std::string& fix = "") {
-        // To another program it may mean something.
+        // Another program may accept the value.
         if (!dialect_.is_ours()) return leave(value, "not " + expected);
         problems.push_back({.where = value.place,
                             .found = fmt::format("{} is {}", path_text(value.path), found),
@@ -145,7 +145,7 @@ class Reader {
             value.left_alone = true;
             return;
         }
-        // ultralytics: -1 chooses by itself, a fraction is a share of memory.
+        // ultralytics: -1 is automatic, a fraction is a share of memory.
         if (value.convention == ultralytics && number &&
             (*number == -1 || (*number > 0 && *number < 1))) {
             value.left_alone = true;
@@ -154,7 +154,7 @@ class Reader {
         bool whole = info.kind != Kind::number;
         bool fits = number && std::isfinite(*number) && *number >= info.least &&
                     *number <= info.most && (!whole || *number == std::floor(*number));
-        // Others give -1 and 0 meanings of their own ("never", "off").
+        // Other programs give -1 and 0 their own meanings ("never", "off").
         if (!fits && number && !dialect_.is_ours() && (*number == -1 || *number == 0)) {
             value.left_alone = true;
             return;
@@ -205,7 +205,7 @@ class Reader {
             value.left_alone = true;
             return;
         }
-        // bf16-true holds the weights themselves in bf16: mixed precision would double them.
+        // bf16-true stores the weights in bf16: mixed precision would double their memory.
         if (!dialect_.is_ours() && word.ends_with("-true") && word != "32-true")
             return leave(value, "the weights themselves are in this type");
         if (value.flag == false) value.precision = Precision::fp32;
@@ -220,7 +220,7 @@ class Reader {
     const Dialect& dialect_;
 };
 
-// Our own files may group settings, under names that say so.
+// The sections that our own files may use to group settings.
 bool is_section(std::string_view key) {
     static const char* kSections[] = {"model",   "train",   "training",   "loader",    "dataloader",
                                       "data",    "dataset", "optim",      "optimizer", "log",
@@ -301,7 +301,7 @@ bool Settings::is_training() const {
     if (dialect_->is_ours() || dialect_->name != "plain") return true;
     std::set<Setting> strong, weak;
     for (const Value& value : values_) {
-        // Names that have a meaning elsewhere too.
+        // Names that have meanings outside of training too.
         static const std::set<std::string> kEverywhere = {
             "workers", "batch", "cache", "compile", "seed",          "data",    "prefetch",
             "bs",      "job",   "fused", "optim",   "deterministic", "threads", "benchmark"};
@@ -338,8 +338,7 @@ std::optional<PrecisionWish> Settings::precision() const {
     for (const Value& value : values_) {
         if (value.setting != Setting::precision || value.left_alone) continue;
         if (!wish) wish = PrecisionWish{};
-        // A type that is named beside a switch (amp_dtype beside amp) counts only when the switch
-        // is on.
+        // The type next to a switch (amp_dtype next to amp) counts only if the switch is on.
         bool names_type_only = value.convention == torch_dtype && wish->on == false &&
                                dialect_->name != "torchtitan" &&
                                dialect_->name != "torchtitan_toml";

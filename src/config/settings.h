@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A configuration's settings, whatever its dialect calls them: checked, typed, each with its place.
+// The settings of a configuration in any dialect: checked, typed, each with its place.
 #pragma once
 
 #include <optional>
@@ -13,30 +13,30 @@
 
 namespace saturate {
 
-// One setting as the file has it.
+// One setting as it is in the file.
 struct Value {
     Setting setting;
     Convention convention = Convention::none;
     KeyPath path;
-    std::size_t prefix = 0;  // keys of the path before the dialect's own name begins
+    std::size_t prefix = 0;  // number of keys in the path before the dialect's own name
     Place place;             // of the value
     std::string text;        // as in the file, without quotes
     bool quoted = false;
-    ScalarType type = ScalarType::word;  // to the program that reads the file
-    bool left_alone = false;  // auto, null, ${...}, a unit we do not convert: not ours to change
-    std::vector<double> numbers;         // of a whole, number or size
-    std::optional<bool> flag;            // of a flag, and of compile
-    std::optional<Precision> precision;  // of a precision that names its type; fp32 for off
+    ScalarType type = ScalarType::word;  // for the program that reads the file
+    bool left_alone = false;      // auto, null, ${...} or a foreign unit: we do not change it
+    std::vector<double> numbers;  // for kinds whole, number and size
+    std::optional<bool> flag;     // for kinds flag and compile
+    std::optional<Precision> precision;  // if the value names a type; fp32 for off
 };
 
-// What a file asks of mixed precision, its keys taken together.
+// What a file asks of mixed precision, from all its keys together.
 struct PrecisionWish {
     bool on = false;
-    std::optional<Precision> type;  // absent: on, the type left to the framework
+    std::optional<Precision> type;  // absent: on, and the framework chooses the type
 };
 
-// Something that cannot be meant, or has no effect. Not an error: the file still works, worse than
-// it could.
+// A value that cannot be meant, or that has no effect. Not an error: the file works, but not as
+// well as it could.
 struct Warning {
     Place where;
     std::string what;
@@ -45,9 +45,9 @@ struct Warning {
 
 class Settings {
   public:
-    // Of our own files throws UserError with every value that is out of range or of the wrong kind,
-    // and with unknown keys. In others such a value may mean something to their program: it is left
-    // alone, with a note. `dialect`: that of the file where it is known, else it is recognised.
+    // In our own files, throws UserError with all values out of range or of the wrong kind and all
+    // unknown keys. In other files such a value may mean something to their program, so it is left
+    // alone with a note. `dialect`: the known dialect of the file; null: recognise it.
     static Settings read(const Document& document, const Dialect* dialect = nullptr);
 
     [[nodiscard]] const Dialect& dialect() const { return *dialect_; }
@@ -58,7 +58,7 @@ class Settings {
     [[nodiscard]] const std::vector<Warning>& warnings() const { return warnings_; }
     // What was not understood and is left alone.
     [[nodiscard]] const std::vector<std::string>& notes() const { return notes_; }
-    // Whether any of the values is one of training. A manifest or a workflow has none, or a name or
+    // True if the values are settings of a training. A manifest or a workflow has at most a name or
     // two that training uses as well.
     [[nodiscard]] bool is_training() const;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The door to toml++ (older torchtitan configurations). It keeps a table's keys sorted by name, so
-// they are put back into the order of the file; its places count characters from 1.
+// Wraps toml++ (older torchtitan configurations). toml++ sorts a table's keys by name, so we
+// restore the order of the file. Its places count characters from 1.
 #include <fmt/format.h>
 #include <toml++/toml.h>
 
@@ -17,8 +17,8 @@ namespace {
 
 struct Stop {};
 
-// toml++ limits brackets but not dots: a key of a million parts would overrun the stack. Dots in a
-// quoted text count too; a hundred of them without a comma between are no configuration either.
+// toml++ limits brackets but not dots: a key with a million parts would overflow the stack. Dots in
+// quoted text count too; a hundred of them without a comma in between are no configuration either.
 std::optional<std::size_t> find_endless_key(std::string_view text) {
     std::size_t dots = 0;
     for (std::size_t at = 0; at < text.size(); ++at) {

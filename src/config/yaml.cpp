@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The door to yaml-cpp 0.7. Its event marks count bytes behind a byte order mark and stand before a
-// value's anchor and tag; an empty value's mark is that of whatever comes next. Aliases stay
-// aliases, so nothing is ever expanded.
+// Wraps yaml-cpp 0.7. The marks of its events count bytes after a byte order mark. A mark is before
+// the value's anchor and tag; for an empty value it is the mark of whatever comes next. Aliases are
+// not expanded.
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/exceptions.h>
 #include <yaml-cpp/mark.h>
@@ -22,12 +22,12 @@ namespace saturate {
 
 namespace {
 
-struct Stop {};  // thrown through the parser when going on makes no sense; the problem is recorded
+struct Stop {};  // thrown through the parser to stop it; the problem is recorded
 
 class View : public std::streambuf {
   public:
     explicit View(std::string_view text) {
-        char* data = const_cast<char*>(text.data());  // the interface's wish; only read
+        char* data = const_cast<char*>(text.data());  // the interface wants char*; only read
         setg(data, data, data + text.size());
     }
 };
@@ -36,7 +36,7 @@ class View : public std::streambuf {
 struct Frame {
     Node node;
     std::size_t column = 0;    // of its keys or dashes, from 0; block style only
-    bool in_brackets = false;  // flow style with brackets of its own ([a: 1] has a map without)
+    bool in_brackets = false;  // flow style with its own brackets ([a: 1] has a map without)
     bool has_key = false;      // a map that waits for the value of `key`
     Member key = {};
 };
@@ -52,7 +52,7 @@ class TreeBuilder : public YAML::EventHandler {
     Node take_root() { return std::move(root_); }
     Lines& lines() { return lines_; }
     std::size_t at(const YAML::Mark& mark) const {
-        // Behind the last line, the library's own end character counts too.
+        // At the end of the text the library also counts its own end character.
         return mark.is_null() ? text_.size()
                               : std::min(static_cast<std::size_t>(mark.pos) + shift_, text_.size());
     }
@@ -60,7 +60,7 @@ class TreeBuilder : public YAML::EventHandler {
     void OnDocumentStart(const YAML::Mark& mark) override {
         if (++documents_ == 2) second = lines_.place(at(mark));
     }
-    std::optional<Place> second;  // where another document begins
+    std::optional<Place> second;  // start of another document
     void OnDocumentEnd() override {}
 
     void OnAnchor(const YAML::Mark&, const std::string& name) override { anchor_ = name; }
@@ -81,7 +81,7 @@ class TreeBuilder : public YAML::EventHandler {
         bool is_quoted = first == '"' || first == '\'';
         bool is_block = !in_flow() && (first == '|' || first == '>');
         if (value.empty() && (!is_quoted || !waits_for(begin))) {
-            // A tag without a value: the library makes it an empty text.
+            // A tag without a value: the library turns it into an empty text.
             tagged_ = true;
             add_empty(at(mark));
             return;
@@ -94,7 +94,7 @@ class TreeBuilder : public YAML::EventHandler {
                                          : is_block ? block_end(text_, begin, column())
                                                     : plain_end(text_, begin, value);
         if (is_quoted && !end) {
-            // The library takes the end of the file for the closing quote.
+            // The library accepts the end of the file as the closing quote.
             problems_.push_back({.where = node.place,
                                  .found = "a quote that is never closed",
                                  .expected = "the same quote at the end",
@@ -134,7 +134,7 @@ class TreeBuilder : public YAML::EventHandler {
         return behind == mark ? mark : skip_space(text_, behind);
     }
 
-    // Whether the quoted text at `begin` is the value that is waited for, not the key behind it.
+    // True if the quoted text at `begin` is the awaited value, false if it is the next key.
     [[nodiscard]] bool waits_for(std::size_t begin) const {
         if (in_key() || in_flow()) return true;
         std::optional<std::size_t> end = quoted_end(text_, begin);
@@ -158,7 +158,7 @@ class TreeBuilder : public YAML::EventHandler {
         return node;
     }
 
-    // yaml-cpp takes a tab before a value for a space; other readers do not.
+    // yaml-cpp accepts a tab before a value as a space; other readers do not.
     void check_tab(std::size_t begin) {
         std::size_t line = lines_.begin(begin);
         std::string_view before = text_.substr(line, begin - std::min(begin, line));
@@ -170,7 +170,7 @@ class TreeBuilder : public YAML::EventHandler {
                              .fix = "replace the tab with spaces"});
     }
 
-    // A value that is not written, or written as null or ~.
+    // Adds a value that is not written, or is written as null or ~.
     void add_empty(std::size_t mark) {
         bool own_properties = !anchor_.empty() || tagged_;
         std::size_t begin = own_properties ? value_begin(mark) : mark;
@@ -189,7 +189,7 @@ class TreeBuilder : public YAML::EventHandler {
                 colon = text_.size();
                 check_colon(key);
             }
-            if (has_colon && begin <= colon) word = 0;  // the mark is the key's own
+            if (has_colon && begin <= colon) word = 0;  // the mark belongs to the key
         }
         if (word == 0) begin = empty_begin(mark, own_properties, in_map, colon);
         Node node = start(Node::Kind::null, begin);
@@ -198,7 +198,7 @@ class TreeBuilder : public YAML::EventHandler {
         add(std::move(node));
     }
 
-    // The library takes a word in the last line for a key without a value.
+    // The library accepts a word in the last line as a key without a value.
     void check_colon(const Member& key) {
         std::size_t line = lines_.begin(key.begin);
         std::string_view before = text_.substr(line, key.begin - std::min(key.begin, line));
@@ -210,7 +210,7 @@ class TreeBuilder : public YAML::EventHandler {
              .fix = "add the colon, or remove the line"});
     }
 
-    // Where an empty value would stand: behind its anchor or tag, its colon or its dash.
+    // The place for an empty value: after its anchor or tag, its colon or its dash.
     [[nodiscard]] std::size_t empty_begin(std::size_t mark, bool own_properties, bool in_map,
                                           std::size_t colon) const {
         if (own_properties) return skip_properties(text_, mark, true);
@@ -222,7 +222,7 @@ class TreeBuilder : public YAML::EventHandler {
     }
 
     void open(Node::Kind kind, std::size_t mark, YAML::EmitterStyle::value style, char bracket) {
-        // "&a key: 1" begins a map too, but the anchor is the key's.
+        // "&a key: 1" begins a map too, but the anchor belongs to the key.
         bool own_properties = !anchor_.empty() || tagged_;
         std::size_t begin = own_properties ? value_begin(mark) : mark;
         if (frames_.size() >= kDeepest) {
@@ -270,8 +270,7 @@ class TreeBuilder : public YAML::EventHandler {
         }
     }
 
-    // Programs that read several documents put their keys together; of two of a name the first
-    // counts here.
+    // Programs that read several documents join their keys. Of two equal keys, the first counts.
     void add_document(Node node) {
         if (documents_ == 1 || root_.kind == Node::Kind::null) {
             root_ = std::move(node);
@@ -295,7 +294,7 @@ class TreeBuilder : public YAML::EventHandler {
                                  .found = std::string("a key that is ") + what,
                                  .expected = "a word or a number as the key",
                                  .fix = "write the key as a word, in quotes if necessary"});
-            node.text = std::to_string(problems_.size()) + "\n";  // no duplicate of another
+            node.text = std::to_string(problems_.size()) + "\n";  // makes the key unique
         }
         frame.key = Member{.key = std::move(node.text),
                            .place = std::move(node.place),
@@ -311,14 +310,13 @@ class TreeBuilder : public YAML::EventHandler {
     std::vector<Frame> frames_;
     Node root_;
     std::string anchor_;      // of the next node
-    bool tagged_ = false;     // an empty value with a tag comes next
-    std::size_t cursor_ = 0;  // behind the last piece that was read
+    bool tagged_ = false;     // the next empty value has a tag
+    std::size_t cursor_ = 0;  // the end of the last piece read
     std::size_t values_ = 0;
     int documents_ = 0;
 };
 
-// Where tabs indent, every such line is wrong: all of them, not only the first that the library
-// met.
+// Reports every line with a tab in its indentation, not only the first, where the library stopped.
 bool report_tabs(std::string_view text, Lines& lines, std::size_t from,
                  std::vector<Problem>& problems) {
     auto tab_in = [&](std::size_t line) {

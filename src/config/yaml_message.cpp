@@ -12,7 +12,7 @@ namespace saturate {
 namespace {
 
 struct Meaning {
-    std::string_view message;  // how the library's message begins
+    std::string_view message;  // start of the library's message
     const char* found;
     const char* expected;
     const char* fix;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What yaml-cpp's messages mean for someone who wrote the file. Used by config/yaml.cpp.
+// Translates yaml-cpp's messages for the author of the file. Used by config/yaml.cpp.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace saturate {
 
-// `line`: the text of the line in which the library stopped.
+// `line`: the text of the line where the library stopped.
 [[nodiscard]] Problem explain_yaml_error(Place where, std::string_view message,
                                          std::string_view line);
 

@@ -103,7 +103,7 @@ std::size_t null_word(std::string_view text, std::size_t at) {
         if (!text.substr(std::min(at, text.size())).starts_with(word)) continue;
         std::size_t end = at + word.size();
         bool ends = end == text.size() || kNameEnd.find(text[end]) != std::string_view::npos;
-        // A colon behind it makes it the next key: "a:\nnull: 1" leaves a empty.
+        // A colon makes it the next key: in "a:\nnull: 1" the value of a is empty.
         std::size_t next = skip_blanks(text, end);
         if (ends && (next == text.size() || text[next] != ':')) return word.size();
     }
