@@ -14,7 +14,7 @@ namespace fs = std::filesystem;
 
 struct Mount {
     int version = 2;
-    std::string root;  // which group is shown at the mount point
+    std::string root;  // the group shown at the mount point
     fs::path point;
 };
 
@@ -23,7 +23,7 @@ bool has_word(std::string_view list, std::string_view word) {
     return std::ranges::find(words, word) != words.end();
 }
 
-// The kernel writes /sys; tests keep theirs elsewhere.
+// The kernel's path below /sys, with the root that tests replace.
 fs::path below_roots(const ProbeRoots& roots, std::string_view point) {
     constexpr std::string_view kSys = "/sys/";
     if (point.starts_with(kSys)) return roots.sys / point.substr(kSys.size());
@@ -45,7 +45,7 @@ std::vector<Mount> mounts_of(const ProbeRoots& roots, std::string_view controlle
         mounts.push_back({version, std::string(place[3]), below_roots(roots, place[4])});
     }
     if (!mounts.empty()) return mounts;
-    // No table of mounts: the places where everybody mounts them.
+    // No table of mounts: try the usual places.
     fs::path usual = roots.sys / "fs/cgroup";
     std::error_code error;
     if (fs::exists(usual / controller, error)) mounts.push_back({1, "/", usual / controller});
@@ -53,7 +53,7 @@ std::vector<Mount> mounts_of(const ProbeRoots& roots, std::string_view controlle
     return mounts;
 }
 
-// The group of this process as the kernel names it; empty when it does not say.
+// The kernel's name for the group of this process, or "".
 std::string group_of(const ProbeRoots& roots, int version, std::string_view controller) {
     std::string text = read_if_there(roots.proc / "self/cgroup");
     for (std::string_view line : split(text, '\n')) {
@@ -69,8 +69,8 @@ std::string group_of(const ProbeRoots& roots, int version, std::string_view cont
     return "";
 }
 
-// The part of `group` below what the mount shows; nothing where it lies outside, as it does in a
-// container that sees its own group as the root but the host's name of it.
+// The part of `group` below the root of the mount. Empty if the group lies outside: a container may
+// see its own group as the root, but under the host's name.
 std::string visible_part(std::string group, const std::string& root) {
     if (root != "/") {
         bool inside =

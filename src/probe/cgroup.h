@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The control groups that this process is in, version 1 and 2, from the innermost one that can be
-// seen up to the root of the mount. Used by cpu.cpp and memory.cpp.
+// Finds the control groups of this process, version 1 and 2, from the innermost visible one up to
+// the root of the mount. Used by cpu.cpp and memory.cpp.
 #pragma once
 
 #include <filesystem>
@@ -16,8 +16,8 @@ struct CgroupPath {
     std::vector<std::filesystem::path> folders;  // innermost first
 };
 
-// Where the limits of `controller` ("cpu", "memory") stand. Both versions may be mounted at once;
-// empty when none is.
+// The folders with the limits of `controller` ("cpu", "memory"). Both versions may be mounted at
+// once. Empty if none is.
 [[nodiscard]] std::vector<CgroupPath> cgroup_paths(const ProbeRoots& roots,
                                                    std::string_view controller);
 

@@ -16,16 +16,15 @@ namespace saturate {
 
 namespace {
 
-// Of all features those that decide how fast training and decoding run on the CPU itself: x86, then
-// Arm.
+// The features that decide how fast the CPU trains and decodes: x86, then Arm.
 constexpr std::array kFeatures = {
     "avx",         "avx2",        "fma",      "f16c",     "avx512f",  "avx512bw", "avx512_vnni",
     "avx512_bf16", "avx512_fp16", "amx_tile", "amx_int8", "amx_bf16", "asimd",    "asimdhp",
     "asimddp",     "i8mm",        "bf16",     "sve",      "sve2",     "svebf16"};
 
-constexpr std::int64_t kMostCpus = 1 << 20;  // more in a list is garbage
+constexpr std::int64_t kMostCpus = 1 << 20;  // more CPUs in a list are garbage
 
-// "0-3,8,10-11", as the kernel lists CPUs; empty when it is anything else.
+// Parses the kernel's CPU list, "0-3,8,10-11". Returns an empty set for anything else.
 std::set<int> parse_cpu_list(std::string_view text) {
     std::set<int> cpus;
     for (std::string_view part : split(trim(text), ',')) {
@@ -38,7 +37,7 @@ std::set<int> parse_cpu_list(std::string_view text) {
     return cpus;
 }
 
-// The value behind "key   : value" or "key:\tvalue"; empty when there is no such line.
+// The value after "key   : value" or "key:\tvalue", or "" if there is no such line.
 std::string_view field(std::string_view text, std::string_view key) {
     for (std::string_view line : split(text, '\n')) {
         std::size_t colon = line.find(':');
@@ -65,7 +64,7 @@ std::string model_of(std::string_view cpuinfo) {
     return fmt::format("Arm, implementer {} part {}", maker, part);
 }
 
-// The CPU time that `folder` grants, in cores; nothing when it sets no limit.
+// The CPU time that `folder` grants, in cores, or nothing if it sets no limit.
 std::optional<double> quota_in(const std::filesystem::path& folder, int version) {
     std::string quota_text, period_text;
     if (version == 2) {
@@ -112,7 +111,8 @@ CpuFacts probe_cpu(const ProbeRoots& roots) {
     if (cpu.cores_online == 0) cpu.cores_online = static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN));
     cpu.cores_online = std::max(cpu.cores_online, 1);
 
-    // The list in status has no size limit, but names CPUs that may be plugged in later as well.
+    // The list in /proc/self/status has any length, but also names CPUs that may be plugged in
+    // later.
     std::string status = read_if_there(roots.proc / "self/status");
     std::set<int> allowed = parse_cpu_list(field(status, "Cpus_allowed_list"));
     if (!online.empty()) std::erase_if(allowed, [&](int id) { return !online.contains(id); });

@@ -19,7 +19,7 @@ std::optional<std::string> revision(std::string_view text) {
     return is_hash ? std::optional<std::string>(text) : std::nullopt;
 }
 
-// What follows `key` in the first line that starts with it.
+// The trimmed rest of a text that starts with `key`, or "".
 std::string after(const std::string& text, std::string_view key) {
     return text.starts_with(key) ? std::string(trim(std::string_view(text).substr(key.size())))
                                  : std::string();
@@ -45,8 +45,8 @@ std::optional<std::string> git_revision(fs::path folder) {
         folder = folder.parent_path();
     }
     fs::path git = folder / ".git";
-    // In a work tree of its own .git is a file that names the folder; branches lie in the first
-    // one.
+    // In an additional worktree, .git is a file that names the folder. The branches are in the main
+    // repository's folder.
     if (std::string own = after(read_if_there(git), "gitdir:"); !own.empty()) git = folder / own;
     fs::path common = git;
     if (std::string shared = read_if_there(git / "commondir"); !shared.empty())

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The revision of the user's project, for the run record: read from .git, without running git.
+// Reads the git revision of the user's project from .git, for the run record, without running git.
 #pragma once
 
 #include <filesystem>
@@ -8,7 +8,8 @@
 
 namespace saturate {
 
-// Of the repository that `folder` lies in: 40 or 64 hex digits. nullopt: none, or no commit yet.
+// The revision of the repository that contains `folder`: 40 or 64 hex digits. nullopt: no
+// repository, or no commit yet.
 [[nodiscard]] std::optional<std::string> git_revision(std::filesystem::path folder);
 
 }  // namespace saturate

@@ -11,12 +11,12 @@ namespace saturate {
 
 namespace {
 
-// Words that tell no card from another.
+// Words that do not distinguish cards.
 constexpr std::array kNoise = {"nvidia",     "geforce",     "tesla",  "amd",   "radeon",
                                "instinct",   "rtx",         "gtx",    "gpu",   "card",
                                "hbm2",       "hbm2e",       "hbm3",   "hbm3e", "graphics",
                                "generation", "workstation", "edition"};
-// Written together with the number by many users: "rtx4090", "2080ti", "h100sxm5".
+// Many users write these together with the number: "rtx4090", "2080ti", "h100sxm5".
 constexpr std::array kPrefixes = {"nvidia", "geforce", "tesla", "rtx", "gtx"};
 constexpr std::array kSuffixes = {"ti",   "super", "laptop", "mobile", "ada",  "sxm",
                                   "sxm2", "sxm3",  "sxm4",   "sxm5",   "pcie", "nvl"};
@@ -71,7 +71,7 @@ std::vector<std::string> words_of(std::string_view name) {
 
 bool is_size_unit(std::string_view word) { return word == "g" || word == "gb" || word == "gib"; }
 
-// "80gb" whole, or "80" before "gb".
+// "80gb", or "80" if the next word is "gb".
 std::optional<double> size_in(std::string_view word, std::string_view next) {
     std::size_t digits = 0;
     while (digits < word.size() && is_digit(word[digits])) ++digits;
@@ -104,12 +104,13 @@ GpuName parse_gpu_name(std::string_view name) {
         } else if (std::string form = form_in(word); !form.empty()) {
             out.form = form;
         } else if (!is_one_of(kNoise, word)) {
-            // Data sheets say mobile where the driver says laptop.
+            // Data sheets say "mobile", the driver says "laptop".
             out.words.push_back(word == "mobile" ? "laptop" : word);
         }
     }
     out.key = join(out.words, " ");
-    // "NVIDIA H100 80GB HBM3" is how the driver names the SXM module; the others say PCIe or NVL.
+    // The driver calls the SXM module "NVIDIA H100 80GB HBM3". The others have PCIe or NVL in the
+    // name.
     if (out.key == "h100" && says_hbm3 && out.form.empty()) out.form = "sxm";
     return out;
 }

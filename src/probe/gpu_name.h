@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Takes apart what NVML, data sheets and users call a GPU, so that "Tesla V100-SXM2-16GB" and
-// "v100" meet in the table. Used by gpu_table.cpp only. Pure.
+// Splits a GPU's name as NVML, data sheets and users write it, so that "Tesla V100-SXM2-16GB" and
+// "v100" match in the table. Used by gpu_table.cpp only. Pure.
 #pragma once
 
 #include <optional>
@@ -11,11 +11,11 @@
 namespace saturate {
 
 struct GpuName {
-    // What is left without makers, forms and sizes: "4090", "2080 ti", "a100", "6000 ada". Words
-    // that are not known stay in it, so that "4090 laptop" is another card than "4090".
+    // The name without makers, forms and sizes: "4090", "2080 ti", "a100", "6000 ada". Unknown
+    // words stay, so that "4090 laptop" is another card than "4090".
     std::string key;
-    std::vector<std::string> words;  // of the key
-    std::string form;                // "sxm", "pcie", "nvl" or empty
+    std::vector<std::string> words;  // the words of `key`
+    std::string form;                // "sxm", "pcie", "nvl"; empty: unknown
     std::optional<double> memory_gb;
     bool geforce = false;
 };

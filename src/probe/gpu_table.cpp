@@ -32,11 +32,11 @@ namespace {
 
 constexpr double kGiB = 1024.0 * 1024 * 1024;
 
-// A row, and how its card is called.
+// A row and the parsed names of its card.
 struct Row {
     GpuFacts facts;
-    GpuName name;      // as the table calls it
-    GpuName official;  // as its maker does; carries the form where the short name has none
+    GpuName name;      // from the table's short name
+    GpuName official;  // the maker's name; has the form if the short name has none
 
     [[nodiscard]] const std::string& form() const {
         return name.form.empty() ? official.form : name.form;
@@ -63,7 +63,7 @@ std::optional<double> optional_number(const CsvRow& row, std::string_view column
 
 std::optional<Capability> parse_capability(std::string_view text) {
     std::vector<std::string_view> parts = split(text, '.');
-    if (parts.size() != 2) return std::nullopt;  // "gfx942"
+    if (parts.size() != 2) return std::nullopt;  // such as AMD's "gfx942"
     auto major = parse_integer(parts[0]), minor = parse_integer(parts[1]);
     if (!major || !minor) return std::nullopt;
     return Capability{static_cast<int>(*major), static_cast<int>(*minor)};
@@ -121,15 +121,15 @@ const Table& table() {
     return kTable;
 }
 
-// One row with one of its sizes, and how far it is from what was asked for.
+// One row with one of its sizes, and the distance from the wanted card.
 struct Choice {
     const Row* row = nullptr;
     std::uint64_t memory_bytes = 0;
-    double size_distance = 0;  // 0: equal, or none asked for
+    double size_distance = 0;  // 0: equal, or no size wanted
     bool other_form = false;
 };
 
-// Cards keep some of their memory to themselves: 15 GiB of a T4's 16 are the same size.
+// Cards reserve some of their memory: 15 GiB and a T4's 16 GiB are the same size.
 double size_distance(std::uint64_t wanted, std::uint64_t there) {
     double apart = std::abs(std::log(static_cast<double>(wanted) / static_cast<double>(there)));
     return apart < 0.12 ? 0 : apart;
@@ -153,7 +153,7 @@ std::string label(const Choice& choice) {
     return fmt::format("{} {}", facts.name, gb_text(choice.memory_bytes));
 }
 
-// What is to be said about a choice by name, besides that the name was right.
+// Describes a match by name, with what was assumed.
 std::string how_by_name(std::string_view asked, const GpuName& name, const Choice& best,
                         const std::vector<Choice>& equals, std::optional<std::uint64_t> wanted) {
     std::string how = "by name";
@@ -186,7 +186,8 @@ std::optional<GpuMatch> match_by_name(std::string_view asked, const GpuName& nam
             choices.push_back(choice_of(row, memory, name, wanted));
     }
     if (choices.empty()) return std::nullopt;
-    // Where several are left, the one with the least memory: what fits it fits the others too.
+    // If several fit, take the one with the least memory: what fits into it fits into the others
+    // too.
     auto rank = [](const Choice& choice) {
         return std::tuple(choice.size_distance, choice.other_form, choice.memory_bytes,
                           choice.row->form() != "sxm");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Facts about the machine that this process runs on. What cannot be read is absent, never 0.
+// Facts about the machine that this process runs on. An unreadable fact is absent, never 0.
 #pragma once
 
 #include <chrono>
@@ -17,31 +17,31 @@ namespace saturate {
 struct CpuFacts {
     std::string model;
     int cores_online = 1;
-    int cores_affinity = 1;             // that the scheduler may use for us
-    std::optional<double> cores_quota;  // by cgroup v1 or v2
-    int cores_usable = 1;               // the least of these, at least 1
+    int cores_affinity = 1;             // that the scheduler may use for this process
+    std::optional<double> cores_quota;  // from cgroup v1 or v2
+    int cores_usable = 1;               // the smallest of these, at least 1
     std::vector<std::string>
-        features;                 // of those that matter: avx2, avx512f, avx512_bf16, amx_bf16, ...
-    bool features_known = false;  // false: the kernel did not list any
+        features;                 // only relevant ones: avx2, avx512f, avx512_bf16, amx_bf16, ...
+    bool features_known = false;  // false: the kernel listed none
     [[nodiscard]] bool has(std::string_view feature) const;
 };
 
 struct MemoryFacts {
     std::uint64_t total_bytes = 0;
-    std::optional<std::uint64_t> limit_bytes;  // by cgroup; absent: none below the total
+    std::optional<std::uint64_t> limit_bytes;  // from cgroup; absent: none below the total
     std::optional<std::uint64_t> available_bytes;
     [[nodiscard]] std::uint64_t usable_bytes() const;  // the limit if there is one, else the total
 };
 
 struct StorageFacts {
     std::filesystem::path folder;
-    std::optional<std::uint64_t> free_bytes;   // for this user
-    std::optional<double> read_mb_per_second;  // measured on files of that folder, by one reader
-    double slowest_mb_per_second = 0;          // of the parts that the reading was cut into
+    std::optional<std::uint64_t> free_bytes;   // that this user may fill
+    std::optional<double> read_mb_per_second;  // measured with one reader on files of the folder
+    double slowest_mb_per_second = 0;          // over the parts of the measurement
     double fastest_mb_per_second = 0;
     int parts = 0;
-    std::uint64_t read_bytes = 0;  // over how much it was measured
-    bool from_page_cache = false;  // what was measured is memory, not the disk
+    std::uint64_t read_bytes = 0;  // bytes read for the measurement
+    bool from_page_cache = false;  // the page cache was measured, not the disk
     std::string unknown_because;   // why there is no read speed
 };
 
@@ -54,7 +54,7 @@ struct Machine {
     GpuSurvey gpus;
 };
 
-// Where the kernel's files are; tests give their own.
+// The folders of the kernel's files. Tests pass their own.
 struct ProbeRoots {
     std::filesystem::path proc = "/proc";
     std::filesystem::path sys = "/sys";
@@ -64,18 +64,18 @@ struct ProbeRoots {
 [[nodiscard]] CpuFacts probe_cpu(const ProbeRoots& roots = {});
 [[nodiscard]] MemoryFacts probe_memory(const ProbeRoots& roots = {});
 
-// How far a measurement of read speed may go. It ends with the first of them.
+// Limits of a measurement of read speed. The first limit reached ends it.
 struct ReadBudget {
     std::chrono::milliseconds time{10};
     std::uint64_t bytes = 1ull << 30;
-    int entries = 2000;                        // looked at while seeking files
+    int entries = 2000;                        // directory entries to look at
     std::uint64_t smallest_file = 1ull << 20;  // smaller files are left out
 };
-// Never throws: a folder that is missing or holds nothing to read has no read speed, and says why.
+// Never throws. A folder that is missing or has nothing to read has no read speed, but a reason.
 [[nodiscard]] StorageFacts probe_storage(const std::filesystem::path& folder,
                                          const ReadBudget& budget);
 
-// Size of /dev/shm, and how many files this process may have open.
+// Size of /dev/shm, and the number of files that this process may have open.
 [[nodiscard]] std::optional<std::uint64_t> probe_shm(const ProbeRoots& roots = {});
 [[nodiscard]] std::optional<std::uint64_t> probe_open_files(const ProbeRoots& roots = {});
 

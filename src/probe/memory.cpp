@@ -20,7 +20,7 @@ Bytes parse_bytes(std::string_view text) {
     return static_cast<std::uint64_t>(*value);
 }
 
-// "MemTotal:  24682416 kB" in bytes.
+// The value of a line like "MemTotal:  24682416 kB", in bytes.
 Bytes meminfo(std::string_view text, std::string_view key) {
     for (std::string_view line : split(text, '\n')) {
         if (!line.starts_with(key) || line.substr(key.size(), 1) != ":") continue;
@@ -33,7 +33,7 @@ Bytes meminfo(std::string_view text, std::string_view key) {
     return std::nullopt;
 }
 
-// "inactive_file 4096" in memory.stat.
+// The value of a line like "inactive_file 4096" in memory.stat.
 Bytes stat_value(std::string_view text, std::string_view key) {
     for (std::string_view line : split(text, '\n')) {
         if (line.starts_with(key) && line.substr(key.size(), 1) == " ")
@@ -44,7 +44,7 @@ Bytes stat_value(std::string_view text, std::string_view key) {
 
 struct Limit {
     std::uint64_t bytes = 0;
-    Bytes used_bytes;  // that the kernel could not give back
+    Bytes used_bytes;  // without memory that the kernel could reclaim
 };
 
 std::optional<Limit> limit_in(const std::filesystem::path& folder, int version) {
@@ -52,7 +52,7 @@ std::optional<Limit> limit_in(const std::filesystem::path& folder, int version) 
     std::string stat = read_if_there(folder / "memory.stat");
     Bytes bytes = parse_bytes(
         read_if_there(folder / (is_v2 ? "memory.max" : "memory.limit_in_bytes")));  // "max": none
-    // What stands above the part of the tree that a container shows.
+    // The limit of groups above the part of the tree that a container sees.
     Bytes above = is_v2 ? std::nullopt : stat_value(stat, "hierarchical_memory_limit");
     if (above && (!bytes || *above < *bytes)) bytes = above;
     if (!bytes || *bytes == 0) return std::nullopt;
@@ -90,7 +90,7 @@ MemoryFacts probe_memory(const ProbeRoots& roots) {
     memory.total_bytes = *total;
     memory.available_bytes = meminfo(text, "MemAvailable");
     auto limit = least_limit(roots);
-    // Version 1 writes "no limit" as a number beyond any memory.
+    // Version 1 writes "no limit" as a number larger than any memory.
     if (!limit || limit->bytes >= memory.total_bytes) return memory;
     memory.limit_bytes = limit->bytes;
     if (limit->used_bytes) {

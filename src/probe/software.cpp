@@ -19,7 +19,7 @@ bool is_there(const fs::path& path) {
     return fs::exists(path, error);
 }
 
-// The text between quotes of "name = 'value'" or "name: Optional[str] = 'value'"; nothing for None.
+// The quoted text in "name = 'value'" or "name: Optional[str] = 'value'"; nothing for None.
 std::optional<std::string> python_string(std::string_view text, std::string_view name) {
     for (std::string_view line : split(text, '\n')) {
         if (!line.starts_with(name)) continue;
@@ -43,8 +43,8 @@ bool holds_cublas(const fs::path& folder) {
     return false;
 }
 
-// The wheel names the CUDA libraries as packages of their own, and they are left out where no GPU
-// is.
+// The wheel has the CUDA libraries as separate packages. They are not installed on machines without
+// a GPU.
 bool has_cuda_libraries(const fs::path& site) {
     if (holds_cublas(site / "torch/lib")) return true;
     std::error_code error;
@@ -55,7 +55,7 @@ bool has_cuda_libraries(const fs::path& site) {
     return false;
 }
 
-// The rest of the line that starts with `words`.
+// The rest of the first line that starts with `words`.
 std::optional<std::string> text_behind(std::string_view text, std::string_view words) {
     for (std::string_view line : split(text, '\n')) {
         if (line.starts_with(words)) return std::string(trim(line.substr(words.size())));
@@ -69,13 +69,13 @@ std::optional<std::string> toolkit_version(const fs::path& folder) {
         try {
             return Json::parse(text, "version.json")["cuda"]["version"].string();
         } catch (const UserError&) {
-            return std::nullopt;  // broken: the toolkit is there, its version is unknown
+            return std::nullopt;  // broken file: the toolkit is there, its version is unknown
         }
     }
     // Before CUDA 11: "CUDA Version 10.2.89".
     if (auto version = text_behind(read_if_there(folder / "version.txt"), "CUDA Version "))
         return version;
-    // A toolkit put together from single packages has neither: "#define CUDA_VERSION 13000".
+    // A toolkit installed from single packages has neither file: "#define CUDA_VERSION 13000".
     auto number = parse_integer(text_behind(read_start_if_there(folder / "include/cuda.h", 1 << 16),
                                             "#define CUDA_VERSION ")
                                     .value_or(""));

@@ -30,7 +30,7 @@ struct Found {
     std::uint64_t bytes = 0;
 };
 
-// Files that read as themselves: holes cost no disk, so a sparse file would look fast.
+// False for small and sparse files: holes cost no disk time, so a sparse file would look fast.
 bool is_worth_reading(const struct stat& status, std::uint64_t smallest) {
     if (!S_ISREG(status.st_mode) || status.st_size <= 0) return false;
     auto size = static_cast<std::uint64_t>(status.st_size);
@@ -39,8 +39,8 @@ bool is_worth_reading(const struct stat& status, std::uint64_t smallest) {
     return size >= smallest && !sparse;
 }
 
-// Breadth first, each folder once (links may go round in circles), no more entries and no more time
-// than given.
+// Searches breadth first, each folder once (links may form circles), within the limits of entries
+// and time.
 std::vector<Found> find_files(const fs::path& top, const ReadBudget& budget,
                               Clock::time_point end) {
     std::vector<Found> files;
@@ -57,7 +57,7 @@ std::vector<Found> find_files(const fs::path& top, const ReadBudget& budget,
         fs::directory_iterator entry(folder, fs::directory_options::skip_permission_denied, error);
         for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
             if (++entries > budget.entries || Clock::now() >= end) return files;
-            if (::stat(entry->path().c_str(), &status) != 0) continue;  // a link to nowhere
+            if (::stat(entry->path().c_str(), &status) != 0) continue;  // a broken link
             if (S_ISDIR(status.st_mode)) {
                 folders.push_back(entry->path());
             } else if (is_worth_reading(status, budget.smallest_file)) {
@@ -74,7 +74,7 @@ bool is_in_memory(const fs::path& folder) {
            (status.f_type == TMPFS_MAGIC || status.f_type == RAMFS_MAGIC);
 }
 
-// Reads files one after the other and keeps the speed of each part of it.
+// Reads files one after the other and measures the speed of each part.
 class Reader {
   public:
     Reader(const ReadBudget& budget, Clock::time_point end) : budget_(budget), end_(end) {
@@ -97,7 +97,7 @@ class Reader {
         if (fd < 0) return;
         while (!is_done()) {
             ssize_t got = ::read(fd, buffer_.get(), kChunk);
-            if (got < 0 && errno == EINVAL && direct) {  // refused only now, e.g. by some FUSE
+            if (got < 0 && errno == EINVAL && direct) {  // as some FUSE file systems do
                 direct = false;
                 if (::fcntl(fd, F_SETFL, O_NONBLOCK) == 0) continue;
             }
@@ -129,7 +129,7 @@ class Reader {
     }
 
   private:
-    static constexpr std::size_t kChunk = 256 * 1024;  // small: a slow disk overruns by one of them
+    static constexpr std::size_t kChunk = 256 * 1024;  // small: a slow disk overruns by one
     static constexpr std::uint64_t kLeast = 256 * 1024;
 
     static double speed(std::uint64_t bytes, Clock::duration time) {
@@ -177,7 +177,7 @@ StorageFacts probe_storage(const fs::path& folder, const ReadBudget& budget) {
         facts.unknown_because = "the folder cannot be read";
         return facts;
     }
-    // A third of the time may go into seeking, the rest is for reading.
+    // At most a third of the time is for the search, the rest for reading.
     std::vector<Found> files = find_files(folder, budget, start + budget.time / 3);
     if (files.empty()) {
         facts.unknown_because =
