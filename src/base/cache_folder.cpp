@@ -22,7 +22,7 @@ fs::path variable(const char* name) {
     return value ? value : "";
 }
 
-// Of the account: asked only where HOME is not set, as it may mean a question to a server.
+// The account's home. Asked only if HOME is not set, because the lookup may ask a server.
 fs::path account_home() {
     const passwd* account = ::getpwuid(::geteuid());
     return account && account->pw_dir ? account->pw_dir : "";
@@ -41,7 +41,7 @@ std::vector<fs::path> candidates() {
     return out;
 }
 
-// Gone at the end of the process.
+// A folder that is removed at the end of the process.
 class Passing {
   public:
     Passing() {
@@ -67,14 +67,14 @@ class Passing {
     pid_t maker_ = ::getpid();
 };
 
-// False when it is there and open to others, and cannot be closed to them.
+// Returns false if the folder exists, others may write to it, and this cannot be changed.
 bool close_to_others(const fs::path& folder) {
     struct stat status {};
     if (::stat(folder.c_str(), &status) != 0) {
         std::error_code ignored;
         fs::create_directories(folder.parent_path(), ignored);
         ::mkdir(folder.c_str(), 0700);
-        return true;  // what cannot be made holds nothing
+        return true;  // a folder that cannot be made has no content
     }
     bool is_open = (status.st_mode & 022) != 0;
     if (is_open && status.st_uid == ::geteuid())
@@ -90,7 +90,7 @@ bool is_own_folder(const fs::path& folder, uid_t user) {
     struct stat status {};
     bool is_there = true;
     while (::stat(path.c_str(), &status) != 0) {
-        // A link that leads nowhere can be made to lead anywhere.
+        // A link to a missing target can be made to point anywhere.
         if (fs::is_symlink(fs::symlink_status(path, error)) || path == path.parent_path())
             return false;
         path = path.parent_path();
@@ -98,8 +98,9 @@ bool is_own_folder(const fs::path& folder, uid_t user) {
     }
     bool is_ours = status.st_uid == user || status.st_uid == 0;
     if (!S_ISDIR(status.st_mode) || !is_ours) return false;
-    // Its owner can close it to others; in the nearest folder above, what is not ours must not be
-    // replaceable: that is what the sticky bit of /tmp is for.
+    // An existing folder that others may write to is accepted if `user` owns it and so can close
+    // it. For a missing folder, others must not be able to replace it in the nearest existing
+    // parent; the sticky bit of /tmp ensures that.
     bool is_open = (status.st_mode & 022) != 0;
     if (is_there) return !is_open || status.st_uid == user;
     return !is_open || (status.st_mode & S_ISVTX) != 0 || status.st_uid == user;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where this user keeps what can be made again: trials, graphs, listings, samples, LibTorch. Some
-// of it is executed, so nobody else may be able to write there. tools/bootstrap and
+// This user's folder for data that can be made again: trials, graphs, listings, samples, LibTorch.
+// Some of it is executed, so nobody else may be able to write there. tools/bootstrap and
 // cmake/cache.cmake choose the same folder.
 #pragma once
 
@@ -10,13 +10,14 @@
 
 namespace saturate {
 
-// The first that is this user's own: $SATURATE_CACHE, $XDG_CACHE_HOME/saturate, ~/.cache/saturate
-// (the home of the user's account where HOME is not set), saturate-<uid> among the temporary files.
-// Else a folder that ends with this process. It is made, private, where it is not there.
+// Returns the first of these folders that is this user's own: $SATURATE_CACHE,
+// $XDG_CACHE_HOME/saturate, ~/.cache/saturate (the account's home if HOME is not set),
+// saturate-<uid> in the folder for temporary files. Otherwise a folder that ends with this process.
+// Makes a missing folder, readable by this user only.
 [[nodiscard]] std::filesystem::path user_cache_folder();
 
-// Whether `user` can rely on what is in the folder: it belongs to them or to root, and nobody else
-// may write to it; of a folder that is not there yet, the nearest one above that is.
+// True if `user` can trust the content of the folder: it belongs to them or to root, and nobody
+// else may write to it. For a missing folder, the nearest existing parent is checked.
 [[nodiscard]] bool is_own_folder(const std::filesystem::path& folder, uid_t user);
 
 }  // namespace saturate

@@ -22,7 +22,7 @@ namespace {
 
 constexpr std::size_t kBlock = 256 << 10;
 
-// Where packed bytes come from: a file or memory.
+// The source of packed bytes: a file or memory.
 class Source {
   public:
     explicit Source(int file) : file_(file), buffer_(kBlock) {}
@@ -51,7 +51,7 @@ class Source {
 
 class Stream : public ByteStream {
   public:
-    // `first` are bytes that were already read from the source, to see what it is.
+    // `first` has the bytes already read from the source to recognise its format.
     Stream(std::unique_ptr<Source> source, std::string_view first, std::string name,
            std::uint64_t limit, std::string_view flag)
         : input_(first),
@@ -79,7 +79,7 @@ class Stream : public ByteStream {
     [[nodiscard]] bool torn() const final { return torn_; }
 
   protected:
-    // At least one byte, or 0 at the end.
+    // Returns at least one byte, or 0 at the end.
     virtual std::size_t unpack(char* into, std::size_t size) = 0;
     bool refill() {
         if (input_.empty()) input_ = source_->next();
@@ -136,8 +136,8 @@ class GzipStream : public Stream {
             input_.remove_prefix(give - state_.avail_in);
             between_members_ = said == Z_STREAM_END;
             if (said == Z_STREAM_END) {
-                // Another member may follow (files made with cat); other bytes after it do not
-                // count.
+                // Another member may follow (files made with cat). Other bytes after it are
+                // ignored.
                 if (!refill() || input_[0] != '\x1f') ended_ = true;
                 inflateReset(&state_);
             } else if (said != Z_OK && said != Z_BUF_ERROR) {
@@ -237,14 +237,14 @@ std::string gzip(std::string_view content) {
 }
 
 std::optional<std::string> inflate_raw(std::string_view packed, std::size_t size) {
-    // Deflate packs at most 1032 to 1: a size beyond that is a lie, and memory for it is not taken.
+    // Deflate packs at most 1032 to 1. A larger size is false, and no memory is allocated for it.
     if (size / 1032 > packed.size()) return std::nullopt;
     std::string out(size, '\0');
     z_stream stream{};
     if (inflateInit2(&stream, -15) != Z_OK) return std::nullopt;
     std::size_t read = 0, written = 0;
     int status = Z_OK;
-    char beyond = 0;  // where a byte too many would go
+    char beyond = 0;  // receives a byte beyond the end
     while (status == Z_OK) {
         std::size_t in = std::min<std::size_t>(packed.size() - read, 1u << 30);
         std::size_t room = std::min<std::size_t>(size - written, 1u << 30);

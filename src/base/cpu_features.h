@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which instructions the processor has beyond the common ones. Any thread.
+// Tells which optional instructions the processor has. Any thread.
 #pragma once
 
 namespace saturate {

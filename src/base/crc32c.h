@@ -7,7 +7,7 @@
 
 namespace saturate {
 
-// Of `bytes` behind what gave `before`; 0 begins.
+// Checksum of `bytes` that follow the data with checksum `before`; 0 starts a new one.
 [[nodiscard]] std::uint32_t crc32c(const void* data, std::size_t bytes, std::uint32_t before = 0);
 
 }  // namespace saturate

@@ -25,7 +25,7 @@ class Cells {
     }
 
   private:
-    // Leaves at_ behind the comma or line end that closes the cell.
+    // Reads a cell. Leaves at_ after the comma or line end that closes it.
     std::string next_cell() {
         std::string cell;
         bool inside_quotes = false;

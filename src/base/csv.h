@@ -11,8 +11,8 @@ namespace saturate {
 
 using CsvRow = std::map<std::string, std::string, std::less<>>;
 
-// Quotes as RFC 4180. Throws UserError naming `file` and line when a row has not as many cells as
-// the header, or a quote is left open.
+// Quotes as in RFC 4180. Throws UserError with `file` and line if a row has a different number of
+// cells than the header, or if a quote is never closed.
 [[nodiscard]] std::vector<CsvRow> parse_csv(std::string_view text, const std::string& file);
 
 }  // namespace saturate

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The seam to the accelerator: what the rest of the program knows of a GPU, without a type of CUDA
-// or NVML. cuda/ implements it, tests fake it, probe/ and telemetry/ read it.
+// The seam to the accelerator: everything that the rest of the program knows about a GPU, without
+// CUDA or NVML types. cuda/ implements it, tests fake it, probe/ and telemetry/ read it.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ struct Capability {
     auto operator<=>(const Capability&) const = default;
 };
 
-// What does not change while a GPU is there.
+// Facts that do not change while the GPU is there.
 struct GpuIdentity {
     int index = 0;
     std::string name;
@@ -28,13 +28,13 @@ struct GpuIdentity {
     std::optional<std::uint64_t> memory_total_bytes;
     std::optional<std::uint64_t> memory_used_bytes;
     std::optional<bool> mig;           // split into instances: utilisation is unknown by design
-    std::optional<std::string> fault;  // why the rest is unknown, e.g. a lost GPU
-    std::optional<bool> suspended;     // a laptop's GPU that sleeps and is left asleep
+    std::optional<std::string> fault;  // why the rest is unknown, such as a lost GPU
+    std::optional<bool> suspended;     // a sleeping laptop GPU, which we do not wake
 };
 
 struct GpuDriver {
     std::optional<std::string> driver_version;
-    std::optional<std::string> cuda_version;  // the newest CUDA that the driver serves
+    std::optional<std::string> cuda_version;  // the newest CUDA that the driver supports
     std::vector<GpuIdentity> gpus;
 };
 
@@ -44,9 +44,9 @@ struct GpuSurvey {
     std::string absent_because;
 };
 
-// Why clocks are held down right now; bits of DeviceSample::throttle_reasons.
+// Why the clocks are reduced right now: bits of DeviceSample::throttle_reasons.
 enum ThrottleReason : std::uint64_t {
-    kThrottleIdle = 0x1,  // nothing to do: no throttling
+    kThrottleIdle = 0x1,  // nothing to do; this is no throttling
     kThrottleApplicationClocks = 0x2,
     kThrottlePowerCap = 0x4,
     kThrottleHardwareSlowdown = 0x8,
@@ -56,7 +56,7 @@ enum ThrottleReason : std::uint64_t {
     kThrottlePowerBrake = 0x80,
 };
 
-// Time spent throttled, cumulative since the driver was loaded: only differences mean something.
+// Time spent throttled since the driver was loaded. Only differences are meaningful.
 struct ThrottleTimes {
     std::optional<std::uint64_t> power_cap_ns;
     std::optional<std::uint64_t> sync_boost_ns;
@@ -67,25 +67,25 @@ struct ThrottleTimes {
 
 // One of the driver's own samples of utilisation, several per second.
 struct DriverSample {
-    std::int64_t wall_us = 0;  // since 1970, as the driver stamps it
+    std::int64_t wall_us = 0;  // since 1970, from the driver
     double percent = 0;
 };
 
 enum class GpuProcessKind { compute, graphics, mps };
 
 struct GpuProcess {
-    std::int64_t pid = 0;  // the host's, also inside a container
+    std::int64_t pid = 0;  // the host's pid, also inside a container
     GpuProcessKind kind = GpuProcessKind::compute;
     std::optional<std::uint64_t> memory_bytes;
-    std::optional<double> sm_percent;  // its share of the SMs' time
+    std::optional<double> sm_percent;  // share of the SMs' time
 };
 
-// One reading of one GPU. Each value on its own: absent is unknown, or not read at this tick.
+// One reading of one GPU. An absent value is unknown, or was not read at this tick.
 struct DeviceSample {
     int gpu = 0;                       // index of the GPU
     std::int64_t time_ns = 0;          // steady clock (base/clock.h)
     std::int64_t took_ns = 0;          // how long the reading took
-    std::optional<std::string> fault;  // e.g. "GPU is lost": nothing else is known then
+    std::optional<std::string> fault;  // such as "GPU is lost": then nothing else is known
 
     std::optional<double> utilization_percent;         // share of time with any kernel resident
     std::optional<double> memory_utilization_percent;  // share of time the memory was busy
@@ -98,7 +98,7 @@ struct DeviceSample {
     std::optional<std::uint64_t> memory_total_bytes;
     std::optional<std::uint64_t> memory_used_bytes;
     std::optional<std::uint64_t> memory_reserved_bytes;
-    std::optional<double> power_watts;  // a one-second mean where the GPU gives one
+    std::optional<double> power_watts;  // mean of one second, if the GPU has it
     std::optional<double> power_instant_watts;
     std::optional<double> power_limit_watts;  // enforced
     std::optional<double> energy_joules;      // cumulative since the driver was loaded
@@ -117,23 +117,23 @@ struct DeviceSample {
     std::optional<std::uint64_t> nvlink_rx_bytes;
     std::optional<std::uint64_t> ecc_uncorrected;  // since the driver was loaded
 
-    std::optional<std::vector<GpuProcess>> processes;  // present when they were read
+    std::optional<std::vector<GpuProcess>> processes;  // absent: not read this time
 };
 
-// Which groups one reading takes; every reading takes the cheap counters.
+// The groups of values that a reading includes. Every reading includes the cheap counters.
 struct ReadTiers {
     bool medium = true;     // temperature, clock, activity, the driver's samples: about every 2 s
     bool processes = true;  // processes, memory clock, state: about every 5 s
 };
 
-// A driver kept open for the whole run. One thread at a time.
+// Keeps a driver open for the whole run. One thread at a time.
 class DeviceReader {
   public:
     virtual ~DeviceReader() = default;
     [[nodiscard]] virtual const GpuDriver& driver() const = 0;
-    // Never throws: what cannot be read is absent, a lost GPU says so in `fault`.
+    // Never throws. Unreadable values are absent, and `fault` tells if the GPU is lost.
     [[nodiscard]] virtual DeviceSample read(int gpu, ReadTiers tiers) = 0;
-    // Calls into the driver so far: part of what watching costs.
+    // Number of calls into the driver so far: a part of the cost of watching.
     [[nodiscard]] virtual std::uint64_t driver_calls() const = 0;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A file that the build made part of the binary (cmake/embed.cmake).
+// A file that the build embeds in the binary (cmake/embed.cmake).
 #pragma once
 
 #include <string_view>
@@ -7,7 +7,7 @@
 namespace saturate {
 
 struct EmbeddedFile {
-    std::string_view name;  // below the folder that was embedded
+    std::string_view name;  // relative to the embedded folder
     std::string_view text;
 };
 

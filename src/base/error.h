@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The three kinds of failure that end a command. Thrown anywhere, caught in app/main.cpp and at a
-// thread's edge. What may well happen (an unreadable counter, a broken image) is a value instead.
+// thread's edge. An expected failure (an unreadable counter, a broken image) is a value instead.
 #pragma once
 
 #include <exception>
@@ -9,7 +9,7 @@
 
 namespace saturate {
 
-// Where a mistake stands. Line and column count from 1; 0 means unknown. Empty file: no place.
+// The place of a mistake. Line and column count from 1; 0 means unknown. Empty file: no place.
 struct Place {
     std::string file;
     int line = 0;
@@ -40,20 +40,20 @@ class Failure : public std::exception {
     std::string text_;
 };
 
-// The user's: bad argument, YAML, missing file, broken trace. Exit code 2.
+// A mistake of the user: bad argument, YAML, missing file, broken trace. Exit code 2.
 class UserError : public Failure {
   public:
     explicit UserError(Problem problem) : Failure({std::move(problem)}) {}
     explicit UserError(std::vector<Problem> problems) : Failure(std::move(problems)) {}
 };
 
-// The machine's: no driver, no GPU, disk full. Exit code 3.
+// A fault of the machine: no driver, no GPU, disk full. Exit code 3.
 class MachineError : public Failure {
   public:
     explicit MachineError(Problem problem) : Failure({std::move(problem)}) {}
 };
 
-// Ours: a promise broken inside. Exit code 70.
+// A bug of ours: an internal promise is broken. Exit code 70.
 class Bug : public std::exception {
   public:
     Bug(const char* file, int line, const std::string& why);

@@ -84,7 +84,7 @@ std::string read_file(const std::filesystem::path& path, std::uint64_t limit_byt
     content.resize(std::min(size, limit_bytes));
     std::size_t used = 0;
     while (true) {
-        // One byte past what is known tells a file that grows or has no size (a pipe) from the end.
+        // Room for one more byte shows that a file grows or has no size (a pipe).
         if (used == content.size()) content.resize(used + std::max<std::size_t>(used / 2, 4096));
         ssize_t got = ::read(file.get(), content.data() + used, content.size() - used);
         if (got < 0 && errno == EINTR) continue;
@@ -125,31 +125,32 @@ std::string read_start_if_there(const std::filesystem::path& path, std::size_t l
 }
 
 std::filesystem::path followed(const std::filesystem::path& path) {
-    constexpr int kMostLinks = 40;  // as the kernel allows
+    constexpr int kMostLinks = 40;  // the kernel's limit
     std::filesystem::path out = path;
     std::error_code error;
     for (int i = 0; i < kMostLinks; ++i) {
         std::filesystem::path next = std::filesystem::read_symlink(out, error);
         if (error) return out;
-        out = out.parent_path() / next;  // an absolute one replaces all before it
+        out = out.parent_path() / next;  // an absolute path replaces the whole path
     }
-    return path;  // a loop: whoever opens it is told
+    return path;  // a loop: opening the file reports it
 }
 
 namespace {
 
-// Neighbours of two threads differ too.
+// The name of a temporary file. It also differs between threads.
 std::filesystem::path neighbour_of(const std::filesystem::path& path) {
     static std::atomic<int> count{0};
     return path.parent_path() / fmt::format(".saturate-{}-{}.tmp", ::getpid(), ++count);
 }
 
-// Only where nothing is: -1 and EEXIST otherwise.
+// Renames only if `to` does not exist; otherwise returns -1 with EEXIST.
 int rename_to_new(const char* from, const char* to) {
     int done = static_cast<int>(
         ::syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, /*RENAME_NOREPLACE*/ 1));
     if (done == 0 || (errno != EINVAL && errno != ENOSYS)) return done;
-    // A file system without it: a second name, which never replaces, and the first goes.
+    // The file system does not support it: make a hard link, which never replaces, and remove
+    // `from`.
     if (::link(from, to) != 0) return -1;
     return ::unlink(from);
 }
@@ -167,7 +168,7 @@ void write_file(const std::filesystem::path& given, std::string_view content,
     bool replaces = ::stat(path.c_str(), &old) == 0;
     if (!replaces && errno != ENOENT) throw_write_error(path, errno);
     if (replaces && S_ISDIR(old.st_mode)) throw_write_error(path, EISDIR);
-    // Devices such as /dev/stdout cannot be renamed over: they take the bytes as they come.
+    // Devices such as /dev/stdout cannot be replaced by a rename: write to them directly.
     if (replaces && !S_ISREG(old.st_mode)) {
         Descriptor device(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
         if (device.get() < 0) throw_write_error(path, errno);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files read whole with a limit and written whole or not at all.
+// Reads whole files with a limit, and writes files completely or not at all.
 #pragma once
 
 #include <cstdint>
@@ -9,21 +9,21 @@
 
 namespace saturate {
 
-// Throws UserError for what is missing, a directory, unreadable, or larger than the limit; `what`
-// names the kind of file in the message ("a configuration").
+// Throws UserError if the file is missing, a directory, unreadable, or larger than the limit.
+// `what` names the kind of file in the message ("a configuration").
 [[nodiscard]] std::string read_file(const std::filesystem::path& path, std::uint64_t limit_bytes,
                                     std::string_view what);
 
-// Small files of the kernel (/proc, /sys); empty when absent or unreadable.
+// Reads a small file of the kernel (/proc, /sys). Returns "" if it is absent or unreadable.
 [[nodiscard]] std::string read_if_there(const std::filesystem::path& path);
-// No more than its first bytes: /proc/cpuinfo of a large machine takes longer to read than a verb
-// to run.
+// Reads only the first bytes: on a large machine, reading all of /proc/cpuinfo takes longer than a
+// whole verb.
 [[nodiscard]] std::string read_start_if_there(const std::filesystem::path& path,
                                               std::size_t limit_bytes);
 
-// Writes a neighbour, syncs it, renames it over `path`: a reader sees the old file or the new one.
-// Keeps the permissions of a file that is replaced. Throws UserError (no such folder, no
-// permission) or MachineError (disk full); the neighbour is removed then.
+// Writes a temporary file next to `path`, syncs it and renames it to `path`: a reader sees the old
+// file or the new one. A replaced file keeps its permissions. Throws UserError (no such folder, no
+// permission) or MachineError (disk full) and removes the temporary file.
 void write_file_whole(const std::filesystem::path& path, std::string_view content);
 
 }  // namespace saturate

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The compiled half of {fmt}, which Debian has as a shared library only: built into our programs it
-// costs no start a library to load. {fmt} 9 (Debian 12, Ubuntu 24.04) and 10 (Debian 13).
+// The compiled part of {fmt}. Debian has it as a shared library only; built into our programs, it
+// need not be loaded at start. {fmt} 9 (Debian 12, Ubuntu 24.04) and 10 (Debian 13).
 #include <fmt/format-inl.h>
 
 FMT_BEGIN_NAMESPACE

@@ -3,8 +3,8 @@
 
 namespace saturate {
 
-// A port of this host that is free now. Somebody may take it before whoever is to serve it does,
-// who then says so. Throws MachineError.
+// A port of this host that is free now. Another process may take it before the caller's server
+// does; then the server reports it. Throws MachineError.
 [[nodiscard]] int free_port();
 
 }  // namespace saturate

@@ -15,7 +15,7 @@ std::string host_name() {
 
 int affinity_cores() {
     constexpr std::size_t kMostCpus = 1 << 20;
-    // The kernel refuses a set that is smaller than its own.
+    // The kernel refuses a set smaller than its own.
     for (std::size_t cpus = 1024; cpus <= kMostCpus; cpus *= 2) {
         auto free_set = [](cpu_set_t* set) { CPU_FREE(set); };
         std::unique_ptr<cpu_set_t, decltype(free_set)> set(CPU_ALLOC(cpus), free_set);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The door to nlohmann-json: its SAX parser fills our value.
+// Wraps nlohmann-json: its SAX parser fills our value.
 #include "base/json.h"
 
 #include <fmt/format.h>
@@ -77,8 +77,8 @@ Json& Json::add(Json value) {
 }
 
 void append_json_string(std::string& out, std::string_view text) {
-    // Nearly all strings are plain: no quote, no escape, no byte outside ASCII. The rest is left to
-    // the library, which also mends broken UTF-8.
+    // Most strings have no quote, no escape and no byte outside ASCII. The library handles the
+    // others and repairs broken UTF-8.
     bool is_plain = std::ranges::all_of(
         text, [](char c) { return c >= ' ' && c < 0x7f && c != '"' && c != '\\'; });
     if (is_plain) {
@@ -205,7 +205,7 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
 };
 
 Place place_of(std::string_view text, std::size_t at, const std::string& file) {
-    // The parser counts the bytes it has read; the last of them is where it stopped.
+    // The parser counts the bytes it has read. It stopped at the last of them.
     std::string_view before = text.substr(0, at > 0 ? std::min(at - 1, text.size()) : 0);
     int line = 1 + static_cast<int>(std::count(before.begin(), before.end(), '\n'));
     std::size_t start = before.rfind('\n') + 1;  // npos + 1 is 0

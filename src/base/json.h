@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One JSON value: what `--json` prints and what run records and reports are read from. Objects keep
-// the order in which their keys were added. Not for hot paths: the trace reader has its own.
+// One JSON value. `--json` prints it; run records and reports are read into it. Objects keep the
+// order in which keys were added. Not for hot paths: the trace reader has its own parser.
 #pragma once
 
 #include <concepts>
@@ -45,14 +45,14 @@ class Json {
         return Json(std::move(out));
     }
 
-    // Throws UserError with line and column. Nested deeper than 200 levels is refused.
+    // Throws UserError with line and column. Refuses more than 200 nested levels.
     static Json parse(std::string_view text, const std::string& file);
 
     [[nodiscard]] bool is_null() const { return std::holds_alternative<std::monostate>(value_); }
     [[nodiscard]] bool is_object() const { return std::holds_alternative<Object>(value_); }
     [[nodiscard]] bool is_array() const { return std::holds_alternative<Array>(value_); }
 
-    // Readers that answer nothing rather than a wrong type.
+    // Return nothing if the value has another type.
     [[nodiscard]] std::optional<bool> boolean() const;
     [[nodiscard]] std::optional<double> number() const;
     [[nodiscard]] std::optional<std::int64_t> integer() const;
@@ -77,7 +77,7 @@ class Json {
     std::variant<std::monostate, bool, std::int64_t, double, std::string, Array, Object> value_;
 };
 
-// Appends `text` as a JSON string with its quotes; broken UTF-8 becomes U+FFFD.
+// Appends `text` as a JSON string in quotes. Broken UTF-8 becomes U+FFFD.
 void append_json_string(std::string& out, std::string_view text);
 
 }  // namespace saturate

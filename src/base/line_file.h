@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A file that grows by lines and keeps what a full disk refused, to offer it again at the next
-// write: what comes out is never a line with a hole in it. One thread at a time.
+// A file that grows by lines. Keeps data that a full disk refused and writes it again with the next
+// write, so no line ever has a hole. One thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -11,13 +11,14 @@ namespace saturate {
 
 class LineFile {
   public:
-    // Throws MachineError when the file cannot be made; `replace` empties one that is there.
+    // Throws MachineError if the file cannot be made. `replace` empties an existing file; without
+    // it the file must not exist.
     explicit LineFile(const std::filesystem::path& path, bool replace = false);
-    ~LineFile();  // closes; what waits is lost
+    ~LineFile();  // closes the file; unwritten data is lost
     LineFile(const LineFile&) = delete;
     LineFile& operator=(const LineFile&) = delete;
 
-    // Room for one more line: what a full disk leaves waiting is bounded (16 MiB).
+    // True if there is room for one more line. At most 16 MiB wait for a full disk.
     [[nodiscard]] bool has_room() const;
     std::string& text() { return waiting_; }  // append whole lines here
     void write();

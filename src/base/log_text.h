@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a program printed, for a message that quotes it. Pure.
+// Prepares a program's output for a message that quotes it. Pure.
 #pragma once
 
 #include <string>
@@ -8,11 +8,11 @@
 
 namespace saturate {
 
-// The lines of a log as a terminal shows them: what a progress bar writes again and again ("\r") is
-// there once, as it was last.
+// The lines of a log as a terminal shows them: a line that a progress bar rewrites ("\r") appears
+// once, in its last state.
 [[nodiscard]] std::vector<std::string_view> terminal_lines(std::string_view log);
 
-// So many characters of UTF-8 at most, with "..." where there were more.
+// At most `limit` characters of UTF-8. Longer text ends in "...".
 [[nodiscard]] std::string shortened(std::string_view utf8, std::size_t limit);
 
 }  // namespace saturate

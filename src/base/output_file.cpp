@@ -18,7 +18,7 @@ bool is_same(const fs::path& one, const fs::path& other) {
     return fs::equivalent(one, other, error) && !error;
 }
 
-// No verb reads a page, so one may be written again into the folder that it shows.
+// No verb reads a page, so a page may be written into the folder that it shows.
 bool is_page(const fs::path& path) { return path.extension() == ".html"; }
 
 bool is_input(const fs::path& output, const fs::path& input) {
@@ -32,7 +32,7 @@ bool is_input(const fs::path& output, const fs::path& input) {
     return false;
 }
 
-// What others may not read of an input they may not read of what is made from it.
+// The output must not be readable by anyone who cannot read an input.
 unsigned mode_for(const std::vector<fs::path>& inputs) {
     unsigned mode = 0666;
     for (const fs::path& input : inputs) {
@@ -48,7 +48,7 @@ OutputFile::OutputFile(fs::path path, const OutputRule& rule)
     : path_(std::move(path)), mode_(mode_for(rule.inputs)), force_(rule.force) {
     if (is_stdout()) return;
     struct stat status {};
-    if (::stat(path_.c_str(), &status) != 0) return;  // what is wrong with it, writing tells
+    if (::stat(path_.c_str(), &status) != 0) return;  // a wrong path is reported by the write
     if (S_ISDIR(status.st_mode)) {
         throw UserError({.where = {path_.string()},
                          .found = "the output is a folder",
@@ -61,7 +61,7 @@ OutputFile::OutputFile(fs::path path, const OutputRule& rule)
                          .expected = "another file: inputs are never overwritten",
                          .fix = "name another output"});
     }
-    // Devices, pipes and /dev/stdout take whatever comes.
+    // Devices, pipes and /dev/stdout accept any data.
     if (!S_ISREG(status.st_mode) || rule.force) return;
     throw UserError({.where = {path_.string()},
                      .found = "the output already exists",

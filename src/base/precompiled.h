@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The headers of the standard library that most files use, compiled once for all of them. Never included by name: every file
-// names what it uses, and the build puts this one before it. Not <filesystem>: its std::quoted is found before ours.
+// The standard headers that most files use, compiled once for all of them. Never include it by
+// name: every file includes what it uses, and the build adds this header in front. Leaves out
+// <filesystem>, because its std::quoted would be found before ours.
 #pragma once
 
 #include <fmt/format.h>

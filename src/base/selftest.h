@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One check of `saturate selftest`, made by the engine for every device and by cuda/ for a GPU.
+// One check of `saturate selftest`. The engine has checks for every device, cuda/ for a GPU.
 #pragma once
 
 #include <functional>
@@ -11,14 +11,14 @@ namespace saturate {
 struct SelftestCheck {
     std::string name;
     bool passed = false;
-    std::string detail;  // what was compared, with the error seen and allowed
+    std::string detail;  // what was compared, with the actual and the allowed error
     double seconds = 0;
 };
 
-// A check that is still to be made.
+// A check that was not run yet.
 struct SelftestItem {
     std::string name;
-    std::function<SelftestCheck()> run;  // its name and seconds are filled in
+    std::function<SelftestCheck()> run;  // the caller fills in name and seconds
 };
 
 }  // namespace saturate

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the system refused and nobody expected there: a name that is too long, a loop of links, a
-// folder that may not be read, one thread more than a limit allows.
+// Describes an error of the system at an unexpected place: a name too long, a loop of links, an
+// unreadable folder, too many threads.
 #pragma once
 
 #include <system_error>
@@ -10,7 +10,7 @@
 namespace saturate {
 
 [[nodiscard]] Problem system_problem(const std::system_error& error);
-// Whether it is for the user to mend (a path) or the machine's (room, limits).
+// True if the user can fix it (a path); false for the machine (space, limits).
 [[nodiscard]] bool is_users(const std::system_error& error);
 
 }  // namespace saturate

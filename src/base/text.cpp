@@ -72,7 +72,7 @@ std::optional<double> parse_number(std::string_view text) { return parse_whole<d
 
 namespace {
 
-// Edits with neighbouring letters swapped counted once: "trian" is one edit from "train".
+// Number of edits. A swap of neighbouring letters is one edit: "trian" is one away from "train".
 std::size_t edit_distance(std::string_view a, std::string_view b) {
     std::vector<std::size_t> before(b.size() + 1), last(b.size() + 1), row(b.size() + 1);
     std::iota(last.begin(), last.end(), 0);
@@ -94,7 +94,7 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 }  // namespace
 
 std::optional<std::string> closest(std::string_view word, std::span<const std::string> candidates) {
-    // A quarter of a word's letters may be wrong, at least one. Beyond 64 letters nothing is a
+    // A quarter of the letters may be wrong, at least one. A word of more than 64 letters is not a
     // typo.
     constexpr std::size_t kLongest = 64;
     if (word.empty() || word.size() > kLongest) return std::nullopt;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Small things about text that the standard library leaves out. Pure functions.
+// Small text functions that the standard library lacks. Pure functions.
 #pragma once
 
 #include <cstdint>
@@ -20,25 +20,25 @@ namespace saturate {
 
 [[nodiscard]] bool is_one_of(std::string_view word, std::initializer_list<std::string_view> words);
 
-[[nodiscard]] std::string or_dash(std::string_view text);  // "-" stands for nothing
+[[nodiscard]] std::string or_dash(std::string_view text);  // "-" for an empty text
 
-// The whole text as a number, or nothing: "12" yes, "12x", "", " 12" no. parse_number takes inf and
-// nan.
+// The whole text as a number, or nothing: "12" is a number; "12x", "" and " 12" are not.
+// parse_number accepts inf and nan.
 [[nodiscard]] std::optional<std::int64_t> parse_integer(std::string_view text);
 [[nodiscard]] std::optional<double> parse_number(std::string_view text);
 
-// The candidate nearest to a mistyped word, if one is near enough to be meant.
+// Returns the candidate nearest to a mistyped word, if one is near enough.
 [[nodiscard]] std::optional<std::string> closest(std::string_view word,
                                                  std::span<const std::string> candidates);
 
 [[nodiscard]] std::string bytes_text(std::uint64_t bytes);  // "23.5 GiB"
 
-// Columns a terminal uses for UTF-8 text: Chinese characters take two.
+// The columns of UTF-8 text on a terminal: Chinese characters take two.
 [[nodiscard]] std::size_t display_width(std::string_view utf8);
 [[nodiscard]] std::string pad_right(std::string_view utf8, std::size_t width);
 
-// Control characters and broken UTF-8 become visible escapes; long text is cut with "...". For
-// messages that quote what a user's file holds.
+// Shows control characters and broken UTF-8 as escapes, and cuts long text with "...". For messages
+// that quote a user's file.
 [[nodiscard]] std::string quoted(std::string_view raw, std::size_t limit = 60);
 
 }  // namespace saturate
