@@ -60,7 +60,7 @@ class Child {
 
     [[nodiscard]] pid_t pid() const { return pid_; }
     // The exit code (128 + signal if a signal ended the command) after the command ended, else
-    // nothing. With a tree to end: after the whole tree ended.
+    // nothing. If its tree is being ended: only after the whole tree ended.
     [[nodiscard]] std::optional<int> status();
     // The signal that ended the command; 0: none, or it still runs.
     [[nodiscard]] int ended_by_signal() const { return signal_; }

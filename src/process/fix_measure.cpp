@@ -15,7 +15,7 @@ namespace {
 
 constexpr int kMostTrials = 12;
 constexpr double kBaselineShare = 0.5;  // share of the budget for the unchanged job
-constexpr double kBriefSeconds = 0.4;   // seconds of steps, if the epochs are what is measured
+constexpr double kBriefSeconds = 0.4;   // seconds of steps, if epochs are measured
 
 Level level_of(const FixChanges& changes) {
     Level out = Level::safe;

@@ -44,7 +44,7 @@ struct FixTrials {
     std::string unguarded;                  // what trials could have changed; empty: nothing
     std::vector<std::string> outside;       // folders elsewhere that the job writes to
     bool is_stopped = false;
-    bool is_on_gpu = false;  // the watched run
+    bool is_on_gpu = false;  // the watched run used a GPU
 };
 
 // Fills in the outcomes and puts the kept changes into `answer.patch`. If the unchanged job does

@@ -47,8 +47,7 @@ constexpr Names kKinds[] = {
     {"mpi", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
      "OMPI_COMM_WORLD_LOCAL_SIZE"},
     {"mpi", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"},
-    // Set in a step (srun) only: in a batch script or a shell of salloc, one process stands for
-    // all.
+    // Set in a step (srun) only: a batch script or a shell of salloc is one process for all tasks.
     {"slurm", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", ""},
 };
 

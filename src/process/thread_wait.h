@@ -18,8 +18,8 @@ namespace saturate {
 [[nodiscard]] HostSample resting_machine(std::int64_t ns);
 
 // Variables to add to the environment of a process that trains on the CPU, given a sample of the
-// resting machine. None on a free machine, where spinning is up to a sixth faster; none if the user
-// has set them; none for one of several ranks, whose busy cores are those of the other ranks.
+// resting machine. None on a free machine, where spinning is up to a sixth faster. None if the user
+// has set them. None for one of several ranks: there the ranks keep each other's cores busy.
 [[nodiscard]] std::vector<std::pair<std::string, std::string>> thread_wait(
     const Environment& environment, const HostSample& resting);
 

@@ -20,8 +20,10 @@ namespace {
 constexpr std::int64_t kSteadySteps = 30;
 constexpr std::int64_t kSecond = 1'000'000'000;
 constexpr std::uint64_t kLargestTrace = 1u << 30;
-constexpr std::int64_t kToWriteNs = 5 * kSecond;  // time to write a trace, after the window ...
-constexpr std::int64_t kLongestWriteNs = 60 * kSecond;  // ... or while it is seen incomplete
+// The script waits this much longer than the window for its trace ...
+constexpr std::int64_t kToWriteNs = 5 * kSecond;
+// ... and at most this much longer while the trace is incomplete.
+constexpr std::int64_t kLongestWriteNs = 60 * kSecond;
 
 // The profiler writes in place. A trace is complete if it ends with a brace and has stopped
 // growing.

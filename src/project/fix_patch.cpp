@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 constexpr std::uint64_t kLargest = 16 << 20;
 
 struct EditsOfFile {
-    std::string name;  // as it is read
+    std::string name;  // the path in the edits
     std::vector<SourceEdit> source;
     std::vector<Edit> config;
 };

@@ -45,8 +45,8 @@ class ProjectReader {
         std::string after;
         std::string sha256;  // of the file as read for the facts; empty: not compared
     };
-    // Checks that each edited file differs by exactly these edits. Returns per file why not; empty:
-    // it does.
+    // Checks that each edited file differs by exactly these edits. Returns for each check why it
+    // does not; empty: it does.
     [[nodiscard]] std::vector<std::string> verify(std::span<const Check> checks);
 
   private:

@@ -48,8 +48,8 @@ struct BatchAnswer {
     std::string why;
 };
 
-// `start` is the user's own size. Probes half of it too, and a quarter if memory is scarce. Every
-// probe runs with the settings in `base`.
+// `start` is the user's own size. Probes half of it too, and a quarter unless memory has room for
+// four times the size. Every probe runs with the settings in `base`.
 [[nodiscard]] BatchAnswer find_batch_size(std::int64_t start, const BatchLimits& limits,
                                           const Assignment& base, const RunTrial& run);
 

@@ -85,7 +85,7 @@ class Conductor {
         return settings;
     }
 
-    // Settings that are constants in a script or stand in a file cannot be changed from outside.
+    // Constants of a script and settings in a file that it reads cannot be changed from outside.
     void say_unreachable(SearchAnswer& found) const {
         if (found.unreachable.empty() || request_.job.is_ours()) return;
         std::vector<std::string> names(found.unreachable.begin(), found.unreachable.end());

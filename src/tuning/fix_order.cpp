@@ -53,7 +53,7 @@ std::optional<Pause> pause_of(const FixProposal& proposal, const WatchedRun& wat
     return Pause{"the start of the workers", epoch.start, epoch.start_most};
 }
 
-// Only a run over whole epochs shows what a shorter pause gains. Returns why there is none, or "".
+// Why no run can show what a shorter pause gains, or "". Only a run over whole epochs shows it.
 std::string hopeless_pause(const Pause& pause, const FixProposal& proposal,
                            const WatchedRun& watched) {
     double share = pause.seconds.value_or(0) / std::max(watched.epoch.seconds, 1e-9);
