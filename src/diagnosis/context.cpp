@@ -19,7 +19,7 @@ bool reads_value(std::string_view op) {
     return false;
 }
 
-// One sweep per thread with a stack of what is open.
+// One sweep over the events, with a stack of open operators and ranges per thread.
 void mark_inside(const Trace& trace, std::vector<std::uint8_t>& inside,
                  std::vector<std::int32_t>& read_op) {
     struct Open {
@@ -70,7 +70,7 @@ Context::Context(const Timeline& timeline, const Replay& replayed)
     if (device == nullptr && !trace.devices.empty()) device = &trace.devices.front();
     if (device) {
         auto match = match_gpu(device->name, device->capability, device->memory_bytes);
-        // Only NVIDIA's cards can be told by capability; AMD counts its own.
+        // Only NVIDIA's cards can be identified by capability; AMD numbers its own differently.
         bool is_amd = device->name.find("AMD") != std::string::npos;
         if (match && !(is_amd && match->kind == GpuMatchKind::capability)) gpu = match->facts;
     }
@@ -95,7 +95,7 @@ void Context::learn_facts() {
     facts.has_fp16 = facts.can_compile = is_from({7, 0});
 }
 
-// By names, each looked at once.
+// Judges by names and looks at each name once.
 void Context::learn_job() {
     std::vector<bool> is_ours(trace.lanes.size()), is_known(trace.names.size());
     for (std::uint16_t lane : line.host_lanes) is_ours[lane] = true;
@@ -213,7 +213,7 @@ std::int64_t idle_after(const Timeline& line, const std::vector<std::uint32_t>& 
                         Brings brings) {
     std::int64_t idle = 0;
     std::size_t next = 0;
-    constexpr std::int64_t kSlack = 20'000;  // a call returns this long after the GPU is done
+    constexpr std::int64_t kSlack = 20'000;  // a call returns this soon after the GPU is done
     for (const Gap& gap : line.gaps) {
         if (gap.next < 0) continue;
         while (next < calls.size() && line.trace->events[calls[next]].end_ns() < gap.start_ns)
@@ -221,8 +221,8 @@ std::int64_t idle_after(const Timeline& line, const std::vector<std::uint32_t>& 
         if (next >= calls.size()) break;
         std::int64_t returned = line.trace->events[calls[next]].end_ns();
         if (returned >= gap.end_ns) continue;
-        // Only the call that the gap begins with: later ones find the GPU idle already. What the
-        // host did for other reasons in between is theirs.
+        // Only the first call of the gap counts: the later ones find the GPU already idle. Time
+        // that the host spent for other causes belongs to those causes.
         std::int64_t from = returned - gap.start_ns < kSlack ? gap.start_ns : returned;
         std::int64_t others = 0;
         for (Cause cause : {Cause::recording, Cause::startup, Cause::input, Cause::allocator,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the rules over a trace share: the timeline, its replay, and questions that several of them
-// ask. Rules are free functions `void f(Context&)`, grouped in findings_*.cpp; each adds what it
-// found.
+// The data that all rules over a trace share: the timeline, its replay, and helpers that several
+// rules need. A rule is a free function `void f(Context&)` in one of findings_*.cpp; each rule
+// adds its findings to the context.
 #pragma once
 
 #include <optional>
@@ -17,7 +17,7 @@
 
 namespace saturate {
 
-// Where a host event stands.
+// Flags: the kinds of operators and ranges around a host event.
 enum Inside : std::uint8_t {
     kInsideRead = 1,       // item(), nonzero(), ...: an operator that needs a value on the host
     kInsideOptimizer = 2,  // Optimizer.step
@@ -25,7 +25,7 @@ enum Inside : std::uint8_t {
     kInsideOp = 8,
 };
 
-// A finding that is not priced yet.
+// A finding whose gain is not computed yet.
 struct WaitingFinding {
     Finding finding;
     ReplayChange change;
@@ -39,21 +39,21 @@ struct Context {
     const Timeline& line;
     const Replay& replay;
     KernelClasses classes;
-    std::vector<std::uint8_t> inside;   // beside Trace::events, for runtime calls
-    std::vector<std::int32_t> read_op;  // beside Trace::events: the reading operator around a call
+    std::vector<std::uint8_t> inside;   // one per event of Trace::events; set for runtime calls
+    std::vector<std::int32_t> read_op;  // one per event: the reading operator around a call
     std::optional<GpuFacts> gpu;
     const TraceDevice* device = nullptr;
-    std::int64_t kernel_ns = 0;  // sum of kernel times, communication left out
-    // What kind of job it is, so that the fixes fit.
-    bool is_training = false;    // it has a backward pass or an optimizer
+    std::int64_t kernel_ns = 0;  // sum of kernel times without communication
+    // The kind of job, so that the suggested fixes fit it.
+    bool is_training = false;    // there is a backward pass or an optimizer
     bool is_compiled = false;    // torch.compile is in use
     bool has_loader = false;     // a DataLoader
-    bool has_operators = false;  // recorded, on the threads that launch
-    std::string optimizer;       // "AdamW"; empty: not seen
-    Facts facts;  // what remedies are chosen by; of values in force a trace tells few
+    bool has_operators = false;  // operators were recorded on the launching threads
+    std::string optimizer;       // "AdamW"; empty if none was seen
+    Facts facts;                 // for choosing remedies; a trace shows few of the settings
     std::vector<Finding> findings;
-    std::vector<std::pair<std::string, ReplayChange>> changes;  // of the findings, by id
-    std::vector<std::pair<std::string, ReplayChange>> most;  // the same at their best, where told
+    std::vector<std::pair<std::string, ReplayChange>> changes;  // finding id, its change
+    std::vector<std::pair<std::string, ReplayChange>> most;     // the best case, if known
     Waits waits;
     std::vector<WaitingFinding> waiting;
 
@@ -61,21 +61,22 @@ struct Context {
     [[nodiscard]] double percent(std::int64_t ns) const { return line.percent(ns); }
     [[nodiscard]] double ms_per_step(std::int64_t ns) const;
     [[nodiscard]] double per_step(std::int64_t count) const;
-    // "12 per step", or "240 in all" where steps are not known.
+    // Returns "12 per step", or "240 in all" if the steps are not known.
     [[nodiscard]] std::string rate_text(std::int64_t count) const;
-    // The launch of the i-th GPU event of the timeline, or null.
+    // Returns the call that launched the i-th GPU event of the timeline, or null.
     [[nodiscard]] const Event* launch(std::size_t i) const;
     [[nodiscard]] std::uint8_t launch_inside(std::size_t i) const;
     [[nodiscard]] Example example(std::size_t event, std::string text = "") const;
-    // No change can make the window shorter than the work that is left on the GPU.
+    // Returns the upper bound of the gain: the window cannot become shorter than the work that the
+    // change leaves on the GPU.
     [[nodiscard]] double most_gain(const ReplayChange& change) const;
-    // Fills gain from the replay of `change` and the bound of leaving out `exposed_ns` altogether.
-    // Below 1 % it is no finding, unless its share alone is worth saying.
+    // Adds a finding with its gain: from the replay of `change`, bounded by the gain of removing
+    // `exposed_ns` completely. Drops a finding that gains less than 1 % unless `always` is set.
     bool add(Finding finding, const ReplayChange& change, std::int64_t exposed_ns,
              bool always = false);
-    // A finding whose calls wait for the GPU; settle_waits() adds it.
+    // Keeps a finding whose calls wait for the GPU; settle_waits() adds it later.
     void add_waiting(Finding finding, const ReplayChange& change, std::int64_t exposed_ns);
-    // Without a replay: part of another finding.
+    // Adds a finding as part of another one, without a replay.
     void add_part(Finding finding, std::string part_of);
     [[nodiscard]] bool has(std::string_view id) const;
 
@@ -84,30 +85,30 @@ struct Context {
     void learn_facts();
 };
 
-// The idle time of gaps in which the host first had to return from one of `calls` (sorted by
-// start): from the end of the call to the end of the gap. Where the calls bring data to the host,
-// what it does for long before it launches again is its work on the data.
+// Returns the idle time of the gaps in which the host first had to return from one of `calls`
+// (sorted by start): from the end of the call to the end of the gap. With Brings::data, long
+// Python work before the next launch counts as work on the data and not as idle time of the call.
 enum class Brings { nothing, data };
 [[nodiscard]] std::int64_t idle_after(const Timeline& line, const std::vector<std::uint32_t>& calls,
                                       Brings brings = Brings::nothing);
 
-// The change that these GPU events (sorted) take `scale` of their time.
+// Returns the change that multiplies the durations of these GPU events (sorted) by `scale`.
 [[nodiscard]] ReplayChange scaling_works(std::vector<std::uint32_t> works, double scale);
 
-constexpr std::int64_t kTinyKernel = 10'000;  // ns: about what its launch takes
+constexpr std::int64_t kTinyKernel = 10'000;  // ns: about as long as its launch takes
 
-// The change that the calls (sorted) wait no longer.
+// Returns the change in which these calls (sorted) no longer wait for the GPU.
 [[nodiscard]] ReplayChange unblocking(std::vector<std::uint32_t> calls);
 
-// findings_*.cpp; in this order.
+// The rules, in findings_*.cpp; they run in this order.
 void find_input(Context& context);
 void find_synchronisation(Context& context);
-void settle_waits(Context& context);  // waits.cpp: prices the findings of the two before
+void settle_waits(Context& context);  // waits.cpp: computes the gains of the two above
 void find_launch(Context& context);
 void find_optimizer(Context& context);
 void find_communication(Context& context);
 void find_compute(Context& context);
-void find_fusible(Context& context);  // findings_fusion.cpp, called by the one before
+void find_fusible(Context& context);  // findings_fusion.cpp; find_compute() calls it
 void find_habits(Context& context);
 void find_pauses(Context& context);
 

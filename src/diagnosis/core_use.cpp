@@ -11,7 +11,7 @@ namespace saturate {
 namespace {
 
 constexpr std::size_t kEnough = 3;
-constexpr double kUndisturbed = 0.95;  // of the time that we wanted a core we had one
+constexpr double kUndisturbed = 0.95;  // the share of the time wanting a core in which we had one
 constexpr std::int64_t kSecond = 1'000'000'000;
 
 }  // namespace
@@ -32,7 +32,7 @@ CoreUse core_use(const RunRecord& record) {
     std::vector<double> own, queued, others;
     double machine = 0;
     for (const HostSample& host : record.hosts) {
-        // A sample tells of the second before it.
+        // A sample covers the second before it.
         if (host.time_ns < first + kSecond || host.time_ns > last) continue;
         if (!host.cpu_percent || !host.cores || !host.tree || !host.tree->cpu_percent) continue;
         machine = *host.cores;

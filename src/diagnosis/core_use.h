@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who used the cores while a job stepped, from the samples of its run record: what workers would
-// find free. Called by the rules on loaders.
+// How busy the CPU cores were during the steps of a job, from the samples of its run record. The
+// rules on loaders use it to estimate how many cores are free for more workers.
 #pragma once
 
 #include <cstddef>
@@ -11,18 +11,19 @@ namespace saturate {
 
 struct CoreUse {
     struct Wish {
-        int tasks = 1;  // of ours that would run at once
-        int cores = 1;  // that the job may use
+        int tasks = 1;  // our tasks that would run at the same time
+        int cores = 1;  // cores that the job may use
     };
 
     double own = 0;      // cores that one process of the job used
-    double queued = 0;   // ... and would have used, had one been free
-    double others = 0;   // ... and everybody else, other ranks too
-    double machine = 0;  // that there are
-    std::size_t n = 0;   // samples; 0: nobody looked long enough, nothing is known
+    double queued = 0;   // cores that it also wanted but had to wait for
+    double others = 0;   // cores that all others used, including other ranks
+    double machine = 0;  // cores of the machine
+    std::size_t n = 0;   // samples; 0: too few were taken, nothing is known
 
-    // What our tasks would get: what is free, or their fair share of the machine. Where we had to
-    // queue, how long tells how many others wanted the cores; what they used would not.
+    // Returns the cores that our tasks would get: the free ones or a fair share of the machine,
+    // whichever is more. If the job had to queue, the queueing time says how many others wanted
+    // the cores; the cores that they used would be too low an estimate.
     [[nodiscard]] double usable(const Wish& wish) const;
 };
 

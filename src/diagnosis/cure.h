@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the catalogue of remedies says to a finding, as the settings that its fix changes.
+// Looks up a finding in the catalogue of remedies and returns the settings that its fix changes.
 #pragma once
 
 #include <string>
@@ -12,12 +12,12 @@
 
 namespace saturate {
 
-// In order of the catalogue; what goes along with a remedy follows it.
+// In the order of the catalogue; the settings that accompany a remedy follow it.
 [[nodiscard]] std::vector<SettingChange> cures(std::string_view finding, const Facts& facts);
 [[nodiscard]] std::string cure_of(const std::vector<SettingChange>& settings,
-                                  std::string_view key);  // empty: not among them
+                                  std::string_view key);  // empty if there is none
 
-// What a run record tells of machine and job; without times of the loader.
+// Returns the facts about machine and job that a run record holds, without loader times.
 [[nodiscard]] Facts record_facts(const RunRecord& record);
 
 }  // namespace saturate

@@ -23,7 +23,7 @@ RankRecords read_ranks(const fs::path& folder) {
     }
 }
 
-// The rank that the others wait for speaks for the job.
+// Diagnoses the rank that the others wait for, or else the first one, on behalf of the job.
 Diagnosis diagnose_ranks(const RankRecords& records) {
     RankComparison ranks = compare_ranks(records);
     std::size_t which = 0;

@@ -10,7 +10,7 @@
 namespace saturate {
 namespace {
 
-// Under 1 % of the time nothing is told for its gain alone.
+// True if the gain is worth showing; findings with less than 1 % of the time are not.
 bool gains_enough(const Finding& finding) {
     bool is_small = finding.share_percent > 0 && finding.share_percent < 1;
     return finding.gain.likely >= kShownFrom && !is_small;
@@ -23,7 +23,7 @@ Gain total_of(const Context& context, const std::vector<Finding>& findings) {
     const Finding* only = nullptr;
     std::size_t count = 0;
     for (const Finding& finding : findings) {
-        bool is_part = !finding.part_of.empty();  // of time that another one has already
+        bool is_part = !finding.part_of.empty();  // another finding already counts its time
         if (is_part || finding.optional || !gains_enough(finding)) continue;
         only = &finding;
         ++count;
@@ -68,11 +68,11 @@ void fill_time(const Timeline& line, Diagnosis& out) {
                        .startup_percent = steady.share(steady.startup_ns),
                        .recording_percent = steady.share(steady.recording_ns)};
     if (line.device >= 0) parts.whole_busy_percent = steady.percent(steady.whole_busy_ns);
-    // Where one-offs were cut out of the middle, what is left between them is not steady.
+    // If much was cut out of the middle, the rest between the one-offs is not steady.
     parts.is_remnant =
         line.cut && (4 * line.length_ns() < steady.whole_ns || line.cut_ns > line.length_ns());
-    // Nor do a moment behind the rest, two kernels, or a handful behind what happens once, tell of
-    // a longer run.
+    // Nor does a short moment after the left-out part, two kernels, or a handful of kernels after
+    // the one-offs represent a longer run.
     constexpr std::int64_t kMoment = 1'000'000;
     constexpr std::size_t kFewWorks = 3, kHandful = 10;
     parts.is_remnant |= !steady.left_out.empty() && line.length_ns() < kMoment &&
@@ -99,17 +99,18 @@ Diagnosis diagnose_timeline(const Timeline& line) {
     bool is_unknown = line.device >= 0 && out.split.unknown > 25;
     out.findings = merged(context.findings);
     out.unseen_launches = unseen_launches(line);
-    // A file that ends before any GPU work may have held some; calls that launch surely did some.
+    // A truncated file without GPU work may have lost it. Launching calls without GPU work prove
+    // that it is missing.
     bool is_nothing = (out.truncated && line.device < 0) || out.unseen_launches > 0;
     bool is_clock_off = starts_before_launch(line) > 0;
     for (Finding& finding : out.findings) {
-        // A gain that rests on a window that was not seen is not worth its digits.
+        // A gain computed from a window that was mostly not recorded cannot be trusted.
         if (is_unknown || is_nothing || replay.error_percent() > 5)
             finding.confidence = Confidence::low;
         if ((out.truncated || is_clock_off) && finding.confidence == Confidence::high)
             finding.confidence = Confidence::medium;
         if (is_unknown || is_nothing) finding.optional = true;
-        // Beside a recording the calls around it look like faults of their own.
+        // While a CUDA graph is recorded, the calls around it look like separate problems.
         bool is_beside =
             out.window->recording_percent >= 15 && (finding.id == "F07" || finding.id == "F10" ||
                                                     finding.id == "F12" || finding.id == "F27");
@@ -151,7 +152,7 @@ Finding straggler(const RankComparison& ranks, const Diagnosis& late, double win
                 static_cast<double>(std::max<std::size_t>(1, ranks.collectives)),
             ranks.collectives);
     double bound = 1.0 / std::max(0.05, 1.0 - finding.share_percent / 100.0);
-    // The others cannot get faster than the late rank does by its own fixes.
+    // The other ranks cannot get faster than the late rank gets with its own fixes.
     double likely = std::min(bound, std::max(1.0, late.total.likely));
     finding.gain = {1.0 + 0.6 * (likely - 1.0), likely, bound};
     return finding;
@@ -166,7 +167,7 @@ std::vector<Finding> Diagnosis::shown(std::size_t most, bool everything) const {
         }
         if (finding.optional || out.size() >= most) continue;
         bool is_static =
-            finding.gain.high == 1.0 && finding.share_percent == 0;  // a configuration's
+            finding.gain.high == 1.0 && finding.share_percent == 0;  // from a configuration
         if (gains_enough(finding) || is_static) out.push_back(finding);
     }
     return out;
@@ -179,7 +180,7 @@ Diagnosis diagnose_traces(const std::vector<Trace>& traces) {
     std::vector<Timeline> lines;
     for (const Trace& trace : traces) lines.push_back(make_timeline(trace));
     RankComparison ranks = compare_ranks(lines);
-    // The late rank speaks for the job; without one, the rank that is idle most.
+    // Report the late rank on behalf of the job, or the rank that is idle most if none is late.
     std::size_t which = 0;
     for (std::size_t i = 0; i < lines.size(); ++i) {
         bool is_late = !ranks.late.empty() && ranks.ranks[i].rank == ranks.late[0];

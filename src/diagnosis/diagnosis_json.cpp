@@ -7,7 +7,7 @@
 namespace saturate {
 namespace {
 
-// `digits` behind the point.
+// Rounds to `digits` decimal places.
 double rounded(double value, double digits) {
     double scale = std::pow(10.0, digits);
     return std::round(value * scale) / scale;

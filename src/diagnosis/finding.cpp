@@ -134,9 +134,9 @@ static const FindingRow& row_of(std::string_view id) {
 std::string_view Finding::name() const { return row_of(id).name; }
 std::string Finding::fix_text() const { return fix.empty() ? std::string(row_of(id).fix) : fix; }
 
-// Two sources that saw the same thing. One source never sees the same twice: what it tells under
-// one id are different faults (a bias before batch norm, a tensor filled on the CPU), and of the
-// ids that name many kinds of fault only the same fix makes the same fault.
+// True if two sources report the same problem. One source never reports a problem twice: its
+// findings with the same id are different problems (a bias before batch norm, a tensor filled on
+// the CPU). Some ids cover many kinds of problem; for those the fixes must be equal as well.
 static bool is_same(const Finding& one, const Finding& other) {
     if (one.id != other.id) return false;
     for (const std::string& source : one.sources) {
@@ -155,7 +155,7 @@ std::vector<Finding> merged(std::vector<Finding> findings) {
             out.push_back(std::move(finding));
             continue;
         }
-        // The better measured one speaks; the other adds its evidence.
+        // Keep the finding with the larger gain and add the evidence of the other one.
         if (finding.gain.likely > same->gain.likely) std::swap(finding, *same);
         same->evidence += "; " + finding.evidence;
         same->confidence = Confidence::high;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What diagnose answers with: a cause, its evidence, the fix and what the fix would gain. The one
-// table of findings (id, name, fix) is in finding.cpp.
+// A finding: one cause of lost time with its evidence, its fix and the gain of the fix. The table
+// of all findings (id, name, fix) is in finding.cpp.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace saturate {
 
-// A factor of the step's speed: 1.0 is no gain.
+// The factor by which steps get faster: 1.0 is no gain.
 struct Gain {
     double low = 1.0;
     double likely = 1.0;
@@ -26,10 +26,11 @@ enum class Confidence { low, medium, high };
 struct Example {
     std::int64_t time_ns = 0;  // from the start of the trace
     std::string text;
-    std::string source;  // "train.py(62): <module>"; empty: not recorded
+    std::string source;  // "train.py(62): <module>"; empty if not recorded
 };
 
-// A setting that the fix changes, by its canonical name, so that a configuration can be edited.
+// A setting that the fix changes. `key` is its canonical name, so that a configuration can be
+// edited.
 struct SettingChange {
     std::string key;
     std::string value;
@@ -42,16 +43,16 @@ struct Finding {
     std::int64_t count = 0;
     Confidence confidence = Confidence::medium;
     std::string evidence;  // one sentence with numbers
-    std::string fix;       // overrides the table's
+    std::string fix;       // overrides the fix in the table
     std::vector<SettingChange> settings;
-    std::string where;  // the user's own line, "train.py:41 (main)"; empty: not known
-    std::string patch;  // the fix as a unified diff, where it is mechanical; else empty
+    std::string where;  // line in the user's code, "train.py:41 (main)"; empty if unknown
+    std::string patch;  // the fix as a unified diff; empty if it cannot be made mechanically
     Gain gain;
-    std::vector<Example> examples;  // three at most
-    std::string surer;              // what to record to be more certain; may be empty
-    std::string assumes;    // what the gain takes for granted, with its source; may be empty
-    std::string part_of;    // the finding whose time this one explains further
-    bool optional = false;  // not a drop-in change: shown with --all only
+    std::vector<Example> examples;  // at most three
+    std::string surer;              // what to record for more certainty; may be empty
+    std::string assumes;            // what the estimated gain assumes, with source; may be empty
+    std::string part_of;            // id of the finding whose time this one explains in more detail
+    bool optional = false;          // not a drop-in change: shown with --all only
     std::vector<std::string> sources = {"trace"};  // trace, run record, configuration
 
     [[nodiscard]] std::string_view name() const;
@@ -62,16 +63,16 @@ struct FindingRow {
     std::string_view id;
     std::string_view name;
     std::string_view fix;
-    std::string_view source;  // what it can be seen in: trace, run, configuration
-    std::string_view seen;    // what is seen there
+    std::string_view source;  // the inputs that show it: trace, run, configuration
+    std::string_view seen;    // the symptom that shows it
 };
 [[nodiscard]] std::span<const FindingRow> finding_table();
 
-// docs/findings.md, made from the table; a test compares the two.
+// Returns the text of docs/findings.md, made from the table; a test compares the two.
 [[nodiscard]] std::string findings_reference();
 
-// The same finding from several sources becomes one; ranked by likely gain, then share; parts
-// follow what they are part of.
+// Merges the same finding from several sources into one and ranks by likely gain, then by share.
+// The parts of a finding follow it.
 [[nodiscard]] std::vector<Finding> merged(std::vector<Finding> findings);
 
 }  // namespace saturate

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// F15, F16 and F28, seen from one rank. F17 compares ranks: ranks.cpp.
+// F15, F16 and F28, which one rank can show. F17 compares ranks: see ranks.cpp.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -41,11 +41,11 @@ void exposed_communication(Context& context) {
             "tensor-parallel traffic: overlap it with other work (asynchronous or sequence "
             "parallel), fewer and larger collectives, fewer GPUs per replica, a faster link";
     finding.assumes = "half of it can be hidden (estimate)";
-    // How much of it is transfer one rank cannot know; half is assumed to be hidden.
+    // One rank cannot tell how much of the time is transfer; we assume that half can be hidden.
     context.add(finding, scaling_works(all, 0.5), exposed, true);
 }
 
-// The default bucket of DDP, 25 MB, holds the gradients of some forty layers.
+// The share of calls saved: a default bucket of DDP, 25 MB, holds gradients of some 40 layers.
 constexpr double kSpared = 39.0 / 40.0;
 
 void small_collectives(Context& context) {
@@ -75,7 +75,7 @@ void small_collectives(Context& context) {
     double saved = static_cast<double>(latency * count) * kSpared;
     double scale = std::max(0.1, 1.0 - saved / static_cast<double>(std::max<std::int64_t>(sum, 1)));
     ReplayChange change = scaling_works(all, scale);
-    // The host is spared the calls too.
+    // The host makes fewer calls too.
     change.call_scale = [calls](std::uint32_t event) {
         return std::ranges::binary_search(calls, event) ? 1.0 - kSpared : 1.0;
     };
@@ -105,7 +105,7 @@ void wrong_parallelism(Context& context) {
         return;
     }
     if (line.devices_used.size() < 2) return;
-    // Several devices in one trace are one process only if one thread's process launches on all.
+    // Several devices in one trace do not prove one process; the names of DataParallel do.
     bool has_replicas = std::ranges::any_of(context.trace.events, [&](const Event& event) {
         return event.category <= Category::python && !is_gpu(event.category) &&
                (context.trace.name(event).find("DataParallel.forward") == 0 ||

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// F18-F22 and F25: the GPU is busy with work that could be cheaper.
+// F18-F22 and F25: the GPU is busy with work that could take less time.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -49,12 +49,12 @@ ReplayChange scaling(const Context& context, double scale, std::vector<KernelCla
     return change;
 }
 
-// From FP32 to half precision on tensor cores: of the ratio of the two peaks, so much is reached.
-// Matrix kernels became 6.3, 10.8 and 12.5 times as fast on an A100, whose peaks are 16 times
-// apart, and 2.4 and 5.5 times on an RTX PRO 6000, where it is 4 times.
+// From FP32 to half precision on tensor cores: kReached is the share of the ratio of the two peaks
+// that is reached. Matrix kernels became 6.3, 10.8 and 12.5 times as fast on an A100, where the
+// peaks differ by a factor of 16, and 2.4 and 5.5 times on an RTX PRO 6000, where it is 4.
 constexpr double kReached = 0.6, kMostRatio = 12.0;
-// Where the peaks are only twice apart (GeForce), half precision reaches its own: 76 of 71 TFLOPS
-// were measured on an RTX 3090, 159 to 173 of 165 on an RTX 4090.
+// If the peaks differ only by a factor of 2 (GeForce), half precision reaches its peak: 76 of 71
+// TFLOPS were measured on an RTX 3090, 159 to 173 of 165 on an RTX 4090.
 constexpr double kLeastRatio = 2.0;
 constexpr double kAttentionRatio = 4.7;  // of FP32 attention on an A100
 
@@ -69,7 +69,7 @@ void full_precision(Context& context, Sums& sums) {
     std::int64_t fp32 = sums[KernelClass::matrix_fp32].ns;
     std::int64_t tensor = sums[KernelClass::matrix_tensor].ns + sums[KernelClass::matrix_half].ns;
     std::vector<KernelClass> kinds = {KernelClass::matrix_fp32};
-    // Where nothing runs on tensor cores, products whose names do not say are in FP32 too.
+    // If nearly nothing runs on tensor cores, count products of unknown precision as FP32 too.
     if (tensor * 50 < fp32) {
         fp32 += sums[KernelClass::matrix].ns;
         kinds.push_back(KernelClass::matrix);
@@ -99,7 +99,7 @@ void full_precision(Context& context, Sums& sums) {
         finding.fix = context.is_training
                           ? "torch.autocast('cuda', torch.float16) with a GradScaler"
                           : "torch.autocast('cuda', torch.float16)";
-        // Needs loss scaling and a look at the loss curve: an opportunity, not a fault.
+        // FP16 needs loss scaling and a check of the loss curve, so this is optional.
         finding.optional = true;
         finding.confidence = Confidence::low;
     }
@@ -136,10 +136,10 @@ void layout(Context& context, Sums& sums) {
         fmt::format("{} kernels turn NCHW into NHWC and back: {:.1f} % of kernel time", sum.count,
                     share_of_kernels(context, sum.ns));
     Facts facts = context.facts;
-    facts.has_images = true;  // what else turns layouts
+    facts.has_images = true;  // only images need layout changes
     finding.settings = cures("F19", facts);
     finding.examples.push_back(context.example(sum.longest));
-    // Much of the little that the GPU does is worth saying too, behind what keeps it idle.
+    // With a large share of the kernel time it is shown even if the GPU is mostly idle.
     context.add(finding, scaling(context, 0.02, {KernelClass::layout}), sum.ns,
                 share_of_kernels(context, sum.ns) >= 10);
 }
@@ -147,7 +147,7 @@ void layout(Context& context, Sums& sums) {
 void attention(Context& context, Sums& sums) {
     const Sum& sum = sums[KernelClass::softmax];
     if (share_of_kernels(context, sum.ns) < 15 || sums[KernelClass::attention].ns > sum.ns) return;
-    // Between two batched products: scores before it, values after it.
+    // Count softmax between two matrix products: scores before it, values after it.
     std::int64_t between = 0;
     for (std::size_t i = 1; i + 1 < context.line.gpu.size(); ++i) {
         if (context.classes.of(context.event(context.line.gpu[i])) != KernelClass::softmax)
@@ -172,8 +172,8 @@ void attention(Context& context, Sums& sums) {
     context.add(finding, scaling(context, 0.3, {KernelClass::softmax}), sum.ns);
 }
 
-// "[[64,1000],[1000,513]]": the first dimension that is no multiple of 8 and large enough to
-// matter.
+// Returns the first dimension of a text like "[[64,1000],[1000,513]]" that is not a multiple of 8
+// and large enough to matter.
 std::optional<std::int64_t> misaligned(std::string_view dims) {
     std::int64_t value = 0;
     bool in_number = false;
@@ -241,7 +241,7 @@ void copies(Context& context, Sums& sums) {
             context.trace.name(event).find("DtoD") != std::string_view::npos)
             sum.add(index, event);
     }
-    // Casts of mixed precision are copies too: only a large share says that they are needless.
+    // The casts of mixed precision are copies too: only a large share means unnecessary copies.
     if (share_of_kernels(context, sum.ns) < 5) return;
     Finding finding{.id = "F22",
                     .share_percent = context.percent(sum.ns),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Findings from a configuration alone: keys without effect, contradictions, and values that the
-// machine cannot serve. F02, F03, F06, F14, F30, F32; without a measured gain.
+// Findings from a configuration alone: keys without effect, contradictions, and values that are too
+// large for the machine. F02, F03, F06, F14, F30, F32. Their gain is not measured.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ Finding finding_at(std::string id, const Place& place, std::string evidence) {
     return finding;
 }
 
-// The fix is the line of the file.
+// Sets the fix to the changed line of the file.
 void set_line(Finding& finding, const Value& value, std::string_view key) {
     auto change = std::ranges::find(finding.settings, key, &SettingChange::key);
     if (change != finding.settings.end())

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// F32: what a configuration says and the record of a Python process shows not to be in force; and
-// what is in force already, which no finding advises again.
+// F32: settings of a configuration that were not in force in the run, as the record of the Python
+// process shows. Also removes advice for settings that are already in force.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@ bool has_autocast(const Json& python) {
         if (one["enabled"].boolean().value_or(false)) return true;
     }
     if (python["scaler_steps"].integer().value_or(0) > 0) return true;
-    // A model whose parameters are in half precision needs none.
+    // A model with parameters in half precision needs no autocast.
     for (const Json& model : python["models"].items()) {
         for (const Json& type : model["types"].items()) {
             std::string name = type.string().value_or("");
@@ -42,8 +42,8 @@ bool has_fused(const Json& python) {
     });
 }
 
-// Several loaders from one line, with workers each: they are made anew, and their workers with
-// them.
+// Returns a loader with workers that the script creates again and again on the same line, or null.
+// Its workers start anew each time.
 const Json* made_anew(const Json& python) {
     const std::vector<Json>& loaders = python["loaders"].items();
     for (std::size_t i = 0; i < loaders.size(); ++i) {
@@ -76,7 +76,7 @@ class InForce {
         finding.fix = std::move(fix);
         out_.push_back(finding);
     }
-    // The value where the file asks for it.
+    // Returns the value if the file turns the setting on, or null.
     [[nodiscard]] const Value* asked(Setting setting) const {
         const Value* value = settings_.get(setting);
         return value && !value->left_alone && value->flag.value_or(false) ? value : nullptr;
@@ -134,7 +134,7 @@ class InForce {
                 : fmt::format("pass it on: DataLoader({}={})", key, served));
     }
 
-    // The file's number, or what the cores can serve of it (F30).
+    // Returns the number in the file, or the smaller one that fits the cores (F30).
     [[nodiscard]] std::string workers_served(const Value& value) const {
         Facts facts = record_facts(record_);
         if (value.numbers[0] <= facts.cores_per_process()) return value.text;
@@ -145,7 +145,7 @@ class InForce {
         return value.text;
     }
 
-    // Of one process, of all, or of several steps: any of these may be meant.
+    // The file may mean the batch of one process, of all processes or of several accumulated steps.
     void check_batch(const Json& loader) {
         const Value* value = settings_.get(Setting::batch_size);
         auto in_force = loader["batch_size"].number();
@@ -201,7 +201,7 @@ void drop_what_is_in_force(const RunRecord& record, std::vector<Finding>& findin
         if (finding.settings.empty() || finding.id == "F30" || finding.id == "F32") continue;
         std::string there;
         std::erase_if(finding.settings, [&](const SettingChange& setting) {
-            // Too many workers and more of them are not advised together.
+            // Do not advise more workers if there are already too many.
             auto wanted = setting.key == "num_workers" ? std::atoll(setting.value.c_str()) : 0;
             bool is_more = is_crowded && wanted > now.value_or(0);
             bool is_there = python.is_object() && is_in_force(python, loader, setting);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// F33: the GPU is busy, but with element-wise kernels in a row that each read what the one before
-// wrote. Fused, a run of them reads its inputs and writes its outputs once.
+// F33: the GPU is busy with runs of element-wise kernels, each of which reads the output of the one
+// before. A fused run reads its inputs and writes its outputs only once.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,17 +11,17 @@
 namespace saturate {
 namespace {
 
-// Busy trainings have at most 33 % of kernel time in such runs and gain little (ResNets, whose
-// norms are fused with nothing anyway); jobs that are told have 47 % and more.
+// In percent. Busy trainings that gain little spend at most 33 % of kernel time in such runs
+// (ResNets, whose norms cannot be fused anyway); jobs that gain spend 47 % and more.
 constexpr double kShareFrom = 40, kBusyFrom = 60;
 
 struct Runs {
-    std::int64_t all_ns = 0;  // of such kernels, in runs or alone
+    std::int64_t all_ns = 0;  // all fusible kernels, in runs or alone
     std::int64_t ns = 0;
     std::int64_t kernels = 0;
     std::int64_t count = 0;
-    std::unordered_map<std::uint32_t, float> short_scale;  // of a kernel: in its run, fused
-    std::unordered_map<std::uint32_t, float> safe_scale;   // ... only what surely goes
+    std::unordered_map<std::uint32_t, float> short_scale;  // kernel, its scale if its run is fused
+    std::unordered_map<std::uint32_t, float> safe_scale;   // ... at the least that fusing saves
     std::vector<std::uint32_t> works;
     std::uint32_t longest = 0;
     std::int64_t most_ns = -1;
@@ -43,8 +43,8 @@ struct Runs {
         }
         for (std::size_t i = 0; i < run.size(); ++i) {
             short_scale[run[i]] = i == top ? 1.0f : 0.0f;
-            // What lies between two neighbours is written by the one and read by the other: no more
-            // than the shorter moves, of which nearly half is its input or its output.
+            // One neighbour writes the data that the next one reads. It is no more than the shorter
+            // of the two moves, and its input or output is nearly half of what it moves.
             double saved = 0;
             if (i > 0) saved += 0.4 * static_cast<double>(std::min(length(i - 1), length(i)));
             if (i + 1 < run.size())
@@ -68,7 +68,7 @@ Runs find_runs(Context& context) {
             runs.add(context, run);
             run.clear();
         } else if (!is_memset) {
-            // The same kernel again is a loop over tensors, which does not become one pass.
+            // The same kernel twice in a row is a loop over tensors, which cannot be fused.
             if (!run.empty() && context.event(run.back()).name == event.name) {
                 runs.add(context, run);
                 run.clear();
@@ -95,8 +95,8 @@ std::int64_t bytes_of(std::string_view type) {
     return type.find("float") != type.npos || type.find("int") != type.npos ? 4 : 0;
 }
 
-// "[[8,128],[],[8,128]]" and ["float","Scalar","float"]: what the inputs hold, and an output as
-// large as the largest of them.
+// Returns the bytes of the inputs, given as "[[8,128],[],[8,128]]" and
+// ["float","Scalar","float"], plus an output as large as the largest input. 0: unknown.
 std::int64_t bytes_moved(std::string_view dims, std::string_view types) {
     std::int64_t sum = 0, largest = 0;
     std::size_t type_at = 0;
@@ -118,7 +118,7 @@ std::int64_t bytes_moved(std::string_view dims, std::string_view types) {
             } else if ((c == ',' || c == ']') && has_value) {
                 count = value > 0 && count < (std::int64_t{1} << 40) / value ? count * value : 0;
                 value = 0;
-            } else if (c == '[') {  // a list of tensors: not read
+            } else if (c == '[') {  // a list of tensors is not supported
                 return 0;
             }
         }
@@ -132,7 +132,7 @@ std::int64_t bytes_moved(std::string_view dims, std::string_view types) {
     return sum + largest;
 }
 
-// How fast memory is used, where shapes tell the bytes: GB/s over the kernels that are known.
+// Returns the memory throughput in GB/s over the kernels with known shapes, or 0 if unknown.
 double achieved_gbs(const Context& context, const Runs& runs) {
     if (!context.trace.has_shapes) return 0;
     std::unordered_map<std::uint32_t, std::int64_t> moved;  // by external id
@@ -157,8 +157,8 @@ double achieved_gbs(const Context& context, const Runs& runs) {
     return is_much && time > 0 ? bytes / time : 0;
 }
 
-// Fused kernels are launched once: the calls of those that go (0 in `fused`), go too, however much
-// time the fused one takes.
+// A fused run is launched once. The launches of the kernels that vanish (scale 0 in `fused`) vanish
+// too, however long the fused kernel takes.
 ReplayChange scaled_by(const Context& context,
                        const std::unordered_map<std::uint32_t, float>& scales,
                        const std::unordered_map<std::uint32_t, float>& fused) {
@@ -180,7 +180,8 @@ ReplayChange scaled_by(const Context& context,
     return change;
 }
 
-// Of kernel time, before over after: what idles beside it goes no faster than the work does.
+// Returns the kernel time before over the kernel time after. It limits the gain, because idle time
+// shrinks no faster than the work.
 double on_kernel_time(const Context& context, const ReplayChange& change) {
     auto left = static_cast<double>(context.kernel_ns);
     for (std::uint32_t index : context.line.gpu)
@@ -190,7 +191,7 @@ double on_kernel_time(const Context& context, const ReplayChange& change) {
     return whole / std::max(left, 0.01 * whole);
 }
 
-// A GPU that waits for its peers is busy, but not with kernels that could be fused.
+// True if the GPU is busy without counting communication, which is no work that could be fused.
 bool is_busy_computing(const Context& context) {
     const Split& split = context.line.split;
     std::int64_t own = context.line.length_ns() - split.communication_ns;
@@ -218,7 +219,8 @@ void find_fusible(Context& context) {
     if (speed > 0 && context.gpu && context.gpu->bandwidth_gbs > speed)
         finding.evidence +=
             fmt::format("; {:.0f} GB/s of the GPU's {:.0f}", speed, context.gpu->bandwidth_gbs);
-    // Element-wise kernels reach a third of the memory's speed and more, unless it is not its own.
+    // Element-wise kernels reach at least a third of the memory bandwidth, unless the driver uses
+    // host memory.
     if (speed > 0 && context.gpu && 10 * speed < context.gpu->bandwidth_gbs)
         finding.surer =
             "so slow, the GPU's memory may be full and the driver may use the host's instead: look "

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// F26: small habits of the source that cost a little in each step.
+// F26: habits in the user's code that cost a little time in each step.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 namespace saturate {
 namespace {
 
-// Operators that fill a tensor, by the last that ended on each thread.
+// True for operators that create and fill a tensor.
 bool fills(std::string_view op) {
     for (std::string_view name :
          {"aten::zeros", "aten::ones", "aten::randn", "aten::rand", "aten::full", "aten::arange"}) {
@@ -27,8 +27,8 @@ std::int64_t idle_within(const Timeline& line, std::int64_t from, std::int64_t t
     return idle;
 }
 
-// Filled on the host and at once copied to the device: the copy's call stands inside the aten::to
-// that follows the filling.
+// Finds tensors that are filled on the host and then copied to the device. The call of the copy is
+// inside the aten::to that follows the filling operator.
 void filled_then_moved(Context& context) {
     const Trace& trace = context.trace;
     std::vector<std::uint32_t> copies;
@@ -39,10 +39,10 @@ void filled_then_moved(Context& context) {
             copies.push_back(static_cast<std::uint32_t>(context.line.launch_of[i]));
     }
     std::ranges::sort(copies);
-    std::vector<std::int64_t> filled(trace.lanes.size(), -1);  // when
-    std::vector<std::uint32_t> filler(trace.lanes.size(), 0);  // the operator's name
-    std::map<std::uint32_t, std::int64_t> by_filler;           // time
-    std::vector<std::int64_t> filling(trace.lanes.size(), 0);  // the GPU idles meanwhile
+    std::vector<std::int64_t> filled(trace.lanes.size(), -1);  // end of the last filling operator
+    std::vector<std::uint32_t> filler(trace.lanes.size(), 0);  // its name
+    std::map<std::uint32_t, std::int64_t> by_filler;           // name, time
+    std::vector<std::int64_t> filling(trace.lanes.size(), 0);  // GPU idle meanwhile
     std::vector<std::int64_t> moving_until(trace.lanes.size(), -1);
     std::vector<std::uint32_t> moves;
     std::int64_t time = 0;
@@ -70,7 +70,7 @@ void filled_then_moved(Context& context) {
     }
     auto count = static_cast<std::int64_t>(moves.size());
     if (context.per_step(count) < 1 || context.percent(time) < 1) return;
-    // Few long operators on the CPU: the same time is not told as launching too.
+    // Few long operators on the CPU: do not also report the same time as slow launching.
     std::erase_if(context.findings, [&](const Finding& other) {
         return other.id == "F10" && other.optional &&
                other.share_percent <= 1.2 * context.percent(time);
@@ -93,7 +93,8 @@ void filled_then_moved(Context& context) {
     context.findings.push_back(finding);
 }
 
-// "[[8,3,32,32],[16,3,3,3],[16],...]": a convolution's third input is its bias.
+// True if the third input of a convolution, its bias, has a shape: "[[8,3,32,32],[16,3,3,3],[16],
+// ...]".
 bool has_bias(std::string_view dims) {
     std::size_t third = 0;
     for (int i = 0; i < 3 && third != std::string_view::npos; ++i)
@@ -101,10 +102,10 @@ bool has_bias(std::string_view dims) {
     return third != std::string_view::npos && third + 1 < dims.size() && dims[third + 1] != ']';
 }
 
-// A bias that the batch norm behind it takes away again.
+// Finds convolutions with a bias that the following batch norm cancels.
 void bias_before_norm(Context& context) {
     const Trace& trace = context.trace;
-    std::vector<std::int64_t> ended(trace.lanes.size(), -1);  // of a convolution with a bias
+    std::vector<std::int64_t> ended(trace.lanes.size(), -1);  // end of a convolution with a bias
     std::vector<std::uint32_t> found;
     std::vector<std::uint32_t> last(trace.lanes.size(), 0);
     for (std::size_t i = 0; i < trace.events.size(); ++i) {
@@ -131,7 +132,7 @@ void bias_before_norm(Context& context) {
     finding.fix = "Conv2d(..., bias=False) before BatchNorm2d";
     for (std::size_t i = 0; i < std::min<std::size_t>(found.size(), 3); ++i)
         finding.examples.push_back(context.example(found[i]));
-    // A pass over the output each: small, and free to have.
+    // Each saves one pass over the output: a small gain at no cost.
     finding.gain = {1.0, 1.0, 1.01};
     context.findings.push_back(finding);
 }

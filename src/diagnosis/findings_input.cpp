@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// F01-F05: the batch is not there when the GPU wants it, or takes long to reach it.
+// F01-F05: the next batch is not ready in time, or its copy to the GPU takes long.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,13 +11,13 @@
 namespace saturate {
 namespace {
 
-// How much slower the launching thread becomes beside loader workers. One busy core of a server CPU
-// is clocked 5 to 30 % above what all cores reach together, and workers share its cache and memory
-// bandwidth; how many of the cores they will keep busy the trace does not say. Hence a range.
+// By how much loader workers slow the launching thread. A single busy core of a server CPU is
+// clocked 5 to 30 % higher than all cores together, and workers share its cache and memory
+// bandwidth. The trace does not say how many cores the workers will keep busy. Hence a range.
 constexpr double kPressureLeast = 1.0;
 constexpr double kPressureLikely = 1.1;
 constexpr double kPressureMost = 1.25;
-constexpr double kNextWithWorkers = 0.02;  // of the time that the batch takes to make
+constexpr double kNextWithWorkers = 0.02;  // a fetch, as a share of making a batch
 
 struct Loader {
     std::vector<std::uint32_t> calls;  // __next__ in the window
@@ -53,7 +53,7 @@ void input_wait(Context& context, const Loader& loader) {
     if (share < 5) return;
     auto batches = std::max<std::int64_t>(static_cast<std::int64_t>(loader.calls.size()), 1);
     double batch_ms = static_cast<double>(loader.median_ns) / 1e6;
-    // The rest of a step, without the wait: what the workers have to keep up with.
+    // The step time without the wait: the workers must deliver a batch in this time.
     double rest_ms =
         static_cast<double>(context.line.length_ns() - wait) / 1e6 / static_cast<double>(batches);
     Facts facts = context.facts;
@@ -218,7 +218,7 @@ void pinned_copies(Context& context) {
         pinned.size(), context.percent(exposed));
     finding.examples.push_back(context.example(pinned.front()));
     finding.assumes = "copies and other work run side by side: the longer of them is left";
-    // Overlapped, copies that take longer than the rest still show.
+    // Even if overlapped, copies that take longer than the rest of the step remain visible.
     std::int64_t rest = context.line.length_ns() - exposed;
     double left = static_cast<double>(time - rest) / static_cast<double>(exposed);
     if (time > rest) {
@@ -233,7 +233,7 @@ void pinned_copies(Context& context) {
         static_cast<std::int64_t>((1.0 - std::max(left, 0.0)) * static_cast<double>(exposed));
     finding.share_percent = context.percent(exposed);
     finding.ms_per_step = context.ms_per_step(exposed);
-    // What gains little is told where it is most of the time.
+    // Report it in spite of a small gain if it takes most of the time.
     context.add(finding, scaling_works(pinned, std::max(left, 0.02)), hidden,
                 2 * exposed >= context.line.length_ns());
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// F10-F12 and F27: the host cannot launch as fast as the GPU works.
+// F10-F12 and F27: the host launches more slowly than the GPU works.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 namespace saturate {
 namespace {
 
-// Causes of the gaps before a GPU event; the tail belongs to no launch.
+// Sums the causes of the gaps that end with a GPU event, so without the tail.
 CauseTimes before_work(const Timeline& line) {
     if (line.device < 0) return line.causes;  // a CPU trace: the host's own time
     CauseTimes sum = {};
@@ -34,8 +34,8 @@ bool repeats_itself(const Context& context) {
     });
 }
 
-// Of the host's time per launch, what is left of it. Estimates: compiled code was seen to launch in
-// 0.3 to 0.5 of the time of eager code, a captured step in 0.1 and less.
+// The share of the host's time per launch that remains. Estimates: compiled code launches in 0.3 to
+// 0.5 of the time of eager code, a captured step in 0.1 or less.
 constexpr double kCompiled = 0.4, kCaptured = 0.1;
 
 constexpr const char* kCompiledFix =
@@ -60,7 +60,7 @@ void captured_step(Context& context, const Finding& bound, std::int64_t late) {
     context.add_part(graph, "F10");
 }
 
-// Three gaps in a trace without steps, or three of each step, that hold most of the time.
+// True if a few gaps (three, or three per step) hold at least two thirds of the time.
 bool is_few_gaps(const Context& context, std::int64_t late) {
     std::vector<std::int64_t> lengths;
     for (const Gap& gap : context.line.gaps) {
@@ -81,10 +81,10 @@ bool is_few_gaps(const Context& context, std::int64_t late) {
 
 void launch_bound(Context& context, const CauseTimes& causes) {
     std::int64_t late = at(causes, Cause::launch);
-    // Without operators the host's time between two calls has no name: both are meant.
+    // Without operators, launching and Python between two calls look the same: count both.
     bool is_nameless = !context.has_operators;
     if (is_nameless) late += at(causes, Cause::python) + at(causes, Cause::host);
-    // The usual way from a call to the GPU, many times over, is launching too.
+    // Much latency between calls and their kernels counts as launching too.
     std::int64_t latency = at(causes, Cause::latency);
     if (context.percent(latency) >= 10) late += latency;
     if (context.percent(late) < 15 || context.line.gpu.empty()) return;
@@ -112,7 +112,7 @@ void launch_bound(Context& context, const CauseTimes& causes) {
     }
     ReplayChange change;
     change.scale(Cause::launch) = change.scale(Cause::optimizer) = kCompiled;
-    // Launching is many short calls; few long ones are the start of a job, or work on the CPU.
+    // Slow launching means many short calls; few long ones are start-up or work on the CPU.
     if ((count < 200 && host > count * 1'000'000) || is_few_gaps(context, late)) {
         finding.confidence = Confidence::low;
         finding.optional = true;
@@ -134,7 +134,8 @@ void launch_bound(Context& context, const CauseTimes& causes) {
     if (!finding.optional) captured_step(context, finding, late);
 }
 
-// "<built-in method copy_ of Tensor object at 0x7f12>" is the same function for every tensor.
+// Removes the address: "<built-in method copy_ of Tensor object at 0x7f12>" is the same function
+// for every tensor.
 std::string frame_text(std::string_view name) {
     std::size_t address = name.find("0x");
     if (address == name.npos || !name.substr(0, address).ends_with(" at "))
@@ -147,7 +148,7 @@ std::string frame_text(std::string_view name) {
     return std::string(before) + std::string(behind == name.npos ? "" : name.substr(behind));
 }
 
-// One name for all that have the same text; each is looked at once.
+// Maps all names with the same frame text to one of them; looks at each name once.
 class FrameNames {
   public:
     explicit FrameNames(const Trace& trace) : trace_(trace), known_(trace.names.size(), kNew) {}
@@ -165,12 +166,12 @@ class FrameNames {
     std::unordered_map<std::string, std::uint32_t> by_text_;
 };
 
-// The frames and ranges that the host spends its time in while the GPU idles, the largest first.
+// A frame or range in which the host spends time while the GPU idles.
 struct Frame {
     std::int64_t idle_ns = 0;
-    std::int64_t own_ns = 0;  // of the host, whether the GPU idles or not
+    std::int64_t own_ns = 0;  // of the host, also while the GPU works
     std::int32_t event = -1;
-    std::uint32_t name = 0;  // of FrameNames
+    std::uint32_t name = 0;  // as FrameNames::of() returns it
 };
 
 std::vector<Frame> idle_frames(const Context& context, FrameNames& names) {
@@ -203,8 +204,8 @@ std::vector<Frame> idle_frames(const Context& context, FrameNames& names) {
     return frames;
 }
 
-// One function or range that is most of the idle time, and in which nothing else happens: a sleep,
-// a download. It is moved away as a whole, not made a third shorter.
+// True if one function or range takes most of the idle time and calls nothing else, such as a sleep
+// or a download. The fix removes such a call as a whole, instead of speeding it up.
 bool is_one_thing(const Context& context, const Frame& frame, FrameNames& names) {
     if (10 * frame.idle_ns < 8 * context.line.split.idle_ns) return false;
     std::int64_t whole = 0;
@@ -215,13 +216,13 @@ bool is_one_thing(const Context& context, const Frame& frame, FrameNames& names)
     return 10 * frame.own_ns >= 8 * whole;
 }
 
-// Python between operators is seldom removed altogether: what is left of it, an estimate.
+// The share of Python time between operators that remains after a fix (estimate).
 constexpr double kPythonLeft = 0.3;
 
 void python_between(Context& context, const CauseTimes& causes) {
     std::int64_t late = at(causes, Cause::python) + at(causes, Cause::host);
     if (context.percent(late) < 10) return;
-    if (context.line.device >= 0 && !context.has_operators) return;  // told with F10
+    if (context.line.device >= 0 && !context.has_operators) return;  // F10 reports it
     FrameNames names(context.trace);
     std::vector<Frame> frames = idle_frames(context, names);
     Finding finding{.id = "F11", .share_percent = context.percent(late)};

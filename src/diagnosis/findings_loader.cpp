@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Findings about the loaders of a Python process (python.json): which waits and why, its line and
-// the edit that mends it. F01, F02, F03, F05.
+// Findings about the data loaders of a Python process (python.json): why the loop waits, the line
+// of the loader and the edit that fixes it. F01, F02, F03, F05.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,11 +17,11 @@
 namespace saturate {
 namespace {
 
-// One batch in the data set, in ns.
+// Mean times to make one batch in the data set, in ns.
 struct Fetch {
     double wall = 0;
-    double core = 0;  // of it on a core, or waiting for one
-    double cpu = 0;   // of it on a core
+    double core = 0;  // part of it on a core, or waiting for one
+    double cpu = 0;   // part of it on a core
     std::int64_t batches = 0;
     [[nodiscard]] bool is_storage() const { return core < 0.5 * wall; }
 };
@@ -47,18 +47,19 @@ Fetch fetch_of(const Json& python, std::int64_t loader) {
 
 struct Plan {
     int workers = 0;
-    double step_ns = 0;   // with them
-    double least_ns = 0;  // ... if they cost nothing and no core slowed another
+    double step_ns = 0;   // with these workers
+    double least_ns = 0;  // ... if workers cost nothing and cores did not slow each other
 };
 
-// Cores that all work at once are slower than one of them alone: they share caches and memory, and
-// on virtual machines often two are one. 2 workers on 2 cores decoded JPEG 1.5 times as fast as one
-// process, not 2 times (bench/run).
+// Cores are slower when all of them work: they share caches and memory, and on virtual machines two
+// are often one physical core. 2 workers on 2 cores decoded JPEG files 1.5 times as fast as one
+// process, not twice as fast (bench/run).
 constexpr double kAllBusy = 0.75;
-constexpr double kHandingOver = 3e5;  // a batch through shared memory, ns
+constexpr double kHandingOver = 3e5;  // ns to pass a batch through shared memory
 
-// T' = max(T - W, D / w, work / cores): D the time of one batch, w workers. The work of a step is
-// what the job's processes used, else what its threads could at most.
+// T' = max(T - W, D / w, work / cores) with step time T, wait W, time D to make a batch, and w
+// workers. The work of a step is the CPU time that the job's processes used; if that is unknown,
+// the most that its threads could use.
 Plan plan_of(const StepTimes& times, const Fetch& fetch, double compute_cores, const Facts& facts,
              const CoreUse& host) {
     int cores = facts.cores_per_process();
@@ -72,8 +73,9 @@ Plan plan_of(const StepTimes& times, const Fetch& fetch, double compute_cores, c
     return plan;
 }
 
-// An epoch of so many steps with the workers of the plan. Its first batch is waited for in full. Workers
-// that wait for storage begin together, and their batches come in waves, one of each.
+// Returns the time of an epoch of `steps` steps with the workers of the plan. The loop waits in
+// full for the first batch. Workers that wait for storage start together, so their batches come in
+// waves of one batch per worker.
 double epoch_ns(double steps, const StepTimes& times, const Fetch& fetch, const Plan& plan) {
     double one_by_one = steps * plan.step_ns + fetch.wall * (1 - 1.0 / plan.workers);
     if (!fetch.is_storage()) return one_by_one;
@@ -83,11 +85,11 @@ double epoch_ns(double steps, const StepTimes& times, const Fetch& fetch, const 
     return std::clamp(in_waves, steps * plan.step_ns, one_by_one);
 }
 
-// An epoch with other workers, beside the one that was seen. Unless they stay, workers are
-// started and ended in every one.
+// Returns the time of a recorded epoch over that of an epoch with the planned workers. Unless
+// workers persist, every epoch starts and ends them.
 double gain_over_epochs(const RunRecord& record, const Json& loader, const StepTimes& times,
                         const Fetch& fetch, const Plan& plan, bool they_stay) {
-    constexpr double kStart = 10e6;  // of one worker, ns, where none was seen
+    constexpr double kStart = 10e6;  // ns to start one worker, if none was measured
     double samples = loader["dataset_size"].number().value_or(0);
     double batch = loader["batch_size"].number().value_or(0);
     if (samples <= 0 || batch <= 0) return times.step / plan.step_ns;
@@ -97,14 +99,14 @@ double gain_over_epochs(const RunRecord& record, const Json& loader, const StepT
     double start = kStart;
     if (now > 0 && restarts.count > 0)
         start = 1e9 * restarts.seconds / static_cast<double>(restarts.count) / now;
-    // Ending them takes about as long as starting them.
+    // Ending workers takes about as long as starting them.
     bool stay_now = loader["persistent_workers"].boolean().value_or(false);
     double before = steps * times.step + (stay_now ? 0 : 2 * start * now);
     double after = epoch_ns(steps, times, fetch, plan) + (they_stay ? 0 : 2 * start * plan.workers);
     return before / after;
 }
 
-// No setting mends it, and what work on the data would gain is not known.
+// For waits that no setting fixes: the gain of improving the data pipeline itself is unknown.
 Gain unsure(double bound) { return {1.0, 1.0 + std::min(1.0, 0.3 * (bound - 1.0)), bound}; }
 
 void in_memory(Finding& wait, const Json& loader, const StepTimes& times) {
@@ -113,7 +115,7 @@ void in_memory(Finding& wait, const Json& loader, const StepTimes& times) {
         "for rows in torch.randperm(n).split(batch_size): x[rows], y[rows] "
         "(saturate run --apply batched_fetch); workers would be slower";
     wait.settings = {};
-    // Cutting out at once was 5.4 times as fast as row by row.
+    // Cutting out whole batches was 5.4 times as fast as row by row.
     wait.gain = gain_of(times.step / (times.step - 0.8 * times.wait), wait.gain.high);
     wait.evidence += fmt::format("; {} has its {} samples in memory and returns them one by one",
                                  loader["type"].string().value_or("the data set"),
@@ -180,7 +182,7 @@ void no_workers(std::vector<Finding>& findings, Finding& wait, const RunRecord& 
         part.settings = wait.settings;
         part.fix = wait.fix;
         part.gain = wait.gain;
-        // The part is told in one line below the wait: the edit stands with the wait.
+        // The part is shown as one line below the wait, and the edit is shown with the wait.
         wait.patch = keyword_patch(loader["site"], loader["call"], keywords);
         part.patch = wait.patch;
     }
@@ -217,8 +219,8 @@ void with_workers(Finding& wait, const RunRecord& record, const Json& loader,
     }
 }
 
-// A step when C++ threads decode: each image takes a third of the time on a core, measured on JPEG
-// files (bench/loader), and what else the job does stays.
+// Returns the step time if C++ threads decode: each image then takes a third of the CPU time,
+// measured on JPEG files (bench/loader). The other work of the job stays the same.
 double step_with_own_loader(const StepTimes& times, const Fetch& fetch, const Facts& facts,
                             const CoreUse& host) {
     constexpr double kFewer = 2.9;
@@ -230,8 +232,8 @@ double step_with_own_loader(const StepTimes& times, const Fetch& fetch, const Fa
                     (work - saved) / host.usable({.tasks = cores, .cores = cores}));
 }
 
-// saturate_gpu.Loader in place of a DataLoader that decodes images, where it takes the data set; or
-// what stands in its way.
+// Suggests saturate_gpu.Loader instead of a DataLoader that decodes images, or says why it cannot
+// read this data set.
 void loader_like(Finding& wait, const Json& loader, const StepTimes& times, const Fetch& fetch,
                  const Facts& facts, const CoreUse& host) {
     const Json& like = loader["saturate_loader"];
@@ -253,7 +255,7 @@ void loader_like(Finding& wait, const Json& loader, const StepTimes& times, cons
         wait.gain = gain_of(likely, 1 / (1 - std::min(0.98, times.wait / times.step)));
 }
 
-// The loader is saturate_gpu's own, and says what it waits for.
+// The loader is already saturate_gpu.Loader, which records why it is slow.
 void own_loader(Finding& wait, const Json& loader) {
     wait.settings = {};
     wait.fix = "store the samples smaller, cache=\"memory\" where they fit, or more cores";
@@ -278,7 +280,7 @@ void explain_wait(const RunRecord& record, const StepTimes& times, std::vector<F
         facts.loader = LoaderTimes{.fetch_seconds = fetch.wall / 1e9,
                                    .compute_seconds = times.compute() / 1e9,
                                    .waits_for_storage = fetch.is_storage()};
-    Finding copy = *wait;  // findings may grow below
+    Finding copy = *wait;  // `wait` may dangle when findings grow below
     if (loader["library"].string() == "saturate_gpu")
         own_loader(copy, loader);
     else if (loader["in_memory"].boolean().value_or(false) && !has_workers)
@@ -287,12 +289,12 @@ void explain_wait(const RunRecord& record, const StepTimes& times, std::vector<F
         no_workers(findings, copy, record, loader, times, fetch, facts, host);
     else if (fetch.batches > 0)
         with_workers(copy, record, loader, times, fetch, facts, host);
-    if (fetch.batches > 0)  // of a DataLoader alone
+    if (fetch.batches > 0)  // only for a DataLoader
         loader_like(copy, loader, times, fetch, facts, host);
     *found(findings, "F01") = copy;
 }
 
-// Starting the workers anew at every epoch.
+// Reports time lost by starting the workers anew in every epoch.
 void restarts(const RunRecord& record, const StepTimes& times, std::vector<Finding>& findings) {
     Json loader = training_loader(record.python);
     if (loader["num_workers"].integer().value_or(0) == 0 ||

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// F13 and F14: the optimizer works parameter by parameter.
+// F13 and F14: the optimizer handles the parameters one by one.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,8 +13,8 @@ namespace {
 struct Inner {
     std::vector<std::uint32_t> works;
     std::int64_t gpu_ns = 0;
-    std::int64_t host_ns = 0;  // of the annotation
-    std::int64_t idle_ns = 0;  // gaps before its works
+    std::int64_t host_ns = 0;  // length of the annotation
+    std::int64_t idle_ns = 0;  // gaps before these GPU events
     std::int64_t median_ns = 0;
     bool grouped = false;  // foreach or fused
 };
@@ -50,7 +50,7 @@ Inner works_inside(const Context& context, std::uint8_t flag, std::string_view a
     return inner;
 }
 
-// On the CPU the operators inside Optimizer stand for the kernels that they would launch.
+// In a CPU trace, the operators inside the optimizer stand for the kernels that they would launch.
 void optimizer_operators(Context& context) {
     std::int64_t steps = 0, zeros = 0;
     std::size_t step_example = 0, zero_example = 0;
@@ -89,7 +89,7 @@ void optimizer_operators(Context& context) {
     }
 }
 
-// Of torch.optim; others have foreach only.
+// Optimizers of torch.optim with fused=True; the others only have foreach.
 bool has_fused(std::string_view optimizer) {
     return optimizer == "SGD" || optimizer == "Adam" || optimizer == "AdamW" ||
            optimizer == "Adagrad";

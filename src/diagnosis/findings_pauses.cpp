@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// F23 and F24: the loop stops for a checkpoint, an evaluation or a compilation.
+// F23 and F24: the training loop stops for a checkpoint, an evaluation or a compilation.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 namespace saturate {
 namespace {
 
-// The host's time under one cause from a step on, and the events behind it.
+// The time that the host spends on one cause from a given step on, with the events.
 struct Spent {
     std::int64_t ns = 0;
     std::vector<std::uint32_t> events;
@@ -29,7 +29,7 @@ Spent spent_on(const Timeline& line, Cause cause, std::size_t from_step) {
 void report(Context& context, std::string_view id, Cause cause, std::string_view what,
             std::size_t from_step) {
     Spent spent = spent_on(context.line, cause, from_step);
-    // Without a GPU the host's own time is what is lost.
+    // Without a GPU, the lost time is the host's own time.
     std::int64_t lost = spent.ns;
     if (context.line.device >= 0) {
         lost = 0;
@@ -58,7 +58,7 @@ std::int64_t recording_in(const Timeline& line, const Step& step) {
     return sum;
 }
 
-// A graph that is recorded in step after step: its addresses or shapes change.
+// A CUDA graph that is recorded again in several steps because its addresses or shapes change.
 void recorded_again(Context& context) {
     if (!context.line.has_steps || context.has("F24")) return;
     std::int64_t steps = 0, time = 0;
@@ -87,7 +87,7 @@ void recorded_again(Context& context) {
 
 void find_pauses(Context& context) {
     report(context, "F23", Cause::pause, "a checkpoint or an evaluation inside the loop", 0);
-    // The first step compiles, or without steps the first half: that is start-up.
+    // Compiling in the first step, or in the first half if steps are unknown, is start-up.
     const Timeline& line = context.line;
     bool has_first = line.has_steps && line.steps.size() > 2 && line.steps_dropped == 0 &&
                      line.steady.left_out.empty();

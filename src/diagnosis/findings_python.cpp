@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Findings from what the shim saw inside a Python process (python.json), with the line and the edit
-// that mends it. F06, F11, F13, F14, F23, F28, F30; its loaders are findings_loader.cpp's.
+// Findings from the record of the shim inside a Python process (python.json), with the line and the
+// edit that fixes it. F06, F11, F13, F14, F23, F28, F30. For its loaders see findings_loader.cpp.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,7 +14,8 @@
 namespace saturate {
 namespace {
 
-// Those of tensors on a device, for which the host waits; records without `waits` hold no others.
+// Returns the reads of tensors on a device, for which the host waits. Records without the field
+// `waits` hold only such reads.
 Json reads_that_wait(const Json& python) {
     Json out = Json::array();
     for (const Json& read : python["reads"].items())
@@ -51,9 +52,9 @@ void reads(const Json& python, const StepTimes& times, std::vector<Finding>& fin
                                  read["ns"].number().value_or(0) / 1e6),
              .source = where_of(read["site"])});
     }
-    // While the host waits the device works: what is lost is only the run-ahead. Behind 2954 reads of
-    // a segmentation job an A100 idled 11 % of their time; in a small model it was 3 to 74 %, the
-    // more the shorter its kernels.
+    // While the host waits, the device works: only the host's lead is lost. After 2954 reads of a
+    // segmentation job an A100 idled for 11 % of the read time. In a small model it was 3 to 74 %;
+    // the shorter the kernels, the more.
     constexpr double kIdlesBehind = 0.1;
     finding.gain = {1.0, 1.0 + kIdlesBehind * finding.share_percent / 100.0,
                     1.0 / std::max(0.5, 1.0 - finding.share_percent / 100.0)};
@@ -66,7 +67,7 @@ void reads(const Json& python, const StepTimes& times, std::vector<Finding>& fin
 void collections(const Json& python, const StepTimes& times, std::vector<Finding>& findings) {
     double ns = python["gc"]["ns"].number().value_or(0);
     double total = times.step * std::max(1.0, python["steps"].number().value_or(1));
-    // One long collection, of what was made before the loop, is no habit of it.
+    // One long collection cleans up after the code before the loop; the loop does not repeat it.
     double longest = python["gc"]["longest_in_step_ns"].number().value_or(0);
     if (total <= 0 || ns - longest < 0.03 * total) return;
     Finding finding{
@@ -116,8 +117,9 @@ void zero_grads(const RunRecord& record, std::vector<Finding>& findings) {
     finding.evidence =
         "gradients are filled with zeros, then added to; None lets backward write them";
     finding.optional = true;  // its time is not known without a trace
-    // The same training only where every parameter has a gradient in every step: with a gradient of
-    // zeros decay and momentum still move a parameter, without one they do not. Only a run tells.
+    // The training stays the same only if every parameter has a gradient in every step: weight
+    // decay and momentum move a parameter with a zero gradient, but not one without a gradient.
+    // Only a run shows which case it is.
     finding.surer =
         "saturate run --apply set_to_none takes the change back if a parameter has no gradient in "
         "a step; otherwise it shows the edit";
@@ -145,7 +147,7 @@ void parallel(const Json& python, std::vector<Finding>& findings) {
     findings.push_back(finding);
 }
 
-// Threads of several processes, or too many of one, on the same cores.
+// More threads than cores, in several processes or in a single one.
 void threads(const Json& python, std::vector<Finding>& findings) {
     double world = python["world_size"].number().value_or(1);
     double each = python["flags"]["threads"].number().value_or(1),
@@ -166,8 +168,8 @@ void threads(const Json& python, std::vector<Finding>& findings) {
         finding.gain = {1.0, 1.5, 6.0};
         finding.assumes = "1.5 times as fast (estimate)";
     } else {
-        // Threads without a core are waited for in every operator. Steps of 4 ms on 2 cores: 11 and
-        // 17 times as long with 3 threads, 11 and more with 16.
+        // Every operator waits for the threads that have no core. Steps of 4 ms on 2 cores took 11
+        // and 17 times as long with 3 threads, and 11 times and more with 16.
         finding.gain = {1.5, 6.0, 12.0};
         finding.assumes = "many short operators: 6 to 12 times was measured on small models";
     }

@@ -7,7 +7,7 @@ namespace saturate {
 
 namespace {
 
-// A bar would end the cell.
+// Escapes bars, which would end the table cell.
 std::string cell(std::string_view text) {
     std::string out;
     for (char c : text) {

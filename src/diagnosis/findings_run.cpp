@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Findings from a run record: per-step waits, counters and events, without a trace. F01, F07, F10,
-// F15, F16, F23, F29, F30, F31. What Python told beside them is findings_python.cpp's.
+// Findings from the step times, counters and events of a run record, without a trace. F01, F07,
+// F10, F15, F16, F23, F29, F30, F31. For the data of the Python shim see findings_python.cpp.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,18 +19,18 @@ struct RecordedWaits {
     double total_ns = 0, input_ns = 0, sync_ns = 0, communication_ns = 0, busy_ns = 0;
     std::int64_t input_steps = 0, sync_steps = 0, communication_steps = 0, busy_steps = 0;
     std::int64_t steps = 0;
-    bool by_driver = false;  // busy_ns is the driver's counter, not the steps' own
-    // Of the collectives that a trainer counts itself.
+    bool by_driver = false;  // busy_ns comes from the driver's counter, not from the steps
+    // The collectives, if the trainer counts them itself.
     double under_way_ns = 0, bytes = 0, collectives = 0;
     std::int64_t under_way_steps = 0, bytes_steps = 0, collectives_steps = 0;
 };
 
-// How busy the GPU of `train` was by the driver's counter: its steps do not tell. Of the steady
-// part, and only where the record has one GPU's readings.
+// Returns how busy the GPU of `train` was in the steady part by the driver's counter, because its
+// steps do not record that. nullopt unless the record has readings of exactly one GPU.
 std::optional<double> busy_by_driver(const RunRecord& record, const Account& account) {
     if (record.info.kind != "train" || record.info.simulated) return std::nullopt;
     constexpr std::int64_t kLeast = 5;
-    // A reading is of up to a second before it.
+    // A reading covers up to one second before it.
     double warm_up = account.timed.seconds - account.steady.seconds + 1;
     double from = static_cast<double>(account.first_ns) + 1e9 * warm_up;
     Running busy;
@@ -43,7 +43,7 @@ std::optional<double> busy_by_driver(const RunRecord& record, const Account& acc
     return busy.n() < kLeast ? std::nullopt : busy.mean();
 }
 
-// Of the steady part, as every other figure of the run.
+// Sums up the steady part, like every other figure of the run.
 RecordedWaits sum_waits(const RunRecord& record, const Account& account) {
     const StepSums& steady = account.steady;
     RecordedWaits waits{.total_ns = 1e9 * steady.seconds, .steps = steady.steps};
@@ -65,13 +65,13 @@ RecordedWaits sum_waits(const RunRecord& record, const Account& account) {
             waits.by_driver = true;
         }
     }
-    // A device that works on while the host waits loses only what it idles.
+    // If the device keeps working while the host waits, only its idle time is lost.
     if (waits.steps > 0 && waits.busy_steps == waits.steps)
         waits.input_ns = std::min(waits.input_ns, std::max(0.0, waits.total_ns - waits.busy_ns));
     return waits;
 }
 
-// No replay without a trace: the bound, and most of it.
+// Without a trace there is no replay: estimates the gain as a part of the upper bound.
 Gain subtraction(double share_percent) {
     double bound = 1.0 / std::max(0.02, 1.0 - share_percent / 100.0);
     return {1.0 + 0.5 * (bound - 1.0), 1.0 + 0.85 * (bound - 1.0), bound};
@@ -100,7 +100,7 @@ Finding exposed_communication(const RunRecord& record, const RecordedWaits& wait
             "; gradients are under way {:.1f} % of it, {:.0f} % of that behind the backward pass",
             100.0 * waits.under_way_ns / waits.total_ns, 100.0 * hidden);
     }
-    // `train` overlaps already: what is left is to send less per sample.
+    // `train` already overlaps communication, so only sending less per sample helps.
     if (record.info.kind == "train")
         finding.fix =
             "send less per sample: a larger batch_size or gradient_accumulation_steps, "
@@ -108,7 +108,7 @@ Finding exposed_communication(const RunRecord& record, const RecordedWaits& wait
     return finding;
 }
 
-// From so many collectives in a step, of fewer bytes each, their latency is what they cost.
+// With more collectives per step than this, and smaller ones, latency is their main cost.
 constexpr double kManyCollectives = 50, kSmallBytes = 256 << 10;
 
 void small_collectives(const RunRecord& record, const RecordedWaits& waits,
@@ -131,10 +131,10 @@ void small_collectives(const RunRecord& record, const RecordedWaits& waits,
     out.push_back(finding);
 }
 
-// A device that idles while the host waits for nothing waits for the host. Only where it is known
-// how long the device worked: in every step, or all the time by the driver. Launching takes as long
-// in every step: where some last many times as long as the others, the host was kept from it, by
-// other work of the machine for one, and that no setting of the job cures.
+// If the device idles while the host waits for nothing, the device waits for the host. This needs
+// the busy time of the device, from every step or from the driver's counter. Launching takes
+// the same time in every step. Much longer single steps mean that something else held up the host,
+// such as other work on the machine, and no setting of the job fixes that.
 void launch_bound(const RunRecord& record, const Account& account, const RecordedWaits& waits,
                   std::vector<Finding>& out) {
     if (waits.steps == 0 || waits.busy_steps < waits.steps) return;
@@ -166,7 +166,7 @@ void from_steps(const RunRecord& record, const Account& account, std::vector<Fin
         finding.confidence = finding.share_percent >= 20 ? Confidence::high : Confidence::medium;
         out.push_back(finding);
     }
-    // Waiting for a busy device is no loss; it is only where the device is known to idle.
+    // Waiting for a busy device costs nothing. It costs time only if the device is known to idle.
     bool idles = waits.busy_steps > 0 && waits.busy_ns < 0.8 * waits.total_ns;
     if (idles && waits.sync_ns >= 0.05 * waits.total_ns) {
         Finding finding = wait_finding("F07", waits.sync_ns, waits, waits.sync_steps,
@@ -181,7 +181,7 @@ void from_steps(const RunRecord& record, const Account& account, std::vector<Fin
     launch_bound(record, account, waits, out);
 }
 
-// "1 evaluation", "3 evaluations"; nothing of none.
+// Returns "1 evaluation", "3 evaluations", or "" for 0.
 std::string counted(std::int64_t count, std::string_view what) {
     if (count == 0) return "";
     return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
@@ -200,13 +200,13 @@ void from_events(const Account& account, std::vector<Finding>& out) {
         "{}{}{} {} {}, {:.1f} % of the run", counted(evaluations, "evaluation"),
         evaluations > 0 && checkpoints > 0 ? " and " : "", counted(checkpoints, "checkpoint"),
         count == 1 ? "takes" : "take", seconds_text(pause / 1e9), finding.share_percent);
-    // What is proposed is a fifth of the pauses; all of them is the most.
+    // The fix leaves a fifth of the pause time; removing all of it is the upper bound.
     double share = finding.share_percent / 100.0;
     finding.gain = {1 / (1 - 0.5 * share), 1 / (1 - 0.8 * share), 1 / std::max(0.02, 1 - share)};
     out.push_back(finding);
 }
 
-// The largest of the throttle counters' growth, per GPU.
+// Reports the reason for which a GPU was throttled longest; the counters only grow.
 void throttled(const RunRecord& record, std::vector<Finding>& out) {
     struct Span {
         const DeviceSample* first = nullptr;
@@ -242,7 +242,7 @@ void throttled(const RunRecord& record, std::vector<Finding>& out) {
                                        most == power  ? "its power limit"
                                        : most == heat ? "heat"
                                                       : "the power brake");
-        // How far the clocks fell is not in the counters.
+        // The counters do not say how far the clocks fell.
         finding.assumes = "a throttled GPU is 10 % slower (estimate)";
         double likely = 1.0 + 0.1 * finding.share_percent / 100.0;
         finding.gain = {1.0, likely, 1.0 + 0.25 * finding.share_percent / 100.0};
@@ -251,7 +251,7 @@ void throttled(const RunRecord& record, std::vector<Finding>& out) {
     }
 }
 
-// Other programs take more than a fifth of the cores: a queue for them may be theirs.
+// True if other programs use more than a fifth of the cores; they may be the reason for queueing.
 bool is_shared(const HostSample& sample) {
     if (!sample.cpu_percent || !sample.tree->cpu_percent) return false;
     double all = *sample.cpu_percent * *sample.cores;
@@ -329,7 +329,7 @@ std::vector<Finding> run_findings(const RunRecord& record) {
                 record, Document::parse(record.info.settings_text, record.info.settings_source),
                 out);
         } catch (const UserError&) {
-            // A configuration that we cannot read says nothing about the run.
+            // An unreadable configuration says nothing about the run.
         }
     }
     drop_what_is_in_force(record, out);
@@ -351,7 +351,7 @@ Diagnosis diagnose_run(const RunRecord& record, const std::string& folder) {
     else if (waits.busy_steps > 0 && waits.total_ns > 0)
         out.busy_percent = 100.0 * waits.busy_ns / waits.total_ns;
     if (out.busy_percent) {
-        // Counted by the device, divided by the host's time: a little over is possible.
+        // The device's time over the host's time can be a little more than 100 %.
         out.busy_percent = std::min(100.0, *out.busy_percent);
         out.split.compute = *out.busy_percent;
         out.split.idle = 100.0 - *out.busy_percent;
@@ -362,17 +362,17 @@ Diagnosis diagnose_run(const RunRecord& record, const std::string& folder) {
         out.idle.emplace_back(Cause::input, 100.0 * waits.input_ns / waits.total_ns);
     for (const Finding& finding : out.findings) {
         if (finding.optional || finding.gain.likely <= out.total.likely) continue;
-        out.total = finding.gain;  // without a replay gains cannot be joined: the largest alone
+        out.total = finding.gain;  // gains cannot be joined without a replay: take the largest
     }
     for (const std::string& note : record.notes) out.health.push_back({"record", note, ""});
     if (record.info.simulated)
         out.health.push_back({"note", "the device of this run was simulated", ""});
     std::vector<Finding> shown = out.shown(5, false);
-    // Where the job has no GPU there is nothing to be busy; elsewhere it is said that nobody looked.
+    // A job without a GPU has no busy time; otherwise say that nothing recorded it.
     if (!out.busy_percent && !out.device.empty() && out.device != "cpu")
         out.health.push_back({"note", "how busy the device was is not recorded", ""});
     std::string told = cause_and_fix(out, "step time");
-    // A job that will run out of memory is told before it is told to be quicker.
+    // Mention growing memory (F34) before any advice on speed.
     for (const Finding& finding : out.findings) {
         if (finding.id == "F34")
             told = "; " + finding.evidence.substr(0, finding.evidence.find(';')) + told;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// F06-F09: the host waits for the GPU, or for memory, and the GPU then waits for the host.
+// F06-F09: the host waits for the GPU or for memory, and then the GPU waits for the host.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 namespace saturate {
 namespace {
 
-// Three examples from different lines of the user's code where that is known.
+// Adds up to three examples, from different lines of the user's code if the lines are known.
 void add_examples(const Context& context, const std::vector<std::uint32_t>& events,
                   Finding& finding) {
     for (std::size_t i = 0; i < events.size() && i < 400 && finding.examples.size() < 3; ++i) {
@@ -23,7 +23,7 @@ void add_examples(const Context& context, const std::vector<std::uint32_t>& even
     }
 }
 
-constexpr double kLeastIdle = 2.0;  // percent of the window behind a group of waits
+constexpr double kLeastIdle = 2.0;  // percent of the window, idle after a group of waits
 
 void reading_values(Context& context) {
     const Waits& waits = context.waits;
@@ -76,8 +76,8 @@ void copies_to_host(Context& context) {
     context.add_waiting(finding, unblocking(group.calls), group.idle_ns);
 }
 
-// In step after step, or over the whole window where steps are not known, and by many calls alike.
-// A cache that fills up allocates as well, but only at the start.
+// True if the calls occur throughout the steps (or the whole window if steps are not known) and no
+// single call dominates. A cache that fills up allocates too, but only at the start.
 bool is_spread(const Context& context, const std::vector<std::uint32_t>& calls) {
     const Timeline& line = context.line;
     std::size_t parts = line.has_steps && line.steps.size() > 2 ? line.steps.size() : 4;
@@ -132,7 +132,7 @@ void allocations(Context& context) {
         "{}: {:.0f} ms on the host, and the GPU is idle for {:.1f} % of the recorded time", names,
         static_cast<double>(host) / 1e6, context.percent(exposed));
     finding.settings = cures("F09", context.facts);
-    // One pass that only asks for memory, and gives none back, fills the cache.
+    // Allocating without freeing in a trace without steps means that the cache is filling up.
     bool has_free = std::ranges::any_of(
         by_name, [](const auto& entry) { return entry.first.find("Free") != entry.first.npos; });
     bool is_filling = !has_free && !context.line.has_steps;

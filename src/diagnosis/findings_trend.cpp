@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a record shows over its length: memory that grows from step to step (F34), steps that get
+// Trends over the length of a record: memory that grows from step to step (F34) and steps that get
 // slower (F35).
 #include <fmt/format.h>
 
@@ -26,8 +26,8 @@ double quantile_of(std::vector<double> values, double part) {
     return *at;
 }
 
-// The medians (or another quantile) of so many parts, one after the other; the start, which fills
-// caches, is left out.
+// Returns the median (or another quantile) of each of `parts` consecutive parts. Leaves out the
+// first fifth, in which caches fill up.
 std::vector<double> parts_of(const std::vector<double>& values, std::size_t parts,
                              double quantile = 0.5) {
     std::size_t warm = values.size() / 5;
@@ -46,8 +46,8 @@ struct Growth {
     double first = 0, last = 0;
 };
 
-// A straight rise: every part above the one before, none of them with most of it. An allocator that
-// takes one more block and stays there does not rise like that.
+// Returns the growth if every part is above the one before and no part holds most of the rise. An
+// allocator that takes one more block and then stays level does not rise like that.
 std::optional<Growth> straight_rise(const std::vector<Point>& points) {
     constexpr std::size_t kLeast = 15, kParts = 5;
     constexpr double kLeastSeconds = 10, kLeastBytes = 64e6, kLeastShare = 0.03;
@@ -99,8 +99,7 @@ constexpr const char* kDetach =
     "do not keep tensors of a step: losses.append(loss) keeps the graph of every step, "
     "losses.append(loss.detach()) does not";
 
-// Half of them and more: the script holds on to its losses, and each to what computed it. Says so,
-// or nothing.
+// Returns a sentence if the script keeps at least half of its losses with their graphs, else "".
 std::string kept_losses(const RunRecord& record, std::int64_t least) {
     if (!record.python.is_object()) return {};
     const Json& losses = record.python["kept_losses"];
@@ -110,7 +109,8 @@ std::string kept_losses(const RunRecord& record, std::int64_t least) {
     return fmt::format("after {} steps, {} losses are kept together with their graphs", of, kept);
 }
 
-// The run was too short for its memory to tell, or the machine too full of other things.
+// Reports kept losses if no growth of memory was seen, because the run was too short or other
+// programs changed the memory in use.
 void kept_without_growth(const RunRecord& record, std::vector<Finding>& out) {
     std::string kept = kept_losses(record, 100);
     if (kept.empty()) return;
@@ -184,8 +184,8 @@ void slower_steps(const RunRecord& record, std::vector<Finding>& out) {
     std::vector<double> lengths;
     for (const StepRecord& step : record.steps)
         lengths.push_back(static_cast<double>(step.duration_ns));
-    // What else the machine does only makes steps longer: the shortest few of each part tell the
-    // trend.
+    // Other work on the machine only makes steps longer, so the shortest few steps of each part
+    // show the trend.
     double per_part = 0.8 * static_cast<double>(lengths.size()) / kParts;
     std::vector<double> shortest = parts_of(lengths, kParts, std::clamp(3 / per_part, 0.02, 0.1));
     double risen = shortest.back() - shortest.front();

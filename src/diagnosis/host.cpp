@@ -23,7 +23,7 @@ Cause runtime_cause(std::string_view name) {
     return Cause::launch;
 }
 
-// PyTorch writes the ranges of its compiler as operators.
+// PyTorch records the ranges of its compiler as operators.
 bool is_compiler_range(std::string_view name) {
     return name.ends_with("(dynamo_timed)") && !name.starts_with("CUDAGraphNode.record");
 }
@@ -32,8 +32,8 @@ Cause op_cause(std::string_view name) {
     return is_compiler_range(name) ? Cause::compile : Cause::launch;
 }
 
-// The frames that compile. `__call__` of a code cache and `run` of a compiled graph are the
-// compiled code at work, as is `run` of an autotuner that has chosen already.
+// True for frames that compile. `__call__` of a code cache, `run` of a compiled graph and `run` of
+// an autotuner that has already chosen only execute compiled code.
 bool is_compiler_frame(std::string_view name) {
     if (has_any(name,
                 {"torch/_dynamo/convert_frame.py", "torch/_inductor/graph.py", "triton/compiler/"}))
@@ -75,7 +75,7 @@ Cause python_cause(std::string_view name) {
         return Cause::input;
     if (is_compiler_frame(name)) return Cause::compile;
     if (has_any(name, {"torch/serialization.py"}) && name.ends_with(": save")) return Cause::pause;
-    // Only functions, not files: everything that runs under evaluate.py is not an evaluation.
+    // Match function names only: not everything in a file evaluate.py is an evaluation.
     std::size_t colon = name.rfind(": ");
     if (colon != std::string_view::npos && is_pause_function(name.substr(colon + 2)))
         return Cause::pause;

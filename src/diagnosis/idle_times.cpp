@@ -22,7 +22,7 @@ IdleTimes::IdleTimes(const Timeline& line) {
 }
 
 std::int64_t IdleTimes::within(std::int64_t from, std::int64_t to) const {
-    // Idle time before a moment.
+    // Returns the idle time before `time`.
     auto until = [&](std::int64_t time) {
         auto after = std::ranges::upper_bound(spans_, time, {}, &IdleSpan::start_ns);
         if (after == spans_.begin()) return std::int64_t{0};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// When the GPU did nothing. Made from a timeline's window before its gaps are judged.
+// The idle times of the GPU. Made from the window of a timeline before causes are assigned to its
+// gaps.
 #pragma once
 
 #include <cstdint>
@@ -17,10 +18,10 @@ struct IdleSpan {
     [[nodiscard]] std::int64_t length_ns() const { return end_ns - start_ns; }
 };
 
-// When the GPU did nothing, by start, without overlap.
+// The idle spans of the GPU in the window, by start, without overlap.
 class IdleTimes {
   public:
-    explicit IdleTimes(const Timeline& line);  // in its window
+    explicit IdleTimes(const Timeline& line);
     [[nodiscard]] const std::vector<IdleSpan>& spans() const { return spans_; }
     [[nodiscard]] std::int64_t within(std::int64_t from, std::int64_t to) const;
     [[nodiscard]] bool is_mostly_idle(std::int64_t from, std::int64_t to) const {

@@ -13,7 +13,7 @@ struct Pattern {
     KernelClass kind;
 };
 
-// The first that is found in the lower-case name decides.
+// The first pattern found in the lower-case name decides.
 constexpr Pattern kPatterns[] = {
     {"nccl", KernelClass::communication},
     {"rccl", KernelClass::communication},

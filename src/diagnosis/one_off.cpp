@@ -66,15 +66,15 @@ class Finder {
     struct Open {
         std::uint32_t event;
         std::int64_t end_ns;
-        std::int64_t own_ns;    // without operators and calls inside
-        int event_waits = 0;    // *EventSynchronize inside
-        bool is_first = false;  // it or one around it is the first of its name
+        std::int64_t own_ns;    // without inner operators and calls
+        int event_waits = 0;    // number of inner *EventSynchronize calls
+        bool is_first = false;  // it or an enclosing operator is the first of its name
         bool is_own_first = false;
     };
     struct FirstOp {
         std::uint32_t event = 0;
         std::int64_t own_ns = 0;
-        std::int64_t later_ns = -1;  // the longest of the later ones; -1: there is none
+        std::int64_t later_ns = -1;  // the longest later one; -1: there is none
     };
 
     [[nodiscard]] const Event& event(std::size_t index) const { return trace_.events[index]; }
@@ -89,16 +89,16 @@ class Finder {
         if (end > start)
             out_.push_back({start, end, cause, kind, static_cast<std::int32_t>(index)});
     }
-    // What counts only where the GPU idles during most of it.
+    // Adds a one-off only if the GPU idles during most of it.
     void add_idle(std::size_t index, std::string_view kind) {
         const Event& one = event(index);
         if (idle_.is_mostly_idle(one.start_ns, one.end_ns()))
             add(one.start_ns, one.end_ns(), kind, index);
     }
 
-    // Which calls launch, and which of them are the first of their kernel.
+    // Learns which calls launch, and which of them launch their kernel for the first time.
     void learn_launches() {
-        std::unordered_set<std::uint32_t> seen;  // kernels of before the window
+        std::unordered_set<std::uint32_t> seen;  // kernels from before the window
         for (const Event& one : trace_.events) {
             if (one.start_ns >= line_.start_ns) break;
             if (one.category == Category::kernel) seen.insert(one.name);
@@ -146,14 +146,14 @@ class Finder {
         } else if (is_loading(text)) {
             add_idle(index, kLoading);
         } else if (is_allocating(text)) {
-            // cuBLAS and cuDNN call cudaFree when they start; in every step it is churn. Without
-            // operators only its length tells.
+            // cuBLAS and cuDNN call cudaFree when they start; in every step it is no one-off.
+            // Without operators, only the length of the call tells them apart.
             bool is_first = around ? around->is_first : !has_operators_;
             if (one.duration_ns >= (around ? 2 : 20) * kMs && is_first &&
                 count_from(one.name, one.duration_ns / 4) <= 4)
                 add_idle(index, kLibraries);
         } else if (launching_.contains(id)) {
-            // A full queue blocks a launch as well, but then the GPU works.
+            // A full queue blocks a launch too, but then the GPU works.
             if (one.duration_ns >= 5 * kMs && one.duration_ns >= 50 * usual_launch_ns_ &&
                 10 * one.duration_ns >= line_.end_ns - line_.start_ns && contains(text, "Launch"))
                 add_idle(index, kLoading);
@@ -177,7 +177,7 @@ class Finder {
             first.later_ns = std::max(first.later_ns, open.own_ns);
     }
 
-    // One sweep with a stack per thread: what each call and operator stands in.
+    // One sweep with a stack per thread, which shows the operators around each call and operator.
     void walk_threads() {
         std::vector<std::vector<Open>> stacks(trace_.lanes.size());
         for (std::size_t i = 0; i < trace_.events.size(); ++i) {
@@ -224,7 +224,7 @@ class Finder {
         for (const auto& [op, first] : first_ops_) first_use(first);
     }
 
-    // The compiled region around a recording is recorded as a whole.
+    // Adds a recording; if a compiled region surrounds it, adds the whole region.
     void record(std::size_t first, std::size_t last, const std::vector<Open>& stack) {
         for (const Open& open : stack) {
             if (!is_compiled_region(name(open.event))) continue;
@@ -247,17 +247,17 @@ class Finder {
         }
     }
 
-    // The own time of an operator that later runs without.
+    // Adds the own time of the first call of an operator if later calls do not need it.
     void first_use(const FirstOp& first) {
         const Event& op = event(first.event);
         bool is_long = first.later_ns < 0
                            ? first.own_ns >= 20 * kMs
                            : first.own_ns >= 5 * kMs && first.later_ns < first.own_ns / 10;
-        // In a short trace, what is a quarter of it and more.
+        // In a short trace, also a call that takes at least a quarter of the window.
         is_long |= first.later_ns >= 0 && first.own_ns >= kMs &&
                    first.later_ns < first.own_ns / 20 &&
                    4 * first.own_ns >= line_.end_ns - line_.start_ns;
-        // PyTorch's own, not a range of the user's: "aten::mm", "SumBackward0".
+        // An operator of PyTorch, not a range of the user: "aten::mm", "SumBackward0".
         bool is_torch = contains(trace_.name(op), "::") || contains(trace_.name(op), "Backward");
         if (!is_long || !is_torch) return;
         if (HostCauses::is_compiling(trace_, op)) return;
@@ -282,12 +282,12 @@ class Finder {
         for (const IdleSpan& one : pieces) add(one.start_ns, one.end_ns, kFirstUse, first.event);
     }
 
-    // Compiling in the first step, or in the first half where steps are not known.
+    // Adds compiling in the first step, or in the first half if steps are not known.
     void compiled_once() {
         std::int64_t until = line_.start_ns + (line_.end_ns - line_.start_ns) / 2;
         if (line_.has_steps) until = line_.steps.size() > 2 ? line_.steps[0].end_ns : 0;
         std::vector<std::int8_t> known(trace_.names.size(), -1);  // by name
-        std::int64_t covered = 0;  // frames of the compiler call each other: the outermost counts
+        std::int64_t covered = 0;  // compiler frames are nested: only the outermost counts
         for (std::size_t i = 0; i < trace_.events.size(); ++i) {
             const Event& one = event(i);
             if (one.start_ns >= until) break;
@@ -302,7 +302,7 @@ class Finder {
         }
     }
 
-    // Without stacks the compiler is not seen, only the first launch of what it made.
+    // Without stacks the compiler is not visible, only the first launch of a compiled kernel.
     void compiled_just_in_time() {
         if (trace_.has_stacks) return;
         std::size_t next = 0;
@@ -319,7 +319,7 @@ class Finder {
         }
     }
 
-    // The end of the last wait for data that began before.
+    // Returns the end of the last wait for data that began before `time`.
     [[nodiscard]] std::int64_t data_came_before(std::int64_t time) const {
         std::int64_t end = 0;
         for (const Event& one : trace_.events) {

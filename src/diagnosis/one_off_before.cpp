@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What happens once before the loop runs, and is seen by its place alone: the first batch of new
-// workers, and stretches in which nothing was recorded.
+// One-offs before the loop that only their position reveals: the first batch of new loader workers,
+// and stretches in which nothing was recorded.
 #include <algorithm>
 
 #include "diagnosis/one_off.h"
@@ -11,8 +11,8 @@ namespace {
 constexpr std::string_view kBlank = "nothing recorded before the first work";
 constexpr std::string_view kWorkers = "the first batch of new loader workers";
 
-// New workers make their first batch while the loop waits; later ones are ready in time. Where the
-// profiler marks steps, the loop has run before.
+// Adds the wait for the first batch of new workers: the loop waits while they make it, but later
+// batches are ready in time. If the profiler marks steps, the loop was already running.
 void first_batch(const Timeline& line, const IdleTimes& idle, std::vector<OneOff>& out) {
     if (line.has_steps || line.gpu.empty()) return;
     const Trace& trace = *line.trace;
@@ -38,13 +38,13 @@ void first_batch(const Timeline& line, const IdleTimes& idle, std::vector<OneOff
                        static_cast<std::int32_t>(first)});
 }
 
-// Stretches of the window without any event, while the job works.
+// Stretches of the window without any event, up to the last GPU event.
 struct Blanks {
     IdleSpan longest;
     std::int64_t second_ns = 0;    // the second longest
     std::size_t works_before = 0;  // GPU events before the longest
-    std::size_t works = 0;         // ... in all
-    std::vector<IdleSpan> head;    // before all work
+    std::size_t works = 0;         // GPU events in all
+    std::vector<IdleSpan> head;    // before all GPU work
     std::int64_t head_ns = 0;
 
     void add(const IdleSpan& empty) {
@@ -68,7 +68,7 @@ Blanks find_blanks(const Timeline& line) {
     for (std::uint16_t lane : line.host_lanes) is_ours[lane] = true;
     Blanks blanks;
     std::int64_t covered = line.start_ns;
-    // What comes after the last work is the end of the job, no measure for its start.
+    // The time after the last GPU work is the end of the job and does not count.
     std::int64_t until =
         line.gpu.empty() ? line.end_ns : trace.events[line.gpu.back()].start_ns + 1;
     for (const Event& one : trace.events) {
@@ -84,8 +84,8 @@ Blanks find_blanks(const Timeline& line) {
     return blanks;
 }
 
-// One long stretch, before the work begins; or several, that are half of a trace which marks no
-// steps.
+// Adds one long stretch before the work begins, or several stretches that make up half of a trace
+// without steps.
 void blank(const Timeline& line, std::vector<OneOff>& out) {
     if (line.trace->has_stacks) return;
     auto add = [&](const IdleSpan& one) {
@@ -93,7 +93,7 @@ void blank(const Timeline& line, std::vector<OneOff>& out) {
     };
     Blanks blanks = find_blanks(line);
     std::int64_t longest = blanks.longest.length_ns(), window = line.end_ns - line.start_ns;
-    // Before all work, half of the trace needs no comparison.
+    // Half of the trace before all work stands out without a comparison.
     bool stands_out =
         longest >= 5 * blanks.second_ns || (blanks.works_before == 0 && 2 * longest >= window);
     if (stands_out && longest >= 20 * kMs && longest * 100 >= 15 * window &&

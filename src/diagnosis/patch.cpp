@@ -9,7 +9,7 @@ namespace saturate {
 namespace {
 
 struct Source {
-    std::int64_t first = 1;  // number of lines[0]
+    std::int64_t first = 1;  // line number of lines[0]
     std::vector<std::string> lines;
 
     [[nodiscard]] std::string* at(std::int64_t number) {
@@ -24,7 +24,7 @@ std::string indent_of(const std::string& line) {
     return line.substr(0, line.find_first_not_of(" \t"));
 }
 
-// The value's text replaced in its line; false when it spans several.
+// Replaces the text of the value in its line. Returns false if it spans several lines.
 bool replace_value(Source& source, const Json& place, const std::string& value) {
     auto line = place["line"].integer(), end_line = place["end_line"].integer();
     auto column = place["column"].integer(), end = place["end_column"].integer();
@@ -36,8 +36,8 @@ bool replace_value(Source& source, const Json& place, const std::string& value) 
     return true;
 }
 
-// New keywords before the closing parenthesis, in the manner of the call: on its line, or on a line
-// of their own.
+// Inserts keywords before the closing parenthesis, in the style of the call: on the same line, or
+// on a new line if the parenthesis is alone on its line. Returns false if there is no parenthesis.
 bool insert_keywords(Source& source, const Json& call, const std::string& added) {
     std::int64_t end_line = call["end_line"].integer().value_or(0);
     std::int64_t column = call["end_column"].integer().value_or(0) - 1;
@@ -100,7 +100,7 @@ std::string keyword_patch(const Json& site, const Json& call,
     }
     if (!added.empty()) {
         if (call["spreads"].boolean().value_or(true)) return "";
-        // A replaced value on the last line has moved its parenthesis.
+        // A value replaced on the last line has moved the parenthesis.
         std::int64_t moved = 0;
         std::int64_t end_line = call["end_line"].integer().value_or(0);
         if (std::string* line = source.at(end_line)) {

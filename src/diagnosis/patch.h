@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A call in the user's source, as the shim recorded it (python.json, "call"), edited into a unified
-// diff. Works on the recorded lines, so that it can be made on another machine.
+// Edits a call in the user's source, as the shim recorded it (python.json, "call"), and returns a
+// unified diff. Uses only the recorded lines, so it also works on another machine.
 #pragma once
 
 #include <string>
@@ -12,11 +12,11 @@ namespace saturate {
 
 struct KeywordChange {
     std::string name;
-    std::string value;  // as Python text
+    std::string value;  // as Python source text
 };
 
-// Sets keywords of the call. Empty where that is not mechanical: no call recorded, or *args and
-// **kwargs may hold the keyword already.
+// Sets keywords of the call. Returns "" if that cannot be done mechanically: no call was recorded,
+// or *args or **kwargs may already hold the keyword.
 [[nodiscard]] std::string keyword_patch(const Json& site, const Json& call,
                                         const std::vector<KeywordChange>& changes);
 

@@ -20,7 +20,7 @@ std::string where_of(const Json& site) {
                        site["function"].string().value_or("?"));
 }
 
-// The last word on a change: by name and loader (-1: none).
+// The last entry about each change, by name and loader (-1: none).
 using LastChanges = std::map<std::pair<std::string, std::int64_t>, Json>;
 
 LastChanges in_force(const Json& changes) {
@@ -53,8 +53,8 @@ PermanentEdit keyword_edit(const Json& entry, const std::string& callee,
     return edit;
 }
 
-// What `run --apply` can do and a source says by a keyword of this call: keyword and change have
-// one name.
+// Returns the changes of `run --apply` that a script makes with a keyword of this call. Keyword and
+// change have the same name.
 std::vector<std::string> keywords_of(std::string_view target) {
     std::vector<std::string> out;
     for (const Remedy& remedy : remedies()) {
@@ -65,7 +65,7 @@ std::vector<std::string> keywords_of(std::string_view target) {
     return out;
 }
 
-// Keywords of DataLoader calls, one edit for all of a loader.
+// Adds the keywords of DataLoader calls, in one edit per loader.
 void loader_edits(const Json& python, const LastChanges& changes, std::vector<PermanentEdit>& out) {
     for (const Json& loader : python["loaders"].items()) {
         std::vector<KeywordChange> keywords;

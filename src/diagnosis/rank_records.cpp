@@ -12,7 +12,7 @@ namespace {
 
 using Records = std::vector<std::pair<std::string, RunRecord>>;
 
-// Ranks that exchange gradients end their steps together: their steps are equally long.
+// True if the steps of all ranks take equally long, as they do for ranks that exchange gradients.
 bool step_together(const Records& records) {
     double shortest = 0, longest = 0;
     for (const auto& [folder, record] : records) {
@@ -25,7 +25,7 @@ bool step_together(const Records& records) {
     return longest > 0 && longest <= 1.1 * shortest;
 }
 
-// Without its own wait for data, a step is work and waiting for the others.
+// Returns the step time without the wait for data: work and waiting for the other ranks.
 std::optional<std::int64_t> without_input(const StepRecord& step) {
     if (!step.input_wait_ns) return std::nullopt;
     return step.duration_ns - std::min(step.duration_ns, *step.input_wait_ns);
@@ -41,7 +41,7 @@ RankComparison compare_ranks(const std::vector<std::pair<std::string, RunRecord>
         });
     });
     out.by_input = !is_told && records.size() > 1 && step_together(records);
-    // By step: the records of several ranks may begin and end a little apart.
+    // Compare by step number: the records of the ranks may begin and end at different steps.
     std::map<std::int64_t, std::vector<std::int64_t>> by_step;
     for (const auto& [folder, record] : records) {
         RankFacts facts{.rank = record.info.rank, .file = folder};
@@ -63,7 +63,7 @@ RankComparison compare_ranks(const std::vector<std::pair<std::string, RunRecord>
     }
     std::vector<std::vector<std::int64_t>> durations(records.size());
     for (const auto& [step, each] : by_step) {
-        if (each.size() != records.size()) continue;  // not all came so far
+        if (each.size() != records.size()) continue;  // not every rank has this step
         for (std::size_t rank = 0; rank < each.size(); ++rank)
             durations[rank].push_back(each[rank]);
     }
@@ -71,7 +71,7 @@ RankComparison compare_ranks(const std::vector<std::pair<std::string, RunRecord>
     if (static_cast<int>(records.size()) < world)
         out.warnings.push_back(fmt::format("{} of {} ranks are here", records.size(), world));
     compare_durations(durations, out);
-    if (out.by_input) out.transfer_ns = 0;  // the shortest is the late rank's own work
+    if (out.by_input) out.transfer_ns = 0;  // the shortest time is the late rank's own work
     return out;
 }
 

@@ -14,10 +14,10 @@ namespace {
 
 struct Collective {
     std::int64_t duration_ns = 0;
-    bool is_steady = false;  // in the part that is diagnosed
+    bool is_steady = false;  // in the steady part
 };
 
-// All of the trace.
+// Returns all collectives of the trace, in order of time.
 std::vector<Collective> collectives_of(const Timeline& line) {
     std::vector<Collective> out;
     const Trace& trace = *line.trace;
@@ -33,10 +33,10 @@ std::vector<Collective> collectives_of(const Timeline& line) {
     return out;
 }
 
-// What is compared of each rank. Ranks start up differently, so their steady parts begin at
-// different collectives: the k-th is counted from the start of the trace, and told where it is
-// steady on every rank. Where the traces hold different numbers, only the steady parts are left to
-// count in.
+// Returns the durations to compare, per rank. Ranks start up differently, so their steady parts
+// begin at different collectives. The k-th collective is therefore counted from the start of the
+// trace and used if it is steady on every rank. If the traces hold different numbers of
+// collectives, counting starts with the steady part of each rank instead.
 std::vector<std::vector<std::int64_t>> steady_durations(
     const std::vector<std::vector<Collective>>& all) {
     bool is_same = std::ranges::all_of(
@@ -120,7 +120,8 @@ void compare_durations(const std::vector<std::vector<std::int64_t>>& all, RankCo
     std::int64_t sum = 0;
     for (const RankFacts& facts : out.ranks) sum += facts.wait_ns;
     if (!out.ranks.empty()) out.wait_ns = sum / static_cast<std::int64_t>(out.ranks.size());
-    // Late is who is last far more often than chance would have it; once or twice somebody must be.
+    // A rank is late if it comes last far more often than by chance. With fewer than kHabit
+    // collectives that says nothing, because some rank always comes last.
     constexpr std::size_t kHabit = 3;
     if (least < kHabit) return;
     std::vector<RankFacts> by_latest = out.ranks;

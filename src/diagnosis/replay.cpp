@@ -12,8 +12,8 @@
 namespace saturate {
 namespace {
 
-constexpr std::int64_t kSlack = 2'000;        // clocks of host and GPU disagree by this much
-constexpr std::int64_t kDefaultCall = 5'000;  // of a launch, where none was seen that did not wait
+constexpr std::int64_t kSlack = 2'000;        // the clocks of host and GPU may differ by this much
+constexpr std::int64_t kDefaultCall = 5'000;  // of a launch, if all launches waited
 constexpr std::int64_t kLongCall =
     50'000;  // a launch that takes longer waited for room in the queue
 
@@ -69,21 +69,21 @@ Replay::Replay(const Timeline& timeline) : line_(timeline) {
     }
 }
 
-// The calls that launch or wait, by start, each with its works.
+// Collects the calls that launch or wait, by start, each with the work that it launches.
 void Replay::collect() {
     const Trace& trace = *line_.trace;
     std::vector<bool> is_ours(trace.lanes.size());
     for (std::uint16_t lane : line_.host_lanes) is_ours[lane] = true;
     struct Launched {
         std::uint32_t call;
-        std::int64_t work;  // -1: a call that waits, and launches nothing
+        std::int64_t work;  // -1: the call waits and launches nothing
     };
     std::vector<Launched> launched;
     launched.reserve(line_.gpu.size());
-    std::vector<std::uint32_t> orphans;  // without a call; by start
-    std::int64_t latest = -1;            // the call that was last seen
+    std::vector<std::uint32_t> orphans;  // work without a call, by start
+    std::int64_t latest = -1;            // the last call seen so far
     for (std::size_t i = 0; i < line_.gpu.size(); ++i) {
-        // Work whose call is not known hangs on the call that was last seen before it.
+        // Attach work without a known call to the last call seen before it.
         std::int64_t call = line_.launch_of[i] >= 0 ? line_.launch_of[i]
                             : latest >= 0           ? latest
                                                     : std::int64_t{line_.gpu[i]};
@@ -94,7 +94,7 @@ void Replay::collect() {
     for (std::size_t i = 0; i < trace.events.size(); ++i) {
         const Event& event = trace.events[i];
         if (event.category != Category::runtime || !is_ours[event.lane]) continue;
-        // A wait may have begun before the window does.
+        // A wait may begin before the window.
         if (event.end_ns() <= line_.start_ns || event.start_ns >= line_.end_ns) continue;
         if (is_synchronising(trace.name(event)))
             launched.push_back({static_cast<std::uint32_t>(i), -1});
@@ -102,7 +102,7 @@ void Replay::collect() {
     std::ranges::sort(launched, [](const Launched& one, const Launched& other) {
         return std::tie(one.call, one.work) < std::tie(other.call, other.work);
     });
-    std::vector<std::uint32_t> behind_graphs;  // the GPU events that end such a gap, by start
+    std::vector<std::uint32_t> behind_graphs;  // GPU events after unrecorded graph nodes, by start
     for (const Gap& gap : line_.gaps) {
         if (gap.next >= 0 && at(gap.causes, Cause::graph) > 0)
             behind_graphs.push_back(static_cast<std::uint32_t>(gap.next));
@@ -133,12 +133,12 @@ void Replay::collect() {
     streams_ = streams.size();
 }
 
-// Why each work started when it did: its launch, the work before it on its stream, or another
-// stream's.
+// Finds out why each work started when it did: because of its launch, the work before it on the
+// stream, or work on another stream.
 void Replay::link_work() {
     const Trace& trace = *line_.trace;
-    std::vector<std::int32_t> last(streams_, -1);  // of each stream, in the order of launches
-    std::int32_t latest = -1;                      // of all
+    std::vector<std::int32_t> last(streams_, -1);  // last work per stream, in order of launches
+    std::int32_t latest = -1;                      // last work of all streams
     std::array<std::vector<std::int64_t>, 3> launch_lags, queue_lags;  // by kind
     struct Held {
         std::size_t work;
@@ -155,7 +155,7 @@ void Replay::link_work() {
             };
             std::int32_t before = last[work.stream];
             std::int64_t queue = before >= 0 ? std::min(end_of(before), start) : line_.start_ns;
-            // Another stream's work that ended just when this one could start.
+            // Look for work on another stream that ended just before this one started.
             for (std::size_t s = 0; s < last.size(); ++s) {
                 if (s == work.stream || last[s] < 0) continue;
                 std::int64_t end = end_of(last[s]);
@@ -164,8 +164,8 @@ void Replay::link_work() {
                 queue = std::min(end, start);
                 work.after = last[s];
             }
-            // Peers do not come sooner because this rank does: a collective keeps its distance to
-            // the work that was launched last before it.
+            // The other ranks do not come sooner because this one does, so a collective keeps its
+            // distance to the work launched last before it.
             if (work.is_collective && work.after < 0 && latest >= 0 &&
                 latest != last[work.stream] && end_of(latest) <= start && end_of(latest) > queue) {
                 queue = end_of(latest);
@@ -184,14 +184,14 @@ void Replay::link_work() {
             latest = static_cast<std::int32_t>(w);
         }
     }
-    // The lag that was not seen, because the other one held the work, is the usual one.
+    // Only the lag that held the work could be measured; use the usual value for the other one.
     for (std::size_t kind = 0; kind < 3; ++kind) {
         usual_launch_[kind] = median(launch_lags[kind], kDefaultCall);
         usual_queue_[kind] = median(queue_lags[kind], 1'000);
     }
     for (const Held& one : held) {
         Work& work = works_[one.work];
-        if (one.by_launch && work.is_collective) continue;  // its peers held it as well
+        if (one.by_launch && work.is_collective) continue;  // the other ranks held it too
         if (one.by_launch)
             work.queue_lag = std::min(work.queue_lag, usual_queue_[work.kind]);
         else
@@ -202,12 +202,13 @@ void Replay::link_work() {
 Replay::Span Replay::span_of(const Call& call) const {
     const Event& event = line_.trace->events[call.event];
     std::int64_t start = std::clamp(event.start_ns, line_.start_ns, line_.end_ns);
-    // An operator stands for a call that was not recorded: it takes no time of its own.
+    // An operator stands for a call that was not recorded and takes no time itself.
     bool is_call = event.category == Category::runtime;
     return {start, is_call ? std::clamp(event.end_ns(), start, line_.end_ns) : start};
 }
 
-// What the host did between the calls: each follows the one that had returned last when it began.
+// Finds out what the host did between the calls. Each call follows the last one that had returned
+// when it began.
 void Replay::link_order() {
     const Trace& trace = *line_.trace;
     HostCauses causes(trace);
@@ -222,8 +223,8 @@ void Replay::link_order() {
         }
     };
     std::int64_t end_before = line_.start_ns;
-    std::int32_t before = -1;                                 // the call that returned then
-    std::vector<std::pair<std::int64_t, std::int32_t>> open;  // calls that have not, by end
+    std::int32_t before = -1;                                 // the call that returned at that time
+    std::vector<std::pair<std::int64_t, std::int32_t>> open;  // calls not returned yet, by end
     for (std::size_t c = 0; c < calls_.size(); ++c) {
         Call& call = calls_[c];
         auto [start, end] = span_of(call);
@@ -244,15 +245,15 @@ void Replay::link_order() {
         if (is_call && line_.is_in_one_off(trace.events[call.event])) call.cause = Cause::startup;
     }
     if (!open.empty()) std::tie(end_before, tail_call_) = *std::ranges::max_element(open);
-    // Without step marks the host is done with the last thing that was recorded of it; the GPU may
-    // go on.
+    // Without step marks, the host ends with its last recorded activity; the GPU may run longer.
     std::int64_t host_end = line_.start_ns;
     for (const Step& step : line_.steps) host_end = std::max(host_end, step.end_ns);
     if (!line_.has_steps) host_end = line_.host.empty() ? end_before : line_.host.back().end_ns;
     if (host_end > end_before) add_parts(end_before, host_end, tail_parts_);
 }
 
-// Which calls wait, and for which work: the one that ended last among those launched by then.
+// Finds out which calls wait, and for which work: of the work launched so far, the one that ended
+// last.
 void Replay::link_waits() {
     const Trace& trace = *line_.trace;
     auto end_of = [&](std::size_t work) { return trace.events[works_[work].event].end_ns(); };
@@ -285,8 +286,8 @@ void Replay::link_waits() {
         if (own_only) awaited = static_cast<std::int32_t>(call.first_work + call.work_count - 1);
         if (!may_wait || awaited < 0) continue;
         std::int64_t over = end_of(static_cast<std::size_t>(awaited));
-        // A copy from pageable memory returns when its last piece is staged, a little before it is
-        // over on the GPU: then the tail is negative.
+        // A copy from pageable memory returns when its last piece is staged, a little before it
+        // ends on the GPU. The tail is then negative.
         std::int64_t slack = own_only ? 100'000 + call.own_ns / 4 : kSlack;
         if (over <= start || over > end + slack) continue;
         call.waits_for = awaited;
@@ -328,7 +329,7 @@ std::int64_t Replay::run(const ReplayChange& change, Lags lags) const {
             bool is_usual = lags == Lags::usual && work.has_launch && !work.has_unseen;
             std::int64_t launched = start + (is_usual ? usual_launch_[work.kind] : work.launch_lag);
             std::int64_t queue_lag = is_usual ? usual_queue_[work.kind] : work.queue_lag;
-            // A collective that becomes part of another one is not waited for any more.
+            // A collective that is merged into another one no longer waits for the other ranks.
             if (work.is_collective && call_scale < 1.0)
                 queue_lag = std::min(queue_lag, usual_queue_[work.kind]);
             std::int64_t queued = free_at + queue_lag;

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t kHeader = 100;
 
-// A path as a URI, so that ? and % in it stay what they are.
+// Returns the path as a URI, with ? and % escaped.
 std::string address_of(const std::string& file) {
     std::string address = "file:";
     for (char c : file) {
@@ -25,7 +25,7 @@ std::string address_of(const std::string& file) {
         bool is_plain = std::isalnum(byte) || std::strchr("/._-", c);
         address += is_plain ? std::string(1, c) : fmt::format("%{:02X}", byte);
     }
-    // Immutable: no lock, no journal beside it, also on a read-only disk.
+    // immutable=1: no lock and no journal file, so that it works on a read-only disk.
     return address + "?mode=ro&immutable=1";
 }
 
@@ -62,7 +62,7 @@ SqliteFile::SqliteFile(std::string content, std::string file, Words words)
       bytes_(content_.size()),
       words_(std::move(words)) {
     check_length(content_);
-    content_[18] = content_[19] = 1;  // there is no write-ahead log beside it
+    content_[18] = content_[19] = 1;  // in memory there is no write-ahead log
     open(":memory:", SQLITE_OPEN_READWRITE);
     auto size = static_cast<sqlite3_int64>(bytes_);
     int status =
@@ -108,7 +108,7 @@ void SqliteFile::open(const std::string& address, int flags) {
     sqlite3_limit(db, SQLITE_LIMIT_LENGTH, 64 << 20);
 }
 
-// The header says how many pages there are: a file that was cut off is told as such.
+// Checks the size against the number of pages in the header, to report a file that was cut off.
 void SqliteFile::check_length(std::string_view header) const {
     if (bytes_ == 0) fail("is empty");
     if (!header.starts_with(kSqliteStart)) fail("is not an SQLite file");
@@ -136,7 +136,7 @@ void SqliteFile::load_tables() {
         SqliteRows rows(*this, SqliteRows::Query{fmt::format("PRAGMA table_xinfo(\"{}\")", name)},
                         name);
         while (rows.next()) {
-            bool is_plain = rows.integer(6) == 0;  // else computed
+            bool is_plain = rows.integer(6) == 0;  // others are computed
             if (is_plain) columns.emplace(rows.text(1));
         }
     }
@@ -158,7 +158,7 @@ bool SqliteRows::next() {
     int status = sqlite3_step(statement_);
     if (status == SQLITE_DONE) return false;
     if (status != SQLITE_ROW) file_.damaged(table_);
-    // Pages that point at each other can yield rows for ever; a row takes more than four bytes.
+    // Pages that point at each other can yield rows for ever, but a row takes more than four bytes.
     if (++count_ > most_)
         file_.fail(fmt::format("is damaged: {} has more rows than the file can hold",
                                quoted(std::string_view(table_))));

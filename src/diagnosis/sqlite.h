@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A database that somebody else wrote, read-only: the door to sqlite3. Only plain tables with plain
-// columns can be asked for; views, virtual tables and computed columns of a hostile file are as if
-// they were not there. One thread.
+// Reads an SQLite file of unknown origin; the only user of sqlite3. Offers only plain tables with
+// plain columns and hides views, virtual tables and computed columns, which a hostile file could
+// misuse. Used from one thread.
 #pragma once
 
 #include <cstdint>
@@ -24,8 +24,8 @@ inline constexpr std::string_view kSqliteStart = "SQLite format 3";
 
 class SqliteFile {
   public:
-    // Both throw UserError for what is no database, is cut off or damaged. `expected` and `fix` go
-    // into that message.
+    // Both constructors throw UserError if the file is not a database, is cut off or is damaged.
+    // `expected` and `fix` are parts of that message.
     struct Words {
         std::string expected;
         std::string fix;
@@ -52,17 +52,17 @@ class SqliteFile {
     [[noreturn]] void damaged(std::string_view where) const;
 
     std::string file_;
-    std::string content_;  // sqlite reads it in place
+    std::string content_;  // sqlite3 reads it in place
     std::uint64_t bytes_ = 0;
     Words words_;
     std::unique_ptr<sqlite3, Close> db_;
     std::map<std::string, std::set<std::string, std::less<>>, std::less<>> columns_;
 };
 
-// The rows of a table, read once from first to last; throws UserError where the file is damaged.
+// Reads the rows of a table once, from first to last. Throws UserError if the file is damaged.
 class SqliteRows {
   public:
-    // Columns that the table lacks read as nothing.
+    // Columns that the table lacks read as empty.
     SqliteRows(const SqliteFile& file, std::string_view table,
                std::initializer_list<std::string_view> columns);
     ~SqliteRows();
@@ -71,7 +71,7 @@ class SqliteRows {
 
     bool next();
     [[nodiscard]] std::optional<std::int64_t> integer(int column) const;
-    [[nodiscard]] std::string_view text(int column) const;  // until the next row
+    [[nodiscard]] std::string_view text(int column) const;  // valid until next()
 
   private:
     friend class SqliteFile;

@@ -11,7 +11,7 @@
 namespace saturate {
 namespace {
 
-// The sum of the busy time by kind, and the gaps between.
+// Sums up the busy time by kind and collects the gaps between.
 void split_busy(const Trace& trace, Timeline& line) {
     struct Edge {
         std::int64_t time;
@@ -110,7 +110,8 @@ std::int64_t Timeline::step_ns() const {
     std::size_t middle = lengths.size() / 2;
     std::int64_t median =
         lengths.size() % 2 ? lengths[middle] : (lengths[middle - 1] + lengths[middle]) / 2;
-    // Where the GPU is steps behind the host, the host's marks are closer than the work.
+    // If the GPU is several steps behind the host, the host's step marks are closer together than
+    // the work of the steps.
     bool is_behind = end_ns - steps.back().end_ns > median;
     auto count = static_cast<std::int64_t>(steps.size());
     return is_behind ? std::max(median, length_ns() / count) : median;
@@ -126,7 +127,7 @@ Timeline make_timeline(const Trace& trace) {
     if (line.device >= 0) {
         judge_gaps(line);
     } else {
-        // A trace of the CPU alone: what the host did, and no word about a device.
+        // In a trace of the CPU alone, only the activity of the host is known.
         line.gaps.clear();
         std::size_t hint = 0;
         charge(line.host, line.start_ns, line.end_ns, hint, line.causes);
@@ -140,7 +141,7 @@ std::string source_of(const Trace& trace, std::size_t index) {
     if (const OpDetail* detail = trace.op_detail(event); detail && detail->source)
         return std::string(trace.names.text(detail->source));
     if (!trace.has_stacks) return "";
-    // Outwards from the event: the nearest frame before it on its thread that still covers it.
+    // Search outwards for the nearest earlier frame on the thread that covers the event.
     std::size_t looked = 0;
     for (std::size_t i = index; i-- > 0 && looked < 200'000; ++looked) {
         const Event& around = trace.events[i];

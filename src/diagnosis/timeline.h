@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One trace as a timeline of one GPU: the window, what the GPU did in it, and why it did nothing in
-// between. Built once per trace; replay, findings and the HTML page read it.
+// The timeline of one GPU in a trace: the window, the work of the GPU in it, and the cause of each
+// idle gap. Built once per trace; read by the replay, the findings and the HTML page.
 #pragma once
 
 #include <array>
@@ -13,11 +13,11 @@
 
 namespace saturate {
 
-// Why the GPU was idle. The order is the priority: where two cover the same microsecond the first
-// is charged. From `dependency` on the host is not to blame.
+// Why the GPU was idle. The order is the priority: if two causes cover the same time, the first one
+// is charged. From `dependency` on, the host is not the reason.
 enum class Cause : std::uint8_t {
-    recording,   // a CUDA graph is recorded: its launches run nothing
-    startup,     // happens once: kernels loaded, libraries started, code compiled
+    recording,   // a CUDA graph is being recorded: its launches run nothing
+    startup,     // happens once: loading kernels, starting libraries, compiling
     input,       // the training thread waits for the DataLoader
     sync,        // a synchronising call
     allocator,   // cudaMalloc, cudaFree
@@ -25,8 +25,8 @@ enum class Cause : std::uint8_t {
     compile,     // compilation, module loading
     optimizer,   // launching the optimizer's kernels
     launch,      // other operators: the host launches more slowly than the GPU works
-    python,      // python between operators
-    host,        // nothing recorded: python without stacks, or another process
+    python,      // Python between operators
+    host,        // nothing recorded: Python without stacks, or another process
     dependency,  // queued behind a copy or another stream
     latency,     // the usual time between a launch and its start
     graph,       // inside a CUDA graph whose nodes were not recorded: not idle, unknown
@@ -36,7 +36,7 @@ inline constexpr std::size_t kCauses = static_cast<std::size_t>(Cause::unknown) 
 [[nodiscard]] std::string_view cause_key(Cause cause);   // "input", for JSON
 [[nodiscard]] std::string_view cause_text(Cause cause);  // "waiting for data"
 [[nodiscard]] inline bool is_idle(Cause cause) { return cause < Cause::graph; }
-// What no step after the first pays again.
+// True for causes that happen only once, so that later steps do not repeat them.
 [[nodiscard]] inline bool is_one_off(Cause cause) { return cause <= Cause::startup; }
 
 using CauseTimes = std::array<std::int64_t, kCauses>;  // nanoseconds
@@ -47,39 +47,39 @@ using CauseTimes = std::array<std::int64_t, kCauses>;  // nanoseconds
     return times[static_cast<std::size_t>(cause)];
 }
 
-// What kept the host busy over [start, end): the covering event of the highest priority.
+// What the host did over [start, end): the event of the highest priority that covers it.
 struct Activity {
     std::int64_t start_ns = 0;
     std::int64_t end_ns = 0;
     Cause cause = Cause::host;
-    std::int32_t event = -1;  // Trace::events
+    std::int32_t event = -1;  // in Trace::events
 };
 
 struct Gap {
     std::int64_t start_ns = 0;
     std::int64_t end_ns = 0;
-    std::int32_t next = -1;    // the GPU event that ends it; -1 at the tail
+    std::int32_t next = -1;    // the GPU event that ends the gap; -1 for the tail
     std::int32_t launch = -1;  // the call that launched that event
     bool head = false;         // before the first GPU event of the window
-    CauseTimes causes = {};    // sums to the length
+    CauseTimes causes = {};    // add up to the length
 
     [[nodiscard]] std::int64_t length_ns() const { return end_ns - start_ns; }
-    // Without what happens once.
+    // Returns the length without one-offs.
     [[nodiscard]] std::int64_t steady_ns() const {
         return length_ns() - at(causes, Cause::recording) - at(causes, Cause::startup);
     }
     [[nodiscard]] Cause main_cause() const;  // the largest
 };
 
-// Where the window went. Busy time is charged once, by priority compute > communication > copy >
-// set.
+// How the time of the window divides up. If several kinds of work overlap, the time counts once, by
+// priority compute > communication > copy > set.
 struct Split {
     std::int64_t compute_ns = 0;
     std::int64_t communication_ns = 0;
     std::int64_t memcpy_ns = 0;
     std::int64_t memset_ns = 0;
     std::int64_t idle_ns = 0;
-    std::int64_t unknown_ns = 0;  // gaps that cannot be told from work that was not recorded
+    std::int64_t unknown_ns = 0;  // gaps that may be work that was not recorded
 
     [[nodiscard]] std::int64_t busy_ns() const {
         return compute_ns + communication_ns + memcpy_ns + memset_ns;
@@ -93,35 +93,36 @@ struct Step {
     Split split;
     CauseTimes causes = {};
     std::size_t kernels = 0;
-    std::int64_t cut_ns = 0;  // of it is left out
+    std::int64_t cut_ns = 0;  // part of it that is left out
 
     [[nodiscard]] std::int64_t length_ns() const { return end_ns - start_ns - cut_ns; }
 };
 
-// The kind of what is left out at the head of a trace that was cut out of a longer run.
+// The kind of the time left out at the head of a trace that was cut out of a longer run.
 inline constexpr std::string_view kBeforeOwnWork = "before the trace's own work";
 
-// What of the recorded time is not looked at: "start-up", "recording CUDA graphs" ...
+// A part of the recorded time that is left out: "start-up", "recording CUDA graphs" ...
 struct UnsteadyTime {
     std::string kind;
     std::int64_t ns = 0;
 };
 
-// The recorded time and the part of it that a longer run repeats.
+// Figures on the recorded time and on the parts that are left out because a longer run does not
+// repeat them.
 struct SteadyPart {
     std::int64_t whole_ns = 0;       // all complete steps, or the whole trace
-    std::int64_t whole_busy_ns = 0;  // of the GPU in it
-    std::int64_t startup_ns = 0;     // idle, because of what happens once
-    std::int64_t recording_ns = 0;   // idle, because a CUDA graph is recorded
+    std::int64_t whole_busy_ns = 0;  // busy time of the GPU in it
+    std::int64_t startup_ns = 0;     // idle because of one-offs
+    std::int64_t recording_ns = 0;   // idle because a CUDA graph is being recorded
     std::string startup_kinds;       // "loading kernels 52 %, ..."
-    std::size_t recordings = 0;      // of CUDA graphs
-    std::int64_t head_ns = 0;        // at the start, the GPU works on what the trace does not hold
-    std::vector<UnsteadyTime> left_out;  // sums to whole minus steady
+    std::size_t recordings = 0;      // number of recorded CUDA graphs
+    std::int64_t head_ns = 0;        // at the start, the GPU runs work launched before the trace
+    std::vector<UnsteadyTime> left_out;  // adds up to whole minus steady
 
     [[nodiscard]] double percent(std::int64_t ns) const {
         return whole_ns > 0 ? 100.0 * static_cast<double>(ns) / static_cast<double>(whole_ns) : 0;
     }
-    // Of the trace's own time, without the head.
+    // Returns the percentage of the time without the head.
     [[nodiscard]] double share(std::int64_t ns) const {
         std::int64_t own = whole_ns - head_ns;
         return own > 0 ? 100.0 * static_cast<double>(ns) / static_cast<double>(own) : 0;
@@ -130,35 +131,35 @@ struct SteadyPart {
 
 struct Timeline {
     const Trace* trace = nullptr;
-    int device = -1;                // the GPU that is looked at; -1: none in the trace
-    std::vector<int> devices_used;  // by GPU events
+    int device = -1;                // the analysed GPU; -1: none in the trace
+    std::vector<int> devices_used;  // devices with GPU events
     std::int64_t start_ns = 0;      // the window
     std::int64_t end_ns = 0;
     std::vector<Step>
-        steps;  // in the window; one that is the whole window where nothing marks steps
-    bool has_steps = false;         // marked by the profiler or by the optimizer
-    std::size_t steps_dropped = 0;  // at the start: profiler start-up
+        steps;  // in the window; a single one for the whole window if steps are not marked
+    bool has_steps = false;         // the profiler or the optimizer marks them
+    std::size_t steps_dropped = 0;  // at the start, because of profiler start-up
     Split split;
     CauseTimes causes = {};
     std::vector<Gap> gaps;
-    std::vector<Activity> host;           // of the threads that launch, without overlap
-    std::vector<std::uint32_t> gpu;       // the device's events in the window, by start
-    std::vector<std::int32_t> launch_of;  // beside `gpu`: the launching call, -1 when not recorded
-    std::vector<std::uint16_t> host_lanes;  // the threads that launch
-    // Idle time of the window because of what happens once, by start. With `cut` it does not count
-    // as part of the window.
+    std::vector<Activity> host;             // of the launching threads, without overlap
+    std::vector<std::uint32_t> gpu;         // the device's events in the window, by start
+    std::vector<std::int32_t> launch_of;    // per entry of `gpu`: the launching call, or -1
+    std::vector<std::uint16_t> host_lanes;  // the launching threads
+    // Idle time of the window because of one-offs, by start. If `cut`, it does not count as part of
+    // the window.
     std::vector<Activity> one_offs;
     bool cut = false;
     std::int64_t cut_ns = 0;
     SteadyPart steady;
 
     [[nodiscard]] std::int64_t length_ns() const { return end_ns - start_ns - cut_ns; }
-    // How much of [from, to) is cut.
+    // Returns how much of [from, to) is cut.
     [[nodiscard]] std::int64_t cut_between(std::int64_t from, std::int64_t to) const;
-    [[nodiscard]] bool is_in_one_off(const Event& event) const;  // half of it or more
+    [[nodiscard]] bool is_in_one_off(const Event& event) const;  // at least half of it
     [[nodiscard]] double percent(std::int64_t ns) const;         // of the window
     [[nodiscard]] double busy_percent() const { return percent(split.busy_ns()); }
-    // The median length of the steps, or the window's where steps are not marked.
+    // Returns the median length of the steps, or the length of the window if steps are not marked.
     [[nodiscard]] std::int64_t step_ns() const;
     [[nodiscard]] double step_count() const {
         return has_steps ? static_cast<double>(steps.size()) : 1;
@@ -168,8 +169,8 @@ struct Timeline {
 // The trace must outlive the timeline.
 [[nodiscard]] Timeline make_timeline(const Trace& trace);
 
-// The user's own frame around an event ("train.py(62): <module>"); empty when stacks were not
-// recorded.
+// Returns the user's own frame around an event ("train.py(62): <module>"), or "" if the trace has
+// no stacks.
 [[nodiscard]] std::string source_of(const Trace& trace, std::size_t event);
 
 }  // namespace saturate

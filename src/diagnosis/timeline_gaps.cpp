@@ -9,12 +9,12 @@
 namespace saturate {
 namespace {
 
-// Between a launch and the start of its kernel.
+// Limits, in ns, of the usual latency between a launch and the start of its kernel.
 constexpr std::int64_t kLatencyLeast = 10'000, kLatencyMost = 100'000;
-// A call that waits for nothing returns at once.
+// In ns. A waiting call returns soon after the work that it waits for.
 constexpr std::int64_t kLongWait = 1'000'000, kSoon = 20'000;
 
-// Launches of graphs whose nodes have no events of their own, by start.
+// Returns the launches of graphs whose nodes were not recorded, by start.
 std::vector<std::int64_t> unseen_graphs(const Trace& trace, const Timeline& line) {
     std::vector<std::int32_t> seen = line.launch_of;
     std::ranges::sort(seen);
@@ -28,7 +28,7 @@ std::vector<std::int64_t> unseen_graphs(const Trace& trace, const Timeline& line
     return out;
 }
 
-// Charges every gap. The rules are in the order in which they are asked.
+// Charges every gap to its causes. The rules apply in the order of the code.
 class GapJudge {
   public:
     GapJudge(const Trace& trace, Timeline& line)
@@ -61,11 +61,11 @@ class GapJudge {
         return trace_.events[static_cast<std::size_t>(index)];
     }
 
-    // Drivers differ: a kernel starts 2 us after its call returned, or 20. What is usual is seen
-    // where the launch came after the GPU had run dry. A driver that sends launches in batches lets
-    // the first of them wait far longer, again and again.
+    // Drivers differ: a kernel starts 2 us after its call returned, or 20. The usual latency is
+    // visible if the launch came after the GPU had become idle. With a driver that sends launches
+    // in batches, the first launch of a batch waits far longer each time.
     void learn_latency() {
-        std::vector<std::int64_t> lags, rests;  // behind a call that came late; behind any
+        std::vector<std::int64_t> lags, rests;  // after late launches; after all launches
         std::size_t next = 0;
         for (const Gap& gap : line_.gaps) {
             while (next < line_.gpu.size() && gpu(next).start_ns < gap.end_ns) ++next;
@@ -88,7 +88,7 @@ class GapJudge {
 
     void judge(Gap& gap, std::int32_t before) {
         std::int64_t from = past_one_offs(gap);
-        if (gap.next < 0) {  // the tail: whatever the host did
+        if (gap.next < 0) {  // the tail: charge the activity of the host
             charge(line_.host, from, gap.end_ns, hint_, gap.causes);
             return;
         }
@@ -100,7 +100,7 @@ class GapJudge {
         std::int32_t launch_before =
             before >= 0 ? line_.launch_of[static_cast<std::size_t>(before)] : -1;
         std::int64_t earliest = launch_before >= 0 ? event(launch_before).start_ns : from;
-        // A graph without recorded nodes, launched between the two: it ran here.
+        // A graph without recorded nodes, launched between the two calls, ran in this gap.
         auto graph = std::ranges::upper_bound(graphs_, earliest);
         if (graph != graphs_.end() && *graph < launch.start_ns) {
             std::int64_t began = std::clamp(*graph, from, gap.end_ns);
@@ -108,7 +108,7 @@ class GapJudge {
             at(gap.causes, Cause::graph) += gap.end_ns - began;
             return;
         }
-        bool is_op = launch.category == Category::op;  // stands for a call that was not recorded
+        bool is_op = launch.category == Category::op;  // it stands for a call that was not recorded
         std::int64_t called = std::clamp(launch.start_ns, from, gap.end_ns);
         std::int64_t returned =
             std::clamp(is_op ? launch.start_ns : launch.end_ns(), called, gap.end_ns);
@@ -123,8 +123,8 @@ class GapJudge {
         }
     }
 
-    // What happens once, and what the host did before that, is charged at once; the rest of the gap
-    // begins behind it.
+    // Charges the one-offs in the gap and the host's activity before them. Returns where the rest
+    // of the gap begins.
     std::int64_t past_one_offs(Gap& gap) {
         std::int64_t from = gap.start_ns;
         while (one_off_ < line_.one_offs.size() && line_.one_offs[one_off_].end_ns <= gap.start_ns)
@@ -136,8 +136,8 @@ class GapJudge {
         return from;
     }
 
-    // A call that waits for the GPU, while the GPU does nothing that was recorded: it works on what
-    // was not, or it is another GPU that is waited for.
+    // If a call waits for the GPU while the GPU does nothing that was recorded, the GPU runs work
+    // that was not recorded, or the call waits for another GPU. Charges that time to `unknown`.
     void doubt_waits(Gap& gap) {
         if (at(gap.causes, Cause::sync) < kLongWait) return;
         std::size_t i = hint_;
@@ -157,20 +157,21 @@ class GapJudge {
         }
     }
 
-    // The host came late. What it did until the call is charged. The call itself would have been
-    // hidden by an earlier one: it goes to what held the host when the GPU ran dry. Behind it, on
-    // the way to the GPU, the host is at its next work already, and late for that.
+    // The host launched late. Charges its activity until the call. The time of the call itself
+    // goes to the activity at the start of the gap, because an earlier call would have overlapped
+    // with GPU work. Between the return of the call and the start of the kernel, charges the next
+    // activity of the host, which delays the next launch.
     void charge_late(Gap& gap, std::int64_t from, std::int64_t called, std::int64_t returned) {
         Cause first = activity_at(line_.host, from, hint_);
-        // A copy from pageable memory blocks its caller: that call is work of its own.
+        // A copy from pageable memory blocks its caller, so its call is charged to itself.
         bool is_copy = event(gap.next).category == Category::memcpy;
         std::int64_t until = called > from && !is_copy ? called : gap.end_ns;
         charge(line_.host, from, until, hint_, gap.causes);
         std::int64_t on_way = std::max(until, returned);
         at(gap.causes, first) += on_way - until;
         charge(line_.host, on_way, gap.end_ns, hint_, gap.causes);
-        // Fetching a batch is more than __next__: what nothing was recorded for, in a gap that is
-        // mostly the loader's, is the loop around it.
+        // Fetching a batch takes more than __next__. In a gap that is mostly due to the loader,
+        // time without a record is the loop around it.
         if (at(gap.causes, Cause::input) * 2 > gap.length_ns())
             at(gap.causes, Cause::input) += std::exchange(at(gap.causes, Cause::host), 0);
     }
@@ -204,7 +205,7 @@ void sum_gaps(Timeline& line) {
         std::int64_t counted = line.cut ? gap.steady_ns() : gap.length_ns();
         line.split.unknown_ns += unseen;
         line.split.idle_ns += counted - unseen;
-        // A gap that two steps share is divided by length; its causes likewise.
+        // Divide a gap that two steps share, and its causes, by length.
         cursor.split(gap.start_ns, gap.end_ns, [&](Step& step, std::int64_t time) {
             double share = static_cast<double>(time) / static_cast<double>(gap.length_ns());
             auto part = [&](std::int64_t whole) {

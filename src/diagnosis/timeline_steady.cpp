@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The part of a trace that a longer run repeats: what was cut off at the head, what happens once,
-// and where the steady part begins.
+// Finds the steady part of a trace, which a longer run repeats: drops a head with foreign work,
+// finds the one-offs, and starts later or cuts them out if they take much of the time.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 namespace saturate {
 namespace {
 
-constexpr double kTellFrom = 25;  // percent of the window that is left out, then it is cut
+constexpr double kTellFrom = 25;  // one-offs are cut out from this percentage of the window on
 
 void add_left_out(SteadyPart& steady, std::string kind, std::int64_t ns) {
     if (ns <= 0) return;
@@ -24,7 +24,7 @@ void add_left_out(SteadyPart& steady, std::string kind, std::int64_t ns) {
         steady.left_out.push_back({std::move(kind), ns});
 }
 
-// Starts the window later; `steps` are those of the rest.
+// Moves the start of the window; `steps` are the steps that remain.
 void narrow(Timeline& line, std::int64_t start, std::vector<Step> steps) {
     const Trace& trace = *line.trace;
     std::size_t kept = 0;
@@ -49,8 +49,8 @@ void narrow(Timeline& line, std::int64_t start, std::vector<Step> steps) {
         line.steps.push_back({start, line.end_ns, "the steady part", {}, {}, 0, 0});
 }
 
-// The end of a call that waits for the GPU during half of the gap or more, though the GPU does
-// nothing that was recorded; 0: there is none.
+// Returns the end of a call that waits for the GPU during at least half of the gap, although the
+// GPU does nothing that was recorded, or 0.
 std::int64_t waited_in(const Timeline& line, const IdleSpan& gap) {
     const Trace& trace = *line.trace;
     std::int64_t end = 0;
@@ -66,8 +66,8 @@ std::int64_t waited_in(const Timeline& line, const IdleSpan& gap) {
     return end;
 }
 
-// The host is in a long call that waits for nothing, such as one that loads a kernel, during half
-// of the gap or more: it is the call that keeps the GPU from starting what was launched before it.
+// True if the host is in long calls that do not wait for the GPU, such as loading a kernel, during
+// at least half of the gap. Such a call keeps the GPU from starting work launched before it.
 bool is_held_up(const Timeline& line, const IdleSpan& gap) {
     const Trace& trace = *line.trace;
     std::int64_t held = 0, covered = gap.start_ns;
@@ -85,8 +85,9 @@ bool is_held_up(const Timeline& line, const IdleSpan& gap) {
     return 2 * held >= gap.length_ns();
 }
 
-// A trace that was cut out of a longer one: the first of its kernels was launched long before it
-// starts, for the GPU still works on what the trace does not hold. Gives the end of that gap.
+// In a trace that was cut out of a longer run, the first kernel waits long after its launch,
+// because the GPU still runs work that the trace does not hold. Returns the end of that gap, or the
+// start of the window.
 std::int64_t head_end(const Timeline& line, const IdleTimes& idle) {
     const Trace& trace = *line.trace;
     std::int64_t all = line.end_ns - line.start_ns - idle.within(line.start_ns, line.end_ns);
@@ -124,7 +125,7 @@ void drop_head(Timeline& line) {
     narrow(line, start, std::move(steps));
 }
 
-// The idle part of the one-offs, each moment once.
+// Returns the idle part of the one-offs, without overlap.
 std::vector<Activity> idle_one_offs(const std::vector<OneOff>& all, const IdleTimes& idle,
                                     std::map<std::string_view, std::int64_t>& by_kind) {
     std::vector<OneOff> ordered = all;
@@ -154,8 +155,8 @@ std::vector<Activity> idle_one_offs(const std::vector<OneOff>& all, const IdleTi
     return out;
 }
 
-// Behind the last work the job ends. What is longer there than a step belongs to none, and a last
-// mark without work is that of a loop that ends.
+// Removes the end of the job after the last GPU work: drops a last step without work, and shortens
+// the last step if more than a step's length follows the work.
 std::vector<Step> without_end(const Timeline& line, std::vector<Step> steps) {
     if (steps.size() < 4) return steps;
     std::int64_t done = 0;
@@ -170,7 +171,8 @@ std::vector<Step> without_end(const Timeline& line, std::vector<Step> steps) {
     return steps;
 }
 
-// Marks of the loop behind `from` that share the rest out in steps.
+// Divides the time after `from` into steps, by the marks of the loader or the optimizer. Returns no
+// steps if there are fewer than three.
 std::vector<Step> steps_by_marks(const Timeline& line, std::int64_t from) {
     const Trace& trace = *line.trace;
     auto collect = [&](std::string_view mark, bool at_end) {
@@ -187,7 +189,7 @@ std::vector<Step> steps_by_marks(const Timeline& line, std::int64_t from) {
             if (!out.empty()) out.back().end_ns = time;
             out.push_back({time, line.end_ns, std::string(trace.name(event)), {}, {}, 0, 0});
         }
-        if (at_end && out.size() > 1) out.pop_back();  // behind the last optimizer step: no step
+        if (at_end && out.size() > 1) out.pop_back();  // no step follows the last optimizer step
         if (out.empty()) return out;
         out.back().end_ns = line.end_ns;
         return without_end(line, std::move(out));
@@ -204,7 +206,8 @@ std::size_t kernels_from(const Timeline& line, std::int64_t from) {
     }));
 }
 
-// Behind the last one-off of 2 ms, where a third of the kernels lie behind it.
+// Starts the window after the last one-off of at least 2 ms (or recording) if a third of the
+// kernels remain. Returns false if it does not.
 bool start_later(Timeline& line) {
     std::int64_t last = line.start_ns;
     for (const Activity& one : line.one_offs) {
@@ -230,14 +233,15 @@ bool start_later(Timeline& line) {
     return true;
 }
 
-// Too little to leave out: then memory that is allocated stays what it is called.
+// Takes allocations out of the one-offs, so that they count as allocations. Called if too little
+// happens once to leave it out.
 void keep_allocations(Timeline& line) {
     const Trace& trace = *line.trace;
     std::vector<bool> is_ours(trace.lanes.size());
     for (std::uint16_t lane : line.host_lanes) is_ours[lane] = true;
     std::vector<Activity> kept;
     std::size_t next = 0;
-    auto before = [&](std::int64_t time) {  // what ends before an allocation begins
+    auto before = [&](std::int64_t time) {  // keeps the parts that end before an allocation
         for (; next < line.one_offs.size() && line.one_offs[next].start_ns < time; ++next) {
             Activity& one = line.one_offs[next];
             kept.push_back(one);
@@ -264,7 +268,7 @@ void keep_allocations(Timeline& line) {
     line.one_offs = std::move(kept);
 }
 
-// The window was started later: what lies before is left out.
+// Records the time between `began` and the new start of the window as left out.
 void leave_out_before(Timeline& line, std::int64_t began) {
     std::int64_t startup = 0, recording = 0;
     for (const Activity& one : line.one_offs) {
@@ -278,7 +282,7 @@ void leave_out_before(Timeline& line, std::int64_t began) {
     std::erase_if(line.one_offs, [&](const Activity& one) { return one.end_ns <= line.start_ns; });
 }
 
-// What of them lies in the window does not count.
+// Excludes the one-offs in the window from its length.
 void cut_out(Timeline& line) {
     std::int64_t startup = 0, recording = 0;
     for (const Activity& one : line.one_offs)

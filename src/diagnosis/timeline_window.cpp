@@ -15,8 +15,8 @@ bool is_step(const Trace& trace, const Event& event) {
     return event.category == Category::annotation && trace.name(event).starts_with("ProfilerStep#");
 }
 
-// By correlation to the runtime call; where that was not recorded, by external id or arrow to the
-// operator around it.
+// Finds the launch of a GPU event: the runtime call with its correlation id. If that call was not
+// recorded, the operator around it, by external id or arrow.
 class Launches {
   public:
     explicit Launches(const Trace& trace) {
@@ -44,7 +44,7 @@ class Launches {
     std::unordered_map<std::uint32_t, std::int32_t> by_external_;
 };
 
-// The GPU with the most work is the one that is looked at.
+// Analyses the GPU with the most work.
 void choose_device(const Trace& trace, Timeline& line) {
     std::map<int, std::int64_t> work;
     for (const Event& event : trace.events) {
@@ -70,10 +70,9 @@ std::pair<std::int64_t, std::int64_t> whole_trace(const Trace& trace) {
     return {std::min(start, end), end};
 }
 
-// A profiler that is started from outside marks no steps, but PyTorch marks the optimizer's: the
-// end of one is the end of a step, of the optimizer that steps first. They share the whole trace
-// out among them, so that a window that was cut anywhere stays whole. Empty: it is mostly something
-// else.
+// A profiler started from outside marks no steps, but PyTorch marks the steps of the optimizer. The
+// end of a step of the optimizer that steps first is the end of a training step. The steps cover
+// the whole trace, wherever it was cut. Returns no steps if the trace is mostly something else.
 std::vector<Step> steps_by_optimizer(const Trace& trace) {
     auto [start, end] = whole_trace(trace);
     std::vector<Step> out;
@@ -105,7 +104,7 @@ std::vector<Step> marked_steps(const Trace& trace) {
     return out;
 }
 
-// Steps that start with the profiler's own start-up do not count.
+// Returns how many steps to drop at the start because the profiler was starting up.
 std::size_t steps_to_drop(const Trace& trace, const std::vector<Step>& steps) {
     if (steps.size() < 3) return 0;
     std::vector<std::int64_t> lengths;
@@ -141,7 +140,7 @@ void find_window(const Trace& trace, const Launches& launches, Timeline& line) {
     line.start_ns = line.steps.front().start_ns;
     std::int64_t last_end = 0;
     for (const Step& step : line.steps) last_end = std::max(last_end, step.end_ns);
-    // The GPU's share of the last step ends after the host's.
+    // The GPU finishes the last step after the host.
     line.end_ns = last_end;
     for (const Event& event : trace.events) {
         if (!is_gpu(event.category) || event.end_ns() <= line.end_ns) continue;
@@ -170,7 +169,7 @@ void collect_gpu(const Trace& trace, const Launches& launches, Timeline& line) {
     }
     std::vector<bool> is_ours(trace.lanes.size());
     for (std::size_t i = 0; i < by_lane.size(); ++i) is_ours[i] = by_lane[i] * 100 > count;
-    // The thread that runs the loop belongs to them even when another launches everything.
+    // The thread that runs the loop counts even if another thread launches everything.
     for (const Event& event : trace.events) {
         if (event.category == Category::annotation &&
             (is_step(trace, event) || trace.name(event).starts_with("enumerate(DataLoader)#")))

@@ -8,7 +8,8 @@
 namespace saturate {
 namespace {
 
-// Of ASCII, and U+0080 to U+009F, which a terminal may take as the start of an escape sequence.
+// True for control characters of ASCII and for U+0080 to U+009F, which a terminal may take as the
+// start of an escape sequence.
 bool has_control(std::string_view text) {
     for (std::size_t i = 0; i < text.size(); ++i) {
         auto c = static_cast<unsigned char>(text[i]);
@@ -101,7 +102,7 @@ const TraceDevice* Trace::device(int id) const {
 void finish(Trace& trace) {
     std::vector<Event>& events = trace.events;
     if (events.empty()) return;
-    // One stamp of 0 or 2^63 among real ones would stretch the window over decades.
+    // A single time stamp of 0 or 2^63 would stretch the window over decades.
     std::vector<std::int64_t> starts;
     starts.reserve(events.size());
     for (const Event& event : events) starts.push_back(event.start_ns);

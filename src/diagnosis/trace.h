@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The event table: what every reader (profiler JSON, Nsight Systems) makes and every rule reads.
-// One row of 40 bytes per event, names interned; of the arguments only those that a rule needs.
+// The event table. Every reader (profiler JSON, Nsight Systems) fills it and every rule reads it.
+// One row of 40 bytes per event; names are interned; only arguments that a rule needs are kept.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ enum class Category : std::uint8_t {
     runtime,     // a call of the CUDA or HIP runtime or driver
     annotation,  // a range of the user or of PyTorch: ProfilerStep#, enumerate(DataLoader)#,
                  // Optimizer.
-    python,      // a python frame
+    python,      // a Python frame
     gpu_annotation,
     sync,
     overhead,
@@ -32,8 +32,8 @@ enum class Category : std::uint8_t {
 
 [[nodiscard]] inline bool is_gpu(Category category) { return category <= Category::memset; }
 
-// Texts kept once each. Id 0 is the empty text. Control characters become "?": a name is printed to
-// terminals, where it must not move the cursor or change colours.
+// Interned texts; id 0 is the empty text. Control characters become "?", because names are printed
+// to terminals, where they must not move the cursor or change colours.
 class Names {
   public:
     Names();
@@ -53,24 +53,24 @@ class Names {
 struct Event {
     std::int64_t start_ns = 0;
     std::int64_t duration_ns = 0;
-    std::uint32_t name = 0;         // Trace::names
-    std::uint32_t correlation = 0;  // ties a GPU event to the call that launched it; 0: none
-    std::uint32_t external = 0;     // ties a call to the operator that made it; 0: none
-    std::uint32_t detail = 0;       // Trace::gpu_details or op_details, counted from 1; 0: none
-    std::uint16_t lane = 0;         // Trace::lanes
+    std::uint32_t name = 0;         // in Trace::names
+    std::uint32_t correlation = 0;  // links a GPU event to the call that launched it; 0: none
+    std::uint32_t external = 0;     // links a call to the operator that made it; 0: none
+    std::uint32_t detail = 0;       // in Trace::gpu_details or op_details, counted from 1; 0: none
+    std::uint16_t lane = 0;         // in Trace::lanes
     Category category = Category::other;
 
     [[nodiscard]] std::int64_t end_ns() const { return start_ns + duration_ns; }
 };
 
-// Of a kernel, copy or set.
+// Arguments of a kernel, copy or set.
 struct GpuDetail {
     std::uint64_t bytes = 0;    // copies and sets
-    std::uint32_t blocks = 0;   // of the grid; 0: unknown
-    std::uint32_t threads = 0;  // of a block
+    std::uint32_t blocks = 0;   // in the grid; 0: unknown
+    std::uint32_t threads = 0;  // per block
 };
 
-// Of an operator, where the trace says it.
+// Arguments of an operator, as far as the trace holds them. All are ids of Trace::names.
 struct OpDetail {
     std::uint32_t dims = 0;   // "[[64,1000],[1000,512]]", kept for matrix products and convolutions
     std::uint32_t types = 0;  // "[\"c10::Half\",...]", likewise
@@ -85,7 +85,7 @@ struct Lane {
     std::int64_t stream = -1;  // of a stream
     std::string process;       // of a thread: pid as written
     std::string thread;        // tid as written
-    std::string name;          // by metadata, e.g. "thread 785244 (pt_autograd_0)"
+    std::string name;          // from metadata, e.g. "thread 785244 (pt_autograd_0)"
 };
 
 struct TraceDevice {
@@ -103,14 +103,14 @@ struct Flow {
     std::int64_t start_ns = 0;
 };
 
-// What was not as it should be. Lost data lowers the confidence; repairs do not.
+// Counts of problems in the file. Lost data lowers the confidence; repairs do not.
 struct TraceLosses {
-    std::uint64_t dropped_events = 0;      // unreadable, or without name or time
-    std::uint64_t implausible_times = 0;   // a time stamp days away from the rest; dropped too
+    std::uint64_t dropped_events = 0;      // unreadable, or no name or time
+    std::uint64_t implausible_times = 0;   // over a day away from the rest; dropped too
     std::uint64_t repaired_events = 0;     // control characters, unescaped quotes, broken UTF-8
-    std::uint64_t negative_durations = 0;  // taken as 0
+    std::uint64_t negative_durations = 0;  // counted as 0
     std::uint64_t skipped_ranges = 0;      // begin events without an end, or ends without a begin
-    bool truncated = false;                // the file ends in the middle
+    bool truncated = false;                // the file is cut off
 
     [[nodiscard]] std::uint64_t lost() const { return dropped_events + implausible_times; }
 };
@@ -120,7 +120,7 @@ enum class TraceKind { pytorch, tensorflow, nsys, unknown };
 struct Trace {
     std::string file;
     TraceKind kind = TraceKind::unknown;
-    std::vector<Event> events;  // by start, the longer first
+    std::vector<Event> events;  // by start; on a tie the longer first
     std::vector<GpuDetail> gpu_details;
     std::vector<OpDetail> op_details;
     Names names;
@@ -130,8 +130,8 @@ struct Trace {
     std::optional<int> rank;
     std::optional<int> world_size;
     std::string backend;         // nccl, gloo
-    std::int64_t origin_ns = 0;  // start_ns 0 in the file's own clock
-    bool has_stacks = false;     // python frames or call stacks
+    std::int64_t origin_ns = 0;  // the time in the file that is start_ns 0
+    bool has_stacks = false;     // Python frames or call stacks
     bool has_shapes = false;
     std::uint64_t reserved_bytes_peak = 0;  // by the allocator, on a GPU; 0: unknown
     std::uint64_t json_bytes = 0;           // unpacked
@@ -141,12 +141,12 @@ struct Trace {
     [[nodiscard]] const Lane& lane(const Event& event) const { return lanes[event.lane]; }
     [[nodiscard]] const GpuDetail* gpu_detail(const Event& event) const;
     [[nodiscard]] const OpDetail* op_detail(const Event& event) const;
-    // The device of that id, or the only one.
+    // Returns the device with that id, or the only one.
     [[nodiscard]] const TraceDevice* device(int id) const;
 };
 
-// Sorts the events, drops implausible times, makes the earliest event start at 0. Every reader ends
-// with it.
+// Sorts the events, drops implausible times and makes the earliest event start at 0. Every reader
+// calls it last.
 void finish(Trace& trace);
 
 }  // namespace saturate

@@ -19,7 +19,7 @@ std::string_view unquoted(std::string_view raw) {
 std::uint32_t id_of(std::string_view raw) {
     std::optional<std::int64_t> value = parse_integer(unquoted(raw));
     if (!value || *value <= 0) return 0;
-    // Wider ids exist (flows of other kinds); the lower half still tells launches apart.
+    // Some ids are wider (flows of other kinds); the lower half still distinguishes launches.
     return static_cast<std::uint32_t>(*value);
 }
 
@@ -50,7 +50,7 @@ std::optional<std::int64_t> time_ns(std::string_view written) {
     if (negative) written.remove_prefix(1);
     std::size_t at = 0;
     std::int64_t whole = 0;
-    // Half the range, so that sums and differences of two times stay inside it.
+    // Half the range, so that sums and differences of two times do not overflow.
     constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max() / 2000 - 1;
     while (at < written.size() && written[at] >= '0' && written[at] <= '9') {
         whole = whole * 10 + (written[at++] - '0');
@@ -177,7 +177,7 @@ void TraceBuilder::add_complete(const RawEvent& raw) {
     trace_.events.push_back(event);
 }
 
-// The end of the range that its thread (or stream) began last; it needs no name.
+// Ends the range that the thread or stream began last; an end event needs no name.
 void TraceBuilder::add_end(const RawEvent& raw) {
     std::optional<std::int64_t> time = time_ns(raw.time);
     if (!time) {
@@ -237,7 +237,7 @@ std::uint16_t TraceBuilder::host_lane(std::string_view process, std::string_view
     auto [place, is_new] =
         lanes_.try_emplace(key_, static_cast<std::uint16_t>(trace_.lanes.size()));
     if (is_new) {
-        if (trace_.lanes.size() >= 65'000) {  // no program has as many threads; share one lane
+        if (trace_.lanes.size() >= 65'000) {  // no program has so many threads; share one lane
             place->second = 0;
         } else {
             Lane lane;
@@ -253,8 +253,8 @@ std::uint16_t TraceBuilder::host_lane(std::string_view process, std::string_view
 
 std::uint16_t TraceBuilder::lane_of(Category category, const RawEvent& raw) {
     if (!is_gpu(category)) return host_lane(raw.process, raw.thread);
-    // Where the arguments name neither device nor stream (ROCm's older profiler), process and
-    // thread do.
+    // If the arguments name neither device nor stream (ROCm's older profiler), process and thread
+    // hold them.
     constexpr std::int64_t kMostDevices = 64;
     bool is_named = !raw.stream.empty();
     auto device = parse_integer(unquoted(is_named ? raw.device : raw.process)).value_or(0);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Turns what a JSON event says into a row of the event table. Used by the trace reader, one builder
-// per file, from one thread.
+// Turns a JSON event into a row of the event table. The trace reader uses one builder per file,
+// from one thread.
 #pragma once
 
 #include <string>
@@ -11,8 +11,8 @@
 
 namespace saturate {
 
-// One event as written; views live as long as the parsed text. Numbers stay text: a time stamp of
-// nanoseconds since 1970 has more digits than a double.
+// One event as written. The views live as long as the parsed text. Numbers stay text, because a
+// time stamp in nanoseconds since 1970 has more digits than a double.
 struct RawEvent {
     char phase = 0;
     std::string_view category;
@@ -31,7 +31,7 @@ struct RawEvent {
     std::string_view dims;
     std::string_view types;
     std::string_view call_stack;
-    std::string_view label;  // "name" among the arguments of metadata
+    std::string_view label;  // the argument "name" of a metadata event
     std::uint64_t blocks = 0;
     std::uint64_t threads = 0;
 };
@@ -41,14 +41,14 @@ class TraceBuilder {
     explicit TraceBuilder(Trace& trace) : trace_(trace) {}
     void add(const RawEvent& raw);
 
-    // A point to go back to when a chunk turns out to be broken in the middle.
+    // A state to return to if a chunk turns out to be broken in the middle.
     struct Mark {
         std::size_t events, gpu_details, op_details, flows, edges;
         TraceLosses losses;
     };
     [[nodiscard]] Mark mark() const;
     void rewind(const Mark& mark);
-    void finish();  // names threads, drops flows that no row needs
+    void finish();  // closes ranges, names threads, drops unneeded flows
 
   private:
     std::uint16_t host_lane(std::string_view process, std::string_view thread);
@@ -58,9 +58,9 @@ class TraceBuilder {
     void add_flow(const RawEvent& raw);
     void add_complete(const RawEvent& raw);
     void add_end(const RawEvent& raw);
-    void close_ranges();  // pairs begin with end events
+    void close_ranges();  // pairs begin and end events
 
-    // A begin (its event, whose length is open) or an end, in the order of the file.
+    // A begin event (with its row, which has no duration yet) or an end event, in file order.
     struct RangeEdge {
         std::int64_t event;  // -1: an end
         std::int64_t time_ns;
@@ -71,16 +71,18 @@ class TraceBuilder {
     std::unordered_map<std::string, std::uint16_t> lanes_;
     std::unordered_map<std::string, std::string> thread_names_;
     std::string key_;       // scratch
-    std::string last_key_;  // most events come in runs of one thread
+    std::string last_key_;  // cache: most events follow one of the same thread
     std::uint16_t last_lane_ = 0;
 };
 
-// A category as written ("Kernel", "gpu_memcpy") and the name, which overrules it for annotations.
+// Returns the category for the written one ("Kernel", "gpu_memcpy"); PyTorch's own annotations are
+// recognised by name.
 [[nodiscard]] Category category_of(std::string_view written, std::string_view name);
-// "1712195495505543.234" microseconds to nanoseconds; quotes are allowed. Nothing when it is no
-// number or beyond 2^62 ns.
+// Turns microseconds ("1712195495505543.234") into nanoseconds; quotes are allowed. Returns nullopt
+// if the text is not a number or exceeds 2^62 ns.
 [[nodiscard]] std::optional<std::int64_t> time_ns(std::string_view written);
-// The innermost frame of "a.py(3): f;b.py(9): <module>" that is not of an installed package.
+// Returns the innermost frame of "a.py(3): f;b.py(9): <module>" that is not in an installed
+// package.
 [[nodiscard]] std::string_view user_frame(std::string_view call_stack);
 [[nodiscard]] bool is_user_frame(std::string_view frame);
 

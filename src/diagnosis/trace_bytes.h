@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A stretch of a trace file's unpacked bytes, with more on request: what the JSON reader walks
-// over, so that a file of any size needs a few megabytes. Used by trace_read.cpp, from one thread.
+// A sliding window over the unpacked bytes of a trace file, so that the JSON reader needs only a
+// few megabytes for a file of any size. Used by trace_read.cpp, from one thread.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace saturate {
 
-inline constexpr std::size_t kChunk = 1 << 20;  // parsed at once: stays in the cache
+inline constexpr std::size_t kChunk = 1 << 20;  // parsed in one go: fits the cache
 
 class TraceBytes {
   public:
@@ -24,7 +24,8 @@ class TraceBytes {
     char* data() { return buffer_.data() + begin_; }
     void drop(std::size_t count) { begin_ += count; }
 
-    // Reads until at least `least` bytes are there or the file ends; false when nothing was added.
+    // Reads until at least `least` bytes are there or the file ends. Returns false if nothing was
+    // added.
     bool want(std::size_t least) {
         if (ended_ || view().size() >= least) return false;
         if (begin_ > 0) {
@@ -43,7 +44,7 @@ class TraceBytes {
     [[nodiscard]] bool ended() const { return ended_; }
     [[nodiscard]] std::uint64_t total() const { return total_; }
 
-    // The next character that is not space; nothing at the end.
+    // Skips white space and returns the next character, or nullopt at the end.
     std::optional<char> peek() {
         for (;;) {
             std::string_view text = view();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// H1-H6, and what the reader had to drop.
+// H1-H6, and notes on the events that the reader dropped or repaired.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 namespace saturate {
 namespace {
 
-// How to record what is missing: the profilers have their own ways.
+// How to record what is missing, for each profiler.
 struct Advice {
     const char* steps;
     const char* later;
@@ -89,7 +89,7 @@ void launches(const Timeline& line, std::vector<HealthNote>& notes) {
              ""});
 }
 
-// H4 to H6: what happens once, and what is not the trace's own.
+// H4 to H6: one-offs, and a head with work launched before the trace.
 void one_offs(const Timeline& line, std::vector<HealthNote>& notes) {
     const SteadyPart& steady = line.steady;
     double startup = steady.share(steady.startup_ns);

@@ -12,7 +12,7 @@ namespace ondemand = simdjson::ondemand;
 using simdjson::error_code;
 using simdjson::SUCCESS;
 
-// The text of a key up to its closing quote. Keys that matter hold no escapes.
+// Returns the text of a key up to its closing quote. No key that matters has escapes.
 std::string_view key_text(ondemand::raw_json_string key) {
     const char* begin = key.raw();
     const char* end = begin;
@@ -20,7 +20,7 @@ std::string_view key_text(ondemand::raw_json_string key) {
     return {begin, static_cast<std::size_t>(end - begin)};
 }
 
-// A value as written: a number, or a string with its quotes. Empty for what is neither.
+// Gives the value as written: a number, or a string with its quotes. Anything else is empty.
 error_code token(ondemand::value value, std::string_view& out) {
     std::string_view raw = value.raw_json_token();
     out = {};
@@ -31,7 +31,7 @@ error_code token(ondemand::value value, std::string_view& out) {
 }
 
 error_code text(ondemand::value value, std::string_view& out) {
-    // An argument of another type than usual is no reason to lose the event.
+    // Do not lose the event over an argument of an unexpected type.
     if (value.get_string().get(out) != SUCCESS) out = {};
     return SUCCESS;
 }
@@ -50,7 +50,7 @@ error_code product(ondemand::value value, std::uint64_t& out) {
     return SUCCESS;
 }
 
-// Of those that move memory and compute little.
+// True for operators that move memory and compute little.
 bool is_element_wise(std::string_view name) {
     if (!name.starts_with("aten::")) return false;
     name.remove_prefix(6);
@@ -64,7 +64,7 @@ bool is_element_wise(std::string_view name) {
     return false;
 }
 
-// Operators whose shapes a rule reads.
+// True for operators whose shapes some rule needs.
 bool wants_shapes(std::string_view name) {
     return name.ends_with("mm") || name.ends_with("matmul") || name.ends_with("linear") ||
            name.ends_with("convolution") || name.ends_with("conv2d") || is_element_wise(name);
@@ -166,7 +166,7 @@ bool EventParser::parse(const char* text, std::size_t length, TraceBuilder& buil
         if (read_event(event, raw) != SUCCESS) return false;
         builder.add(raw);
     }
-    const char* location = nullptr;  // an error: nothing is left, as it should be
+    const char* location = nullptr;  // an error means that no text is left, as expected
     return document.current_location().get(location) != SUCCESS;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The door to simdjson: parses a run of events straight into the event table, without a tree
-// between.
+// Parses a run of events into the event table with simdjson, without building a tree. Only
+// trace_json.cpp includes simdjson.
 #pragma once
 
 #include <cstddef>
@@ -12,13 +12,13 @@ namespace saturate {
 
 class EventParser {
   public:
-    static constexpr std::size_t kPadding = 64;  // bytes that must be readable behind the text
+    static constexpr std::size_t kPadding = 64;  // bytes that must be readable after the text
 
     EventParser();
     ~EventParser();
 
-    // `text` is an array of events, "[{...},{...}]". False when it is not one from its first to its
-    // last byte; the builder may then hold some of it and must be rewound.
+    // Parses an array of events, "[{...},{...}]". Returns false if `text` is not exactly one array;
+    // the builder may then hold some of the events and must be rewound.
     bool parse(const char* text, std::size_t length, TraceBuilder& builder);
 
   private:

@@ -31,14 +31,14 @@ constexpr std::string_view kExport = "nsys export --type sqlite report.nsys-rep"
 constexpr std::string_view kRecord =
     "nsys profile --trace=cuda,nvtx python train.py, then nsys export --type sqlite";
 
-// One process: its trace, lanes, and what marks steps in it.
+// One process with its trace and the lanes of its threads and streams.
 struct Process {
     Trace trace;
     std::map<std::int64_t, std::uint16_t> threads;
     std::map<std::pair<std::int64_t, std::int64_t>, std::uint16_t> streams;
 
     std::uint16_t add_lane(Lane lane) {
-        if (trace.lanes.size() >= 65'000) return 0;  // no program has as many; share one
+        if (trace.lanes.size() >= 65'000) return 0;  // no program has so many; share one
         trace.lanes.push_back(std::move(lane));
         return static_cast<std::uint16_t>(trace.lanes.size() - 1);
     }
@@ -63,8 +63,8 @@ struct Process {
         }
         return place->second;
     }
-    // Ranges that the user numbered stand for the profiler's own steps where it marked none: the
-    // outermost of the thread that has the first.
+    // If the profiler marked no steps, takes ranges that the user numbered as steps: the outermost
+    // ones on the thread of the first.
     void mark_steps() {
         const std::vector<Event>& events = trace.events;
         if (std::ranges::any_of(events, [&](const Event& event) {
@@ -109,7 +109,7 @@ class NsysReader {
     }
 
     const SqliteFile& db_;
-    bool one_process_ = false;             // the file does not say whose an event is
+    bool one_process_ = false;             // the file does not name the process of an event
     std::map<std::int64_t, Process> all_;  // by global id of the process
     std::unordered_map<std::int64_t, std::string> strings_;
 };
@@ -143,7 +143,7 @@ void NsysReader::check_tables() const {
     }
 }
 
-// The upper bits of a thread's or process's id name the process.
+// The upper bits of a thread or process id identify the process.
 std::int64_t process_part(std::int64_t global) { return global & ~std::int64_t{0xffffff}; }
 
 void NsysReader::find_processes() {
@@ -168,7 +168,7 @@ Process* NsysReader::of(std::optional<std::int64_t> global) {
     return found == all_.end() ? nullptr : &found->second;
 }
 
-// Columns 0 and 1 are start and end. Null when the times cannot be meant.
+// Adds an event; columns 0 and 1 are start and end. Returns null if the times are implausible.
 Event* NsysReader::add(Process& process, const SqliteRows& rows, Category category) {
     std::optional<std::int64_t> start = rows.integer(0);
     std::optional<std::int64_t> end = rows.integer(1);
@@ -228,7 +228,7 @@ void NsysReader::read_gpu(std::string_view table) {
         } else if (table == kSets) {
             event->name = trace.names.add("Memset (Device)");
         } else if (table == kGraphs) {
-            event->name = trace.names.add("CUDA graph");  // recorded whole, not node by node
+            event->name = trace.names.add("CUDA graph");  // recorded as a whole, not node by node
         } else {
             std::string_view name = string(rows.integer(6));
             if (name.empty()) name = string(rows.integer(7));
@@ -278,7 +278,7 @@ void NsysReader::read_ranges() {
     }
 }
 
-// Waits as the GPU saw them, and what the profiler itself cost.
+// Reads the synchronisations that the GPU recorded, and the overhead of the profiler.
 void NsysReader::read_overhead() {
     if (db_.has(kSyncs)) {
         SqliteRows rows(db_, kSyncs,
@@ -364,7 +364,7 @@ std::vector<Trace> NsysReader::read() {
         if (!trace.events.empty()) traces.push_back(std::move(trace));
     }
     if (traces.empty()) db_.fail("contains no events", std::string(kRecord));
-    // The first stream of a process tells its device: GPU tables are read first.
+    // GPU tables are read first, so lane 0 is the first stream of the process and has its device.
     std::ranges::stable_sort(traces, {}, [](const Trace& t) { return t.lanes[0].device; });
     for (std::size_t i = 0; traces.size() > 1 && i < traces.size(); ++i) {
         traces[i].rank = static_cast<int>(i);
@@ -385,7 +385,7 @@ std::vector<Trace> read_nsys(const std::filesystem::path& path, const TraceOptio
     std::string first(kSqliteStart.size(), '\0');
     std::ifstream(path, std::ios::binary)
         .read(first.data(), static_cast<std::streamsize>(first.size()));
-    if (first == kSqliteStart) {  // as it is, on the disk
+    if (first == kSqliteStart) {  // read it directly from disk
         SqliteFile database(path, {std::string(kExpected), std::string(kExport)});
         return NsysReader(database).read();
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads what Nsight Systems exports (`nsys export --type sqlite`) into the event table. Called
-// by the trace reader for files that start as a database does.
+// Reads an export of Nsight Systems (`nsys export --type sqlite`) into the event table. The trace
+// reader calls it for files that start like an SQLite database.
 #pragma once
 
 #include <filesystem>
@@ -13,9 +13,10 @@
 
 namespace saturate {
 
-// One trace per process that used a GPU: correlation ids and steps count anew in each. With several
-// they are ranks, in the order of their devices. A packed file (.gz, .zst) is unpacked into memory.
-// Throws UserError for what is no database, is cut off or damaged, or lacks a table, naming it.
+// Returns one trace per process that used a GPU, because correlation ids and steps start anew in
+// each process. Several processes become ranks, in the order of their devices. A packed file (.gz,
+// .zst) is unpacked into memory. Throws UserError if the file is not a database, is cut off or
+// damaged, or lacks a table; the message names the table.
 [[nodiscard]] std::vector<Trace> read_nsys(const std::filesystem::path& path,
                                            const TraceOptions& options = {});
 [[nodiscard]] std::vector<Trace> parse_nsys(std::string bytes, const std::string& file);

@@ -24,7 +24,7 @@ namespace saturate {
 namespace {
 
 constexpr std::size_t kLongestEvent = 64 << 20;  // a longer one is dropped
-constexpr std::size_t kLongestValue = 16 << 20;  // of a key beside the events
+constexpr std::size_t kLongestValue = 16 << 20;  // of a key other than the events
 
 constexpr std::string_view kHow = "saturate diagnose --how prints how to record one";
 
@@ -87,7 +87,7 @@ class Reader {
     bool has_events_ = false;
 };
 
-// After "{": keys until traceEvents, its events, and the keys behind it.
+// Continues after "{": reads the keys before traceEvents, the events, and the keys after them.
 void Reader::read_object() {
     for (;;) {
         std::optional<char> next = window_.peek();
@@ -129,7 +129,8 @@ std::optional<std::string> Reader::read_key() {
     return key;
 }
 
-// A value beside the events: its text when it is small enough to matter, empty when it is skipped.
+// Reads a value other than the events. Returns its text, or "" if it is too large to matter and was
+// skipped.
 std::optional<std::string> Reader::read_value() {
     std::optional<char> first = window_.peek();
     if (!first) return std::nullopt;
@@ -156,8 +157,8 @@ std::optional<std::string> Reader::read_value() {
     }
 }
 
-// At "[": chunks of whole events. Each is given to the parser as an array by overwriting the commas
-// around it; what it refuses is read event by event.
+// Starts at "[" and reads chunks of whole events. Overwrites the commas around a chunk to pass it
+// to the parser as an array; if the parser rejects it, reads it event by event.
 void Reader::read_events() {
     has_events_ = true;
     for (;;) {
@@ -170,7 +171,7 @@ void Reader::read_events() {
             cut = last_boundary(window_.view());
         }
         if (!cut && !window_.ended()) {
-            // One event larger than the limit, or nothing that looks like events: skip to the next.
+            // One event exceeds the limit, or the text does not look like events: skip to the next.
             ++trace_.losses.dropped_events;
             window_.drop(window_.view().size() - 4096);
             while (!cut && window_.want(2 * kChunk)) {
@@ -184,7 +185,7 @@ void Reader::read_events() {
             window_.drop(*cut);
             continue;
         }
-        if (!cut) break;  // the last event, the end of the array, and what stands behind it
+        if (!cut) break;  // the last event, the end of the array and the text after it
         char* text = window_.data();
         text[0] = '[';
         text[*cut] = ']';
@@ -199,8 +200,8 @@ void Reader::read_events() {
     if (!read_slowly(rest)) trace_.losses.truncated = true;
 }
 
-// Events one by one, from a "[" or "," on. True when the array ended within `text`; the window then
-// stands behind it.
+// Reads events one by one, starting at "[" or ",". Returns true if the array ends within `text`;
+// the window then starts after it.
 bool Reader::read_slowly(std::string_view text) {
     std::size_t at = 1;
     for (;;) {
@@ -233,7 +234,7 @@ bool Reader::read_slowly(std::string_view text) {
     }
 }
 
-// An event that does not parse as it stands.
+// Repairs and reads an event that does not parse, or drops and counts it.
 void Reader::read_one(std::string_view text) {
     TraceBuilder::Mark mark = builder_.mark();
     std::string repaired = repair_event(text);
@@ -260,7 +261,7 @@ void Reader::use(const std::string& key, const std::string& value) {
     try {
         json = Json::parse(value, trace_.file);
     } catch (const UserError&) {
-        return;  // facts that help, not events
+        return;  // these facts are helpful but not needed
     }
     if (key == "distributedInfo") {
         if (auto rank = json["rank"].integer()) trace_.rank = static_cast<int>(*rank);
@@ -284,7 +285,7 @@ void Reader::use(const std::string& key, const std::string& value) {
     }
 }
 
-// An empty table is no trace; neither is a table of another program's events.
+// Rejects files that are not traces of the PyTorch profiler, such as those without any known event.
 void Reader::check_kind() {
     bool has_known = std::ranges::any_of(
         trace_.events, [](const Event& event) { return event.category != Category::other; });
@@ -328,7 +329,7 @@ std::string_view foreign_kind(std::string_view first_bytes) {
 
 namespace {
 
-// The processes of one file of Nsight Systems are several traces.
+// Reads a file of either kind; each process in a file of Nsight Systems becomes a trace.
 std::vector<Trace> read_any(const std::filesystem::path& path, const TraceOptions& options) {
     std::string first(kSqliteStart.size(), '\0');
     std::size_t got =

@@ -16,7 +16,7 @@ std::size_t skip_space(std::string_view text, std::size_t at) {
     return at;
 }
 
-// Whether a key that events begin with stands at `at`.
+// True if one of the usual first keys of an event is at `at`.
 bool has_first_key(std::string_view text, std::size_t at) {
     for (std::string_view key : {"\"ph\"", "\"name\"", "\"cat\"", "\"args\"", "\"pid\"", "\"tid\"",
                                  "\"ts\"", "\"dur\"", "\"id\""}) {
@@ -25,7 +25,8 @@ bool has_first_key(std::string_view text, std::size_t at) {
     return false;
 }
 
-// The comma before the brace at `brace`, if an event ends before it and one begins after it.
+// Returns the comma before the brace at `brace` if one event ends before it and another begins
+// after it.
 std::optional<std::size_t> boundary_at(std::string_view text, std::size_t brace) {
     std::size_t at = brace;
     while (at > 0 && is_space(text[at - 1])) --at;
@@ -37,7 +38,7 @@ std::optional<std::size_t> boundary_at(std::string_view text, std::size_t brace)
     return comma;
 }
 
-// The length of the UTF-8 character at `at`, 0 when it is broken.
+// Returns the length of the UTF-8 character at `at`, or 0 if it is broken.
 std::size_t utf8_length(std::string_view text, std::size_t at) {
     auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
     unsigned char lead = byte(at);
@@ -58,7 +59,7 @@ std::size_t utf8_length(std::string_view text, std::size_t at) {
     return length;
 }
 
-// Whether a quote at `at` that ends a value is followed by what may follow a value.
+// True if the quote at `at` can end a value, judging by the text that follows.
 bool ends_value(std::string_view text, std::size_t at, bool in_array) {
     std::size_t next = skip_space(text, at + 1);
     if (next >= text.size()) return true;
@@ -119,7 +120,7 @@ std::string repair_event(std::string_view broken) {
     out.reserve(broken.size() + 64);
     std::vector<char> nest;
     bool in_string = false;
-    bool is_key = false;  // of the string we are in, or of the next one
+    bool is_key = false;  // whether the current or next string is a key
     for (std::size_t at = 0; at < broken.size(); ++at) {
         char c = broken[at];
         auto code = static_cast<unsigned char>(c);

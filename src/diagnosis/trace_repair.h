@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finding events in text that a JSON parser refuses, and mending one. PyTorch writes names as they
-// come: raw control characters and unescaped quotes (pytorch#146900) lose the whole file to a
-// strict parser.
+// Finds and repairs events in text that a JSON parser rejects. PyTorch does not escape names, so
+// raw control characters and unescaped quotes (pytorch#146900) would make a strict parser lose the
+// whole file.
 #pragma once
 
 #include <optional>
@@ -10,17 +10,17 @@
 
 namespace saturate {
 
-// Where the next event starts in `text` at or after `from`, seen by "}, {" and a usual first key;
-// the position of the comma. Nothing when there is none.
+// Returns the position of the comma before the next event at or after `from`, recognised by "}, {"
+// and a usual first key, or nullopt.
 [[nodiscard]] std::optional<std::size_t> next_boundary(std::string_view text, std::size_t from);
-// The last such place.
+// Returns the last of these positions.
 [[nodiscard]] std::optional<std::size_t> last_boundary(std::string_view text);
 
-// The end (one past the brace) of the object or array that starts at `from`, minding strings;
-// nothing when it does not end in `text`.
+// Returns the end (one past the bracket) of the object or array that starts at `from`, ignoring
+// brackets in strings, or nullopt if it does not end in `text`.
 [[nodiscard]] std::optional<std::size_t> value_end(std::string_view text, std::size_t from);
 
-// The event with control characters, stray quotes, bad escapes and broken UTF-8 escaped.
+// Returns the event with control characters, stray quotes, bad escapes and broken UTF-8 repaired.
 [[nodiscard]] std::string repair_event(std::string_view broken);
 
 }  // namespace saturate

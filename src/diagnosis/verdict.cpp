@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one sentence that a user reads first: how busy, the largest cause, the best fix; or why that
-// cannot be said.
+// The sentence that a user reads first: how busy the GPU is, the largest cause and the best fix, or
+// why the trace cannot show that.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 namespace saturate {
 namespace {
 
-// The causes of idle time that a finding explains. A finding about the GPU's own work has none.
+// Returns the causes of idle time that a finding explains; none for a finding about GPU work.
 std::vector<Cause> causes_of(std::string_view id) {
     if (id == "F01" || id == "F02" || id == "F05") return {Cause::input};
     if (id == "F03" || id == "F06" || id == "F07" || id == "F08") return {Cause::sync};
@@ -28,7 +28,7 @@ struct Biggest {
     double share = 0;
 };
 
-// The largest part of the recorded time that a finding names; of two with one id the first.
+// Returns the finding with the largest share of the recorded time; the first one on a tie.
 const Finding* largest_of(const std::vector<Finding>& shown) {
     const Finding* largest = nullptr;
     for (const Finding& finding : shown) {
@@ -38,7 +38,7 @@ const Finding* largest_of(const std::vector<Finding>& shown) {
     return largest;
 }
 
-// Another one that is nearly as large: which of the two is first may be chance.
+// Returns another finding that is nearly as large, so that their order may be chance, or null.
 const Finding* as_large(const std::vector<Finding>& shown, const Finding& largest) {
     const Finding* found = nullptr;
     for (const Finding& finding : shown) {
@@ -50,7 +50,7 @@ const Finding* as_large(const std::vector<Finding>& shown, const Finding& larges
     return found;
 }
 
-// A cause of idle that no finding names and that is larger than what they name.
+// Returns a cause of idle time that no finding explains and that is larger than all findings.
 std::optional<Biggest> unexplained(const Diagnosis& diagnosis, const std::vector<Finding>& shown,
                                    double told) {
     for (const auto& [cause, share] : diagnosis.idle) {
@@ -70,7 +70,7 @@ std::string speed_up(const Diagnosis& diagnosis, double factor) {
                        diagnosis.steps > 0 ? "a step" : "it", factor);
 }
 
-// What of the trace says little about a longer run; empty: all of it is steady.
+// Returns a sentence on the part of the trace that says little about a longer run, or "".
 std::string not_steady(const Diagnosis& diagnosis) {
     if (!diagnosis.window) return "";
     const RecordedTime& window = *diagnosis.window;
@@ -88,7 +88,7 @@ std::string not_steady(const Diagnosis& diagnosis) {
             "record whole steps; in the rest ",
             head);
     if (window.startup_percent < 25) return "";
-    // The work between the things that happen once is left out with them.
+    // The work between the one-offs is left out with them.
     double before = 0;
     for (const auto& [kind, ms] : window.left_out)
         before += kind.find("step") == kind.npos && kind.find("own work") == kind.npos
@@ -116,7 +116,7 @@ std::string late_ranks(const Diagnosis& diagnosis) {
     return text;
 }
 
-// What is no fault and needs more than a setting, yet would gain much: shown with --all.
+// Mentions half precision (F18) if it would gain much; it is optional, so only --all shows it.
 std::string opportunity(const Diagnosis& diagnosis) {
     const Finding* best = nullptr;
     for (const Finding& finding : diagnosis.findings) {
@@ -132,11 +132,11 @@ std::string opportunity(const Diagnosis& diagnosis) {
 
 std::string cause_and_fix(const Diagnosis& diagnosis, std::string_view whole) {
     std::vector<Finding> shown = diagnosis.shown(5, false);
-    std::vector<Finding> measured, named;  // not a configuration's, which has no time
+    std::vector<Finding> measured, named;  // without a configuration's, which have no time
     for (const Finding& finding : shown) {
         if (finding.share_percent > 0) measured.push_back(finding);
     }
-    // A large cause is named although nothing is known to gain by it.
+    // Name a large cause even if no fix is known to gain anything.
     for (const Finding& finding : diagnosis.findings) {
         if (!finding.optional && finding.share_percent >= (measured.empty() ? 10 : 1))
             named.push_back(finding);
@@ -159,7 +159,7 @@ std::string cause_and_fix(const Diagnosis& diagnosis, std::string_view whole) {
         text = fmt::format("; biggest cause: {}, {:.0f} % of the {}", largest->name(),
                            largest->share_percent, whole);
     }
-    // Ranked by gain: the first gains most. Where it is about another cause, it is named too.
+    // The first finding has the largest gain. If its cause is another one, name it too.
     if (!measured.empty() && largest && measured[0].id != largest->id)
         text += fmt::format("; fix first: {}", measured[0].name());
     if (diagnosis.total.likely >= kShownFrom)
@@ -202,7 +202,7 @@ std::string verdict_of(const Diagnosis& diagnosis) {
                          diagnosis.window_ms, diagnosis.window->whole_ms, busy);
     std::string told = cause_and_fix(diagnosis, whole);
     bool is_quiet = diagnosis.shown(5, false).empty();
-    // Little is left beside what happens once, and nothing of it is told below.
+    // Little is left without the one-offs, and there are no findings in it.
     if (!head.empty() && is_quiet &&
         (diagnosis.window->is_remnant || diagnosis.window_ms < 0.25 * diagnosis.window->whole_ms))
         return cut + head + fmt::format("the GPU is busy {:.1f} % of the time", busy);

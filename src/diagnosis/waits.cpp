@@ -11,7 +11,7 @@ namespace {
 
 enum class Copy : std::uint8_t { none, to_host, to_device };
 
-// The direction of each pageable copy, by the call that started it.
+// Returns the direction of each pageable copy, by the call that started it.
 std::vector<std::pair<std::uint32_t, Copy>> pageable_copies(const Context& context) {
     std::vector<std::pair<std::uint32_t, Copy>> out;
     for (std::size_t i = 0; i < context.line.gpu.size(); ++i) {
@@ -59,7 +59,7 @@ Waits find_waits(const Context& context) {
             if (waits.read_ops.empty() || waits.read_ops.back() != op) waits.read_ops.push_back(op);
         } else if (is_copy || (is_stream && (context.inside[i] & kInsideOp) &&
                                last_copy[event.lane] != Copy::none)) {
-            // PyTorch synchronises the stream behind a copy from or to pageable memory.
+            // PyTorch synchronises the stream after a copy from or to pageable memory.
             bool down = last_copy[event.lane] == Copy::to_host;
             (down ? waits.to_host : waits.to_device).calls.push_back(index);
         } else if (name.find("Memcpy") == name.npos) {
@@ -67,7 +67,7 @@ Waits find_waits(const Context& context) {
             if (name.ends_with("DeviceSynchronize")) last_device_sync = index;
         }
     }
-    // The profiler's own, at the very end.
+    // The last one is the profiler's own call at the end of the trace.
     std::vector<std::uint32_t>& last = waits.explicit_ones.calls;
     if (!last.empty() && last.back() == last_device_sync) last.pop_back();
     for (WaitGroup* group : {&waits.reads, &waits.to_device, &waits.explicit_ones})
@@ -80,7 +80,7 @@ void settle_waits(Context& context) {
     std::vector<WaitingFinding>& list = context.waiting;
     ReplayChange all;
     std::int64_t exposed = 0;
-    double alone = 0;  // gains of removing one kind only, summed
+    double alone = 0;  // sum of the gains of removing only one kind
     for (const WaitingFinding& one : list) {
         all = all.with(one.change);
         exposed += one.exposed_ns;
@@ -92,7 +92,7 @@ void settle_waits(Context& context) {
             context.add(std::move(one.finding), one.change, one.exposed_ns);
         return;
     }
-    // What is lost again when only this kind stays.
+    // The gain that is lost if only this kind stays.
     std::vector<double> last;
     for (std::size_t i = 0; i < list.size(); ++i) {
         ReplayChange others;

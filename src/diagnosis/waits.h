@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The calls in which the host waits for the GPU, by why they are made. They hide each other: when
-// one kind is removed the next waits in its place. Where that is so, removing all of them is one
-// finding and the kinds are its parts.
+// The calls in which the host waits for the GPU, grouped by the reason. The groups hide each other:
+// if one group is removed, the next one waits instead. In that case removing all of them is one
+// finding and the groups are its parts.
 #pragma once
 
 #include <cstdint>
@@ -12,16 +12,16 @@ namespace saturate {
 struct Context;
 
 struct WaitGroup {
-    std::vector<std::uint32_t> calls;  // Trace::events, by start
-    std::int64_t idle_ns = 0;          // of the GPU, from their return to the next work
+    std::vector<std::uint32_t> calls;  // in Trace::events, by start
+    std::int64_t idle_ns = 0;          // of the GPU, from the return of a call to the next work
 };
 
 struct Waits {
     WaitGroup reads;                      // inside item(), nonzero() ...
-    WaitGroup to_host;                    // behind copies into pageable memory
-    WaitGroup to_device;                  // behind copies from pageable memory
+    WaitGroup to_host;                    // after copies into pageable memory
+    WaitGroup to_device;                  // after copies from pageable memory
     WaitGroup explicit_ones;              // torch.cuda.synchronize(), events
-    std::vector<std::uint32_t> read_ops;  // the operators of `reads`
+    std::vector<std::uint32_t> read_ops;  // operators around the calls of `reads`
 };
 
 [[nodiscard]] Waits find_waits(const Context& context);
