@@ -21,7 +21,7 @@ struct Runs {
     std::int64_t kernels = 0;
     std::int64_t count = 0;
     std::unordered_map<std::uint32_t, float> short_scale;  // kernel, its scale if its run is fused
-    std::unordered_map<std::uint32_t, float> safe_scale;   // ... at the least that fusing saves
+    std::unordered_map<std::uint32_t, float> safe_scale;   // ... if fusing saves the least
     std::vector<std::uint32_t> works;
     std::uint32_t longest = 0;
     std::int64_t most_ns = -1;
@@ -43,8 +43,8 @@ struct Runs {
         }
         for (std::size_t i = 0; i < run.size(); ++i) {
             short_scale[run[i]] = i == top ? 1.0f : 0.0f;
-            // One neighbour writes the data that the next one reads. It is no more than the shorter
-            // of the two moves, and its input or output is nearly half of what it moves.
+            // One neighbour writes the data that the next one reads. That is at most nearly half of
+            // the bytes that the shorter of the two moves, namely its input or its output.
             double saved = 0;
             if (i > 0) saved += 0.4 * static_cast<double>(std::min(length(i - 1), length(i)));
             if (i + 1 < run.size())

@@ -93,8 +93,8 @@ void filled_then_moved(Context& context) {
     context.findings.push_back(finding);
 }
 
-// True if the third input of a convolution, its bias, has a shape: "[[8,3,32,32],[16,3,3,3],[16],
-// ...]".
+// True if the third input of a convolution, its bias, has a shape, as in
+// "[[8,3,32,32],[16,3,3,3],[16],...]".
 bool has_bias(std::string_view dims) {
     std::size_t third = 0;
     for (int i = 0; i < 3 && third != std::string_view::npos; ++i)

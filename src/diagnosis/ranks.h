@@ -18,7 +18,7 @@ struct RankFacts {
     double busy_percent = 0;
     double communication_percent = 0;  // only exposed
     std::int64_t wait_ns = 0;          // waiting in collectives for later ranks
-    std::size_t latest = 0;            // in how many collectives this rank came last
+    std::size_t latest = 0;            // collectives in which this rank came last
 };
 
 struct RankComparison {

@@ -9,31 +9,31 @@ namespace saturate {
 
 namespace {
 
-constexpr double kWarmUpDiffers = 1.1;   // a start that differs by less than a tenth is none
-constexpr double kFastStart = 0.25;      // of the steps: a start that is faster ends by then
+constexpr double kWarmUpDiffers = 1.1;   // a start must differ by at least a tenth
+constexpr double kFastStart = 0.25;      // of the steps: a faster start must end by then
 constexpr double kExplained = 0.5;       // share of the variation that the split must explain
-constexpr std::size_t kFirstSteps = 8;   // among which one may compile ...
-constexpr double kFarLonger = 3;         // ... which takes so many times any later one
+constexpr std::size_t kFirstSteps = 8;   // one of these may compile ...
+constexpr double kFarLonger = 3;         // ... and takes this many times as long as any later one
 constexpr std::size_t kLeastSteady = 4;  // steps
-constexpr std::size_t kLeastLong = 2;    // of so many seconds each: chance evens out within one
+constexpr std::size_t kLeastLong = 2;    // of kLongSeconds each: chance evens out within one
 constexpr double kLongSeconds = 0.5;
 
 constexpr double kWindowSeconds = 1;
-constexpr double kRounds = 4;     // of the workers, in a window
-constexpr double kLonger = 1.05;  // than the mean: where a round of the workers ends
-// What lies between two steps is part of their cost; from this share of a step on it is a pause.
+constexpr double kRounds = 4;     // rounds of the workers in a window
+constexpr double kLonger = 1.05;  // than the mean: such a part ends a round of the workers
+// A gap between two steps is part of their cost; from this share of a step on it is a pause.
 constexpr double kPause = 0.5;
-// A device that told of so many steps is known.
+// Busy time is known if at least this share of the steps has it.
 constexpr double kMostTold = 0.9;
-// A step waits for its batch where it does so for this share of the mean wait ...
+// A step waits for its batch if it waits for at least this share of the mean wait ...
 constexpr double kWaited = 0.5;
-// ... and the loader is behind where waiting takes this share of the time.
+// ... and the loader is too slow if waiting takes at least this share of the time.
 constexpr double kLoaderBehind = 0.03;
 
 double seconds_of(std::int64_t ns) { return static_cast<double>(ns) / 1e9; }
 
-// Behind the last of the first steps that is far longer than all that come after it. Where batches
-// come several at a time, such a step explains little of the variation.
+// Returns the index after the last of the first steps that is far longer than all later ones, or 0.
+// Needed because if batches come several at a time, such a step explains little of the variation.
 std::size_t behind_far_longer(std::span<const double> seconds) {
     double longest = 0;
     for (std::size_t i = seconds.size(); i > 0; --i) {
@@ -57,17 +57,17 @@ std::optional<double> busy_percent(const StepSums& sums) {
     return std::min(100.0, 100 * each / sums.step_seconds());
 }
 
-// A loader with N workers delivers N batches at a time: N - 1 steps find theirs ready and one
-// waits. How many parts such a round takes.
+// Returns how many parts a round of the loader takes. N workers deliver N batches at a time: one
+// step waits and N - 1 steps find their batches ready.
 double parts_per_round(std::span<const StepSums> parts, double mean_seconds) {
     auto longer = std::ranges::count_if(
         parts, [&](const StepSums& part) { return part.step_seconds() > kLonger * mean_seconds; });
     return longer > 0 ? static_cast<double>(parts.size()) / static_cast<double>(longer) : 1;
 }
 
-// While the warm-up took its time (compiling, say), the loader's workers went on: the steps behind it
-// find their batches ready. They belong to the start where that lasts longer than such luck does
-// later on. Where the loader keeps up, nothing waits and nothing is left out.
+// Moves the start behind steps whose batches were ready because the loader's workers kept loading
+// during a slow warm-up (such as compiling). These steps count as warm-up if there are more of them
+// in a row than later. If the loader keeps up, no step waits and nothing is left out.
 std::size_t behind_ready_batches(std::span<const StepSums> blocks, std::size_t from) {
     if (from == 0) return from;
     StepSums rest;
@@ -126,7 +126,7 @@ std::size_t steady_from(std::span<const double> seconds) {
         return square[to] - square[from] - total * total / count;
     };
     std::size_t start = behind_far_longer(seconds);
-    // Compiling, then filling caches: a second change may lie behind the first.
+    // A second change may follow the first, such as filling caches after compiling.
     for (int turn = 0; turn < 3; ++turn) {
         double whole = variation(start, n);
         std::size_t best = start;
@@ -143,8 +143,8 @@ std::size_t steady_from(std::span<const double> seconds) {
         double before = (sum[best] - sum[start]) / static_cast<double>(best - start);
         double after = (sum[n] - sum[best]) / static_cast<double>(n - best);
         if (std::abs(before - after) < std::log(kWarmUpDiffers)) break;
-        // Steps that only fill the device's queue, or take batches that wait already, are fast; one
-        // that goes on for long is a job that gets slower.
+        // Steps are fast at first while they fill the device's queue or find batches ready. If that
+        // lasts long, the job itself is getting slower.
         auto most = static_cast<std::size_t>(kFastStart * static_cast<double>(n - start));
         if (before < after && best - start > most) break;
         start = best;
@@ -166,7 +166,7 @@ void RunAccount::add(const StepRecord& step) {
     interval_.add(step, seconds_of(step.duration_ns));
 }
 
-// Up to the start of the next step, unless it paused in between.
+// Returns the time up to the start of the next step, unless there was a pause in between.
 double RunAccount::with_gap(const StepRecord& step, std::int64_t next_start_ns) const {
     double own = seconds_of(step.duration_ns);
     double gap = seconds_of(next_start_ns - step.start_ns) - own;
@@ -206,7 +206,7 @@ void RunAccount::add(const EventRecord& event) {
         sums.seconds += seconds_of(event.duration_ns.value_or(0));
     };
     if (event.kind == EventKind::evaluation) add_to(evaluations_);
-    // The event with a path is of the thread that writes: training goes on meanwhile.
+    // An event with a path comes from the thread that writes, during which training continues.
     if (event.kind == EventKind::checkpoint && !event.values["path"].string()) add_to(checkpoints_);
     if (event.kind == EventKind::epoch && std::exchange(has_epoch_, true)) add_to(restarts_);
 }

@@ -7,10 +7,10 @@ namespace saturate {
 
 namespace {
 
-// A CUDA context alone lifts an idle GPU's power (an H100 of 700 W: from 72 to 122 W). Where the
-// run never showed an idle moment, this share of the limit stands for it.
+// A CUDA context alone raises the power of an idle GPU (an H100 of 700 W: from 72 to 122 W). This
+// share of the limit stands for the idle power if the run had no idle moment.
 constexpr double kIdleShareOfLimit = 122.0 / 700.0;
-constexpr double kIdleUtilisation = 5;  // percent: up to here a GPU counts as idle
+constexpr double kIdleUtilisation = 5;  // percent; a GPU up to this value counts as idle
 constexpr double kRingPatienceSeconds = 3;
 
 struct Throttle {
@@ -35,7 +35,7 @@ std::optional<double> real(const std::optional<std::uint64_t>& value) {
 void GpuTally::add(const DeviceSample& sample, double interval_seconds) {
     fault_ = sample.fault;
     if (sample.fault) {
-        last_ns_.reset();  // the time without answers counts for nothing
+        last_ns_.reset();  // the time without readings does not count
         return;
     }
     double seconds =
@@ -83,8 +83,8 @@ void GpuTally::add(const DeviceSample& sample, double interval_seconds) {
     }
 }
 
-// The driver's own samples, several per second, show the true fluctuation; they replace the
-// readings of the time they cover. An idle GPU gives none: then the readings stand.
+// The driver's own samples, several per second, show the true fluctuation and replace the readings
+// of the time that they cover. An idle GPU gives no such samples; then the readings count.
 void GpuTally::take_utilisation(const DeviceSample& sample, double seconds) {
     if (sample.utilization_percent) {
         waiting_.push_back({sample.time_ns, *sample.utilization_percent, seconds});
@@ -114,7 +114,7 @@ void GpuTally::use_pending(double until_ns) {
     waiting_.erase(waiting_.begin(), kept);
 }
 
-// How far power rises above idle, as a share of what the limit leaves.
+// Returns how far power rises above idle, in percent of the range from idle to the limit.
 std::optional<double> GpuTally::activity_by_power() const {
     if (!power_limit_ || *power_limit_ <= 0 || !busy_power_.mean()) return std::nullopt;
     double idle =

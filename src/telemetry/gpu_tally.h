@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The readings of one GPU, one after another in bounded memory: means, fluctuation, peaks, energy
-// and throttling. For whoever watches (Summarizer) and whoever reads a record. One thread.
+// Sums up the readings of one GPU in bounded memory: means, fluctuation, peaks, energy and
+// throttling. Used while watching (Summarizer) and when reading a record. Used from one thread.
 #pragma once
 
 #include <array>
@@ -53,7 +53,7 @@ class GpuTally {
     std::int64_t ticks_ = 0;
     std::optional<std::int64_t> last_ns_;
     double seconds_ = 0;
-    // Readings wait until it is known whether the driver's own samples cover their time.
+    // Readings that wait until it is known whether the driver's own samples cover their time.
     std::vector<Waiting> waiting_;
     Running utilisation_;
     PercentHistogram histogram_;
@@ -63,14 +63,14 @@ class GpuTally {
     std::optional<double> memory_total_, power_limit_, clock_max_;
     Counter energy_, pcie_tx_, pcie_rx_;
     double power_joules_ = 0;
-    double joules_since_counter_ = 0;  // by power, after the counter's last reading
+    double joules_since_counter_ = 0;  // from power, since the last counter reading
     std::array<Counter, kThrottleKinds> throttle_counters_;
     std::array<double, kThrottleKinds> throttle_seen_seconds_{};
     std::optional<std::uint64_t> reasons_;
     bool any_reasons_ = false;
 };
 
-// How busy several GPUs were: the mean over them, and the fluctuation of the least even.
+// How busy several GPUs were: the mean of all, and the largest fluctuation of one.
 struct BusyShare {
     std::optional<double> percent, deviation;
 };

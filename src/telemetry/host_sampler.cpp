@@ -67,7 +67,7 @@ void HostSampler::sample_machine(HostSample& out) {
         }
     }
     if (cores > 0) out.cores = cores;
-    // user nice system idle iowait irq softirq steal; guest time is within user.
+    // user nice system idle iowait irq softirq steal; user includes guest time.
     constexpr std::size_t kColumns = 8;
     if (cpu.size() >= kColumns && last_cpu_.size() >= kColumns) {
         std::uint64_t total = 0;
@@ -112,7 +112,7 @@ std::vector<ProcStat> HostSampler::tree_members() const {
     if (root == all.end() || root->state == 'Z') return members;
     pids.insert(root->pid);
     members.push_back(*root);
-    // Children may have smaller pids than their parents (pids wrap), so look until none is new.
+    // Children may have smaller pids than their parents (pids wrap), so repeat until none is new.
     for (bool grew = true; grew;) {
         grew = false;
         for (const ProcStat& process : all) {
@@ -125,7 +125,8 @@ std::vector<ProcStat> HostSampler::tree_members() const {
     return members;
 }
 
-// PyTorch names its workers; others are Python processes that Python started to share its work.
+// True for PyTorch's workers, which have a name, and for Python processes that Python started with
+// multiprocessing or fork.
 bool HostSampler::is_loader_worker(const ProcStat& process, const ProcStat& parent) const {
     if (process.name.starts_with("pt_data_worker")) return true;
     if (!process.name.starts_with("python") && !process.name.starts_with("pt_")) return false;
@@ -153,10 +154,10 @@ TreeSample HostSampler::sample_tree(double seconds) {
     for (const ProcStat& process : members) {
         auto [place, is_new] = processes_.try_emplace(process.pid);
         Seen& seen = place->second;
-        is_new = is_new || seen.start_ticks != process.start_ticks;  // the pid was given anew
+        is_new = is_new || seen.start_ticks != process.start_ticks;  // the pid was reused
         auto io = proc_.io(process.pid);
         has_io_ = has_io_ || io.has_value();
-        // What began since the last sample counts whole; at the first sample nothing counts.
+        // A process started since the last sample counts in full, except at the first sample.
         if (is_new) seen = {.start_ticks = process.start_ticks};
         if (is_new && is_first) {
             seen.cpu_ticks = process.cpu_ticks;
@@ -202,7 +203,7 @@ TreeSample HostSampler::sample_tree(double seconds) {
 
 void HostSampler::sample_threads(TreeSample& tree, const std::vector<ProcStat>& members,
                                  double seconds) {
-    // Each thread costs two small reads; beyond this many the watching would be felt.
+    // Each thread costs two small reads; with more threads, sampling would disturb the job.
     constexpr int kMostThreads = 1024;
     constexpr std::size_t kShown = 16;
     int budget = kMostThreads;

@@ -16,7 +16,7 @@ namespace saturate {
 namespace {
 
 constexpr std::size_t kHeadBytes = 40;   // size and type
-constexpr std::int32_t kActivities = 2;  // bit of a request: it asks for traces, not for events
+constexpr std::int32_t kActivities = 2;  // bit of a request: asks for traces, not for events
 
 template <typename T>
 T value_at(const char* bytes) {
@@ -32,7 +32,7 @@ void send_to(int fd, const sockaddr_un& to, socklen_t length, std::string_view t
     std::memcpy(message.data(), &size, sizeof size);
     std::memcpy(message.data() + 8, type.data(), type.size());
     message += body;
-    // A process that went away meanwhile is no trouble of ours.
+    // Ignore errors: the process may have ended.
     ::sendto(fd, message.data(), message.size(), MSG_DONTWAIT | MSG_NOSIGNAL,
              reinterpret_cast<const sockaddr*>(&to), length);
 }

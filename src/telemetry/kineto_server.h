@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Serves the socket that a stock PyTorch (2.7 and newer) asks whether to record a trace, when it is
-// started with KINETO_USE_DAEMON=1 and KINETO_IPC_SOCKET_DIR: its profiler's own thread records and
-// writes, training goes on. Datagrams of {u64 size, char type[32], body}: "ctxt" registers a
-// process, "req" asks for work. One thread.
+// Serves the socket on which a stock PyTorch (2.7 and newer) asks whether to record a trace, if it
+// was started with KINETO_USE_DAEMON=1 and KINETO_IPC_SOCKET_DIR. A thread of its profiler records
+// and writes the trace while training continues. Datagrams are {u64 size, char type[32], body}:
+// "ctxt" registers a process, "req" asks for work. Used from one thread.
 #pragma once
 
 #include <cstdint>
@@ -16,27 +16,27 @@ namespace saturate {
 
 class KinetoServer {
   public:
-    // Throws MachineError when the socket cannot be made.
+    // Throws MachineError if the socket cannot be created.
     explicit KinetoServer(const std::filesystem::path& folder);
     ~KinetoServer();
     KinetoServer(const KinetoServer&) = delete;
     KinetoServer& operator=(const KinetoServer&) = delete;
 
     [[nodiscard]] int fd() const { return fd_; }
-    // Everything that waits. `may_begin` is asked before a process is told to record; where it says
-    // no, the process is asked again when it asks next.
+    // Answers all waiting messages. Calls `may_begin` before it tells a process to record; if that
+    // returns false, it tries again at the next message of the process.
     void answer(const std::function<bool(std::int64_t pid)>& may_begin);
 
     [[nodiscard]] bool has_asked(std::int64_t pid) const { return asked_.contains(pid); }
-    // The process' next question is answered with this.
+    // Answers the next request of the process with this configuration.
     void request(std::int64_t pid, std::string configuration) {
         wanted_[pid] = std::move(configuration);
     }
     [[nodiscard]] bool is_delivered(std::int64_t pid) const { return delivered_.contains(pid); }
 
     static constexpr std::int64_t kWarmUpNs =
-        1'000'000'000;  // that a window takes before it records
-    // `milliseconds` of everything, into `file`.
+        1'000'000'000;  // warm-up of a window before it records
+    // Returns a configuration that records `milliseconds` of all activities into `file`.
     [[nodiscard]] static std::string window(const std::filesystem::path& file, int milliseconds);
 
   private:

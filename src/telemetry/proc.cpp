@@ -20,7 +20,7 @@ std::uint64_t unsigned_of(std::string_view text) {
     return value && *value > 0 ? static_cast<std::uint64_t>(*value) : 0;
 }
 
-// The value of "Name:   value" in a file of such lines.
+// Returns the value of the line "Name:   value".
 std::optional<std::string_view> line_value(std::string_view text, std::string_view name) {
     for (std::string_view line : split(text, '\n')) {
         if (line.starts_with(name)) return trim(line.substr(name.size()));
@@ -35,7 +35,8 @@ bool is_hex(std::string_view text) {
 
 }  // namespace
 
-// stat: "pid (name) state ppid ...": the name may hold spaces and brackets, so count from its end.
+// stat is "pid (name) state ppid ...". The name may hold spaces and brackets, so count the fields
+// from its end.
 std::optional<ProcStat> parse_stat(std::string_view text) {
     std::size_t open = text.find('('), close = text.rfind(')');
     if (open == std::string_view::npos || close == std::string_view::npos || close < open) {
@@ -47,7 +48,7 @@ std::optional<ProcStat> parse_stat(std::string_view text) {
     if (!pid || rest.size() < kFields || rest[0].empty()) return std::nullopt;
     auto field = [&](std::size_t number) {
         return unsigned_of(rest[number - 3]);
-    };  // as proc(5) counts
+    };  // numbered as in proc(5)
     ProcStat stat{.pid = *pid,
                   .parent = static_cast<std::int64_t>(field(4)),
                   .name = std::string(text.substr(open + 1, close - open - 1)),
@@ -129,7 +130,7 @@ std::optional<ProcStat> Proc::thread_stat(std::int64_t pid, std::int64_t tid) co
     return parse_stat(read(fmt::format("{}/task/{}/stat", pid, tid)));
 }
 
-// schedstat: time on a core, time waiting for one, and how often.
+// schedstat holds the time on a core, the time waiting for one, and the number of time slices.
 std::optional<std::uint64_t> Proc::thread_wait_ns(std::int64_t pid, std::int64_t tid) const {
     std::string text = read(fmt::format("{}/task/{}/schedstat", pid, tid));
     std::vector<std::string_view> parts = split(trim(text), ' ');
@@ -192,7 +193,7 @@ std::optional<std::int64_t> Proc::inner_pid(std::int64_t pid) const {
 
 bool Proc::sees_host_pids() const {
     std::error_code error;
-    // The kernel gives its first pid namespace this fixed number.
+    // The kernel's initial pid namespace has this fixed number.
     return std::filesystem::read_symlink(root_ / "self/ns/pid", error) == "pid:[4026531836]";
 }
 

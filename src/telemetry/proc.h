@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Small readers of /proc, one process or thread at a time. Everything may vanish between two
-// reads: then the answer is nothing. Tests give a folder that looks like /proc.
+// Small readers of /proc, for one process or thread at a time. A process may vanish between two
+// reads; the result is then empty. Tests pass a folder that looks like /proc.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +34,7 @@ class Proc {
   public:
     explicit Proc(std::filesystem::path root = "/proc") : root_(std::move(root)) {}
 
-    [[nodiscard]] std::string read(const std::string& name) const;  // empty when not there
+    [[nodiscard]] std::string read(const std::string& name) const;  // empty if not there
     [[nodiscard]] std::vector<std::int64_t> processes() const;
     [[nodiscard]] std::vector<std::int64_t> threads(std::int64_t pid) const;
     [[nodiscard]] std::optional<ProcStat> stat(std::int64_t pid) const;
@@ -42,13 +42,13 @@ class Proc {
     [[nodiscard]] std::optional<std::uint64_t> thread_wait_ns(std::int64_t pid,
                                                               std::int64_t tid) const;
     [[nodiscard]] std::optional<ProcIo> io(std::int64_t pid) const;
-    [[nodiscard]] std::string command(std::int64_t pid) const;  // words with spaces between
+    [[nodiscard]] std::string command(std::int64_t pid) const;  // arguments joined by spaces
     [[nodiscard]] std::optional<std::string> user(std::int64_t pid) const;
     [[nodiscard]] std::optional<std::string> slurm_job(std::int64_t pid) const;
     [[nodiscard]] std::optional<std::string> container(std::int64_t pid) const;
-    // Its pid in the innermost namespace; absent when that is not another one.
+    // Returns the pid in the innermost namespace, or nullopt if it has no other pid there.
     [[nodiscard]] std::optional<std::int64_t> inner_pid(std::int64_t pid) const;
-    // False inside a container: pids that the driver tells are not ours then.
+    // False inside a container: the pids that the driver reports are then not those of /proc.
     [[nodiscard]] bool sees_host_pids() const;
 
   private:
@@ -56,7 +56,7 @@ class Proc {
     std::filesystem::path root_;
 };
 
-// Parsers, for tests.
+// The parsers, public for tests.
 [[nodiscard]] std::optional<ProcStat> parse_stat(std::string_view text);
 [[nodiscard]] std::optional<std::string> container_of_cgroup(std::string_view text);
 [[nodiscard]] std::optional<std::string> slurm_job_of_cgroup(std::string_view text);

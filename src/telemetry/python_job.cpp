@@ -16,7 +16,8 @@ namespace {
 
 using ring::kNoLoader;
 constexpr std::uint64_t kLargestFacts = 16u << 20;
-// The first steps collect what importing and building the model left behind: no trait of the loop.
+// Garbage collections in the first steps clean up after imports and building the model, which is
+// not typical of the loop.
 constexpr std::int64_t kStepsUntilSteady = 5;
 
 StepRecord step_of(const RingRecord& record, std::int64_t number) {
@@ -91,7 +92,7 @@ void PythonJob::take(PythonProcess& process, const RingRecord& record) {
         process.world_size = std::max(1, process.ring.world_size());
         process.recorder = recorder_for_(process);
         process.first_step_ns = record.start_ns;
-        process.evaluation_batches = 0;  // what came before the first step is no pause of it
+        process.evaluation_batches = 0;  // batches before the first step are no pause
     }
     if (process.account.steps() >= kStepsUntilSteady) {
         process.gc_ns += record.gc_ns;
@@ -126,12 +127,13 @@ void PythonJob::take(PythonProcess& process, const RingRecord& record) {
         return;
     }
     if (kind != RingKind::training) return;
-    // accelerate asks for a batch ahead: one without backward from the loader that trains.
+    // accelerate fetches one batch ahead: a single batch of the training loader without backward is
+    // no evaluation.
     if (process.evaluation_batches == 1 && process.evaluation_loader == record.loader)
         process.evaluation_batches = 0;
     end_evaluation(process);
-    // Another loader that starts before the step is over is that of an evaluation within the epoch, as
-    // Lightning's is.
+    // If another loader started before this step ended, it belongs to an evaluation within the
+    // epoch, as in Lightning.
     bool is_own = process.loader_started == record.loader;
     if (process.loader_took_ns > 0 && (is_own || process.loader_start_ns <= record.start_ns)) {
         process.recorder->event({.kind = EventKind::epoch,
@@ -166,7 +168,7 @@ void PythonJob::read_facts(PythonProcess& process) {
         process.facts =
             Json::parse(read_file(path, kLargestFacts, "facts of the shim"), path.string());
     } catch (const UserError&) {
-        return;  // replaced while we looked: the next poll finds the new one
+        return;  // replaced while we were reading: the next poll reads the new file
     }
     if (auto rank = process.facts["rank"].integer(); rank && *rank >= 0) {
         process.rank = static_cast<int>(*rank);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The Python processes of a job as their shim tells of them: finds their rings in a folder, turns
-// ring records into steps and events of a run record (one per rank), and keeps their facts. A
-// process counts once it has made a training step. Polled by app's `run`, one thread.
+// Follows the Python processes of a job through the data of their shims: finds their rings in a
+// folder, turns ring records into steps and events of a run record (one per rank), and keeps their
+// facts. A process counts from its first training step on. Polled by app's `run`, from one thread.
 #pragma once
 
 #include <filesystem>
@@ -24,17 +24,17 @@ struct PythonProcess {
 
     StepRing ring;
     std::int64_t pid = 0;
-    int rank = 0;  // in the job; without ranks the order in which they began
+    int rank = 0;  // in the job; without ranks, the order of the first steps
     int world_size = 1;
-    Recorder* recorder = nullptr;  // once it trains
+    Recorder* recorder = nullptr;  // null until it trains
     RunAccount account;
     PythonTotals totals;
     std::int64_t gc_ns = 0, gc_longest_ns = 0;
     std::int64_t first_step_ns = 0, last_step_ns = 0;
-    Json facts;  // as the shim wrote them last; null: not yet
+    Json facts;  // the latest from the shim; null if none yet
     std::int64_t facts_stamp = 0;
 
-    // What is not told yet: batches of evaluation that go on, a loader that started.
+    // Not recorded as an event yet: an evaluation in progress, a loader that started.
     EventRecord evaluation;
     std::int64_t evaluation_batches = 0;
     std::uint32_t evaluation_loader = 0;
@@ -47,18 +47,18 @@ struct PythonProcess {
 
 class PythonJob {
   public:
-    // `recorder_for` is asked once per process that trains.
+    // `recorder_for` is called once for each process that trains.
     PythonJob(std::filesystem::path folder,
               std::function<Recorder*(const PythonProcess&)> recorder_for);
 
-    // `is_last`: the processes are gone, so everything is read.
+    // `is_last`: the processes have ended, so read everything.
     void poll(bool is_last);
     void ask_facts();
     [[nodiscard]] std::vector<std::unique_ptr<PythonProcess>>& processes() { return processes_; }
-    [[nodiscard]] PythonProcess* process(std::int64_t pid);  // null: none of ours
-    [[nodiscard]] PythonProcess* first();      // the lowest rank that trains; null: none does
-    [[nodiscard]] std::int64_t steps() const;  // of the process that is furthest
-    // The version of torch that a process imported, whether it trained or not; empty: none did.
+    [[nodiscard]] PythonProcess* process(std::int64_t pid);  // null if unknown
+    [[nodiscard]] PythonProcess* first();                    // lowest rank that trains, or null
+    [[nodiscard]] std::int64_t steps() const;                // the most steps of any process
+    // Returns the version of torch that a process imported, whether it trained or not, or "".
     [[nodiscard]] std::string torch_version() const;
 
   private:

@@ -9,7 +9,7 @@ namespace saturate {
 namespace {
 
 using ring::kNoLoader;
-constexpr std::size_t kMostSizes = 1024;  // told apart; of the rest the steps are not in the table
+constexpr std::size_t kMostSizes = 1024;  // steps with further sizes are not in the table
 constexpr std::size_t kSizesShown = 16;
 
 Json entry_of(std::int64_t step, double loss) {
@@ -50,7 +50,7 @@ void PythonTotals::add_training(const RingRecord& record) {
     backwards_ += record.backwards;
     optimizer_steps_ += record.optimizer_steps;
     if (record.loader != kNoLoader) ++steps_by_loader_[record.loader];
-    // accelerate asks for one batch ahead at the start of an epoch: that is none without a step.
+    // accelerate fetches one batch ahead at the start of an epoch: count it as a batch with a step.
     if (record.loader == started_ && since_start_ == 1) {
         --without_step_[record.loader];
         ++batches_;
@@ -76,7 +76,7 @@ void PythonTotals::put_into(Json& python) const {
     std::int64_t losses = losses_, not_finite = not_finite_;
     for (const auto& [step, loss] : first_losses_) first.add(entry_of(step, loss));
     for (const auto& [step, loss] : later_losses_.values()) tail.add(entry_of(step, loss));
-    if (losses == 0) {  // on a device, where they were asked for
+    if (losses == 0) {  // losses on a device, which the shim read later
         for (const Json& entry : late.items()) {
             if (entry.items().size() != 2) continue;
             ++losses;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the steps of a Python process add up to: batches, backwards and optimizer steps, losses by
-// step and sizes of batches, from the records of its ring. In bounded memory. For python.json; two
-// runs of one script are compared by it.
+// Totals of a Python process from the records of its ring: batches, backward passes, optimizer
+// steps, losses by step and batch sizes. In bounded memory. They go into python.json, which also
+// serves to compare two runs of one script.
 #pragma once
 
 #include <cstdint>
@@ -16,13 +16,13 @@
 
 namespace saturate {
 
-// The loss of a training step; nothing where it is not known of every backward in it.
+// Returns the loss of a training step, or nullopt if a backward pass in it has no known loss.
 [[nodiscard]] std::optional<double> loss_of(const RingRecord& record);
 
 class PythonTotals {
   public:
     void add(const RingRecord& record);
-    // totals, losses, batch_sizes and steps_by_loader of python.json.
+    // Sets totals, losses, batch_sizes and steps_by_loader of python.json.
     void put_into(Json& python) const;
 
   private:
@@ -36,7 +36,7 @@ class PythonTotals {
     std::map<std::uint32_t, std::int64_t> sizes_;                           // samples -> steps
     std::vector<Loss> first_losses_;
     Thinned<Loss> later_losses_{kLosses};
-    // The loader that started last, and its batches without a step since then.
+    // The loader that started last, and its batches since then that had no training step.
     std::uint32_t started_ = ring::kNoLoader;
     std::int64_t since_start_ = 0;
 };

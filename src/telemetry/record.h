@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The lines of a run record (docs/run-record.md): what train, run and monitor write and diagnose,
-// report and tune read. Times are of the steady clock, in nanoseconds; in the files they count from
-// the start of the run. Absent is unknown, never 0.
+// The types of a run record (docs/run-record.md), which train, run and monitor write and which
+// diagnose, report and tune read. Times are steady clock times in ns; in the files they count from
+// the start of the run. An absent value is unknown, never 0.
 #pragma once
 
 #include <cstdint>
@@ -27,17 +27,17 @@ struct StepRecord {
     std::optional<std::int64_t> forward_ns;
     std::optional<std::int64_t> backward_ns;
     std::optional<std::int64_t> optimizer_ns;
-    std::optional<std::int64_t> communication_ns;        // exposed: not hidden behind backward
-    std::optional<std::int64_t> communication_total_ns;  // ... and what was hidden
+    std::optional<std::int64_t> communication_ns;        // exposed, not hidden behind backward
+    std::optional<std::int64_t> communication_total_ns;  // exposed and hidden
     std::optional<std::int64_t> communication_bytes;     // sent by this rank ...
-    std::optional<std::int64_t> collectives;             // ... in so many sums and broadcasts
+    std::optional<std::int64_t> collectives;             // ... in this many sums and broadcasts
     std::optional<std::int64_t> synchronisation_ns;      // the host waiting for the device
     std::optional<std::int64_t> log_ns;
-    std::optional<std::int64_t> device_busy_ns;  // the device's own count (events, simulation)
-    std::optional<std::int64_t> profiled;        // 1: a profiler slowed it down; it has no part in
-                                                 // rates and shares
-    std::optional<double> loss;                  // only when it was read ...
-    std::optional<std::int64_t> loss_step;       // ... of this step, where that is an earlier one
+    std::optional<std::int64_t> device_busy_ns;  // counted by the device (events, simulation)
+    std::optional<std::int64_t> profiled;        // 1: a profiler slowed it down, so it does not
+                                                 // count for rates and shares
+    std::optional<double> loss;                  // only if it was read ...
+    std::optional<std::int64_t> loss_step;       // ... and its step, if that is an earlier one
 };
 
 enum class EventKind {
@@ -70,13 +70,13 @@ struct RunInfo {
     std::string host;
     std::int64_t pid = 0;
     std::int64_t started_wall_ns = 0;
-    std::int64_t started_ns = 0;  // steady: 0 of the times in the files
+    std::int64_t started_ns = 0;  // steady clock; the times in the files count from it
     std::string device;           // "cuda:0", "cpu", "sim:H100 SXM"; empty: unknown
     bool simulated = false;
     int rank = 0;
     int world_size = 1;
     std::optional<std::int64_t> seed;
-    std::string settings_text;                // the configuration that was used, as text
+    std::string settings_text;                // text of the configuration used
     std::string settings_source;              // the file it came from
     std::optional<std::string> git_revision;  // of the user's project
     std::string version;                      // of saturate

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// run.json and summary.json: the two parts of a record that are read whole.
+// run.json and summary.json: the two parts of a record that are read as a whole.
 #include "telemetry/record_json.h"
 
 namespace saturate {
@@ -105,7 +105,7 @@ RunSummary summary_of(const Json& json) {
     summary.samples = json["samples"].integer();
     if (const Json& rate = json["samples_per_second"]; rate.is_object()) {
         double median = rate["median"].number().value_or(0);
-        // Records of before have no rate of the whole.
+        // Older records have no overall rate.
         summary.samples_per_second = RunRate{.rate = rate["rate"].number().value_or(median),
                                              .median = median,
                                              .low = rate["low"].number().value_or(0),

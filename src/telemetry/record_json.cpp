@@ -12,7 +12,7 @@ namespace saturate {
 
 namespace {
 
-// Appends the members of one object; absent values leave no trace.
+// Appends the members of one object; leaves out absent values.
 class ObjectText {
   public:
     explicit ObjectText(std::string& out) : out_(out) { out_ += '{'; }
@@ -73,7 +73,7 @@ void take(const Json& json, std::optional<std::uint64_t>& value) {
     if (auto whole = json.integer()) {
         if (*whole >= 0) value = static_cast<std::uint64_t>(*whole);
     } else if (auto real = json.number(); real && *real >= 0 && *real < 1.8446744073709552e19) {
-        value = static_cast<std::uint64_t>(*real);  // beyond 2^63 the parser gives a real number
+        value = static_cast<std::uint64_t>(*real);  // from 2^63 on the parser gives a real number
     }
 }
 
@@ -164,7 +164,7 @@ std::optional<StepRecord> step_of(const Json& line, std::int64_t origin_ns) {
     StepRecord record{.step = *step, .start_ns = *start + origin_ns, .duration_ns = *duration};
     take_all(line, record, kStepFields);
     for (const auto& [name, value] : line.members()) {
-        // A loss that was read but is no number (NaN, infinity) stands as null.
+        // A loss that was read but is not finite (NaN, infinity) is written as null.
         if (name == "loss") record.loss = value.number().value_or(std::nan(""));
     }
     return record;

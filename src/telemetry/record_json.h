@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Records and samples as JSON lines and back. Writing and reading go through the same tables of
+// Converts records and samples to JSON lines and back. Writing and reading use the same tables of
 // fields, so that they cannot disagree; `monitor --json` and --csv use them too.
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace saturate {
 
-// A number of a DeviceSample under its name in the files.
+// A numeric member of a DeviceSample and its name in the files.
 struct DeviceField {
     std::string_view name;
     std::optional<double> DeviceSample::*real = nullptr;
@@ -20,19 +20,19 @@ struct DeviceField {
 };
 [[nodiscard]] std::span<const DeviceField> device_fields();
 
-// Each appends one object without a newline; times count from `origin_ns`.
+// Each function appends one object without a newline. Times count from `origin_ns`.
 void append_step(std::string& out, const StepRecord& record, std::int64_t origin_ns);
 void append_event(std::string& out, const EventRecord& record, std::int64_t origin_ns);
 void append_device(std::string& out, const DeviceSample& sample, std::int64_t origin_ns);
 void append_host(std::string& out, const HostSample& sample, std::int64_t origin_ns);
 
-// Nothing when a line is not of that kind or misses what it must have.
+// Returns nullopt if the line is of another kind or lacks a required member.
 [[nodiscard]] std::optional<StepRecord> step_of(const Json& line, std::int64_t origin_ns);
-// The same straight from the text of a line as append_step writes it: several times as fast, for
-// records of a million steps. Nothing for any other text; step_of() has the last word then.
+// The same from text exactly as append_step() writes it. Several times as fast, for records of a
+// million steps. Returns nullopt for any other text; use step_of() then.
 [[nodiscard]] std::optional<StepRecord> plain_step(std::string_view line, std::int64_t origin_ns);
 [[nodiscard]] std::optional<EventRecord> event_of(const Json& line, std::int64_t origin_ns);
-// As plain_step(): lines without a fault and without processes.
+// Like plain_step(), for lines without a fault and without processes.
 [[nodiscard]] std::optional<DeviceSample> plain_device(std::string_view line,
                                                        std::int64_t origin_ns);
 [[nodiscard]] std::optional<DeviceSample> device_of(const Json& line, std::int64_t origin_ns);

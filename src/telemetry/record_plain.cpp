@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lines as we write them, read without a JSON parser.
+// Reads lines exactly as we write them, without a JSON parser.
 #include <charconv>
 #include <iterator>
 #include <utility>
@@ -11,8 +11,8 @@ namespace saturate {
 
 namespace {
 
-// Objects, lists and numbers without a space between them. Whatever else comes makes a function
-// give false, and the parser has the last word.
+// Reads objects, lists and numbers without spaces between them. The functions return false for
+// anything else; the caller then uses the JSON parser.
 class PlainText {
   public:
     explicit PlainText(std::string_view text) : at_(text.data()), end_(at_ + text.size()) {}
@@ -24,7 +24,7 @@ class PlainText {
         at_ += text.size();
         return true;
     }
-    // A real number where a whole one belongs stops at its point, where nobody expects one.
+    // Reading an integer from a real number stops at the point, and the next take() fails.
     template <typename Number>
     bool number(Number& value) {
         // from_chars also knows "inf" and "nan".
@@ -38,7 +38,7 @@ class PlainText {
     bool number(std::optional<Number>& value) {
         return number(value.emplace());
     }
-    // Calls `member` with the name of each, its value being next.
+    // Calls `member` with the name of each member, which then reads the value.
     template <typename Member>
     bool object(Member member) {
         if (!take("{")) return false;
@@ -65,7 +65,8 @@ class PlainText {
     const char* end_;
 };
 
-// Members come in the order of the table: the search goes on where it ended last.
+// Finds members by name. They come in the order of the table, so the search continues where it last
+// ended.
 template <typename Table>
 class InOrder {
   public:

@@ -15,13 +15,13 @@ namespace saturate {
 
 namespace {
 
-// Counts what is odd in one file and says it in one note each.
+// Counts the problems in one file and makes one note per kind.
 class Oddities {
   public:
     explicit Oddities(std::string file) : file_(std::move(file)) {}
 
     void broken(std::int64_t line) { count(broken_, line); }
-    // `stream` is what has a clock of its own: one GPU, the host, the steps.
+    // `stream` is a source with its own order of time: one GPU, the host, the steps.
     void time(std::int64_t stream, std::int64_t time_ns, std::int64_t line) {
         auto [last, is_new] = last_.try_emplace(stream, time_ns);
         if (!is_new && time_ns < last->second) count(backwards_, line);
@@ -62,7 +62,7 @@ class Oddities {
     std::map<std::int64_t, std::int64_t> last_;
 };
 
-// How far a file was read, and what was odd in it so far.
+// How far a file was read, and the problems found so far.
 struct Progress {
     explicit Progress(const char* name) : name(name), odd(name) {}
     const char* name;
@@ -71,7 +71,7 @@ struct Progress {
     Oddities odd;
 };
 
-// A pipe in a record would hold the reader up for ever.
+// Throws UserError if the file is not regular: a pipe would block the reader for ever.
 void check_is_file(const std::filesystem::path& path) {
     std::error_code error;
     if (!std::filesystem::is_regular_file(path, error))
@@ -80,7 +80,7 @@ void check_is_file(const std::filesystem::path& path) {
                          .expected = "a part of a run record"});
 }
 
-// `take` gives false for a line that is no record.
+// `take` returns false for a line that is not a record.
 template <typename Take>
 void read_texts(const std::filesystem::path& folder, Progress& progress, bool is_end,
                 RunRecord& run, Take take) {
@@ -93,7 +93,7 @@ void read_texts(const std::filesystem::path& folder, Progress& progress, bool is
     LineReader reader(path, "a part of a run record");
     reader.start_at(progress.position, progress.lines);
     while (auto line = reader.next()) {
-        if (!line->whole && !is_end) break;  // its end is still to come
+        if (!line->whole && !is_end) break;  // the line is not complete yet
         progress.position = reader.position();
         progress.lines = line->number;
         if (line->text.empty()) continue;
@@ -124,7 +124,7 @@ void read_lines(const std::filesystem::path& folder, Progress& progress, bool is
                });
 }
 
-// The schema stands first, so that it can be read from a file whose end is missing.
+// Reads the schema from a file without its end; the schema comes first for this purpose.
 std::optional<std::int64_t> schema_of_torn(std::string_view text) {
     std::size_t at = text.find("\"schema\"");
     if (at == std::string_view::npos) return std::nullopt;
@@ -262,7 +262,7 @@ RunRecord RunFollower::catch_up(bool is_end) {
                    if (visitor.host) visitor.host(*host);
                    return true;
                });
-    // Events come from many threads, so a little disorder among them is no fault.
+    // Events come from many threads, so a slightly wrong order is not a problem.
     read_lines(folder, impl_->events, is_end, run, [&](const Json& json, std::int64_t, Oddities&) {
         auto event = event_of(json, origin);
         if (event && visitor.event) visitor.event(*event);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads a run record, also one that was cut off: everything up to the cut is there, and what is
-// missing or odd is said in `notes`.
+// Reads a run record, complete or cut off. Returns everything up to the cut and lists missing or
+// odd parts in `notes`.
 #pragma once
 
 #include <filesystem>
@@ -22,20 +22,20 @@ struct RunRecord {
     std::vector<DeviceSample> devices;
     std::vector<HostSample> hosts;
     std::vector<EventRecord> events;
-    Json python;                        // what a Python process told (python.json); null: none did
-    std::optional<RunSummary> summary;  // absent: the run did not come to its end
+    Json python;                        // python.json of a Python process; null if there is none
+    std::optional<RunSummary> summary;  // absent if the run did not end properly
     std::vector<std::string> notes;     // cut lines, time going backwards, missing files
-    // Of every step and event, where the lists hold only some of them (run_gather.h).
+    // The account of every step and event, if the lists hold only some of them (run_gather.h).
     std::optional<Account> account;
 };
 
-// How fast the run was and what it waited for: from every step, whichever way it was read.
+// Returns the account over every step, however the record was read.
 [[nodiscard]] Account account_of(const RunRecord& record);
 
-// True for a folder that has a run.json.
+// True if the folder has a run.json.
 [[nodiscard]] bool is_run_record(const std::filesystem::path& folder);
 
-// Throws UserError: no record there, or written by a newer schema.
+// Throws UserError if there is no record or it has a newer schema.
 [[nodiscard]] RunRecord read_run(const std::filesystem::path& folder);
 
 // The same, line by line, for records larger than memory. Unset functions skip their lines.
@@ -45,21 +45,21 @@ struct RunVisitor {
     std::function<void(const HostSample&)> host;
     std::function<void(const EventRecord&)> event;
 };
-// `info`, `summary` and `notes` of the answer are filled, its lists are empty.
+// Fills everything in the result except its lists.
 [[nodiscard]] RunRecord visit_run(const std::filesystem::path& folder, const RunVisitor& visitor);
 
-// A record while it is being written: each call visits what has come since the last one. One
-// thread.
+// Follows a record while it is being written: each call visits the lines added since the last one.
+// Used from one thread.
 class RunFollower {
   public:
     RunFollower(std::filesystem::path folder, RunVisitor visitor);
     ~RunFollower();
     RunFollower(RunFollower&&) noexcept;
 
-    // Half a line waits for its end, unless this is the end: then it counts as cut off. Throws as
-    // visit_run does.
+    // Leaves an incomplete last line for the next call; if `is_end`, counts it as cut off. Throws
+    // like visit_run().
     [[nodiscard]] RunRecord catch_up(bool is_end);
-    // A file is shorter than what was read of it: another run took the folder.
+    // True if a file is now shorter than the part already read: another run took the folder.
     [[nodiscard]] bool has_shrunk() const;
 
   private:

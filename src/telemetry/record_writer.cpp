@@ -76,7 +76,7 @@ struct RecordWriter::Impl {
         ::pthread_setname_np(::pthread_self(), "record-writer");
         sigset_t all;
         ::sigfillset(&all);
-        ::pthread_sigmask(SIG_BLOCK, &all, nullptr);  // signals belong to the main thread
+        ::pthread_sigmask(SIG_BLOCK, &all, nullptr);  // the main thread handles signals
         std::unique_lock lock(mutex);
         while (true) {
             wake.wait_for(lock, std::chrono::milliseconds(settings.flush_milliseconds),
@@ -100,7 +100,7 @@ struct RecordWriter::Impl {
         }
     }
 
-    // Gives what found no room behind a full disk.
+    // Returns the number of records dropped because the disk is full.
     RecordDrops write_out() {
         RecordDrops refused;
         auto add = [&](LineFile& file, std::uint64_t& count, auto append) {
@@ -163,7 +163,7 @@ struct RecordWriter::Impl {
     RecordWriterSettings settings;
     std::int64_t origin_ns;
 
-    std::mutex mutex;  // guards what follows, held for a copy or a swap
+    std::mutex mutex;  // guards the members up to `finished`; held for a copy or a swap
     std::condition_variable wake, flushed;
     Lists filling;
     RecordDrops drops;
@@ -171,7 +171,7 @@ struct RecordWriter::Impl {
     std::uint64_t flushes_asked = 0, flushes_done = 0;
     bool hurry = false, stopping = false, finished = false;
 
-    Lists writing;  // the thread's own, as are the files
+    Lists writing;  // used only by the thread, like the files
     LineFile steps, samples, events;
     std::jthread thread;
 };
@@ -216,7 +216,7 @@ void RecordWriter::finish(RunSummary summary) {
     }
     impl_->stop();
     std::lock_guard lock(impl_->mutex);
-    // What the disk refused to the end is dropped too.
+    // Lines that could not be written until the end count as dropped too.
     summary.dropped_steps = impl_->drops.steps += impl_->steps.lines_waiting();
     summary.dropped_events = impl_->drops.events += impl_->events.lines_waiting();
     summary.dropped_samples = impl_->drops.samples += impl_->samples.lines_waiting();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a running job leaves what it did. RecordWriter writes a run record, MemoryRecorder keeps it
-// for tests, NullRecorder drops it. Called from any thread; never blocks, never throws.
+// Receives the steps, events and samples of a running job. RecordWriter writes a run record,
+// MemoryRecorder keeps everything for tests, NullRecorder drops it. Called from any thread; never
+// blocks, never throws.
 #pragma once
 
 #include <mutex>
@@ -28,7 +29,7 @@ class NullRecorder final : public Recorder {
     void host(HostSample) noexcept override {}
 };
 
-// For tests: everything, in the order in which it came.
+// Keeps everything in order of arrival, for tests.
 class MemoryRecorder final : public Recorder {
   public:
     void step(const StepRecord& record) noexcept override { keep(steps, record); }
@@ -36,7 +37,7 @@ class MemoryRecorder final : public Recorder {
     void device(DeviceSample sample) noexcept override { keep(devices, std::move(sample)); }
     void host(HostSample sample) noexcept override { keep(hosts, std::move(sample)); }
 
-    // Read when no other thread records any more.
+    // Read these only when no other thread records any more.
     std::vector<StepRecord> steps;
     std::vector<EventRecord> events;
     std::vector<DeviceSample> devices;

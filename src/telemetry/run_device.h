@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A device as the job that uses it counts it: where no driver tells how busy it is, the run record
-// of `train` or `run` does, while it is being written. One thread.
+// Reads how busy a device is from the run record of `train` or `run` while it is being written, for
+// devices whose driver does not report it. Used from one thread.
 #pragma once
 
 #include <filesystem>
@@ -10,9 +10,9 @@
 
 namespace saturate {
 
-// One device, whose utilisation is the share of step time that the job counted as busy since the
-// reading before. Unknown while no step came, and where the job does not count it. The folder may
-// come later than the reader. Throws UserError when it is there and no run record.
+// Returns a reader of one device. Its utilisation is the share of step time that the job counted as
+// busy since the previous reading; unknown if there was no step or the job does not count it. The
+// folder may appear later. Throws UserError if the folder exists and is not a run record.
 [[nodiscard]] std::unique_ptr<DeviceReader> open_run_device(const std::filesystem::path& folder);
 
 }  // namespace saturate

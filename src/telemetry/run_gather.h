@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A run record of any length in bounded memory: the account of every step and event, and of its
-// lists some thousand entries, evenly over the run. `diagnose`, `report` and `serve` read records
-// in this way, so that they cannot differ. One thread.
+// Reads a run record of any length into bounded memory: the account of every step and event, and a
+// few thousand entries of each list, spread evenly over the run. `diagnose`, `report` and `serve`
+// all read records this way, so that their figures agree. Used from one thread.
 #pragma once
 
 #include <filesystem>
@@ -15,10 +15,10 @@ namespace saturate {
 
 class RunGather {
   public:
-    // Counts the values of a record from here on; `also` is called besides.
+    // Returns a visitor that gathers the values of a record and then also calls `also`.
     [[nodiscard]] RunVisitor visitor(RunVisitor also = {});
 
-    // What was gathered, put into a record that visit_run or RunFollower gave.
+    // Fills the gathered values into a record from visit_run() or RunFollower.
     [[nodiscard]] RunRecord fill(RunRecord record) const;
 
     [[nodiscard]] std::int64_t events_left_out() const;
@@ -28,11 +28,11 @@ class RunGather {
     Thinned<StepRecord> steps_{20'000};
     Thinned<DeviceSample> devices_{4'000};
     Thinned<HostSample> hosts_{4'000};
-    // By kind: what is rare is not lost among what is frequent.
+    // By kind, so that rare events are not lost among frequent ones.
     std::map<EventKind, Thinned<EventRecord>> events_;
 };
 
-// Throws as read_run does.
+// Throws like read_run().
 [[nodiscard]] RunRecord gather_run(const std::filesystem::path& folder);
 
 }  // namespace saturate

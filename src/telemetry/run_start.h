@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every record begins with, whichever verb writes it.
+// The first fields of every run record, whichever verb writes it.
 #pragma once
 
 #include <string>
@@ -11,12 +11,12 @@
 
 namespace saturate {
 
-// `machine` of every record: {gpus: [{gpu, name, uuid, memory_total_bytes, mig}], cpu,
-// cores_usable, memory_bytes}. `gpus` are those that are watched or trained on.
+// Returns `machine` of a record: {gpus: [{gpu, name, uuid, memory_total_bytes, mig}], cpu,
+// cores_usable, memory_bytes}. `gpus` are the GPUs that are watched or trained on.
 [[nodiscard]] Json recorded_machine(const std::vector<GpuIdentity>& gpus);
 
-// A run of this process that starts now in this folder; `version` is the program's. `machine` is
-// left to be filled.
+// Returns the info of a run that this process starts now in the current folder. `version` is that
+// of the program. The caller fills `machine`.
 [[nodiscard]] RunInfo started_run(std::string kind, std::vector<std::string> command,
                                   std::string_view version);
 

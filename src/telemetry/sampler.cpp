@@ -17,7 +17,7 @@ std::int64_t Deadlines::next(std::int64_t now_ns) {
     ++index_;
     double passed = static_cast<double>(now_ns - start_ns_) / interval_ns_;
     auto current = static_cast<std::uint64_t>(std::max(0.0, std::floor(passed)));
-    // Late by less than an interval it is taken at once; what lies further back is past.
+    // A tick that is late by less than an interval is taken at once; older ones are skipped.
     if (current > index_) {
         lost_ += current - index_;
         index_ = current;
@@ -30,7 +30,7 @@ namespace {
 
 constexpr double kMediumSeconds = 2, kProcessSeconds = 5;
 
-// Values that this reading did not ask for keep what the last one said.
+// Values that this reading did not ask for keep their last reading.
 void hold(DeviceSample& shown, const DeviceSample& reading) {
     DeviceSample before = std::move(shown);
     shown = reading;
@@ -72,7 +72,7 @@ Sampler::Sampler(const SamplerSettings& settings, DeviceReader* reader, HostSamp
     lost_.assign(settings_.gpus.size(), false);
 }
 
-// Half an interval of grace, so that every 2 s stays every 2 s when ticks come at 1.999 s.
+// Allows half an interval of tolerance, so that "every 2 s" holds if a tick comes after 1.999 s.
 bool Sampler::is_due(std::int64_t& last_ns, std::int64_t time_ns, double every_seconds) const {
     double since = static_cast<double>(time_ns - last_ns) / 1e9;
     if (last_ns >= 0 && since < every_seconds - settings_.interval_seconds / 2) return false;
@@ -96,7 +96,7 @@ const Snapshot& Sampler::tick(std::int64_t time_ns, std::int64_t wall_ns, bool i
 void Sampler::read_devices(std::int64_t time_ns, bool is_last) {
     ReadTiers tiers{.medium = is_due(last_medium_ns_, time_ns, kMediumSeconds),
                     .processes = is_due(last_processes_ns_, time_ns, kProcessSeconds)};
-    // Activity is measured between two readings: the second tick gives short runs theirs.
+    // Activity is measured between two readings; reading at the second tick gives it to short runs.
     if (snapshot_.tick == 2 || is_last) {
         tiers.medium = true;
         last_medium_ns_ = time_ns;

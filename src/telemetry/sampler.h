@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One tick after another: reads the GPUs and the host, each value in its tier, and keeps a snapshot
-// in which what is read less often holds its last reading. The time is given, so that tests and
-// recordings run without waiting. One thread.
+// Reads the GPUs and the host once per tick, some values less often (in tiers), and keeps a
+// snapshot with the last reading of each value. The caller passes the time, so that tests and
+// recordings run without waiting. Used from one thread.
 #pragma once
 
 #include <vector>
@@ -12,11 +12,12 @@
 
 namespace saturate {
 
-// Absolute deadlines: tick n is due at start + n * interval, whatever the ticks before it took.
+// Absolute deadlines: tick n is due at start + n * interval, however long earlier ticks took.
 class Deadlines {
   public:
     Deadlines(std::int64_t start_ns, double interval_seconds);
-    // When the next tick is due. Deadlines that lie a whole interval back are given up and counted.
+    // Returns when the next tick is due. Skips and counts deadlines that are an interval or more
+    // late.
     [[nodiscard]] std::int64_t next(std::int64_t now_ns);
     [[nodiscard]] std::uint64_t lost() const { return lost_; }
 
@@ -34,16 +35,16 @@ struct SamplerSettings {
 
 class Sampler {
   public:
-    // `reader` and `host` may be null: then that side is unknown. They and `recorder` must outlive
-    // the sampler. Throws UserError for a GPU that is not there.
+    // `reader` and `host` may be null; their values are then unknown. They and `recorder` must
+    // outlive the sampler. Throws UserError for a GPU that does not exist.
     Sampler(const SamplerSettings& settings, DeviceReader* reader, HostSampler* host,
             std::string devices_absent_because, Recorder& recorder);
 
-    // Takes one tick at this time. The last one also reads what is not due, so that nothing of the
-    // run's end is missed.
+    // Takes one tick at this time. The last tick reads all values, due or not, so that the end of
+    // the run is complete.
     const Snapshot& tick(std::int64_t time_ns, std::int64_t wall_ns, bool is_last = false);
     [[nodiscard]] const Snapshot& snapshot() const { return snapshot_; }
-    // What this tick read, without held values: one per watched GPU.
+    // Returns the readings of this tick without kept values, one per watched GPU.
     [[nodiscard]] const std::vector<DeviceSample>& readings() const { return readings_; }
     void note_late(std::uint64_t lost) { snapshot_.late_ticks = lost; }
 

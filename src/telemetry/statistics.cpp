@@ -13,7 +13,8 @@ const double kBinWidth = std::log(1.01);
 
 }  // namespace
 
-// Welford's way: no difference of large sums, so that a day of small changes keeps its digits.
+// Welford's algorithm: without differences of large sums, it stays precise over a day of small
+// changes.
 void Running::add(double value, double weight) {
     if (!std::isfinite(value) || !(weight > 0)) return;
     least_ = n_ == 0 ? value : std::min(least_, value);

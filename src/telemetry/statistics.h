@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Statistics. Most take one value at a time and stay small however long a run lasts: a mean and
-// deviation weighted by time, and histograms for percentiles.
+// Statistics in bounded memory: mean and deviation weighted by time, and histograms for
+// percentiles. quantile() and median() take all values at once.
 #pragma once
 
 #include <array>
@@ -13,14 +13,14 @@ namespace saturate {
 class Running {
   public:
     void add(double value, double weight = 1);
-    // An unknown value is left out.
+    // Ignores an unknown value.
     void add(const std::optional<double>& value, double weight) {
         if (value) add(*value, weight);
     }
     [[nodiscard]] std::int64_t n() const { return n_; }
-    // Nothing without values.
+    // All return nullopt without values.
     [[nodiscard]] std::optional<double> mean() const;
-    [[nodiscard]] std::optional<double> deviation() const;  // standard, of the population
+    [[nodiscard]] std::optional<double> deviation() const;  // standard deviation of the population
     [[nodiscard]] std::optional<double> least() const;
     [[nodiscard]] std::optional<double> most() const;
 
@@ -29,11 +29,11 @@ class Running {
     double weight_ = 0, mean_ = 0, squares_ = 0, least_ = 0, most_ = 0;
 };
 
-// Percent from 0 to 100 in steps of half a point.
+// A histogram of percentages from 0 to 100, in steps of half a point.
 class PercentHistogram {
   public:
     void add(double percent, double weight = 1);
-    // The value below which `share` (0 to 1) of the weight lies; nothing without values.
+    // Returns the value below which `share` (0 to 1) of the weight lies, or nullopt without values.
     [[nodiscard]] std::optional<double> quantile(double share) const;
 
   private:
@@ -42,7 +42,7 @@ class PercentHistogram {
     double total_ = 0;
 };
 
-// Positive values of any size to 1 %.
+// A histogram of positive values of any size, with a resolution of 1 %.
 class LogHistogram {
   public:
     void add(double value);
@@ -55,8 +55,8 @@ class LogHistogram {
     std::int64_t n_ = 0;
 };
 
-// The value below which `share` (0 to 1) of the values lies, in proportion between two neighbours.
-// 0 without values.
+// Returns the value below which `share` (0 to 1) of the values lies, interpolated between two
+// neighbours, or 0 without values.
 [[nodiscard]] double quantile(std::vector<double> values, double share);
 [[nodiscard]] double median(std::vector<double> values);
 

@@ -24,7 +24,7 @@ T StepRing::at(std::size_t offset) const {
 std::optional<StepRing> StepRing::open(const std::filesystem::path& path) {
     int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
     if (fd < 0) return std::nullopt;
-    // Looked at before it is mapped: a file without its room would end us with a bus error.
+    // Check the file before mapping it: if it were too short, access would raise a bus error.
     unsigned char head[kWindowUntilAt];
     struct stat info {};
     bool is_ours = ::fstat(fd, &info) == 0 && info.st_size > static_cast<off_t>(kRecordsAt) &&
@@ -61,7 +61,7 @@ void StepRing::read(bool all, const std::function<void(const RingRecord&)>& take
     std::atomic_thread_fence(std::memory_order_acquire);
     std::uint64_t until = all ? written : seen_;
     seen_ = written;
-    // A quarter of the ring is left to the writer, which goes on while we read.
+    // Leave a quarter of the ring to the writer, which continues while we read.
     std::uint64_t oldest =
         written > capacity - capacity / 4 ? written - (capacity - capacity / 4) : 0;
     if (taken_ < oldest) {
@@ -99,7 +99,7 @@ void StepRing::ask_profile(int steps) { bytes_[kProfileAt] = static_cast<unsigne
 
 bool StepRing::open_window(std::int64_t until_ns) {
     extend_window(until_ns);
-    // The script writes its mark first and then looks for ours: one of the two sees the other.
+    // The script writes its mark first and then checks ours, so at least one side sees the other.
     std::atomic_thread_fence(std::memory_order_seq_cst);
     if (at<std::uint8_t>(kOwnProfilerAt) == 0 && at<std::uint8_t>(kEndedAt) == 0) return true;
     close_window();

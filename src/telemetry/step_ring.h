@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the ring that the Python shim writes its steps into (step_ring_layout.h), while it is
-// written. Polled by telemetry/python_job, one thread.
+// Reads the ring into which the Python shim writes its steps (step_ring_layout.h), while it is
+// being written. Polled by telemetry/python_job, from one thread.
 #pragma once
 
 #include <cstdint>
@@ -22,18 +22,18 @@ struct FetchTotals {
 
 class StepRing {
   public:
-    // Nothing while the file is not there, not whole or not of this version.
+    // Returns nullopt if the file is missing, incomplete or of another version.
     static std::optional<StepRing> open(const std::filesystem::path& path);
     ~StepRing();
     StepRing(StepRing&& other) noexcept;
     StepRing& operator=(StepRing&&) = delete;
 
-    // What was written up to the read before this one, in order: on machines that reorder stores
-    // the newest record may not be whole yet. `all`: also the rest, once the writer is gone or has
-    // been quiet.
+    // Passes on, in order, the records that were written before the previous read(). On machines
+    // that reorder stores, the newest record may be incomplete. `all`: also the rest, if the writer
+    // has ended or has been quiet.
     void read(bool all, const std::function<void(const RingRecord&)>& take);
 
-    [[nodiscard]] std::uint64_t lost() const { return lost_; }  // overwritten before they were read
+    [[nodiscard]] std::uint64_t lost() const { return lost_; }  // overwritten before being read
     [[nodiscard]] std::int64_t pid() const;
     [[nodiscard]] int rank() const;
     [[nodiscard]] int world_size() const;
@@ -42,8 +42,9 @@ class StepRing {
     void ask_facts();
     void ask_profile(int steps);  // 1 to 255
 
-    // A window of the profiler begins and lasts until then: the script waits for it before it ends
-    // or starts a profiler of its own. False: it has done so already, there must be no window.
+    // Marks that a profiler window lasts until `until_ns`: the script waits for its end before it
+    // exits or starts its own profiler. Returns false if the script has already done so; then do
+    // not open a window.
     [[nodiscard]] bool open_window(std::int64_t until_ns);
     void extend_window(std::int64_t until_ns);
     void close_window();

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// The layout of the ring that the Python shim writes its steps into: one file per process, mapped
-// by writer and reader, no lock. Little endian, as the machines that PyTorch runs on. Shared by the
-// reader (step_ring.h) and the shim's extension (python/extension); the shim's Python
-// (python/_saturate_shim/steps.py) has the same figures.
+// The layout of the ring into which the Python shim writes its steps: one file per process, mapped
+// by writer and reader, without a lock. Little endian, like the machines that PyTorch runs on. The
+// reader (step_ring.h) and the shim's extension (python/extension) share this header; the shim's
+// Python code (python/_saturate_shim/steps.py) repeats the numbers.
 //
 //       0  "SATRING1", u32 version, u32 record bytes, u64 capacity
 //      24  u64 records written, u64 pid
 //      40  i32 rank (-1: none), i32 world size, i32 local world size
-//      64  u8: asks for the facts; 68 u8: asks for a window of the profiler, in steps
-//      72  u8: a profiler of the script's own is at work; 76 u8: the script has come to its end
-//      80  i64: a window of the profiler that `run` opened from outside may last until then, on the
-//          steady clock; 0: none is open
+//      64  u8: request for the facts; 68 u8: request for a profiler window, in steps
+//      72  u8: the script's own profiler is running; 76 u8: the script has ended
+//      80  i64: steady clock time at which a profiler window that `run` opened from outside ends
+//          at the latest; 0: none is open
 //    4096  slots of 64 bytes, 8 loaders x 32 (0: in the process, else worker + 1):
-//          u64 batches, wall ns, longest ns, then of the batches that were measured closely
-//          their number, wall ns, CPU ns, ns without a core
+//          u64 batches, wall ns, longest ns; then, for the batches measured in detail, their
+//          number, wall ns, CPU ns, ns waiting for a core
 //   20480  records
 #pragma once
 
@@ -26,7 +26,7 @@ enum class RingKind : std::uint32_t { training = 1, evaluation = 2, loader = 3, 
 
 struct RingRecord {
     std::uint32_t kind = 0;
-    std::uint32_t loader = 0;  // kNoLoader: the step was not beaten by a loader
+    std::uint32_t loader = 0;  // kNoLoader: the step did not start with a batch of a loader
     std::uint32_t samples = 0;
     std::uint32_t reads = 0;  // calls that made the host wait for the device
     std::int64_t start_ns = 0;
@@ -36,10 +36,10 @@ struct RingRecord {
     std::int64_t gc_ns = 0;
     std::int64_t backward_ns = 0;
     std::int64_t optimizer_ns = 0;
-    std::uint32_t backwards = 0;  // those that raised are not counted
+    std::uint32_t backwards = 0;  // without those that raised
     std::uint32_t optimizer_steps = 0;
-    double loss = 0;           // sum of the tensors that backward was called on, ...
-    std::uint32_t losses = 0;  // ... of so many calls; it is whole if this is `backwards`
+    double loss = 0;           // sum of the tensors on which backward was called, ...
+    std::uint32_t losses = 0;  // ... in this many calls; complete if equal to `backwards`
     std::uint32_t batches = 0;
 };
 static_assert(sizeof(RingRecord) == 96);

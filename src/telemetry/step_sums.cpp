@@ -10,7 +10,7 @@ namespace {
 struct Part {
     std::string_view name;
     std::optional<std::int64_t> StepRecord::*member;
-    double unit;  // what one of it is, in seconds, bytes or collectives
+    double unit;  // the value of one, in seconds, bytes or collectives
 };
 constexpr double kNanosecond = 1e-9;
 constexpr std::array<Part, kStepParts> kParts = {{

@@ -9,7 +9,7 @@
 namespace saturate {
 
 namespace {
-constexpr std::size_t kMostBytes = 4u << 20;  // per call: some 20,000 steps
+constexpr std::size_t kMostBytes = 4u << 20;  // per call: about 20,000 steps
 }
 
 std::vector<StepRecord> StepTail::next() {
@@ -29,7 +29,7 @@ std::vector<StepRecord> StepTail::next() {
         } catch (const UserError&) {
         }
     }
-    // A line longer than the buffer is none of ours; without this it would be read for ever.
+    // We never write a line longer than the buffer; skip it, or it would be read for ever.
     if (at == 0 && text.size() == kMostBytes) at = kMostBytes;
     read_bytes_ += static_cast<std::streamoff>(at);
     return steps;

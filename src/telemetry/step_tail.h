@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The steps of a run record while it is being written: each call gives the new ones. One thread.
+// Follows the steps of a run record while it is being written: each call returns the new ones. Used
+// from one thread.
 #pragma once
 
 #include <filesystem>
@@ -12,11 +13,11 @@ namespace saturate {
 
 class StepTail {
   public:
-    // The folder may come later.
+    // The folder may appear later.
     explicit StepTail(std::filesystem::path folder) : folder_(std::move(folder)) {}
 
-    // Whole lines since the last call; half a line waits for its end. What is no step is passed
-    // over: the record's reader tells about it. Times count from the start of the run.
+    // Returns the steps of the lines completed since the last call. Skips lines that are not steps,
+    // which RunFollower reports. Times count from the start of the run.
     [[nodiscard]] std::vector<StepRecord> next();
 
   private:

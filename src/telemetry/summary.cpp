@@ -10,7 +10,7 @@ namespace saturate {
 
 namespace {
 
-constexpr double kLittleActivity = 30;   // percent of SMs: under this, "busy" means little
+constexpr double kLittleActivity = 30;   // percent of the SMs; below this, "busy" means little
 constexpr double kLittleByPower = 20;    // the same by the power estimate
 constexpr double kMuchThrottled = 0.05;  // share of the time
 
@@ -133,7 +133,7 @@ Summary Summarizer::summary() const {
     out.host.tree_cpu_mean = self.tree_cpu.mean();
     out.host.main_thread_mean = self.main_thread.mean();
     out.own = {.cpu_percent = self.own_cpu.mean(), .memory_bytes = self.own_memory};
-    // The first tick also opens and asks what is asked once: the rate is of the ticks after it.
+    // The first tick makes extra calls (opening, constant facts), so the rate leaves it out.
     if (out.seconds > 0) {
         out.own.driver_calls_per_second =
             static_cast<double>(self.calls - self.first_calls) / out.seconds;

@@ -11,7 +11,7 @@ namespace saturate {
 
 namespace {
 
-// {} is the mean utilisation.
+// {} stands for the mean utilisation.
 constexpr const char* kLevels[] = {
     "good: the GPU is kept busy (mean utilisation {})",
     "fair: there is something to gain (mean utilisation {})",
@@ -19,7 +19,7 @@ constexpr const char* kLevels[] = {
     "unknown: there is no way to tell how busy the GPU is",
 };
 
-// {} is the limit.
+// {} stands for the limit.
 const char* reason_text(VerdictReason reason) {
     switch (reason) {
         case VerdictReason::no_utilisation:
@@ -159,7 +159,7 @@ void host_rows(std::string& out, const Summary& summary) {
     }
 }
 
-// Each GPU's mean, or of many the lowest and the highest.
+// Returns the mean of each GPU, or the lowest and the highest of many.
 std::string means_text(const Summary& summary) {
     constexpr std::size_t kListed = 4;
     std::vector<std::pair<double, int>> means;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The summary, the verdict and the line of a tick in words. Pure functions.
+// The summary, the verdict and the lines of a tick as text. Pure functions.
 #pragma once
 
 #include <string>
@@ -10,16 +10,17 @@
 
 namespace saturate {
 
-// One line per GPU: power/limit, utilisation, memory, temperature, clocks; without GPUs the host's.
+// Returns one line per GPU with power/limit, utilisation, memory, temperature and clocks, or lines
+// for the host if there is no GPU.
 [[nodiscard]] std::vector<std::string> tick_lines(const Snapshot& snapshot);
 
-// What a user may do with the result: monitor may have written a run record.
+// What the user can do next with the result.
 struct NextSteps {
-    std::string run_folder;  // -o
+    std::string run_folder;  // -o, if monitor wrote a run record
 };
 
 [[nodiscard]] std::string summary_text(const Summary& summary, const NextSteps& steps);
-// The verdict alone: one sentence on the level, one per reason.
+// Returns only the verdict: one sentence on the level and one per reason.
 [[nodiscard]] std::vector<std::string> verdict_lines(const Summary& summary);
 [[nodiscard]] std::vector<std::string> next_lines(const Summary& summary, const NextSteps& steps);
 

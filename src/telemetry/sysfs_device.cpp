@@ -29,7 +29,7 @@ std::optional<double> scaled(std::optional<double> value, double factor) {
 class SysfsReader final : public DeviceReader {
   public:
     explicit SysfsReader(const SysfsRoots& roots) {
-        std::map<std::string, std::filesystem::path> found;  // by address, so in a steady order
+        std::map<std::string, std::filesystem::path> found;  // by address, for a stable order
         std::error_code error;
         for (const auto& entry :
              std::filesystem::directory_iterator(roots.sys / "bus/pci/devices", error)) {

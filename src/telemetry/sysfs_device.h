@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// GPUs as the kernel itself shows them, for machines without NVML: AMD's driver tells utilisation,
-// memory, power and temperature in /sys; of NVIDIA's cards the kernel knows the names only.
+// Reads GPUs from the kernel, for machines without NVML. AMD's driver shows utilisation, memory,
+// power and temperature in /sys; for NVIDIA's cards the kernel only knows the names.
 #pragma once
 
 #include <filesystem>
@@ -14,7 +14,7 @@ struct SysfsRoots {
     std::filesystem::path proc = "/proc";
 };
 
-// No reader when the kernel shows no GPU.
+// Returns no reader if the kernel shows no GPU.
 [[nodiscard]] DeviceOpening open_sysfs(const SysfsRoots& roots = {});
 
 }  // namespace saturate

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Some values of a long stream, evenly spread over it, and always its last: for drawing, and for
-// what can be told from a few thousand of them. Nothing that adds up may be counted from these.
+// Keeps some values of a long stream, spread evenly over it, and always the last one. For drawing
+// and for statistics that need only a few thousand values. Do not compute sums from them.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,8 @@
 
 namespace saturate {
 
-// Every value at first; when the list is full every other one is dropped, and from then on only
-// every second, fourth ... value is taken.
+// Takes every value at first. When the list is full, drops every other value and from then on takes
+// only every second, fourth ... value.
 template <typename T>
 class Thinned {
   public:
@@ -46,7 +46,7 @@ class Thinned {
     std::int64_t stride_ = 1;
     std::int64_t seen_ = 0;
     std::vector<T> kept_;
-    std::optional<T> last_;  // where it is not among them
+    std::optional<T> last_;  // if it is not in kept_
 };
 
 }  // namespace saturate

@@ -29,7 +29,7 @@ TrialNote read_trial_note(const std::filesystem::path& run) {
         return {.name = json["name"].string().value_or(""),
                 .outcome = json["outcome"].string().value_or("")};
     } catch (const Failure&) {
-        return {};  // none, or just being written
+        return {};  // no note, or it is just being written
     }
 }
 

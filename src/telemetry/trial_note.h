@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a run was for, beside its record: a search stops its trials once they are measured, and
-// their own records only know that they were stopped. Written by process/, read by report/.
+// A note next to a run record that says what the run was for. A search stops its trials once they
+// are measured, and their records only say that they were stopped. Written by process/, read by
+// report/.
 #pragma once
 
 #include <filesystem>
@@ -9,14 +10,14 @@
 namespace saturate {
 
 struct TrialNote {
-    std::string name;     // "num_workers=4", "proof: unchanged"; empty: no trial
-    std::string outcome;  // "measured", "out of memory"; empty: not over yet
+    std::string name;     // "num_workers=4", "proof: unchanged"; empty if not a trial
+    std::string outcome;  // "measured", "out of memory"; empty if still running
 };
 
-// A file beside the record's folder, which has to be new: RUN.trial.json.
+// Returns RUN.trial.json, next to the record's folder, because that folder must be empty at start.
 [[nodiscard]] std::filesystem::path trial_note_file(const std::filesystem::path& run);
 
-// A note that cannot be written is left out: the trial does not depend on it.
+// Ignores errors: the trial does not depend on the note.
 void write_trial_note(const std::filesystem::path& run, const TrialNote& note);
 [[nodiscard]] TrialNote read_trial_note(const std::filesystem::path& run);
 
