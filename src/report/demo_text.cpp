@@ -83,7 +83,7 @@ std::string demo_text(const DemoResult& result) {
 }
 
 std::string demo_verdict(const DemoResult& result) {
-    constexpr double kWaits = 0.1;  // share of waiting from which the loader is the bottleneck
+    constexpr double kWaits = 0.1;  // from this share of waiting on, the loader is the bottleneck
     if (!result.proof) return "Nothing that was tried is faster than the current settings.";
     const DemoJob& job = *result.job;
     const Proof& proof = *result.proof;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A reference job before and after, beside what the write-up that it comes from claims.
+// The result of `demo`: a reference job before and after, compared with the claims of its write-up.
 #pragma once
 
 #include <string>
@@ -25,12 +25,13 @@ struct DemoResult {
     const Proof* proof = nullptr;  // null: nothing faster was found
     const DeviceUse *before = nullptr, *after = nullptr;
     double batch_before = 0, batch_after = 0;  // 0: unknown
-    double wait_share = 0;                     // of the time, that steps wait for data afterwards
-    int cores = 1;                             // that load the data
+    double wait_share = 0;                     // share of time waiting for data, afterwards
+    int cores = 1;                             // cores that load data
 };
 
 [[nodiscard]] std::string demo_text(const DemoResult& result);
-// Two sentences: is the speed-up there, is the device as busy as claimed, and if not, why not here.
+// Returns two sentences: whether the speed-up was reached, and whether the device is as busy as
+// claimed; if not, why not on this machine.
 [[nodiscard]] std::string demo_verdict(const DemoResult& result);
 [[nodiscard]] Json demo_json(const DemoResult& result);
 

@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kBarWidth = 60;
 
-// One character per kind, in proportion; a legend line per part that shows.
+// Returns a bar with one character per kind, in proportion, and a legend line per visible part.
 std::string bar_text(const Diagnosis& diagnosis) {
     struct Piece {
         char mark;
@@ -32,7 +32,7 @@ std::string bar_text(const Diagnosis& diagnosis) {
     for (const auto& [cause, share] : diagnosis.idle) {
         bool is_unknown = !is_idle(cause);
         char mark = is_unknown ? '?' : marks[std::min<std::size_t>(used++, 11)];
-        // Without a GPU an operator is work, not the launching of it.
+        // Without a GPU, operators are the work itself, not the launching of it.
         bool is_work = !diagnosis.busy_percent && cause == Cause::launch;
         pieces.push_back({mark, is_work ? "operators" : std::string(cause_text(cause)), share});
     }
@@ -107,7 +107,7 @@ double step_time(const Diagnosis& diagnosis) {
     return diagnosis.step_ms.value_or(diagnosis.window_ms);
 }
 
-// The largest gain among what is left out because it is not a drop-in change.
+// Returns the largest gain among the findings left out because they are no drop-in change.
 std::string other_changes(const Diagnosis& diagnosis, const DiagnoseView& view) {
     const Finding* largest = nullptr;
     for (const Finding& finding : diagnosis.findings) {
@@ -221,8 +221,8 @@ std::string comparison_text(const Diagnosis& before, const Diagnosis& after) {
             out += fmt::format("  {} {}: new, {:.1f} %\n", finding.id, finding.name(),
                                finding.share_percent);
     }
-    // The fixes that were made are those whose finding is gone; the nearest prediction is theirs,
-    // or that of all together where all are.
+    // The fixes whose findings are gone were made. Compare with the largest of their predictions,
+    // or with the prediction for all fixes if all are gone.
     double predicted = 0;
     bool is_all = true;
     for (const Finding& finding : before.shown(99, false)) {

@@ -20,12 +20,13 @@ std::optional<std::string> capability_text(const std::optional<Capability>& capa
     return fmt::format("{}.{}", capability->major, capability->minor);
 }
 
-// A GPU of another vendor is a driver too, and leaves the reason why NVML is not there.
+// A driver of another vendor's GPU also fills `driver`, but then there is a reason why NVML is
+// missing.
 bool has_nvml(const GpuSurvey& survey) {
     return survey.driver.has_value() && survey.absent_because.empty();
 }
 
-// Names come from a driver: nothing in them may move a terminal's cursor.
+// Names come from a driver and must not contain characters that move the cursor of a terminal.
 std::string printable(std::string_view raw) {
     std::string out = quoted(raw, 100);
     return out.substr(1, out.size() - 2);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `saturate doctor` says of a machine: a table, what is missing with its cost, and the same as
-// JSON. Pure functions of the facts, so that any machine can be described in a test.
+// The output of `saturate doctor`: a table of the machine, the missing parts and what you lose
+// without them, and the same as JSON. Pure functions of the facts, so that tests can describe any
+// machine.
 #pragma once
 
 #include <optional>
@@ -17,11 +18,11 @@ struct DoctorFacts {
     Machine machine;
     TorchFacts torch;
     std::optional<ToolkitFacts> toolkit;
-    bool has_cuda_part = false;  // libsaturate_cuda.so lies beside the engine
-    bool is_wheel = false;       // the engine came as a wheel: LibTorch is the environment's torch
+    bool has_cuda_part = false;  // libsaturate_cuda.so is next to the engine
+    bool is_wheel = false;       // the engine is from a wheel and uses the environment's torch
 };
 
-// A part that is not there or is short, and what that costs.
+// A part that is missing or too small, and what you lose by that.
 struct Missing {
     std::string what;
     std::string costs;

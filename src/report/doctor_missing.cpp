@@ -14,13 +14,12 @@ using List = std::vector<Missing>;
 constexpr std::uint64_t kMiB = 1024 * 1024;
 constexpr std::uint64_t kGiB = 1024 * kMiB;
 
-// A batch of 64 images of 3 x 224 x 224 in float: what a loader worker of PyTorch puts into
-// /dev/shm.
+// A batch of 64 images of 3 x 224 x 224 floats, which PyTorch's loader workers put into /dev/shm.
 constexpr std::uint64_t kBatchBytes = 64ull * 3 * 224 * 224 * 4;
 constexpr std::uint64_t kBatchesPerWorker = 2;  // PyTorch's prefetch_factor
-constexpr double kImageMb = 0.11;               // a usual JPEG, as in ImageNet
+constexpr double kImageMb = 0.11;               // a typical JPEG file, as in ImageNet
 constexpr std::uint64_t kFewFiles = 4096;
-// A look of ten milliseconds at a busy disk says nothing about it.
+// Smaller measurements, of some ten milliseconds on a busy disk, say nothing about the disk.
 constexpr std::uint64_t kToldOf = 8 * kMiB;
 constexpr double kSlowMbPerSecond = 200;
 constexpr std::uint64_t kLittleSpace = 5 * kGiB;
@@ -71,8 +70,8 @@ std::int64_t major_of(std::string_view version) {
     return parse_integer(version.substr(0, version.find('.'))).value_or(0);
 }
 
-// What CUDA 13 no longer serves: drivers for CUDA 12 (its minor versions are compatible, its major
-// ones are not), and cards before Turing.
+// Reports what CUDA 13 no longer supports: drivers for CUDA 12 (minor versions are compatible,
+// major versions are not) and GPUs before Turing.
 void about_age(const GpuDriver& driver, std::int64_t cuda_major, List& list) {
     constexpr std::string_view kWorks =
         "train runs on the CPU; run, fix, monitor, diagnose and optimize work as usual, also with "
@@ -116,7 +115,7 @@ void about_software(const DoctorFacts& facts, List& list) {
                         "there is a GPU, but train would run on the CPU; tools/build release "
                         "saturate_cuda builds it"});
     }
-    // Without LibTorch: the one that would be fetched.
+    // Without LibTorch, check for the version that would be installed.
     if (has_gpu)
         about_age(*driver, torch.cuda_version ? major_of(*torch.cuda_version) : kCudaMajor, list);
     if (has_gpu && !facts.toolkit) {

@@ -43,7 +43,7 @@ std::string losses_svg(const LossCurve& before, const LossCurve& after, const Pa
     double height = 240;
     SvgScale x{0, samples, kSvgLeft, kSvgWidth - kSvgLeft - kSvgRight};
     SvgScale y = svg_scale(least, most, height - 30, -(height - 44));
-    // The dashes lie on top: where both are the same, both are seen.
+    // The dashed line is on top, so that both are visible where they coincide.
     std::string out = path_of(after, x, y, "stroke=\"var(--r1)\"") +
                       path_of(before, x, y, "stroke=\"var(--r0)\" stroke-dasharray=\"5 5\"");
     out += svg_words(kSvgLeft - 8, y(most) + 4, "end", fmt::format("{:.3g}", most));
@@ -134,7 +134,7 @@ std::string patch_html(const FixAnswer& answer, const PageWords& say) {
 }  // namespace
 
 std::string fix_verdict(const FixAnswer& answer, const Proof* proof) {
-    // What was faster and is in no patch was nothing to keep.
+    // A change that is faster but in no patch was not worth keeping.
     if (proof && (proof->verdict != Verdict::faster || !answer.patch.files.empty()))
         return proof_headline(*proof);
     if (proof) return std::string(verdict_name(proof->verdict));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The page of a fix: why the job is slow, what was tried with its measured effect, the proof and
-// the losses as pictures, and the patch. Self-contained; reads without a script.
+// The HTML page of a fix: why the job is slow, the changes tried with their measured effects,
+// charts of the proof and the losses, and the patch. Self-contained; readable without JavaScript.
 #pragma once
 
 #include <string>
@@ -20,18 +20,18 @@ struct FixPage {
     std::string command;
     std::optional<Rate> baseline;
     std::vector<Finding> findings;
-    const Proof* proof = nullptr;  // null: nothing was kept
+    const Proof* proof = nullptr;  // null if nothing was kept
     LossCurve losses_before, losses_after;
     int trials = 0;
     double seconds = 0;
-    std::string busy = {};  // other work on this machine; empty: little or none
+    std::string busy = {};  // other work on this machine; empty if little or none
     Language language = Language::english;
 };
 
 [[nodiscard]] std::string fix_html(const FixPage& page);
 
-// "1.62 times as fast, proven", "nothing to gain was found": the page's first line, and the last
-// word of the text.
+// Returns "1.62 times as fast, proven" or "nothing to gain was found": the first line of the page
+// and the last of the text.
 [[nodiscard]] std::string fix_verdict(const FixAnswer& answer, const Proof* proof);
 
 }  // namespace saturate

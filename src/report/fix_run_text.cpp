@@ -17,8 +17,8 @@ namespace {
 constexpr std::size_t kCausesShown = 4;
 constexpr std::size_t kLines = 8, kLineLength = 200;
 
-// What `run` says of the job is not the script's; empty lines and Python's marks below a line of a
-// traceback tell nothing.
+// Returns the lines of the script itself: without those of `run`, empty lines, and Python's marks
+// below a line of a traceback.
 std::vector<std::string_view> own_lines(std::string_view log) {
     std::vector<std::string_view> lines = terminal_lines(trim(log));
     std::erase_if(lines, [](std::string_view line) {
@@ -28,8 +28,8 @@ std::vector<std::string_view> own_lines(std::string_view log) {
     return lines;
 }
 
-// Where the last traceback leaves the user's own files for those of packages: two lines, the place
-// and what stands there. The number of lines: it names none.
+// Returns the index of the innermost frame of the last traceback that is in the user's own files.
+// The frame has two lines: the place and its source. Returns lines.size() if there is none.
 std::size_t own_frame(const std::vector<std::string_view>& lines) {
     for (std::size_t i = lines.size(); i-- > 0;) {
         std::string_view line = trim(lines[i]);
@@ -59,12 +59,12 @@ std::string last_lines(const std::vector<std::string_view>& lines) {
     return out;
 }
 
-// The last error that Python told of, though the job itself ended well: it caught it and gave up.
+// Returns the error of the last traceback, for a job that caught the error and exited normally.
 std::string caught_error(std::string_view log) {
     std::size_t at = log.rfind("Traceback (most recent call last)");
     if (at == std::string_view::npos) return "";
     std::vector<std::string_view> lines = split(log.substr(at), '\n');
-    // Behind the traceback's own lines, which are indented.
+    // The error follows the frames of the traceback, which are indented.
     for (std::size_t i = 1; i < lines.size(); ++i)
         if (!lines[i].empty() && lines[i][0] != ' ') return std::string(trim(lines[i]));
     return "";
@@ -95,7 +95,7 @@ std::string headline(const TrialResult& job, std::string_view log) {
                        steps == 1 ? "" : "s");
 }
 
-// An exception that speaks of a GPU, and no file or module of such a name.
+// True if the message is an exception about a GPU, and not about a file or module with such a name.
 bool is_about_gpu(const std::string& message) {
     static constexpr std::array<std::string_view, 4> kOf = {"RuntimeError", "AssertionError",
                                                             "ValueError", "AcceleratorError"};
@@ -109,7 +109,7 @@ bool is_about_gpu(const std::string& message) {
            (says("cuda") || says("gpu") || says("nccl") || says("nvidia"));
 }
 
-// What this end calls for; empty: the last lines say it.
+// Returns what to do about this outcome, or "" if the last lines of the log already say it.
 std::string remedy(const TrialResult& job, std::string_view log, bool has_gpu) {
     auto says = [&](std::string_view words) { return log.find(words) != std::string_view::npos; };
     if (says("EOFError"))
@@ -134,7 +134,7 @@ std::string remedy(const TrialResult& job, std::string_view log, bool has_gpu) {
                "train";
     if (says("No space left on device"))
         return "the disk is full; trials write below $TMPDIR: set it to a folder with free space";
-    // A question stands at the end, and its line is open for the answer.
+    // A prompt for input is at the end, without a newline after it.
     if (job.outcome == TrialOutcome::hang && job.record.steps.empty() && !log.empty() &&
         log.back() != '\n')
         return "if it waits for keyboard input, pass that as arguments, because a trial has none; "

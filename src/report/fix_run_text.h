@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `fix` says of the watched run to a person: why the job is slow, or why it could not be
-// watched and what to do about it.
+// The text of `fix` about the watched run: why the job is slow, or why the run could not be watched
+// and what to do about it.
 #pragma once
 
 #include <string>
@@ -12,11 +12,11 @@
 
 namespace saturate {
 
-// Of a run that has a rate: the causes that were seen, the largest first, four at most.
+// For a run with a rate: returns the causes found, the largest first, at most four.
 [[nodiscard]] std::string fix_why_text(const Rate& rate, const std::vector<Finding>& findings);
 
-// Of one that has none: what happened, the script's own last lines, and what to do. `has_gpu`: this
-// machine has one.
+// For a run without a rate: returns what happened, the last lines of the script and what to do.
+// `has_gpu`: this machine has a GPU.
 [[nodiscard]] std::string fix_failure_text(const TrialResult& job, std::string_view log,
                                            bool has_gpu = false);
 

@@ -12,7 +12,7 @@ namespace saturate {
 
 namespace {
 
-constexpr std::size_t kShown = 12;  // of a list, unless all is asked for
+constexpr std::size_t kShown = 12;  // of a list, unless --all is given
 constexpr std::size_t kTextWidth = 100;
 
 class FixText {
@@ -24,7 +24,7 @@ class FixText {
                                  : fmt::format("\n{}\n", text);
     }
     void line(const std::string& text) { out_ += text + "\n"; }
-    // Text in lines of a readable width, indented.
+    // Adds indented text, wrapped to a readable width.
     void wrapped(std::size_t indent, const std::string& text) {
         std::string now(indent, ' ');
         std::size_t width = indent;
@@ -42,7 +42,7 @@ class FixText {
         out_ += now + "\n";
     }
     void add(const std::string& text) { out_ += text; }
-    // How many of a list are shown; says how many are not.
+    // Returns how many entries of a list are shown; rest() says how many are not.
     std::size_t shown(std::size_t count) const {
         return settings_.all ? count : std::min(count, kShown);
     }
@@ -66,7 +66,7 @@ class FixText {
     std::string out_;
 };
 
-// A piece of source on one line.
+// Shortens a piece of source text to one line.
 std::string shortened(const std::string& source) {
     std::string out = quoted(source, 48);
     return out.size() > 2 ? out.substr(1, out.size() - 2) : out;
@@ -83,7 +83,7 @@ const char* level_words(Level level) {
     }
 }
 
-// "solver.py:81, 82 and main.py:4": several places in few words.
+// Joins places: "solver.py:81, 82; main.py:4".
 std::string places_text(const std::vector<SourcePlace>& places) {
     std::string out, file;
     for (const SourcePlace& place : places) {
@@ -96,7 +96,7 @@ std::string places_text(const std::vector<SourcePlace>& places) {
     return out;
 }
 
-// The names of what is no setting of docs/settings.md.
+// Returns a readable name for changes that are not settings of docs/settings.md.
 std::string setting_words(const std::string& setting) {
     return setting == "reads" ? "value read in every step" : setting;
 }
@@ -125,7 +125,7 @@ void add_project(FixText& page, const FixAnswer& answer, bool was_run) {
     }
 }
 
-// The answer in one line.
+// Adds the answer in one line.
 void add_summary(FixText& page, const FixAnswer& answer, bool was_run, bool on_gpu) {
     std::vector<std::string> parts;
     if (std::size_t waits = said_waits(answer.facts).size(); waits > 0 && on_gpu)
@@ -179,7 +179,7 @@ std::string measured_words(const FixOutcome& outcome) {
     return out;
 }
 
-// One line of the list: changes that are alike in several places.
+// One line of the list: the same change in several places.
 struct Group {
     const FixProposal* first;
     std::vector<SourcePlace> places;
@@ -213,7 +213,7 @@ std::string change_words(const FixProposal& proposal) {
                : fmt::format("{} -> {}", shortened(proposal.before), proposal.after);
 }
 
-// What a run showed not to be worth a trial, by reason: one often holds for many.
+// Lists the changes that the run showed not to be worth a trial, grouped by reason.
 void add_not_tried(FixText& page, const FixAnswer& answer) {
     std::vector<std::pair<std::string, std::vector<const FixProposal*>>> all;
     for (const FixProposal& proposal : answer.plan.proposals) {
@@ -263,7 +263,7 @@ void add_proposals(FixText& page, const FixAnswer& answer, bool was_run) {
 }
 
 void add_refused(FixText& page, const FixAnswer& answer) {
-    // By reason: one reason often holds in many places.
+    // Group by reason: one reason often applies to many places.
     std::vector<std::pair<const FixRefusal*, std::vector<SourcePlace>>> all;
     for (const FixRefusal& refusal : answer.plan.refused) {
         auto alike = std::ranges::find_if(all, [&](const auto& one) {

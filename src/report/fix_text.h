@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `fix` says to a person: why the job is slow, what to change, what was left alone.
+// The text that `fix` prints: why the job is slow, what to change, what was left alone.
 #pragma once
 
 #include <string>
@@ -12,13 +12,13 @@ struct FixTextSettings {
     bool colour = false;
     bool all = false;  // long lists in full
     bool was_run = false;
-    bool on_gpu = true;     // ... there
-    std::string why = {};   // what was seen in the run
-    std::string next = {};  // instead of the patch: what to do with the answer
+    bool on_gpu = true;     // ... on a GPU
+    std::string why = {};   // fix_why_text() of the run
+    std::string next = {};  // printed instead of the patch: what to do next
 };
 
 [[nodiscard]] std::string fix_text(const FixAnswer& answer, const FixTextSettings& settings);
-// A patch with its removed lines in red and its added ones in green.
+// Returns the patch, with removed lines in red and added lines in green if `colour`.
 [[nodiscard]] std::string diff_text(const std::string& patch, bool colour);
 
 }  // namespace saturate

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `saturate bench gpu` found out about a card: the reference jobs before and after, what
-// diagnose foretold, and how near the simulated device comes.
+// The results of `saturate bench gpu` for a GPU: the reference jobs before and after, the
+// prediction of diagnose, and how close the simulated device comes.
 #pragma once
 
 #include <optional>
@@ -23,24 +23,24 @@ struct SimulatedRate {
 struct GpuBenchJob {
     std::string name;
     std::optional<Proof> proof;
-    std::string without_proof;     // why there is none
-    std::optional<Gain> foretold;  // by diagnose, of the job as it was
-    Assignment settings;           // that made the difference
+    std::string without_proof;     // why there is no proof
+    std::optional<Gain> foretold;  // predicted by diagnose for the unchanged job
+    Assignment settings;           // the best settings found
     std::optional<SimulatedRate> before, after;
 };
 
 struct GpuBench {
     std::string version, device;
-    std::string card;  // as the GPU table has it; empty: not there, so nothing is simulated
-    bool is_simulated = false;  // the device itself: no card was measured
-    Json selftest;              // what `selftest -o` wrote; null: it did not run
-    bool calibrated = false;    // the simulated device has the rates that were measured here
+    std::string card;           // its name in the GPU table; empty if not there: no simulation
+    bool is_simulated = false;  // the device itself: no GPU was measured
+    Json selftest;              // output of `selftest -o`; null if it did not run
+    bool calibrated = false;    // the simulated device uses rates measured here
     double seconds = 0;
     std::vector<GpuBenchJob> jobs;
 };
 
 [[nodiscard]] Json to_json(const GpuBench& bench);
 [[nodiscard]] std::string gpu_bench_text(const GpuBench& bench);
-[[nodiscard]] std::string gpu_bench_page(const GpuBench& bench);  // HTML, on its own
+[[nodiscard]] std::string gpu_bench_page(const GpuBench& bench);  // self-contained HTML
 
 }  // namespace saturate

@@ -23,8 +23,8 @@ namespace {
 constexpr std::size_t kRequestBytes = 16 * 1024;  // request line and headers
 constexpr std::size_t kStreamBlock = 4096;
 
-// One listener. The server's thread reads from it and sleeps (suspended) when there is nothing;
-// push() wakes it. Only the newest event waits, so a client that does not read costs no memory.
+// One listener. The server's thread reads from it. Without an event the connection is suspended, and
+// push() resumes it. Only the newest event waits: a client that does not read costs no memory.
 class Stream {
   public:
     Stream(MHD_Connection* connection, std::string channel)
@@ -35,7 +35,7 @@ class Stream {
         next_ = std::move(event);
         wake();
     }
-    // Only where nothing else waits.
+    // Offers a comment only if no event is waiting.
     void beat(std::shared_ptr<const std::string> comment) {
         std::lock_guard lock(mutex_);
         if (next_ || now_) return;
@@ -47,7 +47,7 @@ class Stream {
         is_ended_ = true;
         wake();
     }
-    // The connection is closed: nobody may touch it any more.
+    // Called when the connection is closed: it must not be used any more.
     void forget() {
         std::lock_guard lock(mutex_);
         connection_ = nullptr;
@@ -99,7 +99,7 @@ std::string header(MHD_Connection* connection, const char* name) {
     return value ? value : "";
 }
 
-// With lengths: a NUL inside a value does not end it.
+// Uses the lengths, because a NUL inside a value does not end it.
 MHD_Result take_argument(void* query, MHD_ValueKind, const char* key, std::size_t key_length,
                          const char* value, std::size_t value_length) {
     static_cast<decltype(HttpRequest::query)*>(query)->emplace_back(
@@ -135,7 +135,7 @@ void free_content(void* content) { delete static_cast<Content*>(content); }
 
 MHD_Result send(MHD_Connection* connection, const HttpReply& reply) {
     static const Content kEmpty = std::make_shared<std::string>();
-    // Shared, not copied: fifty clients of one page cost its bytes once.
+    // Share the content: fifty clients of a page need its bytes only once.
     auto* content = new Content(reply.content ? reply.content : kEmpty);
     MHD_Response* response = MHD_create_response_from_buffer_with_free_callback_cls(
         (*content)->size(), const_cast<char*>((*content)->data()), &free_content, content);
@@ -154,14 +154,14 @@ struct HttpServer::Impl {
     HttpHandler handler;
     HttpRefusal refusal;
     MHD_Daemon* daemon = nullptr;
-    mutable std::mutex mutex;  // of what follows
+    mutable std::mutex mutex;  // guards the members below
     std::map<std::string, HttpReply, std::less<>> pages;
     std::set<std::shared_ptr<Stream>> streams;
     bool is_ending = false;
     HttpLimits limits;
     HttpDeadlines deadlines;
 
-    // A new connection has to send its request, and a kept one its next.
+    // Limits the time for the first request of a new connection. finish() limits it for the next.
     static void notice(void* self, MHD_Connection* connection, void**,
                        MHD_ConnectionNotificationCode code) {
         auto& impl = *static_cast<Impl*>(self);
@@ -175,7 +175,7 @@ struct HttpServer::Impl {
         impl.deadlines.set(socket_of(connection), impl.limits.request_time);
     }
 
-    // Called by a server's thread, twice per request: first with the headers, then to answer.
+    // The server's thread calls this twice per request: first with the headers, then to answer.
     static MHD_Result answer(void* self, MHD_Connection* connection, const char* url,
                              const char* method, const char*, const char*,
                              std::size_t* upload_bytes, void** state) {
@@ -187,7 +187,7 @@ struct HttpServer::Impl {
             impl.deadlines.set(socket_of(connection), impl.limits.answer_time);
             return send(connection, reply);
         }
-        if (*upload_bytes > 0) return MHD_NO;  // a GET with a body: hung up on
+        if (*upload_bytes > 0) return MHD_NO;  // a GET with a body: close the connection
         if (!*state) {
             *state = &headers_seen;
             return MHD_YES;
@@ -256,7 +256,7 @@ struct HttpServer::Impl {
         }
         {
             std::lock_guard lock(mutex);
-            // The first bytes tell the client that it is connected.
+            // The first bytes show the client that it is connected.
             listener->offer(event_text(reply.content ? *reply.content : ""));
             if (is_ending) listener->end();
             streams.insert(listener);
@@ -280,7 +280,7 @@ HttpServer::HttpServer(const HttpAddress& address, std::string_view option, Http
     impl_->handler = std::move(handler);
     impl_->refusal = std::move(refusal);
     impl_->limits = limits;
-    // The library takes a pool of one for a mistake.
+    // The library rejects a thread pool of size 1.
     unsigned threads = limits.threads > 1 ? limits.threads : 0;
     impl_->daemon = MHD_start_daemon(
         MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME, 0, nullptr, nullptr,
@@ -301,7 +301,7 @@ HttpServer::~HttpServer() {
         std::lock_guard lock(impl_->mutex);
         impl_->is_ending = true;
     }
-    // The library must not be stopped while a connection sleeps.
+    // The library must not be stopped while a connection is suspended.
     for (const auto& stream : impl_->all_streams()) stream->end();
     MHD_stop_daemon(impl_->daemon);  // closes the listening socket too
 }

@@ -18,7 +18,7 @@ namespace saturate {
 namespace {
 
 constexpr std::int64_t kPortMax = 65535;
-constexpr int kWaiting = 64;  // connections that the kernel keeps for us
+constexpr int kWaiting = 64;  // backlog of connections in the kernel
 
 std::optional<SocketAddress> resolve(const HttpAddress& address) {
     SocketAddress out;
@@ -41,7 +41,6 @@ std::optional<SocketAddress> resolve(const HttpAddress& address) {
 
 }  // namespace
 
-// A listening socket of our own, because libmicrohttpd does not say why it could not start.
 int listen_on(const HttpAddress& address, std::string_view option) {
     SocketAddress where = resolve(address).value();
     int fd = ::socket(where.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -73,7 +72,7 @@ HttpAddress HttpAddress::parse(std::string_view text, std::string_view option,
     std::string_view port;
     if (text.starts_with('[')) {
         std::size_t close = text.find(']');
-        // An open bracket leaves a host that is no address.
+        // Without a closing bracket the host is not a valid address, which is reported later.
         out.host = close == std::string_view::npos ? text : text.substr(1, close - 1);
         std::string_view rest = text.substr(std::min(text.size(), out.host.size() + 2));
         if (rest.starts_with(':')) port = rest.substr(1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sockets of an HttpAddress; for the web server alone.
+// The sockets of an HttpAddress; used only by the web server.
 #pragma once
 
 #include <netinet/in.h>
@@ -13,16 +13,16 @@ namespace saturate {
 
 struct HttpAddress;
 
-// An address in the form that the sockets want.
+// An address in the form that the socket functions need.
 struct SocketAddress {
     sockaddr_storage storage{};
     socklen_t length = 0;
 };
 
-// A listening socket of our own, because libmicrohttpd does not say why it could not start. Throws
-// UserError (in use, no such address) and MachineError.
+// Opens a listening socket ourselves, because libmicrohttpd does not say why it cannot start.
+// Throws UserError (in use, no such address) and MachineError.
 [[nodiscard]] int listen_on(const HttpAddress& address, std::string_view option);
-// The port that the system chose where 0 was asked for.
+// Returns the port of the socket, which the system chose if 0 was requested.
 [[nodiscard]] std::uint16_t bound_port(int fd);
 
 }  // namespace saturate

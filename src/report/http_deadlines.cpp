@@ -42,7 +42,7 @@ void HttpDeadlines::work(const std::stop_token& stop) {
         is_earlier_.wait_until(lock, stop, until,
                                [&] { return !deadlines_.empty() && first() < until; });
         Clock::time_point now = Clock::now();
-        // Under the lock: clear() has to come before the socket is closed.
+        // Shut down under the lock: clear() comes before the socket is closed.
         std::erase_if(deadlines_, [&](const auto& entry) {
             if (entry.second > now) return false;
             ::shutdown(entry.first, SHUT_RDWR);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The time that a connection of the web server has for what it is at. libmicrohttpd ends
-// connections that are silent; one byte every few seconds keeps them for ever. Whoever is late has
-// its socket shut down here, and the library then sees it closed. Any thread.
+// Limits the time that a connection of the web server may take. libmicrohttpd only closes silent
+// connections; one byte every few seconds would keep them open for ever. This class shuts down the
+// socket of a late connection, so that the library sees it closed. May be used from any thread.
 #pragma once
 
 #include <chrono>
@@ -17,11 +17,11 @@ namespace saturate {
 class HttpDeadlines {
   public:
     HttpDeadlines();
-    ~HttpDeadlines();  // nobody is shut down any more
+    ~HttpDeadlines();  // shuts down no further sockets
 
-    // Shuts the socket down when the time is over, unless it was given another time or cleared.
+    // Shuts the socket down when the time is over, unless it is set again or cleared before.
     void set(int fd, std::chrono::milliseconds time);
-    // Before the socket is closed: its number may be another's afterwards.
+    // Call this before closing the socket: another connection may get its number afterwards.
     void clear(int fd);
 
   private:
@@ -31,7 +31,7 @@ class HttpDeadlines {
     std::mutex mutex_;
     std::condition_variable_any is_earlier_;
     std::map<int, Clock::time_point> deadlines_;
-    std::jthread thread_;  // last: it uses the rest
+    std::jthread thread_;  // last, because it uses the other members
 };
 
 }  // namespace saturate

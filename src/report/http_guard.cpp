@@ -14,8 +14,8 @@ namespace saturate {
 
 namespace {
 
-// Browsers keep cookies by host, not by port: without the port in its name, one server's would
-// replace the other's. The port is the one that the browser asks for, also through a tunnel.
+// Browsers keep cookies per host, not per port: without the port in the name, two servers would
+// replace each other's cookies. The port is that of the browser's request, also through a tunnel.
 std::string cookie_name(std::string_view host) {
     std::size_t from = host.starts_with('[') ? host.find(']') : 0;
     std::size_t colon = from == std::string_view::npos ? from : host.find(':', from);
@@ -43,7 +43,7 @@ std::string_view cookie_of(const HttpRequest& request) {
 }
 
 std::string same_place(const HttpRequest& request) {
-    // One slash in front: two would name another machine.
+    // Use one slash in front; two slashes would mean another host.
     std::size_t from = request.path.find_first_not_of('/');
     std::string out = "/" + url_encoded(from == std::string::npos ? "" : request.path.substr(from));
     char before = '?';
@@ -84,8 +84,8 @@ bool HttpGuard::is_ours(std::string_view host_and_port) const {
     if (std::ranges::find(names_, name) != names_.end()) return true;
     bool is_figures =
         name.starts_with('[') || name.find_first_not_of("0123456789.") == std::string::npos;
-    // An address in figures cannot be made to mean another machine; with a token any of ours will
-    // do. A scraper may also call us by our name in its domain.
+    // Nobody can make a numeric address point to another machine, so with a token any of them is
+    // fine. A scraper may also use our name with its domain.
     if (is_for_scrapers_)
         return is_figures || std::ranges::any_of(names_, [&](const std::string& own) {
                    return own == lower(host_name()) && name.starts_with(own + ".");
@@ -94,7 +94,7 @@ bool HttpGuard::is_ours(std::string_view host_and_port) const {
 }
 
 bool HttpGuard::is_token(std::string_view given) const {
-    // Takes the same time wherever they differ.
+    // Takes the same time wherever the texts differ.
     unsigned differs = given.size() == token_.size() ? 0 : 1;
     for (std::size_t i = 0; i < std::min(given.size(), token_.size()); ++i)
         differs |= static_cast<unsigned char>(given[i]) ^ static_cast<unsigned char>(token_[i]);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who may read what a server on this machine shows. A page of another site can make a browser ask
-// 127.0.0.1, and a name that it owns can be made to mean 127.0.0.1: Host and Origin must be ours.
-// Beyond this machine a token is needed. Pure functions of the request; any thread.
+// Decides who may read the pages of a server on this machine. A page of another site can make a
+// browser send requests to 127.0.0.1, and can let its own host name point there, so Host and Origin
+// must be ours. Access from other machines needs a token. Pure functions of the request; may be
+// used from any thread.
 #pragma once
 
 #include <optional>
@@ -15,19 +16,20 @@ namespace saturate {
 
 class HttpGuard {
   public:
-    // `names` are the hosts that a browser may call us by, without ports; an empty token asks for
-    // none.
+    // `names` are the host names that a browser may use for us, without ports. With an empty token
+    // no token is needed.
     HttpGuard(std::vector<std::string> names, std::string token);
-    // 127.0.0.1, localhost and [::1]; also the address itself, and the machine's own name where it
-    // is not a loopback address.
+    // Accepts 127.0.0.1, localhost and [::1]; for other addresses also the address itself and the
+    // name of the machine.
     static HttpGuard for_address(const HttpAddress& address, std::string token);
 
-    // For metrics, which have no token. Beyond this machine also any address in figures and our
-    // name in a domain, as scrapers are told them.
+    // For metrics, which need no token. If other machines have access, also accepts any numeric
+    // address and our name with a domain, because scrapers are configured with these.
     static HttpGuard for_metrics(const HttpAddress& address);
 
-    // What to answer instead, or nothing. A token in the query becomes a cookie, and the browser is
-    // sent to the same place without it, so that it stays in no history and no link.
+    // Returns the reply that refuses the request, or nullopt. Turns a token in the query into a
+    // cookie and redirects the browser to the same address without the token, to keep it out of
+    // history and links.
     [[nodiscard]] std::optional<HttpReply> refusal(const HttpRequest& request) const;
     [[nodiscard]] const std::string& token() const { return token_; }
 
@@ -40,9 +42,9 @@ class HttpGuard {
     bool is_for_scrapers_ = false;
 };
 
-// 32 hexadecimal digits from the kernel's random source.
+// Returns 32 hexadecimal digits from the kernel's random source.
 [[nodiscard]] std::string fresh_token();
-// "name=a b" as it goes into a query: everything but letters, digits and -._~/ as %XX.
+// Encodes text for a query: everything except letters, digits and -._~/ becomes %XX.
 [[nodiscard]] std::string url_encoded(std::string_view text);
 
 }  // namespace saturate

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the pages of report/ say: in the reader's language, escaped for HTML.
+// Translates the text of HTML pages into the reader's language and escapes it for HTML.
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@ class PageWords {
     [[nodiscard]] std::string operator()(std::string_view english) const {
         return html_text(translated(english, language_));
     }
-    [[nodiscard]] std::string_view code() const {  // of the language, for <html lang>
+    [[nodiscard]] std::string_view code() const {  // for <html lang>
         return language_ == Language::chinese ? "zh-CN" : "en";
     }
 

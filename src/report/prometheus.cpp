@@ -12,7 +12,7 @@ namespace {
 
 using MaybeNumber = std::optional<double>;
 
-// Only backslash, quote and line feed need care inside a label.
+// Escapes backslash, quote and line feed; no other character needs it inside a label.
 std::string escaped(std::string_view text) {
     std::string out;
     for (char c : text) {
@@ -35,7 +35,7 @@ MaybeNumber scaled(const std::optional<T>& value, double factor) {
     return static_cast<double>(*value) * factor;
 }
 
-// Percent to a ratio: a division, so that 96 becomes 0.96 and not 0.9600000000000001.
+// Turns percent into a ratio. Divides, so that 96 becomes 0.96 and not 0.9600000000000001.
 MaybeNumber ratio(const std::optional<double>& percent) {
     if (!percent) return std::nullopt;
     return *percent / 100;
@@ -160,7 +160,7 @@ const std::vector<HostFamily>& host_families() {
 
 class Writer {
   public:
-    // A family's head is written with its first value: no family without a value.
+    // The head of a family is written with its first value, so that no family is empty.
     void begin(const Family& family) {
         family_ = &family;
         is_open_ = false;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A snapshot as Prometheus text (exposition format 0.0.4). Base units, ratios from 0 to 1, one
-// metric family each with HELP and TYPE. What is unknown has no line: a gap in a graph, never a 0.
+// Writes a snapshot as Prometheus text (exposition format 0.0.4), with base units, ratios from 0 to
+// 1, and HELP and TYPE for each metric family. An unknown value has no line, so that graphs show a
+// gap and not 0.
 #pragma once
 
 #include <string>
@@ -12,10 +13,10 @@ namespace saturate {
 
 [[nodiscard]] std::string prometheus_text(const Snapshot& snapshot);
 
-// The names of all metrics that can appear, for the dashboard's test and the docs.
+// Returns the names of all metrics that can appear, for the test of the dashboard and the docs.
 [[nodiscard]] std::vector<std::string> prometheus_names();
 
-// The content type to serve it with.
+// The content type of this text over HTTP.
 inline constexpr const char* kPrometheusContentType = "text/plain; version=0.0.4; charset=utf-8";
 
 }  // namespace saturate

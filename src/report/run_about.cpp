@@ -13,7 +13,7 @@ namespace saturate {
 
 namespace {
 
-// "2 x NVIDIA H100; AMD EPYC 9654, 16 cores, 62.0 GiB"
+// Returns "2 x NVIDIA H100; AMD EPYC 9654, 16 cores, 62.0 GiB".
 std::string machine_text(const Json& machine, Language language) {
     std::map<std::string, int> gpus;
     for (const Json& gpu : machine["gpus"].items()) ++gpus[gpu["name"].string().value_or("GPU")];

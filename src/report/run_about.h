@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a reader has to know of a run besides its figures: when, with which command, where.
+// Facts about a run besides its figures: when it ran, with which command, on which machine.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +10,10 @@
 
 namespace saturate {
 
-// "2026-11-18 20:15:00" of this machine's clock; "-": not known.
+// Returns "2026-11-18 20:15:00" in local time, or "-" if not known.
 [[nodiscard]] std::string local_time_text(std::int64_t wall_ns);
 
-// Begin, command, device, machine and version, as far as the records tell.
+// Returns start time, command, device, machine and version, as far as the records have them.
 [[nodiscard]] std::vector<ReportRow> about_rows(const ReportInput& input);
 
 }  // namespace saturate

@@ -29,7 +29,7 @@ std::string length_text(const std::optional<double>& seconds) {
 // A line of the list: a run, or the runs that share a folder.
 struct ListLine {
     std::vector<const ShelfRun*> runs;
-    std::string group;  // empty: one run by itself
+    std::string group;  // empty: a single run
 
     [[nodiscard]] const ShelfRun& first() const { return *runs.front(); }
     [[nodiscard]] bool is_group() const { return !group.empty(); }
@@ -61,7 +61,7 @@ struct ListLine {
 struct ListColumn {
     const char* by;
     const char* head;
-    bool (*is_before)(const ListLine&, const ListLine&);  // by the order of a first click
+    bool (*is_before)(const ListLine&, const ListLine&);  // in the order after a first click
 };
 
 constexpr ListColumn kListColumns[] = {
@@ -89,7 +89,7 @@ bool is_found(const ShelfRun& run, const std::string& words) {
     return true;
 }
 
-// Who searches wants to see runs, and who opened a group its runs.
+// Returns the lines of the list. A search and an opened group show single runs instead of groups.
 std::vector<ListLine> lines_of(const Listing& listing, const ListView& view) {
     bool is_grouped = view.find.empty() && view.group.empty();
     std::map<std::string, std::size_t> sizes, places;
@@ -150,7 +150,7 @@ std::string line_html(const ListLine& line, Language language, std::size_t numbe
         busy ? best + fmt::format("{:.0f} %", *busy) : "-");
 }
 
-// A click on the column that is in order turns it around.
+// Returns the column heads. A click on the column that the list is sorted by reverses the order.
 std::string heads_html(const ListView& view, const PageWords& say) {
     std::string out = "<table class=\"list\">\n<thead><tr><td></td>";
     for (const ListColumn& column : kListColumns) {

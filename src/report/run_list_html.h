@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pages of `serve` that no file has: the list of runs, and the wait for the first one. Text in,
-// text out. The list is searched and sorted here and not by a script: its address says how, so it
-// can be kept, and a live page stays as its reader has put it.
+// The pages that only `serve` has: the list of runs, and the page that waits for the first run.
+// Pure functions. The list is searched and sorted here and not in JavaScript, so that its address
+// can be bookmarked and a live page keeps the reader's choice.
 #pragma once
 
 #include <string>
@@ -11,11 +11,11 @@
 
 namespace saturate {
 
-// How a reader wants the list. Anything that is not known counts as not asked for.
+// The search and sort order of the list. Unknown values count as not given.
 struct ListView {
     std::string find;   // runs with these words in their name, kind, state or device
-    std::string by;     // "rate": the fastest first; "-rate": the slowest; empty: the newest
-    std::string group;  // only the runs of this folder, such as the trials of one search
+    std::string by;     // "rate": fastest first; "-rate": slowest first; empty: newest first
+    std::string group;  // show only the runs of this folder, such as the trials of a search
 
     [[nodiscard]] std::string query() const;  // "?find=...", for a link
 };
@@ -24,7 +24,7 @@ struct ListView {
                                         Language language, const std::string& version);
 [[nodiscard]] std::string no_run_html(Language language, const std::string& version);
 
-// Words for a run's state: running, done, interrupted, failed, stopped.
+// Returns the state of a run in the reader's language: running, done, interrupted, failed, stopped.
 [[nodiscard]] std::string state_text(const std::string& state, Language language);
 
 }  // namespace saturate

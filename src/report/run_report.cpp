@@ -90,8 +90,8 @@ void flatten(const Node& node, const std::string& path, std::map<std::string, st
     }
 }
 
-// Of jobs on several processes: what all of them do together, and how much of the rate of a process
-// is left beside the run with the fewest.
+// Adds rows for jobs with several processes: the rate of all processes together, and how much of
+// the rate per process is left compared with the run with the fewest processes.
 void add_scaling(const ReportInput& input, std::vector<ReportRow>& rows) {
     const RunView& most = *std::ranges::max_element(
         input.runs, {}, [](const RunView& r) { return r.info.world_size; });
@@ -126,7 +126,7 @@ std::map<std::string, std::string> settings_of(const RunView& run) {
         Document document = Document::parse(run.info.settings_text, run.info.settings_source);
         flatten(document.root(), "", out);
     } catch (const UserError&) {
-        // A text that is no configuration has no settings to compare.
+        // A text that is not a configuration has no settings to compare.
     }
     return out;
 }
@@ -191,7 +191,7 @@ Json run_json(const RunView& run) {
                          {"diagnosis", to_json(run.diagnosis, 5, false)}});
 }
 
-// "-0 %" would name a direction that was not seen.
+// "-0 %" would suggest a direction that was not measured.
 std::string percent_text(double percent) {
     std::string out = fmt::format("{:+.0f} %", percent);
     return out == "-0 %" || out == "+0 %" ? "0 %" : out;
@@ -221,7 +221,7 @@ std::vector<ReportRow> report_rows(const ReportInput& input) {
         }
         if (!any) continue;
         auto before = measure.value(input.runs.front()), after = measure.value(input.runs.back());
-        // A share changes by points: 40 to 60 % is 20 points, not half as much again.
+        // The change of a share is in points: from 40 to 60 % it is 20 points, not +50 %.
         bool is_share = row.key.ends_with("_percent");
         if (input.runs.size() > 1 && before && after && is_share)
             row.change =
@@ -257,13 +257,13 @@ std::vector<ReportRow> differing_settings(const ReportInput& input) {
 
 namespace {
 
-// Two rates whose ranges do not touch, and that differ by a percent: less is not worth a word.
+// True if the ranges of two rates do not overlap and the rates differ by at least 1 %.
 bool are_apart(const RunRate& a, const RunRate& b) {
     constexpr double kLeast = 0.01;
     return (a.high < b.low || b.high < a.low) && std::abs(b.rate - a.rate) >= kLeast * a.rate;
 }
 
-// What the search that the runs belong to has proven.
+// Returns the result of the proof of the search to which the runs belong.
 std::string proof_tail(const ReportInput& input) {
     if (!input.proof) return "";
     const Json& proof = *input.proof;
@@ -356,7 +356,7 @@ std::optional<Json> proof_of(const std::vector<std::string>& folders) {
         try {
             return Json::parse(read_file(file, kMost, "a proof"), file.string());
         } catch (const Failure&) {
-            continue;  // half written, or not ours
+            continue;  // incomplete, or not one of our files
         }
     }
     return std::nullopt;

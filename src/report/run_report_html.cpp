@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The page: text and tables from here, so that it reads without a script; the charts are drawn by
-// report_script.js from the JSON that it carries.
+// The HTML page of a report. Text and tables are made here, so that it is readable without
+// JavaScript; report_script.js draws the charts from the JSON in the page.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -72,14 +72,14 @@ bool has_charts(const RunView& run) {
            });
 }
 
-// A part of the page that the script fills; none where no run has anything for it.
+// Returns a part of the page that the script fills, or "" if no run has data for it.
 std::string chart_part(const ReportInput& input, bool (*has)(const RunView&), std::string_view head,
                        std::string_view inside) {
     if (std::ranges::none_of(input.runs, has)) return "";
     return fmt::format("<h2>{}</h2>\n{}\n", translated(head, input.language), inside);
 }
 
-// Inside a script "</script>" would end the data and "<!--" hide its end.
+// Escapes "<": inside a script, "</script>" would end the data and "<!--" would hide its end.
 std::string safe_json(const Json& json) {
     std::string out;
     for (char c : json.line()) {
@@ -91,7 +91,7 @@ std::string safe_json(const Json& json) {
     return out;
 }
 
-// Links, and what state the page is in.
+// Returns the links and the state of the page.
 std::string nav_html(Language language, const LivePage& live) {
     std::string out = fmt::format("<nav aria-label=\"{}\"><a href=\"runs\">{}</a>",
                                   translated("pages", language), translated("All runs", language));
@@ -124,7 +124,7 @@ std::string page_start(Language language, std::string_view title, const LivePage
 }
 
 std::string page_end(const LivePage* live) {
-    // Also where there is no chart yet: a live page may be given one.
+    // Needed even if there is no chart yet: a live page may get one later.
     std::string out = fmt::format("</main>\n<script>\n{}</script>\n", embedded_report_script());
     if (live) out += fmt::format("<script>\n{}</script>\n", embedded_live_script());
     return out + "</body>\n</html>\n";
@@ -155,7 +155,7 @@ std::string report_html(const ReportInput& input, const LivePage* live) {
     out += fmt::format("<h2>{}</h2>\n<div class=\"about\">{}</div>\n",
                        several ? say("The runs") : say("The run"),
                        table_html(about_rows(input), input, false));
-    // The data is inside <main>, so that a live page takes it over with the rest.
+    // The data is inside <main>, so that a live page updates it together with the rest.
     out += fmt::format("<script type=\"application/json\" id=\"data\">{}</script>\n",
                        safe_json(report_json(input)));
     return out + page_end(live);

@@ -24,14 +24,14 @@ namespace fs = std::filesystem;
 constexpr std::uint64_t kLargestHead = 64u << 20;
 constexpr std::size_t kMostFolders = 10'000;
 constexpr std::size_t kViewsKept = 16;
-constexpr std::int64_t kQuietNs = 30'000'000'000;  // a run without a summary that wrote since: runs
+constexpr std::int64_t kQuietNs = 30'000'000'000;  // a run that wrote in this time is running
 
 constexpr const char* kHeads[] = {"run.json", "summary.json"};
 constexpr const char* kBodies[] = {"steps.jsonl", "samples.jsonl", "events.jsonl", "python.json"};
 
 struct FileState {
     bool is_there = false;
-    bool is_foreign = false;  // a link, a pipe, a folder: not to be read
+    bool is_foreign = false;  // a link, pipe or folder, which must not be read
     std::string version;
     std::int64_t changed_ns = 0;
 };
@@ -47,7 +47,7 @@ FileState state_of(const fs::path& path) {
             .changed_ns = changed};
 }
 
-// Short enough for a page and its address.
+// Returns a digest that is short enough for a page and its address.
 std::string digest(std::string_view text) { return fmt::format("{:016x}", fnv1a(text)); }
 
 }  // namespace
@@ -145,7 +145,7 @@ void RunShelf::look(const fs::path& folder, const std::string& id, int depth, Li
         look(folder / name, id == "." ? name : id + "/" + name, depth + 1, out);
 }
 
-// What its head and its summary tell; read again when one of them has changed.
+// Describes a run from its run.json and summary.json; reads them again if one of them has changed.
 ShelfRun RunShelf::described(const fs::path& folder, const std::string& id,
                              const std::string& head_version) {
     Head& head = heads_[id];
@@ -156,7 +156,7 @@ ShelfRun RunShelf::described(const fs::path& folder, const std::string& id,
             return Json::parse(read_file(folder / name, kLargestHead, "a part of a run record"),
                                name);
         } catch (const Failure&) {
-            return Json();  // not there, or just being written
+            return Json();  // missing, or just being written
         }
     };
     RunInfo info = info_of(parsed(kHeads[0]));
@@ -190,7 +190,7 @@ std::shared_ptr<const RunView> RunShelf::view(const ShelfRun& run) {
         kept.started_wall_ns = run.started_wall_ns;
         auto fresh = std::make_shared<RunView>(kept.viewer->view(!run.is_running));
         if (run.is_running) {
-            // There is no summary yet, and some files come later.
+            // A running job has no summary yet, and some files appear later.
             std::erase_if(fresh->notes, [](const std::string& note) {
                 return note.find(": not found") != std::string::npos;
             });

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The run records below a folder, for a server that shows them. A run is named by its place below
-// the folder and looked up in the list: no name of a client ever becomes a path. Links are not
-// followed, so nothing outside the folder is read. scan() from one thread, view() from one other;
-// a Listing does not change once made.
+// Finds the run records below a folder, for a server that shows them. The name of a run is its path
+// below the folder, and requests look it up in the list: a name from a client never becomes a path.
+// Links are not followed, so nothing outside the folder is read. Call scan() from one thread and
+// view() from one other thread; a Listing is immutable.
 #pragma once
 
 #include <cstdint>
@@ -20,40 +20,40 @@ namespace saturate {
 
 struct ShelfRun {
     std::string id;     // "before", "tune-1/trial-3"; "." is the folder itself
-    std::string title;  // of a trial, what it was for: "num_workers=4"; else empty
+    std::string title;  // purpose of a trial, "num_workers=4"; else empty
     std::filesystem::path folder;
-    std::string version;  // changes with the files
+    std::string version;  // changes if the files change
     bool is_running = false;
-    std::string state;  // running, done, interrupted, failed, stopped without a summary; of a
-                        // trial how it ended: measured, out of memory
+    std::string state;  // running, done, interrupted, failed, stopped (without a summary); of a
+                        // trial the outcome: measured, out of memory
     std::string kind, device, verdict;
     bool simulated = false;
     std::int64_t started_wall_ns = 0;
     std::optional<double> seconds, samples_per_second, busy_percent;
 
-    // The folder that it shares with others: "tune-1"; empty: none.
+    // Returns the folder that the run shares with others, "tune-1", or "".
     [[nodiscard]] std::string group() const;
-    // As lists and reports call it: "num_workers=4, tune-1/trial-3".
+    // Returns the name in lists and reports: "num_workers=4, tune-1/trial-3".
     [[nodiscard]] std::string name() const;
 };
 
 struct Listing {
-    std::vector<ShelfRun> runs;  // the newest first
-    std::string version;         // of what a list of them shows
-    bool is_cut = false;         // there are more than are listed
+    std::vector<ShelfRun> runs;  // newest first
+    std::string version;         // changes if the shown content changes
+    bool is_cut = false;         // there are more runs than listed
 
     [[nodiscard]] const ShelfRun* find(std::string_view id) const;
-    [[nodiscard]] const ShelfRun* newest() const;  // one that runs before one that has ended
+    [[nodiscard]] const ShelfRun* newest() const;  // prefers a running one
 };
 
 class RunShelf {
   public:
-    // Looks below `folder`, or only at these folders of it. It need not be there yet.
+    // Looks below `folder`, or only in the folders `only` of it. The folder may appear later.
     explicit RunShelf(std::filesystem::path folder, std::vector<std::string> only = {});
 
     [[nodiscard]] std::shared_ptr<const Listing> scan();
-    // Once per version, and of a run that goes on only what is new; the last few are kept. Throws
-    // UserError for a record that cannot be read.
+    // Reads a run once per version; of a running job it reads only the new part. Keeps the last few
+    // views. Throws UserError for a record that cannot be read.
     [[nodiscard]] std::shared_ptr<const RunView> view(const ShelfRun& run);
 
     static constexpr std::size_t kMostRuns = 1000;
@@ -76,8 +76,8 @@ class RunShelf {
     struct Viewed {
         std::string version;
         std::shared_ptr<const RunView> view;
-        std::unique_ptr<RunViewer> viewer;  // while the run goes on
-        std::int64_t started_wall_ns = 0;   // of the run that the viewer reads
+        std::unique_ptr<RunViewer> viewer;  // while the job runs
+        std::int64_t started_wall_ns = 0;   // of the run in the viewer
         std::uint64_t used = 0;
     };
     std::map<std::string, Viewed> views_;

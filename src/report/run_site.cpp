@@ -18,7 +18,7 @@ constexpr std::size_t kMostCompared = 8;
 constexpr std::size_t kPagesKept = 32;
 constexpr const char* kHtml = "text/html; charset=utf-8";
 
-// What a browser may do with a page: run what is in it and ask us, nothing else.
+// Allows a page only its inline scripts and styles, and requests to this server.
 constexpr const char* kPolicy =
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:; "
     "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
@@ -31,7 +31,7 @@ HttpReply secured(HttpReply reply) {
     return reply;
 }
 
-// A page is kept for each of these for a while: no longer ones than a reader would type.
+// Limits the length of the values, because a page is cached for each combination of them.
 ListView list_view(const HttpRequest& request) {
     constexpr std::size_t kMost = 200;
     return {.find = std::string(trim(request.value("find").substr(0, kMost))),
@@ -41,7 +41,7 @@ ListView list_view(const HttpRequest& request) {
 
 }  // namespace
 
-// What is asked for: "list", "newest", or these runs; as a page to watch or as a file to keep.
+// The requested content: the list, the newest run or given runs, as a live page or as a file.
 struct RunSite::Place {
     enum class Form { page, html_file, json_file };
     bool is_list = false;
@@ -156,7 +156,7 @@ HttpReply RunSite::page(const Place& place, const Listing& now) {
         made.version = version;
     }
     reply.content = made.content;
-    if (made_.size() > kPagesKept) made_.clear();  // whoever looks makes theirs anew
+    if (made_.size() > kPagesKept) made_.clear();  // made again when needed
     return reply;
 }
 
@@ -170,7 +170,7 @@ std::string RunSite::render(const Place& place, const Listing& now, const std::s
     Place named;
     for (const ShelfRun* run : runs) {
         input.runs.push_back(*shelf_.view(*run));
-        // The place below the folder tells the trials of two searches apart.
+        // The path below the folder distinguishes the trials of two searches.
         if (run->id != ".") input.runs.back().name = run->name();
         named.ids.push_back(run->id);
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `serve` answers: the list of runs, the page of one or several, the same as files, and what a
-// page listens to. Pages are made from the state of the last tick(), once for everybody who asks.
-// answer() from any thread; tick() from one.
+// The replies of `serve`: the list of runs, pages of one or several runs, the same as files, and
+// the streams of live pages. Each page is made once for all clients, from the state of the last
+// tick(). Call answer() from any thread, tick() from one thread.
 #pragma once
 
 #include <map>
@@ -17,7 +17,7 @@ namespace saturate {
 
 struct SiteSettings {
     Language language = Language::english;
-    bool follows_newest = false;  // "/" is the newest run, not the list
+    bool follows_newest = false;  // "/" shows the newest run, not the list
 };
 
 class RunSite {
@@ -26,7 +26,7 @@ class RunSite {
 
     void tick();
     [[nodiscard]] HttpReply answer(const HttpRequest& request);
-    // The state of what a channel shows, as it was at the last tick.
+    // Returns the version of the channel's content at the last tick.
     [[nodiscard]] std::string version(const std::string& channel) const;
 
   private:
@@ -38,10 +38,10 @@ class RunSite {
 
     SiteSettings settings_;
     mutable std::mutex listing_mutex_;
-    std::shared_ptr<const Listing> listing_;  // of the last tick
+    std::shared_ptr<const Listing> listing_;  // from the last tick
 
-    std::mutex render_mutex_;  // one page is made at a time, for all who wait for it
-    RunShelf shelf_;           // scanned by tick(), viewed under the lock
+    std::mutex render_mutex_;  // one page is made at a time, for all waiting clients
+    RunShelf shelf_;           // tick() scans it; view() needs render_mutex_
     struct Made {
         std::string version;
         std::shared_ptr<const std::string> content;

@@ -15,7 +15,7 @@
 namespace saturate {
 namespace {
 
-// How a part of a step is called, and the findings that are about it.
+// The name of a part of a step, and the findings about it.
 struct PartRow {
     StepPart part;
     const char* name;
@@ -36,7 +36,7 @@ const std::vector<PartRow>& part_rows() {
     return rows;
 }
 
-// Where the time of a step goes, the largest part first and the cause marked.
+// Returns how the time of a step divides up, the largest part first, with the cause marked.
 std::string tree_text(const StepSums& steps, std::string_view cause) {
     struct Line {
         std::string name;
@@ -86,7 +86,7 @@ std::string shell_words(const std::vector<std::string>& words) {
     return join(out, " ");
 }
 
-// What to do now: the fix of the first finding, and the command that tries it.
+// Returns the next steps: the fix of the first finding, and the command that tries it.
 std::string next_text(const RunAnswer& view, const std::vector<Finding>& shown) {
     if (shown.empty()) return "";
     std::string out = fmt::format("  next: {}\n", shown[0].fix_text());
@@ -163,7 +163,7 @@ Json permanent_json(const std::vector<PermanentEdit>& edits) {
     return out;
 }
 
-// Lines of another text, marked as ours: the command's own output is on the same terminal.
+// Marks lines as ours, because the command writes to the same terminal.
 std::string marked(const std::string& text) {
     std::string out;
     for (std::string_view line : split(text, '\n'))
@@ -179,7 +179,7 @@ std::string run_text(const RunAnswer& view) {
     bool has_steps = view.result.steps.value_or(0) > 0;
     bool has_failed = view.result.exit_status.value_or(0) != 0;
     if (has_steps) {
-        // The answer first, to be grasped at a glance; what it rests on follows.
+        // The answer comes first, the figures behind it follow.
         std::vector<Finding> shown = view.diagnosis.shown(5, false);
         out += view.diagnosis.verdict + "\n\n";
         if (view.steps.seconds > 0)
@@ -193,7 +193,7 @@ std::string run_text(const RunAnswer& view) {
                       "PyTorch {} was imported, but the command ended before a PyTorch optimizer "
                       "made a step",
                       view.torch)
-            // It has said so itself; that it may not be PyTorch is no help then.
+            // The command has reported its failure; a guess that it is not PyTorch would not help.
             : has_failed ? "it ended before it trained"
                          : "not Python with PyTorch 1.8 or newer, or python -I, -E or -S, or "
                            "something replaced PYTHONPATH on the way";

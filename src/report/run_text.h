@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What run says at its end, for people and as JSON.
+// The output of `run` at its end, as text and as JSON.
 #pragma once
 
 #include <string>
@@ -17,14 +17,14 @@ struct RunAnswer {
     std::vector<std::string> command;
     RunSummary result;
     StepSums steps;   // of the first rank, without the warm-up
-    Summary summary;  // from outside
+    Summary summary;  // seen from outside
     Diagnosis diagnosis;
-    Json changes;                          // of --apply, as python.json has them
-    std::vector<PermanentEdit> permanent;  // that would make them last
-    std::string torch;                     // the version that a process imported; empty: none did
+    Json changes;                          // made by --apply, as in python.json
+    std::vector<PermanentEdit> permanent;  // edits that make them permanent
+    std::string torch;                     // version that a process imported, or empty
     std::vector<std::string> notes;
-    std::vector<std::string> records;  // folders, the first rank's first
-    std::vector<RunRecord> ranks;      // where there are several
+    std::vector<std::string> records;  // folders, that of the first rank first
+    std::vector<RunRecord> ranks;      // if there are several
 };
 
 [[nodiscard]] std::string run_text(const RunAnswer& view);

@@ -15,8 +15,8 @@ namespace saturate {
 
 namespace {
 
-// A point of a curve of rates is of a second or more, and of so many steps unless they are slow:
-// batches come several at a time.
+// A point of a rate curve covers at least a second and, unless steps are slow, kPointSteps steps,
+// because batches come several at a time.
 constexpr double kPointSeconds = 1, kSlowPointSeconds = 10;
 constexpr std::int64_t kPointSteps = 16;
 
@@ -30,7 +30,7 @@ class Viewer {
     explicit Viewer(const std::filesystem::path& folder) {
         view_.folder = folder.string();
         view_.name = run_folder_name(folder);
-        // The times of the lines need the start before the first of them comes.
+        // The times in the lines are relative to this start, so read it before the first line.
         std::string head = read_if_there(folder / "run.json");
         if (!head.empty())
             start_ns_ = info_of(Json::parse(head, (folder / "run.json").string())).started_ns;
@@ -53,7 +53,7 @@ class Viewer {
     [[nodiscard]] bool has_shrunk() const { return follower_->has_shrunk(); }
 
   private:
-    // Since the start of the run.
+    // Returns the seconds since the start of the run.
     [[nodiscard]] double seconds_of(std::int64_t time_ns) {
         double seconds = std::max(0.0, static_cast<double>(time_ns - start_ns_) / 1e9);
         view_.seconds = std::max(view_.seconds, seconds);
@@ -109,7 +109,7 @@ class Viewer {
         drawn_events_.add(event);
     }
 
-    // What follows from all that was taken so far.
+    // Fills `out` from everything taken so far.
     void finish(RunRecord record, bool is_end, RunView& out) {
         record = gather_.fill(std::move(record));
         const Account& account = *record.account;
@@ -142,12 +142,12 @@ class Viewer {
         out.events = drawn_events_.values();
         out.events_left_out = drawn_events_.seen() - static_cast<std::int64_t>(out.events.size());
         for (EventRecord& event : out.events) event.time_ns -= start_ns_;
-        // The other ranks and the trace belong to it once they are all there.
+        // The other ranks and the trace are complete only at the end.
         out.diagnosis = is_end ? diagnose_run_folder(out.folder, std::move(record))
                                : diagnose_run(record, out.folder);
     }
 
-    // What the driver saw counts before what the job counted itself.
+    // Figures of the driver take precedence over those that the job counted itself.
     void take_devices(RunView& out) const {
         std::vector<GpuSummary> gpus;
         Running power;
@@ -167,7 +167,7 @@ class Viewer {
         out.busy_deviation = busy.deviation;
     }
 
-    // Its writer saw every step and every reading; the lines may lack some.
+    // The writer of the summary saw every step and reading, but some lines may have been dropped.
     static void take_summary(const RunSummary& summary, RunView& out) {
         auto take = [](std::optional<double>& here, const std::optional<double>& told) {
             if (told) here = told;
@@ -187,12 +187,12 @@ class Viewer {
         take(out.step_p99_ms, summary.step_p99_ms);
     }
 
-    RunView view_;  // what is only added to
+    RunView view_;  // the parts that only grow
     RunGather gather_;
     std::optional<RunFollower> follower_;
     std::int64_t start_ns_ = 0, samples_ = 0;
     Thinned<EventRecord> drawn_events_{300};
-    StepSums point_;  // of the curves, not drawn yet
+    StepSums point_;  // the next point of the curves
     double point_start_ = 0;
     std::map<int, GpuTally> tallies_;
 };

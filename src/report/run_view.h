@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A run as a report shows it: one pass over its record, in bounded memory however long it ran.
-// Figures are those of the account of every step (telemetry/account.h). Curves are down-sampled, to
-// a few hundred points with their least and most, and are for drawing only.
+// A run as a report shows it, made in one pass over its record in bounded memory, however long it
+// ran. Figures come from the account of every step (telemetry/account.h). Curves are down-sampled
+// to a few hundred points with minimum and maximum, and are only for drawing.
 #pragma once
 
 #include <cstdint>
@@ -17,12 +17,12 @@
 
 namespace saturate {
 
-// A curve whose range is not known beforehand: when a value falls behind the last bucket, pairs of
-// buckets become one and the width doubles.
+// A curve of unknown range: if a value falls beyond the last bucket, pairs of buckets are merged
+// and the width doubles.
 class Curve {
   public:
     explicit Curve(double first_width) : width_(first_width) {}
-    // Of a share or a rate the weight is the time it is of: then a mean is what it was over all.
+    // For a share or a rate, pass the time that it covers as the weight, so that means are correct.
     void add(double x, double y, double weight = 1);
 
     struct Bucket {
@@ -46,7 +46,7 @@ struct GpuCurves {
 
 struct RunView {
     std::string folder;
-    std::string name;  // its last part, for headings
+    std::string name;  // last part of the folder, for headings
     RunInfo info;
     std::optional<RunSummary> summary;
     std::vector<std::string> notes;
@@ -63,20 +63,20 @@ struct RunView {
 
     std::vector<GpuCurves> gpus;
     Curve rate{1}, step_busy{1}, loss_by_time{1}, loss_by_samples{1};
-    std::vector<EventRecord> events;  // at most 300, evenly over the run
+    std::vector<EventRecord> events;  // at most 300, spread evenly over the run
     std::int64_t events_left_out = 0;
     Diagnosis diagnosis;
 
     [[nodiscard]] std::optional<double> joules_per_1000_samples() const;
 };
 
-// "after" of "runs/after", of "runs/after/" and of "." inside it.
+// Returns "after" for "runs/after", for "runs/after/" and for "." inside that folder.
 [[nodiscard]] std::string run_folder_name(const std::filesystem::path& folder);
 
-// Throws UserError when there is no record.
+// Throws UserError if there is no record.
 [[nodiscard]] RunView view_run(const std::filesystem::path& folder);
 
-// The same for a run that goes on: each view reads what has come since the last one. One thread.
+// The same for a running job: each view() reads only the new lines. Used from one thread.
 class RunViewer {
   public:
     explicit RunViewer(const std::filesystem::path& folder);
@@ -84,7 +84,8 @@ class RunViewer {
     RunViewer(const RunViewer&) = delete;
     RunViewer& operator=(const RunViewer&) = delete;
 
-    // `is_end`: nothing more is to come, half a line is a cut one. Throws as view_run does.
+    // `is_end`: nothing more will be written, so an incomplete line counts as cut off. Throws like
+    // view_run().
     [[nodiscard]] RunView view(bool is_end);
     [[nodiscard]] bool has_shrunk() const;  // another run took the folder: make a new viewer
 

@@ -31,7 +31,7 @@ std::string svg_words(double x, double y, const char* anchor, const std::string&
 
 namespace {
 
-// Each pair of runs as two dots and a line between them.
+// Draws each pair of runs as two dots with a line between them.
 std::string proof_svg(const Proof& proof, const PageWords& say) {
     double low = std::min(proof.before.low, proof.after.low);
     double high = std::max(proof.before.high, proof.after.high);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the pages of searches share (fix_html, tune_html): small pictures, and the proof as one.
+// Parts that the pages of searches (fix_html, tune_html) share: small SVG charts and the proof.
 #pragma once
 
 #include <string>
@@ -18,19 +18,20 @@ struct SvgScale {
     }
 };
 
-// A range with a little room on both sides.
+// Returns the scale of a range with a small margin on both sides.
 [[nodiscard]] SvgScale svg_scale(double low, double high, double at, double length);
 
-// Label and text are escaped already.
+// Label and text must already be escaped.
 [[nodiscard]] std::string svg_picture(double height, const std::string& label,
                                       const std::string& inside);
 [[nodiscard]] std::string svg_words(double x, double y, const char* anchor,
                                     const std::string& text);
 
-// Heading, picture and text of a proof; empty where no pair of runs was made.
+// Returns heading, chart and text of a proof, or "" if it has no pair of runs.
 [[nodiscard]] std::string proof_html(const Proof& proof, const PageWords& say);
 
-// "1.62 times as fast, proven in 7 pairs of runs", "not proven, run longer: --budget 12m".
+// Returns "1.62 times as fast, proven in 7 pairs of runs" or
+// "not proven, run longer: --budget 12m".
 [[nodiscard]] std::string proof_headline(const Proof& proof);
 
 }  // namespace saturate

@@ -17,7 +17,7 @@ std::string TextTable::text(std::size_t indent) const {
     std::vector<std::size_t> widths;
     for (const auto& row : rows_) {
         widths.resize(std::max(widths.size(), row.size()));
-        // The last cell of a row may run on; it does not widen its column.
+        // The last cell of a row may be longer than its column without widening it.
         for (std::size_t i = 0; i + 1 < row.size(); ++i)
             widths[i] = std::max(widths[i], display_width(row[i]));
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Columns of text for a terminal, aligned by what the characters take on the screen.
+// A table of text for a terminal, aligned by the display width of the characters.
 #pragma once
 
 #include <string>
@@ -11,14 +11,14 @@ class TextTable {
   public:
     explicit TextTable(std::vector<std::string> header) : rows_{std::move(header)} {}
     void add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
-    // A line below the last row, beginning at a column.
+    // Adds a line below the last row that starts at a column.
     void add_below(std::size_t column, std::string text);
 
-    // Each line begins with `indent` spaces and ends without any.
+    // Each line starts with `indent` spaces and has none at its end.
     [[nodiscard]] std::string text(std::size_t indent = 2) const;
 
   private:
-    std::vector<std::vector<std::string>> rows_;  // the header first
+    std::vector<std::vector<std::string>> rows_;  // header first
 };
 
 }  // namespace saturate

@@ -18,7 +18,7 @@ constexpr std::size_t kDepthMost = 6;     // rows per thread
 constexpr std::size_t kThreadsMost = 12;  // those with the most events
 constexpr std::size_t kNameMost = 240;    // bytes
 
-// What the page colours an event by; the order is that of `kinds` in timeline_script.js.
+// The kinds that determine the colour of an event, in the order of `kinds` in timeline_script.js.
 enum class DrawnKind { compute, communication, copy, set, op, call, range, python };
 
 struct Drawn {
@@ -32,7 +32,7 @@ struct Drawn {
 struct DrawnLane {
     std::uint16_t lane = 0;
     std::vector<Drawn> events;
-    std::vector<std::int64_t> open;  // ends of the events around the next one
+    std::vector<std::int64_t> open;  // ends of the open events
 };
 
 const Step& median_step(const Timeline& line) {
@@ -58,7 +58,7 @@ std::optional<DrawnKind> kind_of(const Trace& trace, const Event& event, KernelC
             return DrawnKind::call;
         case Category::annotation:
             return DrawnKind::range;
-        case Category::python:  // frames of libraries would bury the rest
+        case Category::python:  // frames of libraries would hide the rest
             return is_user_frame(trace.name(event)) ? std::optional(DrawnKind::python)
                                                     : std::nullopt;
         default:
@@ -66,7 +66,7 @@ std::optional<DrawnKind> kind_of(const Trace& trace, const Event& event, KernelC
     }
 }
 
-// By lane, each event on the row below those that are open when it starts.
+// Collects the events by lane, each on the row below the events that are open when it starts.
 std::vector<DrawnLane> collect(const Trace& trace, const Step& step, StepData& out) {
     std::vector<DrawnLane> lanes(trace.lanes.size());
     KernelClasses classes(trace);
@@ -91,7 +91,8 @@ std::vector<DrawnLane> collect(const Trace& trace, const Step& step, StepData& o
     return lanes;
 }
 
-// Streams first, those of the GPU that is looked at on top; then the threads that launch.
+// Sorts the lanes: first the streams of the analysed GPU, then other streams, then the launching
+// threads, then the rest.
 void order(const Timeline& line, std::vector<DrawnLane>& lanes, StepData& out) {
     auto rank = [&](const DrawnLane& drawn) {
         const Lane& lane = line.trace->lanes[drawn.lane];
@@ -126,7 +127,7 @@ std::string label_of(const Lane& lane) {
     return fmt::format("{} {}", lane.gpu ? "GPU" : "thread", lane.thread);
 }
 
-// A JSON string without "<", so that no name can end the script element.
+// Appends a JSON string without "<", so that no name can end the script element.
 void append_text(std::string& out, std::string_view text) {
     std::string quoted;
     append_json_string(quoted, text);
@@ -138,7 +139,7 @@ void append_text(std::string& out, std::string_view text) {
     }
 }
 
-// "key":[1,2,3], from a function of each item.
+// Appends ,"key":[1,2,3] with the result of `value` for each item.
 template <typename Items, typename Value>
 void append_column(std::string& out, std::string_view key, const Items& items, Value value) {
     fmt::format_to(std::back_inserter(out), ",\"{}\":[", key);
@@ -186,7 +187,7 @@ void append_gaps(std::string& out, const Timeline& line, const Step& step, Langu
                   [&](const Gap* gap) { return std::min(gap->end_ns, step.end_ns) - start(gap); });
     append_column(out, "cause", gaps,
                   [](const Gap* gap) { return static_cast<int>(gap->main_cause()); });
-    // Causes with their nanoseconds, as pairs.
+    // Pairs of cause and nanoseconds.
     append_column(out, "parts", gaps, [](const Gap* gap) {
         std::string parts = "[";
         for (std::size_t i = 0; i < kCauses; ++i) {
@@ -198,7 +199,7 @@ void append_gaps(std::string& out, const Timeline& line, const Step& step, Langu
     out += '}';
 }
 
-// What the script says, by its English.
+// Appends the texts of the script, translated, by their English text.
 void append_words(std::string& out, Language language) {
     out += "\"words\":{";
     std::string_view comma;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One typical step of a trace as compact JSON for the page that draws it: columns instead of
-// objects, names once, starts as differences. Used by timeline_html.
+// Writes one typical step of a trace as compact JSON for the page that draws it: columns instead of
+// objects, each name once, start times as differences. Used by timeline_html.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 namespace saturate {
 
 struct StepData {
-    std::string json;          // safe inside <script>: holds no "<"
+    std::string json;          // safe inside <script>: contains no "<"
     std::string name;          // "ProfilerStep#5"
     std::size_t events = 0;    // in the JSON
     std::size_t left_out = 0;  // nested too deeply, on minor threads, or beyond the limit
@@ -20,7 +20,7 @@ struct StepData {
 
 inline constexpr std::size_t kDrawnEventsMost = 400'000;
 
-// The step of median length; the whole window where steps are not marked.
+// Returns the step of median length, or the whole window if steps are not marked.
 [[nodiscard]] StepData typical_step(const Timeline& timeline,
                                     Language language = Language::english);
 

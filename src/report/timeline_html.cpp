@@ -69,7 +69,7 @@ std::string gain_html(const Gain& gain, const PageWords& say) {
                        say(fmt::format("({:.2f} to {:.2f})", gain.low, gain.high)));
 }
 
-// `same`: parts of it that say nothing more, but were seen elsewhere.
+// `same`: parts of the finding that add nothing, except that they were seen in other sources.
 std::string finding_html(const Finding& finding, const std::vector<Finding>& same, bool has_steps,
                          const PageWords& say) {
     std::string out = fmt::format("<section class=\"finding{}\" id=\"{}\">\n<h3>{} {}",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The page of `diagnose --html`: one file without network, with the verdict, where the time went,
-// the findings, and the timeline of one typical step.
+// The page of `diagnose --html`: one file that loads nothing from the network, with the verdict,
+// where the time went, the findings, and the timeline of one typical step.
 #pragma once
 
 #include <string>
@@ -16,15 +16,15 @@ struct PageView {
     Language language = Language::english;
 };
 
-// `trace` is drawn; null where there is none (a run record, a configuration).
+// Draws `trace`, which is null if there is none (a run record, a configuration).
 [[nodiscard]] std::string diagnosis_page(const Diagnosis& diagnosis, const Trace* trace,
                                          const PageView& view);
 
-// The rank that the others wait for, or the first; null for none.
+// Returns the trace of the rank that the others wait for, else the first one, or null.
 [[nodiscard]] const Trace* trace_to_draw(const Diagnosis& diagnosis,
                                          const std::vector<Trace>& traces);
 
-// Text for HTML: markup is escaped, control characters become U+FFFD.
+// Escapes text for HTML. Control characters become U+FFFD.
 [[nodiscard]] std::string html_text(std::string_view raw);
 
 }  // namespace saturate

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The page of a search (tune, optimize --benchmark, demo of a job): what was tried, what was kept,
-// the proof as a picture, and the settings. Self-contained; reads without a script.
+// The HTML page of a search (tune, optimize --benchmark, demo of a job): the changes tried and
+// kept, a chart of the proof, and the settings. Self-contained; readable without JavaScript.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ struct TunePage {
     const TuneRequest& request;
     const TuneAnswer& answer;
     bool is_proven = false;
-    std::string why = {};      // it is not proven, in a clause
+    std::string why = {};      // why it is not proven, as a clause
     std::string machine = {};  // "AMD EPYC 9654, 16 cores"
     std::int64_t began_wall_ns = 0;
     Language language = Language::english;

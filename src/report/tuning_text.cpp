@@ -84,7 +84,7 @@ std::string kept_text(const SearchAnswer& answer, const Assignment& start, bool 
     for (const KeptSetting& kept : kept_settings(answer)) {
         auto old = start.find(kept.key);
         std::vector<std::string> row{kept.key, old == start.end() ? "-" : old->second, kept.value};
-        // What the proof does not see was no effect, however a single trial looked.
+        // An effect that the proof does not confirm is not shown, whatever a single trial measured.
         if (is_proven)
             row.push_back(kept.ratio          ? gain_text(*kept.ratio)
                           : kept.with.empty() ? "-"
@@ -106,14 +106,14 @@ std::string search_text(const SearchAnswer& answer) {
     }
     if (answer.batch && answer.batch->probes.size() > 1)
         out += "\nBatch size\n" + batch_text(*answer.batch);
-    // By what was changed: of a change that was tried again, as another had moved the bottleneck, the
-    // last counts.
+    // By change: if a change was tried again because another one had moved the bottleneck, the last
+    // trial counts.
     std::map<std::string, std::string> rejected;
     for (const Tried& tried : answer.trials) {
         if (tried.change.empty() || tried.cause == "batch size") continue;
         std::string what = change_text(tried.change);
         rejected.erase(what);
-        bool is_trade = tried.outcome == TrialOutcome::ok && !tried.rate;  // a note tells of it
+        bool is_trade = tried.outcome == TrialOutcome::ok && !tried.rate;  // a note mentions it
         if (tried.kept || is_trade) continue;
         rejected[what] = tried.outcome == TrialOutcome::ok
                              ? fmt::format("{}, {}", gain_text(tried.ratio),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a search found, for a terminal: a line per trial while it runs, then the tables.
+// The text of a search for a terminal: a line per trial while it runs, then the tables.
 #pragma once
 
 #include <string>
@@ -12,13 +12,14 @@ namespace saturate {
 
 // "  7  num_workers=4                1,204 samples/s (n=8, 1,190..1,221)  +63 %  kept"
 [[nodiscard]] std::string trial_line(int number, const Tried& tried);
-// One row per size: memory, rate, pass or out of memory; then the fitted lines and the answer.
+// Returns one row per batch size with memory, rate and whether it fits, then the fitted lines and
+// the answer.
 [[nodiscard]] std::string batch_text(const BatchAnswer& answer);
-// What was kept, each setting with its measured effect where the proof carries it; empty: nothing
-// was.
+// Returns the settings that were kept, each with its measured effect if the proof confirms it, or
+// "" if none were.
 [[nodiscard]] std::string kept_text(const SearchAnswer& answer, const Assignment& start,
                                     bool is_proven);
-// Bound, batch sizes, what was not kept, and why it ended.
+// Returns the rate without the loader, batch sizes, changes not kept, and why the search ended.
 [[nodiscard]] std::string search_text(const SearchAnswer& answer);
 // "412 samples/s (n=5, 404..419) -> 1,204 (n=5, 1,190..1,221): 2.92 times [2.85, 2.99], faster"
 [[nodiscard]] std::string proof_text(const Proof& proof);
