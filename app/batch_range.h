@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// --min, --max and --step of the verbs that search a batch size.
+// The options --min, --max and --step of the verbs that search for a batch size.
 #pragma once
 
 #include "arguments.h"
@@ -9,7 +9,7 @@ namespace saturate {
 
 inline constexpr long kMostBatch = 10'000'000;
 
-// What is not given stays as in `otherwise`. Throws UserError.
+// Returns the limits; values that are not given come from `otherwise`. Throws UserError.
 [[nodiscard]] BatchLimits batch_range(const Arguments& arguments, BatchLimits otherwise);
 
 }  // namespace saturate

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// bench gpu: the first minutes with a card. The reference jobs before and after with proof, what
-// diagnose foretold against what was measured, the simulated device against the real one.
+// bench gpu: a first benchmark of a GPU. Proves the reference jobs before and after, and compares
+// the prediction of diagnose with the measured gain and the simulated device with the real one.
 #include "bench_gpu.h"
 
 #include <fmt/format.h>
@@ -34,7 +34,7 @@ namespace fs = std::filesystem;
 
 constexpr double kSearchSecondsLeast = 20;
 constexpr const char* kInterruptedText = "interrupted";
-constexpr double kSimulatedSeconds = 2;  // of measured steps
+constexpr double kSimulatedSeconds = 2;  // seconds of measured steps
 
 std::vector<const DemoJob*> jobs_of(const Arguments& arguments) {
     std::vector<const DemoJob*> out;
@@ -70,7 +70,8 @@ std::string device_of(const Arguments& arguments) {
     return device;
 }
 
-// A simulated card as the table has it; which a real one is, the selftest tells. Empty: none.
+// Returns the name in the GPU table for a simulated device, else "". For a real GPU the selftest
+// finds the name.
 std::string simulated_card(const std::string& device) {
     if (device == "cpu") return "";
     if (is_simulated(device)) {
@@ -90,8 +91,8 @@ std::string simulated_card(const std::string& device) {
     return "";
 }
 
-// Into FOLDER/selftest.json; what it says goes to stderr. Null when it could not run. A simulated
-// card computes nothing: what is tested then is the engine on the CPU.
+// Runs selftest into FOLDER/selftest.json, with its output on stderr. Returns null if it could not
+// run. A simulated device computes nothing, so the selftest then tests the engine on the CPU.
 Json run_selftest(const std::string& device, const fs::path& folder, bool calibrate) {
     fs::path file = folder / "selftest.json";
     std::vector<std::string> command{
@@ -130,7 +131,7 @@ GpuBenchJob measure(const DemoJob& job, const std::string& device, const std::st
     try {
         make_demo_folder(folder);
         run = run_demo(job, device, folder, seconds, kSearchSecondsLeast, quiet);
-    } catch (const Failure& failure) {  // the other jobs may do better
+    } catch (const Failure& failure) {  // the other jobs may succeed
         out.without_proof = failure.problems().at(0).found;
         return out;
     }
@@ -171,7 +172,7 @@ int bench_gpu(const Arguments& arguments) {
                                                  device),
                             .expected = "a device that the engine can use"});
     }
-    // Of several cards the first of CUDA's own order.
+    // With several GPUs, the selftest uses the first one in CUDA's order.
     if (!bench.is_simulated) bench.card = bench.selftest["card"].string().value_or("");
     auto name = bench.selftest["device"].string();
     if (name && !bench.is_simulated) bench.device = *name;

@@ -4,6 +4,6 @@
 namespace saturate {
 
 class Arguments;
-int bench_gpu(const Arguments& arguments);  // the status
+int bench_gpu(const Arguments& arguments);  // returns the exit code
 
 }  // namespace saturate

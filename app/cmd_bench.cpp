@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// bench loader: how fast the data of a configuration can be loaded on this machine. bench gpu is
+// bench loader: measures how fast this machine can load the data of a configuration. bench gpu is
 // in bench_gpu.cpp.
 #include <fmt/format.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// demo: a small Python project with the usual faults, fixed; or one of the reference jobs as its
-// write-up had it, why it is slow, what a search finds, and the proof, beside what the write-up
-// claims.
+// demo: fixes a small Python project with typical problems; or shows a reference job with the
+// settings of its write-up: why it is slow, what a search finds, and the proof, compared with the
+// claims of the write-up.
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -27,7 +27,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr double kBudgetSeconds = 100;  // a demonstration ends within two minutes
+constexpr double kBudgetSeconds = 100;  // a demonstration takes less than two minutes
 constexpr double kLeastBudgetSeconds = 60;
 
 const DemoJob& job_of(const Arguments& arguments) {
@@ -99,7 +99,7 @@ int cmd_demo(const Arguments& arguments) {
                       .cores = request.facts.cores};
     if (json) {
         Json out = Json::object({{"schema", 1}, {"folder", folder.string()}});
-        Json told = demo_json(result);  // outlives the loop over its members
+        Json told = demo_json(result);  // must outlive the loop over its members
         for (const auto& [key, value] : told.members()) out.set(key, value);
         out.set("diagnosis", to_json(run.diagnosis, 3, false));
         out.set("settings", to_json(answer.search)["settings"]);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// diagnose: tells traces, run records and configurations apart, answers, and applies what can be
-// applied.
+// diagnose: sorts its operands into traces, run records and configurations, prints the diagnosis,
+// and applies settings if asked to.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -49,7 +49,7 @@ bool has_traces(const fs::path& folder) {
     });
 }
 
-// The program or the folder of sources among the operands; it is answered for alone.
+// Returns the program or folder of sources among the operands. It must be the only operand.
 std::optional<fs::path> project_among(const std::vector<std::string>& operands) {
     for (const std::string& operand : operands) {
         bool is_other =
@@ -101,7 +101,7 @@ Inputs sort_inputs(const std::vector<std::string>& operands) {
     return inputs;
 }
 
-// This machine, as optimize sees it.
+// Returns the facts of this machine, like optimize.
 Facts here() {
     std::optional<GpuFacts> gpu;
     GpuSurvey survey = survey_gpus();
@@ -113,7 +113,7 @@ Facts here() {
     return machine_facts(probe_cpu(), probe_memory(), gpu, Level::training);
 }
 
-// The file by itself, and the keys that the programs around it have no use for.
+// Diagnoses the file alone, plus the keys that no program near it reads.
 Diagnosis config_diagnosis(const Document& document) {
     Diagnosis out = diagnose_config(document, here());
     std::vector<Finding> unread = unread_keys(document);
@@ -127,20 +127,20 @@ Diagnosis config_diagnosis(const Document& document) {
 }
 
 void add_findings(std::vector<Finding> more, Diagnosis& answer) {
-    if (more.empty()) return;  // the order stays: a late rank comes first whatever it gains
+    if (more.empty()) return;  // keep the order: a late rank comes first, whatever its gain
     for (Finding& finding : more) answer.findings.push_back(std::move(finding));
     answer.findings = merged(std::move(answer.findings));
 }
 
-// What the file says and the run did not do.
+// Adds settings of the file that were not in force in the run.
 void join_settings(const RunRecord& record, const Document& document, Diagnosis& answer) {
-    if (record.info.settings_source == document.file()) return;  // told with the record
+    if (record.info.settings_source == document.file()) return;  // already reported with the record
     std::vector<Finding> found;
     settings_in_force(record, document, found);
     add_findings(std::move(found), answer);
 }
 
-// The traces are kept where the caller wants to draw them.
+// Diagnoses all operands. Keeps the traces in `kept`, if given, so that the caller can draw them.
 Diagnosis diagnose(const std::vector<std::string>& operands, const TraceOptions& options,
                    std::vector<Trace>* kept = nullptr) {
     Inputs inputs = sort_inputs(operands);
@@ -156,7 +156,7 @@ Diagnosis diagnose(const std::vector<std::string>& operands, const TraceOptions&
     if (!inputs.traces.empty()) join_traces(inputs.traces);
     for (const fs::path& run : inputs.runs) {
         if (kept && inputs.traces.empty() && fs::is_regular_file(run / "trace.json.gz"))
-            join_traces({run / "trace.json.gz"});  // to be drawn
+            join_traces({run / "trace.json.gz"});  // to draw it
         RunRecord record = gather_run(run);
         std::vector<Finding> unused;
         if (inputs.configs.empty() && record.info.kind == "run")
@@ -173,8 +173,8 @@ Diagnosis diagnose(const std::vector<std::string>& operands, const TraceOptions&
     return std::move(*answer);
 }
 
-// The findings' settings as changes of the configuration, in the words of its dialect. Only keys
-// that the file has: where a new one belongs, optimize decides.
+// Turns the settings of the findings into changes of the configuration in its dialect. Only for
+// keys that the file has; optimize decides where new keys belong.
 Advice advice_for(const Document& document, const std::vector<Finding>& findings) {
     Settings settings = Settings::read(document);
     std::vector<FoundValue> values;

@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// With a folder named there is time to measure; without, the verb answers at once.
+// If a folder is given, doctor takes time to measure it; without, it answers at once.
 constexpr ReadBudget kQuick{};
 constexpr ReadBudget kNamed{.time = std::chrono::milliseconds(1000),
                             .bytes = 2ull << 30,
@@ -46,7 +46,7 @@ std::optional<ToolkitFacts> find_toolkit() {
     return probe_toolkit(folders);
 }
 
-// Where an engine out of a wheel finds its torch; empty: there is none.
+// Returns the folder in which an engine from a wheel finds torch, or "" if there is no such engine.
 fs::path wheel_site() {
     std::error_code error;
     for (const fs::path& folder : engine_folders())

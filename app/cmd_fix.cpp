@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// fix: the user's own job: why it is slow, what to change in its files, and the proof.
+// fix: shows why the user's job is slow, tries changes of its files and writes a proven patch.
 #include <fmt/format.h>
 
 #include <cstdlib>
@@ -61,7 +61,7 @@ MachineHere this_machine(Level level) {
         has_gpu ? survey.driver->gpus[0].memory_total_bytes.value_or(0) : 0};
 }
 
-// A folder that is not there yet, or is empty: nothing is ever overwritten.
+// Creates a new folder, or accepts an empty one: fix never overwrites files.
 fs::path make_folder(const Arguments& arguments) {
     auto named = arguments.text("--output");
     fs::path folder = named ? output_folder(*named) : new_run_folder("fix");
@@ -116,7 +116,7 @@ Json curve_json(const LossCurve& curve) {
     return out;
 }
 
-// Tries, proves and says; the exit code.
+// Tries and proves changes and prints the result. Returns the exit code.
 int try_and_prove(const Arguments& arguments, FixAnswer& answer, ProjectReader& reader,
                   const FixQuestion& question, const fs::path& folder, const MachineHere& machine) {
     FixTrialSettings settings{
@@ -163,7 +163,7 @@ int try_and_prove(const Arguments& arguments, FixAnswer& answer, ProjectReader& 
     write_file_whole(folder / "fix.json", json.pretty() + "\n");
     bool is_proven = tried.proof && tried.proof->verdict == Verdict::faster && !patch.empty();
     if (arguments.has("--json")) fmt::print("{}\n", json.pretty());
-    // Of a job that does not run nothing was tried: its own error is the answer.
+    // If the job does not run, nothing was tried, and its own error is the answer.
     if (!tried.baseline.ok() && !tried.is_stopped) {
         show(stderr, "{}",
              fix_failure_text(tried.baseline, read_if_there(tried.baseline_log), machine.has_gpu));
@@ -206,7 +206,7 @@ int try_and_prove(const Arguments& arguments, FixAnswer& answer, ProjectReader& 
     return is_proven ? kDone : kAnswerIsNo;
 }
 
-// The program is not there, cannot be read, or is none of Python.
+// Returns the error for a program that is missing, unreadable or not Python.
 Problem why_no_program(const ProjectFacts& facts) {
     const std::string& problem = facts.command_problem;
     const FactSource* script = facts.file(facts.script);
@@ -232,7 +232,7 @@ Problem why_no_program(const ProjectFacts& facts) {
 int cmd_fix(const Arguments& arguments) {
     check_command(arguments);
     FixQuestion question{.level = level_named(*arguments.text("--level"))};
-    // Whatever we and the trials put among temporary files goes with us.
+    // Temporary files of this process and of the trials are deleted at the end.
     std::optional<MortalFolder> temporary;
     if (!arguments.has("--dry-run")) {
         temporary.emplace(temporary_beside(guarded_around(question.folder)));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// loader-process: what saturate_gpu.Loader starts. No row in the table of verbs: it is of no use
-// without a Python process at the other end of the socket.
+// loader-process: started by saturate_gpu.Loader. Not in the table of verbs, because it needs a
+// Python process at the other end of the socket.
 #include <fmt/format.h>
 #include <sys/socket.h>
 
@@ -24,9 +24,9 @@ int cmd_loader_process(const char* socket) {
         fmt::print(stderr, "error: loader-process is started by Python's saturate_gpu.Loader\n");
         return kUser;
     }
-    // Ctrl-C, and what schedulers send to every process of a job before they end it, is for the
-    // training script: it may want to save its state, with batches until then. This process ends
-    // when the script closes the socket.
+    // Ctrl-C, and the signals that schedulers send to every process of a job before they end it,
+    // are for the training script: it may still save its state and need batches until then. This
+    // process ends when the script closes the socket.
     for (int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGPIPE})
         std::signal(signal, SIG_IGN);
     serve_batches(static_cast<int>(*number));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// monitor: one tick after another until the time, the job or the user ends it, then a verdict. What
-// was sampled is kept however it ends.
+// monitor: samples until the time is over, the job ends or the user stops it, then prints a
+// verdict. The samples are kept in any case.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -36,7 +36,7 @@ namespace {
 
 struct MonitorSettings {
     SamplerSettings sampler;
-    double duration_seconds = 0;  // 0: until something ends it
+    double duration_seconds = 0;  // 0: no limit
     std::optional<std::int64_t> pid;
     std::vector<std::string> command;
     std::optional<std::string> record_file, replay_file, run_folder, prometheus, serve;
@@ -83,7 +83,7 @@ MonitorSettings monitor_settings(const Arguments& arguments) {
     if (auto folder = arguments.text("--output")) out.run_folder = output_folder(*folder).string();
     out.prometheus = arguments.text("--prometheus");
     out.serve = arguments.text("--serve");
-    // The page is made from a record.
+    // The live page needs a record.
     if (out.serve && !out.run_folder) out.run_folder = new_run_folder("monitor").string();
     out.job_folder = arguments.text("--run");
     refuse_together(arguments, "--json", "--csv");
@@ -128,7 +128,7 @@ Devices devices_of(const MonitorSettings& settings, NvmlRecorder* recorder,
                 .notes = std::move(recording.notes),
                 .recorded_seconds = recording.seconds};
     }
-    // A job that is watched will wake a sleeping GPU itself.
+    // Waking a sleeping GPU is fine here, because the watched job does so anyway.
     bool wake = settings.pid.has_value() || !settings.command.empty();
     return open_gpus({.wake = wake, .recorder = recorder}, settings.job_folder);
 }
@@ -154,7 +154,7 @@ class Monitor {
     [[nodiscard]] bool is_over();
     void end_child();
     int finish();
-    // A recording is read as fast as it goes, but at its own pace where somebody looks on.
+    // A recording is replayed as fast as possible, but in real time for the live view.
     [[nodiscard]] bool is_virtual() const {
         return settings_.replay_file && settings_.output.form != MonitorForm::screen;
     }
@@ -212,7 +212,7 @@ void Monitor::open() {
                          .expected = "the pid of a running process"});
     }
     output_ = make_monitor_output(settings_.output);
-    // Last, so that no mistake of ours leaves a command running.
+    // Start the command last, so that no earlier error leaves it running.
     std::int64_t start = time();
     if (settings_.run_folder) {
         writer_ = std::make_unique<RecordWriter>(*settings_.run_folder,
@@ -259,7 +259,7 @@ bool Monitor::is_over() {
     return settings_.pid && tree && tree->ended;
 }
 
-// False when the watching is over before the deadline.
+// Returns false if monitoring ends before the deadline.
 bool Monitor::wait_until(std::int64_t deadline_ns) {
     if (is_virtual()) {
         virtual_ns_ = deadline_ns;
@@ -286,7 +286,7 @@ void Monitor::loop() {
         if (is_over() || (is_bounded && time() >= end)) return;
         std::int64_t next = deadlines.next(time());
         sampler_->note_late(deadlines.lost());
-        // One more at the very end, so that all of the time asked for is seen.
+        // Take the last tick at the very end, so that the whole requested time is covered.
         if (is_bounded) next = std::min(next, end);
         if (!wait_until(next)) {
             if (ended_ != "interrupted" && child_) tick(true);
@@ -295,8 +295,8 @@ void Monitor::loop() {
     }
 }
 
-// Ctrl-C reached the command too; another signal is passed on. A command that goes on after that
-// is waited for: its end belongs to its user.
+// Waits for the command. Ctrl-C has reached it too; any other signal is passed on. If the command
+// keeps running after that, its user decides when it ends.
 void Monitor::end_child() {
     if (!child_) return;
     int signal = interrupts_.stop_signal();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// optimize: read, advise, show, and write the file anew with every other byte as it was.
+// optimize: reads a configuration, shows advice, and writes the file with only these bytes changed.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -30,7 +30,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What is taken for a machine elsewhere of which only the GPU is named.
+// Assumed for another machine if only its GPU is given.
 constexpr int kAssumedCores = 16;
 constexpr double kGigabyte = 1024.0 * 1024 * 1024;
 
@@ -55,12 +55,12 @@ std::optional<std::uint64_t> gigabytes(const Arguments& arguments, std::string_v
     return static_cast<std::uint64_t>(*value * kGigabyte);
 }
 
-// The GPU named, or the first of this machine.
+// Returns the GPU that is named, or the first one of this machine.
 std::optional<GpuFacts> choose_gpu(const Arguments& arguments, const GpuSurvey& survey,
                                    std::string& how) {
     auto memory = gigabytes(arguments, "--gpu-memory");
     auto name = arguments.text("--gpu");
-    // Measured on a simulated card, the rest is advised for that card.
+    // If a simulated device is used for measuring, advise for that device.
     std::string device = *arguments.text("--device");
     if (!name && device.starts_with("sim:")) name = device.substr(4);
     if (name) {
@@ -73,7 +73,7 @@ std::optional<GpuFacts> choose_gpu(const Arguments& arguments, const GpuSurvey& 
     if (!survey.driver || survey.driver->gpus.empty()) return std::nullopt;
     const GpuIdentity& gpu = survey.driver->gpus[0];
     auto match = match_gpu(gpu.name, gpu.capability, memory ? memory : gpu.memory_total_bytes);
-    // The table holds NVIDIA's: for another vendor's the CPU is what can be told about.
+    // The table holds only NVIDIA's GPUs; for other vendors advise for the CPU.
     if (!match && !survey.absent_because.empty()) return std::nullopt;
     if (!match) {
         throw MachineError(
@@ -125,7 +125,7 @@ Aim choose_target(const Arguments& arguments) {
     return aim;
 }
 
-// Nothing with --in-place, which replaces the input and keeps it beside.
+// Returns the output file, or nullopt with --in-place, which replaces the input and keeps a backup.
 std::optional<OutputFile> output_of(const Arguments& arguments, const fs::path& input) {
     if (arguments.has("--in-place")) {
         if (arguments.has("--output")) {
@@ -148,7 +148,7 @@ std::optional<OutputFile> output_of(const Arguments& arguments, const fs::path& 
         throw UserError(Problem{.found = "--json and --output - together",
                                 .expected = "one answer on standard output"});
     }
-    // Nothing is written, so nothing can be lost.
+    // With --dry-run nothing is written, so nothing can be lost.
     bool force = arguments.has("--force") || arguments.has("--dry-run");
     return OutputFile(output, {.inputs = {input}, .force = force});
 }
@@ -231,7 +231,7 @@ Json as_json(const Document& document, const Settings& settings, const Aim& aim,
                          {"notes", Json::array_of(advice.notes)}});
 }
 
-// The dialect that --dialect names; null: to be recognised.
+// Returns the dialect that --dialect names, or null to recognise it.
 const Dialect* named_dialect(const Arguments& arguments) {
     auto name = arguments.text("--dialect");
     if (!name) return nullptr;
@@ -252,7 +252,7 @@ const Dialect* named_dialect(const Arguments& arguments) {
          .fix = "name the file that your training reads"});
 }
 
-// Measured, and nothing to write that is proven: the answer is no.
+// Returns "the answer is no" if measuring proved nothing that could be written.
 int status_of(const std::optional<TuneAnswer>& measured, const Benchmarked& proven) {
     if (!measured) return kDone;
     if (measured->interrupted) return kInterrupted;
@@ -277,7 +277,7 @@ int cmd_optimize(const Arguments& arguments) {
     if (!settings.is_training()) throw_no_training(document);
     ConfigUse use;
     if (!settings.dialect().is_ours()) use = read_config_use(input, arguments.command);
-    // What is measured may be any program; what is only read must be one of Python.
+    // A program that is only read must be Python; one that is measured may be anything.
     if (!use.problem.empty() && !arguments.command.empty() && !arguments.has("--benchmark")) {
         throw UserError({.found = use.problem,
                          .expected = "a command that starts a Python program",
@@ -312,7 +312,7 @@ int cmd_optimize(const Arguments& arguments) {
     }
     std::string text = apply_changes(document, advice);
 
-    // Without a change only an output that was asked for is written.
+    // Without changes, write the output only if -o was given.
     std::size_t changes = advice.changes.size();
     std::string counted = fmt::format("{} change{}", changes, changes == 1 ? "" : "s");
     bool writes = !arguments.has("--dry-run") && (changes > 0 || arguments.has("--output"));
@@ -330,7 +330,7 @@ int cmd_optimize(const Arguments& arguments) {
     if (arguments.has("--json")) {
         Json out = as_json(document, settings, aim, advice, use, writes ? written : "");
         if (measured) {
-            Json told = to_json(*measured);  // outlives the loop over its members
+            Json told = to_json(*measured);  // must outlive the loop over its members
             for (const auto& [key, value] : told.members()) {
                 if (key != "notes") out.set(key, value);
             }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// report: one or more runs as a page, as Markdown or as JSON.
+// report: shows or compares runs as a page, Markdown or JSON.
 #include <fmt/format.h>
 
 #include <filesystem>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// run: any command under watch; its own output and status stay its own, ours follows on stderr.
+// run: watches any command. Its output and exit status stay unchanged; our text follows on stderr.
 #include <fmt/format.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -36,7 +36,7 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kGroups[] = {"safe", "numerics", "auto"};
 
-// The row of a change by its name in the shim; null: the shim knows no such change.
+// Returns the remedy with this name in the shim, or null if the shim has no such change.
 const Remedy* change_of(std::string_view name) {
     for (const Remedy& remedy : remedies()) {
         if (!name.empty() && remedy.shim.name == name) return &remedy;
@@ -73,7 +73,7 @@ std::string checked_apply(const std::string& list) {
     return list;
 }
 
-// Every name that was asked for has an outcome: what no process told of is unknown.
+// Returns an outcome for each requested change; "unknown" if no process reported any.
 Json outcomes(const RunJobSettings& settings, const RunJobResult& result) {
     if (settings.apply.empty() || result.python["changes"].is_array())
         return result.python["changes"];
@@ -119,7 +119,7 @@ int status_of(const RunJobResult& result) {
     return result.is_limited ? kTimedOut : result.status;
 }
 
-// A command that a signal ended has the same end for whoever waits for us.
+// If a signal ended the command, ends this process with the same signal, for its parent to see.
 void die_alike(int number) {
     rlimit no_core{0, 0};
     ::setrlimit(RLIMIT_CORE, &no_core);
@@ -127,8 +127,8 @@ void die_alike(int number) {
     ::raise(number);
 }
 
-// A command that did not start leaves no record, so that the next try may have the same folder. A
-// folder that the user made stays, empty as it was.
+// Removes the record if the command did not start, so that the next try can use the same folder. A
+// folder that the user created stays, empty as before.
 RunJobResult run_or_leave_nothing(const RunJobSettings& settings, bool is_users_folder) {
     try {
         return run_job(settings);
@@ -142,8 +142,8 @@ RunJobResult run_or_leave_nothing(const RunJobSettings& settings, bool is_users_
     }
 }
 
-// A record that could not be written, or was taken away meanwhile, is no reason to lose the
-// command's status.
+// Diagnoses the record. If the record is missing or incomplete, only adds a note, so that the
+// status of the command is not lost.
 Diagnosis diagnosis_of(const RunJobSettings& settings, std::vector<std::string>& notes) {
     try {
         RunRecord record = gather_run(settings.folder);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// serve: the runs of a folder as pages that follow them while they go on. It only reads records, so
-// whatever a client does, the job that writes one does not notice.
+// serve: shows the runs of a folder as pages that update while jobs run. It only reads records, so
+// clients cannot disturb the job that writes them.
 #include <fmt/format.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -34,10 +34,10 @@ namespace fs = std::filesystem;
 
 constexpr std::uint16_t kPort = 8765;
 constexpr std::int64_t kSecond = 1'000'000'000;
-constexpr double kCpuShare = 0.015;  // of one core, for reading records and answering
+constexpr double kCpuShare = 0.015;  // of one core, the limit for reading and replying
 constexpr std::int64_t kLongestPause = 300 * kSecond;
 constexpr std::int64_t kBeat = 15 * kSecond;
-constexpr std::int64_t kLinger = 2 * kSecond;  // for pages to fetch the last state
+constexpr std::int64_t kLinger = 2 * kSecond;  // lets pages fetch the last state
 constexpr HttpLimits kLimits{
     .connections = 256, .connections_per_client = 256, .idle_seconds = 10, .threads = 2};
 
@@ -47,7 +47,7 @@ std::int64_t cpu_ns() {
     return std::int64_t{used.tv_sec} * kSecond + used.tv_nsec;
 }
 
-// A process whose end is ours.
+// A process; serve ends when it ends.
 class Companion {
   public:
     explicit Companion(std::optional<long> pid) : pid_(pid) {
@@ -56,7 +56,7 @@ class Companion {
         if (fd_ < 0 && errno == ESRCH)
             throw UserError({.found = fmt::format("no process {}", *pid_),
                              .expected = "the pid of a running process"});
-        // It has work to do; the page can wait.
+        // The job is more important than the page.
         ::setpriority(PRIO_PROCESS, 0, 10);
     }
     ~Companion() {
@@ -66,7 +66,7 @@ class Companion {
     Companion& operator=(const Companion&) = delete;
 
     [[nodiscard]] int fd() const { return fd_; }
-    // A kernel without pidfd is asked again and again.
+    // On a kernel without pidfd, is_gone() must be polled.
     [[nodiscard]] bool must_be_asked() const { return pid_ && fd_ < 0; }
     [[nodiscard]] bool is_gone() const {
         return pid_ && ::kill(static_cast<pid_t>(*pid_), 0) != 0 && errno == ESRCH;
@@ -87,7 +87,7 @@ RunShelf shelf_of(const Arguments& arguments) {
              .expected = "one folder: a run record, or a folder that holds some; or --live",
              .fix = "saturate serve runs"});
     }
-    // Where train and run write when they are not told.
+    // The default folder of train and run.
     if (arguments.operands.empty()) return RunShelf(".", {std::string(kRunsFolder)});
     fs::path folder = arguments.operands[0];
     if (!is_live && !fs::is_directory(folder)) {
@@ -98,7 +98,7 @@ RunShelf shelf_of(const Arguments& arguments) {
     return RunShelf(folder);
 }
 
-// The port that is asked for, or, where none is, 8765 or any that is free.
+// Listens on the requested port; if none is given, on 8765 or else on any free port.
 std::unique_ptr<HttpServer> listen(const Arguments& arguments, const HttpAddress& address,
                                    const HttpHandler& handler, const HttpRefusal& refusal) {
     bool is_given = arguments.has("--listen");
@@ -151,7 +151,7 @@ void follow(RunSite& site, HttpServer& server, const Companion& companion) {
         }
         if (now < next) continue;
         tell(site, server, told);
-        // What answering and reading took since the last time sets the pace.
+        // The CPU time used since the last round sets the pause.
         std::int64_t used = cpu_ns() - std::exchange(cpu, cpu_ns());
         auto pause = static_cast<std::int64_t>(static_cast<double>(used) / kCpuShare);
         next = now_ns() + std::clamp(pause, kSecond, kLongestPause);

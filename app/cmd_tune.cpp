@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// tune: the measured search alone, for a configuration of `train` or for any command.
+// tune: only the measured search, for a configuration of `train` or any command.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -71,7 +71,7 @@ Assignment start_values(const Arguments& arguments) {
     return start;
 }
 
-// Every {name} of the command needs a value to start from.
+// Checks that every {name} in the command has a start value.
 void check_placeholders(const std::vector<std::string>& command, const Assignment& start) {
     for (const std::string& name : placeholders(command)) {
         if (start.contains(name)) continue;
@@ -82,7 +82,7 @@ void check_placeholders(const std::vector<std::string>& command, const Assignmen
     }
 }
 
-// A file of another framework does not say how to run it.
+// Refuses a file of another framework, which does not say how to run it.
 void refuse_without_job(const std::string& config) {
     Document document = Document::read(config);
     Settings settings = Settings::read(document);
@@ -145,7 +145,7 @@ TuneRequest tune_request(const std::string& config, const std::string& device, L
     request.start = values_in_force(settings);
     request.facts = machine_facts(probe_cpu(), probe_memory(), gpu, level);
     add_settings(request.facts, settings);
-    // What a job of the user's own is made of is not known: which layout it prefers is tried.
+    // The model of a user's own job is unknown, so try which layout it prefers.
     if (settings.get(Setting::job) && !request.facts.shape) request.facts.has_images = true;
     request.facts.busy_is_exact = device.starts_with("sim:");
     return request;
@@ -195,7 +195,7 @@ int cmd_tune(const Arguments& arguments) {
     if (arguments.has("--json")) {
         Json out = Json::object(
             {{"schema", 1}, {"folder", request.folder.string()}, {"device", request.device}});
-        Json told = to_json(answer);  // outlives the loop over its members
+        Json told = to_json(answer);  // must outlive the loop over its members
         for (const auto& [key, value] : told.members()) out.set(key, value);
         fmt::print("{}\n", out.pretty());
     } else {

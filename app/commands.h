@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One function per verb of the `saturate` program, each in its cmd_<verb>.cpp. Returns an exit
+// One function per verb of the `saturate` program, each in cmd_<verb>.cpp. It returns the exit
 // code.
 #pragma once
 
@@ -14,7 +14,7 @@ int cmd_demo(const Arguments& arguments);
 int cmd_diagnose(const Arguments& arguments);
 int cmd_doctor(const Arguments& arguments);
 int cmd_fix(const Arguments& arguments);
-int cmd_loader_process(const char* socket);  // not in the table: for Python's loader
+int cmd_loader_process(const char* socket);  // not in the table of verbs; for Python's loader
 int cmd_monitor(const Arguments& arguments);
 int cmd_optimize(const Arguments& arguments);
 int cmd_report(const Arguments& arguments);

@@ -24,8 +24,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kLevel = "safe";  // compiling takes longer than all the rest of it
-constexpr const char* kBudget = "5m";   // three minutes on a machine that is free
+constexpr const char* kLevel = "safe";  // compiling would take longer than all the rest
+constexpr const char* kBudget = "5m";   // takes three minutes on an idle machine
 
 bool has_torch(const std::string& python) {
     Captured asked = run_captured(
@@ -60,7 +60,7 @@ int demo_python(const std::string& python, const fs::path& folder, bool json) {
         write_file_whole(project / file.name, file.text);
     show(stderr, "a small project with the usual faults: {}\nmaking its pictures ...\n",
          project.string());
-    // Once, and not in every trial.
+    // Make the pictures once and not in every trial.
     Child making({"env", "-C", project.string(), python, "-B", "-c",
                   "from data import make_pictures; make_pictures('pictures')"},
                  {.output_to_stderr = true});

@@ -21,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The configuration as the write-up's own loop understood it.
+// Writes the configuration of the job, with the values that the write-up's own loop used.
 std::string write_config(const DemoJob& job, const fs::path& folder) {
     std::string name = fmt::format("{}_before.yaml", job.name);
     for (const EmbeddedFile& file : embedded_configs()) {
@@ -52,13 +52,13 @@ void make_demo_folder(const fs::path& folder) {
 DemoRun run_demo(const DemoJob& job, const std::string& device, const fs::path& folder,
                  double seconds, double seconds_least, bool quiet) {
     std::string config = write_config(job, folder);
-    // Making data is part of it, so that a first demonstration ends in time too.
+    // Making data counts as part of the time, so that a first demonstration ends in time too.
     std::int64_t begin = now_ns();
     make_missing_data(config, quiet);
     double spent = static_cast<double>(now_ns() - begin) / 1e9;
     DemoRun run{.request = tune_request(config, device, Level::training)};
     run.request.folder = folder / "tune";
-    run.request.fresh = true;  // what is shown is measured now
+    run.request.fresh = true;  // show only new measurements
     run.request.budget_seconds = std::max(seconds_least, seconds - spent);
     run.answer = tune_and_show(run.request, quiet);
     if (run.answer.search.baseline)

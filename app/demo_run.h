@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A reference job as its write-up had it, searched and proven on a device: what demo shows of one
-// and bench gpu of all of them.
+// Searches and proves faster settings for a reference job, starting from the settings of its
+// write-up. `demo` shows one job, `bench gpu` all of them.
 #pragma once
 
 #include <filesystem>
@@ -15,14 +15,14 @@ namespace saturate {
 struct DemoRun {
     TuneRequest request;
     TuneAnswer answer;
-    Diagnosis diagnosis;  // of the job as it was
+    Diagnosis diagnosis;  // of the unchanged job
 };
 
-// Throws UserError when it is there and not empty.
+// Throws UserError if the folder exists and is not empty.
 void make_demo_folder(const std::filesystem::path& folder);
 
-// Into such a folder. `seconds` are for everything, the making of data included; the search gets at
-// least `seconds_least`. Without a baseline (Ctrl-C) there is no diagnosis.
+// Writes into a folder of make_demo_folder(). `seconds` include making the data, but the search
+// gets at least `seconds_least`. Without a baseline (Ctrl-C) there is no diagnosis.
 [[nodiscard]] DemoRun run_demo(const DemoJob& job, const std::string& device,
                                const std::filesystem::path& folder, double seconds,
                                double seconds_least, bool quiet);

@@ -26,8 +26,8 @@ namespace fs = std::filesystem;
 
 struct FoundProgram {
     fs::path folder;
-    std::string script;               // below the folder
-    std::vector<std::string> others;  // that train too
+    std::string script;               // relative to the folder
+    std::vector<std::string> others;  // other scripts that train
 };
 
 FoundProgram program_of(const fs::path& path) {
@@ -112,7 +112,7 @@ std::vector<Finding> unread_keys(const Document& document) {
     return findings_of(read_config_use(document.file(), {}), document.file());
 }
 
-// The configuration that a command names, if it is there.
+// Returns the configuration that a command names, if the file exists.
 static std::optional<std::string> config_of(const std::vector<std::string>& command) {
     for (std::string_view word : command) {
         if (std::size_t equals = word.find('='); word.starts_with('-') && equals != word.npos)
@@ -125,7 +125,7 @@ static std::optional<std::string> config_of(const std::vector<std::string>& comm
     return std::nullopt;
 }
 
-// What reading says of a line, the record need not say again; it knows the column too.
+// True if reading the file already reported this line; its `where` may also have a column.
 static bool is_told(const std::vector<Finding>& told, const Finding& finding) {
     return std::ranges::any_of(told, [&](const Finding& one) {
         return (finding.where + ":").starts_with(one.where + ":");
@@ -143,7 +143,7 @@ std::vector<Finding> settings_without_effect(const RunRecord& record) {
             if (!is_told(out, finding)) out.push_back(std::move(finding));
         return out;
     } catch (const UserError&) {
-        return {};  // a command or a file that cannot be read says nothing
+        return {};  // nothing is known about an unreadable command or file
     }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// diagnose of a program or a folder of sources: what reading alone tells, as `fix --dry-run` reads.
+// `diagnose` of a program or a folder of sources, from reading alone, like `fix --dry-run`.
 #pragma once
 
 #include <filesystem>
@@ -13,19 +13,19 @@
 
 namespace saturate {
 
-// A Python file, or a folder with Python files in it (not a record, and without traces).
+// True for a Python file, or a folder with Python files (not a record, and without traces).
 [[nodiscard]] bool is_project(const std::filesystem::path& path);
 
-// Prints the answer; the exit code.
+// Prints the answer and returns the exit code.
 int diagnose_project(const Arguments& arguments, const std::filesystem::path& path,
                      const Facts& machine);
 
-// Keys of a configuration that the programs around it have no use for.
+// Returns findings for keys of a configuration that no program near the file reads.
 [[nodiscard]] std::vector<Finding> unread_keys(const Document& document);
 
-// Of the configuration that a watched command names, seen from the folder that it ran in: keys that
-// nothing reads, and those that the record shows not to be in force. Empty where it names none that
-// is there.
+// Returns findings for the configuration that the command of a run names: keys that nothing reads,
+// and settings that were not in force in the record. Call it in the folder where the command ran.
+// Empty if the command names no existing configuration.
 [[nodiscard]] std::vector<Finding> settings_without_effect(const RunRecord& record);
 
 }  // namespace saturate

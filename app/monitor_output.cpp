@@ -15,7 +15,7 @@ namespace saturate {
 
 namespace {
 
-// Writes whole lines at once, so that a reader at the other end of a pipe sees each tick.
+// Writes and flushes whole lines, so that the reader of a pipe sees each tick.
 bool put(std::FILE* file, const std::string& text) {
     return std::fwrite(text.data(), 1, text.size(), file) == text.size() && std::fflush(file) == 0;
 }
@@ -165,7 +165,7 @@ class CsvOutput final : public MonitorOutput {
             }
             out += host_cells(snapshot.host);
         }
-        if (snapshot.devices.empty()) {  // the host alone: the GPU's cells stay empty
+        if (snapshot.devices.empty()) {  // no GPU: its cells stay empty
             out = fmt::format("{},{:.3f},,,{}", time, seconds,
                               std::string(device_fields().size(), ','));
             out += host_cells(snapshot.host);
@@ -199,7 +199,7 @@ class CsvOutput final : public MonitorOutput {
     bool read_ = true;
 };
 
-// The live view; after it the summary as text.
+// The live view, followed by the summary as text.
 class ScreenOutput final : public MonitorOutput {
   public:
     explicit ScreenOutput(const MonitorOutputSettings& settings) : settings_(settings) {}

@@ -13,7 +13,7 @@ namespace saturate {
 
 namespace {
 
-// What the search measures, so that no estimate stands beside a measurement.
+// True if the search measures this setting, so that no estimate is given for it.
 bool is_measured(Setting setting, const SearchAnswer& search) {
     using enum Setting;
     if (setting == eval_interval || setting == checkpoint_interval)
@@ -58,7 +58,7 @@ Benchmarked benchmarked(const Document& document, const Settings& settings, Advi
             out.rest.push_back(
                 {setting.key, value_of(request.start, setting.key), setting.value, setting.why});
     }
-    // Of the estimates what a short run cannot measure.
+    // Keep the estimates for settings that a short run cannot measure.
     for (Change& change : estimate.changes) {
         bool is_default = change.before.empty() && settings.dialect().name == "saturate" &&
                           info_of(change.setting).default_text == change.after;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `optimize --benchmark` adds: of the search's answer the proven values become changes of the
-// file, everything else is shown.
+// The part of `optimize` for --benchmark: the proven values of a search become changes of the file;
+// everything else is only shown.
 #pragma once
 
 #include <filesystem>
@@ -13,19 +13,19 @@
 
 namespace saturate {
 
-// Found or estimated, and not written.
+// A value that was found or estimated but is not written.
 struct LeftOut {
     std::string key, before, after;
     std::string why;
 };
 
 struct Benchmarked {
-    Advice advice;  // what is written
+    Advice advice;  // the changes to write
     std::vector<LeftOut> rest;
-    std::string why;  // why nothing of the search is proven; empty: it is, or nothing was found
+    std::string why;  // why the search result is not proven; empty if it is or nothing was found
 };
 
-// `estimate` is what would be advised without measuring. `with_unproven`: the user asked for all.
+// `estimate` is the advice without measuring. `with_unproven`: the user wants unproven values too.
 [[nodiscard]] Benchmarked benchmarked(const Document& document, const Settings& settings,
                                       Advice estimate, const TuneRequest& request,
                                       const TuneAnswer& answer, bool with_unproven);

@@ -23,13 +23,13 @@ namespace saturate {
 
 namespace {
 
-// What a search says while it works, on stderr: a line per trial, and on a terminal what is being
-// measured now with the time that is gone.
+// The progress of a search on stderr: a line per trial, and on a terminal also the current
+// measurement with the time used.
 class TuneProgress {
   public:
     TuneProgress(bool quiet, double budget_seconds);
     void line(const std::string& text);
-    // Replaced by whatever comes next.
+    // Shows a line that the next output replaces.
     void working(const std::string& what, double seconds);
 
   private:
@@ -80,7 +80,7 @@ TuneAnswer tune_and_show(const TuneRequest& request, bool quiet,
                          const std::optional<std::string>& serve) {
     check_budget(request.budget_seconds);
     make_tune_folder(request);
-    // Whatever trials of a user's command put among temporary files goes with us.
+    // Temporary files of the trials of a user's command are deleted at the end.
     std::optional<MortalFolder> temporary;
     if (request.job.is_ours()) {
         make_missing_data(request.job.config, quiet);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What tune, optimize --benchmark and demo share: a request out of arguments, and the search with
-// its lines on stderr.
+// Shared by tune, optimize --benchmark and demo: makes a search request from arguments, and runs
+// the search with progress on stderr.
 #pragma once
 
 #include <filesystem>
@@ -12,18 +12,18 @@
 namespace saturate {
 
 class Arguments;
-// Settings, limits and facts out of a command line of tune or optimize; the folder is still empty.
+// Reads settings, limits and facts from the command line of tune or optimize; leaves out `folder`.
 [[nodiscard]] TuneRequest tune_request(const Arguments& arguments);
 
 // The same for a configuration and a device ("auto", "cpu", "cuda:0", "sim:RTX 4090").
 [[nodiscard]] TuneRequest tune_request(const std::string& config, const std::string& device,
                                        Level level);
 
-// Data of a reference job that is to lie where `data make` writes it, and does not yet: made, and
-// said on stderr. A path of the user's own is left to be found missing.
+// Makes the data of a reference job if it is missing and the configuration uses the path of
+// `data make`; reports it on stderr. Leaves a user's own path alone, which fails later if missing.
 void make_missing_data(const std::string& config, bool quiet);
 
-// Makes folder and data, and searches; `serve`: the address of a live page, if one is wanted.
+// Makes the folder and the data, and searches. `serve` is the address of a live page, if wanted.
 [[nodiscard]] TuneAnswer tune_and_show(const TuneRequest& request, bool quiet,
                                        const std::optional<std::string>& serve = std::nullopt);
 

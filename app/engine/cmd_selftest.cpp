@@ -27,7 +27,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What a report needs to know of the machine, and nothing that names it or its owner.
+// Returns the facts of the machine that a report needs, and nothing that identifies its owner.
 Json machine_json(const std::string& device) {
     Machine machine{.cpu = probe_cpu(), .memory = probe_memory()};
     Json out = Json::object({{"cpu", machine.cpu.model},
@@ -56,13 +56,13 @@ Json versions_json(const std::string& device) {
     return out;
 }
 
-// "cuda:0 (NVIDIA H100 80GB HBM3)"
+// Returns the name in "cuda:0 (NVIDIA H100 80GB HBM3)".
 std::string name_in(const std::string& device) {
     std::size_t from = device.find('(') + 1;
     return device.substr(from, device.rfind(')') - from);
 }
 
-// Measured, and kept for the simulated device of this name.
+// Measures the rates and saves them for the simulated device of this name.
 Json calibrate(const std::string& device, const std::string& name, const std::string& card) {
     auto open = [&](const DeviceOptions& options) {
         return std::move(open_device(device, options, false).backend);
@@ -76,7 +76,7 @@ Json calibrate(const std::string& device, const std::string& name, const std::st
     return rates_json(rates);
 }
 
-// The first name of saturate-selftest.json, saturate-selftest-2.json, ... that is free.
+// Returns the first free name of saturate-selftest.json, saturate-selftest-2.json, ...
 fs::path free_name() {
     for (int i = 1;; ++i) {
         fs::path name =
@@ -93,7 +93,7 @@ void show_progress(const std::string& name, std::size_t done, std::size_t count,
     std::fflush(stderr);
 }
 
-// The first time by the rule for files that a user names, then over what we wrote.
+// Writes the report: the first time by the rules for output files, later over our own file.
 void write_again(const OutputFile& file, const Json& report) {
     std::string text = report.pretty() + "\n";
     if (report["checks"].items().empty())
@@ -107,7 +107,7 @@ void write_again(const OutputFile& file, const Json& report) {
 int cmd_selftest(const Arguments& arguments) {
     std::string device = *arguments.text("--device");
     SelftestList list = device == "cuda" ? selftest_cuda() : selftest_cpu();
-    // A GPU's results are for sending; those of a CPU only when they are asked for.
+    // Always write results of a GPU, so that users can send them; those of a CPU only with -o.
     std::optional<OutputFile> file;
     if (auto name = arguments.text("--output"))
         file.emplace(*name, OutputRule{});
@@ -133,7 +133,7 @@ int cmd_selftest(const Arguments& arguments) {
     };
     for (const SelftestItem& item : list.items) {
         if (on_terminal) show_progress(item.name, done, list.items.size(), began);
-        // A check that hangs or ends the process is named in what can be sent.
+        // Write the name first: the report then names a check that hangs or ends the process.
         if (writes) write_again(*file, report(item.name));
         SelftestCheck check = run_check(item);
         ++done;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// train: one run of a configuration, with a record, checkpoints and a summary.
+// train: runs a configuration, with a record, checkpoints and a summary.
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -57,7 +57,7 @@ int train_with(const Arguments& arguments, const JobRegistry& jobs) {
     auto place = rank_place(own_environment());
     bool serves = !place || place->rank == 0;
     if (auto address = arguments.text("--serve"); address && serves) {
-        // The folder must be known before the first run; a resumed one is found by its checkpoint.
+        // Choose the folder now, for the live page; a resumed run is found by its checkpoint.
         if (request.output.empty() && !request.resume)
             request.output =
                 new_run_folder(std::filesystem::path(request.config).stem().string()).string();
@@ -76,8 +76,8 @@ int train_with(const Arguments& arguments, const JobRegistry& jobs) {
     fmt::print("{}", arguments.has("--json") ? outcome_json(outcome).pretty() + "\n"
                                              : outcome_text(outcome));
     int status = outcome_status(outcome);
-    // Threads that wait for a rank that is lost never end, and what its libraries do at the end of a
-    // process needs a device that answers: nothing is left to do for this one.
+    // Threads that wait for a lost rank never end, and the libraries need a working device to shut
+    // down. So exit at once without any cleanup.
     if (outcome.lost_rank || outcome.result.device_lost) {
         std::fflush(stdout);
         std::_Exit(status);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One function per verb of the `saturate-engine` program, each in its cmd_<verb>.cpp.
+// One function per verb of the `saturate-engine` program, each in cmd_<verb>.cpp.
 #pragma once
 
 namespace saturate {
@@ -9,7 +9,7 @@ class JobRegistry;
 
 int cmd_selftest(const Arguments& arguments);
 int cmd_train(const Arguments& arguments);
-// cmd_train with other jobs: for a program of one's own (examples/own_job).
+// cmd_train with other jobs, for a user's own program (examples/own_job).
 int train_with(const Arguments& arguments, const JobRegistry& jobs);
 
 }  // namespace saturate

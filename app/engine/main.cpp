@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The program that links LibTorch; `saturate` turns into it for the verbs that need it.
+// The program that links LibTorch. `saturate` executes it for the verbs that need LibTorch.
 #include <link.h>
 
 #include <filesystem>
@@ -13,7 +13,7 @@
 namespace saturate {
 namespace {
 
-// The folder of the LibTorch that this process runs on.
+// Returns the folder of the LibTorch that this process has loaded.
 std::filesystem::path loaded_torch() {
     std::filesystem::path found;
     ::dl_iterate_phdr(
@@ -28,7 +28,8 @@ std::filesystem::path loaded_torch() {
     return found;
 }
 
-// Before anything touches a tensor: an engine out of a wheel meets the torch of an environment.
+// Checks the version of LibTorch before anything uses a tensor: an engine from a wheel loads the
+// torch of the Python environment, which may be another one.
 template <int (*run)(const Arguments&)>
 int with_our_torch(const Arguments& arguments) {
     std::string built_with = torch_version();  // "2.15.0"

@@ -47,7 +47,7 @@ void TrainOutput::end_line() {
 }
 
 void TrainOutput::progress(const TrainProgress& progress) {
-    // Fast jobs log a thousand times a second: nobody reads that, and printing costs.
+    // Fast jobs log a thousand times a second. Nobody can read that, and printing costs time.
     std::int64_t now = now_ns(), apart = on_terminal_ ? 100'000'000 : 2'000'000'000;
     if (quiet_ || (last_ns_ > 0 && now - last_ns_ < apart)) return;
     last_ns_ = now;

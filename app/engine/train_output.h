@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a person sees of a training run: one line that moves on a terminal, plain lines elsewhere.
-// Always on stderr. Training thread.
+// The progress of a training run on stderr: one line that updates in place on a terminal, plain
+// lines elsewhere. Called from the training thread.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@ namespace saturate {
 class TrainOutput final : public TrainObserver {
   public:
     TrainOutput(Signals& interrupts, bool quiet);
-    ~TrainOutput() override;  // ends the moving line
+    ~TrainOutput() override;  // ends the progress line
     void progress(const TrainProgress& progress) override;
     void say(const std::string& line) override;
     bool stop_wanted() override { return interrupts_.stop_signal() != 0; }
@@ -27,7 +27,7 @@ class TrainOutput final : public TrainObserver {
     std::int64_t last_ns_ = 0;
 };
 
-// "epoch 3/10  step 1200/4000  loss 0.1234  812 samples/s  busy 96 %  input wait 2 %  ..."
+// Returns "epoch 3/10  step 1200/4000  loss 0.1234  812 samples/s  busy 96 %  input wait 2 % ...".
 [[nodiscard]] std::string progress_text(const TrainProgress& progress);
 [[nodiscard]] std::string duration_text(double seconds);  // "43 s", "12 min", "3 h 20 min"
 

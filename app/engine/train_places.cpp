@@ -25,26 +25,27 @@ namespace fs = std::filesystem;
                      .fix = "leave --resume out to start from the beginning"});
 }
 
-// How a run was begun; nothing where no run of ours is.
+// Returns how the run in `folder` was started, or nullopt if it is not a run of `train`.
 std::optional<RunInfo> run_of(const fs::path& folder) {
     try {
         fs::path file = folder / "run.json";
         RunInfo info = info_of(Json::parse(read_file(file, 64 << 20, "a run"), file.string()));
         if (info.kind == "train") return info;
     } catch (const UserError&) {
-        // something else lies there
+        // the folder holds something else
     }
     return std::nullopt;
 }
 
-// Both count from the working folder, which the folders of runs lie in.
+// True if the run uses this configuration. Both paths are relative to the working folder, which
+// also holds the folders of the runs.
 bool is_of(const RunInfo& run, const std::string& config) {
     std::error_code ignored;
     return fs::weakly_canonical(run.settings_source, ignored) ==
            fs::weakly_canonical(config, ignored);
 }
 
-// The newest run of this configuration, rather one that has a checkpoint.
+// Returns the newest run of this configuration; runs with a checkpoint take precedence.
 std::optional<fs::path> newest_run(const fs::path& runs, const std::string& config) {
     struct Candidate {
         bool has_checkpoint = false;
@@ -73,7 +74,7 @@ std::vector<std::string> values_in(const std::vector<std::string>& command) {
     return out;
 }
 
-// The folder that a run goes on in, found by what was given.
+// Returns the folder of the run to resume and fills in its checkpoint and lock.
 fs::path resumed_run(const PlaceWish& wish, RunPlaces& out) {
     fs::path run = wish.output;
     if (*wish.resume == "auto" || wish.resume->empty()) {
@@ -85,7 +86,8 @@ fs::path resumed_run(const PlaceWish& wish, RunPlaces& out) {
         if (!wish.bare && fs::exists(run / "checkpoints"))
             out.lock = CheckpointLock(run / "checkpoints");
         out.found = find_checkpoint(run / "checkpoints");
-        // Killed before its first checkpoint, or never begun: scripts resume without looking.
+        // It is fine if the run was killed before its first checkpoint, or never started: scripts
+        // pass --resume without checking.
         bool is_nothing = !fs::exists(run) || fs::is_empty(run);
         if (!out.found && !is_nothing && !run_of(run)) throw_no_checkpoint(run);
         return run;

@@ -14,7 +14,7 @@ namespace saturate {
 
 namespace {
 
-// More loader threads than this on one host only wait for each other's disk.
+// More loader threads than this on one host only wait for the disk.
 constexpr int kWorkersMost = 32;
 
 }  // namespace
@@ -50,7 +50,7 @@ void TrainRanks::join(double timeout_seconds) {
     using std::chrono::milliseconds;
     RankTimes times;
     times.patience = milliseconds(static_cast<std::int64_t>(timeout_seconds * 1000));
-    // Silence is looked for first: a rank that is gone is not one that is slow.
+    // A silent rank must be detected before the timeout for slow ranks.
     times.lost = std::min(times.lost, times.patience / 2);
     times.stale = std::min(times.stale, times.lost);
     times.beat = std::min(times.beat, times.stale / 4);
@@ -76,13 +76,13 @@ void TrainRanks::move_log(const std::filesystem::path& record) const {
     if (!place_ || is_first() || place_->launcher != "saturate") return;
     std::fflush(nullptr);
     int log = ::open((record / "log.txt").c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-    if (log < 0) return;  // it stays with the launcher
+    if (log < 0) return;  // the output stays with the launcher
     char bytes[4096];
     ssize_t got = 0;
     for (off_t at = 0; (got = ::pread(2, bytes, sizeof bytes, at)) > 0; at += got) {
         if (::write(log, bytes, static_cast<std::size_t>(got)) != got) break;
     }
-    [[maybe_unused]] int emptied = ::ftruncate(2, 0);  // the launcher shows what is left there
+    [[maybe_unused]] int emptied = ::ftruncate(2, 0);  // the launcher prints the rest
     ::dup2(log, 1);
     ::dup2(log, 2);
     ::close(log);

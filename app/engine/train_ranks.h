@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The part that a data-parallel job plays in a run: who this process is, the group it joins, its
-// share of the cores, where its record and its log go. One process on its own is rank 0 of 1.
+// The data-parallel part of a training run: the rank of this process, the group that it joins, its
+// share of the cores, and the places of its record and log. A single process is rank 0 of 1.
 #pragma once
 
 #include <filesystem>
@@ -17,7 +17,7 @@ namespace saturate {
 class TrainRanks {
   public:
     TrainRanks();  // from the environment; throws UserError
-    // By torchrun, srun, mpirun or our own launcher; maybe as the only process of the job.
+    // True if torchrun, srun, mpirun or our own launcher started this process, even alone.
     [[nodiscard]] bool is_launched() const { return place_.has_value(); }
     [[nodiscard]] int rank() const { return place_ ? place_->rank : 0; }
     [[nodiscard]] int count() const { return place_ ? place_->count : 1; }
@@ -25,17 +25,17 @@ class TrainRanks {
     [[nodiscard]] bool is_first() const { return rank() == 0; }
     [[nodiscard]] ProcessGroup* group() { return group_.get(); }
 
-    // Threads, loader workers and memory of this process out of the host's.
+    // Sets threads, loader workers and memory to the share of this process on the host.
     void divide_host(const Machine& machine, TrainSettings& settings) const;
     void refuse_simulated() const;
-    // Waits for the others of a launched job.
+    // Waits for the other ranks of a launched job.
     void join(double timeout_seconds);
-    // What the ranks share goes over the device's own network from now on, where it has one.
+    // From now on the ranks communicate over the device's own network, if it has one.
     void use_device(const DeviceBackend& backend);
 
-    // RUN for rank 0, RUN/rank<k> for the others.
+    // Returns RUN for rank 0, RUN/rank<k> for the others.
     [[nodiscard]] std::filesystem::path record_of(const std::filesystem::path& run) const;
-    // Under our own launcher: what rank 1 and up say goes to log.txt in their record.
+    // Under our own launcher, the output of ranks 1 and up goes to log.txt in their record.
     void move_log(const std::filesystem::path& record) const;
 
     template <typename Work>
@@ -46,7 +46,7 @@ class TrainRanks {
         return out;
     }
 
-    // What ends this rank before its run begins is told to the others.
+    // Runs `work`. If this rank fails before its run starts, tells the other ranks why.
     template <typename Work>
     auto tell_failures(const Work& work) {
         try {

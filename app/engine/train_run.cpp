@@ -58,7 +58,7 @@ RunInfo run_info(const TrainRequest& request, const Document& document,
 
 void complete_summary(const TrainOutcome& outcome, const Settings& settings, RunSummary& summary) {
     const TrainResult& result = outcome.result;
-    // The device's own count comes first; a GPU tells none by itself.
+    // The device's own count takes precedence; a real GPU has none.
     const char* busy_from = summary.busy_percent ? "device" : "driver";
     if (!summary.busy_percent) {
         summary.busy_percent = outcome.by_counters.percent;
@@ -84,7 +84,7 @@ void complete_summary(const TrainOutcome& outcome, const Settings& settings, Run
          {"problem", result.problem ? Json(result.problem->text()) : Json()}});
 }
 
-// Rank 0 looks for folders and checkpoints; the others, perhaps on other disks, follow it.
+// Rank 0 chooses folders and checkpoints; the other ranks, perhaps on other disks, use the same.
 RunPlaces share_places(TrainRanks& ranks, const TrainRequest& request) {
     PlaceWish wish{.config = request.config,
                    .resume = request.resume,
@@ -106,7 +106,7 @@ RunPlaces share_places(TrainRanks& ranks, const TrainRequest& request) {
     return out;
 }
 
-// A record that could not be finished must not hide that the run failed, and of what.
+// If the record cannot be finished, the reason for which the run failed must stay visible.
 void finish_record(RecordWriter& recorder, TrainResult& result) {
     try {
         recorder.finish(result.summary);
@@ -118,7 +118,7 @@ void finish_record(RecordWriter& recorder, TrainResult& result) {
     }
 }
 
-// As it is now, or as it was when a search over it began.
+// Reads the configuration file, or the copy that a search made when it started.
 Document configuration(const TrainRequest& request) {
     if (!request.snapshot) return Document::read(request.config);
     return Document::parse(read_file(*request.snapshot, Document::kLargest, "a configuration"),
@@ -145,7 +145,7 @@ TrainOutcome run_placed(const TrainRequest& request, const JobRegistry& jobs, Tr
     OpenedDevice opened =
         open_device(request.device, chosen.device, cpu_has_bf16, ranks.local_rank());
     DeviceBackend& backend = *opened.backend;
-    // A device that is not there learns nothing to evaluate or keep.
+    // A simulated device learns nothing that could be evaluated or saved.
     bool bare = request.bare || backend.simulated();
     if (backend.simulated()) ranks.refuse_simulated();
     if (bare) {
@@ -160,7 +160,7 @@ TrainOutcome run_placed(const TrainRequest& request, const JobRegistry& jobs, Tr
         output.say(fmt::format("kept from the start of the run: {}", join(places.values, ", ")));
     ranks.use_device(backend);
     set_seed(chosen.seed);
-    // Rank 0 first: a job may make its data on the disk.
+    // Rank 0 first: a job may write its data to disk.
     std::unique_ptr<Job> job =
         ranks.first_then_others([&] { return jobs.make(settings.word(Setting::job), settings); });
     fs::path own = ranks.record_of(places.record);
@@ -170,7 +170,7 @@ TrainOutcome run_placed(const TrainRequest& request, const JobRegistry& jobs, Tr
                     backend, output, ranks.group());
     if (places.found) trainer.restore(*places.found);
 
-    // Rank 0 first: a record wants an empty folder, and the others' are inside it.
+    // Rank 0 first: a record needs an empty folder, and the other ranks' records are inside it.
     std::unique_ptr<RecordWriter> recorder = ranks.first_then_others([&] {
         return std::make_unique<RecordWriter>(
             own, run_info(request, document, chosen, backend, ranks, job->training_data()->size()));
@@ -178,7 +178,7 @@ TrainOutcome run_placed(const TrainRequest& request, const JobRegistry& jobs, Tr
     if (!bare && ranks.is_first() && !places.lock.is_held())
         places.lock = CheckpointLock(places.checkpoints);
     ranks.move_log(own);
-    // At once: what follows is told after `log_interval` steps only.
+    // Print this at once, because the next line comes only after `log_interval` steps.
     output.say(fmt::format("training on {} samples in batches of {}; a line every {} steps",
                            job->training_data()->size(), chosen.batch_size, chosen.log_interval));
     TrainOutcome outcome{.folder = own.string(), .metric = job->metric(), .ranks = ranks.count()};
@@ -197,7 +197,7 @@ TrainOutcome run_placed(const TrainRequest& request, const JobRegistry& jobs, Tr
 TrainOutcome run_training(const TrainRequest& request, const JobRegistry& jobs) {
     TrainRanks ranks;
     if (ranks.is_launched()) {
-        // Mistakes of the file are found before the ranks wait for each other.
+        // Find mistakes in the file before the ranks wait for each other.
         Document document = with_values(configuration(request), request.values);
         ranks.join(Settings::read(document).number(Setting::rank_timeout).value_or(300));
     }

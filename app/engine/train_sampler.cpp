@@ -18,14 +18,14 @@ namespace saturate {
 
 namespace {
 
-// A CPU that trains is no GPU's business, however many there are.
+// Returns the counters of the training device; none if a CPU trains, even if there are GPUs.
 Devices counters_of(DeviceBackend& backend) {
     if (auto own = backend.counters()) return {.reader = std::move(own)};
     if (backend.device().is_cpu()) return {};
     return open_gpus({.wake = true});
 }
 
-// All of them where the driver does not say which one it is.
+// Returns the GPU that trains, or an empty list (all GPUs) if the driver does not identify it.
 std::vector<int> watched(const Devices& devices, const DeviceBackend& backend) {
     if (!devices.reader) return {};
     std::optional<int> own = gpu_at(devices.reader->driver(), backend.pci_bus_id());
@@ -46,7 +46,7 @@ struct TrainSampler::Impl {
         ::pthread_setname_np(::pthread_self(), "sampler");
         sigset_t all;
         ::sigfillset(&all);
-        ::pthread_sigmask(SIG_BLOCK, &all, nullptr);  // signals belong to the main thread
+        ::pthread_sigmask(SIG_BLOCK, &all, nullptr);  // the main thread handles signals
         std::mutex mutex;
         std::condition_variable_any never;
         std::unique_lock lock(mutex);
@@ -65,10 +65,10 @@ struct TrainSampler::Impl {
     }
 
     Devices devices;
-    std::map<int, GpuTally> tallies;  // the thread's until it ends
+    std::map<int, GpuTally> tallies;  // owned by the thread until it ends
     HostSampler host;
     Sampler sampler;
-    std::jthread thread;  // last: it uses the rest
+    std::jthread thread;  // last, because it uses the other members
 };
 
 TrainSampler::TrainSampler(Recorder& recorder, DeviceBackend& backend)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the counters of the GPU that trains and of the host once a second beside the training, into
-// its record.
+// Reads the counters of the training GPU and of the host once a second, in a separate thread, and
+// writes them to the record of the run.
 #pragma once
 
 #include <memory>
@@ -13,11 +13,11 @@ namespace saturate {
 
 class TrainSampler {
   public:
-    // From the device's own counters where it has some, else from the driver's.
+    // Uses the counters of the device itself if it has some, else those of the driver.
     TrainSampler(Recorder& recorder, DeviceBackend& backend);
     ~TrainSampler();
 
-    // Takes a last tick and stops: how busy the GPU was meanwhile, by these counters.
+    // Takes a last tick and stops. Returns how busy the GPU was according to these counters.
     BusyShare stop();
 
   private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes what is installed beside the programs: manual pages and completion scripts, made from the
+// Writes the manual pages and completion scripts that are installed with the programs, from the
 // table of verbs. Run by the build: saturate_pages FOLDER.
 #include <fmt/format.h>
 

@@ -11,7 +11,7 @@
 #include <string>
 #include <string_view>
 
-// After the standard headers: it defines macros such as `timeout`.
+// Included after the standard headers, because it defines macros such as `timeout`.
 #include <curses.h>
 
 #include "base/error.h"
@@ -21,7 +21,7 @@ namespace saturate {
 
 namespace {
 
-// Chinese text and the graph's blocks need a UTF-8 locale; many containers have none set.
+// Chinese text and the blocks of graphs need a UTF-8 locale; many containers set none.
 void want_utf8() {
     std::setlocale(LC_CTYPE, "");
     if (std::string_view(::nl_langinfo(CODESET)) != "UTF-8") std::setlocale(LC_CTYPE, "C.UTF-8");
@@ -71,7 +71,8 @@ struct Screen::Impl {
         ::refresh();
     }
 
-    // Asks the terminal itself: whoever owns SIGWINCH, the answer is right.
+    // Asks the terminal for its size, which works no matter who handles SIGWINCH. Returns true if
+    // the size changed.
     bool follow_size() {
         winsize size{};
         if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_row == 0 || size.ws_col == 0)
@@ -84,7 +85,7 @@ struct Screen::Impl {
         return true;
     }
 
-    // Through all GPUs and "all of them", which is -1.
+    // Moves through all GPUs and "all", which is -1.
     void choose_gpu(int step) {
         int places = static_cast<int>(shown.gpus.size()) + 1;
         settings.selected = (settings.selected + 1 + step + places) % places - 1;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The live view of monitor on a terminal: numbers, graphs and processes, redrawn at each tick.
-// Owned by cmd_monitor, used from its one thread. Keys other than quit stay inside (pause, GPU,
-// units), as does a change of the terminal's size.
+// cmd_monitor owns it and uses it from one thread. Handles all keys except quit itself (pause, GPU,
+// units), and changes of the terminal size.
 #pragma once
 
 #include <memory>
@@ -20,16 +20,16 @@ struct ScreenSettings {
 
 class Screen {
   public:
-    // Takes the terminal over. Throws MachineError when it is none or cannot be drawn on.
+    // Takes over the terminal. Throws MachineError if there is none or it cannot be drawn on.
     explicit Screen(const ScreenSettings& settings);
-    ~Screen();  // gives the terminal back as it was
+    ~Screen();  // restores the terminal
     Screen(const Screen&) = delete;
     Screen& operator=(const Screen&) = delete;
 
     void update(const Snapshot& snapshot);
 
     enum class Key { none, quit };
-    // Handles what was typed and a changed size, without waiting. Called when input_fd() has input,
+    // Handles typed keys and a changed size, without waiting. Call it if input_fd() has input,
     // after SIGWINCH, and before each update.
     Key key();
     [[nodiscard]] int input_fd() const;

@@ -148,12 +148,12 @@ class Builder {
         lines_.push_back(line);
     }
 
-    // Of each of two graphs; 0: there is no room for them.
+    // Returns the height of each of two graphs, or 0 if there is no room for them.
     static int graph_rows(int rows) {
         return rows >= 24 ? 6 : rows >= 16 ? 4 : rows >= 11 ? 3 : rows >= 7 ? 2 : 0;
     }
 
-    // The CPU, and the job's part of it. Gives the rows it used.
+    // Adds graphs of the CPU and of the job's part of it. Returns the number of rows used.
     int host_graphs(int rows) {
         int each = graph_rows(rows);
         if (each == 0) return 0;
@@ -179,7 +179,7 @@ class Builder {
         return used;
     }
 
-    // Gives the rows it used.
+    // Adds graphs of utilisation and power. Returns the number of rows used.
     int graphs(int rows) {
         int each = graph_rows(rows);
         if (each == 0) return 0;
@@ -228,8 +228,8 @@ class Builder {
             line.push_back({std::string(room - std::min(room, shares.size()), ' ')});
             int base = (rows - 1 - row) * 8;
             for (std::size_t i = 0; i < shares.size(); ++i) {
-                // A reading above nothing shows at least the lowest mark; an unknown one shows
-                // none.
+                // A reading above 0 shows at least the lowest mark; an unknown reading shows no
+                // mark.
                 int level = shares[i]
                                 ? std::max(*shares[i] > 0 ? 1 : 0,
                                            static_cast<int>(std::lround(*shares[i] * rows * 8)))
@@ -244,7 +244,7 @@ class Builder {
         }
     }
 
-    // Of the watched job, the busiest first.
+    // Adds the threads of the watched job, busiest first.
     void threads(int rows) {
         if (!snapshot_.host.tree || snapshot_.host.tree->busiest.empty()) return;
         lines_.push_back(

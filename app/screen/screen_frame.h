@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the live view of monitor shows, as lines of text with tones: made from a snapshot and the
-// history, without a terminal. app/screen.cpp draws it; tests read it.
+// The content of monitor's live view as lines of text with tones, made from a snapshot and the
+// history, without a terminal. screen.cpp draws it; tests read it.
 #pragma once
 
 #include <deque>
@@ -42,13 +42,14 @@ class FrameHistory {
         std::optional<double> power_watts;
         std::optional<double> power_limit_watts;
     };
-    // Of the host, in percent of all its cores.
+    // Percentages of all cores of the host.
     struct HostPoint {
         std::optional<double> cpu_percent;
         std::optional<double> job_percent;
     };
     void add(const Snapshot& snapshot);
-    // The newest last. For -1 the mean over the GPUs that answered, with the sum of power.
+    // Returns the points, newest last. For -1: the mean of the GPUs with readings, and their total
+    // power.
     [[nodiscard]] std::vector<Point> points(int selected, std::size_t most) const;
     [[nodiscard]] std::vector<HostPoint> host_points(std::size_t most) const;
 
@@ -57,9 +58,9 @@ class FrameHistory {
     std::deque<HostPoint> host_;
 };
 
-// At most `rows` lines, none wider than `columns`. Below 80x24 it leaves out graphs, then
-// processes, then columns of the table. Without a GPU the graphs are of the CPU, and the threads of
-// the watched job take the place of the processes.
+// Returns at most `rows` lines, none wider than `columns`. Below 80x24 it leaves out graphs, then
+// processes, then columns of the table. Without a GPU the graphs show the CPU, and the threads of
+// the watched job replace the processes.
 [[nodiscard]] std::vector<FrameLine> make_frame(const Snapshot& snapshot,
                                                 const FrameHistory& history,
                                                 const FrameSettings& settings);

@@ -67,7 +67,7 @@ std::string cut(std::string_view text, std::size_t width) {
         std::string_view one = text.substr(at, length);
         std::size_t wide = display_width(one);
         if (used + wide > width) break;
-        // A process may call itself anything; a control character would move the cursor.
+        // A process can have any name; replace control characters, which would move the cursor.
         out += static_cast<unsigned char>(one[0]) < 0x20 || one[0] == 0x7F ? std::string_view(" ")
                                                                            : one;
         used += wide;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The words, cells and tones that the live view of monitor is made of.
+// The words, cells and tones of monitor's live view.
 #pragma once
 
 #include <cstdint>
@@ -19,18 +19,18 @@ struct Labels {
 
 [[nodiscard]] const Labels& labels(Language language);
 
-// Cut to a width that a terminal uses, never inside a character; the other two fill it up too.
+// cut() limits text to a display width, never inside a character. left() and right() also pad it.
 [[nodiscard]] std::string cut(std::string_view text, std::size_t width);
 [[nodiscard]] std::string left(std::string_view text, std::size_t width);
 [[nodiscard]] std::string right(std::string_view text, std::size_t width);
 
-// "-" where nothing was told.
+// These return "-" for unknown values.
 [[nodiscard]] std::string whole(const std::optional<double>& value, const char* unit);
 [[nodiscard]] std::string memory_text(const DeviceSample& sample, MemoryUnit unit);
 [[nodiscard]] std::string bytes_in(const std::optional<std::uint64_t>& bytes, MemoryUnit unit);
 [[nodiscard]] std::string power_text(const DeviceSample& sample);
 [[nodiscard]] std::string held_down_by(const DeviceSample& sample, Language language);
-[[nodiscard]] std::string_view short_name(std::string_view name);  // without its maker
+[[nodiscard]] std::string_view short_name(std::string_view name);  // without the vendor
 
 [[nodiscard]] Tone utilization_tone(const std::optional<double>& percent,
                                     const Thresholds& thresholds);

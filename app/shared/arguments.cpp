@@ -44,7 +44,8 @@ bool is_configuration(std::string_view word) {
            word.ends_with(".toml");
 }
 
-// A word that no option takes: a file without its option, a command without its dashes.
+// Returns the error for a word that no option takes: a file without its option, or a command
+// without "--".
 Problem stray_word(const Verb& verb, const std::vector<std::string>& words, std::size_t at) {
     const std::string& word = words[at];
     Problem problem{.found = fmt::format("{}: unexpected argument {}", verb.name, quoted(word)),
@@ -87,7 +88,7 @@ Arguments Arguments::parse(const Verb& verb, const std::vector<std::string>& wor
             out.operands.push_back(word);
             if (verb.operands.empty()) {
                 stray = stray_word(verb, words, i);
-                if (!stray->fix.empty() && verb.takes_command) break;  // the rest is the command's
+                if (!stray->fix.empty() && verb.takes_command) break;  // the rest is the command
             }
             continue;
         }
@@ -113,7 +114,7 @@ Arguments Arguments::parse(const Verb& verb, const std::vector<std::string>& wor
         } else if (equals != std::string::npos) {
             value = word.substr(equals + 1);
         } else if (option->value_optional) {
-            // Without operands a word that follows can only be the value.
+            // If the verb has no operands, the next word can only be the value.
             bool follows =
                 verb.operands.empty() && i + 1 < words.size() && !words[i + 1].starts_with('-');
             if (follows) value = words[++i];
@@ -133,10 +134,11 @@ Arguments Arguments::parse(const Verb& verb, const std::vector<std::string>& wor
         given.push_back(value);
     }
     if (out.wants_help) return out;
-    // Behind a mistyped option a word may be its value.
+    // A word after a mistyped option may be its value.
     if (stray && !may_lack_its_value) problems.push_back(*stray);
     for (const Option& option : verb.options) {
-        // One mistake is told once: a file without its --config is not also a --config without its file.
+        // Report a mistake only once: for a file without --config, do not also say that --config is
+        // missing.
         if (option.required && !stray && !out.has(option.name)) {
             problems.push_back({.found = fmt::format("{} is missing", option.name),
                                 .expected = fmt::format("saturate {}", verb.usage)});
@@ -146,7 +148,7 @@ Arguments Arguments::parse(const Verb& verb, const std::vector<std::string>& wor
     return out;
 }
 
-// A slip of the pen here would otherwise look like an option that was not given.
+// Checks the name, because a typo in our code would look like an option that was not given.
 const Option& Arguments::option(std::string_view name) const {
     const Option* found = find_option(*verb_, name);
     SATURATE_CHECK(found, fmt::format("{} has no option {}", verb_->name, name));

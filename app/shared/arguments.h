@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A command line, checked against its verb's row in the table of verbs.
+// A command line, checked against the row of its verb in the table of verbs.
 #pragma once
 
 #include <map>
@@ -14,24 +14,24 @@ namespace saturate {
 
 class Arguments {
   public:
-    // Takes "--name value", "--name=value", "-n value", and everything after "--" as the command.
-    // Throws UserError with all mistakes at once, each with a suggestion where one is near.
+    // Accepts "--name value", "--name=value", "-n value", and everything after "--" as the command.
+    // Throws UserError with all mistakes at once, with a suggestion if there is a similar name.
     static Arguments parse(const Verb& verb, const std::vector<std::string>& words);
 
-    // Of options that the verb has: another name is a failed check.
-    [[nodiscard]] bool has(std::string_view name) const;  // given
-    // The last one given, else the default that the table has.
+    // Only for options that the verb has; any other name fails a check.
+    [[nodiscard]] bool has(std::string_view name) const;  // true if given
+    // Returns the last value given, else the default from the table.
     [[nodiscard]] std::optional<std::string> text(std::string_view name) const;
     [[nodiscard]] std::vector<std::string> all(std::string_view name) const;
     // Throws UserError unless the value is a number within the limits.
     [[nodiscard]] std::optional<double> number(std::string_view name, double least,
                                                double most) const;
-    // "90", "90s", "10m", "1h", in seconds.
+    // Returns "90", "90s", "10m" or "1h" in seconds.
     [[nodiscard]] std::optional<double> seconds(std::string_view name, double least,
                                                 double most) const;
     [[nodiscard]] std::optional<long> whole(std::string_view name, long least, long most) const;
 
-    std::vector<std::string> words;  // as they were given
+    std::vector<std::string> words;  // as given
     std::vector<std::string> operands;
     std::vector<std::string> command;  // after "--"
     bool wants_help = false;

@@ -18,7 +18,8 @@ std::string spaced(std::string_view choices) {
     return out;
 }
 
-// Choices of operands ("bash|zsh") are lower case; placeholders ("TRACE|RUN...") are not.
+// True if the operands are choices ("bash|zsh"), which are lower case, and not placeholders
+// ("TRACE|RUN...").
 bool has_operand_choices(const Verb& verb) {
     return !verb.operands.empty() && std::islower(static_cast<unsigned char>(verb.operands[0]));
 }
@@ -64,7 +65,7 @@ complete -o filenames -F _saturate saturate ./saturate
                        names, options, values);
 }
 
-// Inside single quotes, and with the characters that _arguments reads escaped.
+// Escapes text for single quotes and escapes the characters that are special to _arguments.
 std::string zsh_quoted(std::string_view text) {
     std::string out;
     for (char c : text) {

@@ -23,14 +23,14 @@ namespace saturate {
 
 namespace {
 
-// `words`: the command line without the program; its first word is no verb.
+// `words` is the command line without the program; its first word is not a verb.
 [[noreturn]] void throw_unknown_verb(const std::vector<std::string>& words) {
     const std::string& word = words[0];
     std::vector<std::string> names;
     for (const Verb& verb : verbs()) names.emplace_back(verb.name);
     Problem problem{.found = fmt::format("unknown verb {}", saturate::quoted(word)),
                     .expected = join(names, ", ")};
-    if (word.starts_with("python") || word == "torchrun")  // a command, as other tools take it
+    if (word.starts_with("python") || word == "torchrun")  // a command, as for other tools
         problem.fix = fmt::format("saturate fix -- {}", join(words, " "));
     else if (word.ends_with(".py"))
         problem.fix = fmt::format("saturate fix -- python {}", join(words, " "));
@@ -39,10 +39,10 @@ namespace {
     throw UserError(problem);
 }
 
-// Becomes the engine's program: same arguments, same process, so signals and exit codes need no
-// care.
+// Executes the engine's program in this process with the same arguments, so that signals and exit
+// codes need no forwarding.
 [[noreturn]] void become_engine(char** argv) {
-    // Read by libgomp as it is loaded, so it cannot wait until LibTorch is there.
+    // libgomp reads these variables when it is loaded, so set them before LibTorch is loaded.
     constexpr std::int64_t kLookNs = 100'000'000;
     for (const auto& [name, value] : thread_wait(own_environment(), resting_machine(kLookNs)))
         ::setenv(name.c_str(), value.c_str(), 1);
@@ -54,8 +54,8 @@ namespace {
                 "saturate-gpu-engine (docs/install.md)"});
 }
 
-// Known before the arguments are read: their mistakes are told in it too. What programs read stays
-// English.
+// Returns the language before the arguments are parsed, because mistakes in them are reported in it
+// too. Output for programs stays English.
 Language chosen_language(int argc, char** argv) {
     std::string_view option;
     for (int i = 1; i < argc; ++i) {
@@ -68,8 +68,8 @@ Language chosen_language(int argc, char** argv) {
     return language_of(option, message_locale());
 }
 
-// The language may stand before the verb, as the options of many programs do. Returns how many words
-// there are then: what is no verb (help, a mistake) has no options.
+// Allows --lang before the verb, like the options of many programs, by moving it behind the verb.
+// If the next word is not a verb (help, a mistake), removes --lang. Returns the new argc.
 int put_verb_first(int argc, char** argv) {
     if (argc < 2 || !std::string_view(argv[1]).starts_with("--lang")) return argc;
     int verb = std::min(argc, argv[1] == std::string_view("--lang") ? 3 : 2);
@@ -77,7 +77,7 @@ int put_verb_first(int argc, char** argv) {
         std::rotate(argv + 1, argv + verb, argv + verb + 1);
         return argc;
     }
-    std::move(argv + verb, argv + argc + 1, argv + 1);  // with the null behind the last
+    std::move(argv + verb, argv + argc + 1, argv + 1);  // including the final null
     return argc - (verb - 1);
 }
 
@@ -104,7 +104,7 @@ int run_verb(int argc, char** argv, Program self, std::span<const Handler> handl
         show(stdout, "{}", help_text(*verb));
         return kDone;
     }
-    // Starting several processes needs no LibTorch; each of them does.
+    // Starting several processes needs no LibTorch; only each process does.
     if (verb->name == "train" && arguments.has("--nproc")) return launch_ranks(arguments);
     if (self == Program::saturate && verb->program == Program::engine) become_engine(argv);
     for (const Handler& handler : handlers) {
@@ -119,8 +119,8 @@ std::vector<std::filesystem::path> engine_folders() {
     namespace fs = std::filesystem;
     fs::path here = fs::read_symlink("/proc/self/exe").parent_path();
     std::vector<fs::path> out{here, here.parent_path() / "libexec/saturate"};
-    // A Python environment: the wheel saturate-gpu-engine, beside the torch that it uses. Fedora has
-    // lib64, and what Debian's own pip installs for everybody is in dist-packages.
+    // In a Python environment, the wheel saturate-gpu-engine is next to the torch that it uses.
+    // Fedora uses lib64, and Debian's pip installs system-wide packages in dist-packages.
     for (const char* lib : {"lib", "lib64"}) {
         std::error_code error;
         for (fs::directory_iterator entry(here.parent_path() / lib, error);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From argv to a verb's function and from whatever it throws to an exit code. Both programs use it.
+// Calls the function of the verb in argv and turns exceptions into exit codes, in both programs.
 #pragma once
 
 #include <filesystem>
@@ -16,7 +16,7 @@ struct Handler {
     int (*run)(const Arguments&);
 };
 
-// Where the engine's program may lie, and libsaturate_cuda.so beside it.
+// Returns the folders where the engine's program may be, with libsaturate_cuda.so next to it.
 [[nodiscard]] std::vector<std::filesystem::path> engine_folders();
 
 int dispatch(int argc, char** argv, Program self, std::span<const Handler> handlers);

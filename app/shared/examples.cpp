@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two commands for each verb, as its help shows them. Each must parse: a test tries them all.
+// Two example commands for each verb, for its help. Each must parse; a test checks them all.
 #include <array>
 
 #include "verbs.h"
@@ -10,7 +10,7 @@ namespace {
 
 struct Example {
     std::string_view verb;
-    std::string_view command;  // what follows "saturate "
+    std::string_view command;  // the text after "saturate "
     std::string_view what;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a command's status means; README and every --help show the same list.
+// The exit codes of all commands. README and every --help show the same list.
 #pragma once
 
 namespace saturate {
@@ -11,7 +11,7 @@ enum ExitCode : int {
     kMachine = 3,
     kJobFailed = 4,
     kOurBug = 70,
-    kRunFailed = 125,  // `run` itself failed; else it returns the child's status
+    kRunFailed = 125,  // `run` itself failed; otherwise it returns the child's status
     kInterrupted = 130,
 };
 

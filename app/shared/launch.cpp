@@ -29,11 +29,12 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::int64_t kSecond = 1'000'000'000;
-// After the first rank died: the others find out, keep a checkpoint and end by themselves within
-// this; then they are asked to end, and then they are ended.
+// After a rank dies, the others have kGraceNs to notice, write a checkpoint and exit. Then they are
+// asked to end, and after kAskNs they are killed.
 constexpr std::int64_t kGraceNs = 20 * kSecond, kAskNs = 5 * kSecond;
 
-// What a rank says before it knows its run's folder: kept in memory, moved into its log by itself.
+// Holds the output of a rank in memory until it knows its run's folder; the rank then moves the
+// output to its log.
 class EarlyLog {
   public:
     EarlyLog() : fd_(::memfd_create("log", MFD_CLOEXEC)) {
@@ -63,7 +64,8 @@ class Launcher {
   public:
     Launcher(const Arguments& arguments, int count) : arguments_(arguments), count_(count) {
         program_ = fs::read_symlink("/proc/self/exe");
-        // Without a name of its own each rank would make one, and a restart would not find it.
+        // Choose the folder here: otherwise each rank would choose one, and a restart would not
+        // find it.
         output_ = arguments.text("--output").value_or("");
         if (output_.empty() && !arguments.has("--resume"))
             output_ =
@@ -93,7 +95,7 @@ class Launcher {
                 out.push_back(words[i]);
                 continue;
             }
-            // The value of --resume may be left out.
+            // --resume may have no value.
             bool follows = is_apart && i + 1 < words.size() &&
                            (name != "--resume" || !words[i + 1].starts_with("-"));
             if (follows) ++i;
@@ -103,7 +105,8 @@ class Launcher {
         return out;
     }
 
-    // Of a restart: the run itself, whose newest checkpoint is later than the one it began from.
+    // Returns the value of --resume for a restart: the run itself, because its newest checkpoint is
+    // later than the one from which it started.
     [[nodiscard]] std::string resume_from() const {
         std::string given = arguments_.text("--resume").value_or("auto");
         if (!output_.empty() || given.empty() || given == "auto") return "auto";
@@ -120,7 +123,7 @@ class Launcher {
                            {"LOCAL_RANK", number(rank)}, {"LOCAL_WORLD_SIZE", number(count_)},
                            {"MASTER_ADDR", "127.0.0.1"}, {"MASTER_PORT", number(port)},
                            {"SATURATE_LAUNCHER", "1"}};
-        how.own_group = true;  // Ctrl-C comes to us, and from us to each of them once
+        how.own_group = true;  // we get Ctrl-C and pass it on to each rank once
         how.ends_with_us = true;
         if (rank > 0) {
             one.log = std::make_unique<EarlyLog>();
@@ -134,7 +137,7 @@ class Launcher {
         ranks_.clear();
         int port = free_port();
         for (int rank = 0; rank < count_; ++rank) start(rank, port, attempt);
-        std::optional<int> failed;  // rank
+        std::optional<int> failed;  // the first rank that failed
         std::int64_t failed_ns = 0;
         bool forwarded = false, asked = false;
         while (true) {
@@ -172,7 +175,7 @@ class Launcher {
         std::string how = child.ended_by_signal() != 0
                               ? fmt::format("was killed by signal {}", child.ended_by_signal())
                               : fmt::format("exited with status {}", *child.status());
-        // Rank 0 says on the terminal why; of a mistake of the user's all ranks say the same.
+        // Rank 0 reports its error on the terminal itself; for a user error all ranks say the same.
         bool says_itself = rank == 0 || *child.status() == kUser;
         if (!says_itself || child.ended_by_signal() != 0)
             show(stderr, "rank {} {} (process {})\n", rank, how, child.pid());
@@ -185,7 +188,7 @@ class Launcher {
             for (const Rank& rank : ranks_)
                 if (rank.log) show(stderr, "{}", rank.log->text());
         int status = *ranks_[*failed].child->status();
-        return status > 128 ? kJobFailed : status;  // a signal: the job failed
+        return status > 128 ? kJobFailed : status;  // ended by a signal: the job failed
     }
 
     const Arguments& arguments_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Manual pages made from the table of verbs, in the language of man(7).
+// Manual pages in the format of man(7), made from the table of verbs.
 #include <fmt/format.h>
 
 #include "base/text.h"
@@ -14,7 +14,8 @@ constexpr std::string_view kExitStatus =
     "0 done; 1 finished but the answer is no; 2 a mistake in the input; 3 a problem with the "
     "machine; 4 the job failed; 70 a bug in saturate; 130 interrupted, results written.\n";
 
-// A hyphen that is typed, a backslash that is meant, no line that begins as a request.
+// Escapes text for roff: hyphens, backslashes, and characters that would start a request at the
+// beginning of a line.
 std::string roff(std::string_view text) {
     std::string out;
     bool is_line_start = true;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One line on a terminal that says how far long work is and how much time is left; nothing where
-// stderr is no terminal. Used from one thread.
+// Shows the progress of long work and the time left in one line of the terminal. Prints nothing if
+// stderr is not a terminal. Used from one thread.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace saturate {
 
-// " 42 %  about 12 s left: 4 workers"; the time once the work has gone on for a second.
+// Returns " 42 %  about 12 s left: 4 workers"; without the time during the first second.
 [[nodiscard]] std::string progress_text(std::string_view what, double done, double seconds_gone);
 
 class Progress {
@@ -19,7 +19,7 @@ class Progress {
     Progress(const Progress&) = delete;
     Progress& operator=(const Progress&) = delete;
 
-    // `done` from 0 to 1. Redrawn five times a second at most, so it may be called for each file.
+    // `done` is from 0 to 1. Redraws at most five times a second, so call it as often as you like.
     void at(std::string_view what, double done);
 
   private:

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Everything a verb says goes through here: in the reader's language, no wider than the terminal,
-// with colour where it is one. What programs read (JSON, CSV, files, pages) is printed as it is.
+// Prints the text of all verbs: translated into the reader's language, wrapped to the width of the
+// terminal, and coloured if it is a terminal. Output for programs (JSON, CSV, files, pages) does
+// not go through here.
 #pragma once
 
 #include <fmt/format.h>
@@ -13,11 +14,11 @@
 
 namespace saturate {
 
-// Of this process; dispatch sets it once, before a verb runs.
+// The language of this process. dispatch() sets it once, before a verb runs.
 void set_language(Language language);
 [[nodiscard]] Language shown_language();
 
-// stdout for results, stderr for talk.
+// Prints results to stdout, messages to stderr.
 void show(std::FILE* to, std::string_view text);
 template <typename First, typename... Rest>
 void show(std::FILE* to, fmt::format_string<First, Rest...> text, First&& first, Rest&&... rest) {
@@ -25,14 +26,14 @@ void show(std::FILE* to, fmt::format_string<First, Rest...> text, First&& first,
                  fmt::format(text, std::forward<First>(first), std::forward<Rest>(rest)...)));
 }
 
-// In the reader's language, for a line that is drawn over and over.
+// Returns the text in the reader's language, for a line that is redrawn often.
 [[nodiscard]] std::string shown(std::string_view text);
 
-// A terminal that wants colour: NO_COLOR is not set, TERM is not dumb.
+// True for a terminal with colour: NO_COLOR is not set and TERM is not dumb.
 [[nodiscard]] bool wants_colour(std::FILE* to);
-// The same for single words within a line, which a translation does not have.
+// The same for colour of single words in a line, which translations do not support.
 [[nodiscard]] bool wants_coloured_words(std::FILE* to);
-// Of the terminal: what it says, else COLUMNS, else 80; 0 where `to` is no terminal.
+// Returns the width of the terminal, else COLUMNS, else 80, or 0 if `to` is not a terminal.
 [[nodiscard]] std::size_t columns_of(std::FILE* to);
 
 }  // namespace saturate

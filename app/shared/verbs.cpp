@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rows. Whoever adds a verb adds a row here and a handler in main.cpp (or engine/main.cpp).
+// The table of verbs. For a new verb, add a row here and a handler in main.cpp or engine/main.cpp.
 #include "verbs.h"
 
 #include <fmt/format.h>
@@ -15,7 +15,7 @@ namespace {
 constexpr Option kJson{
     .name = "--json", .value = "", .help = "one JSON object on stdout (docs/json.md)"};
 
-// Of every verb that says something.
+// An option of every verb that prints text.
 constexpr Option kLang{.name = "--lang",
                        .value = "LANG",
                        .help = "language of the output (default: from the locale)",
@@ -29,7 +29,7 @@ constexpr Option kServe{.name = "--serve",
                         .help = "show a live page of the run (default: 127.0.0.1:8765)",
                         .value_optional = true};
 
-// What tune and optimize --benchmark share.
+// Options that tune and optimize --benchmark share.
 std::vector<Option> tuning_options(std::vector<Option> own) {
     own.insert(own.end(),
                {{.name = "--device",
@@ -60,7 +60,7 @@ std::vector<Option> tuning_options(std::vector<Option> own) {
     return own;
 }
 
-// A function, not a global: nothing runs before main.
+// A function and not a global variable, so that nothing runs before main.
 std::vector<Verb> make_verbs() {
     static const std::string kJobChoices = written_up_jobs("|");
     static const std::string kJobDetails = fmt::format("JOB: {}\n", written_up_jobs(", "));

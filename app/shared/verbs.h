@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one table of verbs: parsing, --help, suggestions, completion and docs are made from it.
+// The table of verbs, from which parsing, --help, suggestions, completion and docs are made.
 #pragma once
 
 #include <span>
@@ -14,8 +14,8 @@ struct Option {
     std::string_view name;   // "--config"
     std::string_view value;  // "FILE"; empty for a flag; "FILE" and "DIR" complete as paths
     std::string_view help;
-    std::string_view fallback = {};    // its value where none is given, as help tells; empty: none
-    std::string_view choices = {};     // "safe|numerics": the only values taken
+    std::string_view fallback = {};    // default value, shown in help; empty: none
+    std::string_view choices = {};     // "safe|numerics": the only accepted values
     std::string_view short_name = {};  // "-o"
     bool required = false;
     bool repeats = false;
@@ -23,16 +23,16 @@ struct Option {
     bool value_optional = false;
 };
 
-// Which program holds the verb. The engine links LibTorch, whose loading alone takes longer than
-// most verbs run, so it is a program of its own that `saturate` turns into.
+// The program that has the verb. The engine links LibTorch, and loading that takes longer than most
+// verbs run. So the engine is a separate program, which `saturate` executes when needed.
 enum class Program { saturate, engine };
 
 struct Verb {
     std::string_view name;
     std::string_view summary;
-    std::string_view usage;  // what follows "saturate "
+    std::string_view usage;  // the text after "saturate "
     std::vector<Option> options;
-    std::string_view operands = {};  // "TRACE|RUN|CONFIG..."; empty: none are taken
+    std::string_view operands = {};  // "TRACE|RUN|CONFIG..."; empty: no operands
     bool takes_command = false;      // "-- COMMAND..."
     Program program = Program::saturate;
     std::string_view details = {};  // further lines of --help
@@ -41,12 +41,12 @@ struct Verb {
 [[nodiscard]] std::span<const Verb> verbs();
 [[nodiscard]] const Verb* find_verb(std::string_view name);
 
-// What it does, with its default: "show at most N findings (default: 5)".
+// Returns the help text with the default: "show at most N findings (default: 5)".
 [[nodiscard]] std::string option_help(const Option& option);
-// Commands with what each does: {"demo restoration", "one of the five jobs"}; examples.cpp.
+// Returns commands with descriptions, {"demo restoration", "one of the five jobs"}: examples.cpp.
 [[nodiscard]] std::vector<std::pair<std::string_view, std::string_view>> verb_examples(
     std::string_view verb);
-// Null for an option that the verb does not have; `name` may be the short one.
+// Returns null if the verb does not have the option; `name` may be the short name.
 [[nodiscard]] const Option* find_option(const Verb& verb, std::string_view name);
 
 // help.cpp, completion.cpp, manual.cpp

@@ -23,8 +23,8 @@ namespace {
 constexpr std::size_t kRequestBytes = 16 * 1024;  // request line and headers
 constexpr std::size_t kStreamBlock = 4096;
 
-// One listener. The server's thread reads from it. Without an event the connection is suspended, and
-// push() resumes it. Only the newest event waits: a client that does not read costs no memory.
+// One listener. The server's thread reads from it; without an event the connection is suspended,
+// and push() resumes it. Only the newest event waits, to save memory if a client does not read.
 class Stream {
   public:
     Stream(MHD_Connection* connection, std::string channel)
