@@ -13,7 +13,7 @@ namespace {
 constexpr std::string_view kExpected = "expected: ";
 
 struct Part {
-    std::string_view before;  // punctuation and blanks
+    std::string_view before;  // punctuation and blanks before the part
     std::size_t start = 0, end = 0;
 };
 
@@ -21,7 +21,7 @@ bool is_mark(char c) {
     return c == ',' || c == ';' || c == ':' || c == '.' || c == '?' || c == '!';
 }
 
-// The length of the punctuation at `at`, 0 where there is none that separates.
+// Returns the length of the separating punctuation at `at`, or 0.
 std::size_t separator(std::string_view line, std::size_t at) {
     std::string_view rest = line.substr(at);
     if (rest == "..." || rest == " ...") return rest.size();
@@ -58,7 +58,7 @@ std::vector<Part> parts_of(std::string_view line) {
     return parts;
 }
 
-// Punctuation between two clauses as Chinese writes it, where it belongs to a translated one.
+// Writes the punctuation between clauses, in Chinese form if it belongs to a translated clause.
 class Marks {
   public:
     void add(std::string& out, std::string_view marks, bool left, bool right) {
@@ -104,14 +104,14 @@ class Marks {
 
 struct Choice {
     std::size_t score = 0, last = 0;
-    std::size_t closing = 0;  // parentheses behind the last part that belong to the clause
+    std::size_t closing = 0;  // parentheses after the last part that belong to the clause
     std::optional<std::string> translation;
 };
 
-// From each part on: which clause begins there, for the best of what follows.
+// Returns, for each part, the clause that starts there in the best translation of the rest.
 std::vector<Choice> choose(std::string_view line, const std::vector<Part>& parts,
                            const std::function<std::optional<Clause>(std::string_view)>& look) {
-    constexpr std::size_t kMostParts = 16;  // of one clause
+    constexpr std::size_t kMostParts = 16;  // per clause
     std::vector<Choice> best(parts.size() + 1);
     for (std::size_t i = parts.size(); i-- > 0;) {
         best[i] = {
@@ -154,7 +154,7 @@ Clause joined_clauses(std::string_view line,
         std::string_view before = parts[i].before.substr(closed);
         closed = best[i].closing;
         std::size_t column = before.find("  ");
-        // Of an error's three lines (base/error.h) the longest label has one blank behind it.
+        // The longest label of the three lines of an error (base/error.h) has one blank after it.
         if (parts[i].start == kExpected.size() && line.starts_with(kExpected)) column = 1;
         marks.add(out, before.substr(0, column), left, best[i].translation.has_value());
         if (column != std::string_view::npos) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lines that are put together of several sentences: "error: job.yaml:3: batch_size is 0", columns,
-// notes in parentheses. Used by words.cpp alone.
+// Translates lines that consist of several sentences: "error: job.yaml:3: batch_size is 0",
+// columns, notes in parentheses. Used only by words.cpp.
 #pragma once
 
 #include <functional>
@@ -12,15 +12,16 @@ namespace saturate {
 
 struct Clause {
     std::string translation;
-    std::size_t weight = 0;  // letters that the table knows
+    std::size_t weight = 0;  // number of letters that the table covers
 };
 
-// Cuts the line at its punctuation and columns so that as much of it as can be is a sentence that
-// `look` knows, and puts the translations together; columns stay below each other.
+// Splits the line at punctuation and columns so that `look` knows as much of it as possible, and
+// joins the translations. Columns stay aligned.
 [[nodiscard]] Clause joined_clauses(
     std::string_view line, const std::function<std::optional<Clause>(std::string_view)>& look);
 
-// Tells the lines of a patch from text: they are for programs to read.
+// Recognises the lines of a patch, which programs read, so that they stay unchanged. Call holds()
+// for each line in order; it returns true for a line of a patch.
 class PatchLines {
   public:
     bool holds(std::string_view line, std::string_view next);

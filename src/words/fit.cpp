@@ -10,7 +10,7 @@ namespace saturate {
 
 namespace {
 
-// Escapes take no room.
+// Returns the display width without escape sequences.
 std::size_t shown_width(std::string_view text) {
     std::string plain;
     for (std::size_t i = 0; i < text.size(); ++i) {
@@ -25,7 +25,8 @@ std::size_t shown_width(std::string_view text) {
 
 bool is_wide(std::string_view character) { return character.size() >= 3; }
 
-// Where "[4.69, 6.25]" or "[-o DIR]" ends that begins at `at`; npos: not a bracket, or a long one.
+// Returns the end of a bracket such as "[4.69, 6.25]" or "[-o DIR]" that starts at `at`, or npos if
+// there is none or it is too long.
 std::size_t end_of_bracket(std::string_view line, std::size_t at) {
     constexpr std::size_t kLongest = 40;
     if (at >= line.size() || line[at] != '[') return std::string_view::npos;
@@ -33,8 +34,8 @@ std::size_t end_of_bracket(std::string_view line, std::size_t at) {
     return end == std::string_view::npos || end - at > kLongest ? std::string_view::npos : end + 1;
 }
 
-// Pieces that stay whole: a word with the blanks before it, a short bracket, or one Chinese
-// character with the marks that must not begin a line.
+// Splits the line into pieces that stay whole: a word with the blanks before it, a short bracket,
+// or a Chinese character with the marks that must not start a line.
 std::vector<std::string_view> pieces_of(std::string_view line) {
     std::vector<std::string_view> out;
     auto next = [&](std::size_t at) {
@@ -64,10 +65,11 @@ std::vector<std::string_view> pieces_of(std::string_view line) {
     return out;
 }
 
-// Where a line goes on: below the last column of a table if that leaves room, else below its text.
+// Returns the indentation of continued lines: the last column of a table if that leaves enough
+// room, else two more than the line.
 std::size_t hanging_indent(std::string_view line, std::size_t columns) {
     std::size_t first = std::min(line.find_first_not_of(' '), line.size());
-    constexpr std::string_view kLabel = "expected: ";  // of an error; the other labels have blanks
+    constexpr std::string_view kLabel = "expected: ";  // of an error; other labels are padded
     if (line.substr(first).starts_with(kLabel)) return first + kLabel.size();
     std::size_t gap = line.rfind("  ");
     if (gap != std::string_view::npos && gap >= first) {
@@ -81,11 +83,11 @@ constexpr const char *kBold = "\x1b[1m", *kRed = "\x1b[1;31m", *kGreen = "\x1b[3
                      *kYellow = "\x1b[33m", *kFaint = "\x1b[2m";
 
 struct Tone {
-    std::string_view start;  // of the line, behind its indentation
+    std::string_view start;  // start of the line, after its indentation
     const char* code;
 };
 
-// The first that fits counts.
+// The first match counts.
 constexpr Tone kTones[] = {
     {"error:", kRed},           {"warning:", kYellow},
     {"note:", kFaint},          {"regression:", kRed},
@@ -121,7 +123,7 @@ std::string fitted(std::string_view line, std::size_t columns) {
 
 std::string coloured(std::string_view text, std::string_view english) {
     if (text.find('\x1b') != std::string_view::npos) return std::string(text);
-    // What run says is marked as ours, for the command writes to the same terminal.
+    // `run` marks its lines, because the command writes to the same terminal.
     constexpr std::string_view kOurs = "saturate: ";
     std::string_view start = english.starts_with(kOurs) ? english.substr(kOurs.size()) : english;
     start.remove_prefix(std::min(start.find_first_not_of(' '), start.size()));

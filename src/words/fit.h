@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a terminal needs: lines no wider than it is, and colour for what matters most. Used by
-// app/shared/show.h; pure functions.
+// Prepares text for a terminal: wraps lines to its width and colours the most important ones. Used
+// by app/shared/show.cpp; pure functions.
 #pragma once
 
 #include <cstddef>
@@ -9,12 +9,12 @@
 
 namespace saturate {
 
-// The line, broken between words where it is longer, and indented as it is (a table's below its
-// last column). A word is never broken.
+// Breaks the line between words if it is wider than `columns`. The rest is indented a little more
+// than the line, or up to the last column of a table. Never breaks a word.
 [[nodiscard]] std::string fitted(std::string_view line, std::size_t columns);
 
-// The text (lines of one sentence) in colour where it is a verdict, a gain, a warning or an error,
-// as the English that it was made from tells.
+// Colours the text (the lines of one sentence) if it is a verdict, a gain, a warning or an error.
+// The kind is recognised from the English original.
 [[nodiscard]] std::string coloured(std::string_view text, std::string_view english);
 
 }  // namespace saturate

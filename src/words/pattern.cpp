@@ -23,7 +23,8 @@ bool is_number(std::string_view text) {
     return has_digit || text == "-" || text == "inf" || text == "nan";
 }
 
-// Not over a gap between columns, not the sentence behind this one, not half of a parenthesis.
+// True if a hole may hold this text: no gap between columns, no second sentence, no unbalanced
+// parenthesis.
 bool may_be_inside(std::string_view text) {
     text = trim(text);
     for (std::string_view end : {"  ", "; "})
@@ -39,7 +40,7 @@ bool may_be_inside(std::string_view text) {
     return depth == 0;
 }
 
-// From the '{' of a format to behind its '}'; a width may be another {}.
+// Returns the position after the '}' that belongs to the '{' at `at`; a width may be another {}.
 std::size_t hole_end(std::string_view text, std::size_t at) {
     int depth = 0;
     for (; at < text.size(); ++at) {
@@ -123,7 +124,7 @@ bool Pattern::match_from(std::string_view text, std::size_t hole,
     }
     if (holes_[hole].is_behind_hole) return fits(0);
     bool is_last = hole + 1 == holes_.size();
-    // What is added to a sentence may not be there: "...{}" and "{}the ...", but not "a {}".
+    // A hole for an addition to the sentence may be empty: "...{}" and "{}the ...", but not "a {}".
     const std::string& before = literals_[hole];
     bool is_tail = is_last && after.empty() && !before.empty() && before.back() != ' ';
     bool is_head = hole == 0 && before.empty() && !after.empty() && is_letter(after[0]);
@@ -131,7 +132,7 @@ bool Pattern::match_from(std::string_view text, std::size_t hole,
     bool may_be_empty = is_tail || is_head || is_behind_ending;
     if (is_last && after.empty()) return (!text.empty() || may_be_empty) && fits(text.size());
     for (std::size_t at = may_be_empty ? 0 : 1; at <= text.size(); ++at) {
-        // Another hole follows, and takes nothing: it is for what stands behind.
+        // Another hole follows directly and takes nothing; search for the literal after it.
         if (after.empty()) {
             std::size_t next = hole + 1;
             while (next < holes_.size() && literals_[next + 1].empty()) ++next;
@@ -154,7 +155,7 @@ std::optional<std::vector<std::string_view>> Pattern::match(std::string_view tex
     std::vector<std::string_view> found;
     if (holes_.empty())
         return text.size() == literals_.front().size() ? std::optional(found) : std::nullopt;
-    int tries = 2000;  // of text that nearly matches in very many ways
+    int tries = 2000;  // limit for text that nearly matches in very many ways
     if (!match_from(text.substr(literals_.front().size()), 0, found, tries)) return std::nullopt;
     return found;
 }

@@ -18,14 +18,14 @@ std::span<const EmbeddedFile> embedded_zh();
 
 namespace {
 
-constexpr int kDeepest = 4;  // sentences within sentences
+constexpr int kDeepest = 4;  // nesting of sentences within sentences
 
 std::size_t letters_in(std::string_view text) {
     return static_cast<std::size_t>(std::ranges::count_if(
         text, [](char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; }));
 }
 
-// Words that a reader would expect in his own language, not a name or a list of names.
+// True if the text has words that should be translated, and is not just a name or a list of names.
 bool has_prose(std::string_view text) {
     int words = 0;
     for (std::string_view word : split(text, ' ')) {
@@ -50,7 +50,7 @@ struct Table {
         std::ranges::stable_sort(patterns, std::ranges::greater(), &Pattern::weight);
     }
     std::unordered_map<std::string, std::string> exact;
-    std::vector<Pattern> patterns;  // what says most comes first
+    std::vector<Pattern> patterns;  // the largest weight first
 };
 
 const Table& chinese() {
@@ -58,22 +58,22 @@ const Table& chinese() {
     return kTable;
 }
 
-// Translates one text; remembers its parts, which are looked at again and again.
+// Translates one text; caches its parts, which come up again and again.
 class Translator {
   public:
     struct Found {
         std::string text;
-        std::size_t weight = 0;   // letters that the table knows
-        bool is_complete = true;  // no prose is left English
+        std::size_t weight = 0;   // number of letters that the table covers
+        bool is_complete = true;  // no prose stays English
     };
 
-    // The sentence that `text` is, with what its holes hold translated too.
+    // Translates `text` if it is one sentence of the table, together with the text in its holes.
     std::optional<Found> whole(const std::string& text, int depth) {
         if (letters_in(text) == 0) return std::nullopt;
         if (auto known = chinese().exact.find(text); known != chinese().exact.end())
             return Found{known->second == "=" ? text : known->second, letters_in(text)};
         if (auto seen = seen_.find(text); seen != seen_.end()) return seen->second;
-        std::optional<Found> out, part;  // all of it is in the table, or some of it
+        std::optional<Found> out, part;  // complete and partial translation
         for (const Pattern& pattern : chinese().patterns) {
             auto holes = pattern.match(text);
             if (!holes) continue;
@@ -81,7 +81,7 @@ class Translator {
             Found found =
                 pattern.is_same() ? Found{text, pattern.weight()} : filled(pattern, *holes, depth);
             constexpr std::size_t kSure = 10, kWeak = 8;
-            // "{} is {}" fits nearly everything: its holes must make sense too.
+            // "{} is {}" matches nearly everything, so its holes must make sense too.
             if (found.is_complete && (pattern.weight() >= kWeak || are_plain(*holes, depth))) {
                 out = found;
                 break;
@@ -91,10 +91,10 @@ class Translator {
         return seen_[text] = out ? out : part;
     }
 
-    // A line without its indentation: a sentence, or clauses of which each is one.
+    // Translates a line without its indentation, as one sentence or clause by clause.
     Found line(const std::string& text, int depth) {
-        // The lines of an error (base/error.h): what follows the label is a sentence of its own, and
-        // stays below the others.
+        // The lines of an error (base/error.h): the text after the label is a separate sentence and
+        // stays aligned with the other lines.
         for (std::string_view label : {"error: ", "expected: ", "fix:      "}) {
             if (!text.starts_with(label)) continue;
             std::string name = chinese().exact.at(std::string(label.substr(0, label.find(':'))));
@@ -111,12 +111,12 @@ class Translator {
             if (found && !found->is_complete) is_complete = false;
             return found ? std::optional(Clause{found->text, found->weight}) : std::nullopt;
         });
-        // What stays as it was is a name, or a sentence that the table does not have.
+        // Text that stays unchanged is a name, or a sentence that is not in the table.
         return {out.translation, out.weight, is_complete && !has_prose(out.translation)};
     }
 
   private:
-    // Names, texts in quotes, and sentences that the table has.
+    // True if all holes hold names, quoted texts or sentences of the table.
     bool are_plain(const std::vector<std::string_view>& holes, int depth) {
         return std::ranges::all_of(holes, [&](std::string_view hole) {
             if (hole.starts_with('"') || !has_prose(hole)) return true;
@@ -135,7 +135,7 @@ class Translator {
             }
             if (piece.hole >= static_cast<int>(holes.size())) continue;
             std::string inside(holes[static_cast<std::size_t>(piece.hole)]);
-            // A name of one word is the user's own, unless the translation says otherwise.
+            // A single word is a name from the user, unless the translation marks the hole with ~.
             bool is_word = inside.find(' ') == std::string::npos;
             if (depth >= kDeepest || (is_word && !piece.has_word)) {
                 out.text += inside;
@@ -156,7 +156,8 @@ std::size_t indent_of(std::string_view line) {
     return std::min(line.find_first_not_of(' '), line.size());
 }
 
-// How many of the lines are one sentence that was broken to fit: all indented alike, all but the last long.
+// Returns how many of the lines may be one broken sentence, joined in `whole`: lines with the same
+// indentation, all long except the last.
 std::size_t broken_lines(std::span<const std::string_view> lines, std::string& whole) {
     constexpr std::size_t kLong = 60, kMost = 8;
     std::size_t indent = indent_of(lines[0]), count = 1;
@@ -169,7 +170,7 @@ std::size_t broken_lines(std::span<const std::string_view> lines, std::string& w
     return count;
 }
 
-constexpr std::string_view kMark = "saturate: ";  // of run, before each of its lines
+constexpr std::string_view kMark = "saturate: ";  // run puts it before each of its lines
 
 std::string_view without_mark(std::string_view line) {
     return line.starts_with(kMark) ? line.substr(kMark.size()) : line;
@@ -217,7 +218,7 @@ std::vector<ShownLine> translated_lines(std::string_view english, Language langu
         std::string sentence;
         std::size_t count = broken_lines(std::span(lines).subspan(i), sentence);
         std::optional<Translator::Found> found;
-        constexpr std::size_t kSure = 25;  // two lines may look like one sentence by chance
+        constexpr std::size_t kSure = 25;  // a smaller match of joined lines may be chance
         while (count > 1) {
             found = translator.whole(sentence, 0);
             if (!found && sentence.ends_with('.')) {

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the program says, in the reader's language. The sources are written in English; one table
-// (zh/*.txt) has each sentence in Chinese, with {} where numbers and names stand. Sentences are
-// translated where they are shown and nowhere else: records, JSON and files stay English, and text
-// that was written by an older run or by Python is translated like any other.
-// Called by app/shared/show.h and by the pages of report/; pure functions, from any thread. English
-// costs nothing: the table is not even looked at.
+// Translates the program's text into the reader's language. The sources are in English; a table
+// (zh/*.txt) has each sentence in Chinese, with {} for numbers and names. Text is translated only
+// when it is shown: records, JSON and files stay English, and text from an older run or from Python
+// is translated like any other. Called by app/shared/show.h and by the pages of report/. Pure
+// functions, callable from any thread. For English the table is not even loaded.
 #pragma once
 
 #include <string>
@@ -15,18 +14,19 @@ namespace saturate {
 
 enum class Language { english, chinese };
 
-// `--lang` if given ("en", "zh"), else what the locale says ("zh_CN.UTF-8").
+// Returns the language of `--lang` if given ("en", "zh"), else of the locale ("zh_CN.UTF-8").
 [[nodiscard]] Language language_of(std::string_view option, std::string_view locale);
 
-// One line or many. What the table does not have stays English; patches stay as they are.
+// Translates one or more lines. Sentences that are not in the table stay English; patches stay
+// unchanged.
 [[nodiscard]] std::string translated(std::string_view english, Language language);
 
-// The same line by line, with what each was: a sentence that English had broken into several lines
-// is one.
+// The same as a list of lines with their English originals. A sentence that was broken into several
+// English lines becomes one entry.
 struct ShownLine {
-    std::string_view english;  // its first line, a part of the text given
+    std::string_view english;  // its first line; a view into the given text
     std::string text;
-    bool is_patch = false;  // for programs to read: neither translated nor broken
+    bool is_patch = false;  // for programs: neither translated nor wrapped
 };
 [[nodiscard]] std::vector<ShownLine> translated_lines(std::string_view english, Language language);
 
