@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The promise of apply_edits, checked apart from its own check: before and after, read again,
-// differ in exactly the named keys, and every line that no edit names has the same bytes in the
-// same order.
+// Checks the promise of apply_edits() independently of its own check: before and after, parsed
+// again, differ in exactly the named keys, and every line that no edit names keeps its bytes and
+// its place in the order.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ namespace saturate::edit_check {
 
 using Values = std::map<KeyPath, std::string>;
 
-// Every value under its path; list items under their number.
+// Collects every value by its path; list items by their index.
 inline void flatten(const Node& node, const KeyPath& path, Values& out) {
     std::string& here = out[path];
     auto below = [&](const std::string& key) {
@@ -73,8 +73,8 @@ inline void expect_only_named_keys_differ(const Document& before, const Document
     EXPECT_EQ(left, right);
 }
 
-// The lines outside the named keys. In brackets the neighbour's line gets or loses a comma, so all
-// lines of a bracketed map count as named when one of its keys is.
+// Returns the lines outside the named keys. In brackets, the neighbouring line gains or loses a
+// comma, so all lines of a bracketed map count as named if one of its keys is.
 inline std::vector<std::string> other_lines(const Document& document,
                                             const std::vector<Edit>& edits) {
     const std::string& text = document.text();
@@ -104,7 +104,7 @@ inline std::vector<std::string> other_lines(const Document& document,
     std::vector<std::string> out;
     std::vector<std::string_view> lines = split(text, '\n');
     if (lines[0].starts_with("\xEF\xBB\xBF"))
-        lines[0].remove_prefix(3);  // the file's, not the line's
+        lines[0].remove_prefix(3);  // the byte order mark belongs to the file, not to the line
     for (std::size_t i = 0; i < lines.size(); ++i) {
         bool is_end = i + 1 == lines.size() && lines[i].empty();
         if (!is_end && !named.count(i)) out.emplace_back(lines[i]);
@@ -119,7 +119,7 @@ inline void expect_exact(const Document& before, const std::string& result,
     expect_only_named_keys_differ(before, after, edits);
     std::vector<std::string> left = other_lines(before, edits);
     std::vector<std::string> right = other_lines(after, edits);
-    // The last line of a file without a final newline gets one when a line comes behind it.
+    // The last line of a file without a final newline gets one if another line follows it.
     if (!left.empty() && !right.empty() && left.back() + "\r" == right.back()) left.back() += "\r";
     EXPECT_EQ(left, right);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a user is told about a text that is no configuration.
+// Returns the error message for a text that is not a valid configuration.
 #pragma once
 
 #include <string>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the CPU traces of record_traces.py must show: each its own fault and none of the others',
-// the healthy one none.
+// Checks the CPU traces of record_traces.py: each must show its own fault and no other, and the
+// healthy one no fault at all.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -24,17 +24,17 @@ inline const std::map<std::string, std::string> kFaults = {{"jitter", "F05"},
                                                            {"bias_before_norm", "F26"},
                                                            {"healthy", ""}};
 
-// Each trace of the folder holds its own fault; a fault of another is a false alarm.
+// Expects each trace in the folder to show its own fault; any other fault is a false alarm.
 inline void expect_faults(const std::filesystem::path& folder) {
     for (const auto& [name, id] : kFaults) {
         Diagnosis diagnosis = diagnose_trace(read_trace(folder / (name + ".json.gz")));
         EXPECT_FALSE(diagnosis.busy_percent) << name;
-        EXPECT_GE(diagnosis.steps, 5) << name;  // the first may be the profiler's start
+        EXPECT_GE(diagnosis.steps, 5) << name;  // the first step may be profiler start-up
         bool found = id.empty();
         for (const Finding& finding : diagnosis.findings) {
             found |= finding.id == id;
             for (const auto& [other, fault] : kFaults) {
-                // Without stacks, host time between operators is python's in any trace.
+                // Without stacks, host time between operators counts as Python in any trace.
                 if (finding.id == fault && finding.id != "F11") {
                     EXPECT_EQ(fault, id) << name << " shows the fault of " << other;
                 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The answers on random mixes beside what they were made of. For mix_test.cpp, which runs some, and
-// slow/mixes_test.cpp, which runs many.
+// Compares the diagnosis of random mixes with the causes they are made of. Used by mix_test.cpp for
+// a few mixes and by slow/mixes_test.cpp for many.
 #pragma once
 
 #include <cmath>
@@ -14,16 +14,16 @@
 namespace saturate {
 
 struct MixAnswer {
-    std::string told;  // for messages
+    std::string told;  // text for messages
     bool has_cause = false;
-    double share_error = 0;  // points, of the largest cause
+    double share_error = 0;  // of the largest cause, in points
     bool has_gain = false;
-    double gain_error = 0;    // of its finding, relative
+    double gain_error = 0;    // relative, of the finding for that cause
     std::string false_alarm;  // a finding above 5 % that is not in the mix
     std::string bold;         // ... with high confidence
 };
 
-// The finding that tells of a cause, and what its fix is taken to do.
+// A cause, the finding that reports it, and the assumed effect of the fix.
 struct Cure {
     Do what;
     std::string_view id;
@@ -72,12 +72,12 @@ inline MixAnswer check_mix(const Mix& mix, const MixOptions& options) {
         out.share_error = finding ? std::abs(finding->share_percent - share(largest->what))
                                   : share(largest->what);
         if (finding && finding->gain.likely >= 1.03) {
-            // Unmarked steps leave the prelude in the window where it is too small to matter.
+            // Without step marks, the window includes the prelude if it is too small to matter.
             Mix::Run fixed = mix.run(largest->change, options);
             double before = length;
             double saved = static_cast<double>((made.end_ns - made.prelude_ns) -
                                                (fixed.end_ns - fixed.prelude_ns));
-            // A window that was cut holds so much of the cause.
+            // The share of the cause that is inside a cut window.
             double inside = time(largest->what, std::max(from, made.prelude_ns), to) /
                             time(largest->what, made.prelude_ns, made.end_ns);
             double gain = before / (before - saved * std::min(1.0, inside));
@@ -85,7 +85,7 @@ inline MixAnswer check_mix(const Mix& mix, const MixOptions& options) {
             out.gain_error = finding->gain.likely / gain - 1.0;
         }
     }
-    std::map<std::string_view, double> there;  // share by id
+    std::map<std::string_view, double> there;  // shares by id
     for (const Cure& cure : all) there[cure.id] = share(cure.what);
     there["F05"] = there["F01"];
     there["F12"] = there["F27"] = there["F10"];
@@ -113,11 +113,11 @@ struct MixScore {
 
 enum class Damage { none, cut_head, startup, recording };
 
-// The mix with a head that is cut off, or with a start that takes as long as all the rest.
+// Cuts off the head of the mix, or adds a start that takes as long as all the rest.
 inline void damage(Mix& mix, MixOptions& options, Damage kind, std::mt19937& random) {
     if (kind == Damage::cut_head) {
         options.cuts_start = std::uniform_real_distribution<double>(0.05, 0.5)(random);
-        options.marks_steps = false;  // the profiler marks whole steps only
+        options.marks_steps = false;  // the profiler only marks whole steps
         return;
     }
     if (kind == Damage::none || !mix.prelude.empty()) return;

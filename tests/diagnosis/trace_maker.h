@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hand-made traces for the rules: events in microseconds, as the profiler would write them.
+// Makes traces by hand for tests of the rules: events in microseconds, as the profiler writes them.
 #pragma once
 
 #include <fmt/format.h>
@@ -35,7 +35,7 @@ class TraceMaker {
             R"("args":{{"device":{},"stream":{},"correlation":{},"grid":[{},1,1],"bytes":1000000}}}})",
             category, name, device, stream, start, length, device, stream, id, blocks));
     }
-    // A launch of 5 us at `start` and its kernel.
+    // Adds a launch of 5 us at `launch` and its kernel at `start`.
     void kernel(std::string_view name, int launch, int start, int length, int blocks = 200) {
         call("cudaLaunchKernel", launch, 5, ++id_);
         gpu("kernel", name, start, length, id_, 7, 0, blocks);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Traces made of known causes in known amounts: a small model of a host thread, a compute stream
-// and a communication stream runs a program of waits, launches, reads and collectives. The same
-// program run again with one cause changed tells what its fix really gains.
+// Makes traces of known causes in known amounts: a small model of a host thread, a compute stream
+// and a communication stream runs a program of waits, launches, reads and collectives. A second run
+// of the program with one cause changed shows the true gain of its fix.
 #pragma once
 
 #include <fmt/format.h>
@@ -20,15 +20,15 @@ namespace saturate {
 enum class Do {
     input,       // waits for the DataLoader
     launch,      // an operator that launches a kernel
-    python,      // between operators
+    python,      // Python between operators
     read,        // item()
     wait,        // cudaDeviceSynchronize
     allocate,    // cudaFree, which waits for the GPU
     collective,  // the next kernel waits for it
     first_call,  // start-up: a call that creates a context
     first_launch,
-    record,  // a CUDA graph
-    step,    // begins a step
+    record,  // records a CUDA graph
+    step,    // starts a step
 };
 
 struct Action {
@@ -37,7 +37,7 @@ struct Action {
     std::int64_t gpu_ns = 0;
 };
 
-// What a fix changes.
+// The effect of a fix.
 struct MixChange {
     double input = 1, launch = 1, python = 1, allocate = 1, collective = 1;
     bool reads_wait = true, waits_wait = true, allocations_wait = true;
@@ -46,18 +46,18 @@ struct MixChange {
 struct MixOptions {
     bool marks_steps = true;
     bool has_stacks = false;
-    double drops_launches = 0;            // share of the launches that are not recorded
-    double cuts_start = 0, cuts_end = 0;  // shares of the time
-    unsigned seed = 1;                    // of what is dropped
+    double drops_launches = 0;            // share of the launches that is not recorded
+    double cuts_start = 0, cuts_end = 0;  // shares of the time that is cut off
+    unsigned seed = 1;                    // for choosing the dropped launches
 };
 
 class Mix {
   public:
     std::vector<Action> prelude;  // happens once
-    std::vector<Action> steps;    // with Do::step between them
+    std::vector<Action> steps;    // separated by Do::step
     bool is_training = true;
 
-    // Of the host's or the GPU's time from the end of the prelude to the end of all.
+    // The result of a run: the trace, and the true times of GPU and host.
     struct Run {
         std::string text;  // the trace
         std::int64_t prelude_ns = 0, end_ns = 0;
@@ -71,7 +71,7 @@ class Mix {
         };
         std::vector<Host> host;
 
-        // GPU-idle time in [from, to) while the host did that.
+        // Returns the idle time of the GPU in [from, to) while the host did `what`.
         [[nodiscard]] std::int64_t idle(Do what, std::int64_t from, std::int64_t to) const {
             std::int64_t sum = 0;
             for (const Host& one : host) {
@@ -110,7 +110,7 @@ class Mix {
         Run run(const Mix& mix) {
             if (options_.marks_steps) begin_step();
             for (const Action& action : mix.prelude) act(action);
-            if (!mix.prelude.empty()) {  // warm: everything is done before the steps begin
+            if (!mix.prelude.empty()) {  // everything finishes before the steps start
                 call("cudaStreamSynchronize", now_, std::max(now_ + 2'000, all_free() + 3'000));
                 now_ = std::max(now_ + 2'000, all_free() + 3'000);
                 end_step();
@@ -122,7 +122,7 @@ class Mix {
             if (mix.is_training) host("cpu_op", "AddmmBackward0", now_, 1'000);
             now_ += 1'000;
             std::int64_t done = std::max(now_ + 2'000, all_free() + 3'000);
-            call("cudaDeviceSynchronize", now_, done);  // the profiler's own
+            call("cudaDeviceSynchronize", now_, done);  // the profiler's own call
             run_.end_ns = done;
             std::ranges::sort(run_.gpu, {}, &Run::Busy::start);
             finish();
@@ -132,7 +132,7 @@ class Mix {
       private:
         struct Written {
             std::int64_t start, length;
-            std::string text;  // up to "ts"
+            std::string text;  // JSON up to "ts"
             bool is_call = false;
         };
 
@@ -249,7 +249,7 @@ class Mix {
             }
         }
 
-        // The call stands at the end of its operator.
+        // The call is at the end of its operator.
         void launch(const Action& action, std::string_view kernel, std::string_view name,
                     double scale, bool is_first = false) {
             std::int64_t own = scaled(std::max(action.host_ns, kCall), scale);
@@ -299,7 +299,7 @@ class Mix {
             spend(Do::read, end - now_);
         }
 
-        // What options leave out, then the text.
+        // Drops the events that the options leave out, then writes the text.
         void finish() {
             std::int64_t from = scaled(run_.end_ns, options_.cuts_start);
             std::int64_t to = run_.end_ns - scaled(run_.end_ns, options_.cuts_end);
@@ -326,7 +326,7 @@ class Mix {
     };
 };
 
-// A job of random parts. `random` decides which causes there are and how large.
+// Makes a random job. `random` chooses the causes and their sizes.
 inline Mix random_mix(std::mt19937& random) {
     auto between = [&](double low, double high) {
         return std::uniform_real_distribution<double>(low, high)(random);
@@ -336,7 +336,7 @@ inline Mix random_mix(std::mt19937& random) {
     Mix mix;
     int steps = static_cast<int>(between(4, 8)), kernels = static_cast<int>(between(30, 120));
     double host = between(6, 40), gpu = between(15, 120);
-    double work = kernels * std::max(host, gpu);  // of a step, in us
+    double work = kernels * std::max(host, gpu);  // us per step
     double input = is(0.5) ? between(0.1, 1.5) * work : 0;
     double python = is(0.4) ? between(0.1, 1.0) * work : 0;
     double churn = is(0.25) ? between(0.1, 0.6) * work : 0;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// A device that is not there, for tests of what a GPU would do: copies that are not done until they
-// are awaited, times that come late, steps that are captured and replayed without their host code,
-// and failures on demand. It computes on the CPU and keeps a list of what it was asked.
+// A fake device for tests of GPU behaviour: copies that are complete only when awaited, times that
+// arrive late, steps that are captured and replayed without their host code, and failures on
+// demand. It computes on the CPU and logs all requests.
 //
-// Capturing runs the work once and takes down every operation with its tensors; what it wrote to is
-// put back, so that nothing was run. A replay does the operations again into the same tensors. As
-// on a GPU, numbers of the host are those of the capture, and reading a value back is not allowed.
+// Capturing runs the work once and records every operation with its tensors, then restores the
+// tensors that it wrote, as if nothing had run. A replay repeats the operations on these tensors. As
+// on a GPU, a replay uses the host's numbers of the capture, and reading back a value fails.
 #pragma once
 
 #include <ATen/Context.h>
@@ -35,8 +35,8 @@ struct TakenDown {
 
 struct Tape {
     std::vector<TakenDown> calls;
-    std::map<const void*, std::pair<torch::Tensor, torch::Tensor>> written;  // tensor, as it was
-    std::set<const void*> own;  // memory that came into being meanwhile
+    std::map<const void*, std::pair<torch::Tensor, torch::Tensor>> written;  // tensor, old value
+    std::set<const void*> own;  // memory allocated during the capture
 };
 
 inline Tape*& tape_now() {
@@ -61,7 +61,7 @@ inline const void* memory_of(const torch::Tensor& tensor) {
     return tensor.has_storage() ? tensor.storage().unsafeGetStorageImpl() : nullptr;
 }
 
-// Every operation of a capture comes through here first.
+// The dispatcher calls this first for every operation of a capture.
 inline void take_down(const c10::OperatorHandle& call, c10::DispatchKeySet keys,
                       torch::jit::Stack* stack) {
     Tape* tape = tape_now();
@@ -70,8 +70,8 @@ inline void take_down(const c10::OperatorHandle& call, c10::DispatchKeySet keys,
                                 "aten::is_nonzero", "aten::masked_select"}) {
         TORCH_CHECK(name != refused, "operation not permitted when stream is capturing: ", name);
     }
-    // Made of others, or cast first: those are taken down, since a backward pass may keep what is
-    // between them.
+    // For operators that consist of others or cast their inputs first, record the inner operators,
+    // because a backward pass may keep the intermediate tensors.
     bool is_made_of_others =
         call.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd) &&
         !call.hasKernelForDispatchKey(c10::DispatchKey::CPU);
@@ -144,19 +144,19 @@ class FakeDevice final : public DeviceBackend {
   public:
     FakeDevice() { use_caching_cpu_allocator(); }
 
-    // What it was asked, in order: "upload 3", "await 3", "begin 0", "end 0", "capture", ...
+    // All requests in order: "upload 3", "await 3", "begin 0", "end 0", "capture", ...
     std::vector<std::string> asked;
     DeviceProof proof{.capture = true};
-    bool copies_wrong = false;             // a copy never arrives
-    std::int64_t times_late = 2;           // steps until it tells the time of one
-    std::set<std::int64_t> no_room_for;    // uploads, by number, that find no memory
+    bool copies_wrong = false;             // copies never arrive
+    std::int64_t times_late = 2;           // delay of a step's time, in steps
+    std::set<std::int64_t> no_room_for;    // numbers of the uploads that fail for lack of memory
     bool has_failed = false;               // every call fails from now on
-    mutable std::int64_t asked_lost = 0;   // calls since then
-    std::int64_t replay_fails = -1;        // after so many, one finds no memory; -1: none
-    std::int64_t captures = 0, slabs = 0;  // slabs taken from slab_memory()
-    // Of its own generator, which nothing draws from; absent: the host's is used.
+    mutable std::int64_t asked_lost = 0;   // calls after the failure
+    std::int64_t replay_fails = -1;        // replays before one runs out of memory; -1: none
+    std::int64_t captures = 0, slabs = 0;  // slabs: taken from slab_memory()
+    // The state of a generator of its own, which nothing draws from; absent: the host's is used.
     std::optional<torch::Tensor> random;
-    std::size_t copies_most = 0;  // that were under way at once: the bus is as slow as it may be
+    std::size_t copies_most = 0;  // most copies in flight; they take as long as allowed
 
     [[nodiscard]] torch::Device device() const override { return torch::kCPU; }
     [[nodiscard]] std::string name() const override { return "fake:0 (a test's)"; }
@@ -177,7 +177,7 @@ class FakeDevice final : public DeviceBackend {
         TORCH_CHECK_WITH(OutOfMemoryError, !refused,
                          "the fake device has no memory for this batch");
         ++uploads_;
-        // As a GPU's: given back once the steps that were asked for until now have ended.
+        // As on a GPU, memory is released when the steps requested so far have ended.
         lent_.settle([this]() -> LentMemory::Passed {
             return [this, until = begun_] {
                 check();
@@ -186,7 +186,7 @@ class FakeDevice final : public DeviceBackend {
         });
         TensorBatch there;
         for (const torch::Tensor& tensor : wrap_batch(batch))
-            there.push_back(lent_.lend(torch::full_like(tensor, 1e6)));  // not there yet
+            there.push_back(lent_.lend(torch::full_like(tensor, 1e6)));  // not copied yet
         copying_.push_back(batch);
         copies_most = std::max(copies_most, copying_.size());
         auto number = std::make_shared<std::int64_t>(uploads_ - 1);
@@ -322,7 +322,7 @@ class FakeDevice final : public DeviceBackend {
     }
 
     std::int64_t uploads_ = 0, begun_ = -1, ended_ = -1;
-    std::deque<Batch> copying_;  // their memory is held
+    std::deque<Batch> copying_;  // keeps their memory
     LentMemory lent_;
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A kind of device that has nothing but streams and events, under LibTorch's own interface for
-// them: it keeps a list of what was asked of which stream and runs nothing. For tests of
-// stream_backend.h, and of what a device that is lost does to it.
+// A fake kind of device that only has streams and events, behind LibTorch's own interface. It logs
+// the requests to each stream and runs nothing. For tests of stream_backend.h, also with a lost
+// device.
 #pragma once
 
 #include <c10/core/impl/DeviceGuardImplInterface.h>
@@ -13,7 +13,7 @@
 
 namespace saturate {
 
-// While it lives, devices of type PrivateUse1 are these. One at a time.
+// While it exists, it provides the devices of type PrivateUse1. Only one at a time.
 class FakeStreams final : public c10::impl::DeviceGuardImplInterface {
   public:
     static constexpr c10::DeviceType kType = c10::DeviceType::PrivateUse1;
@@ -25,12 +25,12 @@ class FakeStreams final : public c10::impl::DeviceGuardImplInterface {
     }
     ~FakeStreams() override { place() = nullptr; }
 
-    // "record 1 on copies", "compute waits for 1", ... Events are numbered as they are first recorded;
-    // compute is the stream of every thread at first, copies is the one that goes first.
+    // "record 1 on copies", "compute waits for 1", ... Events are numbered by their first recording;
+    // compute is the initial stream of every thread, copies the high-priority stream.
     mutable std::vector<std::string> asked;
     bool has_failed = false;                  // every call fails from now on
-    bool events_pass = true;                  // at once; else never
-    std::vector<c10::DeviceIndex> memory_on;  // devices that memory was locked on or given back
+    bool events_pass = true;                  // true: at once; false: never
+    std::vector<c10::DeviceIndex> memory_on;  // devices on which memory was locked or released
 
     [[nodiscard]] static c10::DeviceIndex current_index() { return device_; }
     void note(const std::string& what) const {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks of a job as threads of one process, for the tests of what they do together.
+// Runs the ranks of a job as threads of one process, for tests of their cooperation.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 
 namespace saturate {
 
-// Quick to give up, for tests of ranks that are lost.
+// Short timeouts, for tests of lost ranks.
 inline RankTimes short_times() {
     using std::chrono::milliseconds;
     return {.beat = milliseconds(50),
@@ -23,7 +23,7 @@ inline RankTimes short_times() {
             .patience = milliseconds(1500)};
 }
 
-// Runs `work` on every rank; what each threw as text, empty when it did not.
+// Runs `work` on every rank. Returns the error text of each rank, or "" if it did not throw.
 inline std::vector<std::string> on_ranks(int count, const std::function<void(ProcessGroup&)>& work,
                                          RankTimes times = {}) {
     int port = free_port();
@@ -43,7 +43,7 @@ inline std::vector<std::string> on_ranks(int count, const std::function<void(Pro
     return said;
 }
 
-// A test that no rank complains.
+// Runs `work` on every rank and expects that none throws.
 inline void expect_together(int count, const std::function<void(ProcessGroup&)>& work) {
     for (const std::string& text : on_ranks(count, work)) EXPECT_EQ(text, "");
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory that runs out on demand, for one thread at a time: ranks are threads in these tests, and
-// the limit of the allocator is the process's.
+// An allocator that fails on demand, separately for each thread, because ranks are threads in these
+// tests and the limit of the real allocator applies to the whole process.
 #pragma once
 
 #include <c10/core/Allocator.h>
@@ -15,8 +15,8 @@
 namespace saturate {
 
 struct Refusal {
-    std::size_t bytes = 0;  // the next block of this size is refused, once; 0: none
-    bool all = false;       // every block is
+    std::size_t bytes = 0;  // refuse the next block of this size, once; 0: none
+    bool all = false;       // refuse every block
     int count = 0;          // refused so far
 };
 
@@ -27,11 +27,12 @@ inline Refusal& refusal() {
 
 class RefusingAllocator final : public c10::Allocator {
   public:
-    // For the rest of the process, in front of the engine's allocator. Further calls do nothing.
+    // Installs it in front of the engine's allocator, until the process ends. Further calls do
+    // nothing.
     static void install() {
         static std::once_flag once;
         std::call_once(once, [] {
-            constexpr std::uint8_t kPriority = 200;  // above the engine's
+            constexpr std::uint8_t kPriority = 200;  // higher than the engine's
             use_caching_cpu_allocator();
             c10::SetCPUAllocator(new RefusingAllocator(*c10::GetCPUAllocator()), kPriority);
         });
@@ -56,7 +57,7 @@ class RefusingAllocator final : public c10::Allocator {
     c10::Allocator& behind_;
 };
 
-// What this thread does while it lives must need no memory for tensors.
+// While it exists, its thread gets no memory for tensors.
 class NoMemory {
   public:
     NoMemory() { refusal().all = true; }

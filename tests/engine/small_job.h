@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A job small enough to reason about, for the tests of the engine: a line with dropout, fitted to
-// samples made in memory, with faults on demand.
+// A small job for tests of the engine: fits a line with dropout to samples made in memory, with
+// faults on demand.
 #pragma once
 
 #include <torch/nn/modules/linear.h>
@@ -20,17 +20,18 @@ namespace saturate {
 struct SmallJobSettings {
     std::int64_t size = 64;
     double dropout = 0;
-    std::int64_t nan_sample = -1;      // its target is no number
-    std::int64_t width = 8;            // of the hidden layer
-    std::int64_t heavy = 0;            // floats per sample that the forward pass needs besides
-    bool recomputes = false;           // the hidden layer comes again in the backward pass
-    bool recomputes_dropout = false;   // ... and its dropout
-    std::vector<double> metrics = {};  // what evaluations answer, in turn; empty: the real error
-    // What each evaluation adds to this rank's sums instead of its real error; 8 samples of a rank.
+    std::int64_t nan_sample = -1;      // index of a sample with a NaN target
+    std::int64_t width = 8;            // width of the hidden layer
+    std::int64_t heavy = 0;            // extra floats per sample for the forward pass
+    bool recomputes = false;           // recomputes the hidden layer in the backward pass
+    bool recomputes_dropout = false;   // ... and also its dropout
+    std::vector<double> metrics = {};  // results of the evaluations, in turn; empty: the real error
+    // The value that each evaluation adds to the sums of this rank instead of the real error, with
+    // 8 samples per rank.
     std::vector<double> own_sums = {};
     bool validates = true;
-    bool has_idle = false;                                // a layer that the loss does not know
-    std::function<void(std::int64_t)> at_loss = nullptr;  // told how many losses there were
+    bool has_idle = false;                                // a layer without effect on the loss
+    std::function<void(std::int64_t)> at_loss = nullptr;  // gets the number of losses so far
 };
 
 class SmallSource final : public SampleSource {
@@ -144,7 +145,7 @@ class ListeningObserver final : public TrainObserver {
     std::int64_t stop_after = -1, asked = 0;
 };
 
-// Settings for tests: one thread in the loader's place, no checkpoints unless asked for.
+// Settings for tests: no loader workers, one thread, no checkpoints by default.
 inline TrainSettings small_settings() {
     TrainSettings settings;
     settings.batch_size = 8;

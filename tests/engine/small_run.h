@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A run of the small job, and what came out of it.
+// Runs the small job and keeps its results.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ struct SmallRun {
     MemoryRecorder recorder;
     ListeningObserver observer;
 
-    // Loss by step, as far as it was read into the record.
+    // Returns the losses by step, as far as the record has them.
     [[nodiscard]] std::vector<std::pair<std::int64_t, double>> losses() const {
         std::vector<std::pair<std::int64_t, double>> out;
         for (const StepRecord& step : recorder.steps) {
@@ -59,7 +59,7 @@ inline std::unique_ptr<SmallRun> train(const SmallWish& setup, DeviceBackend& ba
     return ran;
 }
 
-// On the CPU.
+// Trains on the CPU.
 inline std::unique_ptr<SmallRun> train(const SmallWish& setup) {
     auto backend = make_cpu_backend(setup.train.device, false);
     return train(setup, *backend);

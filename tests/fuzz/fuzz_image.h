@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the image targets share: bytes through decoder, crop, resize and colour.
+// Shared by the fuzz targets for images: sends bytes through decoder, crop, resize and colour.
 #pragma once
 
 #include "pipeline/image_stage.h"
 
 namespace saturate {
 
-// The first byte chooses how; a BadImage or an image comes of it.
+// The bits of `how` choose the transform. The result must be an image or a BadImage exception.
 inline void fuzz_image(Bytes file, unsigned how) {
     ImageTransform transform;
     transform.width = 24;
@@ -23,7 +23,7 @@ inline void fuzz_image(Bytes file, unsigned how) {
     try {
         ImageDecoder decoder(transform.decode);
         ImageSize size = decoder.open(file);
-        if (static_cast<long>(size.width) * size.height > 1 << 19) return;  // slow, and no news
+        if (static_cast<long>(size.width) * size.height > 1 << 19) return;  // slow, finds nothing
         ImageStage stage(transform);
         std::vector<std::byte> out(24 * 17 * 3 * sizeof(float));
         SampleCost cost;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the fuzz targets share: a promise that ends the run when it does not hold, and choices that
-// are drawn from the input.
+// Shared by the fuzz targets: a check that aborts the run if it fails, and choices drawn from the
+// input.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A source that does what a test tells it: each sample is its own index, or what `on_write` throws.
+// A sample source for tests: each sample is its index, unless `on_write` throws.
 #pragma once
 
 #include <cstring>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pictures for the tests of decoding and transforms: made by a formula, so that every test knows
-// what it should see.
+// Pictures for tests of decoding and transforms, made by a formula so that every test knows the
+// expected pixels.
 #pragma once
 
 #include <cmath>
@@ -28,7 +28,7 @@ struct Picture {
     }
 };
 
-// Smooth waves with an edge and some grain: no symmetry, so that a wrong turn shows.
+// Makes smooth waves with an edge and some noise. Without symmetry, so that a wrong rotation shows.
 inline Picture make_picture(int width, int height, int channels) {
     Picture picture{{}, {width, height}, channels};
     std::uint32_t noise = 1;
@@ -51,7 +51,7 @@ inline Bytes bytes_of(const std::string& text) {
     return {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()};
 }
 
-// The whole image, upright.
+// Decodes the whole image, upright.
 inline Picture decode_whole(const std::string& file, DecodeSettings settings) {
     ImageDecoder decoder(settings);
     ImageSize size = decoder.open(bytes_of(file));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The container of PNG by the letter of its specification: checksums, chunks and a zlib stream that
-// stores. For tests and fuzzing, independent of the code that they try.
+// Writes PNG files strictly by the specification: checksums, chunks and an uncompressed zlib
+// stream. For tests and fuzzing, independent of the code under test.
 #pragma once
 
 #include <cstdint>

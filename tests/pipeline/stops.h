@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loaders that are stopped after a random number of batches, with random settings: what the normal
-// run tries a few hundred times and the soak ten thousand times.
+// Stops loaders with random settings after a random number of batches. Normal tests do this a few
+// hundred times, the soak test ten thousand times.
 #pragma once
 
 #include <optional>
@@ -11,7 +11,7 @@
 
 namespace saturate {
 
-// How many batches came out in all. A thread that is not joined hangs or crashes it.
+// Returns the total number of batches. A thread that is not joined makes it hang or crash.
 inline std::int64_t stop_at_random_points(int times, unsigned seed) {
     std::mt19937 random(seed);
     NullRecorder recorder;

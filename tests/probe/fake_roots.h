@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A /proc and /sys of one's own for the tests of probe/.
+// A fake /proc, /sys and /dev for the tests of probe/.
 #pragma once
 
 #include <string>
@@ -23,7 +23,7 @@ class FakeRoots {
         return {folder_.path() / "proc", folder_.path() / "sys", folder_.path() / "dev"};
     }
 
-    // Mounts as systemd (version 2 alone) and as older distributions (version 1) make them.
+    // Adds the cgroup mounts of systemd (only version 2) or of older distributions (version 1).
     FakeRoots& mount_v2(const std::string& root = "/") {
         return with("proc/self/mountinfo",
                     "22 27 0:21 / /proc rw,relatime - proc proc rw\n31 23 0:28 " + root +

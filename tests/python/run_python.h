@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A script of tests/python/scripts, alone and under `saturate run`.
+// Runs a script of tests/python/scripts, alone and under `saturate run`.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -19,7 +19,7 @@ namespace saturate {
 
 inline constexpr const char* kSource = SATURATE_SOURCE_DIR;
 
-// The Python that a script of tests/support prints; empty: none.
+// Returns the Python that a script of tests/support prints, or "" if there is none.
 inline std::string python_of(const std::string& finder) {
     Ran ran = run({std::string(kSource) + "/tests/support/" + finder});
     return ran.status == 0 ? std::string(trim(ran.out)) : "";
@@ -27,7 +27,7 @@ inline std::string python_of(const std::string& finder) {
 
 class RunPythonTest : public testing::Test {
   protected:
-    // Skips aloud where there is no such Python.
+    // Skips the test with a message if there is no such Python.
     void need(const std::string& finder) {
         python_ = python_of(finder);
         if (python_.empty()) GTEST_SKIP() << "tests/support/" << finder << " finds no Python";
@@ -42,7 +42,7 @@ class RunPythonTest : public testing::Test {
     Ran plain(const std::vector<std::string>& command) const {
         return run(command, {.folder = folder_.path(), .environment = environment_});
     }
-    // The record is in folder_/r.
+    // Runs the command under `saturate run`; the record is in folder_/r.
     Ran watched(const std::vector<std::string>& command,
                 std::vector<std::string> options = {}) const {
         std::vector<std::string> words = {SATURATE_BINARY, "run", "-o", "r"};
@@ -57,7 +57,7 @@ class RunPythonTest : public testing::Test {
     static int events(const RunRecord& record, EventKind kind) {
         return static_cast<int>(std::ranges::count(record.events, kind, &EventRecord::kind));
     }
-    // The states of a change that --apply made, in order: "applied", "taken back".
+    // Returns the states of a change by --apply, in order: "applied", "taken back".
     static std::vector<std::string> states(const RunRecord& record, const std::string& name) {
         std::vector<std::string> out;
         for (const Json& change : record.python["changes"].items())
@@ -73,7 +73,7 @@ class RunPythonTest : public testing::Test {
         EXPECT_EQ(ran.out, alone.out);
         EXPECT_THAT(ran.err, testing::Not(testing::HasSubstr("no longer watching from inside")));
     }
-    // What "saturate diagnose r --json" says.
+    // Returns the output of "saturate diagnose r --json".
     [[nodiscard]] Json diagnosed() const {
         Ran ran = run({SATURATE_BINARY, "diagnose", "r", "--json"}, {.folder = folder_.path()});
         return Json::parse(ran.out, "stdout");

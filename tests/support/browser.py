@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A headless Chromium driven over its DevTools pipe: what a user does with a mouse and a keyboard."""
+"""Drives a headless Chromium over its DevTools pipe, like a user with mouse and keyboard."""
 import base64
 import fcntl
 import json
@@ -9,21 +9,21 @@ import tempfile
 
 
 def above_nine(descriptor):
-    """Out of the way of 3 and 4."""
+    """Moves a descriptor to 10 or higher, because the browser needs 3 and 4."""
     moved = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 10)
     os.close(descriptor)
     return moved
 
 
 class Browser:
-    """One page in one window. Use as a context manager; everything it started is gone afterwards."""
+    """One page in one window. Use it as a context manager, which ends everything that it started."""
 
     def __init__(self, width=1200, height=900):
-        # The browser's helpers may still write while it ends.
+        # The browser's helper processes may still write files while it exits.
         self.folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
         to_read, self.to_write = (above_nine(end) for end in os.pipe())
         self.from_read, from_write = (above_nine(end) for end in os.pipe())
-        # The browser reads its commands from descriptor 3 and answers on 4.
+        # The browser reads commands from descriptor 3 and replies on 4.
         self.process = subprocess.Popen(
             ["bash", "-c", f"exec chromium --headless=new --no-sandbox --disable-gpu --remote-debugging-pipe "
              f"--hide-scrollbars --user-data-dir={self.folder.name} about:blank 3<&{to_read} 4>&{from_write}"],
@@ -88,13 +88,13 @@ class Browser:
                   features=[{"name": "prefers-color-scheme", "value": "dark" if on else "light"}])
 
     def open(self, place):
-        """A file, or an address."""
+        """Opens a file or an address."""
         place = str(place)
         self.call("Page.navigate", url=place if place.startswith("http://") else "file://" + os.path.abspath(place))
         self.loaded()
 
     def follow(self, script):
-        """Runs what leads to another page, and waits for that."""
+        """Runs a script that leads to another page and waits for that page to load."""
         self.call("Runtime.evaluate", expression=script)
         self.loaded()
 
@@ -103,14 +103,14 @@ class Browser:
             pass
 
     def run(self, script):
-        """The value of an expression; a promise is waited for."""
+        """Returns the value of an expression, after waiting for a promise."""
         result = self.call("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
         if "exceptionDetails" in result:
             raise RuntimeError(str(result["exceptionDetails"]))
         return result["result"].get("value")
 
     def drawn(self):
-        """After the frames that the last event asked for."""
+        """Waits until the frames that the last event requested are drawn."""
         self.run("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(1))))")
 
     def mouse(self, kind, x, y, **more):

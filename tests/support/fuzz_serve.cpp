@@ -153,7 +153,7 @@ std::string fuzz_serve(const std::string& binary, const fs::path& folder, double
     write_run_record(folder / "secret", 7);
     std::ofstream(folder / "secret/steps.jsonl", std::ios::app) << kSecret << "\n";
     std::ofstream(folder / "secret.txt") << kSecret;
-    for (const char* name : {"before", "after"})  // ended, so that their pages stay as they are
+    for (const char* name : {"before", "after"})  // ended, so that their pages do not change
         std::ofstream(folder / "runs" / name / "summary.json") << R"({"schema":1,"ended":"done"})";
     auto before = contents(folder);
     Serving server(binary, {folder / "runs"});
@@ -161,7 +161,7 @@ std::string fuzz_serve(const std::string& binary, const fs::path& folder, double
     Requests requests;
     std::size_t sent = 0, answered = 0;
     auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
-    std::deque<RawClient> open;  // some stay, so that limits are met too
+    std::deque<RawClient> open;  // some stay open, to reach the limits too
     while (std::chrono::steady_clock::now() < end) {
         RawClient client(server.port());
         client.send(requests.next());
@@ -183,7 +183,7 @@ std::string fuzz_serve(const std::string& binary, const fs::path& folder, double
     if (contents(folder) != before) return "a file has changed";
 #ifdef __SANITIZE_ADDRESS__
     constexpr long kMostKilobytes =
-        1024 * 1024;  // it keeps 256 MB of what was freed, and shadows all
+        1024 * 1024;  // ASan keeps 256 MB of freed memory, plus its shadow memory
 #else
     constexpr long kMostKilobytes = 100 * 1024;
 #endif

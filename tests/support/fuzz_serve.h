@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A stream of broken, hostile and half requests against `serve`.
+// Sends broken, hostile and incomplete requests to `serve`.
 #pragma once
 
 #include <filesystem>
@@ -7,9 +7,9 @@
 
 namespace saturate {
 
-// Serves `folder`/runs, with a file beside it that no answer may hold, for so many seconds. Empty,
-// or what did not hold: an answer with the secret, a file that changed, a server that died, grew or
-// no longer answers.
+// Serves `folder`/runs for `seconds`, next to a secret file that no reply may contain. Returns ""
+// or what failed: a reply with the secret, a changed file, or a server that died, grew or does not
+// reply any more.
 std::string fuzz_serve(const std::string& binary, const std::filesystem::path& folder,
                        double seconds);
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The hooks on optimizers as PyTorch before 2.0 has them: old_optimizers.py [EXTENSION]. The optimizers here are stand-ins with that
-version's ways: no hook on all steps, a step that the first optimizer of a class wraps, and gradients that are filled with zeros unless
-the script says otherwise. Prints what was seen."""
+"""Tests the hooks on optimizers with PyTorch before 2.0: old_optimizers.py [EXTENSION]. The optimizers here are stand-ins that behave
+like that version: there is no hook on all steps, the first optimizer of a class wraps its step, and gradients are filled with zeros
+unless the script says otherwise. Prints the observations."""
 import functools
 import os
 import pathlib
@@ -88,7 +88,7 @@ def train(optimizer, count):
     return result, steps.training - before
 
 
-# A step reaches from one optimizer step to the next: the first has nothing before it.
+# A step lasts from one optimizer step to the next, so there is none before the first.
 print(*train(SGD([], {}), 5))
 for kind in (Inherits, Calls, SGD):
     steps.reset()

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every test includes, compiled once for all of them (src/base/precompiled.h says more).
+// The headers that every test includes, compiled once for all tests (see src/base/precompiled.h).
 #pragma once
 
 #include <gmock/gmock.h>

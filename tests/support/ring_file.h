@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A ring as the Python shim makes it, with room for `capacity` records.
+// Makes the file of a ring like the Python shim, with room for `capacity` records.
 #pragma once
 
 #include <cstring>
@@ -33,7 +33,7 @@ class RingFile {
         put<std::uint64_t>(24, ++written_);
     }
     void add(std::int64_t start_ns) { add(RingRecord{.kind = 1, .start_ns = start_ns}); }
-    // In place: a reader may have it mapped.
+    // Writes in place, because a reader may have the file mapped.
     void save(const std::filesystem::path& path) const {
         auto mode = std::filesystem::exists(path) ? std::ios::in | std::ios::out : std::ios::out;
         std::fstream(path, mode | std::ios::binary)

@@ -17,11 +17,11 @@ namespace saturate {
 
 namespace {
 
-// Files, not pipes: a child that says much on both streams cannot block.
+// Uses files and not pipes, so that a child with much output on both streams cannot block.
 int temporary_file() {
     std::FILE* file = std::tmpfile();
     if (!file) throw std::runtime_error("no temporary file");
-    return ::dup(::fileno(file));  // the FILE itself is left to the end of the process
+    return ::dup(::fileno(file));  // the FILE stays open until the process ends
 }
 
 std::string content_of(int fd) {

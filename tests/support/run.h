@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs a program as a user would and keeps what it said.
+// Runs a program as a user would and captures its output.
 #pragma once
 
 #include <filesystem>
@@ -16,17 +16,17 @@ struct Ran {
 };
 
 struct RunWhere {
-    std::filesystem::path folder = {};                    // empty: here
-    std::map<std::string, std::string> environment = {};  // added to ours; an empty value removes
+    std::filesystem::path folder = {};                    // empty: the current folder
+    std::map<std::string, std::string> environment = {};  // added to ours; "" removes a variable
     std::string input = {};
 };
 
 Ran run(const std::vector<std::string>& command, const RunWhere& where = {});
 
-// The Python that tests/support/python_torch of this source tree finds; empty: none.
+// Returns the Python that tests/support/python_torch of this source tree finds, or "".
 std::string python_with_torch(const std::string& source_tree);
 
-// A folder that is there for one test and gone after it.
+// A folder that exists for one test and is deleted afterwards.
 class TemporaryFolder {
   public:
     TemporaryFolder();
@@ -34,7 +34,7 @@ class TemporaryFolder {
     TemporaryFolder(const TemporaryFolder&) = delete;
     TemporaryFolder& operator=(const TemporaryFolder&) = delete;
     [[nodiscard]] const std::filesystem::path& path() const { return path_; }
-    // Writes a file below it and gives its path.
+    // Writes a file below the folder and returns its path.
     std::filesystem::path file(const std::string& name, const std::string& content) const;
 
   private:

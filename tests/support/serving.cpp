@@ -91,7 +91,7 @@ int Serving::stop() {
 double Serving::cpu_seconds() const {
     std::ifstream stat(fmt::format("/proc/{}/stat", pid_));
     std::string text((std::istreambuf_iterator<char>(stat)), {});
-    // After the name in brackets: state is field 3, utime and stime are 14 and 15.
+    // Count the fields after the name in brackets: state is field 3, utime and stime are 14 and 15.
     std::size_t at = text.rfind(')') + 2;
     for (int field = 3; field < 14; ++field) at = text.find(' ', at) + 1;
     std::size_t used = 0;
@@ -130,7 +130,7 @@ bool RawClient::send(const std::string& bytes) {
 }
 
 std::string RawClient::read_until(const std::string& text, int milliseconds) {
-    std::size_t from = 0;  // what lies before was searched
+    std::size_t from = 0;  // the text before it was already searched
     while (text.empty() || seen_.find(text, from) == std::string::npos) {
         from = seen_.size() - std::min(seen_.size(), text.size());
         pollfd ready{fd_, POLLIN, 0};

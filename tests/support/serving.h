@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `saturate serve` as a process for a test, clients for it that say exactly what they are told, and
-// run records for it to show.
+// For tests of `saturate serve`: runs it as a process, offers clients that send exact bytes, and
+// writes run records for it to show.
 #pragma once
 
 #include <sys/types.h>
@@ -13,12 +13,12 @@
 
 namespace saturate {
 
-// A run of `steps` steps of 10 ms with a sample of one GPU for each 100 of them.
+// Writes a run with `steps` steps of 10 ms and a sample of one GPU for every 100 steps.
 void write_run_record(const std::filesystem::path& folder, int steps,
                       std::int64_t started_wall_ns = 1'760'000'000'000'000'000);
 void append_steps(const std::filesystem::path& folder, int first, int count);
 
-// A server on a port that the system chose; ended with the object.
+// A server on a port that the system chooses. The destructor ends it.
 class Serving {
   public:
     // `words` follow "serve --listen=127.0.0.1:0".
@@ -30,8 +30,8 @@ class Serving {
     [[nodiscard]] const std::string& url() const { return url_; }
     [[nodiscard]] std::uint16_t port() const { return port_; }
     [[nodiscard]] pid_t pid() const { return pid_; }
-    int wait();  // for its own end: exit code, or 128 + signal
-    int stop();  // by SIGTERM
+    int wait();  // waits for it to end; exit code, or 128 + signal
+    int stop();  // sends SIGTERM and waits
     [[nodiscard]] double cpu_seconds() const;
     [[nodiscard]] long memory_kilobytes() const;  // resident
 
@@ -51,9 +51,9 @@ class RawClient {
     RawClient& operator=(const RawClient&) = delete;
 
     bool send(const std::string& bytes);
-    // Until the other side closes, or this much time has passed without a byte.
+    // Reads until the other side closes or no byte has come for this time.
     std::string read_all(int milliseconds = 10'000);
-    // Until the text has come; everything read so far, without it if it never came.
+    // Reads until the text has come and returns everything read so far, also if it never comes.
     std::string read_until(const std::string& text, int milliseconds = 10'000);
     [[nodiscard]] int fd() const { return fd_; }
 
@@ -62,7 +62,7 @@ class RawClient {
     std::string seen_;
 };
 
-// The whole answer to a GET, headers included. `headers` are whole lines with \r\n.
+// Returns the whole reply to a GET with its headers. `headers` are whole lines with \r\n.
 std::string http_get(std::uint16_t port, const std::string& target, const std::string& headers = "",
                      const std::string& host = "localhost");
 std::string http_body(const std::string& answer);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes a test of every C++ snippet of a page: snippets.py PAGE FIXTURE OUT. Its #include lines go to the top."""
+"""Turns every C++ snippet of a page into a test: snippets.py PAGE FIXTURE OUT. Moves the #include lines to the top."""
 import pathlib
 import re
 import sys

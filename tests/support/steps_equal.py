@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The extension's steps against the Python of the shim: steps_equal.py EXTENSION. The same events, drawn at random, must
-leave the same records in both rings and wake Python after the same steps. Prints how many records were compared."""
+"""Compares the extension's steps with the shim's Python code: steps_equal.py EXTENSION. Both get the same random events, must
+write the same records to their rings and must call Python after the same steps. Prints the number of records compared."""
 import importlib.util
 import os
 import pathlib
@@ -21,7 +21,7 @@ spec.loader.exec_module(native)
 
 
 class Pair:
-    """Both, told the same."""
+    """Both implementations, which get the same events."""
 
     def __init__(self, number):
         self.path = os.path.join(folder.name, "native.%d" % number)
@@ -43,7 +43,7 @@ class Pair:
         self.open()
 
     def exec(self):
-        """As a process that exec made new: the same ring, everything else forgotten."""
+        """Acts like exec in a process: keeps the same ring and forgets everything else."""
         self.steps.reset()
         native.reset()
         self.steps.open_ring()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The five reference jobs and a tiny MLP written in PyTorch, for tests and benchmarks that compare with it.
+"""The five reference jobs and a tiny MLP in PyTorch, for tests and benchmarks that compare with PyTorch.
 
-Layer names are those of src/workloads, so that weights move by name.
+Layers have the names of src/workloads, so that weights can be copied by name.
 """
 import torch
 import torch.nn.functional as F
@@ -9,7 +9,7 @@ from torch import nn
 
 
 class RestorationNet(nn.Module):
-    """Residual network without batch normalisation; learns what to add to the picture."""
+    """Residual network without batch normalisation; learns the difference to add to the picture."""
 
     def __init__(self, channels, blocks):
         super().__init__()
@@ -53,7 +53,7 @@ class LightBlock(nn.Module):
 
 
 class Down(nn.Module):
-    """Half the size: depthwise 3x3 of stride 2, then 1x1."""
+    """Halves the size: depthwise 3x3 with stride 2, then 1x1."""
 
     def __init__(self, inputs, outputs):
         super().__init__()
@@ -65,7 +65,7 @@ class Down(nn.Module):
 
 
 class Exchange(nn.Module):
-    """Blocks on every branch, then the first `outputs` branches receive the sum of all, resampled."""
+    """Runs blocks on every branch; then each of the first `outputs` branches gets the sum of all, resampled."""
 
     def __init__(self, widths, blocks, outputs):
         super().__init__()
@@ -106,7 +106,7 @@ class Exchange(nn.Module):
 
 
 class LocatorNet(nn.Module):
-    """Light high-resolution network: up to four branches at 1/4 to 1/32 of the picture that exchange what they found."""
+    """Light high-resolution network: up to four branches at 1/4 to 1/32 of the picture that exchange features."""
 
     def __init__(self, channels=40, points=2):
         super().__init__()
@@ -137,7 +137,7 @@ class LocatorNet(nn.Module):
 
 
 def locator_loss(maps, offsets, points):
-    """How far the maps are from a Gaussian at each point (0 for equal), and the rest of the way from its cell, in pixels / 4."""
+    """Returns the divergence of the maps from a Gaussian at each point, plus the L1 error of the offsets in the cell, in pixels / 4."""
     count, height, width = maps.shape[1], maps.shape[2], maps.shape[3]
     place = points.view(-1, count, 2) / 4 - 0.5
     xs = torch.arange(width, dtype=torch.float32)

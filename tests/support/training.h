@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `saturate train` in a folder of its own, and what its record says.
+// Runs `saturate train` in a temporary folder and reads its record.
 #pragma once
 
 #include <cstdint>
@@ -14,14 +14,14 @@ namespace saturate {
 
 class TrainingFolder {
   public:
-    // `config` becomes c.yaml.
+    // Writes `config` to c.yaml.
     TrainingFolder(std::string binary, const std::string& config);
 
-    // train --config c.yaml --device cpu, and these words.
+    // Runs train --config c.yaml --device cpu with these extra words.
     [[nodiscard]] Ran train(const std::vector<std::string>& words,
                             std::map<std::string, std::string> environment = {}) const;
     [[nodiscard]] Json json(const std::string& file) const;
-    // Loss by step, as far as the record has it.
+    // Returns the losses by step, as far as the record has them.
     [[nodiscard]] std::map<std::int64_t, double> losses(const std::string& record) const;
 
   protected:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A job on paper for tests of the search: step time, loading and memory as functions of the
-// settings, with noise from a seed. What the real engine measures comes from app/.
+// A model of a job for tests of the search: step time, loading and memory are functions of the
+// settings, with noise from a seed. The real engine is not involved.
 #pragma once
 
 #include <algorithm>
@@ -17,9 +17,9 @@ struct ModelJob {
     double per_sample = 0.0002;  // seconds of the device per sample
     double fetch = 0.002;        // seconds of one core per sample
     int cores = 8;
-    double bf16_factor = 0.6;  // of per_sample
+    double bf16_factor = 0.6;  // factor on per_sample
     double channels_last_factor = 0.85;
-    double curve = 0;  // share by which per_sample grows per 1000 of batch
+    double curve = 0;  // relative growth of per_sample per 1000 of batch size
     double memory_fixed = 1e9;
     double memory_per_sample = 20e6;
     double memory_limit = 16e9;
@@ -40,7 +40,7 @@ struct ModelJob {
         double workers = number("num_workers", 0);
         if (workers == 0) return batch / (compute + fetch * batch);
         double load = fetch * batch / std::min(workers, static_cast<double>(cores));
-        // Over the cores, workers take time from the thread that drives the device.
+        // With more workers than cores, workers take time from the thread that drives the device.
         double crowd = workers > cores ? 1 + 0.1 * (workers - cores) : 1;
         return batch / std::max(compute * crowd, load * crowd);
     }

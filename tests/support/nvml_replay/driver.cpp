@@ -141,7 +141,7 @@ Call::Call(const char* symbol) : driver(Driver::instance()), symbol_(symbol), lo
         status = fault(NVML_ERROR_UNINITIALIZED);
         return;
     }
-    // A slow driver holds its lock meanwhile, as the real one does.
+    // A slow driver holds its lock during the delay, like the real one.
     if (std::uint64_t us = driver.latency_us(plain_name(symbol)))
         std::this_thread::sleep_for(std::chrono::microseconds(us));
 }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The state behind the stand-in libnvidia-ml.so.1: the recording, its clock, handles and counts.
-// Every exported function makes a Call first, which holds the one lock until it returns.
+// The state of the fake libnvidia-ml.so.1: the recording, its clock, handles and counts. Every
+// exported function first creates a Call, which holds the single lock until the function returns.
 //
 //   SATURATE_NVML_RECORDING  the recording (docs/nvml-recording.md); unset: "driver not loaded"
 //   SATURATE_NVML_CLOCK      real (default), real:FACTOR, or step:SECONDS: the recording's time
-//                            moves on when a reading is asked for again, so that no test has to
+//                            advances when a reading is requested again, so that no test has to
 //                            wait
-//   SATURATE_NVML_CALLS      a file that holds at any time how often each function was called:
-//                            records of 64 bytes, name[56] and a 64-bit count; "!name" counts calls
-//                            that break the rules (struct version, size, handle)
+//   SATURATE_NVML_CALLS      a file with the current number of calls of each function: records of
+//                            64 bytes, name[56] and a 64-bit count; "!name" counts calls that break
+//                            the rules (struct version, size, handle)
 #pragma once
 
 #include <nvml.h>
@@ -31,13 +31,13 @@ namespace saturate::nvml_replay {
 
 constexpr unsigned char kPoison = 0xA5;
 
-// What an nvmlDevice_t points to: a GPU, or an instance of one in MIG mode.
+// The target of an nvmlDevice_t: a GPU, or an instance of one in MIG mode.
 struct Device {
     int gpu = 0;
-    int mig = -1;  // index among the GPU's instances; -1: the GPU itself
+    int mig = -1;  // index of an instance of the GPU; -1: the GPU itself
 };
 
-// Counts that live in a file, so that they survive any end of the process.
+// Counts in a file, so that they survive any end of the process.
 class CallCounts {
   public:
     CallCounts();  // SATURATE_NVML_CALLS
@@ -64,8 +64,8 @@ class Driver {
     std::optional<unsigned> announced_processes;
     CallCounts counts;
 
-    [[nodiscard]] double now() const;  // on the recording's axis
-    // NVML's microseconds since 1970 of a time on the recording's axis.
+    [[nodiscard]] double now() const;  // on the time axis of the recording
+    // Turns a time of the recording into NVML's microseconds since 1970.
     [[nodiscard]] unsigned long long stamp(double t) const {
         return start_us + static_cast<unsigned long long>(t * 1e6);
     }
@@ -82,8 +82,8 @@ class Driver {
     std::set<std::pair<std::pair<const void*, const void*>, std::int64_t>> asked_;
 };
 
-// One call of an exported function: counted, delayed, checked. `status` is what to return at once
-// when it is not NVML_SUCCESS.
+// One call of an exported function: counts, delays and checks it. If `status` is not NVML_SUCCESS,
+// the function must return it at once.
 class Call {
   public:
     explicit Call(const char* symbol);              // the system
@@ -95,7 +95,7 @@ class Call {
     [[nodiscard]] const Json& facts() const { return driver.recording->gpu(device.gpu); }
     [[nodiscard]] const Answer* answer(std::string_view call, std::int64_t arg = -1,
                                        std::int64_t scope = 0) const;
-    // The rules were broken: counts it and gives the code.
+    // Counts a broken rule and returns `code`.
     nvmlReturn_t fault(nvmlReturn_t code);
 
   private:
@@ -108,20 +108,20 @@ void poison(T* out, std::size_t count = 1) {
     std::memset(static_cast<void*>(out), kPoison, sizeof(T) * count);
 }
 
-// Gives text as NVML does: INSUFFICIENT_SIZE when the buffer is short, the rest of it poisoned.
+// Writes text as NVML does: INSUFFICIENT_SIZE if the buffer is too short. Poisons the rest of it.
 nvmlReturn_t give_text(const Json& text, char* out, unsigned length);
 
 template <typename T>
 nvmlReturn_t give_number(const Json& value, T* out) {
     auto number = value.number();
     if (!number) return NVML_ERROR_NOT_SUPPORTED;
-    // Whole numbers beyond 2^53 must not pass through a double.
+    // Integers beyond 2^53 must not be converted through a double.
     auto whole = value.integer();
     *out = whole ? static_cast<T>(*whole) : static_cast<T>(*number);
     return NVML_SUCCESS;
 }
 
-// A reading that is one number.
+// Answers a reading that is one number.
 template <typename T>
 nvmlReturn_t read_number(const char* symbol, nvmlDevice_t device, std::string_view name, T* out,
                          std::int64_t arg = -1) {
@@ -136,7 +136,7 @@ nvmlReturn_t read_number(const char* symbol, nvmlDevice_t device, std::string_vi
     return give_number(answer->value(), out);
 }
 
-// A fact of the header that is one number or true/false.
+// Answers a fact of the header that is one number or a boolean.
 template <typename T>
 nvmlReturn_t read_fact(const char* symbol, nvmlDevice_t device, std::string_view name, T* out) {
     Call call(symbol, device);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The recorded memory of a GPU or of an instance, for both versions of the call.
+// Reads the recorded memory of a GPU or of an instance, for both versions of the NVML call.
 #pragma once
 
 #include "support/nvml_replay/driver.h"

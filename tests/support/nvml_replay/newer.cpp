@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exported: what drivers gained since R510. The old-driver variant is built without this file.
+// Exports the functions that drivers have since R510. The old variant is built without this file.
 #define NVML_NO_UNVERSIONED_FUNC_DEFS
 #include <algorithm>
 #include <cmath>
@@ -20,11 +20,11 @@ struct nvmlGpmSample_st {
 
 namespace {
 
-// Counters of GPM are refreshed every 100 ms; two samples nearer than that hold the same. A margin
-// for the rounding of steps.
+// GPM counters are refreshed every 100 ms, so closer samples hold the same values. A little less,
+// as a margin for the rounding of time steps.
 constexpr double kGpmRefreshSeconds = 0.099;
 
-// Under the driver's lock, as everything else.
+// Protected by the driver's lock, like everything else.
 std::list<nvmlGpmSample_st>& gpm_samples() {
     static std::list<nvmlGpmSample_st> samples;
     return samples;

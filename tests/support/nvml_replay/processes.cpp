@@ -41,7 +41,7 @@ nvmlReturn_t read_processes(const char* symbol, nvmlDevice_t device, const char*
     Json::Array entries = answer->value().items();
     auto grow = call.driver.recording->header()["library"]["grow_processes"].integer().value_or(0);
     unsigned room = *count;
-    if (room > 0) {  // what was announced is out of date by now
+    if (room > 0) {  // more processes than announced before
         for (std::int64_t i = 0; i < grow; ++i)
             entries.push_back(Json::object({{"pid", 900000 + i}, {"used_bytes", 1 << 20}}));
     }

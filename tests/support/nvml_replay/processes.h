@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Process lists in each of the layouts that drivers have used.
+// Writes process lists in each layout that drivers have used.
 #pragma once
 
 #include "support/nvml_replay/driver.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exported: the readings that every driver of the last years has.
+// Exports the readings that every recent driver has.
 #define NVML_NO_UNVERSIONED_FUNC_DEFS
 #include <algorithm>
 
@@ -11,11 +11,10 @@ using namespace saturate::nvml_replay;
 
 namespace {
 
-// What the driver's ring of samples holds at most.
+// The capacity of the driver's ring of samples.
 constexpr unsigned kRing = 120;
 
-// Calls `each` with the samples that a reader has not seen yet. A line holds none that are later
-// than itself.
+// Calls `each` with the samples that a reader has not seen yet. No sample is later than its line.
 template <typename Each>
 void each_sample(const Call& call, const Question& question, unsigned long long last_seen,
                  const Each& each) {

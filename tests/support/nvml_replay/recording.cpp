@@ -21,8 +21,8 @@ constexpr std::uint64_t kLimitBytes = 256u << 20;
         {.where = {path, line}, .found = std::move(found), .expected = std::move(expected)});
 }
 
-// The end of the JSON value that begins at `at`: behind its closing quote or bracket, or at the
-// comma or brace that follows a number. Strings in recordings hold no escaped quotes.
+// Returns the end of the JSON value that starts at `at`: after its closing quote or bracket, or at
+// the comma or brace after a number. Strings in recordings have no escaped quotes.
 std::size_t value_end(std::string_view line, std::size_t at) {
     int depth = 0;
     bool is_text = false;
@@ -37,7 +37,7 @@ std::size_t value_end(std::string_view line, std::size_t at) {
     return at;
 }
 
-// Calls `each` with every member of a one-line object: its name and the text of its value.
+// Calls `each` with name and value text of every member of a one-line object.
 template <typename Each>
 bool each_member(std::string_view line, const Each& each) {
     std::size_t at = line.find('{');

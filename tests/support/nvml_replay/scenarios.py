@@ -25,7 +25,7 @@ def gpu_facts(index, **changes):
 
 
 class Recording:
-    """Lines of one recording; a value that has not changed is not written again."""
+    """The lines of a recording. Unchanged values are not written again."""
 
     def __init__(self, gpus, driver="580.65.06", nvml="13.580.65.06", cuda=13000, library=None):
         self.header = {"schema": 1, "kind": "nvml-recording", "driver": driver, "nvml": nvml, "cuda": cuda,
@@ -59,7 +59,7 @@ class Recording:
 
 
 class Gpu:
-    """One GPU whose counters follow from its utilisation and power."""
+    """One GPU. Its counters are derived from utilisation and power."""
 
     def __init__(self, recording, index, total=80 * GIB, reserved=512 << 20, limit_watts=700, gpm=True, pid=4242,
                  fields=True, memory=True):
@@ -214,7 +214,7 @@ def processes_grow(gpus):
 
 
 def steady(gpus):
-    """One reading that holds for ever: the least work for the library, so that a benchmark sees the reader."""
+    """One constant reading: the least work for the library, so that a benchmark measures the reader."""
     recording = Recording([gpu_facts(i) for i in range(gpus)])
     for index in range(gpus):
         Gpu(recording, index, pid=4242 + index).tick(0, 97, 610)
@@ -294,7 +294,7 @@ def slow_calls(gpus):
 
 
 def old_driver(gpus):
-    """R470 on a V100; to be replayed by the library in nvml/old."""
+    """R470 on a V100, replayed with the library in nvml/old."""
     recording = Recording([gpu_facts(i, name="Tesla V100-SXM2-16GB", architecture=5, capability="7.0") for i in range(gpus)],
                           driver="470.256.02", nvml="11.470.256.02", cuda=11040)
     for index in range(gpus):

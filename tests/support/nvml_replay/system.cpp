@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exported: the library's life, versions, handles and what does not change about a GPU.
+// Exports starting and stopping, versions, handles and the constant facts of a GPU.
 #define NVML_NO_UNVERSIONED_FUNC_DEFS
 #include <cstdio>
 
@@ -56,7 +56,7 @@ nvmlReturn_t by_member(const char* symbol, const char* member, const char* wante
     return NVML_ERROR_NOT_FOUND;
 }
 
-// Instances of a GPU in MIG mode.
+// Returns the instances of a GPU in MIG mode.
 Json::Array instances(const Call& call) {
     const Answer* answer = call.answer("MigDevices");
     return answer && answer->rc == 0 ? answer->value().items() : Json::Array{};
