@@ -39,8 +39,8 @@ struct Context {
     const Timeline& line;
     const Replay& replay;
     KernelClasses classes;
-    std::vector<std::uint8_t> inside;   // one per event of Trace::events; set for runtime calls
-    std::vector<std::int32_t> read_op;  // one per event: the reading operator around a call
+    std::vector<std::uint8_t> inside;   // per event: Inside flags; for operators and calls
+    std::vector<std::int32_t> read_op;  // per event: the reading operator around it, or -1
     std::optional<GpuFacts> gpu;
     const TraceDevice* device = nullptr;
     std::int64_t kernel_ns = 0;  // sum of kernel times without communication

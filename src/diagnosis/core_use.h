@@ -15,7 +15,7 @@ struct CoreUse {
         int cores = 1;  // cores that the job may use
     };
 
-    double own = 0;      // cores that one process of the job used
+    double own = 0;      // cores that a process of the job used
     double queued = 0;   // cores that it also wanted but had to wait for
     double others = 0;   // cores that all others used, including other ranks
     double machine = 0;  // cores of the machine

@@ -279,7 +279,7 @@ void fill(Context& context) {
                     .ms_per_step = context.ms_per_step(low),
                     .count = count,
                     .confidence = Confidence::low};
-    finding.optional = true;  // a bound, not a promise
+    finding.optional = true;  // the gain is only a bound
     finding.evidence =
         fmt::format("{} kernels with fewer blocks than the {} SMs take {:.0f} % of kernel time",
                     count, sms, share_of_kernels(context, low));

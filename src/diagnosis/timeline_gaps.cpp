@@ -11,7 +11,7 @@ namespace {
 
 // Limits, in ns, of the usual latency between a launch and the start of its kernel.
 constexpr std::int64_t kLatencyLeast = 10'000, kLatencyMost = 100'000;
-// In ns. A waiting call returns soon after the work that it waits for.
+// In ns. A waiting call of an idle GPU returns at once, so a wait of kLongWait is suspicious.
 constexpr std::int64_t kLongWait = 1'000'000, kSoon = 20'000;
 
 // Returns the launches of graphs whose nodes were not recorded, by start.

@@ -110,8 +110,8 @@ std::vector<StepSums> windows_of(std::span<const StepSums> parts, double mean_se
 }  // namespace
 
 std::size_t steady_from(std::span<const double> seconds) {
-    // Logarithms, so that one long pause does not outweigh a hundred steps. Prefix sums make every
-    // split a constant amount of work.
+    // Uses logarithms, so that one long pause does not outweigh a hundred steps, and prefix sums,
+    // so that every split takes constant time.
     std::size_t n = seconds.size();
     if (n < 2 * kLeastSteady) return n > least_steady(seconds) ? 1 : 0;
     std::vector<double> sum(n + 1), square(n + 1);

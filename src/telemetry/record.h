@@ -66,7 +66,7 @@ struct EventRecord {
 
 struct RunInfo {
     std::string kind;                  // "train", "run", "monitor", "tune"
-    std::vector<std::string> command;  // as it was started
+    std::vector<std::string> command;  // the command line
     std::string host;
     std::int64_t pid = 0;
     std::int64_t started_wall_ns = 0;
@@ -91,8 +91,8 @@ struct Spread {
     std::int64_t n = 0;
 };
 
-// Samples over time in the steady part of a run, pauses left out (telemetry/account.h); its spread
-// is over windows of a second or more.
+// Samples over time in the steady part of a run, without pauses (telemetry/account.h). The spread
+// is that of windows of at least a second.
 struct RunRate {
     double rate = 0;
     double median = 0;  // of the windows, ...
@@ -119,7 +119,7 @@ struct RunSummary {
     std::optional<double> mfu_percent;
     std::optional<double> loss_first, loss_last;
     std::string verdict;
-    std::uint64_t dropped_steps = 0;  // not written because the writer could not follow
+    std::uint64_t dropped_steps = 0;  // not written, because the writer was too slow
     std::uint64_t dropped_events = 0;
     std::uint64_t dropped_samples = 0;
     Json extra = {};  // what one kind of run adds

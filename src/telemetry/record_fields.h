@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The names of what is optional in a record, for those who write and read its lines.
+// The names of the optional members of a record, for writing and reading its lines.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +35,7 @@ inline constexpr RecordField<StepRecord, std::int64_t> kStepFields[] = {
     {"loss_step", &StepRecord::loss_step},
     {"profiled", &StepRecord::profiled},
 };
-// step, start and duration are always there; a loss may be no number.
+// step, start and duration are always there; a loss may be NaN.
 static_assert(sizeof(StepRecord) ==
                   3 * sizeof(std::int64_t) + sizeof(std::optional<double>) +
                       std::size(kStepFields) * sizeof(std::optional<std::int64_t>),

@@ -38,7 +38,7 @@ class RecordWriter final : public Recorder {
     void host(HostSample sample) noexcept override;
 
     // Writes the waiting records, then summary.json with the drops filled in. Later records are
-    // ignored. Throws MachineError if part of the record could not be written.
+    // dropped. Throws MachineError if part of the record could not be written.
     void finish(RunSummary summary);
 
     // Blocks until everything recorded before the call is in the files.

@@ -27,7 +27,7 @@ struct TreeSample {
     bool ended = false;  // the root process has ended
     int processes = 0;
     int threads = 0;
-    int loader_workers = 0;                        // recognised by name or place in the tree
+    int loader_workers = 0;                        // recognised by name, command or parent
     std::optional<double> cpu_percent;             // of one core: 250 is two and a half cores
     std::optional<double> main_thread_percent;     // of the root's first thread
     std::optional<double> worker_cpu_percent;      // mean over the loader workers

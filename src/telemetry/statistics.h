@@ -50,7 +50,7 @@ class LogHistogram {
     [[nodiscard]] std::int64_t n() const { return n_; }
 
   private:
-    static constexpr int kBins = 4096;  // 1 % each, from 0.001 to 5e14: a week in ns
+    static constexpr int kBins = 4096;  // 1 % each, from 0.001 to 5e14: 5.8 days in ns
     std::array<std::uint32_t, kBins> counts_{};
     std::int64_t n_ = 0;
 };

@@ -9,7 +9,7 @@ struct Thresholds {
     double good_percent = 85;         // utilisation from this value on is good
     double low_percent = 70;          // utilisation under this is low
     double fluctuation_points = 10;   // a standard deviation above this counts as fluctuating
-    double temperature_celsius = 85;  // above this it is hot
+    double temperature_celsius = 85;  // a GPU above this is hot
     double cpu_percent = 90;          // host CPU use above this is the likely bottleneck
 };
 

@@ -4,8 +4,8 @@
 // demand. It computes on the CPU and logs all requests.
 //
 // Capturing runs the work once and records every operation with its tensors, then restores the
-// tensors that it wrote, as if nothing had run. A replay repeats the operations on these tensors. As
-// on a GPU, a replay uses the host's numbers of the capture, and reading back a value fails.
+// tensors that it wrote, as if nothing had run. A replay repeats the operations on these tensors.
+// As on a GPU, a replay uses the host's numbers of the capture, and reading back a value fails.
 #pragma once
 
 #include <ATen/Context.h>

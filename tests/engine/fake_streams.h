@@ -25,7 +25,7 @@ class FakeStreams final : public c10::impl::DeviceGuardImplInterface {
     }
     ~FakeStreams() override { place() = nullptr; }
 
-    // "record 1 on copies", "compute waits for 1", ... Events are numbered by their first recording;
+    // "record 1 on copies", "compute waits for 1", ... Events are numbered by first recording;
     // compute is the initial stream of every thread, copies the high-priority stream.
     mutable std::vector<std::string> asked;
     bool has_failed = false;                  // every call fails from now on
