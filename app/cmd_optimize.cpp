@@ -36,7 +36,7 @@ constexpr double kGigabyte = 1024.0 * 1024 * 1024;
 
 struct Aim {
     Facts facts;
-    std::string text;  // "RTX 4090, 24.0 GiB; 16 cores (assumed: --cores tells)"
+    std::string text;  // "RTX 4090, 24.0 GiB; 16 cores (assumed; --cores N)"
 };
 
 [[noreturn]] void throw_unknown_gpu(const std::string& name) {
