@@ -20,7 +20,7 @@ Autocast::Autocast(torch::DeviceType device, Precision precision)
 
 Autocast::~Autocast() {
     if (!on_) return;
-    // The weights as they were cast live until here: they change with the next step.
+    // The cast weights are cached until here; the next step changes the weights.
     if (at::autocast::decrement_nesting() == 0) at::autocast::clear_cache();
     at::autocast::set_autocast_enabled(device_, was_enabled_);
     at::autocast::set_autocast_dtype(device_, was_type_);
@@ -37,7 +37,7 @@ GradientScaler::GradientScaler(torch::Device device, double start, std::int64_t 
 
 void GradientScaler::unscale(torch::TensorList gradients) {
     found_infinite.zero_();
-    // Through double, as Python does: the reciprocal of a large float factor may round twice.
+    // Through double, as Python does: in float the reciprocal of a large factor might round twice.
     torch::Tensor inverse = scale.to(torch::kDouble).reciprocal().to(torch::kFloat);
     at::_amp_foreach_non_finite_check_and_unscale_(gradients, found_infinite, inverse);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mixed precision of a scope and the gradient scaler that fp16 needs. Everything stays on the
-// device: neither reads a value back. Training thread.
+// Mixed precision for a scope, and the gradient scaler that fp16 needs. Neither reads a value back
+// from the device. Training thread.
 #pragma once
 
 #include <torch/types.h>
@@ -9,7 +9,7 @@
 
 namespace saturate {
 
-// What Python's torch.autocast does between enter and exit; fp32 does nothing.
+// Does in a scope what Python's torch.autocast does in a with block; fp32 does nothing.
 class Autocast {
   public:
     Autocast(torch::DeviceType device, Precision precision);
@@ -23,8 +23,8 @@ class Autocast {
     torch::ScalarType was_type_ = torch::kFloat;
 };
 
-// Multiplies the loss so that small gradients survive fp16; a step with infinite gradients is
-// skipped by the optimizer on the device, and the factor halved.
+// Scales the loss up so that small gradients survive fp16. If a gradient is infinite, the optimizer
+// skips the step on the device and the factor is halved.
 class GradientScaler {
   public:
     explicit GradientScaler(torch::Device device, double start = 65536.0,
@@ -34,7 +34,7 @@ class GradientScaler {
     void unscale(torch::TensorList gradients);  // and looks for non-finite ones
     void update();
 
-    // Part of the checkpoint.
+    // Saved in checkpoints.
     torch::Tensor scale, growth;
     torch::Tensor found_infinite;  // 1 when the last step was skipped
 
@@ -42,7 +42,7 @@ class GradientScaler {
     std::int64_t growth_interval_;
 };
 
-// Shortens the gradients to this length, on the device.
+// Scales the gradients down to a total length of at most `longest`, on the device.
 void clip_gradients(torch::TensorList gradients, double longest);
 
 }  // namespace saturate

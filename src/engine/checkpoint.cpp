@@ -86,7 +86,7 @@ fs::path write_checkpoint(const fs::path& folder, const Checkpoint& checkpoint) 
                                    {"trainer", checkpoint.facts}});
         write_file_whole(unfinished / kFactsFile, facts.pretty() + "\n");
         sync_folder(unfinished);
-        fs::remove_all(path);  // of an earlier run that came as far
+        fs::remove_all(path);  // from an earlier run that reached this step
         fs::rename(unfinished, path);
         sync_folder(folder);
     } catch (const fs::filesystem_error& failed) {
@@ -142,7 +142,7 @@ void prune_checkpoints(const fs::path& folder, std::size_t keep) noexcept {
                 fs::remove_all(entry.path(), error);
         }
     } catch (const std::exception&) {
-        // Too many checkpoints are better than none: the next one tries again.
+        // Too many checkpoints are better than none; the next call tries again.
     }
 }
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checkpoints of a run: one folder each, whole or not at all.
+// The checkpoints of a run: one folder each, complete or absent.
 //
 //     RUN/checkpoints/step_0000001200/model.safetensors   weights and buffers, for any reader;
-//                                                         with `ema` the mean that was judged
-//                                     state.safetensors   optimizer, with `ema` the weights
-//                                                         themselves, random state
-//                                     state.json          the rest, and the seals of the two files
+//                                                         with `ema` the evaluated average
+//                                     state.safetensors   optimizer, random state, and with
+//                                                         `ema` the weights themselves
+//                                     state.json          the rest, and the seals of both files
 //     RUN/checkpoints/best -> step_0000000800
 #pragma once
 
@@ -21,41 +21,41 @@ namespace saturate {
 
 struct Checkpoint {
     std::int64_t step = 0;
-    NamedTensors model;  // on the CPU, nobody else's
+    NamedTensors model;  // on the CPU, owned by the checkpoint alone
     NamedTensors state;
-    Json facts;  // of the trainer
+    Json facts;  // from the trainer
 };
 
-// Writes `folder`/step_<n> under a temporary name, syncs, renames. Throws MachineError or
-// UserError; what was written is removed then.
+// Writes `folder`/step_<n> under a temporary name, syncs, renames. Throws MachineError or UserError
+// after removing what it wrote.
 std::filesystem::path write_checkpoint(const std::filesystem::path& folder,
                                        const Checkpoint& checkpoint);
 
-// Throws UserError: torn, or not a checkpoint.
+// Throws UserError if the folder is torn or not a checkpoint.
 [[nodiscard]] Checkpoint read_checkpoint(const std::filesystem::path& path);
 
-// The checkpoints of a folder by step, the newest first; leftovers of a crash are not among them.
+// Returns the checkpoints in a folder, newest step first, without the leftovers of a crash.
 [[nodiscard]] std::vector<std::filesystem::path> list_checkpoints(
     const std::filesystem::path& folder);
 
-// Leaves the newest `keep` and the one that `best` names; also removes leftovers of a crash. Never
-// throws: what cannot be removed stays.
+// Keeps the newest `keep` checkpoints and the one that `best` names; also removes leftovers of a
+// crash. Never throws: what it cannot remove stays.
 void prune_checkpoints(const std::filesystem::path& folder, std::size_t keep) noexcept;
 
-// Makes `folder`/best name this checkpoint.
+// Makes `folder`/best a link to this checkpoint.
 void mark_best(const std::filesystem::path& folder, const std::filesystem::path& checkpoint);
 
 struct FoundCheckpoint {
     std::filesystem::path path;
     Checkpoint checkpoint;
-    std::vector<std::string> skipped;  // newer ones that are torn, with the reason
+    std::vector<std::string> skipped;  // newer checkpoints that are torn, with the reason
 };
-// The newest that is whole; nothing when there is none at all. Throws UserError when there are some
-// and all are torn.
+// Returns the newest complete checkpoint, or nothing if the folder has none. Throws UserError if
+// all of them are torn.
 [[nodiscard]] std::optional<FoundCheckpoint> find_checkpoint(const std::filesystem::path& folder);
 
-// Fills `into` (on any device) from tensors of the same names, types and shapes. Throws UserError
-// that names every difference, `file` being where they came from.
+// Fills `into` (on any device) from tensors with the same names, types and shapes. Throws UserError
+// with every difference; `file` is the source it names.
 void load_tensors(const NamedTensors& from, const NamedTensors& into,
                   const std::filesystem::path& file);
 

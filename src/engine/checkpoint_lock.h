@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One process at a time writes the checkpoints of a folder: two would prune each other's best.
-// Held until it is destroyed; the kernel gives it back when the process dies.
+// Lets only one process write the checkpoints of a folder: two would prune each other's best. Held
+// until destroyed; the kernel releases it if the process dies.
 #pragma once
 
 #include <filesystem>
@@ -10,8 +10,8 @@ namespace saturate {
 class CheckpointLock {
   public:
     CheckpointLock() = default;  // holds nothing
-    // Makes the folder if it must. Throws UserError when another process holds it. A file system
-    // without locks, or a folder that cannot be written, is left unlocked: writing will tell.
+    // Creates the folder if needed. Throws UserError if another process holds the lock. A file
+    // system without locks or an unwritable folder stays unlocked: writing will report the error.
     explicit CheckpointLock(const std::filesystem::path& folder);
     ~CheckpointLock();
     CheckpointLock(CheckpointLock&& other) noexcept;

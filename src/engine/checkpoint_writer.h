@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes checkpoints beside the training: save() hands one over and returns. A disk that is full
-// costs that checkpoint and nothing else; the last good one stays. save() from one thread.
+// Writes checkpoints in the background: save() hands one over and returns. A full disk costs only
+// that checkpoint; the last good one stays. Call save() from one thread.
 #pragma once
 
 #include <filesystem>
@@ -17,17 +17,17 @@ struct SavedCheckpoint {
     std::filesystem::path path;
     std::int64_t duration_ns = 0;
     bool is_best = false;
-    std::string failure;  // empty: it is on the disk
+    std::string failure;  // empty: it is on disk
 };
 
 class CheckpointWriter {
   public:
     CheckpointWriter(std::filesystem::path folder, std::size_t keep);
-    ~CheckpointWriter();  // finishes what was handed over
+    ~CheckpointWriter();  // finishes writing first
 
-    // Waits only while the one before is still being written.
+    // Waits only while the previous checkpoint is still being written.
     void save(Checkpoint checkpoint, bool is_best);
-    // What was finished since the last call.
+    // Returns the checkpoints finished since the last call.
     [[nodiscard]] std::vector<SavedCheckpoint> take_finished();
     void wait();  // until nothing is being written
 

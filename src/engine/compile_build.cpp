@@ -27,7 +27,7 @@ std::string_view embedded_compile_graph();  // python/compile_graph.py
 
 namespace {
 
-// Graphs are compiled for the instructions of this CPU.
+// Part of the cache key: graphs are compiled for the instructions of this CPU.
 std::string cpu_of_this_machine() {
     std::string out;
     std::string text = read_start_if_there("/proc/cpuinfo", 1 << 14);
@@ -35,13 +35,14 @@ std::string cpu_of_this_machine() {
         if (line.starts_with("model name") || line.starts_with("flags") ||
             line.starts_with("Features") || line.starts_with("CPU part"))
             out += line;
-        if (line.empty()) break;  // the first core speaks for all
+        if (line.empty()) break;  // all cores have the same model
     }
     return out;
 }
 
-// Exit status of the command, its output in `log`; -1 when it cannot be started. Not
-// process/child.h: the engine does not include that folder, and a compiler is only waited for.
+// Runs the command with its output in `log`. Returns its exit status, or -1 if it cannot be
+// started. Does not use process/child.h: the engine does not include that folder, and here it is
+// enough to wait.
 int run_logged(const std::vector<std::string>& command, const fs::path& log) {
     std::vector<char*> argv;
     for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));

@@ -40,8 +40,8 @@ Json spec_of(const Tensor& tensor) {
                          {"type", type}});
 }
 
-// Recurrent layers are unrolled by the compiler into thousands of operators: minutes to build, and
-// slower than the layer's own loop (6.3 against 8.0 steps/s, LSTM of 128 over 60 steps).
+// The compiler unrolls recurrent layers into thousands of operators: minutes to build, and slower
+// than the layer's own loop (6.3 against 8.0 steps/s, LSTM of 128 over 60 steps).
 bool is_recurrent(const jit::Graph& graph) {
     for (const jit::Node* node : graph.nodes()) {
         std::string kind = node->kind().toQualString();

@@ -21,10 +21,10 @@ using torch::Tensor;
 
 namespace {
 
-// How far the graph may be from the job's own step, as a share of the size. The same sums in
-// another order move values by about 1e-6 for each layer in float32; bfloat16 has 8 bits. Where a
-// ReLU or a maximum then falls the other way, gradients of all layers before it jump: by 1 % in a
-// ResNet-18 whose loss and last layer agreed to 1e-6. A wrong graph moves them as a whole.
+// How far the graph may be from the job's own step, as a share of the value. Summing in another
+// order changes values by about 1e-6 per layer in float32; bfloat16 has 8 bits. If that makes a
+// ReLU or a maximum switch, the gradients of all layers before it jump: by 1 % in a ResNet-18 whose
+// loss and last layer agreed to 1e-6. A wrong graph changes the gradients far more.
 struct Tolerance {
     double loss, gradient;
 };
@@ -36,20 +36,21 @@ bool same_kind(const Tensor& a, const Tensor& b) {
            a.sizes() == b.sizes() && a.strides() == b.strides();
 }
 
-// Root of the mean square.
+// Root mean square.
 double size_of(const Tensor& tensor) {
     if (tensor.numel() == 0) return 0;
     return tensor.detach().to(torch::kDouble).square().mean().sqrt().item<double>();
 }
 
-// How far `a` is from `b` as a share of the size of `b`, or of `least` if that is larger.
+// Distance of `a` from `b` as a share of the size of `b`, or of `least` if that is larger.
 double apart(const Tensor& a, const Tensor& b, double least = 1e-5) {
     if (a.sizes() != b.sizes()) return std::numeric_limits<double>::infinity();
     double size = size_of(a.detach().to(torch::kDouble) - b.detach().to(torch::kDouble));
     return size / std::max(size_of(b), least);
 }
 
-// What a step changes besides gradients; put back when it goes out of scope.
+// Saves the model's buffers, which a step changes besides gradients, and restores them at the end
+// of the scope.
 class BuffersKept {
   public:
     explicit BuffersKept(torch::nn::Module& model) : buffers_(model.buffers()) {
@@ -67,7 +68,7 @@ class BuffersKept {
     std::vector<Tensor> buffers_, copies_;
 };
 
-// Loss and gradients by autograd, leaving .grad alone.
+// Loss and gradients by autograd; leaves .grad alone.
 Tensor run_eagerly(Job& job, const TensorBatch& batch, std::vector<Tensor>& gradients) {
     Tensor loss = job.loss(batch);
     gradients = torch::autograd::grad({loss}, job.model().parameters(), {}, false, false, true);
@@ -93,9 +94,9 @@ struct CompiledStep::Impl {
     torch::nn::Module* model = nullptr;
     std::unique_ptr<torch::inductor::AOTIModelPackageLoader> graph;
     std::vector<Tensor> inputs;      // parameters, buffers, batch
-    std::vector<Tensor> parameters;  // to notice when the trainer puts others in their place
+    std::vector<Tensor> parameters;  // to notice when the trainer replaces them
     std::size_t batch_begin = 0;
-    std::vector<Tensor> example;  // of a batch: shapes only
+    std::vector<Tensor> example;  // batch; only its shapes count
 };
 
 CompiledStep::CompiledStep(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -112,7 +113,8 @@ Tensor CompiledStep::run(const TensorBatch& batch, std::vector<Tensor>& gradient
     gradients.resize(impl.parameters.size());
     for (std::size_t i = 0; i < gradients.size(); ++i) {
         gradients[i] = std::move(results[i + 1]);
-        // The fused optimizers walk memory: a gradient must lie as its parameter does.
+        // Fused optimizers go through memory in order: a gradient needs the strides of its
+        // parameter.
         if (gradients[i].strides() != impl.parameters[i].strides()) {
             gradients[i] = torch::empty_like(impl.parameters[i]).copy_(gradients[i]);
         }
@@ -120,7 +122,7 @@ Tensor CompiledStep::run(const TensorBatch& batch, std::vector<Tensor>& gradient
     return std::move(results[0]);
 }
 
-// Builds, loads and checks; every reason not to use the graph becomes a message.
+// Builds, loads and checks the graph. Every reason not to use it becomes a message.
 struct StepCompiler {
     Job& job;
     const TensorBatch& batch;
@@ -174,7 +176,8 @@ struct StepCompiler {
         Tensor loss = run_eagerly(job, batch, expected);
         std::vector<Tensor> buffers;
         for (const Tensor& buffer : job.model().buffers()) buffers.push_back(buffer.clone());
-        // A bias before batch normalisation has no gradient but noise: measured by the others'.
+        // A bias before batch normalisation has only noise for a gradient: compare it with the size
+        // of the other gradients.
         double least = 1e-5;
         for (const Tensor& gradient : expected) {
             if (gradient.defined()) least = std::max(least, size_of(gradient) / 100);
@@ -183,7 +186,7 @@ struct StepCompiler {
         const Tolerance& tolerance = at::autocast::is_autocast_enabled(at::kCPU) ? kHalf : kFloat;
         std::string differs;
         auto compare = [&](const std::string& name, double far, double most) {
-            if (differs.empty() && !(far <= most))  // also when it is no number
+            if (differs.empty() && !(far <= most))  // also if it is nan
                 differs =
                     fmt::format("on the first batch {} differs from the job's own by {:.2g} %",
                                 name, far * 100);
@@ -200,7 +203,7 @@ struct StepCompiler {
                     tolerance.gradient);
         }
         auto buffer_names = job.model().named_buffers();
-        // The running mean of what lies around zero is a difference of large sums.
+        // The running mean of values around zero is a difference of large sums.
         for (std::size_t i = 0; i < buffers.size(); ++i)
             compare(buffer_names[i].key(), apart(buffer_names[i].value(), buffers[i]),
                     tolerance.gradient);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// `compile: true` on the CPU: forward, loss and gradients of a job as one compiled graph that runs
-// without autograd. Built once through Python and a compiler, kept in a cache, checked against the
-// job itself. The trainer falls back to the job with the message where that is not possible.
-// Called from the training thread.
+// `compile: true` on the CPU: a job's forward pass, loss and gradients as one compiled graph that
+// runs without autograd. Built once through Python and a compiler, cached, and checked against the
+// job itself. If that is not possible, the trainer runs the job itself and prints the message.
+// Training thread.
 #pragma once
 
 #include <filesystem>
@@ -15,24 +15,25 @@
 namespace saturate {
 
 struct CompileSettings {
-    std::filesystem::path cache;      // folder of compiled graphs; made when it is missing
-    std::vector<std::string> python;  // interpreters to try in turn; the first with our torch wins
+    std::filesystem::path cache;      // folder of compiled graphs; created if missing
+    std::vector<std::string> python;  // interpreters in order; the first with our torch is used
     bool max_autotune = false;
     bool when_faster_only = true;  // a graph that is slower than the job is not used
 };
 
-// The folder and interpreters of this user: $SATURATE_CACHE or ~/.cache/saturate, $SATURATE_PYTHON,
-// what tests/support/python_torch made, python3.
+// This user's cache folder and interpreters: $SATURATE_CACHE or ~/.cache/saturate;
+// $SATURATE_PYTHON, the one that tests/support/python_torch made, python3.
 [[nodiscard]] CompileSettings compile_settings();
 
 class CompiledStep {
   public:
     ~CompiledStep();
 
-    // The graph is for one shape, layout and type of batch.
+    // True if the graph fits: it is for one shape, layout and type of batch.
     [[nodiscard]] bool accepts(const TensorBatch& batch) const;
-    // The loss, and the gradient of each of model().parameters() in their order. Buffers of the
-    // model (running means) are updated in place. Reads parameters and buffers where they lie now.
+    // Returns the loss; `gradients` has one per model().parameters(), in that order. Updates the
+    // model's buffers (running means) in place. Reads the parameters and buffers at their current
+    // addresses.
     [[nodiscard]] torch::Tensor run(const TensorBatch& batch,
                                     std::vector<torch::Tensor>& gradients);
 
@@ -44,13 +45,13 @@ class CompiledStep {
 };
 
 struct CompileOutcome {
-    std::unique_ptr<CompiledStep> step;  // null: the job itself is run
-    std::string message;                 // one line for the log: what is used, and why
+    std::unique_ptr<CompiledStep> step;  // null: run the job itself
+    std::string message;                 // one line for the log: what runs, and why
 };
 
-// Traces job.loss(batch) under the precision (autocast) that is set now, model in training mode,
-// and gets its graph from the cache or builds it, which takes about a minute. Parameters, buffers
-// and gradients are left as they were. Throws only what the job's own loss throws.
+// Traces job.loss(batch) under the current precision (autocast), with the model in training mode,
+// and gets its graph from the cache or builds it, which takes about a minute. Leaves parameters,
+// buffers and gradients as they were. Throws only what the job's own loss throws.
 [[nodiscard]] CompileOutcome compile_step(Job& job, const TensorBatch& batch,
                                           const CompileSettings& settings);
 

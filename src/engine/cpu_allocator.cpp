@@ -22,10 +22,10 @@ namespace {
 
 constexpr std::size_t kSmallest = 512;
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
-constexpr std::size_t kHugeFrom = std::size_t{4} << 20;  // from here blocks are of huge pages
+constexpr std::size_t kHugeFrom = std::size_t{4} << 20;  // blocks from this size use huge pages
 
-// Before every block, and a link of the free list while the block is in it. 64 bytes, so that the
-// data behind it is aligned for the widest vectors.
+// Stands before every block, and links the block while it is in the free list. 64 bytes, so that
+// the data after it is aligned for the widest vectors.
 struct alignas(64) Header {
     std::uint32_t size_class = 0;
     std::size_t bytes = 0;  // of the whole block
@@ -105,7 +105,7 @@ void* CachingAllocator::take(std::size_t bytes) {
     }
     if (!block) block = fresh_block(size);
     if (!block) {
-        trim();  // what is kept in other sizes may be what is missing
+        trim();  // memory kept in other sizes may be enough
         block = fresh_block(size);
     }
     if (!block) refuse(bytes, size, "the system does not give more");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The CPU as a device: batches are where they are needed, nothing runs apart from the host.
+// The CPU as a device: batches are already where they are needed, nothing runs asynchronously.
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
 
@@ -28,9 +28,9 @@ class CpuBackend final : public DeviceBackend {
         set_cpu_memory_limit(options.memory_limit_bytes);
         if (options.threads > 0) at::set_num_threads(options.threads);
         at::globalContext().setDeterministicAlgorithms(options.deterministic, true);
-        // Below 1e-38 a processor is many times slower, and the optimizer's means of a
-        // gradient that has become zero stay there for ever.
-        at::globalContext().setFlushDenormal(true);  // threads made from here on take it over
+        // Denormals (below 1e-38) make a processor many times slower, and the optimizer's averages
+        // of a gradient that has become zero stay denormal for ever.
+        at::globalContext().setFlushDenormal(true);  // inherited by threads made from here on
     }
     ~CpuBackend() override { set_cpu_memory_limit(0); }
 
@@ -38,7 +38,7 @@ class CpuBackend final : public DeviceBackend {
     [[nodiscard]] std::string name() const override { return "cpu"; }
     [[nodiscard]] bool has_bf16() const override { return has_bf16_; }
 
-    // The host is the device: from mark to mark it works, but for what it says it waited.
+    // The host is the device: between the marks it is busy except while it reports that it waits.
     [[nodiscard]] DeviceProof proves() const override {
         return {.exact_busy = true, .exposed_communication = true};
     }

@@ -19,12 +19,12 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kNames[kRateKinds] = {"fp32", "tf32", "fp16", "bf16"};
-constexpr int kTiny = 200;  // operators on a few numbers, where only launching counts
+constexpr int kTiny = 200;  // operators on a few numbers: time is all launching
 
-// Seconds that the device takes for one `work`: warmed up, then the mean of several.
+// Mean device seconds of one `work`, after a warm-up.
 std::optional<double> device_seconds(DeviceBackend& backend, int repeats,
                                      const std::function<void()>& work) {
-    constexpr std::int64_t kMark = 0;  // read before it is used again
+    constexpr std::int64_t kMark = 0;  // read before it is reused
     for (int i = 0; i < 2; ++i) work();
     backend.synchronise();
     backend.mark_begin(kMark);
@@ -40,7 +40,7 @@ std::optional<double> rate(double amount, const std::optional<double>& seconds) 
     return seconds ? std::optional(amount / *seconds) : std::nullopt;
 }
 
-// What a type has no arithmetic for is left out.
+// Leaves out types that the device cannot compute with.
 void measure_products(DeviceBackend& backend, const RateEffort& effort, RateKind kind,
                       torch::ScalarType type, MeasuredRates& out) {
     auto options = torch::TensorOptions().dtype(type).device(backend.device());
@@ -83,7 +83,7 @@ void measure_memory(DeviceBackend& backend, const RateEffort& effort, MeasuredRa
     many();
     out.launch_seconds = static_cast<double>(now_ns() - begin) / 1e9 / kTiny;
     backend.synchronise();
-    if (backend.proves().capture) {  // without the host in between
+    if (backend.proves().capture) {  // without the host's launches in between
         auto captured = backend.capture(many);
         if (auto seconds = device_seconds(backend, 5, [&] { captured->replay(); }))
             out.kernel_seconds = *seconds / kTiny;
@@ -91,7 +91,7 @@ void measure_memory(DeviceBackend& backend, const RateEffort& effort, MeasuredRa
 }
 
 void measure_copy(DeviceBackend& backend, const RateEffort& effort, MeasuredRates& out) {
-    if (backend.uploads_ahead() == 0) return;  // nothing is copied here
+    if (backend.uploads_ahead() == 0) return;  // no copies on this device
     FieldSpec spec{.name = "x", .element = Element::float32, .shape = {effort.side}};
     std::size_t bytes = spec.bytes() * static_cast<std::size_t>(effort.side);
     auto memory = backend.slab_memory() ? backend.slab_memory() : ordinary_memory();

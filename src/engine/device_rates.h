@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How fast a device is: products, convolutions, memory, kernels, launches, copies. Measured by
-// `saturate bench gpu --calibrate`, kept in the user's cache by the card's name, and used by the
-// simulated device of that name from then on.
+// Measures how fast a device is: matrix products, convolutions, memory, kernels, launches, copies.
+// `saturate bench gpu --calibrate` measures the rates and saves them in the user's cache under the
+// card's name; from then on the simulated device of that name uses them.
 #pragma once
 
 #include <functional>
@@ -15,21 +15,21 @@
 namespace saturate {
 
 struct RateEffort {
-    std::int64_t side = 4096;  // of the matrices; the rest goes by it
+    std::int64_t side = 4096;  // of the matrices; the other sizes follow from it
     int repeats = 20;
 };
 inline constexpr RateEffort kRateEffortOfCpu{.side = 256, .repeats = 3};
 
-// `open` gives the device anew with these options: TF32 is chosen when it is opened.
+// Opens the device again with these options, because TF32 is chosen when a device is opened.
 using OpenDevice = std::function<std::unique_ptr<DeviceBackend>(const DeviceOptions&)>;
 [[nodiscard]] MeasuredRates measure_rates(const OpenDevice& open, const RateEffort& effort);
 
 [[nodiscard]] Json rates_json(const MeasuredRates& rates);
-[[nodiscard]] MeasuredRates rates_of(const Json& json);  // what it does not know is absent
+[[nodiscard]] MeasuredRates rates_of(const Json& json);  // unknown rates are absent
 
-// `card` as the GPU table names it. Nothing measured: all absent.
+// `card` is a name from the GPU table. If nothing was measured, all rates are absent.
 [[nodiscard]] MeasuredRates find_rates(const std::string& card);
-// The file. Throws MachineError when it cannot be written.
+// Returns the name of the file. Throws MachineError if it cannot be written.
 std::string keep_rates(const std::string& card, const MeasuredRates& rates);
 
 }  // namespace saturate

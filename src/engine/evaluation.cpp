@@ -13,7 +13,7 @@ namespace saturate {
 
 namespace {
 
-// Evaluation mode for one scope.
+// Puts the model into evaluation mode for a scope.
 class Evaluating {
   public:
     explicit Evaluating(torch::nn::Module& model) : model_(model) { model_.eval(); }
@@ -31,7 +31,7 @@ void add(Job& job, const TensorBatch& batch, const EvaluationSettings& settings,
     job.evaluate(settings.channels_last ? as_channels_last(batch) : batch, sums);
 }
 
-// All of `data`, added to `sums`.
+// Evaluates all of `data` and adds the results to `sums`.
 void add_data(Job& job, std::shared_ptr<const SampleSource> data,
               const EvaluationSettings& settings, DeviceBackend& backend, Recorder& recorder,
               torch::Tensor& sums, Evaluation& out) {

@@ -28,7 +28,7 @@ void Feed::fetch() {
     try {
         with_memory_errors([&] { ready_.emplace_back(backend_.start_upload(*batch)); });
     } catch (const c10::OutOfMemoryError&) {
-        ahead_ = 0;  // no room for two at once
+        ahead_ = 0;  // no room for two batches at once
         unsent_ = std::move(batch);
     }
     if (unsent_ && ready_.empty()) {
@@ -38,7 +38,7 @@ void Feed::fetch() {
     times_.copy_ns += now_ns() - loaded;
 }
 
-// With all the memory that nobody holds.
+// Uploads one batch after freeing all cached memory.
 Upload Feed::upload_alone(const Batch& batch) {
     std::string said;
     backend_.release_cached();

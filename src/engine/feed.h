@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Batches on the device, in order: takes them from the loader and copies the next one while the
-// device works, never waiting for it before a step is given to the device. Knows the position that
-// a checkpoint must name. Training thread.
+// Delivers batches on the device, in order. Takes them from the loader and copies the next one
+// while the device works; copying ahead never waits for the loader. Keeps the position that a
+// checkpoint saves. Training thread.
 #pragma once
 
 #include <deque>
@@ -15,20 +15,20 @@ namespace saturate {
 class Feed {
   public:
     Feed(Loader& loader, DeviceBackend& backend, LoaderState start);
-    // From now on the first batch is given again and again.
+    // From now on next() returns the first batch again and again.
     void repeat_first() { repeats_ = true; }
 
-    // Nothing once at the end of an epoch. Throws MachineError when the device has no memory for a
-    // batch at all.
+    // Returns nothing once at the end of an epoch. Throws MachineError if the device has no memory
+    // for even one batch.
     [[nodiscard]] std::optional<Upload> next();
-    // Starts copies of batches that are loaded already, as many as the device wants ahead.
+    // Starts copying batches that are already loaded, up to the number the device wants ahead.
     void top_up();
-    // After the last batch that next() gave, whatever was fetched ahead of it.
+    // Position after the last batch that next() returned, not counting batches fetched ahead.
     [[nodiscard]] LoaderState state() const { return state_; }
 
-    // Since the last call of take_times().
+    // Times since the last call of take_times().
     struct Times {
-        std::int64_t wait_ns = 0;  // for the loader
+        std::int64_t wait_ns = 0;  // waited for the loader
         std::int64_t copy_ns = 0;  // starting copies
     };
     [[nodiscard]] Times take_times();
@@ -42,7 +42,7 @@ class Feed {
     DeviceBackend& backend_;
     LoaderState state_;
     bool repeats_ = false;
-    std::size_t ahead_;            // copies beyond the batch that is given next
+    std::size_t ahead_;            // copies beyond the next batch
     std::optional<Batch> unsent_;  // loaded, but the device had no memory for it yet
     std::optional<Upload> first_;
     std::deque<std::optional<Upload>> ready_;

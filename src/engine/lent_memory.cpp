@@ -18,7 +18,7 @@ torch::Tensor LentMemory::lend(torch::Tensor tensor) {
         std::lock_guard lock(returned->mutex);
         returned->tensors.push_back(tensor);
     };
-    // The device is told, so that nobody asks it whose memory this is.
+    // Without target_device, from_blob would ask the device who owns this memory.
     return at::for_blob(tensor.mutable_data_ptr(), tensor.sizes())
         .strides(tensor.strides())
         .deleter(come_back)

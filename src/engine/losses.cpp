@@ -31,7 +31,7 @@ std::optional<ReadLosses> LossLog::turn() {
 
 std::vector<ReadLosses> LossLog::drain() {
     std::vector<ReadLosses> out;
-    for (int i = 0; i < 2; ++i) {  // what was being read, then what is read only now
+    for (int i = 0; i < 2; ++i) {  // the pending reading first, then the rest
         if (auto some = turn()) out.push_back(std::move(*some));
     }
     return out;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The losses of the last steps, kept on the device and read a whole interval late, so that looking
-// at them never holds up the host. Training thread.
+// The losses of the last steps, kept on the device and read one interval late, so that reading them
+// never holds up the host. Training thread.
 #pragma once
 
 #include <memory>
@@ -21,10 +21,11 @@ class LossLog {
     LossLog(DeviceBackend& backend, std::int64_t interval);
 
     void put(std::int64_t step, const torch::Tensor& loss);
-    // Starts reading what was put, and gives what the turn before started.
+    // Starts reading the losses put so far, and returns those that the previous turn() started to
+    // read.
     [[nodiscard]] std::optional<ReadLosses> turn();
     [[nodiscard]] bool is_full() const { return count_ == slots_.size(); }
-    // Everything that was put and not given yet, in order. Waits for the device.
+    // Returns all losses not returned yet, in order. Waits for the device.
     [[nodiscard]] std::vector<ReadLosses> drain();
 
   private:
@@ -38,7 +39,7 @@ class LossLog {
 
     DeviceBackend& backend_;
     torch::Tensor ring_;                // one number per step of the interval
-    std::vector<torch::Tensor> slots_;  // its elements
+    std::vector<torch::Tensor> slots_;  // views of its elements
     std::size_t count_ = 0;
     std::int64_t first_step_ = 0;
     std::optional<Pending> pending_;

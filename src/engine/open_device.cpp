@@ -18,10 +18,11 @@ namespace {
 constexpr const char* kAskDoctor =
     "saturate doctor shows what is missing; --device cpu trains without a GPU";
 
-// The driver's own library: without it CUDA's others, a second's work to load, are of no use.
+// The driver's own library. Without it CUDA's other libraries, which take a second to load, are
+// useless.
 bool load_driver() {
     if (::dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL)) return true;
-    // WSL 2, as for NVML (cuda/nvml_library.cpp). Once it is loaded, CUDA finds it by its name.
+    // WSL 2, as for NVML (cuda/nvml_library.cpp). Once loaded, CUDA finds it by its name.
     return ::dlopen("/usr/lib/wsl/lib/libcuda.so.1", RTLD_LAZY | RTLD_LOCAL) != nullptr;
 }
 
@@ -67,7 +68,7 @@ std::string amd_gpu(const std::filesystem::path& sys) {
             return std::string(trim(text));
         };
         std::string kind = read("class");
-        // A display, or an accelerator without one.
+        // PCI classes: a display controller, or an accelerator without a display.
         bool computes = kind.starts_with("0x03") || kind.starts_with("0x12");
         if (!computes || read("vendor") != "0x1002") continue;
         std::string name = read("product_name");
@@ -119,7 +120,7 @@ namespace {
          .fix = kAskDoctor});
 }
 
-// CUDA's errors go on with advice for its developers.
+// Keeps the first line: CUDA's errors continue with advice for CUDA developers.
 std::string reason_of(const c10::Error& error) {
     return std::string(split(error.what_without_backtrace(), '\n')[0]);
 }
@@ -156,9 +157,10 @@ bool is_out_of_memory(const std::exception& error) {
           "CUDNN_STATUS_ALLOC_FAILED",
           // cuDNN 9: ..._HOST_... and ..._DEVICE_...
           "_ALLOCATION_FAILED",
-          // cuDNN under LibTorch tries one algorithm after another, and says so when none had room.
+          // cuDNN under LibTorch tries one algorithm after another and reports this when none had
+          // enough memory.
           "unable to find an engine to execute this computation",
-          // "CUDA error: ...", "HIP ...", and of NCCL "Cuda failure 2 '...'"
+          // "CUDA error: ...", "HIP ...", and NCCL's "Cuda failure 2 '...'"
           "out of memory"}) {
         if (text.find(sign) != std::string_view::npos) return true;
     }

@@ -60,7 +60,7 @@ void Optimizer::step(const std::optional<torch::Tensor>& found_infinite) {
     torch::NoGradGuard no_gradients;
     gather();
     if (with_.empty()) return;
-    at::AutoDispatchBelowADInplaceOrView below;  // nothing here is differentiated
+    at::AutoDispatchBelowADInplaceOrView below;  // no autograd needed here
     steps_.add_(one_);
     if (settings_.fused) {
         update(with_, gradients_, with_first_, with_second_, found_infinite);
@@ -71,7 +71,7 @@ void Optimizer::step(const std::optional<torch::Tensor>& found_infinite) {
             update({with_[i]}, {gradients_[i]}, {with_first_[i]}, second, found_infinite);
         }
     }
-    if (found_infinite) steps_.sub_(*found_infinite);  // a skipped step is none
+    if (found_infinite) steps_.sub_(*found_infinite);  // a skipped step does not count
     is_first_ = false;
 }
 
@@ -81,7 +81,7 @@ void Optimizer::update(torch::TensorList parameters, torch::TensorList gradients
     constexpr double kBeta1 = 0.9, kBeta2 = 0.999, kEpsilon = 1e-8;
     torch::TensorList steps = torch::TensorList(with_steps_).slice(0, parameters.size());
     double decay = settings_.weight_decay;
-    // The number on the CPU, the tensor on a GPU: neither reads a value back from the device.
+    // A number on the CPU, a tensor on a GPU: neither reads a value back from the device.
     bool on_cpu = !rate_is_there_;
     switch (settings_.kind) {
         case OptimizerKind::adamw:

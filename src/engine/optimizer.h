@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// AdamW, Adam and SGD over all parameters in one fused call. Its tensors are part of the
-// checkpoint. Training thread.
+// AdamW, Adam and SGD over all parameters in one fused call. Checkpoints save its tensors. Training
+// thread.
 #pragma once
 
 #include <torch/types.h>
@@ -17,9 +17,9 @@ enum class OptimizerKind { adamw, adam, sgd };
 struct OptimizerSettings {
     OptimizerKind kind = OptimizerKind::adamw;
     double weight_decay = 0;
-    double momentum = 0.9;  // of sgd
-    bool fused = true;      // false: one call per parameter, the same arithmetic
-    bool replayed = false;  // its updates are recorded: what changes must lie on the device
+    double momentum = 0.9;  // SGD only
+    bool fused = true;      // false: one call per parameter, same arithmetic
+    bool replayed = false;  // updates are recorded: varying values must be on the device
 };
 
 using NamedTensors = std::vector<std::pair<std::string, torch::Tensor>>;
@@ -28,19 +28,19 @@ class Optimizer {
   public:
     Optimizer(const NamedTensors& parameters, const OptimizerSettings& settings);
 
-    // Of the updates from now on. Apart from step(), because a captured step is recorded with it.
+    // Applies to all later updates. Not part of step(), because a captured step contains step().
     void set_learning_rate(double learning_rate);
-    // One update, which takes no memory. Parameters without a gradient stay as they are.
-    // `found_infinite` of the scaler skips the update on the device when it is 1.
+    // Does one update without allocating memory. Parameters without a gradient stay as they are. If
+    // the scaler's `found_infinite` is 1, the device skips the update.
     void step(const std::optional<torch::Tensor>& found_infinite);
-    // Drops the gradients, or fills them with zeros.
+    // Drops the gradients or fills them with zeros.
     void clear_gradients(bool set_to_none);
-    // Gradients as they stand, one per parameter that has one. Valid until the next call.
+    // The current gradients, one per parameter that has one. Valid until the next call.
     [[nodiscard]] const std::vector<torch::Tensor>& gradients();
 
-    // By name, e.g. "exp_avg.first.weight": what a checkpoint keeps. The tensors are the live ones.
+    // The live tensors to save in a checkpoint, by name, e.g. "exp_avg.first.weight".
     [[nodiscard]] NamedTensors state() const;
-    void restored();  // after the tensors of state() were filled from a checkpoint
+    void restored();  // call after filling the tensors of state()
 
   private:
     void gather();
@@ -49,14 +49,14 @@ class Optimizer {
 
     OptimizerSettings settings_;
     std::vector<std::string> names_;
-    std::vector<torch::Tensor> parameters_, first_, second_;  // momenta; second_ only for Adam
+    std::vector<torch::Tensor> parameters_, first_, second_;  // moments; second_ only for Adam
     torch::Tensor steps_;                                     // shared by all parameters
-    torch::Tensor one_;                                       // a number would be made anew
+    torch::Tensor one_;                                       // adding a plain 1 would allocate
     double learning_rate_ = 0;
-    bool rate_is_there_ = false;  // on a GPU, or in a captured step, which reads it anew
+    bool rate_is_there_ = false;  // the rate is a tensor: on a GPU, or for a captured step
     torch::Tensor learning_rate_there_;
-    bool is_first_ = true;  // sgd: the momentum begins as the gradient
-    // Of the parameters that have a gradient, in this step.
+    bool is_first_ = true;  // SGD: the momentum starts as the gradient
+    // For the parameters that have a gradient in this step.
     std::vector<torch::Tensor> with_, gradients_, with_first_, with_second_, with_steps_;
 };
 

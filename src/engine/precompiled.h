@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The LibTorch headers that the engine's files share, compiled once. Never included by name: every
-// file names the narrow headers it uses, and the build puts this one before them. No layers: they
-// would cost each file three seconds more.
+// Precompiled header with the LibTorch headers that the engine's files share. Never include it by
+// name: every file includes the narrow headers it uses, and the build adds this one. It has no
+// layer headers: they would cost each file three seconds more.
 #pragma once
 
 #include <torch/nn/module.h>

@@ -23,8 +23,8 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds kSlice{1000};     // a collective that takes longer is looked into
-constexpr milliseconds kLinger{10'000};  // rank 0 keeps the store so long for the others
+constexpr milliseconds kSlice{1000};     // a collective that takes longer is investigated
+constexpr milliseconds kLinger{10'000};  // how long rank 0 keeps the store open for the others
 constexpr milliseconds kPoll{20};
 
 std::string first_line(const char* text) {
@@ -49,8 +49,9 @@ class StoreKeys final : public KeyStore {
     c10::intrusive_ptr<c10d::Store> store_;
 };
 
-// The address under which this host reaches the store: the network that the ranks share. A name
-// that resolves to another network, or to the loopback of another host, is the classic way to hang.
+// The address from which this host reaches the store, i.e. on the network that the ranks share. A
+// host name that resolves to another network, or to the loopback of another host, is the classic
+// reason for a hang.
 std::string own_address(const std::string& address, int port) {
     addrinfo hints{};
     hints.ai_socktype = SOCK_DGRAM;
@@ -106,7 +107,7 @@ struct ProcessGroup::Impl {
                                             settings.rank, settings.count,
                                             settings.store_is_served ? -1 : 0, settings.times);
         wait_for_all();
-        // Longer than our own patience: it is we who say what is wrong.
+        // Longer than our own timeouts, so that our message appears and not Gloo's.
         auto options = c10d::ProcessGroupGloo::Options::create(
             settings.times.patience + settings.times.lost + milliseconds(60'000));
         options->devices.push_back(gloo_device(settings));
@@ -171,7 +172,7 @@ struct ProcessGroup::Impl {
         throw RankLost(lost_problem(blame, settings.count), blame.ranks);
     }
 
-    // Slow or broken collectives are looked into; the rest costs nothing.
+    // Waits in slices. Only a collective that is slow or broken costs more than its wait.
     void await(c10d::Work& work) {
         std::int64_t begin = now_ns(), broke_ns = 0;
         while (true) {
@@ -193,7 +194,7 @@ struct ProcessGroup::Impl {
         }
     }
 
-    // The device has work for a while when this is asked: a late answer costs nothing.
+    // The device has queued work when this is called, so a late answer costs nothing.
     void await_device(std::int64_t mark) {
         constexpr std::chrono::microseconds kAskAgain{100};
         std::int64_t begin = now_ns(), look_ns = begin + milliseconds(kSlice).count() * 1'000'000;
@@ -206,7 +207,7 @@ struct ProcessGroup::Impl {
         }
     }
 
-    // The store goes when its server does: rank 0 stays until the others are done with it.
+    // The store ends with the process that serves it: rank 0 stays until the others have left.
     void leave() noexcept {
         try {
             auto key = [](int rank) { return fmt::format("bye/{}", rank); };
@@ -250,7 +251,7 @@ class GlooCollective final : public Collective {
   private:
     c10::intrusive_ptr<c10d::Work> work_;
     Await await_;
-    std::shared_ptr<std::atomic<std::int64_t>> done_;  // the callback may outlive us
+    std::shared_ptr<std::atomic<std::int64_t>> done_;  // shared: the callback may outlive us
 };
 
 }  // namespace
@@ -260,8 +261,8 @@ ProcessGroup::ProcessGroup(const GroupSettings& settings)
 
 ProcessGroup::~ProcessGroup() {
     impl_->leave();
-    // Collectives that will never end hold threads of Gloo, and perhaps ours: they end with the
-    // process. Taking them down would wait for a rank that is not there.
+    // Collectives that never end still hold Gloo's threads and perhaps ours. Leave them until the
+    // process ends: destroying the group would wait for the lost rank.
     if (impl_->lost || impl_->failed) (void)impl_.release();
 }
 

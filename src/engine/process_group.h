@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The processes of a data-parallel job, and what they do together: sums, broadcasts, and telling
-// which rank is missing. On PyTorch's c10d: Gloo on the CPU, NCCL where the device brings it.
+// The processes of a data-parallel job and what they do together: sums, broadcasts, and finding out
+// which rank is missing. Built on PyTorch's c10d: Gloo on the CPU, NCCL if the device brings it.
 // Every rank makes the same calls in the same order. Training thread; start_sum() also from
+// autograd's threads.
 // autograd's threads.
 #pragma once
 
@@ -28,13 +29,13 @@ struct GroupSettings {
     int count = 1;
     std::string address = "127.0.0.1";  // of the store, which rank 0 serves ...
     int port = 29500;
-    bool store_is_served = false;  // ... unless the launcher does (torchrun)
-    std::string prefix;            // of all keys
+    bool store_is_served = false;  // ... unless the launcher serves it (torchrun)
+    std::string prefix;            // prepended to all keys
     RankTimes times;
-    std::chrono::milliseconds join_most{60'000};  // until all ranks are there
+    std::chrono::milliseconds join_most{60'000};  // how long to wait for all ranks
 };
 
-// A rank that does not answer any more. The group is of no use after it.
+// A rank no longer answers. The group cannot be used after this.
 class RankLost : public MachineError {
   public:
     RankLost(Problem problem, std::vector<int> ranks)
@@ -45,7 +46,8 @@ class RankLost : public MachineError {
     std::vector<int> ranks_;
 };
 
-// A collective under way. wait() blocks the host on the CPU; on a GPU what is computed next waits.
+// A collective in progress. wait() blocks the host on the CPU; on a GPU it makes later GPU work
+// wait.
 class Collective {
   public:
     virtual ~Collective() = default;
@@ -53,65 +55,68 @@ class Collective {
     [[nodiscard]] virtual std::int64_t done_ns() const = 0;  // 0: unknown
 };
 
-// Of the sums and broadcasts between two marks, by the device's own clock.
+// Time of the sums and broadcasts between two marks, by the device's own clock.
 struct CollectiveTimes {
-    std::int64_t exposed_ns = 0;  // nothing else could be computed
-    std::int64_t total_ns = 0;    // they were under way, hidden or not
+    std::int64_t exposed_ns = 0;  // the device had nothing else to compute
+    std::int64_t total_ns = 0;    // collectives in progress, hidden or not
 };
 
-// Where the device is: before it waits for the sums of a mark, in that, or behind it.
+// Where the device is: before it waits for the sums of a mark, waiting for them, or past them.
 enum class AtMark { before, waiting, passed };
 
-// The device's own collectives (NCCL), which libsaturate_cuda.so brings.
+// The device's own collectives (NCCL), from libsaturate_cuda.so.
 class DeviceCollectives {
   public:
     virtual ~DeviceCollectives() = default;
     [[nodiscard]] virtual std::unique_ptr<Collective> start_sum(torch::Tensor tensor) = 0;
     [[nodiscard]] virtual std::unique_ptr<Collective> start_broadcast(torch::Tensor tensor) = 0;
-    // Before the device waits for what was started since the last mark, and after it. Marks count up.
+    // Called before and after the device waits for the collectives started since the last mark.
+    // Marks count up.
     virtual void mark_waiting(std::int64_t mark) = 0;
     virtual void mark_waited(std::int64_t mark) = 0;
-    // Once the device has passed the mark; asks, never waits. Absent: not yet, or long forgotten.
+    // Times of a mark that the device has passed. Never waits. Absent if not yet passed or
+    // forgotten.
     [[nodiscard]] virtual std::optional<CollectiveTimes> times(std::int64_t mark) = 0;
-    [[nodiscard]] virtual AtMark stands_at(std::int64_t mark) = 0;  // asks, never waits
-    // Gives up what waits for a rank that will not come: the device computes and answers again. Of
-    // no use after it.
+    [[nodiscard]] virtual AtMark stands_at(std::int64_t mark) = 0;  // never waits
+    // Aborts collectives that wait for a lost rank, so that the device computes and answers again.
+    // No collective works afterwards.
     virtual void give_up() noexcept = 0;
 };
 
 class ProcessGroup {
   public:
-    // Returns when all ranks are there. Throws RankLost naming those that did not come.
+    // Returns when all ranks have joined. Throws RankLost with the ranks that did not.
     explicit ProcessGroup(const GroupSettings& settings);
-    ~ProcessGroup();  // rank 0, which serves the store, waits a while until the others have left
+    ~ProcessGroup();  // rank 0 serves the store, so it waits a while for the others to leave
     ProcessGroup(const ProcessGroup&) = delete;
     ProcessGroup& operator=(const ProcessGroup&) = delete;
 
     [[nodiscard]] int rank() const;
     [[nodiscard]] int count() const;
     [[nodiscard]] bool is_first() const { return rank() == 0; }
-    // Tensors on the device go through these from now on.
+    // From now on tensors on the device use these collectives.
     void use_device(std::unique_ptr<DeviceCollectives> device);
-    [[nodiscard]] DeviceCollectives* device();  // null: all goes over the CPU
+    [[nodiscard]] DeviceCollectives* device();  // null: everything goes over the CPU
     [[nodiscard]] c10d::Store& store();
 
-    // Returns when the device has passed the mark. Throws RankLost: a host that waited for the
-    // device itself would wait for ever.
+    // Returns when the device has passed the mark. Throws RankLost; a plain wait for the device
+    // would never return.
     void await_device(std::int64_t mark);
 
-    // In place; waiting throws RankLost.
+    // Both work in place; wait() throws RankLost.
     [[nodiscard]] std::unique_ptr<Collective> start_sum(torch::Tensor tensor);
-    [[nodiscard]] std::unique_ptr<Collective> start_broadcast(torch::Tensor tensor);  // of rank 0
+    [[nodiscard]] std::unique_ptr<Collective> start_broadcast(torch::Tensor tensor);  // from rank 0
     void sum(const torch::Tensor& tensor) { start_sum(tensor)->wait(); }
     void broadcast(const torch::Tensor& tensor) { start_broadcast(tensor)->wait(); }
     [[nodiscard]] std::string text_of_first(const std::string& mine);
     [[nodiscard]] std::vector<std::string> texts_of_all(const std::string& mine);
 
-    void stands(std::int64_t step, const char* doing);  // for the others' messages
-    // This rank ends: the others' messages then say why.
+    void stands(std::int64_t step, const char* doing);  // quoted in the other ranks' messages
+    // Announces that this rank ends. The other ranks' messages then give the reason.
     void tell_failed(const std::string& why) noexcept;
     [[nodiscard]] bool is_lost() const;  // a RankLost was thrown
-    // After it: what was read from the device hangs no longer behind the lost rank.
+    // Aborts the device's collectives. Afterwards reads from the device no longer wait for the lost
+    // rank.
     void abort_device() noexcept;
 
   private:

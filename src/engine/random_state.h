@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The state of LibTorch's generator of a device: a copy to keep, and to put back.
+// Copies and restores the state of LibTorch's random generator of a device.
 #pragma once
 
 #include <torch/types.h>

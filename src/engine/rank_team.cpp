@@ -18,7 +18,7 @@ namespace saturate {
 namespace {
 
 constexpr std::uint64_t kSpread = 0x9E3779B97F4A7C15u;
-constexpr std::chrono::milliseconds kStepMost{60'000};  // until a device has done a step
+constexpr std::chrono::milliseconds kStepMost{60'000};  // limit for one step of the device
 
 std::uint64_t hash_bytes(std::uint64_t hash, const void* data, std::size_t size) {
     const auto* bytes = static_cast<const std::uint8_t*>(data);
@@ -32,7 +32,7 @@ std::uint64_t hash_bytes(std::uint64_t hash, const void* data, std::size_t size)
     return hash;
 }
 
-// The host's, then the device's.
+// The host's state, followed by the device's.
 torch::Tensor both_states(DeviceBackend& backend) {
     torch::Tensor host = random_state(torch::kCPU);
     std::optional<torch::Tensor> device = backend.random_state();
@@ -134,7 +134,8 @@ class GroupRanks final : public Ranks {
 
     void set_random_states(DeviceBackend& backend, const NamedTensors& kept, std::uint64_t seed,
                            std::int64_t step) override {
-        // What a checkpoint has of rank 0 was this rank's too until now: equal dropout everywhere.
+        // So far every rank has the generator that the checkpoint saved for rank 0, which would
+        // give the same dropout on all ranks.
         if (!is_first())
             set_seed(seed ^ (static_cast<std::uint64_t>(rank()) * kSpread +
                              static_cast<std::uint64_t>(step)));
@@ -145,7 +146,7 @@ class GroupRanks final : public Ranks {
             there = true;
             for (const auto& [name, state] : kept) {
                 auto rank = parse_integer(std::string_view(name).substr(name.rfind('k') + 1));
-                // Of another kind of device: other generators.
+                // Another size means another kind of device, with other generators.
                 if (!rank || *rank < 1 || *rank >= count() || state.numel() != own.numel())
                     there = false;
                 else
@@ -221,7 +222,7 @@ class GroupRanks final : public Ranks {
     void give_up(const std::string& why) noexcept override {
         alone_ = true;
         group_.tell_failed(why);
-        group_.abort_device();  // what is under way waits for ranks that do not come any more
+        group_.abort_device();  // pending work waits for ranks that will not come
     }
     void lose_others() noexcept override {
         alone_ = true;

@@ -28,7 +28,7 @@ double seconds_of(std::int64_t ns) { return static_cast<double>(ns) / 1e9; }
 
 std::int64_t ns_of(std::chrono::milliseconds time) { return time.count() * 1'000'000; }
 
-// What a rank writes: "<turn> <collectives> <step> <doing>".
+// A rank's heartbeat: "<turn> <collectives> <step> <doing>".
 struct Beat {
     std::int64_t collectives = 0, step = 0;
     std::string doing;
@@ -54,13 +54,13 @@ std::string ranks_text(const std::vector<int>& ranks) {
 }
 
 struct RankWatch::Impl {
-    // What the thread read last.
+    // What the heartbeat thread read last.
     struct Look {
         std::vector<std::string> beats, notes;
     };
     struct Seen {
         std::string beat;
-        std::int64_t since_ns = 0;  // unchanged since then
+        std::int64_t since_ns = 0;  // when the heartbeat last changed
     };
 
     Impl(std::unique_ptr<KeyStore> given, int own, int all, int serving, RankTimes wanted)
@@ -134,11 +134,11 @@ struct RankWatch::Impl {
             note = text;
             changed.notify_all();
             changed.wait_for(lock, kTellMost, [&] { return note.empty() || store_gone; });
-        } catch (const std::exception&) {  // no memory for the text: the others find out themselves
+        } catch (const std::exception&) {  // no memory for the text: the others will notice anyway
         }
     }
 
-    // A fresh look; nothing when the store does not answer.
+    // Has the thread read the store again. Returns nothing if the store does not answer.
     std::optional<Look> ask() {
         std::unique_lock lock(mutex);
         wants_look = true;
@@ -153,7 +153,7 @@ struct RankWatch::Impl {
         return {{server}, fmt::format("the store that it serves {}", what)};
     }
 
-    // What the others wrote when they ended.
+    // Blames a rank that wrote down its own end, or the ranks that another one lost.
     [[nodiscard]] std::optional<Blame> blame_notes(const Look& fresh) const {
         for (int i = 0; i < count; ++i) {
             const std::string& text = fresh.notes[static_cast<std::size_t>(i)];
@@ -169,7 +169,8 @@ struct RankWatch::Impl {
                  split(std::string_view(text).substr(kLost.size(), colon - kLost.size()), ',')) {
                 if (auto other = parse_integer(word)) out.ranks.push_back(static_cast<int>(*other));
             }
-            // Whom they lost may be us, cut off for a while: that is worth saying too.
+            // The ranks they lost may include us, if we were cut off for a while: still worth
+            // reporting.
             return out;
         }
         return std::nullopt;
@@ -232,7 +233,7 @@ struct RankWatch::Impl {
         return std::nullopt;
     }
 
-    std::unique_ptr<KeyStore> store;  // of the thread, once that runs
+    std::unique_ptr<KeyStore> store;  // used by the thread alone once it runs
     int rank, count, server;
     RankTimes times;
     std::vector<std::string> beat_keys, note_keys;

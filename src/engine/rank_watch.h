@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Signs of life between the ranks of a job. A thread tells a shared store once a second that this
-// rank lives and where it stands; when a collective is slow or breaks, blame() says whom it waits
-// for. stands(), count_collective() and blame() from the training thread.
+// Heartbeats between the ranks of a job. Once a second a thread writes to a shared store that this
+// rank is alive and what it is doing. When a collective is slow or breaks, blame() names the rank
+// it waits for. stands(), count_collective() and blame() are called from the training thread.
 #pragma once
 
 #include <chrono>
@@ -13,43 +13,44 @@
 
 namespace saturate {
 
-// Keys that every rank can read. Calls may block for long, or throw std::exception, when the
+// Keys that every rank can read. Calls may block for a long time, or throw std::exception, when the
 // network or the server is gone.
 class KeyStore {
   public:
     virtual ~KeyStore() = default;
     virtual void set(const std::string& key, const std::string& value) = 0;
-    // The keys are there: every rank sets its own before the watch begins.
+    // Every rank sets its own keys before the watch begins, so all of them exist.
     [[nodiscard]] virtual std::vector<std::string> get(const std::vector<std::string>& keys) = 0;
 };
 
 struct RankTimes {
-    std::chrono::milliseconds beat{1000};         // between two signs of life
-    std::chrono::milliseconds stale{3000};        // without one, once a connection broke
-    std::chrono::milliseconds lost{15'000};       // without one: the process or its host is gone
-    std::chrono::milliseconds patience{300'000};  // for a rank that lives and does not come
+    std::chrono::milliseconds beat{1000};         // between two heartbeats
+    std::chrono::milliseconds stale{3000};        // silence allowed once a connection has broken
+    std::chrono::milliseconds lost{15'000};       // silence that means the process or host is gone
+    std::chrono::milliseconds patience{300'000};  // for a rank that is alive but does not come
 };
 
 struct Blame {
-    std::vector<int> ranks;  // empty: nobody can be named
+    std::vector<int> ranks;  // empty: the culprit is unknown
     std::string why;         // "no sign of life for 15 s"
 };
 
 class RankWatch {
   public:
-    // Sets this rank's keys before it returns. `server`: the rank that serves the store, -1: none.
+    // Sets this rank's keys before it returns. `server`: the rank that serves the store; -1: none.
     RankWatch(std::unique_ptr<KeyStore> store, int rank, int count, int server, RankTimes times);
     ~RankWatch();
 
-    // Where this rank stands, for the others' messages. `doing` is a literal: "loading".
+    // Sets what this rank is doing, for the others' messages. `doing` is a literal: "loading".
     void stands(std::int64_t step, const char* doing);
     void count_collective();
-    // Tells the others why this rank ends. Returns when the store has it, or after two seconds.
+    // Tells the others why this rank ends. Returns when the store has the message, or after two
+    // seconds.
     void tell_failed(const std::string& why) noexcept;
     void tell_lost(const Blame& blame) noexcept;
 
-    // Whom a collective begun at `since_ns` waits for; nothing yet: ask again. Takes up to a
-    // second. `broken`: it ended with an error, so somebody is to be found soon.
+    // Returns the ranks that a collective begun at `since_ns` waits for, or nothing: ask again.
+    // Takes up to a second. `broken`: the collective ended with an error, so blame somebody sooner.
     [[nodiscard]] std::optional<Blame> blame(std::int64_t since_ns, bool broken);
 
     [[nodiscard]] const RankTimes& times() const;

@@ -27,7 +27,7 @@ struct Held : torch::CustomClassHolder {
     std::vector<torch::Tensor> buffers;
 };
 
-// The random numbers of the first run for one scope; afterwards they go on where they were.
+// Repeats the random numbers of the first run for a scope, then restores the current state.
 class SameRandomNumbers {
   public:
     SameRandomNumbers(const torch::Device& device, const std::optional<torch::Tensor>& state)
@@ -47,7 +47,8 @@ class SameRandomNumbers {
     std::optional<torch::Tensor> now_;
 };
 
-// Weights that are cast without gradients must not be found by what needs their gradients.
+// Disables the autocast cache: weights cast without gradients must not be reused where gradients
+// are needed.
 class NoCastCache {
   public:
     NoCastCache() : was_(at::autocast::is_autocast_cache_enabled()) {
@@ -61,7 +62,7 @@ class NoCastCache {
     bool was_;
 };
 
-// Tensors as they are now come back at the end of the scope.
+// Restores the tensors at the end of the scope.
 class Unchanged {
   public:
     explicit Unchanged(const std::vector<torch::Tensor>& tensors) : tensors_(tensors) {
@@ -85,9 +86,9 @@ Precision precision_now(torch::DeviceType device) {
                                                                     : Precision::bf16;
 }
 
-// Calls itself again in the backward pass; parameter gradients are added up there as usual.
+// Runs `part` again in the backward pass, which accumulates parameter gradients as usual.
 struct Recompute : torch::autograd::Function<Recompute> {
-    // `anchor` needs a gradient, so that this is part of the graph even when `input` needs none.
+    // `anchor` needs a gradient, so that this node is in the graph even if `input` needs none.
     static torch::Tensor forward(AutogradContext* context, const torch::Tensor& input,
                                  const torch::Tensor& anchor,
                                  const c10::intrusive_ptr<Held>& held) {
@@ -105,10 +106,10 @@ struct Recompute : torch::autograd::Function<Recompute> {
         torch::Tensor kept = context->get_saved_variables()[0];
         torch::Tensor input = kept.detach().requires_grad_(kept.requires_grad());
         torch::Tensor output;
-        Unchanged buffers(held->buffers);  // until the backward pass has used them
+        Unchanged buffers(held->buffers);  // restored after the backward pass has used them
         {
             SameRandomNumbers random(input.device(), held->random);
-            // Clears the cast weights at its end: the next forward pass has newer ones.
+            // Clears the cache of cast weights at its end: the next forward pass has newer ones.
             Autocast mixed(input.device().type(), held->precision);
             torch::AutoGradMode with_gradients(true);
             output = held->part(input);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gradient checkpointing: activations inside `part` are computed again in the backward pass instead
-// of being kept. A job whose setting gradient_checkpointing is on wraps the blocks of its model.
+// Gradient checkpointing: computes the activations inside `part` again in the backward pass instead
+// of keeping them. A job with gradient_checkpointing: true wraps the blocks of its model.
 #pragma once
 
 #include <torch/types.h>
@@ -12,12 +12,12 @@ namespace saturate {
 
 using Block = std::function<torch::Tensor(const torch::Tensor&)>;
 
-// Whether `part` draws random numbers (dropout), which must come again. None: the generator is left
-// alone, which a step that is captured needs.
+// Whether `part` draws random numbers (dropout) that the second run must repeat. With `none` the
+// generator is left alone, which a captured step needs.
 enum class RandomNumbers { drawn, none };
 
-// While it lives, what this thread computes is captured as a graph: a generator has no state there
-// that could be kept, so numbers that must come again are refused.
+// While it lives, this thread's work is captured as a graph. The generator's state cannot be saved
+// during capture, so recomputed() refuses RandomNumbers::drawn.
 class InCapture {
   public:
     InCapture();
@@ -26,9 +26,9 @@ class InCapture {
     InCapture& operator=(const InCapture&) = delete;
 };
 
-// The same value and gradients as part(input). Throws c10::Error for what cannot be captured. What `part` refers to must live until the backward
-// pass. `buffers`: what a run of it changes besides (the statistics of batch normalisation), which
-// the second run leaves alone.
+// Returns the same value and gradients as part(input). Throws c10::Error if it cannot be captured.
+// Everything that `part` refers to must live until the backward pass. `buffers`: tensors that a run
+// of `part` updates (batch normalisation statistics); the second run leaves them unchanged.
 [[nodiscard]] torch::Tensor recomputed(Block part, const torch::Tensor& input,
                                        RandomNumbers random = RandomNumbers::drawn,
                                        std::vector<torch::Tensor> buffers = {});

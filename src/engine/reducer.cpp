@@ -17,14 +17,14 @@ namespace {
 
 struct Bucket {
     torch::Tensor flat;  // gradients, one after the other
-    torch::Tensor wire;  // what is sent: the same memory, or its half as bf16
+    torch::Tensor wire;  // what is sent: the same memory, or a bf16 copy
     std::vector<std::size_t> members;
     std::size_t missing = 0;
     std::unique_ptr<Collective> sum;
     std::int64_t begin_ns = 0;
 };
 
-// A part of `flat` that lies in memory as `like` does: fused optimizers walk memory.
+// A part of `flat` with the strides of `like`: fused optimizers go through memory in order.
 torch::Tensor view_like(const torch::Tensor& flat, std::int64_t offset, const torch::Tensor& like) {
     torch::Tensor part = flat.narrow(0, offset, like.numel());
     return like.is_non_overlapping_and_dense()
@@ -32,11 +32,11 @@ torch::Tensor view_like(const torch::Tensor& flat, std::int64_t offset, const to
                : part.view(like.sizes());
 }
 
-// Buffers of one type, sent as one.
+// Buffers of one type, sent as one tensor.
 struct BufferSet {
     std::vector<torch::Tensor> buffers;
     torch::Tensor flat;
-    std::vector<torch::Tensor> places;  // of the buffers in it
+    std::vector<torch::Tensor> places;  // views of the buffers in `flat`
     std::unique_ptr<Collective> under_way;
 
     void allocate() {
@@ -53,7 +53,7 @@ struct BufferSet {
 
 }  // namespace
 
-// The last parameters' gradients come first.
+// In reverse order: the gradients of the last parameters are ready first.
 std::vector<std::vector<std::size_t>> divide_into_buckets(const NamedTensors& parameters,
                                                           const ReducerSettings& settings) {
     std::vector<std::vector<std::size_t>> buckets;
@@ -112,7 +112,7 @@ struct GradientReducer::Impl {
             bytes += static_cast<std::int64_t>(set.flat.nbytes());
             buffer_sets.push_back(std::move(set));
         }
-        // All that a step needs is there from the start: memory that ran out between two
+        // Allocates everything that a step needs up front: running out of memory between two
         // collectives would leave the other ranks waiting.
         flags = torch::zeros({4}, torch::kFloat);
         failures = torch::zeros({1}, torch::kFloat);
@@ -158,13 +158,13 @@ struct GradientReducer::Impl {
         is_ready[i] = true;
         torch::Tensor& gradient = parameters[i].mutable_grad();
         if (gradient.data_ptr() != wire_views[i].data_ptr()) wire_views[i].copy_(gradient);
-        // The gradient is in the bucket now; its own memory is free for the layers still to come.
+        // The gradient is in the bucket now, so its own memory is free for the remaining layers.
         if (!settings.compress) gradient = views[i];
         --buckets[bucket_of[i]].missing;
         while (next < buckets.size() && buckets[next].missing == 0) launch(buckets[next++]);
     }
 
-    // In the order of the buckets on every rank: collectives are matched by their order.
+    // Called in bucket order on every rank, because collectives are matched by their order.
     void launch(Bucket& bucket) {
         bucket.begin_ns = now_ns();
         bucket.sum = group.start_sum(bucket.wire);
@@ -201,8 +201,9 @@ struct GradientReducer::Impl {
         words[1] = wish.interrupted ? 1 : 0;
         words[2] = wish.timed_out ? 1 : 0;
         words[3] = unused.empty() ? 0 : 1;
-        // At most a step ahead of the device, which has this one to do meanwhile: so the ranks agree
-        // that the sums of the step before are whole everywhere, and a lost rank is noticed here.
+        // The host is at most one step ahead, and the device has this step to work on meanwhile. So
+        // the ranks agree that the sums of the step before are complete everywhere, and a lost rank
+        // is noticed here.
         settle();
         std::unique_ptr<Collective> agreed = group.start_sum(flags);
         DeviceCollectives* device = group.device();
@@ -242,7 +243,8 @@ struct GradientReducer::Impl {
         if (group.device() && mark > 0) group.await_device(mark - 1);
     }
 
-    // Gradients that the last backward did not bring: from earlier micro-batches, or none at all.
+    // Copies the gradients that the last backward pass did not report: they are from earlier
+    // micro-batches, or missing.
     std::vector<std::size_t> fill_up(bool failed) {
         std::vector<std::size_t> unused;
         for (std::size_t i = 0; i < parameters.size() && !failed; ++i) {
@@ -264,8 +266,8 @@ struct GradientReducer::Impl {
         return failures.const_data_ptr<float>()[0] > 0;
     }
 
-    // What no rank has a gradient of stays as it is, as in one process: no weight decay, no
-    // momentum.
+    // A parameter without a gradient on any rank stays unchanged, as in a single process: no weight
+    // decay, no momentum.
     void drop_unused(const std::vector<std::size_t>& unused) {
         float* counts = used.mutable_data_ptr<float>();
         std::fill_n(counts, parameters.size(), 1.0F);
@@ -283,7 +285,7 @@ struct GradientReducer::Impl {
                            join(left_out, ", "));
     }
 
-    // The length of the union of all [begin, done], and of the wait at the end.
+    // Length of the union of all [begin, done] spans and of the wait at the end.
     [[nodiscard]] std::int64_t time_under_way(std::int64_t wait_begin,
                                               std::int64_t wait_end) const {
         std::vector<std::pair<std::int64_t, std::int64_t>> spans{{wait_begin, wait_end}};
@@ -308,8 +310,8 @@ struct GradientReducer::Impl {
     std::vector<bool> is_ready;
     std::vector<Bucket> buckets;
     std::vector<BufferSet> buffer_sets;
-    // On the host: failed, interrupted, timed out, has unused ones; then of any_failed(), and which
-    // parameters have a gradient.
+    // All on the host. `flags`: failed, interrupted, timed out, has unused parameters. `failures`:
+    // for any_failed(). `used`: which parameters have a gradient.
     torch::Tensor flags, failures, used;
     std::int64_t bytes = 0;  // of all collectives of a step
     std::int64_t mark = 0;   // of the next step's collectives on the device

@@ -22,7 +22,7 @@ namespace saturate {
 
 namespace {
 
-// By the file's names, in their order.
+// In the order of kStoredTypes.
 constexpr torch::ScalarType kTypes[] = {
     torch::kFloat, torch::kHalf,  torch::kBFloat16, torch::kDouble, torch::kLong,
     torch::kInt,   torch::kShort, torch::kChar,     torch::kByte,   torch::kBool,
@@ -40,7 +40,7 @@ const char* name_of(torch::ScalarType type) {
     return kStoredTypes[known - std::begin(kTypes)].name;
 }
 
-constexpr std::uint64_t kLargestHeader = 100'000'000;  // as the format's own library has it
+constexpr std::uint64_t kLargestHeader = 100'000'000;  // the limit of the format's own library
 
 class File {
   public:
@@ -75,7 +75,7 @@ class File {
                    ? static_cast<std::uint64_t>(status.st_size)
                    : 0;
     }
-    // False when the file ends before.
+    // Returns false if the file ends too early.
     [[nodiscard]] bool read(void* data, std::size_t bytes, std::uint64_t offset) const {
         char* to = static_cast<char*>(data);
         while (bytes > 0) {

@@ -21,7 +21,7 @@ void refuse_safetensors(const std::string& path, const std::string& found) {
 
 namespace {
 
-// One tensor, checked against the length of the data.
+// Reads one tensor's entry and checks it against the length of the data.
 StoredTensor read_tensor(const std::string& path, const std::string& name, const Json& fields,
                          std::uint64_t data_bytes) {
     StoredTensor entry{.name = name, .type = fields["dtype"].string().value_or("")};
@@ -73,8 +73,8 @@ std::vector<StoredTensor> read_safetensors_header(std::string_view text, std::ui
                                fmt::format("tensor {} appears twice", saturate::quoted(name)));
         entries.push_back(read_tensor(path, name, fields, data_bytes));
     }
-    // The tensors fill the file one after the other, as the format asks: nothing is shared or
-    // hidden.
+    // The format requires that the tensors fill the file one after the other: nothing shared,
+    // nothing hidden.
     std::vector<StoredTensor> sorted = entries;
     std::ranges::sort(sorted, {}, [](const StoredTensor& e) { return std::pair(e.begin, e.end); });
     std::uint64_t at = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The JSON header of a safetensors file: which tensor lies where. Knows no tensors itself, so that
-// any bytes can be given to it.
+// The JSON header of a safetensors file: where each tensor is. Uses no tensor types, so that a
+// fuzzer can give it any bytes.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace saturate {
 
-// The types that a file can have, by the format's names.
+// The supported types, by the format's names.
 struct StoredType {
     const char* name;
     unsigned bytes;  // of one number
@@ -24,16 +24,16 @@ struct StoredTensor {
     std::string name;
     std::string type;  // one of kStoredTypes
     std::vector<std::int64_t> shape = {};
-    std::uint64_t begin = 0, end = 0;  // within the data behind the header
+    std::uint64_t begin = 0, end = 0;  // offsets into the data after the header
 };
 
-// Throws UserError naming `path` unless the tensors fill `data_bytes` one after the other: offsets
-// outside, sizes that overflow or disagree with the shape, gaps, names twice.
+// Throws UserError naming `path` unless the tensors fill `data_bytes` without gaps or overlaps.
+// Rejects offsets outside, sizes that overflow or disagree with the shape, and duplicate names.
 [[nodiscard]] std::vector<StoredTensor> read_safetensors_header(std::string_view text,
                                                                 std::uint64_t data_bytes,
                                                                 const std::string& path);
 
-// What is wrong with a file, for whoever reads more of it.
+// Throws the UserError for a broken file; also for code that reads the data after the header.
 [[noreturn]] void refuse_safetensors(const std::string& path, const std::string& found);
 
 }  // namespace saturate

@@ -8,7 +8,7 @@
 namespace saturate {
 
 double Schedule::at(std::int64_t step) const {
-    if (step < warmup_steps)  // the first step is above zero already
+    if (step < warmup_steps)  // above zero from the first step on
         return highest * static_cast<double>(step + 1) / static_cast<double>(warmup_steps + 1);
     switch (kind) {
         case ScheduleKind::constant:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Seeds every generator of LibTorch; called before a job makes its weights.
+// Seeds all of LibTorch's generators. Called before a job creates its weights.
 #pragma once
 
 #include <cstdint>

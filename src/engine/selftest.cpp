@@ -27,7 +27,7 @@ SelftestCheck compare(const at::Tensor& got, const at::Tensor& expected, double 
 }
 
 // Sums of 48 products of standard normal numbers in float: 48 roundings of 2^-24 on values around 7
-// give about 2e-5; other orders of summation stay below five times that.
+// give about 2e-5. Other orders of summation stay below five times that.
 SelftestCheck check_matmul() {
     constexpr int kRows = 33, kInner = 48, kColumns = 29;
     at::Tensor a = at::randn({kRows, kInner}), b = at::randn({kInner, kColumns});
@@ -64,7 +64,7 @@ SelftestCheck check_convolution() {
     return compare(at::conv2d(image, kernel), expected, 1e-4);
 }
 
-// d/dx of sum(x^3) is 3 x^2: two multiplications, so a few roundings of values up to about 50.
+// d/dx of sum(x^3) is 3 x^2: two multiplications, i.e. a few roundings of values up to about 50.
 SelftestCheck check_gradient() {
     at::Tensor x = at::randn({64}).requires_grad_(true);
     at::sum(x * x * x).backward();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does this machine compute what plain loops compute, and does every path of the engine work on
-// this device? Called by `saturate selftest`.
+// Checks that this machine computes what plain loops compute, and that every path of the engine
+// works on this device. Called by `saturate selftest`.
 #pragma once
 
 #include <memory>
@@ -12,37 +12,37 @@
 
 namespace saturate {
 
-// The engine's own paths on this device, which outlives the items.
+// Checks of the engine on this device, which must outlive the items.
 [[nodiscard]] std::vector<SelftestItem> selftest_items(DeviceBackend& backend);
 
-// Parts of it, one file each.
+// Its parts, one file each.
 [[nodiscard]] std::vector<SelftestItem> selftest_step_items(DeviceBackend& backend);
 [[nodiscard]] std::vector<SelftestItem> selftest_captured_items(DeviceBackend& backend);
 [[nodiscard]] std::vector<SelftestItem> selftest_run_items(DeviceBackend& backend);
 
-// A rank's own device, and its collectives in the group; called in the rank's thread.
+// Opens a rank's device and sets its collectives in the group; called in the rank's thread.
 using OpenRank = std::function<std::unique_ptr<DeviceBackend>(ProcessGroup& group)>;
-// Gradients summed over so many ranks of this process, against one process on the whole batch.
+// Compares gradients summed over `count` ranks of this process with one process on the whole batch.
 [[nodiscard]] SelftestItem selftest_ranks_item(int count, OpenRank open);
-// Eight steps on a further device, opened in a thread of its own.
+// Runs eight steps on another device, opened in a separate thread.
 [[nodiscard]] SelftestItem selftest_device_item(
     std::string name, std::function<std::unique_ptr<DeviceBackend>()> open);
 
-// Of the LibTorch that this was built with: "2.15.0".
+// Version of the LibTorch that this was built with: "2.15.0".
 [[nodiscard]] std::string torch_version();
 
-// Items and the device that they run on.
+// The checks and the device they run on.
 struct SelftestList {
     std::string device;  // "cpu", "cuda:0 (NVIDIA H100)"
     std::unique_ptr<DeviceBackend> backend;
     std::vector<SelftestItem> items;
 };
 [[nodiscard]] SelftestList selftest_cpu();
-// Through libsaturate_cuda.so, loaded from beside the program. Throws MachineError when this build
-// has none, or the machine no usable GPU.
+// Loads libsaturate_cuda.so from the program's folder. Throws MachineError if this build has none
+// or the machine has no usable GPU.
 [[nodiscard]] SelftestList selftest_cuda();
 
-// One check; what it throws is a check that failed.
+// Runs one check; an exception counts as a failure.
 [[nodiscard]] SelftestCheck run_check(const SelftestItem& item);
 
 }  // namespace saturate

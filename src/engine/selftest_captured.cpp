@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The captured step against the step itself. A device that captures nothing runs the same list as
-// it is, so that the list itself is tested everywhere.
+// Compares the captured step with the plain step. A device that cannot capture runs the same list
+// without capturing, so that the list itself is tested everywhere.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ bool said(const SelftestTrained& trained, std::string_view start) {
                                [&](const std::string& note) { return note.starts_with(start); });
 }
 
-// `expected`: how a note must begin where the device captures.
+// `expected`: how a note must begin if the device captures.
 SelftestCheck compare(DeviceBackend& backend, SelftestSteps steps, double allowed,
                       const char* expected = kSaid) {
     SelftestSteps plain = steps;
@@ -42,7 +42,7 @@ SelftestCheck compare(DeviceBackend& backend, SelftestSteps steps, double allowe
 SelftestCheck check_dropout(DeviceBackend& backend) {
     SelftestSteps steps{.settings = {.capture = true}, .rate = 0, .dropout = 0.5};
     SelftestTrained trained = selftest_train(backend, steps);
-    // Without an update the losses of one batch differ by the units that are dropped alone.
+    // Without updates, the losses of one batch differ only through the dropped units.
     std::set<double> losses(trained.losses.begin(), trained.losses.end());
     bool passed = losses.size() == trained.losses.size() &&
                   (!backend.proves().capture || said(trained, kSaid));
@@ -55,7 +55,7 @@ void run_out_of_memory(const torch::Device& device) {
                        torch::TensorOptions().dtype(torch::kByte).device(device));
 }
 
-// In the warm-up, and while it is captured.
+// Runs out of memory during the warm-up or during the capture, depending on `at`.
 SelftestCheck check_memory(DeviceBackend& backend, std::int64_t at) {
     SelftestSteps steps;
     steps.at_loss = [&backend, at](std::int64_t number) {
@@ -76,7 +76,8 @@ SelftestCheck check_failure(DeviceBackend& backend) {
 
 }  // namespace
 
-// fp16: a different order of a sum on a GPU is a rounding of 2^-11 of a gradient, times the rate.
+// fp16: on a GPU another order of summation shows as a rounding of 2^-11 of a gradient, times the
+// rate.
 std::vector<SelftestItem> selftest_captured_items(DeviceBackend& backend) {
     auto with = [&backend](SelftestSteps steps, double allowed = kSelftestAllowed) {
         return [&backend, steps, allowed] { return compare(backend, steps, allowed); };

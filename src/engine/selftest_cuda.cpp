@@ -11,7 +11,7 @@ namespace saturate {
 SelftestList selftest_cuda() {
     const CudaPlugin& plugin = need_cuda_plugin();
     int gpus = plugin.device_count();
-    // Without TF32, so that the GPU can be held to float's own precision.
+    // Without TF32, so that the GPU must reach the precision of float.
     static constexpr DeviceOptions kOptions{.tf32 = false};
     SelftestList list;
     list.backend = open_gpu(plugin, {}, 0, kOptions);
@@ -23,7 +23,7 @@ SelftestList selftest_cuda() {
         group.use_device(plugin.collectives(group.store(), group.rank(), group.count()));
         return backend;
     };
-    // NCCL with one GPU is little; with more than 8 the parts of a batch are too small.
+    // At most 8 GPUs: with more, the parts of a batch get too small. With one GPU NCCL does little.
     list.items.push_back(selftest_ranks_item(std::min(gpus, 8), open_rank));
     for (int i = 1; i < gpus; ++i)
         list.items.push_back(

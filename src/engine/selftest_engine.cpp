@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps on a device against plain arithmetic on the CPU: copies, optimizers, mixed precision,
+// Compares steps on a device with plain arithmetic on the CPU: copies, optimizers, mixed precision,
 // accumulation, layout, losses read late, running out of memory.
 #include <fmt/format.h>
 
@@ -14,8 +14,8 @@ namespace saturate {
 
 namespace {
 
-// A batch of numbers in the memory that the loader would take: whole numbers from `from` on,
-// eighths of them.
+// A batch in the memory that the loader would use. Its values are eighths of the whole numbers from
+// `from` on.
 struct HostBatch {
     static constexpr std::int64_t kSize = 16, kCount = 4096;
 
@@ -29,7 +29,7 @@ struct HostBatch {
         field = {&spec, static_cast<std::byte*>(data)};
     }
     [[nodiscard]] Batch batch() { return {.size = kSize, .fields = {&field, 1}, .slab = slab}; }
-    // Of a copy of it on the device.
+    // Largest difference to a copy of the batch on the device.
     [[nodiscard]] double difference(const torch::Tensor& there) const {
         torch::Tensor back = (there * 1).cpu().flatten();
         const auto* mine = static_cast<const float*>(slab.get());
@@ -53,7 +53,7 @@ SelftestCheck check_upload(DeviceBackend& backend) {
     return check_within(one.difference(upload.tensors[0]), 0);
 }
 
-// The second is asked for first.
+// Asks for the second batch first.
 SelftestCheck check_two_uploads(DeviceBackend& backend) {
     HostBatch first(backend, 1), second(backend, 20000);
     Upload one = backend.start_upload(first.batch());
@@ -64,8 +64,8 @@ SelftestCheck check_two_uploads(DeviceBackend& backend) {
     return check_within(std::fmax(error, first.difference(one.tensors[0])), 0);
 }
 
-// The same gradients there and on the CPU, whose updates are tested against the formulas. Values
-// around 1 to 3: ten roundings of 2^-23.
+// Applies the same gradients on the device and on the CPU, whose updates are tested against the
+// formulas. Values around 1 to 3: ten roundings of 2^-23.
 SelftestCheck check_optimizer(DeviceBackend& backend, OptimizerKind kind) {
     auto run = [&](const torch::Device& device, bool fused) {
         set_seed(4);
@@ -136,8 +136,8 @@ SelftestCheck check_loss(DeviceBackend& backend, Precision precision, double all
     return check_within(std::fabs(mixed - whole), allowed);
 }
 
-// The same numbers, but for what a GPU adds up in another order each time: a gradient's rounding of
-// 2^-9, times the rate. Weights of the step before would be off by ten times that.
+// Equal except that a GPU adds up in another order each time: a rounding of a gradient of 2^-9,
+// times the rate. Using the weights of the step before would differ by ten times that.
 SelftestCheck check_recomputed_bf16(DeviceBackend& backend) {
     SelftestSteps steps{.settings = {.precision = Precision::bf16}};
     SelftestTrained kept = selftest_train(backend, steps);
@@ -147,7 +147,7 @@ SelftestCheck check_recomputed_bf16(DeviceBackend& backend) {
 
 }  // namespace
 
-// Mixed precision keeps 8 (bf16) or 11 bits (fp16) of activations.
+// Mixed precision keeps 8 (bf16) or 11 bits (fp16) of the activations.
 std::vector<SelftestItem> selftest_step_items(DeviceBackend& backend) {
     auto against_whole = [&backend](SelftestSteps steps) {
         return check_within(largest_difference(selftest_train(backend, std::move(steps)),

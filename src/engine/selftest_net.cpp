@@ -19,7 +19,7 @@ torch::nn::Conv2d convolution(std::int64_t inputs, std::int64_t outputs) {
     return torch::nn::Conv2d(torch::nn::Conv2dOptions(inputs, outputs, 3).padding(1));
 }
 
-// Waves whose direction is the class.
+// Images of waves; the class is the direction of the wave.
 class Pictures final : public SampleSource {
   public:
     explicit Pictures(std::int64_t from) : from_(from) {

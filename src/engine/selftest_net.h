@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The small network that the checks of `saturate selftest` train, and its steps on a device and in
+// The small network that the checks of `saturate selftest` train, with its steps on a device and in
 // plain double precision.
 #pragma once
 
@@ -23,12 +23,12 @@ struct SelftestNet : torch::nn::Module {
     torch::nn::Conv2d first, second;
     torch::nn::Linear last;
     double dropout = 0;
-    bool recomputes = false;  // the second layer comes again in the backward pass
+    bool recomputes = false;  // recomputes the second layer in the backward pass
 };
 
 class SelftestJob final : public Job {
   public:
-    // Made with the generator seeded: the same weights each time.
+    // Seeds the generator first, so the weights are the same each time.
     SelftestJob();
     torch::nn::Module& model() override { return net; }
     torch::Tensor loss(const TensorBatch& batch) override;
@@ -40,7 +40,7 @@ class SelftestJob final : public Job {
     [[nodiscard]] double metric_value(const torch::Tensor& sums) const override;
 
     SelftestNet net;
-    std::function<void(std::int64_t)> at_loss;  // told how many losses there were
+    std::function<void(std::int64_t)> at_loss;  // gets the number of losses computed so far
 
   private:
     std::int64_t losses_ = 0;
@@ -53,7 +53,7 @@ struct SelftestSteps {
     StepSettings settings = {};
     std::int64_t split = 1;
     int count = 8;
-    std::vector<std::int64_t> batches = {kSelftestBatch};  // of a step: samples of each
+    std::vector<std::int64_t> batches = {kSelftestBatch};  // samples of each batch of a step
     int short_step = -1;                                   // this step has half the samples
     double rate = 0.01;
     bool rate_changes = false;
@@ -66,20 +66,20 @@ struct SelftestTrained {
     std::vector<torch::Tensor> weights;  // on the CPU, in double
     std::vector<double> losses;
     std::vector<std::string> notes;
-    int out_of_memory = 0;  // steps that were run again with half the micro-batch
+    int out_of_memory = 0;  // steps repeated with half the micro-batch
 };
 
 [[nodiscard]] SelftestTrained selftest_train(DeviceBackend& backend, SelftestSteps steps);
-// Eight steps as selftest_train() does by default, with the update written out.
+// The eight steps that selftest_train() runs by default, with the update written out.
 [[nodiscard]] SelftestTrained selftest_train_plainly();
 
-// Of any weight.
+// The largest difference of any weight.
 [[nodiscard]] double largest_difference(const SelftestTrained& a, const SelftestTrained& b);
 [[nodiscard]] SelftestCheck check_within(double error, double allowed);
 
-// Eight steps of momentum SGD at 0.01: weights around 0.1 to 1 move by a few hundredths, each by
-// sums of up to 2304 products in float (2^-24 each, partly cancelling). This is some fifty
-// roundings; TF32 would show as 1e-3.
+// For eight steps of momentum SGD at 0.01: weights around 0.1 to 1 move by a few hundredths,
+// computed from sums of up to 2304 products in float (2^-24 each, partly cancelling). This is about
+// fifty roundings; TF32 would show as 1e-3.
 inline constexpr double kSelftestAllowed = 2e-5;
 
 }  // namespace saturate

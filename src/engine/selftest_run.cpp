@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whole runs on a device: evaluation, moving mean, checkpoint and resume against the CPU; and
-// gradients summed over ranks.
+// Whole runs on a device: evaluation, moving average, checkpoint and resume, compared with the CPU;
+// and gradients summed over ranks.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -74,7 +74,7 @@ TrainResult train(DeviceBackend& backend, std::int64_t epochs, const fs::path& c
     return result;
 }
 
-// The best model of a run, read back and judged on the CPU.
+// Reads back the best model of a run and evaluates it on the CPU.
 SelftestCheck check_evaluation(DeviceBackend& backend) {
     ScratchFolder scratch;
     TrainResult result = train(backend, 3, scratch.path() / "c", false);
@@ -102,12 +102,12 @@ SelftestCheck check_resume(DeviceBackend& backend) {
     return check_within(std::fabs(*parts.metric - *whole.metric), 1e-4);
 }
 
-// Weights of one rank after four steps on its part of each batch.
+// Trains a rank for four steps on its part of each batch and returns its weights in `out`.
 void train_rank(int rank, int count, int port, const OpenRank& open, std::mutex& seeding,
                 SelftestTrained& out) {
     ProcessGroup group({.rank = rank, .count = count, .port = port});
     std::unique_ptr<DeviceBackend> backend = open(group);
-    std::unique_lock lock(seeding);  // ranks are threads, and the generator is the process's
+    std::unique_lock lock(seeding);  // ranks are threads here and share the process's generator
     set_seed(1);
     SelftestJob job;
     lock.unlock();
@@ -170,7 +170,7 @@ SelftestItem selftest_ranks_item(int count, OpenRank open) {
             [count, open = std::move(open)] { return check_ranks(count, open); }};
 }
 
-// The thread's own, as the device of a thread is what was opened in it last.
+// Opens the device in a separate thread, because opening changes the thread's current device.
 SelftestItem selftest_device_item(std::string name,
                                   std::function<std::unique_ptr<DeviceBackend>()> open) {
     return {std::move(name), [open = std::move(open)] {

@@ -20,7 +20,7 @@ namespace saturate {
 
 namespace {
 
-constexpr std::int64_t kStepsAhead = 2;  // the host runs so far ahead of the device, then it waits
+constexpr std::int64_t kStepsAhead = 2;  // how far the host may run ahead before it waits
 
 std::int64_t as_ns(double seconds) { return static_cast<std::int64_t>(seconds * 1e9); }
 
@@ -30,13 +30,13 @@ void sleep_until(std::int64_t time_ns) {
     }
 }
 
-// Launching keeps a core busy, as it does with a real driver.
+// Launching keeps a core busy, as with a real driver.
 void spin_until(std::int64_t time_ns) {
     while (now_ns() < time_ns) {
     }
 }
 
-// When the device worked, for whoever reads its counters.
+// When the device worked, for readers of its counters.
 class Activity {
   public:
     void add(std::int64_t start_ns, std::int64_t end_ns, std::int64_t busy_ns) {
@@ -44,7 +44,7 @@ class Activity {
         spans_.push_back({start_ns, end_ns, busy_ns});
         while (spans_.size() > kMost) spans_.pop_front();
     }
-    // Share of the time between that was busy.
+    // Share of the time between `from_ns` and `to_ns` in which the device was busy.
     [[nodiscard]] double share(std::int64_t from_ns, std::int64_t to_ns) {
         std::lock_guard lock(mutex_);
         double busy = 0;
@@ -76,7 +76,7 @@ class Activity {
     std::uint64_t memory_bytes_ = 0;
 };
 
-// The counters as a driver would tell them.
+// Reports the counters as a driver would.
 class SimReader final : public DeviceReader {
   public:
     SimReader(const GpuFacts& gpu, std::shared_ptr<Activity> activity)
@@ -133,7 +133,7 @@ class SimBackend final : public DeviceBackend, public SimulatedStep {
           pinned_(options.pin_memory),
           activity_(std::make_shared<Activity>()) {
         use_caching_cpu_allocator();
-        ::prctl(PR_SET_TIMERSLACK, 1);  // waits end when they should, not 50 us later
+        ::prctl(PR_SET_TIMERSLACK, 1);  // waits end on time, not 50 us later
     }
 
     [[nodiscard]] torch::Device device() const override { return torch::kCPU; }
@@ -142,7 +142,7 @@ class SimBackend final : public DeviceBackend, public SimulatedStep {
                            rates_ == MeasuredRates{} ? "" : ", with the rates measured here");
     }
     [[nodiscard]] bool has_bf16() const override { return gpu_.has_bf16; }
-    // The model knows what a captured step costs; nothing is captured.
+    // The model knows the cost of a captured step; nothing is really captured.
     [[nodiscard]] DeviceProof proves() const override { return {.exact_busy = true}; }
     [[nodiscard]] bool is_lost() noexcept override { return false; }
     [[nodiscard]] SimulatedStep* simulated() override { return this; }
@@ -157,7 +157,7 @@ class SimBackend final : public DeviceBackend, public SimulatedStep {
         double bytes = 0;
         for (const torch::Tensor& tensor : tensors) bytes += static_cast<double>(tensor.nbytes());
         copied_ns_ = std::max(now_ns(), copied_ns_) + as_ns(simulated_copy(bytes, pinned_, rates_));
-        if (!pinned_) sleep_until(copied_ns_);  // a copy from ordinary memory holds up the host
+        if (!pinned_) sleep_until(copied_ns_);  // a copy from ordinary memory blocks the host
         auto done = std::make_shared<std::int64_t>(copied_ns_);
         return {std::move(tensors), done, std::move(batch)};
     }
@@ -217,7 +217,7 @@ class SimBackend final : public DeviceBackend, public SimulatedStep {
         std::int64_t launched = begin + as_ns(step.host_seconds);
         std::int64_t start = std::max({begin, free_ns_, inputs_ns_});
         std::int64_t busy = as_ns(step.device_seconds);
-        // The last kernel cannot start before it was launched.
+        // The device cannot finish before the last kernel was launched.
         free_ns_ = std::max(start + busy, launched);
         activity_->add(start, free_ns_, busy);
         Queued& queued = steps_[step_];
@@ -243,9 +243,9 @@ class SimBackend final : public DeviceBackend, public SimulatedStep {
     SimSettings settings_;
     bool counted_ = false;
     std::int64_t step_ = 0;
-    std::int64_t free_ns_ = 0;    // the device has done all that is queued
-    std::int64_t copied_ns_ = 0;  // the copy engine likewise
-    std::int64_t inputs_ns_ = 0;  // the batches of the next step are there
+    std::int64_t free_ns_ = 0;    // when the device has done all queued work
+    std::int64_t copied_ns_ = 0;  // when the copy engine has
+    std::int64_t inputs_ns_ = 0;  // when the next step's batches are on the device
     std::deque<std::int64_t> ends_;
     std::map<std::int64_t, Queued> steps_;
     std::uint64_t memory_bytes_ = 0, peak_bytes_ = 0;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A GPU of the table that is not there. The pipeline and the host's own path are real; the device's
-// time and memory come from sim_model.h. Kept as time stamps on the real clock: a step ends then
-// and then, and who waits for it sleeps until that moment. Says "simulated" wherever it shows its
-// name.
+// A simulated GPU from the table. The pipeline and the host's work are real; the device's time and
+// memory come from sim_model.h. Device work is a time stamp on the real clock: a step ends at a
+// computed moment, and whoever waits for it sleeps until then. Its name always says "simulated".
 #pragma once
 
 #include <memory>
@@ -13,18 +12,18 @@
 
 namespace saturate {
 
-// What the training step asks of a device that does not compute. Training thread.
+// What the training step needs from a device that does not compute. Training thread.
 class SimulatedStep {
   public:
     virtual ~SimulatedStep() = default;
     [[nodiscard]] virtual bool is_counted() const = 0;
     virtual void set_cost(StepCost cost, const SimSettings& settings) = 0;
-    // Launches a step of so many samples: takes the host's time, queues the device's. Throws
-    // c10::OutOfMemoryError when it would not fit.
+    // Launches a step with this many samples: spends the host's time and queues the device's.
+    // Throws c10::OutOfMemoryError if the step would not fit.
     virtual void launch(std::int64_t samples) = 0;
 };
 
-// `gpu` as a user names it. Throws UserError for one that is not in the table.
+// `gpu` is a name given by the user. Throws UserError if the table does not have it.
 [[nodiscard]] std::unique_ptr<DeviceBackend> make_sim_backend(const std::string& gpu,
                                                               const DeviceOptions& options);
 

@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The key itself is kept in the file and compared.
+// The name has a hash of the key; the file has the key itself, which is compared.
 fs::path counts_file(const std::string& key) {
     return user_cache_folder() / "counts" / fmt::format("{:016x}.json", fnv1a(key));
 }
@@ -26,7 +26,7 @@ fs::path counts_file(const std::string& key) {
 bool matters(const SettingInfo& info) {
     using enum Setting;
     if (info.id == optimizer || info.id == grad_clip) return true;
-    // Layout and precision change what the model of the device makes of the count, not the count.
+    // Layout and precision change the time that the model computes from the count, not the count.
     if (info.id == threads || info.id == compile || info.id == compile_mode || info.id == tf32 ||
         info.id == channels_last || info.id == precision || info.id == gradient_accumulation_steps)
         return false;

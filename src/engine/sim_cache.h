@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counts of steps that were made before, on disk: counting runs the model on the CPU, which takes
-// seconds, and a search on a simulated device starts dozens of runs of one model.
+// A disk cache of counted steps. Counting runs the model on the CPU, which takes seconds, and a
+// search on a simulated device starts dozens of runs of one model.
 #pragma once
 
 #include <optional>
@@ -11,12 +11,13 @@
 
 namespace saturate {
 
-// What a count depends on: the job with its model, numerics and optimizer, and the program.
+// The cache key: everything a count depends on, i.e. the job with its model, numerics and
+// optimizer, and this program.
 [[nodiscard]] std::string count_key(const Settings& settings);
 
-// Nothing when it is not there or cannot be read.
+// Returns nothing if there is no such count or it cannot be read.
 [[nodiscard]] std::optional<StepCost> find_count(const std::string& key);
-// A cache that cannot be written costs time, nothing else.
+// Failing to write the cache only costs time.
 void keep_count(const std::string& key, const StepCost& cost);
 
 }  // namespace saturate

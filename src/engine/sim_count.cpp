@@ -23,8 +23,8 @@ struct Counted {
     bool is_leaf = true;
 };
 
-// The calls of one run, in order. Backward runs on a thread of its own, so there is a lock; the
-// count is not timed.
+// The calls of one run, in order. Locked because the backward pass has its own thread; the run is
+// not timed.
 struct Counter {
     std::mutex mutex;
     std::vector<Counted> calls;
@@ -34,7 +34,7 @@ Counter* active_counter = nullptr;
 struct Open : at::ObserverContext {
     std::size_t call = 0;
     Open* parent = nullptr;
-    bool is_whole = false;       // it, or one around it
+    bool is_whole = false;       // this call or one around it
     std::vector<at::Tensor> in;  // taken at the start: the call may consume its inputs
 };
 thread_local Open* innermost = nullptr;
@@ -51,18 +51,19 @@ void add_tensors(const c10::IValue& value, std::vector<at::Tensor>& out) {
 
 double elements(const at::Tensor& tensor) { return static_cast<double>(tensor.numel()); }
 
-// As if all numbers were fp32: the model itself knows what reduced precision saves.
+// As if all numbers were fp32: the model applies what reduced precision saves.
 double bytes_of(const at::Tensor& tensor) {
     return tensor.is_floating_point() ? 4 * elements(tensor) : static_cast<double>(tensor.nbytes());
 }
 
-// Operations of the products; everything else is one per element, written by the caller.
+// Operations of matrix products and convolutions, otherwise 0; the caller counts one per element
+// written.
 double product_flops(std::string_view name, const std::vector<at::Tensor>& in,
                      const std::vector<at::Tensor>& out) {
     auto has = [&](std::string_view part) { return name.find(part) != std::string_view::npos; };
     if (has("convolution_backward") && in.size() >= 3) {
-        // Gradients of input and weights: each as much as the forward pass. The first layer has
-        // none of its input; that of a bias is no product.
+        // Gradients of input and weights, each as much work as the forward pass. The first layer
+        // has no input gradient; the bias gradient is not a product.
         double per_output =
             elements(in[2]) / std::max<double>(1, static_cast<double>(in[2].size(0)));
         auto gradients =
@@ -74,7 +75,7 @@ double product_flops(std::string_view name, const std::vector<at::Tensor>& in,
             elements(in[1]) / std::max<double>(1, static_cast<double>(in[1].size(0)));
         return 2 * elements(out[0]) * per_output;
     }
-    // The last two matrices are the factors; addmm has its sum before them.
+    // The last two matrices are the factors; addmm and baddbmm have the summand before them.
     if ((has("mm") || has("linear") || has("matmul")) && in.size() >= 2 && !out.empty()) {
         const at::Tensor& left = has("addmm") || has("baddbmm") ? in[in.size() - 2] : in[0];
         double inner = left.dim() > 0 ? static_cast<double>(left.size(-1)) : 1;
@@ -92,21 +93,22 @@ void measure(Counted& call, const std::vector<at::Tensor>& in, const at::RecordF
     for (const c10::IValue& value : function.outputs()) add_tensors(value, out);
     double written = 0;
     for (const at::Tensor& tensor : in) call.bytes += bytes_of(tensor);
-    // What a copy overwrites is not read.
+    // A copy does not read what it overwrites.
     if (call.name == "aten::copy_" && !in.empty()) call.bytes -= bytes_of(in[0]);
     for (const at::Tensor& tensor : out) {
         call.bytes += bytes_of(tensor);
         written += elements(tensor);
     }
     call.flops = product_flops(call.name, in, out);
-    // A recurrent layer goes through its sequence step by step; backward has two products in each.
+    // A recurrent layer works through its sequence step by step; backward has two products per
+    // step.
     if (call.name.find("rnn_layer") != std::string::npos && !in.empty() && in[0].dim() == 3)
         call.in_turn = static_cast<double>(in[0].size(0)) *
                        (call.name.find("backward") != std::string::npos ? 2 : 1);
     if (call.flops == 0) call.flops = written;
 }
 
-// Calls that only look at memory in another way: no kernel on a GPU.
+// True for calls that only view memory differently: no kernel on a GPU.
 bool is_free(std::string_view name) {
     constexpr std::string_view kViews[] = {"view",
                                            "reshape",
@@ -144,7 +146,8 @@ bool is_free(std::string_view name) {
         kViews, [&](std::string_view part) { return name.find(part) != std::string_view::npos; });
 }
 
-// One kernel, or a few that work as one, on a GPU, whatever the CPU calls inside.
+// True for calls that are one kernel on a GPU, or a few that act as one, whatever the CPU calls
+// inside.
 bool is_whole(std::string_view name) {
     auto has = [&](std::string_view part) { return name.find(part) != std::string_view::npos; };
     return has("mkldnn_") || has("slow_conv") || has("convolution_backward") ||
@@ -162,7 +165,7 @@ std::unique_ptr<at::ObserverContext> on_start(const at::RecordFunction& function
         bool counts = !is_part && !is_free(name);
         open->is_whole = is_part || is_whole(name);
         std::lock_guard lock(active_counter->mutex);
-        // A call is the sum of what it calls; what only looks at memory is no part of the sum.
+        // A call with counted calls inside is no leaf: its cost is theirs. Views do not count.
         for (Open* outer = innermost; counts && outer; outer = outer->parent)
             active_counter->calls[outer->call].is_leaf = false;
         open->call = active_counter->calls.size();
@@ -211,7 +214,7 @@ std::vector<Counted> counted(const std::function<void()>& run) {
 StepCost count_step(const std::function<void(std::int64_t)>& run, std::int64_t samples_most) {
     std::int64_t small = std::min<std::int64_t>(2, samples_most),
                  large = std::min<std::int64_t>(4, samples_most);
-    run(small);  // makes the optimizer's state
+    run(small);  // creates the optimizer's state
     auto peak_of = [&](std::int64_t samples, std::vector<Counted>& calls) {
         reset_cpu_peak();
         std::int64_t before = cpu_memory().used_bytes;
@@ -223,7 +226,7 @@ StepCost count_step(const std::function<void(std::int64_t)>& run, std::int64_t s
     double step = std::max<double>(1, static_cast<double>(large - small));
 
     StepCost cost;
-    // The same program runs the same calls; where it does not, the larger run stands alone.
+    // Both runs should make the same calls. If they do not, use the larger run alone.
     bool same = a.size() == b.size() && large > small;
     for (std::size_t i = 0; i < b.size(); ++i) {
         OpCost op{.name = b[i].name, .kind = class_of(b[i].name), .in_turn = b[i].in_turn};

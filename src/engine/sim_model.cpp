@@ -7,7 +7,7 @@ namespace saturate {
 
 namespace {
 
-// Share of the peaks that a class of operator reaches when it is large, and its least time.
+// Shares of the peaks that a large operator of a class reaches, and its minimum time.
 struct ClassRates {
     double of_peak;       // of the arithmetic peak in its precision
     double of_bandwidth;  // of the memory's
@@ -15,14 +15,14 @@ struct ClassRates {
 };
 
 // Sources: seven public profiler traces with shapes, on V100, A100, H100 and MI300X
-// (bench/sim_check; docs/tune-internals.md has the errors). By the time of operators above 20 us there:
-// products 0.64 to 0.85 of the peak, but 0.27 to 0.36 of the bandwidth where they are thin, and no
-// product under 6 us; convolutions in fp32 0.74 of the peak (Winograd saves operations) and 0.39 to
-// 0.58 of the bandwidth; elementwise operators, norms and softmax, which read more than once, 0.26
-// to 0.69. For convolutions on tensor cores there is one trace, of an MI300X in the layout it does
-// not like, at 0.15 of the peak: 0.40 lies between that and products. Of recurrent layers, which
-// work in small products one after the other, each with the least time of a product, and of fused
-// optimizers there is none: those rows are estimates.
+// (bench/sim_check; docs/tune-internals.md has the errors). Measured over operators above 20 us:
+// products reach 0.64 to 0.85 of the peak, thin ones only 0.27 to 0.36 of the bandwidth, and none
+// takes under 6 us; fp32 convolutions reach 0.74 of the peak (Winograd saves operations) and 0.39
+// to 0.58 of the bandwidth; elementwise operators, norms and softmax, which read more than once,
+// 0.26 to 0.69 of the bandwidth. For convolutions on tensor cores there is only one trace, of an
+// MI300X in its unfavourable layout, at 0.15 of the peak: 0.40 lies between that and products.
+// There is no trace for recurrent layers (small dependent products, each at least a product's
+// minimum time) and fused optimizers: those rows are estimates.
 constexpr double kShortestKernel = 2e-6;
 constexpr ClassRates rates_of(OpClass kind, bool tensor_cores) {
     switch (kind) {
@@ -56,7 +56,7 @@ RateKind rate_kind(const SimSettings& settings) {
     return settings.tf32 ? RateKind::tf32 : RateKind::fp32;
 }
 
-// Of a class of operator on the card that was measured; nothing where it was not.
+// Measured FLOP/s of a class of operator; nothing if it was not measured on this card.
 std::optional<double> measured_flops(const MeasuredRates& measured, OpClass kind,
                                      const SimSettings& settings) {
     auto at = static_cast<std::size_t>(rate_kind(settings));
@@ -71,7 +71,7 @@ double peak_flops(const GpuFacts& gpu, OpClass kind, const SimSettings& settings
         kind == OpClass::matrix || kind == OpClass::convolution || kind == OpClass::recurrent;
     if (!products) return fp32 * 1e12;
     double peak = settings.tf32 && gpu.tf32_tflops ? *gpu.tf32_tflops : fp32;
-    // Types that the card has no units for are emulated, at a quarter of fp32.
+    // Types without hardware units are emulated at a quarter of fp32.
     if (settings.precision == Precision::bf16) peak = gpu.bf16_tflops.value_or(fp32 / 4);
     if (settings.precision == Precision::fp16) peak = gpu.fp16_tflops.value_or(fp32 / 4);
     return peak * 1e12;
@@ -95,8 +95,8 @@ SimStep simulate_step(const StepCost& cost, const GpuFacts& gpu, const SimSettin
         double layout = op.kind == OpClass::convolution && tensor_cores && !settings.channels_last
                             ? kWrongLayout
                             : 1;
-        // Autocast halves what products and what follows them read and write; the optimizer stays
-        // in fp32.
+        // Autocast halves what products and the operators after them read and write; the optimizer
+        // stays in fp32.
         double width = reduced && op.kind != OpClass::optimizer ? 0.5 : 1;
         double flops = op.flops_fixed + op.flops_per_sample * batch;
         double bytes = width * (op.bytes_fixed + op.bytes_per_sample * batch);
@@ -105,7 +105,7 @@ SimStep simulate_step(const StepCost& cost, const GpuFacts& gpu, const SimSettin
         double bandwidth = gpu.bandwidth_gbs * 1e9 * rates.of_bandwidth;
         if (op.kind == OpClass::elementwise)
             bandwidth = measured.memory_bytes_per_second.value_or(bandwidth);
-        // A product's shortest kernel is as much longer than others' as in the table.
+        // Scales a product's minimum time by the measured shortest kernel.
         double least = rates.least_seconds / kShortestKernel *
                        measured.kernel_seconds.value_or(kShortestKernel);
         out.device_seconds +=

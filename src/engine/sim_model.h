@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long a counted step would take on a GPU of the table, and how much memory it would need. A
-// model: each operator takes the longest of its arithmetic, its memory traffic and a kernel's least
-// time. Its parameters are the one table in sim_model.cpp, with their sources.
+// Models how long a counted step takes on a GPU of the table and how much memory it needs. Each
+// operator takes the longest of its arithmetic, its memory traffic and a kernel's minimum time. The
+// parameters are the one table in sim_model.cpp, with their sources.
 #pragma once
 
 #include <array>
@@ -16,13 +16,14 @@ namespace saturate {
 
 enum class OpClass { matrix, convolution, recurrent, elementwise, optimizer };
 
-// One operator of a step; what grows with the batch is told apart by counting two sizes.
+// One operator of a step, split into a fixed part and a part that grows with the batch. Counting
+// with two batch sizes tells them apart.
 struct OpCost {
     std::string name;
     OpClass kind = OpClass::elementwise;
     double flops_fixed = 0, flops_per_sample = 0;
     double bytes_fixed = 0, bytes_per_sample = 0;
-    double in_turn = 1;  // kernels of which each waits for the one before: steps of a sequence
+    double in_turn = 1;  // dependent kernels in sequence: steps of a recurrent layer
 };
 
 struct StepCost {
@@ -37,7 +38,7 @@ struct SimSettings {
     Precision precision = Precision::fp32;
     bool tf32 = false;
     bool channels_last = false;
-    bool captured = false;  // one graph per step: launching costs the host next to nothing
+    bool captured = false;  // one graph per step: launching costs almost nothing
 };
 
 struct SimStep {
@@ -47,17 +48,16 @@ struct SimStep {
     int kernels = 0;
 };
 
-// Arithmetic that a card has rates of its own for.
+// Kinds of arithmetic for which cards have separate rates.
 enum class RateKind { fp32, tf32, fp16, bf16 };
 inline constexpr std::size_t kRateKinds = 4;
 
-// What was measured on a card (device_rates.h), in place of the model's own figures where it is
-// there.
+// Rates measured on a card (device_rates.h). They replace the model's own figures when present.
 struct MeasuredRates {
     std::array<std::optional<double>, kRateKinds> matrix, convolution;  // FLOP/s
     std::optional<double> memory_bytes_per_second;                      // elementwise
     std::optional<double> kernel_seconds;                               // the shortest kernel
-    std::optional<double> launch_seconds;                               // of the host, per operator
+    std::optional<double> launch_seconds;                               // host time per operator
     std::optional<double> copy_bytes_per_second;  // to the device, page-locked
     bool operator==(const MeasuredRates&) const = default;
 };
@@ -66,7 +66,7 @@ struct MeasuredRates {
                                     const SimSettings& settings, double batch,
                                     const MeasuredRates& measured = {});
 
-// Watts at this share of busy time.
+// Power in watts at this share of busy time.
 [[nodiscard]] double simulated_power(const GpuFacts& gpu, double busy_share);
 // Seconds to copy a batch to the device from page-locked or ordinary memory.
 [[nodiscard]] double simulated_copy(double bytes, bool pinned, const MeasuredRates& measured = {});

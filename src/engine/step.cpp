@@ -28,7 +28,7 @@ torch::Tensor as_channels_last(const torch::Tensor& tensor) {
     std::int64_t channels = sizes[1], height = sizes[2], width = sizes[3];
     std::array<std::int64_t, 4> strides{channels * height * width, 1, width * channels, channels};
     if (tensor.strides() == c10::IntArrayRef(strides)) return tensor;
-    // One channel: the same bytes in either layout, but convolutions go by the strides.
+    // With one channel both layouts have the same bytes, but convolutions look at the strides.
     if (channels == 1 && tensor.is_contiguous()) return tensor.as_strided(sizes, strides);
     torch::Tensor out = torch::empty_strided(sizes, strides, tensor.options());
     out.copy_(tensor);
@@ -47,9 +47,10 @@ TensorBatch part_of(const TensorBatch& batch, std::int64_t begin, std::int64_t e
     return out;
 }
 
-// A captured step works on its own copies of the batches.
+// A captured step has its own copies of the batches.
 struct TrainingStep::Captured {
-    static constexpr int kWarmUp = 3;  // steps run apart first: libraries choose and allocate there
+    // Real steps run before the capture, in which libraries choose algorithms and allocate.
+    static constexpr int kWarmUp = 3;
     int warm = 0;
     std::int64_t full = 0;  // samples of the step that is captured
     bool said_others = false;
@@ -88,7 +89,7 @@ TrainingStep::TrainingStep(Job& job, const StepSettings& settings, DeviceBackend
     optimizer.replayed = captured_ != nullptr;
     optimizer_.emplace(parameters_, optimizer);
     if (settings.precision == Precision::fp16) scaler_.emplace(backend.device());
-    // A simulated GPU is told that its step is captured; what is counted is the job itself.
+    // A simulated GPU is told that its step is captured; the job itself is what gets counted.
     wants_compiled_ = settings.compile && backend.device().is_cpu() && !backend.simulated();
     loss_ = torch::zeros({}, torch::TensorOptions().dtype(torch::kFloat).device(backend.device()));
 }
@@ -112,25 +113,25 @@ StepTimes TrainingStep::run(std::span<const TensorBatch> batches, double learnin
         return times;
     }
     bool ran = false;
-    // Also starting a graph takes memory of the device.
+    // Starting a graph also takes device memory.
     if (captured_) with_memory_errors([&] { ran = try_captured(batches, times); });
     if (!ran) run_now(batches, times);
     return times;
 }
 
-// The first step is counted on the CPU with a few samples; from then on a step is a launch of so
-// many samples. The weights stay as they were counted with: nothing is learnt on a device that is
-// not there.
+// Counts the first step on the CPU with a few samples. From then on a step only launches a number
+// of samples. The weights stay as they were: a device that is not there learns nothing.
 void TrainingStep::run_simulated(SimulatedStep& device, std::span<const TensorBatch> batches,
                                  StepTimes& times) {
     if (!device.is_counted()) {
         std::int64_t begin = now_ns();
         std::int64_t size = batches[0][0].size(0);
-        // The smallest batches are counted as they are.
+        // The smallest batches are counted each time.
         std::string key = settings_.count_key.empty() || size < 4 ? "" : settings_.count_key;
         std::optional<StepCost> cost = key.empty() ? std::nullopt : find_count(key);
         if (!cost) {
-            // In fp32, as the model takes it: it knows itself what reduced precision saves.
+            // Counts in fp32, because the model of the device works out itself what reduced
+            // precision saves.
             Precision chosen = std::exchange(settings_.precision, Precision::fp32);
             cost = count_step(
                 [&](std::int64_t samples) {
@@ -155,7 +156,7 @@ void TrainingStep::run_simulated(SimulatedStep& device, std::span<const TensorBa
         for (std::int64_t i = 0; i < parts; ++i)
             device.launch(size * (i + 1) / parts - size * i / parts);
     }
-    times.forward_ns += now_ns() - begin;  // launching; the device's own time is its own count
+    times.forward_ns += now_ns() - begin;  // launch time only; the device keeps its own time
 }
 
 void TrainingStep::run_now(std::span<const TensorBatch> batches, StepTimes& times) {
@@ -181,8 +182,8 @@ void TrainingStep::run_now(std::span<const TensorBatch> batches, StepTimes& time
     times.optimizer_ns += now_ns() - begin;
 }
 
-// All that an update needs memory for. Ranks agree on it while no weight has changed: what only
-// some of them had changed could not be mended.
+// Does everything that needs memory before the update. The ranks agree on the outcome while no
+// weight has changed: a change on only some of them could not be undone.
 void TrainingStep::prepare_gradients() {
     bool failed = false;
     std::string said;
@@ -202,8 +203,8 @@ void TrainingStep::prepare_gradients() {
     TORCH_CHECK_WITH(OutOfMemoryError, !any, failed ? said.c_str() : kElsewhere);
 }
 
-// In place, without memory of its own. Should a device want some, this rank is lost to the others,
-// which have gone on.
+// Works in place without extra memory. If a device runs out of memory here all the same, this rank
+// is lost to the others, which have already gone on.
 void TrainingStep::update_weights() {
     try {
         optimizer_->step(scaler_ ? std::optional(scaler_->found_infinite) : std::nullopt);
@@ -269,8 +270,8 @@ void TrainingStep::add_gradients(const TensorBatch& batch, double weight, StepTi
     times.backward_ns += backward - forward;
 }
 
-// Warm-up steps are real steps, the capture runs nothing, and its first replay is the step that was
-// due: no batch is trained on twice.
+// Warm-up steps are real steps, capturing runs nothing, and the first replay is the step that was
+// due: no batch is used twice.
 bool TrainingStep::try_captured(std::span<const TensorBatch> batches, StepTimes& times) {
     Captured& captured = *captured_;
     std::int64_t samples = 0;
@@ -290,7 +291,7 @@ bool TrainingStep::try_captured(std::span<const TensorBatch> batches, StepTimes&
     torch::NoGradGuard no_gradients;
     std::int64_t begin = now_ns();
     if (captured.step) {
-        if (!captured.fits(batches)) return false;  // as many samples, divided otherwise
+        if (!captured.fits(batches)) return false;  // as many samples, divided differently
         for (std::size_t i = 0; i < batches.size(); ++i) {
             for (std::size_t k = 0; k < batches[i].size(); ++k)
                 captured.batches[i][k].copy_(batches[i][k], /*non_blocking=*/true);
@@ -322,7 +323,7 @@ bool TrainingStep::try_captured(std::span<const TensorBatch> batches, StepTimes&
     }
     captured.step->replay();
     loss_ = captured.loss;
-    times.forward_ns += now_ns() - begin;  // forward, backward and update are one call now
+    times.forward_ns += now_ns() - begin;  // forward, backward and update are now one call
     return true;
 }
 

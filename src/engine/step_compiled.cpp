@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The part of a step that the compiled gradient graph takes over.
+// The part of TrainingStep that uses the compiled gradient graph.
 #include "base/clock.h"
 #include "engine/compiled_step.h"
 #include "engine/step.h"
 
 namespace saturate {
 
-// On the first batch: its shapes and layout are what the graph is for.
+// Compiles on the first batch: the graph is for that shape and layout.
 void TrainingStep::compile(const TensorBatch& batch) {
     wants_compiled_ = false;
     if (scaler_) {
@@ -41,7 +41,7 @@ bool TrainingStep::add_compiled_gradients(const TensorBatch& given, double weigh
         else
             sum = std::move(graph_gradients_[i]);
     }
-    times.forward_ns += done - begin;  // the graph does both
+    times.forward_ns += done - begin;  // the graph does forward and backward
     times.backward_ns += now_ns() - done;
     return true;
 }

@@ -13,17 +13,17 @@ namespace saturate {
 
 namespace {
 
-constexpr std::size_t kMarks = 512;  // steps whose times can still be asked for
+constexpr std::size_t kMarks = 512;  // steps whose times can still be queried
 
 c10::impl::VirtualGuardImpl calls_of(const torch::Device& device) { return {device.type()}; }
 
-// Makes it the thread's current device first: what is asked for next opens a context there.
+// Makes `device` the thread's current device first, because the next call opens a context there.
 c10::Stream open_stream(const torch::Device& device, bool goes_first) {
     calls_of(device).setDevice(device);
     return calls_of(device).getStreamFromGlobalPool(device, goes_first);
 }
 
-// Memory of `size` bytes that goes back with its last holder.
+// `size` bytes of memory, released with the last shared pointer to them.
 std::shared_ptr<void> taken(const std::shared_ptr<SlabMemory>& memory, std::size_t size) {
     return {memory->allocate(size), [memory, size](void* held) { memory->release(held, size); }};
 }
@@ -40,7 +40,7 @@ class LateReading final : public Reading {
         done_.record(stream);
     }
     torch::Tensor values() override {
-        done_.synchronize();  // a whole interval later: the device passed it long ago
+        done_.synchronize();  // usually returns at once: the device wrote it long ago
         return host_;
     }
 
@@ -63,7 +63,7 @@ void PinnedMemory::release(void* memory, std::size_t) noexcept {
         c10::DeviceGuard guard(device_);
         calls_.release(memory);
     } catch (const std::exception&) {
-        // the device is lost, and its memory with it
+        // The device is lost, and its memory with it.
     }
 }
 
@@ -82,10 +82,10 @@ c10::Stream StreamBackend::current() const { return calls_of(streams_).getStream
 
 Upload StreamBackend::start_upload(Batch batch) {
     while (!copying_.empty() && copying_.front().done->query()) copying_.pop_front();
-    // The bus is behind: the batches that wait for it would fill the host's memory.
+    // The bus cannot keep up: more waiting batches would fill the host's memory.
     for (; copying_.size() >= kCopiesHeld; copying_.pop_front())
         copying_.front().done->synchronize();
-    // What batches of before were read by is ahead of a mark on the stream that computes.
+    // The mark goes on the compute stream, so it comes after all work that read earlier batches.
     lent_.settle([this]() -> LentMemory::Passed {
         auto read = std::make_shared<c10::Event>(streams_.type());
         read->record(current());
@@ -100,7 +100,8 @@ Upload StreamBackend::start_upload(Batch batch) {
                                                  /*non_blocking=*/true, /*copy=*/true)));
         done->record(copies_);
     }
-    // The slab goes back to the loader when the copy has passed, not when the host is done.
+    // The slab goes back to the loader when the copy is complete, not when the host drops the
+    // batch.
     copying_.push_back({done, batch});
     return {std::move(there), done, std::move(batch)};
 }
@@ -143,7 +144,7 @@ std::optional<std::int64_t> StreamBackend::step_ns(std::int64_t step) {
     return static_cast<std::int64_t>(marks.begin.elapsedTime(marks.end) * 1e6);
 }
 
-// Memory ran out: now waiting is worth it.
+// Memory has run out, so waiting for the device is worth it.
 void StreamBackend::release_cached() {
     synchronise();
     lent_.free_all();
@@ -161,7 +162,8 @@ void StreamBackend::in_turn(const std::function<void()>& work) {
     c10::Event before(streams_.type());
     before.record(now);
     before.block(apart_);
-    // Also when `work` throws: memory that it freed is used again on the stream that goes on.
+    // Joins the streams even if `work` throws: the current stream may reuse memory that `work`
+    // freed.
     struct Rejoin {
         ~Rejoin() {
             try {
@@ -169,7 +171,7 @@ void StreamBackend::in_turn(const std::function<void()>& work) {
                 after.record(apart);
                 after.block(now);
             } catch (const std::exception&) {
-                // the device is lost: what goes on will say so
+                // The device is lost: the next call on it reports that.
             }
         }
         c10::Stream apart, now;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every device with streams does for the trainer, in LibTorch's own terms for all kinds of
-// them: copies on a side stream out of page-locked memory, events instead of waiting, work on a
-// stream where it can be captured. cuda/backend.cpp adds what only CUDA's libraries know. Training
-// thread, but for the memory.
+// The common part of all devices with streams, written with LibTorch's device-independent calls:
+// copies on a side stream out of page-locked memory, events instead of waiting, work on a stream
+// that can be captured. cuda/backend.cpp adds what needs CUDA's libraries. Training thread, except
+// for PinnedMemory.
 //
-// Events are c10's, never CUDAEvent: one that ends on a device that is lost must not throw.
+// Events are c10::Event, never CUDAEvent: destroying one on a lost device must not throw.
 #pragma once
 
 #include <c10/core/Event.h>
@@ -17,12 +17,13 @@
 
 namespace saturate {
 
-// Page-locked memory of a device, by the calls of its library. Any thread: the loader's have the
-// first device for their current one, and without a guard every rank would open a context there.
+// Page-locked memory of a device, allocated by the calls of its library. Any thread. The guard is
+// needed because the loader's threads have device 0 as their current device: without it every rank
+// would open a context there.
 class PinnedMemory final : public SlabMemory {
   public:
     struct Calls {
-        void* (*allocate)(std::size_t bytes);  // null: none is left
+        void* (*allocate)(std::size_t bytes);  // null: out of memory
         void (*release)(void* memory);
     };
     PinnedMemory(torch::Device device, Calls calls) : device_(device), calls_(calls) {}
@@ -59,17 +60,17 @@ class StreamBackend : public DeviceBackend {
     void run_apart(const std::function<void()>& work) override { in_turn(work); }
 
   protected:
-    // `streams`: the device that has them; the thread's current device from now on. Batches are
-    // loaded into `pinned` if `pins`; what is read back is in any case.
+    // `streams`: the device that owns the streams; becomes the thread's current device. If `pins`,
+    // batches are loaded into `pinned`. Readings use pinned memory in any case.
     StreamBackend(torch::Device streams, std::shared_ptr<SlabMemory> pinned, bool pins);
 
-    // On the stream apart, behind what was asked for before and ahead of what comes after.
+    // Runs `work` on the separate stream, after all earlier work and before all later work.
     void in_turn(const std::function<void()>& work);
     [[nodiscard]] const c10::Stream& apart() const { return apart_; }
-    // Memory that the device's allocator holds for later.
+    // Frees the memory that the device's allocator caches.
     virtual void empty_cache() = 0;
-    // The device is lost: its events are left to the end of the process, since each that is given
-    // back would print a warning.
+    // The device is lost. Its events are leaked on purpose: each one destroyed would print a
+    // warning.
     void abandon() noexcept { (void)marks_.release(); }
 
   private:

@@ -17,7 +17,7 @@ namespace saturate {
 
 namespace {
 
-// Protocol buffers, as far as events need them: (field << 3 | wire type), then the value.
+// The subset of protocol buffers that events need: (field << 3 | wire type), then the value.
 enum Wire { kVarint = 0, kFixed64 = 1, kBytes = 2, kFixed32 = 5 };
 
 void varint(std::string& out, std::uint64_t value) {
@@ -40,7 +40,7 @@ void bytes(std::string& out, int field, std::string_view content) {
     out += content;
 }
 
-// Event: 1 wall_time, 2 step, 3 file_version, 5 summary.
+// Fields of Event: 1 wall_time, 2 step, 3 file_version, 5 summary.
 std::string event_head() {
     std::string out;
     key(out, 1, kFixed64);
@@ -77,7 +77,7 @@ TensorBoardFile::~TensorBoardFile() {
     ::close(fd_);
 }
 
-// Summary: 1 value (repeated); Value: 1 tag, 2 simple_value.
+// Fields of Summary: 1 value (repeated); of Value: 1 tag, 2 simple_value.
 void TensorBoardFile::scalar(std::string_view tag, std::int64_t step, double number) {
     std::string value;
     bytes(value, 1, tag);
@@ -92,7 +92,7 @@ void TensorBoardFile::scalar(std::string_view tag, std::int64_t step, double num
     record(event);
 }
 
-// A record is framed by its length and by checksums of both.
+// A record has its length, a checksum of the length, the event, and a checksum of the event.
 void TensorBoardFile::record(const std::string& event) {
     std::string length;
     fixed(length, static_cast<std::uint64_t>(event.size()));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An event file that TensorBoard reads: scalars by tag and step. Written without waiting for the
-// disk; a full one loses curves, never training. Training thread.
+// Writes an event file for TensorBoard: scalars by tag and step. Never waits for the disk; a full
+// one loses curves, never training. Training thread.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,8 @@ namespace saturate {
 
 class TensorBoardFile {
   public:
-    // Makes the folder and a new file in it, named by time, host and process. Throws MachineError.
+    // Creates the folder and a new file in it, named by time, host and process. Throws
+    // MachineError.
     explicit TensorBoardFile(const std::filesystem::path& folder);
     ~TensorBoardFile();
     TensorBoardFile(const TensorBoardFile&) = delete;
@@ -20,7 +21,7 @@ class TensorBoardFile {
 
     void scalar(std::string_view tag, std::int64_t step, double value);
     void flush();
-    // "path: No space left on device", or empty. Nothing more is written then.
+    // "path: No space left on device", or empty. After a failure nothing more is written.
     [[nodiscard]] const std::string& failure() const { return failure_; }
 
   private:

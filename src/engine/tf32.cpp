@@ -5,8 +5,8 @@
 
 namespace saturate {
 
-// LibTorch has an old switch and a new one for each library, and refuses to compute where they
-// disagree: these two calls set both.
+// LibTorch has an old and a new switch for each library and refuses to compute if they disagree;
+// these two calls set both.
 void use_tf32(bool on) {
     at::Context& context = at::globalContext();
     context.setFloat32MatmulPrecision(on ? "high" : "highest");

@@ -39,7 +39,7 @@ bool TrainLog::fill_times(Unsent& step, bool tells) {
     StepRecord& record = step.record;
     DeviceProof proof = backend_.proves();
     std::optional<std::int64_t> took = tells ? backend_.step_ns(record.step) : std::nullopt;
-    // A span, holes included, is not busy time.
+    // A span includes idle gaps, so it is not busy time.
     if (proof.exact_busy) record.device_busy_ns = took;
     step.span_ns = proof.exact_busy ? std::nullopt : took;
     std::optional<CollectiveTimes> times;
@@ -48,11 +48,11 @@ bool TrainLog::fill_times(Unsent& step, bool tells) {
         record.communication_ns = times->exposed_ns;
         record.communication_total_ns = times->total_ns;
     } else if (step.mark || !proof.exposed_communication) {
-        // What the host waited for was the ranks' agreement, not the device's sums.
+        // The host's wait was for the ranks' agreement, not for the device's sums.
         record.communication_ns.reset();
         record.communication_total_ns.reset();
     } else if (record.device_busy_ns && record.communication_ns) {
-        // The CPU's own count takes waiting for other ranks for work.
+        // The CPU counts waiting for other ranks as work.
         *record.device_busy_ns -= *record.communication_ns;
     }
     return took && (times || !step.mark);
@@ -65,7 +65,7 @@ void TrainLog::write(bool all) {
         Unsent step = unsent_.front();
         if (!fill_times(step, tells) && !all && unsent_.size() < kMost) return;
         account_.add(step.record);
-        if (step.span_ns && step.record.step > 0) {  // the first step is like no other
+        if (step.span_ns && step.record.step > 0) {  // the first step is unlike the others
             span_ns_ += *step.span_ns;
             spanned_ns_ += step.record.duration_ns;
         }

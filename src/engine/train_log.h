@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a run tells while it works: step records, events, curves and lines for whoever looks on.
-// Records wait until the device has told its time of their step. Training thread.
+// What a run reports while it works: step records, events, curves and lines for the observer. A
+// record waits until the device has reported the time of its step. Training thread.
 #pragma once
 
 #include <deque>
@@ -22,16 +22,16 @@ struct TrainProgress {
     std::optional<std::int64_t> epochs;
     std::int64_t step = 0;  // steps done
     std::optional<std::int64_t> steps;
-    std::optional<double> loss;  // mean of the interval that was read
+    std::optional<double> loss;  // mean of the interval read last
     double learning_rate = 0;
     double samples_per_second = 0;
-    std::optional<double> busy_percent;  // of the device, where it can tell
+    std::optional<double> busy_percent;  // of the device, if it can measure it
     double input_wait_percent = 0;
     std::uint64_t memory_bytes = 0;  // peak
     std::optional<double> seconds_left;
 };
 
-// Who looks on: the command line, or a test.
+// Receives the reports: the command line, or a test.
 class TrainObserver {
   public:
     virtual ~TrainObserver() = default;
@@ -44,7 +44,7 @@ class TrainLog {
   public:
     TrainLog(TrainObserver& observer, DeviceBackend& backend)
         : observer_(observer), backend_(backend) {}
-    // `recorder` outlives the run. Empty `tensorboard`: no curves.
+    // `recorder` outlives the run. With an empty `tensorboard` no curves are written.
     void begin(Recorder& recorder, const std::filesystem::path& tensorboard);
     [[nodiscard]] Recorder& recorder() { return *recorder_; }
 
@@ -53,19 +53,19 @@ class TrainLog {
               std::optional<std::int64_t> duration_ns = {}, Json values = {});
     void curve(const std::string& name, std::int64_t step, double value);
 
-    // `mark`: of the device's collectives in this step, whose times come late too.
+    // `mark` belongs to the device's collectives in this step, whose times also come late.
     void add(const StepRecord& record, std::optional<std::int64_t> mark = {});
     using AskCollectives = std::function<std::optional<CollectiveTimes>(std::int64_t mark)>;
     void ask_collectives(AskCollectives ask) { ask_collectives_ = std::move(ask); }
-    void write_all();  // also records that the device has told nothing about
-    // Of the steps since the last call.
+    void write_all();  // also records still without times from the device
+    // Sums over the steps since the last call.
     [[nodiscard]] StepSums take_interval() { return account_.take_interval(); }
     void show(const TrainProgress& progress, std::optional<std::int64_t> loss_step);
     [[nodiscard]] Account account() const { return account_.account(); }
-    // Of the time, from the beginning to the end of steps on the device, holes included: it was
-    // busy for at most so much. Nothing where it tells better.
+    // Share of the time from the beginning to the end of steps on the device, idle gaps included,
+    // so an upper bound of busy. Nothing if the device measures busy time itself.
     [[nodiscard]] std::optional<double> span_percent() const;
-    // Says what could not be written of the curves.
+    // Reports a failure to write the curves.
     void end();
 
   private:
@@ -74,7 +74,7 @@ class TrainLog {
         std::optional<std::int64_t> mark, span_ns;
     };
     void write(bool all);
-    // False: not told yet.
+    // Returns false if the device has not reported the times yet.
     [[nodiscard]] bool fill_times(Unsent& step, bool tells);
 
     TrainObserver& observer_;
@@ -84,7 +84,7 @@ class TrainLog {
     RunAccount account_;
     AskCollectives ask_collectives_;
     std::int64_t span_ns_ = 0, spanned_ns_ = 0;
-    std::deque<Unsent> unsent_;  // until the device has told its times
+    std::deque<Unsent> unsent_;  // until the device has reported their times
 };
 
 }  // namespace saturate

@@ -37,7 +37,7 @@ class Reader {
         const Value* value = settings_.get(setting);
         return value ? value->place : Place{};
     }
-    // The position of the word among `choices`; the first when it is absent.
+    // Index of the word in `choices`; 0 if it is absent.
     std::size_t choice(Setting setting, const std::vector<std::string>& choices) {
         std::string word = settings_.word(setting);
         if (word.empty()) return 0;
@@ -169,7 +169,7 @@ void read_device(Reader& reader, const Settings& settings, TrainSettings& out) {
         std::string mode = settings.word(compile_mode);
         if (!named && (mode == "reduce-overhead" || mode == "max-autotune")) out.compile = mode;
     }
-    out.step.capture = out.step.compile = out.compile != "off";  // on a GPU, on the CPU
+    out.step.capture = out.step.compile = out.compile != "off";  // for a GPU, for the CPU
     out.device.tf32 = reader.flag(tf32, true);
     out.step.tf32 = out.device.tf32;
     out.device.cudnn_benchmark = reader.flag(cudnn_benchmark, true);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A configuration's settings as the trainer needs them: typed, with defaults, checked together.
+// The settings of a configuration in the form the trainer needs: typed, with defaults, checked
+// together.
 #pragma once
 
 #include <optional>
@@ -13,14 +14,14 @@
 
 namespace saturate {
 
-// Given on the command line; each replaces what the configuration says about how long to train.
+// Limits from the command line; each replaces the configuration's value.
 struct TrainLimits {
     std::optional<std::int64_t> epochs, steps;
     std::optional<double> seconds;
-    int ranks = 1;  // that global_batch_size is divided by
+    int ranks = 1;  // to divide global_batch_size by
 };
 
-// Batches that are loaded ahead may take this part of the memory: 64 workers would fill it.
+// Batches loaded ahead may take one part in this many of the memory: 64 workers would fill it.
 inline constexpr std::uint64_t kPrefetchShare = 8;
 
 struct TrainSettings {
@@ -30,42 +31,42 @@ struct TrainSettings {
     int workers = -1;  // -1: auto
     int cores = 0;     // of this process; 0: those of its affinity mask
     int prefetch_factor = 2;
-    std::uint64_t memory_bytes = 0;  // of the host, for this process; 0: as much as there is
+    std::uint64_t memory_bytes = 0;  // host memory this process may use; 0: all of it
     std::int64_t bad_samples_max = 100;
     std::uint64_t seed = 0;
 
-    StepSettings step;  // its precision is still to be resolved
+    StepSettings step;  // its precision is resolved later
     std::optional<PrecisionWish> precision_wish;
-    bool precision_auto = false;  // "auto": the best of the device
+    bool precision_auto = false;  // "auto": the best the device has
     std::string compile = "off";  // off, default, reduce-overhead, max-autotune
-    Schedule schedule;            // its totals are filled by the trainer
+    Schedule schedule;            // the trainer fills in its totals
     std::int64_t schedule_step_epochs = 30;
     double ema = 0;
-    bool can_recompute = false;  // gradient_checkpointing is off, and the job would know it
+    bool can_recompute = false;  // gradient_checkpointing is off but the job supports it
 
-    std::optional<std::int64_t> epochs, steps;  // the first that is reached ends the run
+    std::optional<std::int64_t> epochs, steps;  // the first one reached ends the run
     std::optional<double> seconds;
     std::int64_t log_interval = 50;
-    std::int64_t eval_epochs = 1, eval_steps = 0;  // 0: not by that
+    std::int64_t eval_epochs = 1, eval_steps = 0;  // 0: never
     std::int64_t checkpoint_epochs = 1, checkpoint_steps = 0;
     std::int64_t checkpoint_keep = 3;
     std::int64_t early_stopping = 0;
 
-    ReducerSettings reducer;       // of several ranks
-    std::int64_t check_ranks = 0;  // steps between two comparisons of weights; 0: at the start
+    ReducerSettings reducer;       // for several ranks
+    std::int64_t check_ranks = 0;  // steps between comparisons of weights; 0: only at the start
 
     DeviceOptions device;
-    bool one_batch = false;               // the first batch again and again: what the loader costs
-    std::vector<std::string> set_values;  // key=value of the command line, kept in checkpoints
-    std::vector<std::string> notes;       // settings that have no effect here, for the user
+    bool one_batch = false;               // repeat the first batch, to show what loading costs
+    std::vector<std::string> set_values;  // key=value from the command line, kept in checkpoints
+    std::vector<std::string> notes;       // for the user: settings without effect here
 };
 
-// Throws UserError with every value that cannot be meant.
+// Throws UserError with every invalid value.
 [[nodiscard]] TrainSettings train_settings(const Settings& settings, const TrainLimits& limits);
 
 struct ResolvedPrecision {
     Precision precision = Precision::fp32;
-    std::string note;  // what was resolved, and why, for the log
+    std::string note;  // for the log: what was chosen, and why
 };
 [[nodiscard]] ResolvedPrecision resolve_precision(const TrainSettings& settings,
                                                   const DeviceBackend& backend);

@@ -13,7 +13,7 @@ namespace {
 
 constexpr const char* kRandomHost = "random.cpu";
 constexpr const char* kRandomDevice = "random.device";
-constexpr const char* kRandomRanks = "random.rank";  // of further ranks: random.rank1, ...
+constexpr const char* kRandomRanks = "random.rank";  // of ranks 1 and up: random.rank1, ...
 
 NamedTensors copied(const NamedTensors& tensors) {
     torch::NoGradGuard no_gradients;
@@ -28,7 +28,7 @@ NamedTensors copied(const NamedTensors& tensors) {
     return out;
 }
 
-// What a device or a precision may lack; the rest must be there.
+// Tensors that a device or precision may lack; all others are required.
 struct Optional {
     const char* start;
     const char* dropped;

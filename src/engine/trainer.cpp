@@ -43,7 +43,8 @@ Trainer::Trainer(Job& job, const TrainSettings& settings, TrainPlaces places,
 Trainer::~Trainer() = default;
 
 TrainResult Trainer::run(Recorder& recorder) {
-    // The loader reports to the recorder when it ends, however this function is left.
+    // The loader reports to the recorder when it ends, so end it before the recorder, on any way
+    // out.
     struct Ending {
         ~Ending() { trainer.loader_.reset(); }
         Trainer& trainer;
@@ -68,8 +69,8 @@ TrainResult Trainer::run(Recorder& recorder) {
     return finish();
 }
 
-// A device tells its errors when it is asked for something else: the operator is another one, and
-// perhaps the step too.
+// A device reports an error only at a later call. The operator that failed is an earlier one, and
+// perhaps the step is too.
 Problem Trainer::lost_device(const c10::Error& error) const {
     return {.found = fmt::format("the device failed in step {} or shortly before: {}", now_.step,
                                  split(error.what_without_backtrace(), '\n')[0]),
@@ -79,8 +80,8 @@ Problem Trainer::lost_device(const c10::Error& error) const {
                 "operator that fails; --device cpu often says what is wrong"};
 }
 
-// What the job, LibTorch or the machine throws ends the run, not the program: the record and the
-// summary are written all the same. Only a promise of our own that is broken goes through.
+// Whatever the job, LibTorch or the machine throws ends the run, not the program: the record and
+// the summary are still written. Only a broken invariant of our own (Bug) gets through.
 void Trainer::keep_failure(const std::function<void()>& work) {
     auto fail = [this](Problem problem) {
         ended_ = "failed";
@@ -100,7 +101,7 @@ void Trainer::keep_failure(const std::function<void()>& work) {
         fail(failure.problems().at(0));
     } catch (const c10::Error& error) {
         if (backend_.is_lost()) return fail(lost_device(error));
-        // Shapes that do not fit, an index too high.
+        // E.g. shapes that do not fit, or an index out of range.
         fail({.found = in_step(error.what_without_backtrace()),
               .expected = "a model and a loss that take this batch"});
     } catch (const Bug&) {
@@ -130,7 +131,7 @@ bool Trainer::is_over() {
     return !over_because_.empty();
 }
 
-// Of several ranks each tells its wish with a step, and all follow after it.
+// With several ranks each sends its wish with a step, and all act on it after that step.
 StopWish Trainer::stop_wish() {
     StopWish own;
     own.timed_out = settings_.seconds && seconds() >= *settings_.seconds;
@@ -138,7 +139,7 @@ StopWish Trainer::stop_wish() {
     return ranks_->agree(*step_run_, own);
 }
 
-// Nothing at the end of an epoch. The last step of an epoch may have fewer batches.
+// Returns nothing at the end of an epoch. The last step of an epoch may have fewer batches.
 std::vector<Upload> Trainer::next_batches() {
     std::vector<Upload> batches;
     ranks_->stands(now_.step, "loading");
@@ -201,7 +202,7 @@ void Trainer::run_step(std::vector<Upload> batches) {
         record.communication_bytes = times.communication_bytes;
         record.collectives = times.collectives;
     }
-    feed_->top_up();  // what was loaded meanwhile is copied while the device works
+    feed_->top_up();  // copies newly loaded batches while the device works
     std::int64_t done = now_ns();
     if (losses_->is_full()) {
         log();
@@ -232,7 +233,7 @@ StepTimes Trainer::run_within_memory(std::span<const TensorBatch> batches) {
         } catch (const c10::OutOfMemoryError& error) {
             said = error.what_without_backtrace();
         }
-        // Outside the handler: nothing of the failed step is alive any more but its gradients.
+        // Outside the handler, only the gradients of the failed step are still alive.
         step_run_->optimizer().clear_gradients(true);
         backend_.release_cached();
         micro = (settings_.batch_size + step_run_->split() - 1) / step_run_->split();
@@ -280,7 +281,7 @@ void Trainer::end_epoch() {
 void Trainer::evaluate_now() {
     if (!validation_ || evaluated_at_ == now_.step || ended_ == "failed") return;
     evaluated_at_ = now_.step;
-    // Evaluating waits for the device anyway: every loss so far is looked at first.
+    // Evaluating waits for the device anyway, so check every loss so far first.
     look_at_losses();
     if (ended_ == "failed") return;
     std::int64_t begin = now_ns();
@@ -315,7 +316,7 @@ void Trainer::evaluate_now() {
             fmt::format("no better {} in {} evaluations", metric.name, now_.evaluations_worse);
 }
 
-// With the moving mean in the model's place, if there is one.
+// Evaluates with the moving average of the weights in the model, if there is one.
 Evaluation Trainer::evaluate_mean() {
     MeanInPlace swapped(mean_);
     EvaluationSettings how{.batch_size = settings_.eval_batch_size,
@@ -340,7 +341,7 @@ void Trainer::conclude() {
 }
 
 TrainResult Trainer::finish() {
-    // A device that is lost answers nothing but its error again.
+    // A lost device only repeats its error.
     bool answers = !backend_.is_lost();
     if (answers) keep_failure([this] { look_at_losses(); });  // of a run that failed
     keep_failure([this] {

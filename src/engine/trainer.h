@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trains a job: batches in, steps, evaluations, checkpoints and a run record out. run() is the
-// whole of it, from top to bottom. One thread; loading and writing checkpoints have their own.
+// Trains a job: takes batches, runs steps, evaluates, writes checkpoints and a run record. run()
+// does everything, from start to end. One thread; loading and writing checkpoints have their own.
 #pragma once
 
 #include <deque>
@@ -23,41 +23,41 @@
 namespace saturate {
 
 struct TrainPlaces {
-    std::filesystem::path checkpoints;  // empty: none are written
-    std::filesystem::path tensorboard;  // empty: none
+    std::filesystem::path checkpoints;  // empty: write none
+    std::filesystem::path tensorboard;  // empty: write none
 };
 
 struct TrainResult {
     std::string ended = "done";      // done, interrupted, failed
     std::string why;                 // "12 epochs", "early stopping", ...
-    std::optional<Problem> problem;  // of a run that failed
+    std::optional<Problem> problem;  // of a failed run
     std::optional<double> metric, metric_best, metric_first;
     std::optional<std::int64_t> best_step;
-    // Of several ranks: share of the step time in which gradients were under way, hidden or not.
+    // With several ranks: share of the step time in which gradients were being sent, hidden or not.
     std::optional<double> communication_percent;
-    std::optional<double> device_span_percent;  // busy at most so much, where it does not tell
-    bool device_lost = false;  // it answers nothing more: the process is to end at once
-    LoaderRoom room;           // of the training data
-    RunSummary summary;                         // without what only the recorder knows
+    std::optional<double> device_span_percent;  // upper bound, if busy is not measured
+    bool device_lost = false;                   // it no longer answers: end the process at once
+    LoaderRoom room;                            // for the training data
+    RunSummary summary;                         // without the fields that only the recorder knows
 };
 
 class Trainer {
   public:
-    // All outlive the trainer. `job` was made with the generator seeded by settings.seed. Throws
-    // UserError for what cannot begin, e.g. a batch larger than the data. `group`: the ranks of the
-    // job; null: one process. Rank 0 writes the checkpoints.
+    // All arguments outlive the trainer. `job` was made with the generator seeded by settings.seed.
+    // `group`: the ranks of the job; null: one process. Rank 0 writes the checkpoints. Throws
+    // UserError if the run cannot begin, e.g. with a batch larger than the data.
     Trainer(Job& job, const TrainSettings& settings, TrainPlaces places, DeviceBackend& backend,
             TrainObserver& observer, ProcessGroup* group = nullptr);
     ~Trainer();
 
-    // Goes on where a checkpoint stopped. Throws UserError when it is of another model. Before
-    // run(); of several ranks on rank 0, from which the others get it.
+    // Continues from a checkpoint. Call before run(), and with several ranks only on rank 0, which
+    // passes it to the others. Throws UserError if the checkpoint is of another model.
     void restore(const FoundCheckpoint& found);
-    // Once. Failures of the run are in the result.
+    // Call once. Failures of the run are in the result.
     [[nodiscard]] TrainResult run(Recorder& recorder);
 
   private:
-    // Which batches a step was made of, until its loss was looked at.
+    // The batches of a step, kept until its loss has been checked.
     struct Trained {
         static constexpr std::size_t kNamed = 3;
         std::int64_t step = 0, epoch = 0, batch = 0;
@@ -83,7 +83,7 @@ class Trainer {
     void begin();
     void begin_ranks();
     void tell_of_data();
-    [[nodiscard]] std::uint64_t prefetch_bytes(std::int64_t batch_size) const;  // 0: no bound
+    [[nodiscard]] std::uint64_t prefetch_bytes(std::int64_t batch_size) const;  // 0: no limit
     void tell_of_prefetch();
     [[nodiscard]] std::optional<std::int64_t> total_steps() const;
 
@@ -96,7 +96,7 @@ class Trainer {
     [[nodiscard]] Json facts(const TrainFacts& of) const;
     void convert_position(int ranks_before);
 
-    // In trainer_log.cpp: losses that were read, and progress.
+    // In trainer_log.cpp: losses read back, and progress.
     void log();
     void look_at_losses();
     void look_at(ReadLosses losses);
@@ -127,22 +127,22 @@ class Trainer {
     LoaderRoom room_;
     std::shared_ptr<SlabMemory> evaluation_memory_;
 
-    TrainFacts now_;            // what a checkpoint says; position and epoch_ended are of its step
-    TrainFacts before_;         // ... of the step before it, for a device that is that far
-    std::optional<std::int64_t> mark_;  // of the last step's sums, where the device makes them
-    bool epoch_ended_ = false;  // as now_.epoch_ended, but of the batches that were taken
-    NamedTensors random_kept_;  // of further ranks, from a checkpoint
+    TrainFacts now_;     // what a checkpoint stores, for the step just done
+    TrainFacts before_;  // ... for the step before it, which a device may still be at
+    std::optional<std::int64_t> mark_;  // of the last step's sums, if the device makes them
+    bool epoch_ended_ = false;  // as now_.epoch_ended, but for the batches taken from the loader
+    NamedTensors random_kept_;  // generators of ranks 1 and up, from a checkpoint
 
     std::int64_t started_ns_ = 0, steps_per_epoch_ = 0, first_step_ = 0;
     std::int64_t evaluated_at_ = -1, saved_at_ = -1;
-    std::optional<std::int64_t> kept_step_;  // the newest checkpoint that is on the disk
-    std::optional<SavedCheckpoint> unkept_;  // the newest, if it could not be written
-    std::int64_t nonfinite_row_ = 0;         // consecutive steps whose loss was no number
+    std::optional<std::int64_t> kept_step_;  // step of the newest checkpoint on disk
+    std::optional<SavedCheckpoint> unkept_;  // the newest checkpoint, if it could not be written
+    std::int64_t nonfinite_row_ = 0;         // consecutive steps with a non-finite loss
     std::deque<Trained> trained_;
     std::optional<double> loss_first_, loss_last_;
     std::optional<double> read_loss_;        // mean of the interval read last
     std::optional<std::int64_t> read_step_;  // its last step
-    std::optional<float> unsent_loss_;       // for the next record
+    std::optional<float> unsent_loss_;       // waits for the next record
     std::string over_because_, ended_ = "done";
     std::optional<Problem> problem_;
 };

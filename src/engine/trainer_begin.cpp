@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What comes before the first step: checks, the loader and its bounds, ranks made equal.
+// What the trainer does before the first step: checks, the loader and its limits, equal ranks.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -69,8 +69,8 @@ void Trainer::begin() {
     epoch_ended_ = now_.epoch_ended;
 }
 
-// What must be the same on all ranks for them to take the same steps; then the weights of rank 0,
-// its own fresh ones or those of a checkpoint, count for all.
+// Compares the settings that must be equal for all ranks to take the same steps. Then copies rank
+// 0's weights, fresh or from a checkpoint, to all ranks.
 void Trainer::begin_ranks() {
     const TrainSettings& s = settings_;
     auto shown = [](const std::optional<std::int64_t>& value) {
@@ -111,8 +111,8 @@ void Trainer::begin_ranks() {
                                   s.batch_size * s.accumulation));
 }
 
-// All batches in memory at once: a share of the memory, but never less than what a step holds, what
-// is on its way to the device, and two more to be filled.
+// Limit for all batches held in memory: a share of the memory, but at least enough for the batches
+// of a step, those on their way to the device, and two more being filled.
 std::uint64_t Trainer::prefetch_bytes(std::int64_t batch_size) const {
     if (settings_.memory_bytes == 0) return 0;
     auto held = static_cast<std::uint64_t>(settings_.accumulation + backend_.uploads_ahead());
@@ -133,7 +133,7 @@ void Trainer::tell_of_prefetch() {
     observer_.say(line);
 }
 
-// How the data was read, where that is not as it lies there.
+// Reports how the data was read, if not as it is stored.
 void Trainer::tell_of_data() {
     std::vector<std::string> lines = data_->notes();
     if (validation_) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the trainer tells while it works: records of steps, the losses that were read, progress.
+// What the trainer reports while it works: step records, losses read back, progress.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace saturate {
 
 namespace {
 
-// Under the scaler single steps may fail; so many in a row are no accident.
+// With the gradient scaler single steps may fail; this many in a row are no accident.
 constexpr std::int64_t kNonfiniteMost = 25;
 
 }  // namespace
@@ -30,10 +30,10 @@ void Trainer::look_at_losses() {
     for (const ReadLosses& losses : losses_->drain()) look_at(losses);
 }
 
-// Losses of an interval, read late. The first that is no number ends the run, unless the scaler has
-// skipped its step.
+// Checks the losses of an interval, read late. The first non-finite loss ends the run, unless the
+// scaler has skipped that step.
 void Trainer::look_at(ReadLosses losses) {
-    if (backend_.simulated()) {  // learns nothing: what stands there is no loss
+    if (backend_.simulated()) {  // learns nothing, so this is not a loss
         trained_.erase(trained_.begin(),
                        trained_.begin() + static_cast<std::ptrdiff_t>(losses.values.size()));
         return;
@@ -63,7 +63,7 @@ void Trainer::look_at(ReadLosses losses) {
              Json::object({{"step", step}, {"epoch", trained.epoch}, {"batch", trained.batch}}));
         if (skipped || problem_) continue;
         stop_for(trained, loss);
-        // Every rank ends for it; the one whose batch it was knows the samples.
+        // Every rank ends because of it; the rank with the bad batch knows the samples.
         std::string named = ranks_->text_of_any(std::isfinite(own[i]) ? "" : problem_->found);
         if (!named.empty()) problem_->found = named;
     }

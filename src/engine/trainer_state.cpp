@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a checkpoint keeps of the trainer, and how it comes back.
+// What a checkpoint stores of the trainer, and how it is restored.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ Json Trainer::facts(const TrainFacts& of) const {
 
 void Trainer::save_checkpoint(bool is_best) {
     if (places_.checkpoints.empty() || (saved_at_ == now_.step && !is_best)) return;
-    // Every loss so far is looked at first: weights that a nan went through are never kept.
+    // Check every loss so far first: never save weights that a nan went through.
     look_at_losses();
     if (ended_ == "failed") return;
     std::int64_t begin = now_ns();
@@ -38,16 +38,17 @@ void Trainer::save_checkpoint(bool is_best) {
          fmt::format("checkpoint of step {} handed to the writer", now_.step), now_ns() - begin);
 }
 
-// The weights of the last complete step are whole on every rank that is left: the lowest keeps
-// them. A device that still waits for the sums of the last step has those of the step before, and
-// gives them only until its collectives are given up: then it would go on with half a sum.
+// Takes a checkpoint after a rank was lost. Every remaining rank has the complete weights of the
+// last step; the one with the lowest number saves them. A device that still waits for the last
+// step's sums has the weights of the step before, and only until its collectives are aborted: then
+// it would go on with partial sums.
 std::optional<Checkpoint> Trainer::take_alone(const RankLost& lost) {
     int writes = 0;
     while (std::ranges::find(lost.ranks(), writes) != lost.ranks().end()) ++writes;
     if (places_.checkpoints.empty() || now_.step == first_step_ || ranks_->rank() != writes)
         return std::nullopt;
     AtMark at = ranks_->stands_at(mark_);
-    if (at == AtMark::before) return std::nullopt;  // it computes still: nobody knows what it has
+    if (at == AtMark::before) return std::nullopt;  // still computing: its weights are unknown
     const TrainFacts& of = at == AtMark::passed ? now_ : before_;
     if (of.step == first_step_ || of.step == saved_at_) return std::nullopt;
     Checkpoint out;
@@ -65,9 +66,9 @@ std::optional<Checkpoint> Trainer::take_alone(const RankLost& lost) {
 void Trainer::save_alone(const RankLost& lost) {
     std::optional<Checkpoint> kept;
     keep_failure([&] { kept = take_alone(lost); });
-    // What the device was given waits for the lost rank, and so would reading its losses.
+    // The device's pending work waits for the lost rank, and so would reading its losses.
     ranks_->lose_others();
-    // Weights that a nan went through are never kept.
+    // Never save weights that a nan went through.
     look_at_losses();
     if (!kept || ended_ == "failed") return;
     if (!writer_)
@@ -99,7 +100,7 @@ void Trainer::tell_saved() {
     }
 }
 
-// Weights that nobody has are no result: the run has failed, whatever it learnt.
+// A run whose weights nobody has is a failure, whatever it learnt.
 void Trainer::check_kept() const {
     if (!unkept_) return;
     throw MachineError(
@@ -143,10 +144,10 @@ void Trainer::restore(const FoundCheckpoint& found) {
     observer_.say(fmt::format("resumed from {} at step {}", found.path.string(), now_.step));
 }
 
-// The data goes on where it was: so many samples of the epoch are done, whoever did them. What is
-// over of a step of all ranks is done again.
+// Continues the data where it stopped: the samples of the epoch that are done stay done, whichever
+// rank did them. A remainder that does not fill a step of all ranks is repeated.
 void Trainer::convert_position(int ranks_before) {
-    std::int64_t done = now_.position.batch * ranks_before;  // batches of the epoch, of all ranks
+    std::int64_t done = now_.position.batch * ranks_before;  // of all ranks in this epoch
     std::int64_t ranks = ranks_->count(), step = settings_.batch_size * settings_.accumulation;
     now_.position.batch = done / ranks;
     observer_.say(

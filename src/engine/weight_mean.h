@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A moving mean of the weights (EMA), which evaluates better than the weights themselves. Training
-// thread.
+// A moving average of the weights (EMA), which evaluates better than the weights themselves.
+// Training thread.
 #pragma once
 
 #include <optional>
@@ -13,12 +13,12 @@ namespace saturate {
 class WeightMean {
   public:
     WeightMean(const NamedTensors& parameters, double decay);
-    void update();  // after each step
-    // Puts the mean into the model and the weights aside, or back. In place: captured steps keep
-    // their addresses.
+    void update();  // call after each step
+    // Swaps the model's weights with the average. Works in place, because captured steps keep their
+    // addresses.
     void swap();
-    // The live tensors: the mean, or while it is swapped in, the weights. Named for a checkpoint,
-    // whose model is the mean: "weights.<name>".
+    // The live tensors: the average, or while it is swapped in, the weights. Named "weights.<name>"
+    // for a checkpoint, whose model is the average.
     [[nodiscard]] const NamedTensors& state() const { return named_; }
 
   private:
@@ -27,8 +27,7 @@ class WeightMean {
     NamedTensors named_;
 };
 
-// The mean in the model's place for one scope, if there is a mean; the weights come back in any
-// case.
+// Puts the average into the model for a scope, if there is one. The weights come back in any case.
 class MeanInPlace {
   public:
     explicit MeanInPlace(std::optional<WeightMean>& mean) : mean_(mean) {

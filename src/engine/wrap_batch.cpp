@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Apart from the CPU's backend: libsaturate_cuda.so is built with it too.
+// Separate from cpu_backend.cpp because libsaturate_cuda.so is built with this file too.
 #include "base/error.h"
 #include "engine/device_backend.h"
 
