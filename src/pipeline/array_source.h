@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Samples from NumPy arrays whose first dimension is the sample; each array is a field. Floats come
-// out as float32, bytes and booleans as uint8, other whole numbers as int64.
+// A sample source over NumPy arrays. The first dimension is the sample; each array is a field.
+// Floats become float32, bytes and booleans uint8, other integers int64.
 #pragma once
 
 #include <filesystem>
@@ -12,7 +12,7 @@ namespace saturate {
 
 class ArraySource final : public SampleSource {
   public:
-    // Throws UserError when the arrays have not the same number of samples.
+    // Throws UserError if the arrays differ in their number of samples.
     ArraySource(std::vector<NpyArray> arrays, std::string place);
 
     [[nodiscard]] std::int64_t size() const override { return size_; }
@@ -30,7 +30,7 @@ class ArraySource final : public SampleSource {
     std::int64_t size_ = 0;
 };
 
-// The numbers at `from` as elements of what they come out as.
+// element_of() gives the element type that numbers of `type` become; convert() converts them.
 [[nodiscard]] Element element_of(NumberType type);
 void convert(NumberType type, const std::byte* from, std::size_t count, std::byte* to);
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A batch as the loader hands it over: one slab of memory cut into fields, each a dense array whose
-// first dimension is the sample. No tensor type: the engine wraps the memory without a copy.
-// A batch holds its slab until it and all its copies are gone; then the slab goes back into the
-// loader's ring. It may outlive the loader.
+// A batch as the loader hands it over: one slab of memory divided into fields, each a dense array
+// whose first dimension is the sample. It has no tensor type; the engine wraps the memory without a
+// copy. A batch keeps its slab until it and all its copies are destroyed; then the slab goes back
+// into the loader's ring. A batch may outlive the loader.
 #pragma once
 
 #include <cstddef>
@@ -40,8 +40,8 @@ struct Batch {
     std::int64_t index = 0;                 // within the epoch
     std::int64_t size = 0;                  // samples; the last of an epoch may be smaller
     std::span<const FieldView> fields;      // lives as long as `slab`
-    std::span<const std::int64_t> samples;  // which ones, by their index in the source; likewise
-    std::shared_ptr<void> slab;             // keeps the memory; the last holder gives it back
+    std::span<const std::int64_t> samples;  // their indices in the source; lives as long as `slab`
+    std::shared_ptr<void> slab;             // keeps the memory; the last holder returns it
 
     [[nodiscard]] const FieldView& field(std::string_view name) const;  // throws Bug
 };

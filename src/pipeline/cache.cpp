@@ -9,7 +9,7 @@ namespace saturate {
 
 namespace {
 
-// What was first stays: with a shuffled epoch nothing is gained by replacing one sample by another.
+// Keeps the first samples it gets: epochs are shuffled, so replacing samples would gain nothing.
 class MemoryStore final : public SampleStore {
   public:
     MemoryStore(std::int64_t samples, std::uint64_t limit_bytes)

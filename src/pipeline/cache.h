@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keeps what a source prepared (decoded images) so that later epochs do not prepare it again; what
-// is random about a sample stays random. In memory up to a limit, or in one mapped file that later
-// runs and other processes of the machine use too. write() from many threads.
+// Caches what a source has prepared (decoded images) for later epochs. Random steps such as crops
+// are not cached. The cache is in memory, up to a limit, or in one mapped file that later runs and
+// other processes on the machine share. write() from many threads.
 #pragma once
 
 #include <cstdint>
@@ -17,24 +17,24 @@ enum class CachePlace { memory, disk };
 
 struct CacheSettings {
     CachePlace place = CachePlace::memory;
-    std::uint64_t limit_bytes = 0;      // what does not fit is prepared every time
-    std::filesystem::path folder = {};  // of disk: one file per identity of the source
+    std::uint64_t limit_bytes = 0;      // samples that do not fit are prepared every time
+    std::filesystem::path folder = {};  // for disk: one file per source identity
 };
 
-// Where prepared samples lie; the two kinds are in cache.cpp and cache_file.cpp.
+// Stores prepared samples. The two implementations are in cache.cpp and cache_file.cpp.
 class SampleStore {
   public:
     virtual ~SampleStore() = default;
-    // Empty when it is not there. The bytes stay where they are as long as the store.
+    // Returns an empty span if the sample is not stored. The bytes stay valid as long as the store.
     [[nodiscard]] virtual std::span<const std::byte> find(std::int64_t index) const = 0;
-    // Does nothing when it is full or another thread was faster.
+    // Does nothing if the store is full or another thread was faster.
     virtual void keep(std::int64_t index, std::span<const std::byte> bytes) = 0;
     [[nodiscard]] virtual std::uint64_t used_bytes() const = 0;
 };
 [[nodiscard]] std::unique_ptr<SampleStore> memory_store(std::int64_t samples,
                                                         std::uint64_t limit_bytes);
-// `identity` names the file and is checked against what stands in it; a file that does not fit is
-// written anew. A second process reads what the first writes. Throws UserError or MachineError when
+// `identity` names the file and must match the one inside it; a file that does not match is
+// rewritten. A second process reads what the first one writes. Throws UserError or MachineError if
 // the file cannot be made.
 [[nodiscard]] std::unique_ptr<SampleStore> file_store(const std::filesystem::path& folder,
                                                       const std::string& identity,

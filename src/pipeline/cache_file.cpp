@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cache on disk: a head, a row per sample, then the bytes. One process writes, held apart by a
-// lock on the file; the others read what it has written so far. Bytes are written with pwrite, not
-// through the mapping: a full disk is then an answer and not a signal. Each sample has a checksum
-// that is checked once per process, so that a file torn by a crash of the machine costs time, not
-// truth.
+// The cache on disk: a head, a row per sample, then the samples' bytes. A lock on the file lets one
+// process write; the others read what it has written so far. Samples are written with pwrite, not
+// through the mapping, so that a full disk is an error code and not a signal. Each sample's
+// checksum is verified once per process: a file torn by a system crash costs time, but never gives
+// wrong data.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
@@ -34,7 +34,7 @@ struct Head {
     std::uint64_t limit_bytes;
 };
 
-// `bytes` is written last: 0 means that nothing is there.
+// `bytes` is written last; 0 means that the sample is not stored.
 struct Row {
     std::uint64_t start;
     std::uint64_t checksum;
@@ -78,7 +78,7 @@ class FileStore final : public SampleStore {
     }
     ~FileStore() override {
         if (memory_) ::munmap(memory_, mapped_bytes_);
-        if (file_ >= 0) ::close(file_);  // gives the lock up too
+        if (file_ >= 0) ::close(file_);  // also releases the lock
     }
     FileStore(const FileStore&) = delete;
     FileStore& operator=(const FileStore&) = delete;
@@ -105,7 +105,8 @@ class FileStore final : public SampleStore {
         auto i = static_cast<std::size_t>(index);
         std::uint8_t unseen = kUnseen;
         if (!writes_ || full_ || bytes.empty()) return;
-        // One thread per sample: another that prepared it at the same time leaves it to this one.
+        // One thread per sample: a second thread that prepared the same sample leaves it to this
+        // one.
         if (!state_[i].compare_exchange_strong(unseen, kBroken)) return;
         std::uint64_t start = used_.fetch_add((bytes.size() + 63) / 64 * 64);
         if (start + bytes.size() > head_.limit_bytes || !put(bytes, data_start_ + start)) {
@@ -161,7 +162,7 @@ class FileStore final : public SampleStore {
         used_ = used;
     }
 
-    // The head and the rows take their space at once; the bytes of samples when they are written.
+    // Allocates disk space for the head and the rows now; samples take space when they are written.
     void prepare(bool fits) {
         if (!fits && ::ftruncate(file_, 0) != 0) throw no_file("cannot be emptied");
         int refused = ::posix_fallocate(file_, 0, static_cast<off_t>(data_start_));
@@ -186,7 +187,7 @@ class FileStore final : public SampleStore {
     }
 
     std::size_t samples_;
-    mutable std::vector<std::atomic<std::uint8_t>> state_;  // of each sample, in this process
+    mutable std::vector<std::atomic<std::uint8_t>> state_;  // of each sample, for this process
     Head head_{};
     std::filesystem::path path_;
     std::uint64_t data_start_ = 0, mapped_bytes_ = 0;

@@ -24,7 +24,7 @@ double regular(double x, double y, int corners, double radius) {
     return std::hypot(x, y) * std::cos(angle) - radius * std::cos(kPi / corners);
 }
 
-// A square with a knob on its right and a notch in its top.
+// A square with a knob on its right side and a notch in its top side.
 double jigsaw(double x, double y, double radius) {
     double body = box(x, y, 0.75 * radius, 0.75 * radius);
     double knob = std::hypot(x - 0.85 * radius, y) - 0.28 * radius;
@@ -34,7 +34,7 @@ double jigsaw(double x, double y, double radius) {
 
 }  // namespace
 
-double Dice::normal() {  // Box and Muller
+double Dice::normal() {  // Box-Muller
     double radius = std::sqrt(-2 * std::log(1 - unit()));
     return radius * std::cos(2 * kPi * unit());
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Draws the pictures that `data make` writes: textured scenes, shapes with soft edges. Floats from
-// 0 to 1, one to three channels. One thread each.
+// Draws the pictures for `data make`: textured scenes and shapes with soft edges. Float pixels from
+// 0 to 1, one to three channels. Use each object from one thread only.
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@
 
 namespace saturate {
 
-// Numbers in a row from one seed; the same on every machine.
+// Random numbers from a seed, the same on every machine.
 class Dice {
   public:
     explicit Dice(std::uint64_t seed) : state_(mix(seed)) {}
@@ -35,7 +35,7 @@ struct Shape {
     double turn = 0;  // radians
 };
 
-// How far a point is from the shape's edge: negative inside, positive outside, in pixels.
+// Distance of a point from the shape's edge, in pixels: negative inside, positive outside.
 class Distance {
   public:
     explicit Distance(const Shape& shape);
@@ -59,10 +59,10 @@ class Canvas {
     void stripes(double wavelength, double turn, double strength);
     void blobs(double size, double strength, Dice& dice);  // smooth random light and shade
     void noise(double deviation, Dice& dice);
-    // Mixes `colour` in by `opacity` where the shape is; edges are one pixel soft.
+    // Blends `colour` into the shape's area with `opacity`; edges are soft over one pixel.
     void fill(const Shape& shape, const Colour& colour, double opacity);
     void outline(const Shape& shape, const Colour& colour, double thickness, double opacity);
-    // Something like a photograph: ground, light, several shapes, texture.
+    // Draws something like a photograph: a background, light, several shapes, texture.
     void scene(Dice& dice);
 
     [[nodiscard]] std::vector<std::uint8_t> bytes() const;
@@ -72,7 +72,7 @@ class Canvas {
     std::vector<float> pixels_;
 };
 
-// `pixels` halved and enlarged again, both bicubic: what an enlarged small picture looks like.
+// Halves `pixels` and enlarges them again, both bicubic, to look like an enlarged small picture.
 [[nodiscard]] std::vector<std::uint8_t> halve_and_enlarge(const std::vector<std::uint8_t>& pixels,
                                                           ImageSize size, int channels);
 

@@ -51,7 +51,7 @@ void saturate_colours(const Planes& image, float factor) {
     });
 }
 
-// Through hue, saturation and value; `turn` is a part of the full circle.
+// Shifts the hue by `turn`, a fraction of the full circle, in HSV.
 void shift_hue(const Planes& image, float turn) {
     if (image.channels == 1) return;
     each_pixel(image, [&](std::size_t i) {
@@ -64,7 +64,7 @@ void shift_hue(const Planes& image, float turn) {
         hue = hue / 6 + turn;
         hue = (hue - std::floor(hue)) * 6;
         for (int c = 0; c < 3; ++c) {
-            // The usual piecewise form: full, falling, none, rising around the circle.
+            // The usual piecewise form around the circle: full, falling, none, rising.
             float k = std::fmod(static_cast<float>(c == 0 ? 5 : c == 1 ? 3 : 1) + hue, 6.0f);
             float share = std::clamp(std::min(k, 4 - k), 0.0f, 1.0f);
             image.channel[c][i] = high - chroma * share;

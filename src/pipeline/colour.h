@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Brightness, contrast, saturation and hue of a planar float image of 0 to 255, as torchvision's v2
-// does it on float images of 0 to 1. Pure functions on memory of the caller.
+// Changes brightness, contrast, saturation and hue of a planar float image from 0 to 255, as
+// torchvision's v2 does on float images from 0 to 1. Pure functions on the caller's memory.
 #pragma once
 
 #include "pipeline/transform.h"

@@ -14,8 +14,9 @@ namespace saturate {
 
 namespace {
 
-// libjpeg reports errors by a callback that must not return: it jumps. The jump crosses C frames of
-// libjpeg and our plain loops only; no object with a destructor lives between setjmp and longjmp.
+// libjpeg reports errors through a callback that must not return, so it uses longjmp. The jump
+// crosses only C frames of libjpeg and our plain loops: no object with a destructor lives between
+// setjmp and longjmp.
 struct ErrorManager {
     jpeg_error_mgr base;
     std::jmp_buf jump;
@@ -32,8 +33,9 @@ ErrorManager& errors_of(j_common_ptr common) {
     std::longjmp(errors.jump, 1);
 }
 
-// Warnings come through here too. Those that mean lost pixels end the file: training on the grey
-// that libjpeg fills in would go unnoticed. Odd headers and stray bytes are let pass.
+// Warnings also arrive here. Warnings that mean lost pixels become errors: otherwise training would
+// use the grey that libjpeg fills in, and nobody would notice. Odd headers and stray bytes are
+// accepted.
 void on_message(j_common_ptr common, int level) {
     if (level >= 0) return;
     switch (common->err->msg_code) {
@@ -52,7 +54,7 @@ void on_message(j_common_ptr common, int level) {
 
 void ignore_message(j_common_ptr) {}
 
-// A source that holds the whole file: at its end there is nothing more to give.
+// A data source with the whole file in memory: at its end there is no more data.
 void source_nothing(j_decompress_ptr) {}
 boolean source_fill(j_decompress_ptr context) {
     ERREXIT(context, JERR_INPUT_EOF);
@@ -66,7 +68,7 @@ void source_skip(j_decompress_ptr context, long count) {
     context->src->bytes_in_buffer -= static_cast<std::size_t>(count);
 }
 
-// A progressive file may hold thousands of tiny scans, each of which costs a pass over the image.
+// A progressive file may have thousands of tiny scans, and each costs a pass over the image.
 constexpr int kScansMax = 200;
 void on_progress(j_common_ptr common) {
     if (!common->is_decompressor) return;
@@ -78,7 +80,7 @@ void on_progress(j_common_ptr common) {
 
 constexpr int kRowsAtOnce = 8;
 
-// Ink to light. Files with an Adobe marker hold the inverse already.
+// Converts ink to light. Files with an Adobe marker store inverted ink.
 void cmyk_row(const std::uint8_t* in, std::uint8_t* out, int width, int channels, bool inverted) {
     for (int x = 0; x < width; ++x, in += 4, out += channels) {
         int flip = inverted ? 0 : 255;
@@ -136,7 +138,7 @@ JpegDecoder::~JpegDecoder() = default;
 
 JpegHeader JpegDecoder::open(Bytes file) {
     Impl& my = *impl_;
-    jpeg_abort_decompress(&my.context);  // what a caller opened and did not decode
+    jpeg_abort_decompress(&my.context);  // drops an image that was opened but not decoded
     JpegHeader header;
     if (setjmp(my.errors.jump)) my.fail();
     my.source.next_input_byte = file.data();
@@ -153,7 +155,7 @@ JpegHeader JpegDecoder::open(Bytes file) {
     return header;
 }
 
-// Chooses what libjpeg is to give; errors jump to the setjmp of the caller.
+// Sets libjpeg's output format and starts; errors jump to the caller's setjmp.
 void JpegDecoder::Impl::start(int channels, int reduce) {
     context.scale_num = 1;
     context.scale_denom = static_cast<unsigned>(reduce);
@@ -164,7 +166,7 @@ void JpegDecoder::Impl::start(int channels, int reduce) {
     jpeg_start_decompress(&context);
 }
 
-// Rows [first, last) and `columns` pixels from `left` on into `pixels`, densely.
+// Decodes rows [first, last) and `columns` pixels from `left` on densely into `pixels`.
 bool JpegDecoder::Impl::read_rows(int first, int last, int left, int columns, int channels) {
     std::size_t stride = static_cast<std::size_t>(columns) * channels;
     bool has_ink = context.out_color_space == JCS_CMYK;
@@ -195,14 +197,14 @@ bool JpegDecoder::Impl::read_rows(int first, int last, int left, int columns, in
 
 namespace {
 
-// Where decoding starts and ends along one side of the scaled image.
+// The range to decode along one side of the scaled image.
 struct Extent {
     int first = 0;
     int last = 0;
 };
 
-// The pixels that [start, start + length) of the full size needs at 1/reduce, and `margin` more:
-// chroma at the edge of what is decoded is interpolated with one neighbour less.
+// The scaled pixels for [start, start + length) of the full size, plus `margin` on each side:
+// chroma at the edge of the decoded part is interpolated with one neighbour less.
 Extent extent(int start, int length, int reduce, int margin, int limit) {
     return {std::max(0, start / reduce - margin),
             std::min(limit, (start + length + reduce - 1) / reduce + margin)};
@@ -221,13 +223,13 @@ void JpegDecoder::decode(const Region& wanted, int channels, int reduce, bool wh
     if (!whole) {
         across = extent(wanted.x, wanted.width, reduce, 2, width);
         down = extent(wanted.y, wanted.height, reduce, 0, height);
-        // libjpeg crops at whole blocks only (with one component of a scan its own, else an MCU).
+        // libjpeg crops only at whole blocks (single-component blocks for grey, MCUs otherwise).
         int block = c.comps_in_scan == 1 && c.num_components == 1
                         ? c.min_DCT_scaled_size
                         : c.max_h_samp_factor * c.min_DCT_scaled_size;
         across.first -= across.first % block;
     }
-    // Less than all rows are read as far as needed; the rest of the file is not looked at.
+    // Reads only as many rows as needed and ignores the rest of the file.
     if (!my.read_rows(down.first, down.last, across.first, across.last - across.first, channels)) {
         std::strcpy(my.errors.text, "cannot be cropped");
         my.fail();

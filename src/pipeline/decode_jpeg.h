@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// JPEG through libjpeg-turbo. Grey, YCbCr, RGB, CMYK and YCCK; baseline and progressive. Used by
-// image_decode.cpp alone, from one worker thread.
+// Decodes JPEG with libjpeg-turbo: grey, YCbCr, RGB, CMYK and YCCK, baseline and progressive. Used
+// only by image_decode.cpp, one decoder per worker thread.
 #pragma once
 
 #include <memory>
@@ -20,7 +20,7 @@ class JpegDecoder {
     ~JpegDecoder();
 
     [[nodiscard]] JpegHeader open(Bytes file);
-    // In stored orientation. `reduce` is 1, 2, 4 or 8: the fraction of the size to decode at.
+    // Decodes in stored orientation. `reduce` is 1, 2, 4 or 8: decodes at 1/reduce of the size.
     void decode(const Region& wanted, int channels, int reduce, bool whole, Decoded& result);
 
   private:
@@ -28,7 +28,7 @@ class JpegDecoder {
     std::unique_ptr<Impl> impl_;
 };
 
-// The orientation tag of an EXIF block ("Exif\0\0" and a TIFF header); 1 when there is none.
+// Reads the orientation tag of an EXIF block ("Exif\0\0" and a TIFF header); 1 if there is none.
 [[nodiscard]] int exif_orientation(Bytes block);
 
 }  // namespace saturate

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t kSignatureBytes = 8;
 constexpr std::size_t kChunkOverhead = 12;  // length, name, CRC
-// Deflate cannot do better: what claims more is a lie, told before memory is taken for it.
+// Deflate's best ratio. A file that claims more is rejected before memory is allocated for it.
 constexpr std::uint64_t kDeflateRatioMax = 1032;
 
 enum ColourType { kGrey = 0, kRgb = 2, kPalette = 3, kGreyAlpha = 4, kRgbAlpha = 6 };
@@ -75,7 +75,7 @@ Header read_header(Bytes body) {
         throw BadImage(fmt::format("PNG with an invalid colour type: {}, {} bits", header.colour,
                                    header.depth));
     header.interlaced = body[12] == 1;
-    // A worker holds all of it at once, and 16 bits for four samples are eight bytes a pixel.
+    // A worker holds the whole image at once, and four 16-bit samples are eight bytes per pixel.
     std::uint64_t bytes = std::uint64_t{header.row_bytes(header.size.width)} * height;
     if (bytes > kImageBytesMax)
         throw BadImage(fmt::format("{}x{} pixels of {} bits take {} MB, more than the limit of {}",
@@ -84,7 +84,7 @@ Header read_header(Bytes body) {
     return header;
 }
 
-// One pass of an image: the whole of it, or one of the seven of Adam7.
+// One pass of an image: the whole image, or one of the seven passes of Adam7.
 struct Pass {
     int x = 0, y = 0, step_x = 1, step_y = 1;
     [[nodiscard]] int width(ImageSize size) const { return (size.width - x + step_x - 1) / step_x; }
@@ -104,7 +104,7 @@ struct PngDecoder::Impl {
     Header header;
     std::array<std::array<std::uint8_t, 3>, 256> palette{};
     Buffer<std::uint8_t> joined, raw, pixels;
-    std::vector<std::uint8_t> nothing;  // the row above the first
+    std::vector<std::uint8_t> nothing;  // zeros, for the row above the first
 
     ~Impl() { libdeflate_free_decompressor(inflater); }
 
@@ -148,7 +148,8 @@ ImageSize PngDecoder::open(Bytes file) {
     return my.header.size;
 }
 
-// The compressed data in one piece, and the palette. One IDAT, the usual case, is not copied.
+// Returns the compressed data as one piece and reads the palette. A single IDAT, the usual case, is
+// not copied.
 Bytes PngDecoder::Impl::collect() {
     Bytes only;
     std::size_t parts = 0, total = 0;
@@ -170,7 +171,7 @@ Bytes PngDecoder::Impl::collect() {
                 only = chunk.body;
             } else {
                 if (parts == 1) {
-                    out = joined.get(file.size());  // no more than that can come together
+                    out = joined.get(file.size());  // the data cannot be larger than the file
                     std::memcpy(out, only.data(), only.size());
                 }
                 std::memcpy(out + total, chunk.body.data(), chunk.body.size());
@@ -195,14 +196,14 @@ void PngDecoder::Impl::inflate(Bytes packed, std::size_t bytes) {
     if (got != bytes) throw BadImage("PNG has fewer rows than its header says");
 }
 
-// A sample of less than 8 bits stands high bits first.
+// A sample of less than 8 bits is packed with the high bits first.
 int PngDecoder::Impl::sample(const std::uint8_t* row, int index) const {
     if (header.depth == 8) return row[index];
     int bit = index * header.depth;
     return row[bit / 8] >> (8 - header.depth - bit % 8) & ((1 << header.depth) - 1);
 }
 
-// One row to 8 bits and `channels`, `step` bytes from pixel to pixel.
+// Converts a row to 8 bits and `channels`, with `step` bytes from pixel to pixel.
 void PngDecoder::Impl::widen(const std::uint8_t* row, int width, std::uint8_t* out,
                              std::size_t step, int channels) const {
     bool dense = step == static_cast<std::size_t>(channels) && header.depth == 8;
@@ -233,7 +234,7 @@ void PngDecoder::Impl::widen(const std::uint8_t* row, int width, std::uint8_t* o
     }
 }
 
-// As many rows as go eight at a time; the number that is done.
+// Unfilters grey rows eight at a time, as many as possible. Returns how many rows are done.
 int PngDecoder::Impl::unfilter_grey(const std::uint8_t* row, std::uint8_t* out) {
     std::size_t width = static_cast<std::size_t>(header.size.width);
     bool fits = header.colour == kGrey && header.depth == 8 && !header.interlaced &&
@@ -246,7 +247,7 @@ int PngDecoder::Impl::unfilter_grey(const std::uint8_t* row, std::uint8_t* out) 
         EightRows rows{
             row + y * (width + 1), width + 1, done > 0 ? out + (y - 1) * width : nothing.data(),
             out + y * width,       width,     header.size.width};
-        if (!png_unfilter_eight(rows)) break;  // a filter that does not exist: named below
+        if (!png_unfilter_eight(rows)) break;  // invalid filter: the caller reports it
     }
     return done;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// PNG: inflated in one go by libdeflate, unfiltered and widened here. All colour types and depths,
-// interlaced or not; 16 bits keep the upper 8; transparency is dropped. CRCs are checked.
-// Used by image_decode.cpp alone, from one worker thread.
+// Decodes PNG: libdeflate inflates in one call, the rest happens here. All colour types and depths,
+// interlaced or not; of 16 bits the upper 8 are kept; transparency is dropped. CRCs are checked.
+// Used only by image_decode.cpp, one decoder per worker thread.
 #pragma once
 
 #include <memory>
@@ -16,7 +16,7 @@ class PngDecoder {
     ~PngDecoder();
 
     [[nodiscard]] ImageSize open(Bytes file);
-    // The whole image; lives until the next call.
+    // Decodes the whole image; the view is valid until the next call.
     [[nodiscard]] ImageView decode(int channels);
 
   private:

@@ -23,7 +23,7 @@ ImageView WebpDecoder::decode(int channels) {
     if (!WebPDecodeRGBInto(file_.data(), file_.size(), pixels, bytes, static_cast<int>(stride)))
         throw BadImage("WebP data is broken or ends early");
     if (channels == 3) return {pixels, size_, 3, stride};
-    // In place: the grey pixel is written behind what was read.
+    // In place: each grey pixel is written at or before the RGB pixel it comes from.
     std::size_t count = static_cast<std::size_t>(size_.width) * size_.height;
     for (std::size_t i = 0; i < count; ++i)
         pixels[i] = static_cast<std::uint8_t>((pixels[3 * i] * 19595 + pixels[3 * i + 1] * 38470 +

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// WebP through libwebp, lossy and lossless; animations are refused. Used by image_decode.cpp alone,
-// from one worker thread.
+// Decodes WebP with libwebp, lossy and lossless; animations are rejected. Used only by
+// image_decode.cpp, one decoder per worker thread.
 #pragma once
 
 #include "pipeline/image.h"
@@ -10,7 +10,7 @@ namespace saturate {
 class WebpDecoder {
   public:
     [[nodiscard]] ImageSize open(Bytes file);
-    // The whole image; lives until the next call.
+    // Decodes the whole image; the view is valid until the next call.
     [[nodiscard]] ImageView decode(int channels);
 
   private:

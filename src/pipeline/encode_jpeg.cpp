@@ -26,7 +26,7 @@ struct ErrorManager {
     std::longjmp(errors.jump, 1);
 }
 
-// EXIF with the orientation as its only tag: TIFF header, one entry, no further directory.
+// Writes EXIF with the orientation as its only tag: TIFF header, one entry, no further directory.
 void write_orientation(jpeg_compress_struct& context, int orientation) {
     JOCTET block[] = {'E',  'x',  'i', 'f', 0, 0, 'M', 'M', 0, 42, 0, 0, 0, 8, 0, 1,
                       0x01, 0x12, 0,   3,   0, 0, 0,   1,   0, 1,  0, 0, 0, 0, 0, 0};
@@ -34,7 +34,7 @@ void write_orientation(jpeg_compress_struct& context, int orientation) {
     jpeg_write_marker(&context, JPEG_APP0 + 1, block, sizeof block);
 }
 
-// Holds what libjpeg allocates, so that it is freed whichever way encode_jpeg is left.
+// Owns what libjpeg allocates, so that it is freed on every way out of encode_jpeg.
 struct Encoder {
     jpeg_compress_struct context{};
     ErrorManager errors{};

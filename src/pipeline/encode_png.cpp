@@ -36,7 +36,7 @@ std::uint8_t predicted(int filter, int left, int up, int corner) {
     return static_cast<std::uint8_t>(to_up <= to_corner ? up : corner);
 }
 
-// The row by the filter whose differences are smallest in sum, the usual rule of thumb.
+// Appends the row with the filter whose sum of absolute differences is smallest, the usual rule.
 void put_row(const ImageView& image, int y, std::vector<std::uint8_t>& out) {
     std::size_t n = static_cast<std::size_t>(image.channels), bytes = n * image.size.width;
     const std::uint8_t* row = image.row(y);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one tag of EXIF that changes pixels. The block is a small TIFF file written by a stranger:
-// every offset in it is checked.
+// Reads the one EXIF tag that changes pixels. The block is a small TIFF file from an untrusted
+// source: every offset is checked.
 #include <cstring>
 
 #include "pipeline/decode_jpeg.h"

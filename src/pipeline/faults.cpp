@@ -18,7 +18,7 @@ void Faults::add(std::int64_t index, const std::string& name, const std::string&
     std::int64_t count = 0;
     {
         std::lock_guard lock(mutex_);
-        if (!bad_.insert(index).second) return;  // another worker found it meanwhile
+        if (!bad_.insert(index).second) return;  // another worker was faster
         count = static_cast<std::int64_t>(bad_.size());
         count_ = count;
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The samples that cannot be used: each counted once, named in an event, and the end of the run
-// when they are too many. Used by the loader's workers; any thread.
+// Keeps the list of unusable samples: counts each once, names it in an event, and ends the run if
+// there are too many. Used by the loader's workers; any thread.
 #pragma once
 
 #include <atomic>
@@ -15,13 +15,13 @@ namespace saturate {
 
 class Faults {
   public:
-    // `samples`: that can be drawn.
+    // `samples`: how many can be drawn.
     Faults(std::int64_t samples, std::int64_t most, Recorder& recorder)
         : samples_(samples), most_(most), recorder_(recorder) {}
 
     [[nodiscard]] bool is_bad(std::int64_t index) const;
     [[nodiscard]] std::int64_t count() const { return count_; }
-    // Throws UserError when there are more than allowed, or no good sample is left.
+    // Throws UserError if more samples are bad than allowed, or no good sample is left.
     void add(std::int64_t index, const std::string& name, const std::string& why);
 
   private:

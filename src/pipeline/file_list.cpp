@@ -53,15 +53,15 @@ struct Identity {
     bool operator==(const Identity&) const = default;
 };
 
-struct Listed {  // one folder as it was read
+struct Listed {  // a folder that has been read
     std::string path;
     std::int64_t changed_ns = 0;
     std::vector<std::string> names;
 };
 
-struct Waiting {  // one folder still to be read
+struct Waiting {  // a folder still to be read
     std::string path;
-    std::vector<Identity> parents;  // a link back to one of them is not followed
+    std::vector<Identity> parents;  // a link back to one of these is not followed
 };
 
 bool has_ending(std::string_view name, const std::vector<std::string>& endings) {
@@ -73,7 +73,7 @@ bool has_ending(std::string_view name, const std::vector<std::string>& endings) 
 
 }  // namespace
 
-// The threads share a list of folders that still wait.
+// The threads share a queue of folders to read.
 class FileLister {
   public:
     FileLister(std::string root, const FileListSettings& settings)
@@ -144,7 +144,7 @@ void FileLister::read_folder(const Waiting& folder) {
     std::string path = full(folder.path);
     DIR* directory = ::opendir(path.c_str());
     if (!directory) {
-        if (errno == ENOENT && !folder.path.empty()) return;  // it went away meanwhile
+        if (errno == ENOENT && !folder.path.empty()) return;  // it was removed meanwhile
         throw UserError({.where = {path},
                          .found = fmt::format("cannot be listed: {}", std::strerror(errno)),
                          .expected = "a folder with images"});
@@ -168,7 +168,7 @@ void FileLister::read_folder(const Waiting& folder) {
 void FileLister::consider(int directory, const dirent& entry, const Waiting& folder,
                           const std::vector<Identity>& parents, Listed& listed) {
     const char* name = entry.d_name;
-    if (name[0] == '.') return;  // also files that are being written under a hidden name
+    if (name[0] == '.') return;  // e.g. files being written under a hidden name
     unsigned char type = entry.d_type;
     if (type == DT_REG) {
         if (has_ending(name, settings_.endings)) listed.names.emplace_back(name);
@@ -176,7 +176,7 @@ void FileLister::consider(int directory, const dirent& entry, const Waiting& fol
     }
     if (type != DT_DIR && type != DT_LNK && type != DT_UNKNOWN) return;
     struct stat status {};
-    if (::fstatat(directory, name, &status, 0) != 0) return;  // gone, or a link to nothing
+    if (::fstatat(directory, name, &status, 0) != 0) return;  // removed, or a dangling link
     if (S_ISREG(status.st_mode)) {
         if (has_ending(name, settings_.endings)) listed.names.emplace_back(name);
     } else if (S_ISDIR(status.st_mode)) {
@@ -216,17 +216,17 @@ FileList FileLister::pack(const std::vector<Listed>& listed) const {
     return list;
 }
 
-// The memory of a listing: "saturate files 1", root, endings, number of folders, then per folder
-// its path, change time and number of files, then their names; everything ends with NUL, which no
-// name can hold.
+// Format of the cached list: "saturate files 1", root, endings, number of folders, then for each
+// folder its path, change time and number of files, then all file names. Each item ends with NUL,
+// which no name can contain.
 namespace {
 
 constexpr std::string_view kCacheHead = "saturate files 1";
 constexpr std::size_t kCacheBytesMax = std::size_t{4} << 30;  // a hundred million files
-// A folder may change twice within one tick of its clock; only older changes are safe to compare.
+// A folder may change twice within one tick of its clock, so only older changes can be compared.
 constexpr std::int64_t kSettledNs = 2 * kNanoseconds;
 
-class Words {  // the NUL-ended words of a text
+class Words {  // splits a text at its NULs
   public:
     explicit Words(std::string_view text) : text_(text) {}
     std::optional<std::string_view> next() {
@@ -251,12 +251,13 @@ class Words {  // the NUL-ended words of a text
 }  // namespace
 
 std::filesystem::path FileLister::cache_path() const {
-    // What the list depends on.
+    // The name depends on everything that the list depends on.
     std::uint64_t hash = fnv1a(root_ + '\0' + join(settings_.endings, " "));
     return settings_.cache_folder / fmt::format("files-{:016x}", hash);
 }
 
-// Nothing when there is none, it is of another tree or broken, or a folder has changed since.
+// Returns nothing if there is no cached list, it is for another tree or broken, or a folder has
+// changed since.
 std::optional<FileList> FileLister::load(const std::filesystem::path& cache) const {
     FileList list;
     list.names_ = read_start_if_there(cache, kCacheBytesMax);
@@ -313,7 +314,7 @@ void FileLister::save(const std::filesystem::path& cache, const FileList& list) 
         std::filesystem::create_directories(settings_.cache_folder);
         write_file_whole(cache, text);
     } catch (const std::exception&) {
-        // A list that cannot be remembered is made again next time.
+        // Without the cache the files are listed again next time.
     }
 }
 

@@ -13,7 +13,7 @@ namespace saturate {
 
 namespace {
 
-// The error of one sample, with its name: what reaches the consumer.
+// Rethrows the current error with the sample's name, for the consumer.
 [[noreturn]] void rethrow_named(const std::string& name) {
     auto named = [&](std::vector<Problem> problems) {
         for (Problem& problem : problems) {
@@ -39,7 +39,7 @@ namespace {
     }
 }
 
-// False when stopped meanwhile.
+// Returns false if stopped during the pause.
 bool pause(std::chrono::milliseconds time, const std::stop_token& stop) {
     std::mutex mutex;
     std::condition_variable_any never;

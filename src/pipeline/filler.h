@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes samples into a slab: asks the order which, the source for the bytes, tries busy storage
-// again and puts a substitute in a bad sample's place. Called by every worker at once, each with
-// its own WorkerMemory.
+// Writes samples into a slab: asks the order for the index and the source for the bytes, retries
+// busy storage, and replaces bad samples. All workers call it at once, each with its own
+// WorkerMemory.
 #pragma once
 
 #include <atomic>
@@ -18,17 +18,17 @@ namespace saturate {
 struct WorkerMemory {
     std::unique_ptr<Scratch> scratch;
     std::vector<std::byte*> places;
-    // What the worker is at, for a consumer that has waited too long: -1 is nothing.
+    // The sample being written, so that a consumer that waits too long can name it; -1: none.
     std::atomic<std::int64_t> sample = -1;
     std::atomic<std::int64_t> since_ns = 0;
 };
 
-// Some samples of one batch.
+// Consecutive samples of one batch.
 struct Run {
     std::int64_t epoch = 0;
     std::int64_t batch = 0;
     Slab* slab = nullptr;
-    std::int64_t first = 0;  // rows of the batch
+    std::int64_t first = 0;  // first row within the batch
     std::int64_t count = 0;
 };
 
@@ -38,7 +38,7 @@ class Filler {
            const LoaderSettings& settings, Faults& faults);
 
     [[nodiscard]] std::unique_ptr<WorkerMemory> make_memory() const;
-    // Ends early when stopped. Throws Failure with the sample's name.
+    // Returns early if stopped. Throws Failure with the sample's name.
     void fill(const Run& run, WorkerMemory& memory, const std::stop_token& stop,
               SampleCost& cost) const;
     [[nodiscard]] std::int64_t retries() const { return retries_; }
@@ -54,7 +54,7 @@ class Filler {
     const LoaderSettings& settings_;
     Faults& faults_;
     std::vector<std::size_t> sample_bytes_;
-    mutable std::atomic<std::int64_t> retries_ = 0;  // a count, not a state
+    mutable std::atomic<std::int64_t> retries_ = 0;  // only a statistic
 };
 
 }  // namespace saturate

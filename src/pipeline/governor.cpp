@@ -16,11 +16,11 @@ int Governor::decide(const WorkerInterval& interval) {
         bool storage_bound = cpu_share < 0.5;
         if (workers_ < (storage_bound ? most(cores_) : cores_)) {
             ++workers_;
-            // Beyond the cores the number is found anew: storage may get faster.
+            // Above the number of cores the minimum is not raised: storage may get faster again.
             least_ = std::min(workers_, cores_);
         }
     } else if (wait_share < 0.01 && busy_share * workers_ < 0.7 * (workers_ - 1)) {
-        // One fewer would still have time to spare. Three times in a row: not on a whim.
+        // One worker fewer would still have time to spare. Requires three such decisions in a row.
         if (++calm_ >= 3 && workers_ > least_) {
             --workers_;
             calm_ = 0;

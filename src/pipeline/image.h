@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pixels on their way from a file to a batch: 8 bit, interleaved, 1 or 3 channels, and memory that
-// is kept from sample to sample. Plain values; one worker thread each.
+// Pixels between a file and a batch: 8 bit, interleaved, 1 or 3 channels, and memory that is reused
+// from sample to sample. Plain values, used by one worker thread each.
 #pragma once
 
 #include <cstddef>
@@ -14,13 +14,13 @@ namespace saturate {
 
 using Bytes = std::span<const std::uint8_t>;
 
-// Grows, never shrinks, does not clear: what was there before is lost when it grows.
+// Reusable memory that only grows. Growing loses the contents, and nothing is cleared.
 template <typename T>
 class Buffer {
   public:
     [[nodiscard]] T* get(std::size_t count) {
         if (count > capacity_) {
-            memory_.reset();  // first, so that both are never held at once
+            memory_.reset();  // first, so that both never exist at once
             capacity_ = 0;
             memory_ = std::make_unique_for_overwrite<T[]>(count + count / 8);
             capacity_ = count + count / 8;
@@ -49,7 +49,7 @@ struct Region {
     bool operator==(const Region&) const = default;
 };
 
-// Pixels that somebody else owns.
+// A view of pixels that another object owns.
 struct ImageView {
     const std::uint8_t* pixels = nullptr;
     ImageSize size;
@@ -61,16 +61,17 @@ struct ImageView {
     }
 };
 
-// Why a file cannot be used as an image; the source adds its name and makes it a BadSample.
+// The reason why a file cannot be used as an image. The source adds the name and rethrows it as
+// BadSample.
 class BadImage : public std::runtime_error {
   public:
     using std::runtime_error::runtime_error;
 };
 
-// Headers are written by strangers: what they promise is believed up to here.
+// Limits for image headers, which come from untrusted files.
 inline constexpr std::int64_t kImagePixelsMax = 178'956'970;  // 512 MiB of RGB; Pillow's limit too
 inline constexpr int kImageSideMax = 65'535;
-inline constexpr std::uint64_t kImageBytesMax = 512ull << 20;  // of one image as its format has it
+inline constexpr std::uint64_t kImageBytesMax = 512ull << 20;    // of one image in its own depth
 void check_image_size(std::int64_t width, std::int64_t height);  // throws BadImage
 
 }  // namespace saturate

@@ -36,11 +36,11 @@ Format sniff(Bytes file) {
     throw BadImage("not a JPEG, PNG or WebP file");
 }
 
-// EXIF orientations as three moves, applied to the stored image in this order.
+// EXIF orientations as three operations, applied to the stored image in this order.
 struct Turn {
     bool transpose = false;  // rows become columns
-    bool mirror = false;     // left and right
-    bool upend = false;      // top and bottom
+    bool mirror = false;     // swap left and right
+    bool upend = false;      // swap top and bottom
 };
 
 constexpr Turn kTurns[9] = {{},
@@ -53,7 +53,7 @@ constexpr Turn kTurns[9] = {{},
                             {true, true, true},
                             {true, false, true}};
 
-// The region of the stored image that becomes `wanted` of the upright one.
+// Returns the region of the stored image that becomes `wanted` in the upright image.
 Region stored_region(const Region& wanted, ImageSize upright, Turn turn) {
     Region region = wanted;
     if (turn.mirror) region.x = upright.width - wanted.x - wanted.width;
@@ -65,7 +65,7 @@ Region stored_region(const Region& wanted, ImageSize upright, Turn turn) {
     return region;
 }
 
-// Turns the pixels upright into `memory` and moves the wanted region along.
+// Writes the pixels upright into `memory` and transforms the wanted region along with them.
 void apply(Turn turn, Decoded& decoded, Buffer<std::uint8_t>& memory) {
     ImageView from = decoded.view;
     ImageSize size = from.size;
@@ -89,7 +89,7 @@ void apply(Turn turn, Decoded& decoded, Buffer<std::uint8_t>& memory) {
     decoded.view = {to, size, from.channels, stride};
 }
 
-// The largest reduction that still gives at least the target's size.
+// The largest reduction whose result is at least as large as the target.
 int reduction(const Region& wanted, ImageSize target) {
     for (int reduce : {8, 4, 2}) {
         if (wanted.width >= target.width * reduce && wanted.height >= target.height * reduce)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Turns the bytes of a JPEG, PNG or WebP file into pixels; the format is told by content, not by
-// name. Two steps, because a random crop must know the size before it says which part it needs.
+// Decodes JPEG, PNG and WebP files into pixels; recognises the format by content, not by name.
+// Works in two steps, because a random crop needs the size before it can tell which part to decode.
 // One decoder per worker thread; it keeps its memory from file to file.
 #pragma once
 
@@ -11,11 +11,11 @@
 namespace saturate {
 
 enum class JpegDecode {
-    full,    // the whole image, then the crop is taken from it
-    region,  // only the part that is needed: the same pixels as `full`, to the bit
-    scaled,  // also a half, quarter or eighth of the size in the inverse DCT when that still is at
-             // least what is asked for: faster for large images, one to two grey levels off on
-             // average
+    full,    // decode the whole image, then crop
+    region,  // decode only the needed part: bit-identical to `full`
+    scaled,  // also decode at 1/2, 1/4 or 1/8 of the size in the inverse DCT, if that is at least
+             // as large as the target: faster for large images, on average one to two grey levels
+             // off
 };
 
 struct DecodeSettings {

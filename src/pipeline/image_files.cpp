@@ -97,7 +97,7 @@ void ImageFiles::finish(const SampleDraw& draw, std::span<const std::byte> prepa
 }
 
 std::string ImageFiles::identity() const {
-    // Version of what prepare() writes; grows when decoding changes.
+    // Starts with the version of what prepare() writes; increase it when decoding changes.
     std::uint64_t hash = mix(1, static_cast<std::uint64_t>(settings_.transform.decode.channels));
     hash = mix(hash, settings_.transform.decode.exif_orientation);
     for (std::int64_t i = 0; i < size(); ++i) {

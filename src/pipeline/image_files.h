@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Images by a list of their paths, with a label each or without: what a data set of torchvision has
-// found already. Made for Python's loader; write() from many threads.
+// Images from a list of paths, with or without labels, as a torchvision data set has already found
+// them. Created for Python's loader; write() from many threads.
 #pragma once
 
 #include <string>
@@ -19,10 +19,10 @@ struct ImageFilesSettings {
 
 class ImageFiles final : public CacheableSource {
   public:
-    // Throws UserError when there are no paths, or not as many labels.
+    // Throws UserError if there are no paths or the number of labels differs.
     explicit ImageFiles(ImageFilesSettings settings);
 
-    // Fields image, and label (int64) when there are labels.
+    // Fields: image, and label (int64) if there are labels.
     [[nodiscard]] std::int64_t size() const override;
     [[nodiscard]] const std::vector<FieldSpec>& fields() const override { return fields_; }
     [[nodiscard]] std::unique_ptr<Scratch> make_scratch() const override;

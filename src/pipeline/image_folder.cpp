@@ -28,7 +28,7 @@ struct ImageScratch final : Scratch {
     Buffer<std::uint8_t> file;
 };
 
-// "a/b/0001" of "a/b" and "0001.png": what the two sides of a pair share.
+// Path without ending, which both sides of a pair share: "a/b/0001" for "a/b" and "0001.png".
 std::string stem_of(const FileList& list, std::int64_t file) {
     std::string_view name = list.name(file);
     const std::string& folder = list.folder_of(file).path;
@@ -41,9 +41,9 @@ constexpr std::uint64_t kTableBytesMax = std::uint64_t{1} << 30;
 
 struct ImageFolder::Impl {
     ImageFolderSettings settings;
-    FileList files;                       // the images; of pairs the inputs
-    FileList targets;                     // of pairs
-    std::vector<std::int64_t> target_of;  // per input, its target
+    FileList files;                       // the images; for pairs the inputs
+    FileList targets;                     // for pairs
+    std::vector<std::int64_t> target_of;  // for pairs: the target of each input
     std::vector<std::int64_t> rows;       // table: the file of each row
     std::vector<float> numbers;           // table: `columns` per row
     std::size_t columns = 0;
@@ -132,7 +132,7 @@ void ImageFolder::Impl::make_pairs() {
     fields = {settings.transform.field(settings.input), settings.transform.field(settings.target)};
 }
 
-// Read line by line: a table of a million rows would be slow as maps of cells.
+// Read line by line: maps of cells would be slow for a table of a million rows.
 void ImageFolder::Impl::make_table() {
     std::filesystem::path path = settings.root / settings.table;
     std::string text = read_file(path, kTableBytesMax, "a table of labels");
@@ -230,7 +230,7 @@ std::unique_ptr<Scratch> ImageFolder::make_scratch() const {
     return std::make_unique<ImageScratch>(impl_->settings.transform);
 }
 
-// Reads a file and hands it to `use`; what is wrong with the image gets the file's name.
+// Reads a file and passes it to `use`; errors of the image get the file's name.
 template <typename Use>
 void ImageFolder::Impl::with_file(const FileList& list, std::int64_t file, ImageScratch& scratch,
                                   SampleCost& cost, Use use) const {
@@ -318,7 +318,7 @@ void ImageFolder::finish(const SampleDraw& draw, std::span<const std::byte> prep
 
 std::string ImageFolder::identity() const {
     const Impl& my = *impl_;
-    // Version of what prepare() writes; grows when decoding changes.
+    // Starts with the version of what prepare() writes; increase it when decoding changes.
     std::uint64_t hash = mix(1, static_cast<std::uint64_t>(my.settings.transform.decode.channels));
     hash = mix(hash, my.settings.transform.decode.exif_orientation);
     hash = mix(hash, static_cast<std::uint64_t>(my.settings.layout));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Images on disk as samples: a folder per class, pairs of input and target, a table of numbers
-// beside them, or images alone. Made by pipeline/open or a job; write() from many threads.
+// Images on disk as samples: a folder per class, pairs of input and target, images with a table of
+// numbers, or images alone. Made by pipeline/open or a job; write() from many threads.
 #pragma once
 
 #include <filesystem>
@@ -15,7 +15,7 @@
 namespace saturate {
 
 enum class FolderLayout {
-    classes,  // root/<class>/**/<image>: fields image, label (int64: place of the class by name)
+    classes,  // root/<class>/**/<image>: fields image, label (int64: index of the class by name)
     pairs,    // root/input/** and root/target/**, matched by path without ending; fields input,
               // target; the same crop and flips for both
     table,    // root/**/<image> and a CSV: file name, then numbers; fields image, target (float32)
@@ -29,16 +29,16 @@ struct ImageFolderSettings {
     std::string input = "input";  // pairs: names of the two folders
     std::string target = "target";
     std::string table = "labels.csv";  // table: below the root
-    // table: its numbers are x, y of points in pixels of the image as it is on disk; they go where
-    // the transform takes the picture
+    // table: its numbers are x, y of points in pixels of the image on disk; they are moved along
+    // with the image by the transform
     bool points = false;
-    std::vector<std::string> classes = {};  // by label; empty: those found, by name
+    std::vector<std::string> classes = {};  // by label; empty: the classes found, sorted by name
     FileListSettings listing;
 };
 
 class ImageFolder final : public CacheableSource {
   public:
-    // Lists the files. Throws UserError when there are none or they do not fit the layout.
+    // Lists the files. Throws UserError if there are none or they do not fit the layout.
     explicit ImageFolder(ImageFolderSettings settings);
     ~ImageFolder() override;
 
@@ -48,7 +48,7 @@ class ImageFolder final : public CacheableSource {
     void write(const SampleDraw& draw, Scratch& scratch, std::span<std::byte* const> places,
                SampleCost& cost) const override;
     [[nodiscard]] std::string name_of(std::int64_t index) const override;
-    // Caches whole decoded images; crops, flips and colours stay random.
+    // Prepares whole decoded images for the cache; crops, flips and colours stay random.
     void prepare(std::int64_t index, Scratch& scratch, std::vector<std::byte>& prepared,
                  SampleCost& cost) const override;
     void finish(const SampleDraw& draw, std::span<const std::byte> prepared, Scratch& scratch,

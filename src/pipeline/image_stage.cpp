@@ -52,7 +52,7 @@ struct ImageStage::Impl {
     ImageDecoder decoder;
     Resampler resampler;
     ChannelScale scale;
-    Buffer<float> picture;  // rows or the whole result as planes, where it cannot go out directly
+    Buffer<float> picture;  // rows, or all planes, if they cannot be written directly
 
     explicit Impl(const ImageTransform& settings)
         : transform(settings), decoder(settings.decode), scale(normalisation(settings)) {}
@@ -76,7 +76,7 @@ Region needed(const ImagePlan& plan, Interpolation interpolation) {
     return {x.first, y.first, x.last - x.first, y.last - y.first};
 }
 
-// How large so many pixels come out: more than that need not be decoded.
+// Size that `pixels` source pixels have after resizing: decoding more than that is useless.
 int resized(const ResizeAxis& axis, int pixels) {
     return static_cast<int>(std::ceil(static_cast<double>(pixels) * axis.full / axis.length));
 }
@@ -146,8 +146,8 @@ void ImageStage::Impl::emit(const Decoded& decoded, const Region& wanted, const 
     cost.transform_ns += now_ns() - start;
 }
 
-// Row by row into the batch. Float planes need no detour when a row ends where the kernels end;
-// the overhang of other widths would write into the next sample.
+// Writes row by row into the batch. Float planes are written directly if the width is a multiple of
+// the kernels' width; with other widths the overhang would end up in the next sample.
 void ImageStage::Impl::write_rows(std::byte* place) {
     int width = transform.width, height = transform.height, channels = transform.decode.channels;
     int padded = Resampler::padded_width(width);
@@ -167,7 +167,7 @@ void ImageStage::Impl::write_rows(std::byte* place) {
     }
 }
 
-// The whole result as planes first: contrast needs all of it, padding lies around it.
+// Computes the whole result as planes first: contrast needs all pixels, and padding surrounds them.
 void ImageStage::Impl::write_picture(const ImagePlan& plan, std::byte* place) {
     int channels = transform.decode.channels;
     Planes image{{}, channels, transform.width, transform.height, 0};
@@ -176,7 +176,7 @@ void ImageStage::Impl::write_picture(const ImagePlan& plan, std::byte* place) {
     float* memory = picture.get(plane * channels);
     std::fill_n(memory, plane * channels, static_cast<float>(transform.pad_value));
     for (int c = 0; c < channels; ++c) image.channel[c] = memory + plane * c;
-    float overhang[3][8];  // what the kernels write beyond the last pixel is pad, not picture
+    float overhang[3][8];  // saves the pixels that the kernels overwrite past the end of a row
     for (int y = 0; y < plan.place.height; ++y) {
         float* out[3] = {};
         std::size_t at = static_cast<std::size_t>(plan.place.y + y) * image.stride + plan.place.x;

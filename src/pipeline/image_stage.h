@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Carries one image from the bytes of its file into the batch: decode, resample, colour, store.
-// One per worker thread, inside the scratch of an image source; allocates nothing once it has seen
+// Turns the bytes of one image file into its pixels in the batch: decode, resize, colours, store.
+// One per worker thread, inside an image source's scratch; allocates nothing more once it has seen
 // the largest image.
 #pragma once
 
@@ -17,12 +17,12 @@ class ImageStage {
     explicit ImageStage(const ImageTransform& transform);  // copied
     ~ImageStage();
 
-    // Writes the image where `place` points: transform.field().bytes() bytes. The same draw and
-    // size give the same crop, flips and colours. Throws BadImage.
+    // Writes transform.field().bytes() bytes to `place`. The same draw and size give the same crop,
+    // flips and colours. Throws BadImage.
     ImageSize write(Bytes file, const SampleDraw& draw, std::byte* place, SampleCost& cost);
 
-    // The same in two steps, for a cache between them: the whole image, not yet cropped or scaled,
-    // is appended to `prepared`, and write_prepared() takes it from there and moves on behind it.
+    // The same in two steps with a cache between them. prepare() appends the whole image, not yet
+    // cropped or scaled, to `prepared`; write_prepared() uses it and advances the span past it.
     void prepare(Bytes file, std::vector<std::byte>& prepared, SampleCost& cost);
     ImageSize write_prepared(std::span<const std::byte>& prepared, const SampleDraw& draw,
                              std::byte* place, SampleCost& cost);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes an 8-bit image, grey or RGB, as a JPEG or PNG file: for data that is made, and for tests.
-// Any thread. The *_file functions throw what write_file_whole throws.
+// Writes an 8-bit image, grey or RGB, as a JPEG or PNG file: for generated data and tests. Any
+// thread. The write_* functions throw what write_file_whole throws.
 #pragma once
 
 #include <filesystem>

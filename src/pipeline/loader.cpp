@@ -39,7 +39,7 @@ Loader::Impl::Impl(std::shared_ptr<const SampleSource> the_source, LoaderSetting
       reporter(recorder),
       position(start),
       governor(cores) {
-    settings.weights = {};  // the sample_order has them
+    settings.weights = {};  // the sample_order has them now
     if (start.epoch < 0 || start.batch < 0 || start.batch > per_epoch)
         throw UserError({.where = {},
                          .found = fmt::format("the saved position is batch {} of epoch {}",
@@ -75,7 +75,7 @@ Loader::Impl::Impl(std::shared_ptr<const SampleSource> the_source, LoaderSetting
         std::lock_guard lock(ring->mutex);
         start_workers(is_auto ? governor.workers() : settings.workers);
     } catch (...) {
-        stop();  // those that started already
+        stop();  // the workers already started
         throw;
     }
 }
@@ -88,7 +88,7 @@ Loader::Impl::~Impl() {
 void Loader::Impl::stop() {
     for (const std::unique_ptr<Worker>& worker : workers) worker->thread.request_stop();
     {
-        std::lock_guard lock(ring->mutex);  // no worker between its check and its wait
+        std::lock_guard lock(ring->mutex);  // no worker is now between its check and its wait
     }
     ring->returned.notify_all();
     parked.notify_all();
@@ -115,7 +115,7 @@ void Loader::Impl::wait_for_front(std::unique_lock<std::mutex>& lock) {
         }
         if (now_ns() - idle_ns < kGiveWayNs && give_way(lock)) continue;
         if (opened == front && ring->is_empty() && ring->count() >= slabs_max) {
-            // The trainer holds every slab. Waiting would be for ever: the ring grows.
+            // The trainer holds every slab, so waiting would never end: let the ring grow.
             if (settings.prefetch_bytes > 0 &&
                 (ring->count() + 1) * ring->slab_bytes() > settings.prefetch_bytes)
                 throw UserError({.where = {},
@@ -212,7 +212,7 @@ std::optional<Batch> Loader::Impl::next() {
         failed = true;
         throw;
     }
-    ring->returned.notify_all();  // room for another batch
+    ring->returned.notify_all();  // there is room for another batch
     batch.slab = ring->lend(slab);
     batch.fields = slab->fields;
     batch.samples = std::span(slab->samples).first(static_cast<std::size_t>(batch.size));
@@ -245,7 +245,7 @@ void Loader::Impl::follow_the_wait() {
     if (wish == active) return;
     start_workers(wish);
     parked.notify_all();
-    ring->returned.notify_all();  // one that is too many goes from waiting to parked
+    ring->returned.notify_all();  // lets a surplus worker go from waiting to parked
 }
 
 LoaderStats Loader::Impl::stats_now() const {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keeps batches ready ahead of the trainer. Worker threads take single samples (several at once
-// when samples are cheap) and write them straight into the batch's slab; batches come out in order,
-// the same for any number of workers. next(), state() and adding up stats from one thread.
+// Keeps batches ready ahead of the trainer. Worker threads take single samples (several at once if
+// they are cheap) and write them straight into the batch's slab. Batches come out in order and are
+// the same for any number of workers. next() and state() from one thread.
 #pragma once
 
 #include <chrono>
@@ -21,66 +21,67 @@ namespace saturate {
 
 struct LoaderSettings {
     std::int64_t batch_size = 32;
-    int workers = -1;                  // threads; -1: auto; 0: in the calling thread
-    int cores = 0;                     // this process may use; 0: those of its affinity mask
+    int workers = -1;                  // threads; -1: auto; 0: load in the calling thread
+    int cores = 0;                     // that this process may use; 0: those of its affinity mask
     int prefetch_factor = 2;           // batches per worker ...
-    int held = 2;                      // ... and so many that the consumer holds: the trainer's
-                                       // batch, and the one whose copy is still under way
-    std::uint64_t prefetch_bytes = 0;  // all of them in no more than this; 0: no limit
+    int held = 2;                      // ... plus as many as the consumer holds: the trainer's
+                                       // current batch, and the one still being copied
+    std::uint64_t prefetch_bytes = 0;  // memory limit for all of them together; 0: none
     bool shuffle = true;
     bool drop_last = true;
-    std::vector<double> weights = {};  // per sample: draws with replacement; empty: each once
+    std::vector<double> weights = {};  // per sample: draw with replacement; empty: each once
     std::uint64_t seed = 0;
     Shard shard = {};
-    std::int64_t bad_samples_max = 100;            // different ones; more end the run
+    std::int64_t bad_samples_max = 100;            // more different bad samples end the run
     int retries = 3;                               // of a busy sample, ...
-    std::chrono::milliseconds retry_pause{50};     // ... after this, then twice it, ...
-    std::chrono::milliseconds sample_max{60000};   // no answer for so long ends the run
+    std::chrono::milliseconds retry_pause{50};     // ... after this pause, which then doubles, ...
+    std::chrono::milliseconds sample_max{60000};   // one that takes longer ends the run
     std::shared_ptr<SlabMemory> memory = nullptr;  // null: ordinary memory
 };
 
-// Where the loader stands: what next() would give. Restored exactly, also with other workers.
+// The loader's position, i.e. the batch that next() would return. Restored exactly, even with
+// another number of workers.
 struct LoaderState {
     std::int64_t epoch = 0;
-    std::int64_t batch = 0;  // batches of this epoch already given out
+    std::int64_t batch = 0;  // batches of this epoch already returned
     bool operator==(const LoaderState&) const = default;
 };
 
 struct LoaderStats {
-    std::int64_t batches = 0, samples = 0;  // given out
+    std::int64_t batches = 0, samples = 0;  // returned by next()
     std::int64_t bad_samples = 0, retries = 0, read_bytes = 0, cache_hits = 0;
     std::int64_t read_ns = 0, decode_ns = 0, transform_ns = 0;  // summed over workers
-    std::int64_t busy_ns = 0;           // workers in write(), these three included
-    std::int64_t consumer_wait_ns = 0;  // next() had to wait: the loader is the brake
-    std::int64_t worker_wait_ns = 0;    // workers had nothing to do: the trainer is the brake
+    std::int64_t busy_ns = 0;           // of workers in write(), including these three
+    std::int64_t consumer_wait_ns = 0;  // next() had to wait: the loader is the bottleneck
+    std::int64_t worker_wait_ns = 0;    // workers had no work: the trainer is the bottleneck
     std::int64_t elapsed_ns = 0;        // since the first next()
     int workers = 0, cores = 0;
     std::uint64_t memory_bytes = 0;  // of the slabs
 };
-// How many batches may be loaded ahead, however many workers there come to be.
+// How many batches may be loaded ahead, for any number of workers.
 struct LoaderRoom {
     std::int64_t batches = 0;
     std::int64_t batches_wanted = 0;  // by prefetch_factor; prefetch_bytes may allow fewer
-    std::uint64_t bytes = 0;          // of all slabs, those of the trainer included
+    std::uint64_t bytes = 0;          // of all slabs, including those the trainer holds
 };
-// One line when the loader is the brake: "decode 71 %, 2 of 2 cores full: fewer pixels, ...".
-// Empty when it is not.
+// Explains in one line why the loader is the bottleneck: "decode 71 %, 2 of 2 cores full: fewer
+// pixels, ...". Empty if it is not.
 [[nodiscard]] std::string why_slow(const LoaderStats& stats);
 
 class Loader {
   public:
-    // Throws UserError when no batch comes out of these settings. `recorder` outlives the loader.
+    // Throws UserError if these settings give no batch. `recorder` outlives the loader.
     Loader(std::shared_ptr<const SampleSource> source, LoaderSettings settings, Recorder& recorder,
            LoaderState start = {});
-    // Stops and joins: as soon as the samples under way are written.
+    // Stops and joins the workers once the samples being written are complete.
     ~Loader();
 
-    // The next batch of this epoch; nullopt once at its end, after which the next epoch begins (it
-    // is prefetched meanwhile). Throws a worker's error when the batch that it belongs to is due;
-    // not to be called again after that.
+    // Returns the next batch of this epoch, or nullopt once at its end; then the next epoch begins,
+    // which is already being prefetched. Throws a worker's error when its batch is due; do not call
+    // it again after that.
     [[nodiscard]] std::optional<Batch> next();
 
-    // next() would not wait. Without workers it is the caller who loads, so never in mid-epoch.
+    // True if next() would not wait. Without workers the caller loads, so false in mid-epoch.
     [[nodiscard]] bool is_ready() const;
 
     [[nodiscard]] std::int64_t batches_per_epoch() const;

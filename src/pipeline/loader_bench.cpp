@@ -35,7 +35,7 @@ struct Measured {
     LoaderStats stats;
 };
 
-// Time runs from the first batch; at least three batches are counted.
+// Measures from the first batch on, over at least three batches.
 Measured measure_point(const std::shared_ptr<const SampleSource>& source, LoaderSettings settings,
                        int workers, std::int64_t time_ns) {
     NullRecorder recorder;
@@ -61,7 +61,7 @@ Measured measure_point(const std::shared_ptr<const SampleSource>& source, Loader
     }
 }
 
-// Each core writes whole batches into memory of its own.
+// Each core writes whole batches into its own memory.
 double measure_limit(const SampleSource& source, const LoaderSettings& settings, int cores,
                      std::int64_t time_ns) {
     NullRecorder recorder;
@@ -105,7 +105,8 @@ double measure_limit(const SampleSource& source, const LoaderSettings& settings,
                             std::int64_t after_ns = now_ns();
                             ended = after_ns - start_ns >= time_ns;
                             row += count;
-                            // Cheap samples are written many at once, or the clock is measured.
+                            // Writes many cheap samples per reading of the clock; otherwise the
+                            // clock would be measured.
                             if (after_ns - before_ns < 20'000)
                                 chunk = std::min<std::int64_t>(2 * chunk, 4096);
                         }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How fast a source can be loaded on this machine: by worker count, and without any loader around
-// it as the bound. Used by `saturate bench loader`.
+// Measures how fast a source can be loaded on this machine: for each number of workers, and without
+// a loader as the upper limit. Used by `saturate bench loader`.
 #pragma once
 
 #include <functional>
@@ -15,9 +15,9 @@ namespace saturate {
 
 struct LoaderBenchPlan {
     int cores = 1;
-    double seconds = 20;  // in all
-    int rounds = 3;       // every point once per round, so that a disturbance hits all of them
-    // Told before each point: what comes, and the share that is done.
+    double seconds = 20;  // in total
+    int rounds = 3;       // each point once per round, so that a disturbance affects all of them
+    // Called before each point with the point's name and the share already done.
     std::function<void(const std::string& what, double done)> progress = {};
 };
 
@@ -31,11 +31,11 @@ struct LoaderBenchPoint {
 
 struct LoaderBench {
     std::vector<LoaderBenchPoint> points;  // by workers, auto last
-    Spread limit;  // samples per second: every core in write(), nothing else
-    [[nodiscard]] const LoaderBenchPoint& best() const;  // of those with a number of workers
+    Spread limit;  // samples per second with every core in write() and nothing else
+    [[nodiscard]] const LoaderBenchPoint& best() const;  // without auto
 };
 
-// The worker counts that are tried: 0, 1, 2, 4 ... up to the cores, and auto (-1).
+// The worker counts to measure: 0, 1, 2, 4 ... up to the cores, and auto (-1).
 [[nodiscard]] std::vector<int> worker_counts(int cores);
 
 [[nodiscard]] LoaderBench bench_loader(const std::shared_ptr<const SampleSource>& source,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The inside of the loader. loader.cpp is the consumer's side of it, loader_workers.cpp the side of
-// the threads that fill batches; the ring's mutex is between them.
+// The inside of the loader. loader.cpp is the consumer's side, loader_workers.cpp the side of the
+// threads that fill batches. The ring's mutex protects what they share.
 #pragma once
 
 #include <condition_variable>
@@ -16,10 +16,11 @@
 namespace saturate {
 
 struct Loader::Impl {
-    // So long others are let through before a sleep.
+    // How long a thread lets others go first before it sleeps.
     static constexpr std::int64_t kGiveWayNs = 50'000;
 
-    // A batch on its way: its samples are claimed by workers, in runs, and counted when written.
+    // A batch in progress: workers claim runs of its samples; written samples are counted in
+    // `done`.
     struct Slot {
         Slab* slab = nullptr;
         std::int64_t size = 0, claimed = 0, done = 0;
@@ -43,10 +44,10 @@ struct Loader::Impl {
     [[nodiscard]] Slot& slot(std::int64_t sequence) {
         return slots[static_cast<std::size_t>(sequence) % slots.size()];
     }
-    [[nodiscard]] bool front_is_ready() {  // locked
+    [[nodiscard]] bool front_is_ready() {  // call locked
         return opened > front && (slot(front).error || slot(front).done == slot(front).size);
     }
-    void start_workers(int count);  // as many as there must be; locked
+    void start_workers(int count);  // up to `count`; call locked
     [[nodiscard]] bool start_worker();
     void work(Worker& worker, int number, const std::stop_token& stop);
     [[nodiscard]] std::optional<Run> claim(std::unique_lock<std::mutex>& lock, int number,
@@ -69,27 +70,27 @@ struct Loader::Impl {
     int cores;
     SampleOrder sample_order;
     std::int64_t per_epoch;
-    std::shared_ptr<SlabRing> ring;  // its mutex guards all below that is not the consumer's own
+    std::shared_ptr<SlabRing> ring;  // its mutex guards all below except the consumer's members
     Faults faults;
     Filler filler;
     LoaderReporter reporter;
 
-    // Batches are numbered over all epochs.
+    // Batch numbers count over all epochs.
     std::vector<Slot> slots;
-    std::int64_t front = 0;   // the next to give out
-    std::int64_t opened = 0;  // the next to begin; all before it are claimed or being claimed
+    std::int64_t front = 0;   // next batch to return
+    std::int64_t opened = 0;  // next batch to begin; all before it are claimed or being claimed
     std::size_t slabs_max = 0;
     LoaderRoom room;       // set once
-    double sample_ns = 0;  // what one sample takes, a moving mean; 0: not known yet
+    double sample_ns = 0;  // moving average of a sample's time; 0: not known yet
     int active = 0;        // workers that may claim; the others are parked
     LoaderStats stats;
     std::condition_variable ready, parked;
     std::vector<std::unique_ptr<Worker>> workers;
 
-    // The consumer's own.
+    // Used only by the consumer.
     LoaderState position;
     bool failed = false;
-    std::unique_ptr<WorkerMemory> own_memory;  // for samples that it fills itself
+    std::unique_ptr<WorkerMemory> own_memory;  // for samples that the consumer fills itself
     Governor governor;
     std::int64_t started_ns = 0, decided_ns = 0;
     WorkerInterval before;  // totals at the last decision

@@ -21,7 +21,7 @@ double percent(std::int64_t part, std::int64_t whole) {
 }  // namespace
 
 std::string why_slow(const LoaderStats& s) {
-    // Below 3 % of the time nobody would notice.
+    // Waiting for less than 3 % of the time is not worth reporting.
     if (percent(s.consumer_wait_ns, s.elapsed_ns) < 3 || s.busy_ns <= 0) return "";
     struct Part {
         const char* name;

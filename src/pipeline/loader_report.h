@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the loader leaves in the run record: a note at the end of an epoch, not more often than
-// every few seconds, and one when it ends. Used by the loader from the consumer's thread.
+// Writes the loader's statistics to the run record: a note at the end of an epoch, at most every
+// few seconds, and one when the loader ends. Called from the consumer's thread.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ class LoaderReporter {
   public:
     explicit LoaderReporter(Recorder& recorder) : recorder_(recorder) {}
     void write_now_and_then(const LoaderStats& stats);
-    void write(const LoaderStats& stats);  // nothing when no batch was given out
+    void write(const LoaderStats& stats);  // writes nothing if no batch was returned
 
   private:
     Recorder& recorder_;

@@ -13,9 +13,9 @@ namespace saturate {
 
 namespace {
 
-// A claim takes about this long: long enough to make the lock cheap, short against a batch.
+// Target time of a claim: long enough to make locking cheap, short compared with a batch.
 constexpr double kClaimNs = 40'000;
-constexpr double kCheapNs = 10'000;  // of a sample
+constexpr double kCheapNs = 10'000;  // upper limit for a cheap sample
 
 std::int64_t thread_cpu_ns() {
     timespec time{};
@@ -28,7 +28,7 @@ std::int64_t thread_cpu_ns() {
 void Loader::Impl::start_workers(int count) {
     while (workers.size() < static_cast<std::size_t>(count)) {
         if (start_worker()) continue;
-        // What the wait asked for can be left undone, what the user asked for cannot.
+        // A wish of the governor may be left undone; a number that the user set may not.
         if (settings.workers < 0 && !workers.empty()) {
             count = static_cast<int>(workers.size());
             break;
@@ -49,7 +49,7 @@ void Loader::Impl::start_workers(int count) {
         slabs_max = std::min<std::size_t>(slabs_max, settings.prefetch_bytes / ring->slab_bytes());
 }
 
-// False when the machine has no room for another thread.
+// Returns false if the machine has no room for another thread.
 bool Loader::Impl::start_worker() {
     try {
         auto fresh = std::make_unique<Worker>();
@@ -84,7 +84,7 @@ void Loader::Impl::work(Worker& worker, int number, const std::stop_token& stop)
         }
         worker.memory->sample.store(-1, std::memory_order_relaxed);
         std::int64_t end_ns = now_ns();
-        bool read_cpu = end_ns - cpu_read_ns > 10'000'000;  // not at every run: it is a system call
+        bool read_cpu = end_ns - cpu_read_ns > 10'000'000;  // rarely: it is a system call
         std::int64_t cpu_ns = read_cpu ? thread_cpu_ns() : 0;
         lock.lock();
         if (read_cpu) {
@@ -103,7 +103,7 @@ std::optional<Run> Loader::Impl::claim(std::unique_lock<std::mutex>& lock, int n
             continue;
         }
         std::int64_t start_ns = 0;
-        // From the last look to the wait the lock is held: no wake-up and no stop is missed.
+        // The lock is held from the last check to the wait, so no wake-up and no stop is missed.
         while (true) {
             if (std::optional<Run> run = claim_now()) {
                 if (start_ns > 0) stats.worker_wait_ns += now_ns() - start_ns;
@@ -120,12 +120,12 @@ std::optional<Run> Loader::Impl::claim(std::unique_lock<std::mutex>& lock, int n
     return std::nullopt;
 }
 
-// Some samples that nobody has claimed yet, or nothing. Locked.
+// Claims some samples that nobody has claimed yet, or nothing. Call locked.
 std::optional<Run> Loader::Impl::claim_now() {
     Slot* current = opened > front ? &slot(opened - 1) : nullptr;
     if ((!current || current->claimed == current->size) && open_next()) current = &slot(opened - 1);
     if (!current || current->claimed == current->size) return std::nullopt;
-    // Cheap samples are taken several at once; never so many that the others have none.
+    // Takes several cheap samples at once, but leaves enough for the other workers.
     auto fair = static_cast<double>(std::max<std::int64_t>(current->size / (2 * active), 1));
     double wish = sample_ns > 0 ? std::clamp(kClaimNs / sample_ns, 1.0, fair) : 1.0;
     Run run{.epoch = (opened - 1) / per_epoch,
@@ -137,8 +137,8 @@ std::optional<Run> Loader::Impl::claim_now() {
     return run;
 }
 
-// With cheap samples somebody else's turn is shorter than sleeping and being woken. False when it
-// is not worth it. Locked before and after.
+// With cheap samples, another thread's turn is shorter than sleeping and waking up. Returns false
+// if it is not worth it. Locked on entry and exit.
 bool Loader::Impl::give_way(std::unique_lock<std::mutex>& lock) const {
     if (sample_ns <= 0 || sample_ns > kCheapNs) return false;
     lock.unlock();
@@ -147,8 +147,8 @@ bool Loader::Impl::give_way(std::unique_lock<std::mutex>& lock) const {
     return true;
 }
 
-// The consumer fills some samples itself rather than going to sleep, when they are so cheap that
-// sleeping and waking up would take longer. False: there is nothing that it could do.
+// Lets the consumer fill some samples itself if they are so cheap that sleeping and waking up would
+// take longer. Returns false if there is nothing to fill.
 bool Loader::Impl::help(std::unique_lock<std::mutex>& lock) {
     if (sample_ns <= 0 || sample_ns > kCheapNs) return false;
     std::optional<Run> run = claim_now();
@@ -169,7 +169,7 @@ bool Loader::Impl::help(std::unique_lock<std::mutex>& lock) {
     return true;
 }
 
-// Begins another batch if there is room for it. Locked.
+// Begins another batch if there is room for it. Call locked.
 bool Loader::Impl::open_next() {
     auto depth =
         std::min<std::int64_t>(std::int64_t{active} * std::max(settings.prefetch_factor, 1),
@@ -188,11 +188,11 @@ bool Loader::Impl::open_next() {
     if (error) fresh.claimed = fresh.size;
     ++opened;
     if (error) ready.notify_one();
-    ring->returned.notify_all();  // there is work for the others too
+    ring->returned.notify_all();  // the other workers have work too
     return true;
 }
 
-// Locked.
+// Call locked.
 void Loader::Impl::complete(const Run& run, const SampleCost& cost, std::int64_t busy_ns,
                             std::exception_ptr error) {
     add(cost, busy_ns);

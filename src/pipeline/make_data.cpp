@@ -29,7 +29,7 @@ namespace {
 
 using Progress = std::function<void(std::int64_t made, std::int64_t samples)>;
 constexpr double kPi = std::numbers::pi;
-constexpr std::int64_t kValidationEvery = 10;  // one picture of ten is kept for validation
+constexpr std::int64_t kValidationEvery = 10;  // every tenth picture is for validation
 
 bool is_for_validation(std::int64_t index) {
     return index % kValidationEvery == kValidationEvery - 1;
@@ -67,7 +67,7 @@ void make_folder(const fs::path& path) {
                      .fix = "choose another with -o"});
 }
 
-// Makes and writes pictures, each by its number alone. One thread each.
+// Makes and writes pictures, each from its number alone. One per thread.
 class Writer {
   public:
     Writer(const MakeDataSettings& settings, MadeFiles files)
@@ -84,7 +84,7 @@ class Writer {
     }
 
     std::uint64_t bytes = 0;
-    std::map<std::int64_t, std::string> labels;  // lines of labels.csv, by picture
+    std::map<std::int64_t, std::string> labels;  // lines of labels.csv, by picture number
 
   private:
     void pairs() {
@@ -120,7 +120,7 @@ class Writer {
         static constexpr const char* kClasses[] = {"blobs",  "checks",  "cross", "disc",
                                                    "ring",   "square",  "star",  "stripes",
                                                    "target", "triangle"};
-        // Validation pictures come every tenth, so the class must not.
+        // Every tenth picture is for validation, so the class must not repeat every ten.
         int label = static_cast<int>((index_ + index_ / kValidationEvery) % 10);
         Canvas canvas(128, 128, 1);
         draw_class(canvas, kClasses[label]);
@@ -133,7 +133,7 @@ class Writer {
         path /= name_ + ending;
         std::string encoded =
             ending == ".png" ? encode_png(picture.view()) : encode_jpeg(picture.view());
-        // Not synced one by one: thousands of pictures that can be made again.
+        // Not synced one by one: there are thousands, and they can be made again.
         std::ofstream file(path, std::ios::binary);
         if (!file.write(encoded.data(), static_cast<std::streamsize>(encoded.size())).flush()) {
             throw MachineError(
@@ -145,7 +145,7 @@ class Writer {
     }
 
     void draw_hole_and_piece(Canvas& canvas, const Shape& hole, const Shape& piece) {
-        // The piece shows what the hole lacks: the ground is copied before the hole is darkened.
+        // The piece shows what the hole lacks: copy the background before darkening the hole.
         Canvas ground = canvas;
         canvas.fill(hole, {0.05, 0.05, 0.08}, dice_.between(0.5, 0.75));
         canvas.outline(hole, {0.9, 0.9, 0.9}, 1.2, 0.5);
@@ -207,7 +207,7 @@ class Writer {
     Dice dice_{0};
 };
 
-// The labels of the training pictures in one table, those for validation in another.
+// Writes the labels of training and validation pictures into separate tables.
 std::uint64_t write_labels(const fs::path& folder,
                            const std::map<std::int64_t, std::string>& labels) {
     std::string tables[2];
@@ -223,12 +223,12 @@ std::uint64_t write_labels(const fs::path& folder,
     return tables[0].size() + tables[1].size();
 }
 
-// All cores take the next picture in turn; the calling thread tells how far they are.
+// All cores take the next picture in turn; the calling thread reports the progress.
 MadeData make_pictures(const MakeDataSettings& settings, MadeFiles files,
                        const Progress& progress) {
     std::atomic<std::int64_t> next{0};
     std::exception_ptr failed;
-    std::mutex mutex;  // of `failed`
+    std::mutex mutex;  // guards `failed`
     auto work = [&](Writer& writer, bool tells) {
         try {
             for (std::int64_t i = next++; i < settings.samples; i = next++) {

@@ -31,7 +31,7 @@ void append_row(std::string& out, std::int64_t hour, std::span<const double> val
     out += '\n';
 }
 
-// What a value drawn anew every hour becomes when it remembers the hours before.
+// A random value per hour that is correlated with the hours before.
 class Drift {
   public:
     explicit Drift(double memory) : memory_(memory), fresh_(std::sqrt(1 - memory * memory)) {}
@@ -66,7 +66,7 @@ class WeatherMaker {
     Drift front_{0.985}, warmth_{0.98}, east_{0.96}, north_{0.96};
 };
 
-double rush(std::int64_t hour) {  // traffic of a day, two peaks; less at the weekend
+double rush(std::int64_t hour) {  // daily traffic with two peaks; less at the weekend
     auto h = static_cast<double>(hour % 24);
     double peaks = std::exp(-std::pow((h - 8) / 2, 2)) + std::exp(-std::pow((h - 18) / 2.5, 2));
     return (0.25 + peaks) * (hour / 24 % 7 >= 5 ? 0.6 : 1.0);
@@ -126,7 +126,7 @@ std::string air_quality_csv(std::int64_t rows, std::uint64_t seed) {
         Weather sky = weather.next(hour, dice);
         double traffic = rush(hour) * dice.between(0.9, 1.1);
         double heating = std::max(0.0, 16 - sky.temperature) / 10;
-        // Blown away by wind, washed out by rain, fed by cars and stoves: this hour's weather
+        // Wind blows dust away, rain washes it out, cars and stoves add to it: this hour's weather
         // decides the next hour's dust.
         double values[] = {std::sin(day),
                            std::cos(day),

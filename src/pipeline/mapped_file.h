@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A file in memory without reading it: pages come when they are touched and go when memory is
-// short. For arrays that are larger than memory.
+// Maps a file into memory instead of reading it: pages are loaded when touched and dropped when
+// memory is short. For arrays larger than memory.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@ namespace saturate {
 
 class MappedFile {
   public:
-    // Throws UserError when it is not there, not readable, or empty; `what` names it ("an array").
+    // Throws UserError if it is missing, unreadable or empty; `what` names it ("an array").
     MappedFile(const std::filesystem::path& path, std::string_view what);
     ~MappedFile();
     MappedFile(const MappedFile&) = delete;

@@ -23,7 +23,7 @@ std::string_view text_of(std::span<const std::byte> bytes) {
 }
 
 // The header is a Python dict in a fixed form: {'descr': '<f4', 'fortran_order': False, 'shape':
-// (3, 4), }. What stands after a key, up to `end`.
+// (3, 4), }. Returns the text after a key, up to one of `ends`.
 std::optional<std::string_view> value_after(std::string_view header, std::string_view key,
                                             std::string_view ends) {
     std::size_t at = header.find(key);
@@ -38,7 +38,7 @@ std::optional<std::string_view> value_after(std::string_view header, std::string
 }
 
 std::optional<NumberType> type_of(std::string_view descr) {
-    // '<f4': byte order, kind, bytes. '>' is fine where there is only one byte.
+    // '<f4': byte order, kind, bytes. '>' is fine for single bytes.
     if (descr.size() != 5 || descr.front() != '\'' || descr.back() != '\'') return std::nullopt;
     char order = descr[1], kind = descr[2], bytes = descr[3];
     NumberType type{.kind = kind, .bytes = bytes - '0'};
@@ -62,7 +62,7 @@ std::optional<std::vector<std::int64_t>> shape_of(std::string_view tuple) {
     return shape.size() <= 32 ? std::optional(shape) : std::nullopt;
 }
 
-// The elements of a shape, or nothing when they cannot be in so many bytes.
+// Number of elements of a shape, or nothing if they cannot fit into `bytes`.
 std::optional<std::size_t> elements_within(const std::vector<std::int64_t>& shape,
                                            int element_bytes, std::size_t bytes) {
     std::size_t limit = bytes / static_cast<std::size_t>(element_bytes), count = 1;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The zip archive around .npz members: its directory at the end says where they are. Members that
-// are only stored stay mapped.
+// The zip archive around .npz members: the directory at its end tells where they are. Members
+// stored without compression stay mapped.
 #include <fmt/format.h>
 
 #include <cstring>
@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::uint64_t kUnpackedMax = 64ull << 30;
 
-// Little-endian numbers at a place; every reading is checked.
+// Reads little-endian numbers at an offset; every access is checked.
 class Bytes {
   public:
     Bytes(std::string_view text, std::string place) : text_(text), place_(std::move(place)) {}
@@ -52,7 +52,7 @@ struct Member {
     std::uint64_t method = 0, packed = 0, size = 0, header = 0;
 };
 
-// Sizes beyond 4 GB stand in an extra field, in the order of those that are all ones.
+// Sizes beyond 4 GB are in an extra field, in the order of the fields that are all ones.
 void read_large_sizes(const Bytes& zip, std::uint64_t at, std::uint64_t end, Member& member) {
     while (at + 4 <= end) {
         std::uint64_t id = zip.number(at, 2), bytes = zip.number(at + 2, 2);
@@ -71,7 +71,7 @@ void read_large_sizes(const Bytes& zip, std::uint64_t at, std::uint64_t end, Mem
 
 std::vector<Member> directory(const Bytes& zip) {
     std::string_view text = zip.all();
-    // The end record is 22 bytes and a comment of at most 65535.
+    // The end record has 22 bytes plus a comment of at most 65535.
     std::size_t tail = text.size() > 65557 ? text.size() - 65557 : 0;
     std::size_t end = text.substr(tail).rfind("PK\x05\x06");
     if (end == std::string_view::npos) throw zip.torn();

@@ -38,7 +38,7 @@ std::int64_t whole(const Settings& settings, Setting setting, std::int64_t other
     return number ? static_cast<std::int64_t>(*number) : otherwise;
 }
 
-// image_size is a side, or [width, height].
+// image_size is one side or [width, height].
 void set_size(const Settings& settings, ImageTransform& transform, ImageSize otherwise) {
     const Value* value = settings.get(Setting::image_size);
     transform.width = otherwise.width;
@@ -105,7 +105,7 @@ std::string name_of(FolderLayout layout) {
     throw Bug(__FILE__, __LINE__, "every layout has a name");
 }
 
-// What opening images needs besides their place.
+// What opening images needs apart from the path.
 struct ImageWish {
     const Settings& settings;
     std::optional<CacheSettings> cache;
@@ -116,7 +116,7 @@ struct OpenedImages {
     std::vector<std::string> classes;
 };
 
-// `classes`: those to train with, whose labels the images to validate with have too.
+// `classes`: those of the training images, so that validation images get the same labels.
 OpenedImages open_images(const ImageWish& wish, const fs::path& root, FolderLayout layout,
                          Purpose purpose, std::vector<std::string> classes = {}) {
     const ReferenceJob* job = find_reference_job(wish.settings.word(Setting::job));
@@ -129,7 +129,7 @@ OpenedImages open_images(const ImageWish& wish, const fs::path& root, FolderLayo
                             .listing = {.cache_folder = user_cache_folder() / "listings"}});
     if (!wish.cache) return {folder, folder->classes()};
     CacheSettings cache = *wish.cache;
-    // Validation is the smaller part: it has a tenth of the memory.
+    // Validation data is smaller and gets a tenth of the memory.
     if (cache.place == CachePlace::memory)
         cache.limit_bytes = cache.limit_bytes / 10 * (purpose == Purpose::training ? 9 : 1);
     return {std::make_shared<CachedSource>(folder, cache), folder->classes()};
@@ -161,7 +161,7 @@ std::optional<CacheSettings> cache_of(const Settings& settings, const CacheLimit
     return out;
 }
 
-// The folder of a part, by its usual names; empty when there is none.
+// Finds a part's folder by its usual names; empty if there is none.
 fs::path folder_of(const fs::path& root, std::initializer_list<const char*> names) {
     for (const char* name : names) {
         if (fs::is_directory(root / name)) return root / name;
@@ -201,7 +201,7 @@ std::shared_ptr<const SampleSource> open_shards(const Settings& settings, const 
                          .transform = transform_for(settings, FolderLayout::classes, purpose)});
 }
 
-// Shards lie in the folder itself, or in the folders of its parts.
+// The shards are in the folder itself or in its parts' folders.
 OpenedData open_shard_parts(const Settings& settings, const fs::path& root,
                             const fs::path& training) {
     OpenedData out{.training = nullptr, .validation = nullptr, .what = "images in tar shards"};
@@ -221,7 +221,7 @@ OpenedData open_shard_parts(const Settings& settings, const fs::path& root,
 OpenedData open_windows(const Settings& settings, const fs::path& path) {
     const ReferenceJob* job = find_reference_job(settings.word(Setting::job));
     WindowSettings windows{.channel = job && job->samples == JobSamples::window_pictures};
-    // sequence_length may be a list for a grid search: the first counts here.
+    // sequence_length may be a list for a grid search; its first number is used here.
     for (Setting setting : {Setting::window_size, Setting::sequence_length}) {
         const Value* value = settings.get(setting);
         if (value && !value->numbers.empty())

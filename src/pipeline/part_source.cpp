@@ -9,7 +9,7 @@ namespace {
 constexpr std::int64_t kPeriod = 10;
 constexpr std::uint64_t kSplitPurpose = 0x73706c6974;
 
-// Some samples of another source. Random draws are those of the sample's own index.
+// Some samples of another source. Random draws use the sample's index in that source.
 class PartSource final : public SampleSource {
   public:
     PartSource(std::shared_ptr<const SampleSource> whole, bool each_tenth)
@@ -36,7 +36,8 @@ class PartSource final : public SampleSource {
     [[nodiscard]] std::vector<std::string> notes() const override { return whole_->notes(); }
 
   private:
-    // One of every ten, at a place of its own in each ten: labels may come in turns, or sorted.
+    // One of every ten, at a random place within each ten, because labels may alternate or be
+    // sorted.
     [[nodiscard]] std::int64_t of_whole(std::int64_t index) const {
         if (each_tenth_) return index * kPeriod + chosen(index);
         std::int64_t ten = index / (kPeriod - 1), place = index % (kPeriod - 1);

@@ -19,8 +19,8 @@ std::uint8_t paeth(int left, int up, int corner) {
     return static_cast<std::uint8_t>(to_up <= to_corner ? up : corner);
 }
 
-// With one byte a pixel the left one stays in a register: reading back what was just written would
-// cost several times as much.
+// With one byte per pixel the left pixel stays in a register: reading back a byte just written
+// would cost several times as much.
 void add_left(std::uint8_t* row, std::size_t bytes, std::size_t pixel) {
     if (pixel == 1) {
         std::uint8_t left = 0;
@@ -60,8 +60,8 @@ void add_average(std::uint8_t* row, const std::uint8_t* above, std::size_t bytes
     }
 }
 
-// Grey of 8 bits, by far the commonest with one byte a pixel: left and corner stay in registers,
-// and everything that does not wait for the pixel before is computed ahead of it.
+// For 8-bit grey, by far the most common kind with one byte per pixel. Left and corner stay in
+// registers, and everything independent of the previous pixel is computed ahead of it.
 void add_paeth_grey(std::uint8_t* row, const std::uint8_t* above, std::size_t bytes) {
     int left = 0, corner = 0;
     for (std::size_t i = 0; i < bytes; ++i) {
@@ -108,7 +108,7 @@ __m128i pick(__m128i mask, __m128i yes, __m128i no) {
     return _mm_or_si128(_mm_and_si128(mask, yes), _mm_andnot_si128(mask, no));
 }
 
-// All channels of a pixel at once, in 16-bit lanes. Pixel is 3 or 4.
+// All channels of a pixel at once, in 16-bit lanes. `pixel` is 3 or 4.
 template <std::size_t pixel>
 void add_paeth_sse2(std::uint8_t* row, const std::uint8_t* above, std::size_t bytes) {
     const __m128i zero = _mm_setzero_si128();
@@ -172,7 +172,7 @@ bool png_unfilter(int filter, std::uint8_t* row, const std::uint8_t* above, std:
             add_average(row, above, bytes, pixel);
             return true;
         case 4:
-            // With nothing above, Paeth picks the left pixel.
+            // Without a row above, Paeth picks the left pixel.
             if (above)
                 any_paeth(row, above, bytes, pixel);
             else

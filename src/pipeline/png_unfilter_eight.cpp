@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kRows = 8;
 
-// Eight rows of eight bytes become eight columns; the lower half of each register counts.
+// Transposes eight rows of eight bytes; only the lower half of each register is used.
 void transpose(__m128i (&rows)[kRows]) {
     __m128i pairs[4], quads[4];
     for (int i = 0; i < 4; ++i) pairs[i] = _mm_unpacklo_epi8(rows[2 * i], rows[2 * i + 1]);
@@ -38,7 +38,7 @@ __m128i pick(__m128i mask, __m128i yes, __m128i no) {
     return _mm_or_si128(_mm_and_si128(mask, yes), _mm_andnot_si128(mask, no));
 }
 
-// Which lanes have which filter: all ones where they do.
+// Masks of the lanes that have each filter: all ones in those lanes.
 struct Filters {
     __m128i left, above, average, paeth;
 };
@@ -50,7 +50,7 @@ __m128i lanes_with(const EightRows& rows, int filter) {
     return _mm_load_si128(reinterpret_cast<const __m128i*>(mask));
 }
 
-// What every lane's filter expects at its pixel, in 16-bit lanes.
+// The value that each lane's filter predicts for its pixel, in 16-bit lanes.
 __m128i predicted(const Filters& filters, __m128i left, __m128i up, __m128i corner) {
     __m128i rise = _mm_sub_epi16(up, corner), run = _mm_sub_epi16(left, corner);
     __m128i to_left = absolute(rise), to_up = absolute(run);
@@ -66,7 +66,7 @@ __m128i predicted(const Filters& filters, __m128i left, __m128i up, __m128i corn
     return _mm_or_si128(simple, mixed);
 }
 
-// Eight pixels of row `r` from `x` on, as far as they lie within the row.
+// Stores eight pixels of row `r` from `x` on, except those outside the row.
 void store(const EightRows& rows, int r, int x, __m128i pixels) {
     std::uint8_t* out = rows.out + rows.out_stride * static_cast<std::size_t>(r);
     if (x >= 0 && x + 8 <= rows.width) {
@@ -90,7 +90,7 @@ bool png_unfilter_eight(const EightRows& rows) {
     const __m128i zero = _mm_setzero_si128(), byte = _mm_set1_epi16(0xFF);
     const __m128i lane = _mm_setr_epi16(0, 1, 2, 3, 4, 5, 6, 7);
     const __m128i width = _mm_set1_epi16(static_cast<short>(rows.width));
-    __m128i last = zero, corner = zero;  // results of the step before, and what was above them
+    __m128i last = zero, corner = zero;  // results of the previous step, and the pixels above them
     // At step t row r is at pixel t - r.
     for (int start = 0; start < rows.width + kRows - 1; start += 8) {
         __m128i block[kRows];
@@ -104,7 +104,8 @@ bool png_unfilter_eight(const EightRows& rows) {
             __m128i up = _mm_or_si128(_mm_slli_si128(last, 2), first);
             __m128i sum = _mm_add_epi16(_mm_unpacklo_epi8(block[i], zero),
                                         predicted(filters, last, up, corner));
-            // Lanes before their first or behind their last pixel stay 0, as the rules want it.
+            // Lanes before their first or after their last pixel stay 0, as the filter rules
+            // require.
             __m128i x = _mm_sub_epi16(_mm_set1_epi16(static_cast<short>(t)), lane);
             __m128i within = _mm_andnot_si128(_mm_cmpgt_epi16(zero, x), _mm_cmpgt_epi16(width, x));
             last = _mm_and_si128(sum, _mm_and_si128(within, byte));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random numbers as functions of what they are for, without a state that threads would share:
-// the same (seed, epoch, index) gives the same number anywhere, at any time.
+// Random numbers as pure functions of their purpose, without a state that threads would share: the
+// same (seed, epoch, index) gives the same number everywhere, at any time.
 #pragma once
 
 #include <cstdint>
@@ -19,12 +19,12 @@ namespace saturate {
     return mix(mix(a) ^ b);
 }
 
-// In [0, 1), with 53 bits.
+// Converts random bits to a number in [0, 1), with 53 bits.
 [[nodiscard]] constexpr double unit(std::uint64_t bits) {
     return static_cast<double>(bits >> 11) * 0x1.0p-53;
 }
 
-// In [0, count) without the bias of a remainder that would matter: 2^-64 * count.
+// Converts random bits to a number in [0, count). The bias is negligible: 2^-64 * count.
 [[nodiscard]] constexpr std::int64_t below(std::uint64_t bits, std::int64_t count) {
     __extension__ using Wide = unsigned __int128;
     return static_cast<std::int64_t>((Wide{bits} * static_cast<std::uint64_t>(count)) >> 64);

@@ -13,8 +13,8 @@ double support_of(Interpolation interpolation) {
     return interpolation == Interpolation::bilinear ? 1.0 : 2.0;
 }
 
-// The filters that antialiasing stretches: a triangle, and the cubic with a = -0.5 (Pillow's and
-// torchvision's choice when antialiasing).
+// The filters, which antialiasing stretches: a triangle, and the cubic with a = -0.5 (the choice of
+// Pillow and torchvision for antialiasing).
 double filter(Interpolation interpolation, double x) {
     x = std::abs(x);
     if (interpolation == Interpolation::bilinear) return x < 1 ? 1 - x : 0;
@@ -40,7 +40,7 @@ void ResizeTaps::compute(const ResizeAxis& axis, Interpolation interpolation, do
     double stretch = std::max(scale, 1.0);
     double support = support_of(interpolation) * stretch;
     double begin = offset + axis.start * ratio;
-    // Pixels beyond the region that is resized do not count, as if it had been cut out before.
+    // Ignores pixels beyond the resized region, as if it had been cut out before.
     int low = std::max(0, static_cast<int>(std::floor(begin + 1e-6)));
     int high = std::min(size, static_cast<int>(std::ceil(begin + axis.length * ratio - 1e-6)));
     taps = 1;
@@ -50,7 +50,7 @@ void ResizeTaps::compute(const ResizeAxis& axis, Interpolation interpolation, do
         double centre = begin + scale * (axis.first + i + 0.5);
         int from = std::max(low, static_cast<int>(std::floor(centre - support + 0.5)));
         int to = std::min(high, static_cast<int>(std::floor(centre + support + 0.5)));
-        if (to <= from) {  // a sliver at the edge: the nearest pixel
+        if (to <= from) {  // a sliver at the edge: use the nearest pixel
             from = std::clamp(static_cast<int>(std::floor(centre)), low, high - 1);
             to = from + 1;
         }
@@ -67,7 +67,7 @@ void ResizeTaps::compute(const ResizeAxis& axis, Interpolation interpolation, do
         double sum = 0;
         for (int k = from; k < to; ++k) sum += filter(interpolation, (k - centre + 0.5) / stretch);
         int shown = axis.mirrored ? axis.count - 1 - i : i;
-        // All taps within the pixels: unused ones stand before instead of after at the far edge.
+        // Keeps all taps within the pixels: at the far edge the unused taps come first, not last.
         int base = std::max(0, std::min(from, size - taps));
         float* out = weights.data() + static_cast<std::size_t>(shown) * taps;
         for (int k = from; k < to; ++k)
@@ -81,7 +81,7 @@ void ResizeTaps::compute(const ResizeAxis& axis, Interpolation interpolation, do
 
 namespace {
 
-// Lays the horizontal taps out for the kernels. `left` is the first column of the mixed row.
+// Arranges the horizontal taps for the kernels. `left` is the first column of the mixed row.
 void lay_out(const ResizeTaps& taps, int count, int channels, int left, AcrossTable& table) {
     table.channels = channels;
     table.taps = taps.taps;
@@ -135,7 +135,8 @@ void Resampler::prepare(const Decoded& decoded, const Region& wanted, const Resi
         columns_ = right - left_;
         lay_out(across_, across.count, view_.channels, left_, table_);
     }
-    // Beyond the columns the kernels may read taps of weight 0 and the lanes of padding: finite.
+    // The kernels may read past the columns, for taps of weight 0 and padding lanes: fill with
+    // zeros.
     std::size_t used = static_cast<std::size_t>(columns_) * view_.channels;
     std::size_t spare = static_cast<std::size_t>(across_.taps + 8) * view_.channels + 8;
     float* row = mixed_.get(used + spare);

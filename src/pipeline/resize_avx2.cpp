@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernels for AVX2 with FMA. Only the functions marked kAvx2 hold such instructions, so that
-// nothing the linker shares with other files does.
+// The kernels for AVX2 with FMA. Only functions marked SATURATE_AVX2 contain such instructions, so
+// that none get into code that the linker shares with other files.
 #include "base/cpu_features.h"
 #include "pipeline/resize_kernels.h"
 
@@ -43,7 +43,7 @@ SATURATE_AVX2 void mix_rows(const std::uint8_t* rows, std::size_t stride, const 
     }
 }
 
-// One pixel in each half: red, green, blue and a fourth value that is dropped.
+// One pixel in each half: red, green, blue and a fourth value that is ignored.
 SATURATE_AVX2 inline __m256 two_pixels(const float* low, const float* high) {
     return _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(low)), _mm_loadu_ps(high), 1);
 }
@@ -66,7 +66,7 @@ SATURATE_AVX2 void across_rgb(const float* row, const AcrossTable& table, const 
             }
         }
         for (int j = 0; j < 4; ++j) sum[j] = _mm256_fmadd_ps(sum[j], factor, bias);
-        // 4x4 transpose in both halves: pixels to planes.
+        // Transposes 4x4 in both halves, from pixels to planes.
         __m256 rg01 = _mm256_unpacklo_ps(sum[0], sum[1]), b01 = _mm256_unpackhi_ps(sum[0], sum[1]);
         __m256 rg23 = _mm256_unpacklo_ps(sum[2], sum[3]), b23 = _mm256_unpackhi_ps(sum[2], sum[3]);
         _mm256_storeu_ps(out[0] + x, _mm256_shuffle_ps(rg01, rg23, _MM_SHUFFLE(1, 0, 1, 0)));

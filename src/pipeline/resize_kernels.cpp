@@ -18,7 +18,7 @@ void across_rgb(const float* row, const AcrossTable& table, const ChannelScale& 
                 float* const* out) {
     for (int x = 0; x < table.width; ++x) {
         const float* pixel = row + table.first[x];
-        // Block, then the half of it: pixels 0-3 are in the lower lanes, 4-7 in the upper.
+        // Index by block, then by half: pixels 0-3 are in the lower lanes, 4-7 in the upper.
         const float* weight = table.weights.data() +
                               static_cast<std::size_t>(x / 8) * table.taps * 32 + x % 4 * 8 +
                               x % 8 / 4 * 4;

@@ -32,7 +32,7 @@ struct Descriptor {
     throw BadSample(path, why);
 }
 
-// `size` below 0: the whole file.
+// `size` below 0 means the whole file.
 Bytes read_part(const std::string& path, std::int64_t offset, std::int64_t size,
                 Buffer<std::uint8_t>& memory, SampleCost& cost) {
     std::int64_t start = now_ns();
@@ -50,7 +50,7 @@ Bytes read_part(const std::string& path, std::int64_t offset, std::int64_t size,
                                 static_cast<off_t>(offset + static_cast<std::int64_t>(got)));
         if (count < 0 && errno == EINTR) continue;
         if (count < 0) fail(path, errno);
-        if (count == 0) break;  // it became shorter meanwhile; the decoder will say so
+        if (count == 0) break;  // the file became shorter; the decoder will report it
         got += static_cast<std::size_t>(count);
     }
     cost.read_ns += now_ns() - start;

@@ -14,7 +14,7 @@ namespace saturate {
 
 namespace {
 
-// Keeps the draws of one purpose apart from those of another.
+// Make random draws for different purposes independent.
 constexpr std::uint64_t kOrderPurpose = 0x6f72646572;
 constexpr std::uint64_t kWeightPurpose = 0x776569676874;
 constexpr std::uint64_t kSubstitutePurpose = 0x737562;
@@ -62,7 +62,7 @@ RunOrder::RunOrder(std::int64_t size, std::int64_t run, std::uint64_t key)
 std::int64_t RunOrder::at(std::int64_t place) const {
     if (run_ == 1) return order_.at(place);
     std::int64_t whole = runs_ * run_;
-    // Without the exchange the rest would always be the end of the epoch, which drop_last cuts off.
+    // Without this exchange the rest would always end the epoch, where drop_last cuts it off.
     if (place >= whole) return swapped_ * run_ + place - whole;
     std::int64_t first = place / (kDealt * run_) * kDealt;  // run of this deal
     std::int64_t dealt = std::min(kDealt, runs_ - first);
@@ -81,7 +81,7 @@ SampleOrder::SampleOrder(SampleOrderSettings settings) : settings_(std::move(set
                          .found = "the data contains no samples",
                          .expected = "at least one batch",
                          .fix = "check the path of the data"});
-    // Equal on every rank: what is over is dropped, or filled up from the start of the epoch.
+    // Equal on every rank: the remainder is dropped, or filled up from the start of the epoch.
     std::int64_t count = s.shard.count;
     samples_ = s.drop_last ? s.size / count : (s.size + count - 1) / count;
     batches_ = s.drop_last ? samples_ / s.batch_size : (samples_ + s.batch_size - 1) / s.batch_size;
@@ -169,7 +169,7 @@ void SampleOrder::build_alias_table() {
             small.push_back(rich);
         }
     }
-    // Rounding may leave a sample of weight 0 without a partner: it must never be drawn.
+    // Rounding may leave a sample of weight 0 without a partner, but it must never be drawn.
     auto heaviest = std::ranges::max_element(weights) - weights.begin();
     for (std::size_t i : small) {
         if (weights[i] > 0) continue;
@@ -178,7 +178,7 @@ void SampleOrder::build_alias_table() {
     }
     drawable_ = std::ranges::count_if(weights, [](double weight) { return weight > 0; });
     for (double weight : weights) weighs_.push_back(weight > 0);
-    settings_.weights = {};  // the table replaces them
+    settings_.weights = {};  // replaced by the table
 }
 
 }  // namespace saturate

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which sample stands at which place of an epoch: a function of (seed, epoch, place), computed when
-// it is asked. Nothing is shuffled in memory, so an epoch of 100 million samples begins as fast as
-// one of ten, and a position is restored by its number. Any thread.
+// Computes which sample is at which place of an epoch, as a function of (seed, epoch, place).
+// Nothing is shuffled in memory, so an epoch of 100 million samples begins as fast as one of ten,
+// and a number is enough to restore a position. Any thread.
 #pragma once
 
 #include <array>
@@ -18,17 +18,17 @@ struct Shard {
 
 struct SampleOrderSettings {
     std::int64_t size = 0;        // samples of the source
-    std::int64_t neighbours = 1;  // of the source: shuffled in runs of so many
+    std::int64_t neighbours = 1;  // of the source: shuffle in runs of this many
     std::int64_t batch_size = 1;
     bool shuffle = true;
     bool drop_last = true;
-    std::vector<double> weights = {};  // per sample: draws with replacement; empty: each once
+    std::vector<double> weights = {};  // per sample: draw with replacement; empty: each once
     std::uint64_t seed = 0;
     Shard shard = {};
 };
 
-// The order of one epoch: a permutation of [0, size) that needs no memory. A Feistel network over
-// the next power of two; what falls outside is sent through again.
+// A random order of one epoch: a permutation of [0, size) that needs no memory. A Feistel network
+// over the next power of two; values outside [0, size) go through it again.
 class EpochOrder {
   public:
     EpochOrder(std::int64_t size, std::uint64_t key);
@@ -37,42 +37,42 @@ class EpochOrder {
   private:
     static constexpr int kRoundsMax = 24;
     std::uint64_t size_;
-    std::size_t rounds_;  // small halves hold little randomness each: they take more rounds
+    std::size_t rounds_;  // small halves have little randomness, so they need more rounds
     int right_bits_;
     std::uint64_t left_mask_, right_mask_;
     std::array<std::uint64_t, kRoundsMax> keys_;
 };
 
-// An epoch that storage can read in long stretches: runs of neighbouring samples in random order,
-// 64 of them dealt out in turns, so that samples of one run are 64 places apart.
+// An epoch order that lets storage read long stretches: runs of neighbouring samples in random
+// order, 64 of them interleaved, so that samples of one run are 64 places apart.
 class RunOrder {
   public:
-    RunOrder(std::int64_t size, std::int64_t run, std::uint64_t key);  // run 1: samples one by one
+    RunOrder(std::int64_t size, std::int64_t run, std::uint64_t key);  // run 1: single samples
     [[nodiscard]] std::int64_t at(std::int64_t place) const;
 
   private:
     static constexpr std::int64_t kDealt = 64;
-    std::int64_t run_, runs_, rest_;  // rest_: what is over behind the last whole run
+    std::int64_t run_, runs_, rest_;  // rest_: samples after the last full run
     EpochOrder order_;                // of the runs
-    std::int64_t swapped_;            // the run whose first samples change places with the rest
+    std::int64_t swapped_;            // the run whose first samples trade places with the rest
 };
 
 class SampleOrder {
   public:
-    // Throws UserError when no batch comes out or the weights are of no use.
+    // Throws UserError if the settings give no batch or the weights are invalid.
     explicit SampleOrder(SampleOrderSettings settings);
 
     [[nodiscard]] std::int64_t batches_per_epoch() const { return batches_; }
     [[nodiscard]] std::int64_t batch_size(std::int64_t batch) const;  // the last may be smaller
 
     [[nodiscard]] RunOrder order(std::int64_t epoch) const;
-    // The sample at this rank's place of the epoch that `order` belongs to.
+    // Returns the sample at this rank's `place` in the epoch that `order` belongs to.
     [[nodiscard]] std::int64_t at(const RunOrder& order, std::int64_t epoch,
                                   std::int64_t place) const;
-    // Samples that can be drawn at all: those of weight 0 cannot.
+    // Number of samples that can be drawn: all except those of weight 0.
     [[nodiscard]] std::int64_t drawable() const { return drawable_; }
-    // What stands in for a bad sample, at the given attempt (from 1). Random at first; then one
-    // after the other, so that every sample that can be drawn comes in the end.
+    // Returns a replacement for a bad sample. `attempt` counts from 1: random at first, then one
+    // sample after the other, so that every drawable sample comes up eventually.
     [[nodiscard]] std::int64_t substitute(std::int64_t epoch, std::int64_t place,
                                           std::int64_t attempt) const;
 
@@ -84,7 +84,7 @@ class SampleOrder {
     std::int64_t samples_ = 0;  // of this rank in one epoch
     std::int64_t batches_ = 0;
     std::int64_t drawable_ = 0;
-    std::vector<bool> weighs_;  // has a weight above 0; empty: all have
+    std::vector<bool> weighs_;  // whether the weight is above 0; empty: all are
     // Walker's alias method: one lookup per weighted draw.
     std::vector<float> keep_;
     std::vector<std::int64_t> alias_;

@@ -24,13 +24,13 @@ namespace saturate {
 
 namespace {
 
-// So many are told of before Python asks for them: two, and more when they are small.
+// How much is announced before Python asks for it: at least two batches, more if they are small.
 constexpr std::size_t kAheadBytes = 32 << 20, kAheadMax = 32;
-// Batches that follow each other so fast are told of several at once, half of what Python has room
-// for: waking Python up for each, with cold caches, would take as long as filling it.
+// Batches that follow each other this fast are announced several at once, up to half of what Python
+// has room for: waking Python up for each, with cold caches, would take as long as filling it.
 constexpr std::int64_t kFastBatchNs = 250'000;
 
-// The samples that cannot be used, until they can be told.
+// Collects the unusable samples until they can be reported.
 class SkippedSamples final : public Recorder {
   public:
     void step(const StepRecord&) noexcept override {}
@@ -55,7 +55,7 @@ Json problem_json(std::string_view kind, const std::string& text, const std::str
     return Json::object({{"kind", kind}, {"text", text}, {"place", place}});
 }
 
-// The exception that is being handled, for Python.
+// Describes the exception being handled, for Python.
 Json current_error() {
     try {
         throw;
@@ -74,13 +74,14 @@ Json current_error() {
     }
 }
 
-// Also makes room for what Python holds.
+// Describes the opened data, and makes the loader keep enough slabs for those that Python holds.
 Json opened_json(ServedData& data) {
     SlabRing layout(data.source->fields(), data.loader.batch_size, ordinary_memory());
     std::size_t ahead = std::clamp<std::size_t>(
         kAheadBytes / std::max<std::size_t>(layout.slab_bytes(), 1), 2, kAheadMax);
     if (std::uint64_t limit = data.loader.prefetch_bytes; limit > 0) {
-        // One is filled and two are Python's own: what is told of must not take their memory.
+        // One slab is being filled and two are Python's: announced batches must not take their
+        // memory.
         std::size_t fit = limit / std::max<std::size_t>(layout.slab_bytes(), 1);
         ahead = std::min(ahead, fit > 4 ? fit - 3 : 1);
     }
@@ -129,7 +130,7 @@ class BatchServer {
     }
 
   private:
-    // False: nobody listens any more.
+    // Returns false if nobody listens any more.
     [[nodiscard]] bool take(const Frame& frame) {
         switch (frame.kind) {
             case FrameKind::open:
@@ -170,12 +171,12 @@ class BatchServer {
         }
     }
 
-    // Slabs that Python is done with. A negative number n is slab ~n, which some other process still
-    // sees: it keeps the memory, and the slab gets other memory.
+    // Takes back slabs that Python no longer needs. A negative number n means slab ~n, which
+    // another process still maps: that process keeps the memory, and the slab gets new memory.
     void take_back(const Frame& frame) {
         std::vector<std::int64_t> numbers(frame.payload.size() / sizeof(std::int64_t));
         std::memcpy(numbers.data(), frame.payload.data(), numbers.size() * sizeof(std::int64_t));
-        std::vector<Batch> done;  // given up when the lock is not held: that takes the ring's
+        std::vector<Batch> done;  // destroyed without the lock, since that takes the ring's lock
         {
             std::lock_guard lock(mutex_);
             for (std::int64_t number : numbers) {
@@ -188,14 +189,14 @@ class BatchServer {
         }
         done.clear();
         {
-            // Last: a batch that may be sent needs the memory of one that came back.
+            // Last, because a batch may be sent into memory that just came back.
             std::lock_guard lock(mutex_);
             credits_ += frame.a;
         }
         changed_.notify_all();
     }
 
-    // False: there is no memory; the slab stays lent.
+    // Returns false if there is no memory; the slab then stays lent.
     [[nodiscard]] bool replaced(const Batch& batch) {
         try {
             shared_->replace(batch.fields[0].data);
@@ -247,7 +248,7 @@ class BatchServer {
         last.reset();
     }
 
-    // A loader that starts at the wanted place. Locked before and after.
+    // Creates a loader that starts at the wanted place. Locked on entry and exit.
     void begin(std::unique_lock<std::mutex>& lock) {
         LoaderState start = *wanted_;
         std::int64_t generation = generation_;
@@ -256,7 +257,7 @@ class BatchServer {
         std::shared_ptr<Loader> old = std::move(loader_), fresh;
         lock.unlock();
         old.reset();    // stops its workers
-        (void)flush();  // batches of the old one, which Python gives back
+        (void)flush();  // announces the old loader's batches, which Python gives back
         try {
             SATURATE_CHECK(data, "data is opened before batches are asked for");
             fresh = std::make_shared<Loader>(data->source, data->loader, skipped_, start);
@@ -271,7 +272,7 @@ class BatchServer {
         loader_ = std::move(fresh);
     }
 
-    // The next batch of the loader, or the end of its epoch. False: no more can come.
+    // Sends the loader's next batch, or the end of its epoch. Returns false if no more can come.
     [[nodiscard]] bool send_one(Loader& loader, std::int64_t generation) {
         std::optional<Batch> batch;
         std::int64_t start_ns = now_ns();
@@ -316,7 +317,7 @@ class BatchServer {
             append_frame(told_, {.kind = FrameKind::skipped, .payload = std::move(line)});
     }
 
-    // New memory must be known before the first batch in it.
+    // Python must know new memory before the first batch in it.
     [[nodiscard]] bool tell_fresh_slabs() {
         std::vector<SharedSlabs::Fresh> all = shared_->take_fresh();
         if (all.empty()) return true;
@@ -338,7 +339,7 @@ class BatchServer {
 
     FrameSocket socket_;
     std::shared_ptr<SharedSlabs> shared_ = std::make_shared<SharedSlabs>();
-    // Loaders come and go with passes that were broken off; their memory stays.
+    // Loaders end when a pass is broken off; their memory is kept for the next.
     std::shared_ptr<SlabMemory> kept_ = kept_memory(shared_);
     SkippedSamples skipped_;
 
@@ -346,14 +347,14 @@ class BatchServer {
     std::condition_variable changed_;
     std::shared_ptr<const ServedData> data_;
     std::shared_ptr<Loader> loader_;
-    std::optional<LoaderState> wanted_;  // begin again here
-    std::int64_t generation_ = 0;        // of the loader that is wanted or at work
+    std::optional<LoaderState> wanted_;  // restart the loader here
+    std::int64_t generation_ = 0;        // of the loader that is wanted or running
     std::int64_t credits_ = 0;           // batches that Python has room for
     std::map<std::int64_t, Batch> lent_;
     bool stopping_ = false;
 
-    // The sender's own.
-    std::string told_;  // frames that wait to be sent
+    // Used only by the sending thread.
+    std::string told_;  // frames waiting to be sent
     std::size_t told_count_ = 0, told_at_once_ = 1;
     bool tells_samples_ = false;
     double batch_ns_ = 0;

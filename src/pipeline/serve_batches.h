@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loader of a Python process: opens what it is asked for, fills batches in memory that both
-// processes map, and says over a socket which of them are ready. Run by `saturate loader-process`,
+// The loader process of a Python program: opens the requested data, fills batches in memory that
+// both processes map, and announces finished ones over a socket. Run by `saturate loader-process`,
 // which python/saturate_gpu/process.py starts.
 #pragma once
 
 namespace saturate {
 
-// Returns when the other side of the socket is gone, or the process that started this one.
+// Returns when the other side of the socket or the parent process is gone.
 void serve_batches(int socket);
 
 }  // namespace saturate

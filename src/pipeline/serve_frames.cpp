@@ -15,7 +15,7 @@ namespace {
 
 using Head = std::array<std::int64_t, 5>;
 
-// Only to notice a parent that died while one of its other children keeps the socket open.
+// Only to notice a dead parent while one of its other children keeps the socket open.
 constexpr timeval kLookAfter{.tv_sec = 1, .tv_usec = 0};
 constexpr std::int64_t kPayloadMax = std::int64_t{1} << 36;
 
@@ -97,7 +97,7 @@ bool FrameSocket::write(const Frame& frame, int memory) {
             sent = ::sendmsg(socket_, &message, MSG_NOSIGNAL);
         } while (sent < 0 && errno == EINTR);
     }
-    // So few bytes go whole or not at all: the socket blocks until there is room.
+    // Few enough bytes to be sent whole or not at all: the socket blocks until there is room.
     return sent == static_cast<ssize_t>(bytes.size());
 }
 

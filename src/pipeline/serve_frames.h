@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The messages between a Python process and its loader process: a frame is five whole numbers
-// (kind, bytes of payload, three that depend on the kind) and the payload. Over a Unix socket, so
-// that memory can be handed over with a frame. read() from one thread, write() from any.
+// The messages between a Python process and its loader process. A frame is five whole numbers
+// (kind, bytes of payload, three that depend on the kind) and the payload. Sent over a Unix socket,
+// because it can also pass memory along with a frame. read() from one thread, write() from any.
 #pragma once
 
 #include <sys/types.h>
@@ -17,16 +17,16 @@ namespace saturate {
 
 enum class FrameKind : std::int64_t {
     // from Python
-    open = 1,   // a: bytes of the JSON request, the rest of the payload are its blobs
-    start = 2,  // a: epoch, b: batch, c: generation; begins there, whatever went on before
-    give = 3,   // a: so many more batches may be sent; payload: slabs that are free again
+    open = 1,   // a: bytes of the JSON request; the rest of the payload are its blobs
+    start = 2,  // a: epoch, b: batch, c: generation; restarts there in any state
+    give = 3,   // a: how many more batches may be sent; payload: slabs that are free again
     stats = 4,
     // to Python
     opened = 11,   // payload: JSON
-    slab = 12,     // a: its number, b: bytes; the memory comes along
-    batch = 13,    // a: slab, b: samples, c: generation; payload: which samples, if asked for
+    slab = 12,     // a: its number, b: bytes; passes the memory along
+    batch = 13,    // a: slab, b: samples, c: generation; payload: sample indices, if requested
     end = 14,      // of an epoch; c: generation
-    skipped = 15,  // payload: JSON, a sample that cannot be used
+    skipped = 15,  // payload: JSON, an unusable sample
     error = 16,    // payload: JSON
     told = 17,     // payload: JSON, the answer to stats
 };
@@ -42,22 +42,22 @@ class FrameSocket {
     // Does not own `socket`.
     explicit FrameSocket(int socket);
 
-    // Blocks. Nothing when the other side is gone, or the process that started this one.
+    // Blocks. Returns nothing if the other side or the parent process is gone.
     [[nodiscard]] std::optional<Frame> read();
-    // Several frames in one go, see append_frame(). False when the other side is gone.
+    // Sends one or more frames made by append_frame(). Returns false if the other side is gone.
     bool write(std::string_view bytes);
-    // A frame with the memory of a slab, which stays open here.
+    // Sends a frame and passes a slab's memory along, which stays open here.
     bool write(const Frame& frame, int memory);
 
   private:
     [[nodiscard]] bool read_exactly(char* to, std::size_t bytes);
-    // What is there, at least a byte; 0 when the other side is gone.
+    // Returns what has arrived, at least one byte; 0 if the other side is gone.
     [[nodiscard]] std::size_t receive(char* to, std::size_t most);
 
     int socket_;
     pid_t parent_;
-    std::array<char, 4096> came_;        // so that a frame takes one system call ...
-    std::size_t taken_ = 0, there_ = 0;  // ... and what of it was not asked for yet
+    std::array<char, 4096> came_;        // receive buffer, to save system calls ...
+    std::size_t taken_ = 0, there_ = 0;  // ... and how much of it is used and filled
     std::mutex mutex_;
 };
 

@@ -22,7 +22,7 @@ namespace saturate {
 
 namespace {
 
-// Both sides of the request come in one package; what is missing or of another kind is our mistake.
+// Both sides come in one package, so a missing or wrong member is our own bug.
 const Json& member(const Json& object, std::string_view key) {
     const Json& value = object[key];
     SATURATE_CHECK(!value.is_null(), fmt::format("the request has {}", key));
@@ -139,7 +139,7 @@ ImageTransform transform_of(const Json& from) {
     return out;
 }
 
-// The size of the first image that can be opened: all others must have it.
+// Returns the size of the first readable image; all others must have the same.
 ImageSize first_size(const SampleSource& source, const DecodeSettings& settings) {
     ImageDecoder decoder(settings);
     Buffer<std::uint8_t> memory;
@@ -163,7 +163,7 @@ struct Opened {
     std::vector<std::string> classes = {};
 };
 
-// Gives images without a size of their own that of the first one.
+// If the transform sets no size, uses the size of the first image.
 template <typename Make>
 auto with_size(ImageTransform transform, Make make) {
     if (transform.fit != Fit::as_is) return make(transform);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What Python asks its loader process for, and what that opens: the source and the settings of the
-// loader. The request is JSON with long lists (weights, paths) beside it as bytes.
+// Opens what Python requests from its loader process: the source and the settings of the loader.
+// The request is JSON; long lists (weights, paths) come as bytes next to it.
 #pragma once
 
 #include <memory>
@@ -16,13 +16,13 @@ namespace saturate {
 struct ServedData {
     std::shared_ptr<const SampleSource> source;
     LoaderSettings loader;
-    std::vector<std::string> classes = {};  // by label, of images in classes
-    bool tells_samples = false;             // each batch also says which samples it holds
-    std::size_t told_at_once = 1;           // batches, where they come fast
+    std::vector<std::string> classes = {};  // for images in classes, by label
+    bool tells_samples = false;             // announce each batch with its samples' indices
+    std::size_t told_at_once = 1;           // batches announced together if they come fast
 };
 
-// `blobs`: as "blobs" of the request names them, one after the other. Throws UserError and
-// MachineError as the sources do.
+// `blobs`: the byte lists that the request names under "blobs", one after the other. Throws
+// UserError and MachineError as the sources do.
 [[nodiscard]] ServedData open_request(const Json& request, std::string_view blobs);
 
 }  // namespace saturate

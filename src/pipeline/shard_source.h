@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A consecutive part of a source as a source of its own: what one rank evaluates. The parts of all
-// ranks are disjoint, together the whole, and differ by at most one sample.
+// A consecutive part of a source, for evaluation on one rank. The parts of all ranks are disjoint,
+// cover the source, and differ in size by at most one sample.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@
 
 namespace saturate {
 
-// May be empty, when there are more ranks than samples.
+// The part is empty if there are more ranks than samples.
 [[nodiscard]] std::shared_ptr<const SampleSource> part_of_source(
     std::shared_ptr<const SampleSource> whole, const Shard& shard);
 

@@ -14,8 +14,7 @@ namespace saturate {
 
 namespace {
 
-// An anonymous file of this size that cannot change its size any more: a mapping of it never ends
-// in SIGBUS.
+// Creates an anonymous file whose size is sealed, so that a mapping of it never causes SIGBUS.
 int make_file(std::size_t bytes) {
     int file = ::memfd_create("saturate-batch", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (file < 0) throw std::bad_alloc();

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory for slabs that another process can map: anonymous files in memory (memfd), which need no
-// room below /dev/shm, have no name, and are gone with the last process that maps them.
-// Any thread.
+// Slab memory that another process can map: anonymous files in memory (memfd). They need no space
+// in /dev/shm, have no name, and end with the last process that maps them. Any thread.
 #pragma once
 
 #include <map>
@@ -23,11 +22,11 @@ class SharedSlabs final : public SlabMemory {
     void release(void* memory, std::size_t bytes) noexcept override;
 
     [[nodiscard]] std::int64_t number_of(const void* memory) const;
-    // Other memory at the same address, with a number of its own: whoever has mapped the old keeps
-    // it unchanged. For memory that nobody writes at the moment. Throws std::bad_alloc.
+    // Puts new memory, with a new number, at the same address. Processes that have mapped the old
+    // memory keep it unchanged. Nobody may be writing to it. Throws std::bad_alloc.
     void replace(void* memory);
 
-    // What was allocated since the last call. The receiver closes `file` once it was handed over.
+    // Memory allocated since the last call. The receiver closes `file` after passing it on.
     struct Fresh {
         std::int64_t number = 0;
         int file = -1;

@@ -13,7 +13,7 @@ namespace saturate {
 
 namespace {
 
-constexpr std::size_t kAlignment = 4096;  // of a slab; page-locking works on pages
+constexpr std::size_t kAlignment = 4096;  // of a slab: page-locking works on pages
 constexpr std::size_t kFieldAlignment = 64;
 
 std::size_t round_up(std::size_t bytes, std::size_t to) { return (bytes + to - 1) / to * to; }
@@ -28,8 +28,9 @@ class OrdinaryMemory final : public SlabMemory {
     }
 };
 
-// The allocator of a lent slab's control block: inside the slab. The slab goes back when the block
-// is given up, not when the deleter runs: until then the block itself still stands in it.
+// Allocator that puts a lent slab's control block inside the slab. The slab goes back when the
+// control block is deallocated, not when the deleter runs: until then the block is still in the
+// slab.
 template <typename T>
 struct InSlab {
     using value_type = T;
@@ -133,7 +134,7 @@ Slab* SlabRing::take(std::size_t most) {
     auto slab = std::make_unique<Slab>();
     slab->samples.resize(static_cast<std::size_t>(batch_size_));
     slabs_.reserve(slabs_.size() + 1);
-    free_.reserve(slabs_.size() + 1);  // putting back never allocates
+    free_.reserve(slabs_.size() + 1);  // so that putting back never allocates
     try {
         slab->memory = static_cast<std::byte*>(memory_->allocate(slab_bytes_));
     } catch (const std::bad_alloc&) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ring of slabs behind a loader's batches: memory is taken once and goes round. Shared by the
-// loader and the batches it gave out, so that a batch may outlive its loader. What is marked
-// "locked" is called with `mutex` held.
+// The ring of slabs behind a loader's batches: memory is allocated once and reused. Shared by the
+// loader and its batches, so that a batch may outlive its loader. Functions marked "locked" are
+// called with `mutex` held.
 #pragma once
 
 #include <condition_variable>
@@ -15,7 +15,7 @@
 
 namespace saturate {
 
-// Gives and takes back the memory of slabs; the engine passes one that page-locks it for a GPU.
+// Allocates and releases slab memory; for a GPU the engine passes page-locked memory.
 class SlabMemory {
   public:
     virtual ~SlabMemory() = default;
@@ -23,11 +23,11 @@ class SlabMemory {
     virtual void release(void* memory, std::size_t bytes) noexcept = 0;
 };
 [[nodiscard]] std::shared_ptr<SlabMemory> ordinary_memory();
-// Keeps what is released and gives it out again: for loaders that come and go, as evaluations do,
-// where page-locking takes longer than loading. Null stays null. Any thread.
+// Keeps released memory and hands it out again. For short-lived loaders, as in evaluations, where
+// page-locking takes longer than loading. Null stays null. Any thread.
 [[nodiscard]] std::shared_ptr<SlabMemory> kept_memory(std::shared_ptr<SlabMemory> memory);
 
-// Of a batch of these fields, with what lies between them.
+// Size of a batch of these fields, including the gaps between them.
 [[nodiscard]] std::size_t slab_bytes(const std::vector<FieldSpec>& fields, std::int64_t batch_size);
 
 // Memory for one batch.
@@ -35,7 +35,7 @@ struct Slab {
     std::byte* memory = nullptr;
     std::vector<FieldView> fields;
     std::vector<std::int64_t> samples;
-    // Where the count of a lent slab's holders lives, so that lending allocates nothing.
+    // Space for the control block of a lent slab, so that lending allocates nothing.
     alignas(16) std::byte holders[96];
 };
 
@@ -51,12 +51,12 @@ class SlabRing : public std::enable_shared_from_this<SlabRing> {
     [[nodiscard]] std::size_t count() const { return slabs_.size(); }  // locked
     [[nodiscard]] const std::vector<std::size_t>& sample_bytes() const { return sample_bytes_; }
 
-    [[nodiscard]] bool is_empty() const { return free_.empty(); }  // nothing free; locked
-    // A free slab, or a new one while there are fewer than `most`, or null. Locked. Throws
-    // MachineError when there is no memory.
+    [[nodiscard]] bool is_empty() const { return free_.empty(); }  // no free slab; locked
+    // Returns a free slab, or a new one if there are fewer than `most`, otherwise null. Locked.
+    // Throws MachineError if there is no memory.
     [[nodiscard]] Slab* take(std::size_t most);
     void put_back(Slab* slab);  // locked
-    // For a batch: the last holder puts the slab back and wakes `returned`.
+    // Lends the slab to a batch: the last holder puts it back and wakes `returned`.
     [[nodiscard]] std::shared_ptr<void> lend(Slab* slab);
 
     std::mutex mutex;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Some samples of another source, by their numbers in it, in the order given. What is random about
-// a sample is that of its own number.
+// Some samples of another source, chosen by index, in the given order. A sample's randomness is
+// seeded by its index in that source.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@
 
 namespace saturate {
 
-// Throws UserError for a number that the source does not have.
+// Throws UserError for an index that the source does not have.
 [[nodiscard]] std::shared_ptr<const SampleSource> subset_of_source(
     std::shared_ptr<const SampleSource> whole, std::vector<std::int64_t> indices);
 

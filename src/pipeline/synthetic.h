@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A source that computes its samples: any fields, any number, values from (seed, epoch, index). For
-// tests, examples, and to measure a loader without storage.
+// A source with computed samples: any fields, any number, values from (seed, epoch, index). For
+// tests and examples, and to measure a loader without storage.
 #pragma once
 
 #include "pipeline/source.h"
@@ -10,7 +10,7 @@ namespace saturate {
 struct SyntheticSettings {
     std::int64_t size = 1000;
     std::vector<FieldSpec> fields = {{.name = "value", .shape = {16}}};
-    std::int64_t spin_ns = 0;  // a sample costs at least this much of a core
+    std::int64_t spin_ns = 0;  // minimum CPU time per sample
 };
 
 class SyntheticSource final : public SampleSource {

@@ -20,11 +20,11 @@ struct Format {
     bool decimal_comma = false;
 };
 
-// Cuts lines off the front of a text: \n or \r\n.
+// Cuts lines off the front of a text; they end with \n or \r\n.
 class LineCutter {
   public:
     explicit LineCutter(std::string_view text) : rest_(text) {}
-    // Empty lines are counted and left out.
+    // Skips empty lines, but counts them.
     std::optional<std::string_view> next() {
         while (!rest_.empty()) {
             std::size_t end = std::min(rest_.find('\n'), rest_.size());
@@ -50,7 +50,7 @@ std::string_view unquoted(std::string_view cell) {
     return cell;
 }
 
-// Cells of one line; separators inside quotes do not count.
+// Splits a line into cells, ignoring separators inside quotes.
 void cut(std::string_view line, char separator, std::vector<std::string_view>& cells) {
     cells.clear();
     std::size_t start = 0;
@@ -83,7 +83,7 @@ std::optional<float> number_of(std::string_view cell, const Format& format) {
     float value = 0;
     auto [end, error] = std::from_chars(cell.data(), cell.data() + cell.size(), value);
     if (end != cell.data() + cell.size()) return std::nullopt;
-    if (error == std::errc::result_out_of_range) {  // 1e-50 is 0, 1e50 is no number of ours
+    if (error == std::errc::result_out_of_range) {  // 1e-50 becomes 0; 1e50 is not a valid number
         double wide = 0;
         std::from_chars(cell.data(), cell.data() + cell.size(), wide);
         return std::abs(wide) < 1 ? std::optional(0.0f) : std::nullopt;
@@ -99,7 +99,7 @@ Format sniff(std::string_view first_line) {
     return {};
 }
 
-// Which columns hold numbers: judged by the first line of data that is not missing there.
+// Decides by the first non-missing value of each column whether it holds numbers.
 class TableReader {
   public:
     TableReader(std::string_view text, const std::string& name) : name_(name), lines_(text) {
@@ -160,7 +160,7 @@ class TableReader {
         for (std::size_t c = 0; c < kind.size(); ++c) {
             if (kind[c] == 1)
                 used_.push_back(c);
-            else if (!names_[c].empty())  // a line that ends with its separator has one unnamed
+            else if (!names_[c].empty())  // a separator at the line's end makes an unnamed one
                 ignored_.push_back(names_[c]);
         }
         if (used_.empty())
@@ -185,7 +185,7 @@ class TableReader {
     static void fill_gaps(DataTable& table, std::vector<float>& values) {
         auto width = static_cast<std::size_t>(table.width());
         for (std::size_t c = 0; c < width; ++c) {
-            float last = 0;  // a gap at the start takes the first value there is
+            float last = 0;  // a gap at the start takes the first value that is there
             for (std::size_t at = c; at < values.size(); at += width) {
                 if (std::isnan(values[at])) continue;
                 last = values[at];
@@ -205,7 +205,7 @@ class TableReader {
     LineCutter lines_;
     Format format_;
     bool has_head_ = false;
-    std::optional<std::string_view> first_;  // line of data
+    std::optional<std::string_view> first_;  // of data
     std::vector<std::string> names_, ignored_;
     std::vector<std::size_t> used_;
     std::vector<std::string_view> cells_;

@@ -29,7 +29,7 @@ constexpr std::uint64_t kLongNameMax = 1 << 20;  // of a name or a pax header
                      .fix = "fetch or pack the shard again"});
 }
 
-// Octal digits, or a big number in base 256 when the first bit is set.
+// Reads octal digits, or a base-256 number if the first bit is set.
 std::optional<std::uint64_t> number(const char* field, std::size_t length) {
     if (static_cast<unsigned char>(field[0]) & 0x80) {
         std::uint64_t value = static_cast<unsigned char>(field[0]) & 0x3F;
@@ -59,13 +59,13 @@ bool checksum_holds(const char* header) {
     return number(header + 148, 8) == sum;
 }
 
-// What a header before the header says about the next file.
+// What an extension header says about the next file.
 struct Override {
     std::optional<std::string> name;
     std::optional<std::uint64_t> size;
 };
 
-// pax: "<length> <key>=<value>\n", again and again.
+// Reads pax records: "<length> <key>=<value>\n", repeated.
 bool read_pax(std::string_view text, Override& next) {
     while (!text.empty()) {
         std::size_t space = text.find(' ');

@@ -28,7 +28,7 @@ struct Part {  // of a shard
 
 struct Sample {
     Part image, label;       // size 0: none
-    std::uint64_t name = 0;  // where the image's name starts in `names`
+    std::uint64_t name = 0;  // offset of the image's name in `names`
     std::uint32_t shard = 0;
 };
 
@@ -43,7 +43,7 @@ struct TarScratch final : Scratch {
     Buffer<std::uint8_t> bytes;
 };
 
-// "dir/000123" and "jpg" of "dir/000123.jpg"; of "a.seg.png" the ending is "seg.png".
+// Splits "dir/000123.jpg" into "dir/000123" and "jpg"; the ending of "a.seg.png" is "seg.png".
 std::pair<std::string_view, std::string> split_name(std::string_view name) {
     std::size_t slash = name.rfind('/');
     std::size_t dot = name.find('.', slash == std::string_view::npos ? 0 : slash + 1);
@@ -84,7 +84,7 @@ struct TarShards::Impl {
     void read_ahead_from(std::size_t index) const;
 };
 
-// The run that starts here, as far as it lies in this shard.
+// Prefetches the run that starts here, as far as it is in this shard.
 void TarShards::Impl::read_ahead_from(std::size_t index) const {
     const Sample& first = samples[index];
     std::uint64_t start = first.image.offset, end = start;
@@ -94,14 +94,14 @@ void TarShards::Impl::read_ahead_from(std::size_t index) const {
     read_ahead(settings.shards[first.shard].string(), start, end - start);
 }
 
-// Shards are taken by whichever thread is free; what they hold is joined in their order.
+// Each free thread takes the next shard; the results are joined in the shards' order.
 void TarShards::Impl::read_shards() {
     std::vector<ShardSamples> read(settings.shards.size());
     std::atomic<std::size_t> next = 0;
     std::mutex mutex;
     std::exception_ptr error;
     std::size_t failed =
-        settings.shards.size();  // the first that did, so that all runs say the same
+        settings.shards.size();  // the first one that failed, so that every run reports the same
     {
         std::vector<std::jthread> threads;
         std::size_t count = std::min(read.size(), static_cast<std::size_t>(settings.threads));
@@ -171,7 +171,7 @@ void TarShards::write(const SampleDraw& draw, Scratch& scratch, std::span<std::b
     if (sample.image.size == 0) throw BadSample(name_of(draw.index), "no image, or an empty one");
     if (labelled && sample.label.size == 0) throw BadSample(name_of(draw.index), "no label");
     if (draw.index % kNeighbours == 0) my.read_ahead_from(static_cast<std::size_t>(draw.index));
-    // Both parts in one read: they are neighbours.
+    // Reads both parts at once: they are neighbours.
     std::uint64_t first = sample.image.offset, last = first + sample.image.size;
     if (labelled) {
         first = std::min(first, sample.label.offset);

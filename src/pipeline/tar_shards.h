@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Images in tar shards, as WebDataset packs them: a sample is the files of one stem that follow
-// each other, 000123.jpg and 000123.cls (a number as text). The headers are read once, several
-// shards at a time; a sample is then one read of neighbouring bytes. Also a shuffled epoch takes
-// runs of 32 neighbours, which storage is asked for at once. write() from many threads.
+// Images in tar shards, as WebDataset packs them: a sample is the consecutive files with the same
+// stem, 000123.jpg and 000123.cls (a number as text). The headers are read once, several shards at
+// a time; a sample is then one read of neighbouring bytes. A shuffled epoch also goes in runs of 32
+// neighbours, which are prefetched together. write() from many threads.
 #pragma once
 
 #include <filesystem>
@@ -16,18 +16,18 @@
 namespace saturate {
 
 struct TarShardSettings {
-    std::vector<std::filesystem::path> shards;  // in the order in which their samples count
+    std::vector<std::filesystem::path> shards;  // in the order of their samples
     ImageTransform transform;
-    int threads = 8;  // that read headers
+    int threads = 8;  // for reading headers
 };
 
 class TarShards final : public SampleSource {
   public:
-    // Throws UserError for shards that are broken or hold no images.
+    // Throws UserError if a shard is broken or has no images.
     explicit TarShards(TarShardSettings settings);
     ~TarShards() override;
 
-    // Fields image, and label (int64) when the first sample has one.
+    // Fields: image, and label (int64) if the first sample has one.
     [[nodiscard]] std::int64_t size() const override;
     [[nodiscard]] const std::vector<FieldSpec>& fields() const override;
     [[nodiscard]] std::unique_ptr<Scratch> make_scratch() const override;
@@ -41,7 +41,7 @@ class TarShards final : public SampleSource {
     std::unique_ptr<Impl> impl_;
 };
 
-// The *.tar files of a folder, by name.
+// Returns the *.tar files of a folder, sorted by name.
 [[nodiscard]] std::vector<std::filesystem::path> shards_in(const std::filesystem::path& folder);
 
 }  // namespace saturate

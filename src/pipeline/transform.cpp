@@ -13,7 +13,7 @@ namespace saturate {
 
 namespace {
 
-// A stream of numbers from all that a draw is made of.
+// A stream of random numbers, seeded by all members of a draw.
 class DrawRandom {
   public:
     explicit DrawRandom(const SampleDraw& draw)
@@ -30,7 +30,7 @@ class DrawRandom {
     std::uint64_t count_ = 0;
 };
 
-// torchvision's rule, also for images where no try fits.
+// torchvision's rule, including its fallback for images where no attempt fits.
 Region random_part(const ImageTransform& transform, ImageSize size, DrawRandom& random) {
     double area = static_cast<double>(size.width) * size.height;
     double low = std::log(transform.aspect[0]), high = std::log(transform.aspect[1]);
@@ -54,14 +54,14 @@ Region random_part(const ImageTransform& transform, ImageSize size, DrawRandom& 
     return {(size.width - width) / 2, (size.height - height) / 2, width, height};
 }
 
-// One side of a crop that is not resized: which pixels, and where they go.
+// One side of a crop without resizing: which pixels, and where they go.
 void crop_side(int size, int target, int pad, double where, ResizeAxis& axis, int& place) {
-    int spare = size + 2 * pad - target;  // negative: more padding is needed
+    int spare = size + 2 * pad - target;  // negative: needs more padding
     int start =
         spare >= 0 ? std::min(spare, static_cast<int>(where * (spare + 1))) : -((-spare + 1) / 2);
-    start -= pad;  // in the coordinates of the image
+    start -= pad;  // in image coordinates
     int first = std::max(0, start), last = std::min(size, start + target);
-    if (last <= first) {  // nothing but padding: one pixel of the image stands in, unseen
+    if (last <= first) {  // only padding: include one pixel of the image, which is not seen
         first = std::clamp(first, 0, size - 1);
         last = first + 1;
     }
@@ -70,14 +70,14 @@ void crop_side(int size, int target, int pad, double where, ResizeAxis& axis, in
     axis = {first, count, count, 0, count, false};
 }
 
-// Half the spare pixels as torchvision rounds them: to even.
+// The middle of the spare pixels, rounded to even as torchvision does.
 double middle(int size, int target, int pad) {
     int spare = size + 2 * pad - target;
     if (spare <= 0) return 0;
     return (std::nearbyint(spare / 2.0) + 0.5) / (spare + 1);
 }
 
-// Resized first, then cut out: from the middle or from anywhere.
+// Resizes first, then crops: the middle or a random place.
 void plan_resized_crop(const ImageTransform& transform, ImageSize size, ImageSize resized,
                        DrawRandom& random, ImagePlan& plan) {
     auto side = [&](int length, int full, int target) {

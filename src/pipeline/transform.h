@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What happens to an image between file and batch: which part is cut out, to which size, flips,
-// colour, normalisation, and how it lies in memory. Random choices come from a SampleDraw alone.
-// Settings and pure functions; any thread.
+// What happens to an image between file and batch: which part is cut out, its size, flips, colours,
+// normalisation and memory layout. Randomness comes only from a SampleDraw. Settings and pure
+// functions; any thread.
 #pragma once
 
 #include <array>
@@ -16,12 +16,12 @@ namespace saturate {
 
 enum class Fit {
     stretch,              // the whole image to width x height
-    shorter_side,         // shorter side to `resize_to`, then the middle: usual for evaluation
-    resized_sides,        // both sides to `resize_sides`, then the middle
-    random_resized_crop,  // a random part of the area and shape to width x height
+    shorter_side,         // shorter side to `resize_to`, then crop the middle: usual for evaluation
+    resized_sides,        // both sides to `resize_sides`, then crop the middle
+    random_resized_crop,  // a random part of random area and aspect ratio, to width x height
     random_crop,          // width x height pixels from a random place, not resized
     centre_crop,          // ... from the middle
-    as_is,                // width x height already; an image of another size is a bad one
+    as_is,                // already width x height; an image of another size is a bad sample
 };
 
 // As torchvision's ColorJitter: factors from [1 - x, 1 + x], hue shift from [-hue, hue] turns.
@@ -42,11 +42,11 @@ struct ImageTransform {
     Interpolation interpolation = Interpolation::bilinear;
     int resize_to = 256;                       // shorter_side
     std::array<int, 2> resize_sides = {};      // resized_sides: width, height
-    bool crop_anywhere = false;                // these two: from a random place, not the middle
+    bool crop_anywhere = false;                // crop these two at random, not in the middle
     std::array<double, 2> area = {0.08, 1.0};  // random_resized_crop
     std::array<double, 2> aspect = {3.0 / 4, 4.0 / 3};
-    // The two crops: so many pixels of `pad_value` around the image. An image that is still too
-    // small is padded on both sides as far as needed.
+    // For the two crops: surround the image with `pad` pixels of `pad_value`. An image that is
+    // still too small is padded further on both sides.
     int pad = 0;
     int pad_value = 0;
     double flip_horizontal = 0;  // probability
@@ -60,12 +60,12 @@ struct ImageTransform {
     DecodeSettings decode;
 
     [[nodiscard]] FieldSpec field(std::string name) const;
-    void check() const;  // throws UserError for settings that cannot be
+    void check() const;  // throws UserError for invalid settings
 };
 
 enum class ColourStep { brightness, contrast, saturation, hue };
 
-// Everything random about one image, once its size is known.
+// All random choices for one image, made once its size is known.
 struct ImagePlan {
     ResizeAxis across, down;  // from the image ...
     Region place;             // ... to this part of the result; the rest is padding

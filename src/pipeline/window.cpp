@@ -15,7 +15,7 @@ namespace {
 
 std::shared_ptr<const Normalisation> fit(const DataTable& table, WindowSource::Rows rows) {
     auto width = static_cast<std::size_t>(table.width());
-    // Shifted by the first row, so that a large mean does not swallow the deviation.
+    // Subtracts the first row, so that a large mean does not swallow the deviation.
     std::vector<double> shift(width), sum(width), squares(width);
     for (std::size_t c = 0; c < width; ++c) shift[c] = table.row(rows.begin)[c];
     for (std::int64_t r = rows.begin; r < rows.end; ++r) {
@@ -32,7 +32,7 @@ std::shared_ptr<const Normalisation> fit(const DataTable& table, WindowSource::R
         double mean = sum[c] / count;
         double deviation = std::sqrt(std::max(squares[c] / count - mean * mean, 0.0));
         out->mean.push_back(static_cast<float>(shift[c] + mean));
-        // A column that never changes becomes 0, not infinite.
+        // A constant column becomes 0, not infinite.
         out->deviation.push_back(deviation > 1e-12 ? static_cast<float>(deviation) : 1.0f);
     }
     return out;
@@ -109,7 +109,7 @@ WindowParts cut_windows(const std::shared_ptr<const DataTable>& table,
                    "windows have a length, a stride and a horizon");
     auto kept = static_cast<std::int64_t>(static_cast<double>(table->rows) *
                                           settings.validation_percent / 100);
-    // Windows and targets lie wholly in one part: nothing of the one is seen in the other.
+    // Windows and targets are entirely in one part, so that neither part sees the other.
     WindowSource::Rows training{0, table->rows - kept}, validation{table->rows - kept, table->rows};
     if (windows_in(training, settings) == 0)
         throw UserError(
