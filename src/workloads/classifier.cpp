@@ -52,7 +52,7 @@ class Classifier final : public JobWithData {
 
 }  // namespace
 
-// Two 3x3 convolutions around a shortcut; 1x1 on the shortcut where the size changes.
+// Two 3x3 convolutions with a shortcut; the shortcut has a 1x1 convolution if the size changes.
 struct ClassifierNet::Block : torch::nn::Module {
     Block(std::int64_t inputs, std::int64_t outputs, std::int64_t stride)
         : conv1(register_module("conv1", convolution({inputs, outputs, 3, stride}))),
@@ -117,7 +117,7 @@ std::unique_ptr<Job> make_classifier(const Settings& settings) {
         .base_channels = whole_or(settings, Setting::base_channels, 64),
         .num_classes = whole_or(settings, Setting::num_classes, classes),
         .recomputes = settings.flag(Setting::gradient_checkpointing).value_or(false)};
-    if (shape.num_classes == 0) {  // shards do not tell
+    if (shape.num_classes == 0) {  // shards do not tell the number of classes
         throw UserError({.found = "the data does not show how many classes there are",
                          .expected = "num_classes in the configuration",
                          .fix = "num_classes: 10"});

@@ -20,7 +20,7 @@ Metric ForecastJob::metric() const {
     return {.name = "rmse_to_persistence", .unit = "", .higher_is_better = false};
 }
 
-// The target is scaled as its column is, so the last row's value is the persistence forecast.
+// The target is scaled like its column, so the last row's value is the persistence forecast.
 void ForecastJob::evaluate(const TensorBatch& batch, torch::Tensor& sums) {
     torch::Tensor target = batch[1].reshape({-1, 1});
     torch::Tensor last = batch[0].select(-2, -1).select(-1, target_column_).reshape({-1, 1});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the two forecasting jobs share: windows of a table in, the next value of one column out, and
-// the error beside that of the persistence forecast.
+// The common part of the two forecasting jobs: windows of a table in, the next value of one column
+// out, and the error relative to the persistence forecast.
 #pragma once
 
 #include "workloads/job_data.h"
@@ -9,13 +9,13 @@ namespace saturate {
 
 struct ForecastData {
     JobData parts;
-    std::int64_t target_column = 0;  // among the features of a window
+    std::int64_t target_column = 0;  // index among the features of a window
     std::int64_t num_features = 0;   // columns of a window
     std::int64_t window_size = 0;    // its rows
 };
 
-// `as_picture`: windows are [1, rows, features] rather than [rows, features]. Throws UserError for
-// data of another kind, or with other columns than the settings say.
+// `as_picture`: windows are [1, rows, features] instead of [rows, features]. Throws UserError if
+// the data is of another kind or its columns disagree with the settings.
 [[nodiscard]] ForecastData open_forecast_data(const Settings& settings, bool as_picture);
 
 class ForecastJob : public JobWithData {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the reference jobs share: their data, sums of a metric, and settings as whole numbers.
+// Shared by the reference jobs: their data, and settings as whole numbers.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ struct JobData {
     std::shared_ptr<const SampleSource> validation;  // may be null
 };
 
-// The fields that a job can work with. A shape of -1 is any.
+// The fields that a job can use. A shape of -1 accepts any size.
 struct WantedData {
     std::string kind;  // for the message: "pairs of images: input/ and target/"
     std::vector<FieldSpec> fields;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layers that several of the reference jobs are made of.
+// Layers used by several of the reference jobs.
 #pragma once
 
 #include <torch/nn/modules/conv.h>

@@ -8,7 +8,7 @@ namespace {
 using torch::Tensor;
 
 constexpr double kStride = 4;    // pixels per cell of a heat map
-constexpr double kSigma = 1.5;   // of the Gaussian that a heat map should show, in cells
+constexpr double kSigma = 1.5;   // of the Gaussian in the target heat map, in cells
 constexpr double kWithin = 5.0;  // pixels
 
 class Locator final : public JobWithData {
@@ -43,15 +43,15 @@ class Locator final : public JobWithData {
 }  // namespace
 
 Tensor locator_loss(const LocatorOutput& output, const Tensor& points) {
-    // In float32 whatever the network ran in: a softmax over 3,200 cells needs the digits.
+    // In float32 for any precision of the network: a softmax over 3,200 cells needs the digits.
     Tensor maps = output.maps.to(torch::kFloat), offsets = output.offsets.to(torch::kFloat);
     std::int64_t count = maps.size(1), height = maps.size(2), width = maps.size(3);
-    Tensor place = points.view({-1, count, 2}) / kStride - 0.5;  // in cells, whole at their middle
+    Tensor place = points.view({-1, count, 2}) / kStride - 0.5;  // in cells; integers are centres
     Tensor x = place.select(2, 0), y = place.select(2, 1);
     Tensor dx = torch::arange(width, x.options()).view({1, 1, 1, -1}) - x.view({-1, count, 1, 1});
     Tensor dy = torch::arange(height, y.options()).view({1, 1, -1, 1}) - y.view({-1, count, 1, 1});
-    // The Kullback-Leibler divergence: cross entropy without the entropy of the Gaussian, so 0 is
-    // best.
+    // The Kullback-Leibler divergence, i.e. cross entropy minus the entropy of the Gaussian, so the
+    // best value is 0.
     Tensor target = (-(dx * dx + dy * dy) / (2 * kSigma * kSigma)).flatten(2).log_softmax(2);
     Tensor map_loss = (target.exp() * (target - maps.flatten(2).log_softmax(2))).sum(2).mean();
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds two points in a picture: the hole and the piece. A light high-resolution network (as HRNet,
-// of depthwise convolutions, 3.5 M parameters) gives a heat map per point at a quarter of the size
-// and, for each cell, the rest of the way. Metric: pictures where both points are within 5 pixels.
+// Finds two points in a picture: the hole and the piece. A light high-resolution network (like
+// HRNet, with depthwise convolutions, 3.5 M parameters) gives a heat map per point at a quarter of
+// the size and, for each cell, the offset to the point. Metric: share of pictures with both points
+// within 5 pixels.
 #pragma once
 
 #include <torch/nn/modules/conv.h>
@@ -29,9 +30,9 @@ class LocatorNet : public torch::nn::Module {
     std::unique_ptr<Layers> layers_;
 };
 
-// `points` holds x, y of each point in pixels: [n, 4].
+// `points` has x, y of each point in pixels: [n, 4].
 [[nodiscard]] torch::Tensor locator_loss(const LocatorOutput& output, const torch::Tensor& points);
-// The points found, in pixels: [n, 4].
+// Returns the points found, in pixels: [n, 4].
 [[nodiscard]] torch::Tensor locate(const LocatorOutput& output);
 
 // Fields: image float32 [3, h, w], points float32 [4].

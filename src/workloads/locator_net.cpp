@@ -17,7 +17,7 @@ using torch::nn::ModuleList;
 
 constexpr std::int64_t kPoints = 2;
 constexpr std::int64_t kStemChannels = 32;
-constexpr int kBlocks[] = {1, 1, 3, 6};  // per branch: most of the work where the picture is small
+constexpr int kBlocks[] = {1, 1, 3, 6};  // per branch: most work at the smallest size
 
 struct ConvNorm : torch::nn::Module {
     struct Shape {
@@ -43,7 +43,7 @@ std::shared_ptr<ConvNorm> conv_norm(const ConvNorm::Shape& shape) {
     return std::make_shared<ConvNorm>(shape);
 }
 
-// 1x1, depthwise 3x3, 1x1 around a shortcut.
+// 1x1, depthwise 3x3 and 1x1 convolutions with a shortcut.
 struct LightBlock : torch::nn::Module {
     explicit LightBlock(std::int64_t channels)
         : mix1(register_module("mix1", conv_norm({channels, channels, 1}))),
@@ -55,7 +55,7 @@ struct LightBlock : torch::nn::Module {
     std::shared_ptr<ConvNorm> mix1, depthwise, mix2;
 };
 
-// Half the size: depthwise 3x3 of stride 2, then 1x1.
+// Halves the size: depthwise 3x3 of stride 2, then 1x1.
 struct Down : torch::nn::Module {
     Down(std::int64_t inputs, std::int64_t outputs)
         : depthwise(register_module("depthwise", conv_norm({inputs, inputs, 3, 2, inputs}))),
@@ -64,14 +64,15 @@ struct Down : torch::nn::Module {
     std::shared_ptr<ConvNorm> depthwise, mix;
 };
 
-// From one branch to another: up is one 1x1 and copies of each cell, down is a chain of halvings.
+// Connects one branch to another: up is a 1x1 convolution that repeats each cell, down is a chain
+// of halvings.
 struct Path {
     std::shared_ptr<ConvNorm> up;
     std::vector<std::shared_ptr<Down>> down;
 };
 
-// Blocks on every branch, then the first `outputs` branches receive the sum of all, resampled to
-// their size.
+// Runs the blocks of every branch. Then each of the first `outputs` branches receives the sum of
+// all branches, resampled to its size.
 struct Exchange : torch::nn::Module {
     Exchange(const std::vector<std::int64_t>& widths, std::size_t outputs, bool recomputes);
     std::vector<Tensor> forward(std::vector<Tensor> xs);
@@ -172,7 +173,7 @@ LocatorNet::LocatorNet(std::int64_t base_channels, bool recomputes)
         ModuleList list;
         auto& stage = layers.stages.emplace_back();
         for (int i = 0; i < modules; ++i) {
-            // Only the finest branch of the last module is read.
+            // Only the finest branch of the last module is used.
             bool is_last = widths.size() == 4 && i + 1 == modules;
             list->push_back(stage.emplace_back(
                 std::make_shared<Exchange>(widths, is_last ? 1 : widths.size(), recomputes)));

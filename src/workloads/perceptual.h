@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A second network judges a picture: the distance between the features that a network shaped as
-// VGG-16 sees in two pictures at the end of its third stage. Its filters are fixed random ones,
-// which compare texture too, less well than trained ones. They never change and are no part of the
+// A loss from a second network: the distance between the features of two pictures at the end of the
+// third stage of a network shaped like VGG-16. Its filters are fixed random ones, which also
+// compare texture, though less well than trained ones. They never change and are not part of the
 // model.
 #pragma once
 

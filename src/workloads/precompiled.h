@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The LibTorch headers that the models share, compiled once. Never included by name: every file
-// names the narrow headers it uses, and the build puts this one before them.
+// Precompiled header with the LibTorch headers that the models share. Never include it by name:
+// every file includes the narrow headers it uses, and the build adds this one.
 #pragma once
 
 #include <torch/nn/module.h>

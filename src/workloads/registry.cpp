@@ -28,7 +28,7 @@ std::unique_ptr<Job> JobRegistry::make(const std::string& name, const Settings& 
     throw UserError(problem);
 }
 
-// Each in the file of its job; what else there is to know of a job is a row of
+// Each is in the file of its job; the other facts about a job are its row in
 // config/reference_jobs.cpp.
 std::unique_ptr<Job> make_classifier(const Settings& settings);
 std::unique_ptr<Job> make_locator(const Settings& settings);

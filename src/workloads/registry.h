@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The jobs that `train` knows by name. A user's own program adds its class to a registry of its own
-// and hands it to the trainer; nothing is registered before main.
+// The jobs that `train` knows by name. A user's own program adds its class to its own registry and
+// passes that to the trainer; nothing is registered before main.
 #pragma once
 
 #include <functional>
@@ -14,16 +14,16 @@
 
 namespace saturate {
 
-// Builds the job from the settings of a configuration: opens its data, makes its model. Throws
-// UserError for data that is missing or of another kind. The caller has seeded the generator, so
-// that the initial weights depend on `seed` alone.
+// Creates the job from the settings of a configuration: opens its data, makes its model. Throws
+// UserError if the data is missing or of another kind. The caller has seeded the generator, so that
+// the initial weights depend only on `seed`.
 using JobMaker = std::function<std::unique_ptr<Job>(const Settings&)>;
 
 class JobRegistry {
   public:
-    void add(const std::string& name, JobMaker maker);  // replaces one of that name
+    void add(const std::string& name, JobMaker maker);  // replaces a job of the same name
     [[nodiscard]] std::vector<std::string> names() const;
-    // Throws UserError when there is no such job, with the names that there are.
+    // Throws UserError with the known names if there is no such job.
     [[nodiscard]] std::unique_ptr<Job> make(const std::string& name,
                                             const Settings& settings) const;
 

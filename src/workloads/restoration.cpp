@@ -13,8 +13,8 @@ namespace saturate {
 
 namespace {
 
-// A picture's error moves the features of a deep layer by a few per cent of their size, about as
-// much as it moves the pixels; a tenth keeps the pixels in charge.
+// A picture's error changes the features of a deep layer by a few per cent of their size, about as
+// much as it changes the pixels. A weight of 0.1 lets the pixels dominate.
 constexpr double kPerceptualWeight = 0.1;
 
 class Restoration final : public JobWithData {
@@ -33,7 +33,7 @@ class Restoration final : public JobWithData {
     [[nodiscard]] Metric metric() const override {
         return {.name = "psnr_gain", .unit = "dB", .higher_is_better = true};
     }
-    // Per picture, as is usual: the mean of decibels, not the decibels of the mean.
+    // Per picture, as is usual: the mean of the decibels, not the decibels of the mean.
     void evaluate(const TensorBatch& batch, torch::Tensor& sums) override {
         torch::Tensor restored = net_->forward(batch[0]).to(torch::kFloat).clamp(0, 1);
         sums[0] += decibels(restored, batch[1]).sum();
@@ -74,7 +74,7 @@ RestorationNet::RestorationNet(const RestorationShape& shape) : recomputes_(shap
     }
     tail_ = register_module("tail", convolution_3x3(shape.base_channels, 3));
     torch::NoGradGuard no_grad;
-    tail_->weight.zero_();  // begins with what it is given: training can only gain on it
+    tail_->weight.zero_();  // starts as the identity, so training can only improve
     tail_->bias.zero_();
 }
 

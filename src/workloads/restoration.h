@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Image restoration: RGB pictures that lost detail in, the sharp ones out. A residual network
-// without batch normalisation (as EDSR) that learns what to add to its input. Metric: decibels
-// gained over the input, which is the bicubic enlargement in the data that `data make` writes.
+// Image restoration: RGB pictures without detail in, sharp pictures out. A residual network without
+// batch normalisation (like EDSR) that learns what to add to its input. Metric: decibels gained
+// over the input, which is a bicubic enlargement in the data from `data make`.
 #pragma once
 
 #include <torch/nn/modules/conv.h>

@@ -15,8 +15,8 @@ using torch::Tensor;
 
 namespace {
 
-// The parameters of a TorchScript module under their names, as the trainer expects them. They are
-// the module's own tensors: what the optimizer changes, the module computes with.
+// Registers the parameters of a TorchScript module under their names, as the trainer expects them.
+// They are the module's own tensors, so the module computes with what the optimizer changes.
 class Mirror : public torch::nn::Module {
   public:
     explicit Mirror(const torch::jit::Module& script) : script_(script) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A user's own model out of Python: a TorchScript file whose forward takes the fields of a batch
-// and gives the loss. Metric: the mean loss of the validation part.
+// A user's own model from Python: a TorchScript file whose forward takes the fields of a batch and
+// returns the loss. Metric: the mean loss over the validation part.
 #pragma once
 
 #include <filesystem>
@@ -9,7 +9,7 @@
 
 namespace saturate {
 
-// Throws UserError when the file is no TorchScript, or holds nothing to train.
+// Throws UserError if the file is not TorchScript or has no parameters to train.
 [[nodiscard]] std::unique_ptr<Job> scripted_job(const std::filesystem::path& file, JobData data);
 
 }  // namespace saturate

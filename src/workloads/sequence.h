@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Forecasts the next value of a column from a window of rows with an LSTM or GRU. Metric: the error
-// beside that of the persistence forecast ("it stays as it is"); under 1 is better than that.
+// relative to the persistence forecast (the value stays as it is); below 1 is better than that.
 #pragma once
 
 #include <torch/nn/modules/linear.h>

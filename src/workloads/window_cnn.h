@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Forecasts the next value of a column from a window of a table, seen as a picture of one channel,
+// Forecasts the next value of a column from a window of a table, treated as a one-channel picture
 // [1, window, features], with a 2-D CNN. Metric as for `sequence`.
 #pragma once
 
