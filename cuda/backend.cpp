@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A GPU as the trainer's device: what only CUDA's libraries know of it, on top of what all devices
-// with streams have (src/engine/stream_backend.h). Part of libsaturate_cuda.so.
+// A GPU as the trainer's device: adds what needs CUDA's libraries to the common part of all devices
+// with streams (src/engine/stream_backend.h). Part of libsaturate_cuda.so.
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <ATen/cuda/CUDAContext.h>
@@ -62,11 +62,11 @@ class CudaBackend final : public StreamBackend {
         return "";
     }
 
-    // Events tell the span of a step; what part of it a kernel was at work, a profiler tells.
+    // Events measure the span of a step; only a profiler tells how long kernels ran in it.
     [[nodiscard]] DeviceProof proves() const override { return {.capture = true}; }
     [[nodiscard]] bool is_lost() noexcept override {
         cudaError_t state = cudaStreamQuery(nullptr);
-        (void)cudaGetLastError();  // not ready: no error of whoever asks next
+        (void)cudaGetLastError();  // clears "not ready", which is not the next caller's error
         return state != cudaSuccess && state != cudaErrorNotReady;
     }
 
@@ -82,16 +82,16 @@ class CudaBackend final : public StreamBackend {
     std::unique_ptr<CapturedStep> capture(const std::function<void()>& work) override {
         auto out = std::make_unique<Graph>();
         in_turn([&] {
-            apart().synchronize();  // once per run: nothing may be under way
+            apart().synchronize();  // once per run: nothing may be in progress
             empty_cache();
             out->graph.capture_begin({0, 0}, cudaStreamCaptureModeThreadLocal);
             try {
                 work();
             } catch (...) {
                 try {
-                    out->graph.capture_end();  // leaves the stream usable
+                    out->graph.capture_end();  // keeps the stream usable
                 } catch (const std::exception&) {
-                    // the capture was broken already
+                    // The capture was already broken.
                 }
                 throw;
             }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums and broadcasts between GPUs over NCCL, on PyTorch's own process group. Part of
-// libsaturate_cuda.so. Nothing here waits for the device: a hung collective is noticed by the
-// ranks' agreement on the host, which goes over Gloo.
+// Sums and broadcasts between GPUs over NCCL, through PyTorch's own process group. Part of
+// libsaturate_cuda.so. Nothing here waits for the device: the ranks notice a hung collective when
+// they agree on the host, over Gloo.
 
 #include "cuda/collectives.h"
 
@@ -27,16 +27,16 @@ namespace {
 class NcclCollective final : public Collective {
   public:
     explicit NcclCollective(c10::intrusive_ptr<c10d::Work> work) : work_(std::move(work)) {}
-    void wait() override { work_->wait(); }  // the current stream waits, the host does not
+    void wait() override { work_->wait(); }  // makes the current stream wait, not the host
     [[nodiscard]] std::int64_t done_ns() const override { return 0; }
 
   private:
     c10::intrusive_ptr<c10d::Work> work_;
 };
 
-// A lost rank is ours to notice and to survive (engine/rank_watch.h). LibTorch's own watchdog and
-// its monitor would end this process for it, or for an error of the device, before the checkpoint
-// is kept and the summary written.
+// Detecting and surviving a lost rank is our job (engine/rank_watch.h). LibTorch's own watchdog and
+// monitor would end this process because of a lost rank or a device error, before the checkpoint is
+// saved and the summary written.
 void leave_errors_to_us() {
     static std::once_flag once;
     std::call_once(once, [] {
@@ -59,15 +59,16 @@ class NcclCollectives final : public DeviceCollectives {
         nccl_ = c10::make_intrusive<c10d::ProcessGroupNCCL>(
             c10::make_intrusive<c10d::PrefixStore>("nccl", std::move(shared)), rank, count,
             std::move(options));
-        nccl_->enableCollectivesTiming();  // events around each
+        nccl_->enableCollectivesTiming();  // events around each collective
     }
-    // All that was started has been waited for. Left to its own destructor the group would warn.
+    // All started collectives have been waited for. Without shutdown() the group's destructor would
+    // warn.
     ~NcclCollectives() override {
         if (given_up_) return;
         try {
             nccl_->shutdown();
         } catch (const std::exception&) {
-            // the device is lost: the process ends
+            // The device is lost: the process ends.
         }
     }
     std::unique_ptr<Collective> start_sum(torch::Tensor tensor) override {
@@ -93,11 +94,11 @@ class NcclCollectives final : public DeviceCollectives {
     }
     AtMark stands_at(std::int64_t mark) override {
         Marks& marks = place(mark);
-        // Its times were read, or the place is taken by a later one: long passed.
+        // If its times were read or a later mark has taken its place, the mark was passed long ago.
         if (marks.mark != mark || marks.waited.query()) return AtMark::passed;
         return marks.waiting.query() ? AtMark::waiting : AtMark::before;
     }
-    // They follow each other on one stream, so the times add up.
+    // The collectives follow each other on one stream, so their times add up.
     std::optional<CollectiveTimes> times(std::int64_t mark) override {
         Marks& marks = place(mark);
         if (marks.mark != mark || !marks.waited.query()) return std::nullopt;
@@ -116,14 +117,15 @@ class NcclCollectives final : public DeviceCollectives {
         try {
             nccl_->abort();
         } catch (const std::exception&) {
-            // the communicator is gone already
+            // The communicator is already gone.
         }
     }
 
   private:
     struct Marks {
         std::int64_t mark = -1;
-        // c10's: CUDAEvent's destructor throws where the device is lost, and that ends the process.
+        // c10::Event, because the destructor of CUDAEvent throws on a lost device, which ends the
+        // process.
         c10::Event waiting{torch::kCUDA, c10::EventFlag::BACKEND_DEFAULT};  // with timing
         c10::Event waited{torch::kCUDA, c10::EventFlag::BACKEND_DEFAULT};
         std::vector<c10::intrusive_ptr<c10d::Work>> works;
@@ -134,7 +136,7 @@ class NcclCollectives final : public DeviceCollectives {
     [[nodiscard]] Marks& place(std::int64_t mark) {
         return marks_[static_cast<std::size_t>(mark) % marks_.size()];
     }
-    // Also from autograd's threads.
+    // Also called from autograd's threads.
     std::unique_ptr<Collective> started(c10::intrusive_ptr<c10d::Work> work) {
         std::lock_guard lock(mutex_);
         since_.push_back(work);
@@ -145,7 +147,7 @@ class NcclCollectives final : public DeviceCollectives {
     bool given_up_ = false;
     std::array<Marks, 512> marks_;
     std::mutex mutex_;
-    std::vector<c10::intrusive_ptr<c10d::Work>> since_;  // the last mark
+    std::vector<c10::intrusive_ptr<c10d::Work>> since_;  // started since the last mark
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// NCCL among the ranks that share a store: what CudaPlugin::collectives is.
+// NCCL for the ranks that share a store: implements CudaPlugin::collectives.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@
 
 namespace saturate {
 
-// A sum and a broadcast over all GPUs of this host, a thread for each.
+// Checks a sum and a broadcast over all GPUs of this host, with one thread per GPU.
 [[nodiscard]] SelftestCheck check_collectives();
 
 [[nodiscard]] std::string nccl_version();

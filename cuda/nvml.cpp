@@ -20,9 +20,9 @@ struct PciGpu {
     bool suspended = false;
 };
 
-// The GPUs that NVIDIA's driver has, as the kernel lists them: looking here wakes none. Only the
-// driver's own folder is read: the list of all devices of a large machine takes longer than the
-// rest of the start.
+// Lists the GPUs of NVIDIA's driver from the kernel, which wakes none of them. Reads only the
+// driver's own folder: on a large machine the list of all devices takes longer than the rest of the
+// start.
 std::vector<PciGpu> pci_gpus(const std::filesystem::path& sys) {
     std::vector<PciGpu> gpus;
     std::error_code error;
@@ -36,7 +36,7 @@ std::vector<PciGpu> pci_gpus(const std::filesystem::path& sys) {
     return gpus;
 }
 
-// The driver that is not asked because opening it would wake every GPU.
+// Describes the GPUs without opening the driver if all of them are asleep: opening would wake them.
 std::optional<GpuDriver> sleeping_driver(const NvmlSettings& settings) {
     std::vector<PciGpu> gpus = pci_gpus(settings.sys);
     if (settings.wake || gpus.empty() || !std::ranges::all_of(gpus, &PciGpu::suspended)) {

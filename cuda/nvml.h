@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the NVIDIA driver tells about its GPUs. libnvidia-ml.so.1 is loaded at run time and each
-// symbol on its own: an old driver loses single facts, a missing one says why.
+// Reads what the NVIDIA driver reports about its GPUs. Loads libnvidia-ml.so.1 at run time and
+// looks up each symbol separately: an old driver lacks single facts, and a missing driver gives a
+// reason.
 #pragma once
 
 #include <filesystem>
@@ -13,14 +14,14 @@
 
 namespace saturate {
 
-// Writes down what the driver answers (docs/nvml-recording.md). Used by the one thread that reads.
+// Records the driver's answers (docs/nvml-recording.md). Used only by the thread that reads.
 class NvmlRecorder {
   public:
-    // Replaces the file once a driver answers; MachineError then when it cannot be written.
+    // Replaces the file once a driver answers; then throws MachineError if it cannot be written.
     explicit NvmlRecorder(const std::filesystem::path& path);
     ~NvmlRecorder();
     void flush();  // once per tick
-    // Ends the recording; why part of it could not be written, or empty.
+    // Ends the recording. Returns why part of it could not be written, or an empty string.
     std::string finish();
 
     struct Impl;
@@ -32,22 +33,23 @@ class NvmlRecorder {
 
 struct NvmlSettings {
     std::filesystem::path sys = "/sys";
-    bool wake = false;                 // also opens when every GPU sleeps (a laptop's)
-    NvmlRecorder* recorder = nullptr;  // must live longer than the reader
+    bool wake = false;                 // open the driver even if every GPU is asleep (laptops)
+    NvmlRecorder* recorder = nullptr;  // must outlive the reader
 };
 
-// Never throws: without a driver the survey says why there is none.
+// Never throws: without a driver the survey has the reason.
 [[nodiscard]] GpuSurvey survey_nvml(const NvmlSettings& settings = {});
 
-// The same for sampling: the driver stays open as long as the reader lives. Never throws.
+// Opens the driver for sampling; it stays open as long as the reader lives. Never throws.
 [[nodiscard]] DeviceOpening open_nvml(const NvmlSettings& settings = {});
 
 struct NvmlRecording {
     std::unique_ptr<DeviceReader> reader;
     double seconds = 0;              // its length
-    std::vector<std::string> notes;  // a cut, time going backwards
+    std::vector<std::string> notes;  // e.g. that it is cut off or time goes backwards
 };
-// Reads a recording; `now` is the steady time that its start is laid on. Throws UserError.
+// Replays a recording. `now` returns the steady time; the recording starts at the first value that
+// it returns. Throws UserError.
 [[nodiscard]] NvmlRecording open_nvml_recording(const std::filesystem::path& path,
                                                 std::function<std::int64_t()> now);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is asked of NVML, without a type of nvml.h: answered by the driver's library
-// (nvml_library.cpp) or by a recording (nvml_recorded.cpp), and written down on the way by
-// nvml_recording.cpp. Codes are nvmlReturn_t. One thread at a time.
+// The questions to NVML, without types from nvml.h. Answered by the driver's library
+// (nvml_library.cpp) or a recording (nvml_recorded.cpp); nvml_recording.cpp records the answers on
+// the way. Codes are nvmlReturn_t. One thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -43,7 +43,7 @@ struct NvmlSystem {
 };
 
 struct NvmlIdentity {
-    int code = kNvmlSuccess;  // else nothing is known
+    int code = kNvmlSuccess;  // if not success, nothing is known
     GpuIdentity gpu;
     std::optional<int> minor;
     std::optional<int> architecture;
@@ -95,7 +95,7 @@ struct NvmlMetric {
     double value = 0;
 };
 
-// Readings that are one number, named as in recordings.
+// Readings of a single number, with the names that recordings use.
 enum class NvmlNumber {
     power_usage,           // milliwatts
     enforced_power_limit,  // milliwatts
@@ -121,15 +121,15 @@ class NvmlCalls {
     virtual NvmlAnswer<std::uint64_t> number(int gpu, NvmlNumber what, unsigned arg) = 0;
     virtual NvmlAnswer<std::vector<NvmlTimed>> samples(int gpu, unsigned type,
                                                        std::int64_t since_us) = 0;
-    // Fills code and value of each; gives the code of the whole call.
+    // Fills the code and value of each field and returns the code of the whole call.
     virtual int fields(int gpu, std::span<NvmlField> fields) = 0;
     virtual NvmlAnswer<std::vector<NvmlProcess>> processes(int gpu, GpuProcessKind kind) = 0;
     virtual NvmlAnswer<std::vector<NvmlProcessShare>> process_shares(int gpu,
                                                                      std::int64_t since_us) = 0;
-    // GPM metrics over the time since the last call; kNvmlNotReady when that is too short.
+    // GPM metrics over the time since the last call; kNvmlNotReady if that is too short.
     virtual NvmlAnswer<std::vector<NvmlMetric>> activity(int gpu,
                                                          std::span<const unsigned> ids) = 0;
-    [[nodiscard]] virtual std::uint64_t calls() const = 0;  // into the driver, so far
+    [[nodiscard]] virtual std::uint64_t calls() const = 0;  // into the driver so far
 };
 
 struct NvmlCallsOpening {
@@ -138,7 +138,7 @@ struct NvmlCallsOpening {
 };
 [[nodiscard]] NvmlCallsOpening open_nvml_library();
 
-// Why the library may not be there, by what `proc` tells of the kernel.
+// Explains why the library is missing, from what `proc` says about the kernel.
 [[nodiscard]] std::string why_no_nvml(const std::filesystem::path& proc);
 
 }  // namespace saturate

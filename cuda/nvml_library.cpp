@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The driver's own library, loaded at run time. Each symbol is looked up alone: one that is missing
-// disables one reading.
+// Loads the driver's own library at run time. Each symbol is looked up separately: a missing one
+// disables only its reading.
 #include <dlfcn.h>
 #include <fmt/format.h>
 
@@ -9,7 +9,7 @@
 
 #define NVML_NO_UNVERSIONED_FUNC_DEFS
 #include <nvml.h>
-// The older names of two readings are deprecated, and all that older drivers have.
+// Older drivers only have the old names of two readings, which are deprecated.
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 
 #include "base/clock.h"
@@ -23,7 +23,7 @@ struct Unload {
     void operator()(void* library) const { ::dlclose(library); }
 };
 
-// The functions in use, null where the driver has none.
+// The functions in use; null if the driver lacks one.
 struct Functions {
     std::unique_ptr<void, Unload> library;
 
@@ -71,7 +71,7 @@ struct Functions {
     SATURATE_NVML(gpm_free, nvmlGpmSampleFree);
     SATURATE_NVML(gpm_sample, nvmlGpmSampleGet);
     SATURATE_NVML(gpm_metrics, nvmlGpmMetricsGet);
-    // By kind; version 3 and the entries of version 2 are alike but for their length.
+    // By kind. Versions 2 and 3 differ only in the length of an entry.
     using Processes = decltype(&nvmlDeviceGetComputeRunningProcesses_v3);
     Processes processes[3] = {first_of({"nvmlDeviceGetComputeRunningProcesses_v3",
                                         "nvmlDeviceGetComputeRunningProcesses_v2"}),
@@ -89,11 +89,11 @@ struct Functions {
     }
 };
 
-// The two samples of a GPU between which GPM measures.
+// The two samples of a GPU that GPM compares.
 struct Gpm {
     nvmlGpmSample_t last = nullptr;
     nvmlGpmSample_t next = nullptr;
-    std::int64_t last_ns = 0;  // 0: none taken yet
+    std::int64_t last_ns = 0;  // 0: no sample yet
 };
 
 struct Gpu {
@@ -114,7 +114,7 @@ class NvmlLibrary final : public NvmlCalls {
         if (started_ && f_.shutdown) f_.shutdown();
     }
 
-    // Empty when it started, else why not.
+    // Returns an empty string, or why it could not start.
     std::string start();
 
     const NvmlSystem& system() override { return system_; }
@@ -145,7 +145,7 @@ class NvmlLibrary final : public NvmlCalls {
         ++calls_;
         return static_cast<int>(function(args...));
     }
-    // A reading of one number of type T.
+    // Reads one number of type T.
     template <typename T, typename Function, typename... Args>
     NvmlAnswer<std::uint64_t> one(Function function, Args... args) {
         T value{};
@@ -162,8 +162,8 @@ class NvmlLibrary final : public NvmlCalls {
     std::vector<Gpu> gpus_;
     std::uint64_t calls_ = 0;
     bool started_ = false;
-    // nvmlGpmMetricsGet_t grew from 8424 to 19104 bytes under one version number: a newer driver
-    // may write further than our header says.
+    // nvmlGpmMetricsGet_t grew from 8424 to 19104 bytes without a new version number: a newer
+    // driver may write past the end of our header's struct.
     alignas(16) unsigned char gpm_buffer_[32768];
 };
 
@@ -236,7 +236,7 @@ NvmlAnswer<NvmlRates> NvmlLibrary::rates(int gpu) {
 NvmlAnswer<NvmlMemory> NvmlLibrary::memory(int gpu) {
     nvmlDevice_t device = at(gpu).device;
     nvmlMemory_v2_t second{};
-    second.version = nvmlMemory_v2;  // the macro holds the size too; a bare 2 is refused
+    second.version = nvmlMemory_v2;  // the macro includes the size; a bare 2 is rejected
     int code = ask(f_.memory_v2, device, &second);
     if (code == kNvmlSuccess) {
         return {code, {second.total, second.used, second.free, second.reserved}};
@@ -304,7 +304,7 @@ double sample_value(const nvmlValue_t& value, nvmlValueType_t type) {
 
 NvmlAnswer<std::vector<NvmlTimed>> NvmlLibrary::samples(int gpu, unsigned type,
                                                         std::int64_t since_us) {
-    nvmlSample_t ring[256];  // the driver's ring holds fewer
+    nvmlSample_t ring[256];  // larger than the driver's ring
     unsigned count = std::size(ring);
     nvmlValueType_t value_type{};
     NvmlAnswer<std::vector<NvmlTimed>> answer;
@@ -342,9 +342,9 @@ int NvmlLibrary::fields(int gpu, std::span<NvmlField> fields) {
     return code;
 }
 
-// Entries are 24 or 32 bytes long under the same name of function, depending on the driver. Which
-// of them it was shows in how far the buffer was written. `room` is more than twice `count`, so
-// that a driver that also clears the unused entries cannot be mistaken.
+// Entries have 24 or 32 bytes, depending on the driver, under the same function name. How far the
+// buffer was written shows which. `room` is more than twice `count`, so a driver that also clears
+// the unused entries cannot be mistaken.
 std::size_t process_stride(std::span<const unsigned char> buffer, std::size_t count,
                            std::size_t room, unsigned char untouched) {
     std::size_t written = buffer.size();
@@ -360,7 +360,8 @@ NvmlAnswer<std::vector<NvmlProcess>> NvmlLibrary::processes(int gpu, GpuProcessK
     unsigned room = 64;
     std::vector<unsigned char> buffer;
     unsigned count = 0;
-    // Processes come between two calls: offer more room until the list fits with plenty to spare.
+    // Processes may appear between two calls: offer more room until the list fits with plenty to
+    // spare.
     for (int attempt = 0; attempt < 5; ++attempt) {
         buffer.assign(std::size_t{room} * 32, kUntouched);
         count = room;
@@ -426,7 +427,7 @@ NvmlAnswer<std::vector<NvmlMetric>> NvmlLibrary::activity(int index,
                                                           std::span<const unsigned> ids) {
     Gpu& gpu = at(index);
     if (!prepare_gpm(gpu)) return {kNvmlNotSupported, {}};
-    constexpr std::int64_t kNearest = 100'000'000;  // the counters behind it change every 100 ms
+    constexpr std::int64_t kNearest = 100'000'000;  // the counters are updated every 100 ms
     std::int64_t now = now_ns();
     if (gpu.gpm.last_ns != 0 && now - gpu.gpm.last_ns < kNearest) return {kNvmlNotReady, {}};
     bool is_first = gpu.gpm.last_ns == 0;
@@ -462,7 +463,7 @@ std::string why_no_nvml(const std::filesystem::path& proc) {
 
 NvmlCallsOpening open_nvml_library() {
     void* library = ::dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
-    // WSL 2: the driver of Windows, in a folder that not every distribution's loader knows.
+    // WSL 2: the driver is Windows' own, in a folder that not every distribution's loader searches.
     if (!library) library = ::dlopen("/usr/lib/wsl/lib/libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
     if (!library) return {nullptr, why_no_nvml("/proc")};
     auto calls = std::make_unique<NvmlLibrary>(library);

@@ -37,16 +37,16 @@ constexpr unsigned kSamplesUtilization = 1;
 enum : unsigned { kGpmSm = 2, kGpmOccupancy = 3, kGpmTensor = 5, kGpmDram = 10 };
 constexpr unsigned kGpmIds[] = {kGpmSm, kGpmOccupancy, kGpmTensor, kGpmDram};
 
-// Asked again it would say the same.
+// True if asking again would give the same answer.
 bool is_final(int code) {
     return code == kNvmlNotSupported || code == kNvmlFunctionNotFound ||
            code == kNvmlInvalidArgument;
 }
 
-// What is kept per GPU between two readings.
+// State per GPU between two readings.
 struct GpuState {
-    std::vector<NvmlField> fields;  // those that it answers
-    std::set<std::string> useless;  // calls that it does not support
+    std::vector<NvmlField> fields;  // the fields that the GPU supports
+    std::set<std::string> useless;  // calls that the GPU does not support
     std::map<unsigned, WrappingCounter> counters;
     std::int64_t ring_seen_us = 0;
     std::int64_t shares_seen_us = 0;
@@ -79,7 +79,7 @@ class NvmlReader final : public DeviceReader {
     DeviceSample read(int gpu, ReadTiers tiers) override;
 
   private:
-    // One reading of one GPU in the making.
+    // One reading of one GPU in progress.
     struct Reading {
         int gpu;
         GpuState& state;
@@ -87,7 +87,7 @@ class NvmlReader final : public DeviceReader {
         bool mig;
     };
 
-    // False once the GPU is lost: the rest of the reading is skipped.
+    // Returns false if the GPU is lost; the rest of the reading is then skipped.
     bool note(Reading& r, int code) {
         if (code != kNvmlGpuIsLost) return true;
         std::int64_t time = r.sample.time_ns;
@@ -96,7 +96,7 @@ class NvmlReader final : public DeviceReader {
         return false;
     }
 
-    // Asks unless the answer is known to be no.
+    // Asks, unless the call is known to be unsupported.
     template <typename Ask>
     auto ask(Reading& r, const char* name, Ask ask) -> decltype(ask()) {
         if (r.state.useless.contains(name)) return {kNvmlNotSupported, {}};
@@ -221,7 +221,8 @@ void NvmlReader::take_field(Reading& r, const NvmlField& field) {
     }
 }
 
-// Many values in one call; where the driver lacks one of those that matter, its own call.
+// Reads many values in one call. If the driver lacks an important one, makes the separate call for
+// it.
 bool NvmlReader::read_fields(Reading& r) {
     DeviceSample& s = r.sample;
     if (!r.state.fields.empty()) {
@@ -254,17 +255,17 @@ bool NvmlReader::read_medium(Reading& r) {
         if (most.ok()) r.state.clock_sm_max_mhz = static_cast<double>(most.value);
     }
     s.clock_sm_max_mhz = r.state.clock_sm_max_mhz;
-    // The counters of throttled time say more than this moment's reasons, where they are there.
+    // If available, the counters of throttled time say more than the reasons at this moment.
     if (!s.throttle.power_cap_ns) {
         auto reasons = number(r, "reasons", NvmlNumber::clocks_event_reasons);
         if (reasons.ok()) s.throttle_reasons = reasons.value;
     }
-    if (r.mig) return true;  // instances have no utilisation by design
+    if (r.mig) return true;  // MIG instances have no utilisation by design
     auto ring = ask(r, "ring", [&] {
         return calls_->samples(r.gpu, kSamplesUtilization, r.state.ring_seen_us);
     });
     if (!note(r, ring.code)) return false;
-    for (const NvmlTimed& entry : ring.value) {  // empty when the GPU is idle: NOT_FOUND
+    for (const NvmlTimed& entry : ring.value) {  // empty if the GPU is idle: NOT_FOUND
         if (entry.value < 0 || entry.value > 100) continue;
         s.utilization_ring.push_back({entry.wall_us, entry.value});
         r.state.ring_seen_us = std::max(r.state.ring_seen_us, entry.wall_us);
@@ -291,12 +292,12 @@ bool NvmlReader::read_slow(Reading& r) {
     auto clock = number(r, "memory clock", NvmlNumber::clock, kClockMemory);
     if (!note(r, clock.code)) return false;
     if (clock.ok()) s.clock_memory_mhz = static_cast<double>(clock.value);
-    // Where no field tells the energy: a counter needs few readings to say how much it rose.
+    // Only if no field has the energy: a few readings of this counter are enough for the increase.
     if (!s.energy_joules) {
         auto energy = number(r, "energy", NvmlNumber::total_energy);
         if (energy.ok()) s.energy_joules = static_cast<double>(energy.value) / 1e3;
     }
-    // What hardly ever matters is asked every second time only.
+    // Values that hardly ever matter are read only every second time.
     bool rare = r.state.slow_readings++ % 2 == 0;
     if (rare) {
         auto state = number(r, "state", NvmlNumber::performance_state);
@@ -320,7 +321,7 @@ bool NvmlReader::read_slow(Reading& r) {
         for (const NvmlProcess& process : list.value) {
             bool known = std::ranges::any_of(
                 *s.processes, [&](const GpuProcess& other) { return other.pid == process.pid; });
-            if (process.pid <= 0 || known) continue;  // compute and graphics at once is one process
+            if (process.pid <= 0 || known) continue;  // may be in both compute and graphics
             s.processes->push_back(
                 {.pid = process.pid, .kind = kind, .memory_bytes = process.used_bytes});
         }
@@ -329,8 +330,8 @@ bool NvmlReader::read_slow(Reading& r) {
     return true;
 }
 
-// The newest share of each process. The driver also hands out old entries, shares over 100 % and
-// processes that are long gone.
+// Takes the newest share of each process. The driver also returns old entries, shares over 100 %
+// and processes that ended long ago.
 void NvmlReader::read_shares(Reading& r) {
     std::int64_t since = r.state.shares_seen_us;
     auto shares = ask(r, "shares", [&] { return calls_->process_shares(r.gpu, since); });
@@ -350,10 +351,10 @@ void NvmlReader::read_shares(Reading& r) {
 
 std::uint64_t WrappingCounter::add(std::uint64_t raw, bool narrow) {
     constexpr std::uint64_t kNarrow = std::uint64_t{1} << 32;
-    // More than any link moves between two readings: then it was set back, not wrapped.
+    // More than any link transfers between two readings: the counter was reset, it did not wrap.
     constexpr std::uint64_t kImplausible = std::uint64_t{1} << 46;
     if (last_) {
-        std::uint64_t step = raw - *last_;  // right also across a wrap of 64 bits
+        std::uint64_t step = raw - *last_;  // also correct across a 64-bit wrap
         if (raw < *last_ && (narrow || *last_ < kNarrow)) step = raw + kNarrow - *last_;
         if (step > kImplausible) step = raw;
         total_ += step;

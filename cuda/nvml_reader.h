@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Turns NVML's answers into samples: which call for which value, what to fall back to, and which
-// calls are not worth asking again. For cuda/nvml*.cpp only.
+// Turns NVML's answers into samples: chooses the call for each value and its fallback, and stops
+// asking calls that are not supported. Only for cuda/nvml*.cpp.
 #pragma once
 
 #include <functional>
@@ -10,13 +10,13 @@
 
 namespace saturate {
 
-// `now` gives the steady time of the samples.
+// `now` returns the steady time of the samples.
 [[nodiscard]] std::unique_ptr<DeviceReader> make_nvml_reader(std::unique_ptr<NvmlCalls> calls,
                                                              std::function<std::int64_t()> now,
                                                              std::int64_t wall_us_at_start);
 [[nodiscard]] GpuDriver nvml_driver(NvmlCalls& calls);
 
-// A cumulative counter that may wrap: gives what was added since the first value.
+// A cumulative counter that may wrap. add() returns the total since the first value.
 class WrappingCounter {
   public:
     // `narrow`: the driver says that the counter has 32 bits.

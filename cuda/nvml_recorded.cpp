@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// NVML's answers out of a recording instead of a driver.
+// Answers NVML's calls from a recording instead of a driver.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -176,7 +176,7 @@ class RecordedCalls final : public NvmlCalls {
         return started_wall_us + static_cast<std::int64_t>(seconds() * 1e6);
     }
 
-    // The answer that holds now: the last one up to now, or the first one.
+    // The answer valid now: the last one up to now, or else the first one.
     const Recorded& holding(const std::vector<Recorded>& list) const {
         constexpr double kRounding = 1e-6;
         double t = seconds() + kRounding;
@@ -187,7 +187,7 @@ class RecordedCalls final : public NvmlCalls {
     const Recorded& look_up(const Key& key, bool counts = true) {
         static const Recorded kUnknown{.code = kNvmlNotSupported};
         if (counts) ++calls_;
-        // A GPU that is lost answers every question alike; before its line it is not.
+        // A lost GPU gives the same answer to every question from its line in the recording on.
         auto all = answers_.find({key.gpu, "*"});
         if (all != answers_.end() && all->second.front().t <= seconds()) {
             const Recorded& fate = holding(all->second);
@@ -196,7 +196,7 @@ class RecordedCalls final : public NvmlCalls {
         auto found = answers_.find(key);
         return found == answers_.end() ? kUnknown : holding(found->second);
     }
-    // Every entry of the lines up to now, for answers that add up.
+    // Passes on the entries of all lines; the caller drops those that are still to come.
     template <typename Take>
     void each(const Key& key, int& code, Take take) {
         code = look_up(key).code;
@@ -267,7 +267,7 @@ RecordedNvml read_nvml_recording(const std::filesystem::path& path,
         }
         if (*t < out.seconds) {
             if (backwards++ == 0) first_backwards = line->number;
-            t = out.seconds;  // kept in order: as if it had come at once
+            t = out.seconds;  // keep the order, as if it had come immediately
         }
         out.seconds = *t;
         if (*call == "end") {

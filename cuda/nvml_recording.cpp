@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes a recording: passes every question on and notes the answer where it differs from the last.
+// Writes a recording: passes every question on and records the answer if it differs from the last.
 #include "cuda/nvml_recording.h"
 
 #include <fmt/format.h>
@@ -16,8 +16,8 @@ namespace saturate {
 struct NvmlRecorder::Impl {
     explicit Impl(std::filesystem::path path) : path(std::move(path)) {}
     std::filesystem::path path;
-    std::optional<LineFile>
-        file;  // opened with the first line: without a driver nothing is replaced
+    // Opened with the first line, so that nothing is replaced without a driver.
+    std::optional<LineFile> file;
     std::int64_t start_ns = 0;
     std::int64_t start_wall_us = 0;
     std::map<std::string, std::string> last;  // by question
@@ -33,7 +33,7 @@ struct NvmlRecorder::Impl {
         file->text() += '\n';
     }
     [[nodiscard]] double seconds() const {
-        // Tenths of a millisecond are enough, and keep the lines short.
+        // A tenth of a millisecond is precise enough and keeps the lines short.
         return static_cast<double>((now_ns() - start_ns) / 100'000) / 1e4;
     }
     [[nodiscard]] double seconds_of(std::int64_t wall_us) const {
@@ -197,7 +197,8 @@ class RecordingCalls final : public NvmlCalls {
         if (ok && q.type) answer.set("type", *q.type);
         if (!ok) answer.set("rc", code);
         if (ok) answer.set("value", std::move(value));
-        // What adds up over time is a new fact each time, also when it looks the same.
+        // Records an answer only if it differs from the last. New samples and shares have other
+        // times.
         std::string& last = out_.last[asked.line()];
         std::string text = answer.line();
         if (text == last) return;

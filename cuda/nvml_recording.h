@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// NVML's answers to and from a file (docs/nvml-recording.md). For cuda/nvml*.cpp only.
+// Writes NVML's answers to a file and reads them back (docs/nvml-recording.md). Only for
+// cuda/nvml*.cpp.
 #pragma once
 
 #include "cuda/nvml.h"
@@ -7,7 +8,7 @@
 
 namespace saturate {
 
-// Writes every answer down on its way.
+// Passes every call on and records its answer.
 [[nodiscard]] std::unique_ptr<NvmlCalls> record_nvml(std::unique_ptr<NvmlCalls> calls,
                                                      NvmlRecorder& recorder);
 
@@ -17,7 +18,8 @@ struct RecordedNvml {
     double seconds = 0;
     std::vector<std::string> notes;
 };
-// Answers from a file. `now` is the steady time that its start is laid on. Throws UserError.
+// Answers from a file. `now` returns the steady time; the recording starts at the first value that
+// it returns. Throws UserError.
 [[nodiscard]] RecordedNvml read_nvml_recording(const std::filesystem::path& path,
                                                std::function<std::int64_t()> now);
 

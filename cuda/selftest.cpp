@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every later CUDA path stands on, against the CPU: pinned memory, copies on a side stream, a
-// kernel of LibTorch's (which must hold code for this GPU), a captured graph. Built into
-// libsaturate_cuda.so, called by src/engine/selftest_cuda.cpp. It has no kernel of its own, so
-// nothing here needs nvcc.
+// Checks the basics of every CUDA path against the CPU: pinned memory, copies on a side stream, a
+// kernel of LibTorch (which must have code for this GPU), a captured graph. Built into
+// libsaturate_cuda.so, called by src/engine/selftest_cuda.cpp. It has no kernel of its own, so nvcc
+// is not needed.
 #include "cuda/selftest.h"
 
 #include <ATen/ATen.h>
@@ -39,7 +39,7 @@ float* allocate_on_device() {
     return static_cast<float*>(memory);
 }
 
-// Owns the buffers of one run of the checks.
+// The buffers for one run of the checks.
 struct Buffers {
     float* host_in = nullptr;  // pinned
     float* host_out = nullptr;
@@ -71,7 +71,7 @@ struct Buffers {
                              stream));
     }
     void clear() { CUDA(cudaMemsetAsync(out, 0, kCount * sizeof(float), stream)); }
-    // out += 2 * in, in place: nothing is allocated, so it can be captured.
+    // out += 2 * in, in place: allocates nothing, so it can be captured.
     void launch() {
         c10::DeviceIndex device = c10::cuda::current_device();
         auto options = at::TensorOptions().device(at::kCUDA, device).dtype(at::kFloat);
@@ -81,7 +81,7 @@ struct Buffers {
     }
     void wait() { CUDA(cudaStreamSynchronize(stream)); }
 
-    // Eighths below 1000 times small whole numbers are exact in float: no difference is allowed.
+    // Eighths below 1000 times small integers are exact in float, so no difference is allowed.
     SelftestCheck compare(float factor) {
         wait();
         double error = 0;
@@ -125,7 +125,7 @@ SelftestCheck check_graph(Buffers& b) {
 }  // namespace
 
 std::vector<SelftestItem> cuda_selftest_items() {
-    // Made by the first of them: without a usable GPU each fails with the reason.
+    // Created by the first check: without a usable GPU every check fails with the reason.
     auto buffers = std::make_shared<std::unique_ptr<Buffers>>();
     auto item = [&](const char* name, SelftestCheck (*check)(Buffers&)) {
         return SelftestItem{name, [buffers, check] {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every CUDA path of the engine stands on, as checks of `saturate selftest`.
+// Checks of `saturate selftest` for the basics of every CUDA path.
 #pragma once
 
 #include <vector>
