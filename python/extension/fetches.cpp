@@ -11,7 +11,7 @@ namespace saturate {
 
 namespace {
 
-constexpr std::int64_t kLong = 1'000'000;  // ns: a close measurement is not felt
+constexpr std::int64_t kLong = 1'000'000;  // ns: long enough to hide a close measurement
 constexpr int kEvery = 16;
 
 std::int64_t thread_cpu_ns() {
@@ -31,7 +31,7 @@ void Fetches::open(unsigned char* ring, int worker) {
     is_open_ = true;
 }
 
-// The second number: ns ready to run without a core. A slow batch may be a full machine.
+// Reads the second number: ns ready to run without a core. A slow batch may mean a busy machine.
 std::int64_t Fetches::delay() const {
     char text[64];
     ssize_t length = ::pread(schedstat_, text, sizeof text, 0);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Time of one batch in the data set, added up per loader and worker in the ring: on the wall for
-// every batch, with CPU time and time without a core for every 16th, and for all that take long
-// enough not to feel it. In the training process and in each worker; under the interpreter's lock.
+// Adds up the time that each batch takes in the data set, per loader and worker, in the ring. Wall
+// time is measured for every batch; CPU time and time spent ready without a core for every 16th,
+// and for every slow batch, which is too long to notice the measurement. Runs in the training
+// process and in each worker, under the interpreter's lock.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +16,8 @@ class Fetches {
         bool is_close = false;  // CPU time and delay are measured too
     };
 
-    // Again after a fork. `ring` is of the process that trains; worker 0: in that process.
+    // Call again after a fork. `ring` belongs to the training process; worker 0 is that process
+    // itself.
     void open(unsigned char* ring, int worker);
     void forget() { is_open_ = false; }
     void turn_off() { is_off_ = true; }
@@ -32,7 +34,7 @@ class Fetches {
 
     unsigned char* ring_ = nullptr;
     int worker_ = 0, schedstat_ = -1;
-    int left_ = 0;  // batches until the next that is measured closely
+    int left_ = 0;  // batches until the next close measurement
     std::int64_t loader_ = 0;
     bool is_open_ = false, is_off_ = false;
 };

@@ -15,7 +15,7 @@ struct Names {
     PyObject *id, *ended, *size, *is_cuda, *device, *type, *item, *zero;
 } names;
 
-// Whatever is raised meanwhile, the error of the script stays.
+// Keeps the script's own error, whatever is raised meanwhile.
 class KeepError {
   public:
     KeepError() { PyErr_Fetch(&type_, &value_, &trace_); }
@@ -30,7 +30,7 @@ class KeepError {
 std::int64_t clock_ns() { return tick_clock.now(); }
 bool is_own_thread() { return steps.is_own_thread(); }
 
-// An error of ours ends the watching, never the script.
+// An error of our own ends the watching, never the script.
 void disable(const char* where) {
     PyObject *type, *value, *trace;
     PyErr_Fetch(&type, &value, &trace);
@@ -48,10 +48,10 @@ void disable(const char* where) {
 
 // ---- the loader
 
-constexpr int kLoaders = 2;  // torch's, and saturate_gpu's
+constexpr int kLoaders = 2;  // torch's and saturate_gpu's
 PyObject* old_nexts[kLoaders];
 
-// The first dimension of the first tensor in a batch; 0: there is none.
+// The first dimension of the first tensor in a batch; 0 if there is none.
 std::uint32_t size_of(PyObject* data, int depth = 3) {
     PyObject* first = nullptr;
     if (PyList_Check(data)) {
@@ -66,14 +66,14 @@ std::uint32_t size_of(PyObject* data, int depth = 3) {
         PyObject* size = PyObject_CallMethodObjArgs(data, names.size, names.zero, nullptr);
         long value = size ? PyLong_AsLong(size) : -1;
         Py_XDECREF(size);
-        if (value < 0) PyErr_Clear();  // a number alone has no size
+        if (value < 0) PyErr_Clear();  // a scalar has no size
         return value < 0 ? 0 : static_cast<std::uint32_t>(value);
     }
     return first && depth > 0 ? size_of(first, depth - 1) : 0;
 }
 
-// Asking a tensor takes 2 us: done in the first batches, in every 16th, and in the last one, which
-// may be smaller.
+// Measuring a tensor takes 2 us, so only the first batches, every 16th, and the last one, which may
+// be smaller, are measured.
 std::uint32_t samples_of(PyObject* data, std::int64_t owner) {
     if (owner < 0 || owner >= 256) return size_of(data);
     LoaderFacts& loader = hook_state.loaders[owner];
@@ -109,7 +109,7 @@ PyObject* next(PyObject* self, PyObject*) {
     if (in_process && !fetches.is_open()) fetches.open(steps.bytes(), 0);
     Fetches::Began began;
     if (in_process) began = fetches.begin(asked_at);
-    // Our own time is nobody's step.
+    // Do not count our own time in any step.
     if (tell_if_due() || began.is_close) began.wall = asked_at = clock_ns();
     PyObject* data = PyObject_CallFunctionObjArgs(old_next, self, nullptr);
     if (!data) {
@@ -121,7 +121,7 @@ PyObject* next(PyObject* self, PyObject*) {
         return nullptr;
     }
     std::int64_t now = clock_ns();
-    // It may have got workers meanwhile.
+    // The loader may have got workers meanwhile.
     if (in_process && hook_state.loaders[owner].in_process) fetches.end(began, now, owner);
     steps.got(owner, asked_at, now, samples_of(data, owner));
     return data;
@@ -148,7 +148,7 @@ bool open_fetches() {
 template <int kind>
 PyObject* fetch(PyObject* self, PyObject* indices) {
     PyObject* old = old_fetches[kind];
-    // A worker without a ring is still a worker.
+    // A worker still has to work without a ring.
     if (!fetches.is_off() && !fetches.is_open() && !open_fetches()) fetches.turn_off();
     if (fetches.is_off()) return PyObject_CallFunctionObjArgs(old, self, indices, nullptr);
     Fetches::Began began = fetches.begin(clock_ns());
@@ -171,7 +171,7 @@ bool is_known(PyObject* optimizer) {
     return false;
 }
 
-// old(self, *args, **kwargs)
+// Calls old(self, *args, **kwargs).
 PyObject* forward(PyObject* old, PyObject* self, PyObject* args, PyObject* kwargs) {
     Py_ssize_t count = PyTuple_Size(args);
     if (count == 0 && !kwargs) return PyObject_CallFunctionObjArgs(old, self, nullptr);
@@ -190,7 +190,7 @@ PyObject* forward(PyObject* old, PyObject* self, PyObject* args, PyObject* kwarg
 }
 
 PyObject* old_zero_grad = nullptr;
-int zero_grad_drops = 1;  // whether it sets gradients to None where the script does not say
+int zero_grad_drops = 1;  // whether gradients become None if the script does not say
 constexpr long long kEnoughZeroGrads = 32;
 
 PyObject* zero_grad(PyObject* self, PyObject* args, PyObject* kwargs) {
@@ -225,7 +225,7 @@ bool has_flag(PyObject* tensor, PyObject* name) {
     return is_set;
 }
 
-// By its device's name: is_cpu came with PyTorch 2.0.
+// By the name of the device: is_cpu came with PyTorch 2.0.
 bool is_on_cpu(PyObject* tensor) {
     PyObject* device = PyObject_GetAttr(tensor, names.device);
     PyObject* type = device ? PyObject_GetAttr(device, names.type) : nullptr;
@@ -237,8 +237,8 @@ bool is_on_cpu(PyObject* tensor) {
     return is_cpu;
 }
 
-// The loss: on a CPU its value is there and costs nothing; on a device nobody waits for it here.
-// Only of plain tensors: of others item() may be a collective.
+// Takes the loss. On a CPU its value is there and costs nothing; on a device nothing here waits for
+// it. Only for plain tensors: on other types item() may be a collective.
 void take_loss(PyObject* tensor) {
     Py_XDECREF(hook_state.root);
     hook_state.root = PyWeakref_NewRef(tensor, nullptr);
@@ -248,7 +248,7 @@ void take_loss(PyObject* tensor) {
         reinterpret_cast<PyObject*>(hook_state.tensor))
         return;
     if (!hook_state.reads_wait_always && is_on_cpu(tensor)) {
-        hook_state.is_reading = true;  // a read of ours
+        hook_state.is_reading = true;  // the following read is ours
         PyObject* value = PyObject_CallMethodObjArgs(tensor, names.item, nullptr);
         hook_state.is_reading = false;
         if (value && PyFloat_Check(value)) {
@@ -265,7 +265,7 @@ void take_loss(PyObject* tensor) {
 }
 
 PyObject* backward(PyObject*, PyObject* args, PyObject* kwargs) {
-    // Without an optimizer of torch's a backward is what tells that a thread trains.
+    // Without an optimizer of torch, a backward pass is the sign that a thread trains.
     bool is_ours = is_own_thread() || (!steps.has_optimizer && !hook_state.is_in_backward &&
                                        steps.adopt_thread(clock_ns()));
     if (hook_state.is_in_backward || !is_ours || !is_open())
@@ -276,7 +276,7 @@ PyObject* backward(PyObject*, PyObject* args, PyObject* kwargs) {
     hook_state.is_in_backward = false;
     std::int64_t now = clock_ns();
     KeepError error;
-    if (!result) return nullptr;  // it raised: no gradients, and perhaps nobody is told
+    if (!result) return nullptr;  // it raised: there are no gradients
     PyObject* root = PyTuple_Size(args) > 0 ? PyTuple_GetItem(args, 0)
                      : kwargs               ? PyDict_GetItemString(kwargs, "tensors")
                                             : nullptr;
@@ -308,7 +308,7 @@ bool is_loss(PyObject* tensor) {
 
 template <int which>
 PyObject* read(PyObject* self, PyObject* args, PyObject* kwargs) {
-    // One read may be made of others: the outermost is the script's.
+    // A read may call other reads; only the outermost is the script's.
     if (!is_own_thread() || hook_state.is_reading)
         return forward(old_reads[which], self, args, kwargs);
     bool does_wait = waits(self);

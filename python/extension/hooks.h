@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The hooks that run in every step, as C functions in the limited API of Python 3.9, and what they
-// share with module.cpp. Each calls the original in every case. _saturate_shim/hooks.py has the
-// same in Python. All under the interpreter's lock.
+// The hooks that run in every step, as C functions in the limited API of Python 3.9, and the state
+// they share with module.cpp. Each hook calls the original in every case. _saturate_shim/hooks.py
+// has the same hooks in Python. All run under the interpreter's lock.
 #pragma once
 
 #define PY_SSIZE_T_CLEAN
@@ -18,50 +18,50 @@ extern Steps steps;
 extern Fetches fetches;
 extern TickClock tick_clock;
 
-// Functions of the shim's Python.
+// Python functions of the shim.
 struct Calls {
     PyObject* open = nullptr;       // () opens the ring
-    PyObject* step = nullptr;       // (number, now) after a training step that is due
+    PyObject* step = nullptr;       // (number, now) after a training step if take_due() says so
     PyObject* optimizer = nullptr;  // (optimizer) when it steps for the first time
-    PyObject* zero_grad = nullptr;  // () when gradients are filled with zeros for the first time
-    PyObject* enough = nullptr;     // () when calls of zero_grad need not be counted any more
-    PyObject* fetch = nullptr;      // () -> (path of the ring, worker + 1); no path: ours
+    PyObject* zero_grad = nullptr;  // () when gradients are first filled with zeros
+    PyObject* enough = nullptr;     // () when zero_grad calls need no more counting
+    PyObject* fetch = nullptr;      // () -> (path of the ring, worker + 1); no path: no worker
     // (name, ns, whether it waited for a device, whether it is the loss, result) after a read
     PyObject* read = nullptr;
-    PyObject* loss = nullptr;     // (tensor) on a device, after backward; None: not asked for
-    PyObject* disable = nullptr;  // (where, error) takes all hooks out
+    PyObject* loss = nullptr;     // (tensor) on a device, after backward; None: not wanted
+    PyObject* disable = nullptr;  // (where, error) removes all hooks
 };
 extern Calls calls;
 
-// What is known of a loader, so that not every batch has to be asked.
+// Facts about a loader, so that not every batch has to be measured.
 struct LoaderFacts {
-    std::uint32_t batch_size = 0;  // 0: differs
+    std::uint32_t batch_size = 0;  // 0: varies
     std::int64_t batches = 0;      // of an epoch; 0: unknown
-    std::int64_t given = 0;        // in this epoch
-    std::uint32_t samples = 0;     // of the batch that was asked last; 0: none was
-    std::uint32_t ready_made = 1;  // in a batch of one
-    bool in_process = false;       // without workers: what is waited for is made meanwhile
+    std::int64_t given = 0;        // returned in this epoch
+    std::uint32_t samples = 0;     // of the last measured batch; 0: none measured
+    std::uint32_t ready_made = 1;  // samples in a batch of one
+    bool in_process = false;       // no workers: the wait is spent making the batch
 };
 
 struct HookState {
     PyTypeObject* tensor = nullptr;
     bool reads_wait_always = false;  // for tests without a GPU
     bool is_in_backward = false, is_reading = false;
-    PyObject* root = nullptr;          // weak: what the last backward was called on
-    bool is_loss_known = false;        // ... and whether its value is
-    long long zero_grads[2] = {};      // calls to zero, to None
+    PyObject* root = nullptr;          // weak: the tensor that backward was called on last
+    bool is_loss_known = false;        // ... and whether its value is known
+    long long zero_grads[2] = {};      // calls that set gradients to zero, to None
     PyObject* iterator = nullptr;      // the last one, only compared ...
     std::int64_t iterator_loader = 0;  // ... and its loader
     LoaderFacts loaders[256];
 };
 extern HookState hook_state;
 
-void make_names();  // once, before all else
+void make_names();  // call once, before everything else
 
-[[nodiscard]] bool is_open();  // the ring; opens it, and ends the watching where that fails
-bool tell_if_due();            // calls.step; false: nothing was due
+[[nodiscard]] bool is_open();  // opens the ring if needed; if that fails, the watching ends
+bool tell_if_due();            // calls calls.step; returns false if nothing was due
 
-// hook(name, owner, old, number): `old` of a type, or of a module, with our time around it.
+// hook(name, owner, old, number): wraps `old`, a function of a type or module, with our timing.
 PyObject* hook(PyObject* module, PyObject* args);
 // For torch's optimizer hooks and gc.callbacks.
 PyObject* before_step(PyObject* module, PyObject* args);

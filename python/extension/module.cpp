@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// _saturate_step: the hot path of `saturate run` inside a Python process, one file for every Python
-// from 3.9 on. What _saturate_shim/native.py calls; the hooks themselves are in hooks.cpp.
+// _saturate_step: the hot path of `saturate run` inside a Python process, one binary for every
+// Python from 3.9 on. Called by _saturate_shim/native.py; the hooks themselves are in hooks.cpp.
 #include <stdlib.h>
 #include <time.h>
 
@@ -11,8 +11,8 @@
 namespace saturate {
 namespace {
 
-// The process ends without Python's own exit handlers, by exit() in some library: as at_exit in
-// _saturate_shim/profiler.py, which comes first where Python itself ends.
+// For a process that ends without Python's exit handlers, e.g. by exit() in a library. Does the
+// same as at_exit in _saturate_shim/profiler.py, which runs first if Python itself ends.
 void wait_for_window() {
     steps.set_flag(ring::kEndedAt, true);
     timespec moment{0, 10'000'000};
@@ -56,8 +56,8 @@ PyObject* reset(PyObject*, PyObject*) {
     Py_RETURN_NONE;
 }
 
-// (training steps, what beats them, whether the ring is open, calls of zero_grad to zero, to None,
-// optimizer steps in other threads)
+// Returns (training steps, what marks their boundaries, whether the ring is open, calls of
+// zero_grad that set to zero, that set to None, optimizer steps in other threads).
 PyObject* state(PyObject*, PyObject*) {
     constexpr const char* kLoops[] = {"", "loader", "optimizer", "backward"};
     return Py_BuildValue("LsiLLL", static_cast<long long>(steps.training()),
@@ -73,15 +73,15 @@ PyObject* set_rank(PyObject*, PyObject* args) {
     Py_RETURN_NONE;
 }
 
-// A loader starts: its number, batch size and batches of an epoch, 0 where they are not known,
-// and whether it makes its batches in this process.
+// A loader starts: sets its number, batch size and batches per epoch (0 if unknown), and whether it
+// makes its batches in this process.
 PyObject* set_loader(PyObject*, PyObject* args) {
     int number;
     unsigned int size;
     long long batches;
     int in_process;
     if (!PyArg_ParseTuple(args, "iILp", &number, &size, &batches, &in_process)) return nullptr;
-    hook_state.iterator = nullptr;  // another may come to lie where it was
+    hook_state.iterator = nullptr;  // a new iterator may get the same address
     if (number >= 0 && number < 256)
         hook_state.loaders[number] = {.batch_size = size,
                                       .batches = batches,
@@ -90,7 +90,7 @@ PyObject* set_loader(PyObject*, PyObject* args) {
     Py_RETURN_NONE;
 }
 
-// A loader's batches of one hold so many samples, or a step without a loader (-1) does.
+// Sets how many samples a loader's batch of one has, or a step without a loader (number -1).
 PyObject* set_samples(PyObject*, PyObject* args) {
     int number;
     unsigned int samples;
@@ -103,7 +103,7 @@ PyObject* set_samples(PyObject*, PyObject* args) {
     Py_RETURN_NONE;
 }
 
-// In the middle of an epoch: its batches are made in this process, or come from workers.
+// In mid-epoch: sets whether the loader's batches are made in this process or come from workers.
 PyObject* set_in_process(PyObject*, PyObject* args) {
     int number, in_process;
     if (!PyArg_ParseTuple(args, "ip", &number, &in_process)) return nullptr;
@@ -163,7 +163,7 @@ PyObject* finish(PyObject*, PyObject*) {
     Py_RETURN_NONE;
 }
 
-// What a hook saw, told by hand: (name, numbers...), for the test that compares with steps.py.
+// Takes the events of a hook from the test that compares with steps.py: (name, numbers...).
 PyObject* tell(PyObject*, PyObject* args) {
     const char* name;
     long long a, b = 0, c = 0, d = 0;

@@ -15,11 +15,11 @@ namespace {
 
 constexpr std::uint64_t kCapacity = 1u << 16;
 constexpr std::size_t kRingBytes = ring::kRecordsAt + kCapacity * sizeof(RingRecord);
-// Optimizer steps on one batch from which the loader is no longer what beats time.
+// After this many optimizer steps on one batch, the loader no longer marks the step boundaries.
 constexpr std::uint32_t kManySteps = 64;
-constexpr std::int64_t kFirstSteps = 3;  // after which Python always looks
+constexpr std::int64_t kFirstSteps = 3;  // Python looks after each of these
 constexpr std::int64_t kLongEnd = 1'000'000;
-constexpr std::int64_t kIdleNs = 10'000'000'000;  // after which another thread's steps are told
+constexpr std::int64_t kIdleNs = 10'000'000'000;  // then another thread may take over
 
 template <typename T>
 void put_at(unsigned char* bytes, std::size_t offset, T value) {
@@ -33,7 +33,7 @@ T value_at(const unsigned char* bytes, std::size_t offset) {
     return value;
 }
 
-// Closes fd; errno says why there are no bytes.
+// Maps and closes fd. If it returns null, errno has the reason.
 unsigned char* mapped(int fd, std::size_t size) {
     void* bytes =
         size > 0 ? ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : MAP_FAILED;
@@ -43,7 +43,7 @@ unsigned char* mapped(int fd, std::size_t size) {
     return bytes == MAP_FAILED ? nullptr : static_cast<unsigned char*>(bytes);
 }
 
-// With all its room: a write into a mapped file that the disk has no room for ends the process.
+// Reserves all disk space: writing into a mapped file without space on the disk kills the process.
 unsigned char* make_ring(const char* path) {
     int fd = ::open(path, O_RDWR | O_CLOEXEC | O_CREAT, 0600);
     if (fd < 0) return nullptr;
@@ -96,7 +96,7 @@ bool Steps::open(const char* path, const Place& place) {
     put_at(bytes, ring::kWindowUntilAt, std::int64_t{0});
     bytes[ring::kOwnProfilerAt] = bytes[ring::kEndedAt] = 0;
     __atomic_thread_fence(__ATOMIC_RELEASE);
-    std::memcpy(bytes, ring::kMagic, 8);  // last: from here on it may be read
+    std::memcpy(bytes, ring::kMagic, 8);  // last: from now on readers may use it
     ring_ = bytes;
     return true;
 }
@@ -117,8 +117,8 @@ unsigned char Steps::take_flag(std::size_t offset) {
 void Steps::set_flag(std::size_t offset, bool is_set) {
     if (!ring_) return;
     ring_[offset] = is_set ? 1 : 0;
-    // `run` writes until when a window is open and then looks at this: one of the two sees the
-    // other.
+    // `run` writes the end of the window and then reads this flag; the fence ensures that one of
+    // the two sides sees the other's write.
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
 }
 
@@ -183,7 +183,7 @@ void Steps::put_training(std::int64_t now) {
 }
 
 void Steps::asked(std::int64_t owner, std::int64_t now) {
-    if (!now_.start_ns) {  // what was collected and read before belongs to no step
+    if (!now_.start_ns) {  // collections and reads before belong to no step
         now_.gc_ns = now_.read_ns = 0;
         now_.reads = 0;
         return;
@@ -194,7 +194,8 @@ void Steps::asked(std::int64_t owner, std::int64_t now) {
         put(RingKind::evaluation, owner, now);
         clear();
     }
-    // Else another loader's batch joins this step (zip), or gradients are accumulated over several.
+    // Otherwise another loader's batch joins this step (zip), or gradients are accumulated over
+    // several batches.
 }
 
 void Steps::got(std::int64_t owner, std::int64_t asked_at, std::int64_t now,
@@ -239,7 +240,7 @@ void Steps::optimizer_stepped(const void* optimizer, std::int64_t took, std::int
     has_stepped_ = true;
     if (now_.start_ns && loop_ == Loop::loader) {
         if (now_.optimizer_steps < kManySteps) return;
-        clear();  // one batch for everything: next(iter(loader)) before the loop
+        clear();  // one batch for all steps: next(iter(loader)) before the loop
         first_optimizer_ = nullptr;
     }
     if (!first_optimizer_) first_optimizer_ = optimizer;
@@ -249,7 +250,7 @@ void Steps::optimizer_stepped(const void* optimizer, std::int64_t took, std::int
 void Steps::backward_done(std::int64_t took, std::int64_t now) {
     now_.backward_ns += took;
     ++now_.backwards;
-    // By hand, without an optimizer of torch's.
+    // A training loop without an optimizer of torch.
     if (!has_optimizer && !(now_.start_ns && loop_ == Loop::loader)) beat(Loop::backward, now);
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Turns what the hooks see into steps and writes them into the mapped ring: the hot path of
-// `saturate run` inside a Python process, the same as class Steps in _saturate_shim/steps.py, which
-// says what a step is and is compared with it by tests/python/steps_equal.py. Knows no Python;
-// called by module.cpp under the interpreter's lock. No exceptions, no allocation.
+// Turns the events of the hooks into steps and writes them into the mapped ring: the hot path of
+// `saturate run` inside a Python process. Does the same as class Steps in _saturate_shim/steps.py,
+// which defines a step; tests/python/steps_equal.py compares the two. Uses no Python; called by
+// module.cpp under the interpreter's lock. No exceptions, no allocation.
 #pragma once
 
 #include <pthread.h>
@@ -13,10 +13,10 @@
 
 namespace saturate {
 
-// The bytes of a ring that is there; null: none, errno says why.
+// Maps an existing ring. Returns null and sets errno if that fails.
 [[nodiscard]] unsigned char* map_ring(const char* path);
 
-// Tells threads apart without a call where the compiler can.
+// An id of the current thread, without a call if the compiler has a builtin for it.
 [[nodiscard]] inline const void* this_thread() {
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
     return __builtin_thread_pointer();
@@ -33,30 +33,31 @@ class Steps {
         std::int32_t rank, world, local_world;
     };
 
-    void reset();  // as new, of the thread that calls; also in a forked child
-    // Makes the ring with all its room, or goes on with one that this process left before exec.
+    void reset();  // as new, for the calling thread; also in a forked child
+    // Creates the ring with all its disk space, or continues one that this process left before
+    // exec.
     [[nodiscard]] bool open(const char* path, const Place& place);
     void set_rank(std::int32_t rank, std::int32_t world);
 
-    // From the loader; `owner` is its number.
+    // Events of the loader; `owner` is its number.
     void asked(std::int64_t owner, std::int64_t now);
     void got(std::int64_t owner, std::int64_t asked_at, std::int64_t now, std::uint32_t samples);
     void ended(std::int64_t owner, std::int64_t asked_at, std::int64_t now);
-    // From the optimizer and from backward.
+    // Events of the optimizer and of backward.
     void optimizer_stepped(const void* optimizer, std::int64_t took, std::int64_t now);
     void backward_done(std::int64_t took, std::int64_t now);
-    // What backward was called on; before backward_done.
+    // Takes the value of the tensor that backward is called on; call before backward_done.
     void loss_known(double value) {
         now_.loss += value;
         ++now_.losses;
     }
-    // The script read it after backward; nothing where the step is over.
+    // The script read the loss after backward. Ignored if the step is over.
     void loss_read(double value) {
         if (now_.losses < now_.backwards) loss_known(value);
     }
-    // The process ends: a step that break left open ended with its optimizer.
+    // The process ends: a step left open by a break ended with its last optimizer step.
     void finish();
-    // A pause: not part of the step around it.
+    // Writes a pause, which does not count in the step around it.
     void put_aside(RingKind kind, std::int64_t owner, std::int64_t start, std::int64_t duration);
     void collected(std::int64_t ns) { now_.gc_ns += ns; }
     void waited_for_device(std::int64_t ns) {
@@ -64,8 +65,9 @@ class Steps {
         ++now_.reads;
     }
 
-    // Whether the shim's Python has something to do after the training step that just ended: in the
-    // first ones, when `wake_ns` is past, when the ring asks for it, or after every one. Said once.
+    // Whether the shim's Python has work after the training step that just ended: in the first
+    // steps, when `wake_ns` has passed, when the ring asks for it, or after every step. True only
+    // once.
     [[nodiscard]] bool take_due();
 
     [[nodiscard]] unsigned char* bytes() const { return ring_; }
@@ -73,19 +75,19 @@ class Steps {
     [[nodiscard]] std::int64_t ended_at() const { return ended_at_; }
     [[nodiscard]] Loop loop() const { return loop_; }
     [[nodiscard]] bool is_own_thread() const { return thread_ == this_thread(); }
-    // Steps are those of one thread: of the one that imported torch, until another trains while it
-    // does not. True: from now on of the thread that calls.
+    // Only one thread's steps count: those of the thread that imported torch, until it stops
+    // training and another thread trains. Returns true if from now on the calling thread counts.
     [[nodiscard]] bool adopt_thread(std::int64_t now);
     [[nodiscard]] std::int64_t foreign_steps() const { return foreign_steps_; }
-    // 64, 68: what the reader asks for; taken once.
+    // Flags 64 and 68: requests of the reader. Reading a flag clears it.
     [[nodiscard]] unsigned char take_flag(std::size_t offset);
-    // 72, 76: what the reader must know before it opens a window of the profiler.
+    // Flags 72 and 76: what the reader must know before it opens a window of the profiler.
     void set_flag(std::size_t offset, bool is_set);
-    [[nodiscard]] std::int64_t window_until() const;  // 0: none is open
+    [[nodiscard]] std::int64_t window_until() const;  // 0: no window is open
 
-    bool has_optimizer = false;  // one of torch's was made
+    bool has_optimizer = false;  // an optimizer of torch exists
     bool every_step = false;
-    std::uint32_t own_samples = 0;  // of a step without a loader
+    std::uint32_t own_samples = 0;  // for a step without a loader
     std::int64_t wake_ns = 0;
 
   private:
@@ -97,13 +99,13 @@ class Steps {
 
     unsigned char* ring_ = nullptr;
     std::uint64_t written_ = 0;
-    RingRecord now_;  // the open step; start_ns 0: none is open
+    RingRecord now_;  // the open step; start_ns 0: none
     std::int64_t owner_ = -1, pause_ns_ = 0, last_beat_ = 0;
     std::int64_t training_ = 0, ended_at_ = 0;
-    std::int64_t optimizer_at_ = 0, optimizer_pause_ns_ = 0;  // when it stepped last
+    std::int64_t optimizer_at_ = 0, optimizer_pause_ns_ = 0;  // of its last step
     const void* first_optimizer_ = nullptr;
     const void* thread_ = nullptr;
-    std::int64_t foreign_steps_ = 0;  // of optimizers in other threads
+    std::int64_t foreign_steps_ = 0;  // optimizer steps in other threads
     Loop loop_ = Loop::none;
     bool has_stepped_ = false, is_due_ = false;
 };

@@ -12,7 +12,7 @@ namespace saturate {
 namespace {
 
 constexpr std::int64_t kRenewNs = 100'000'000;
-constexpr std::int64_t kLongest = 10'000'000'000;  // the machine may have slept: begin anew
+constexpr std::int64_t kLongest = 10'000'000'000;  // the machine may have slept: start again
 
 std::int64_t kernel_ns() {
     timespec now;
@@ -53,15 +53,15 @@ std::int64_t TickClock::renew() {
     double passed = static_cast<double>(static_cast<std::int64_t>(before - tick_)) +
                     static_cast<double>(after - before) / 2;
     bool was_known = ns_per_tick_ > 0;
-    if (was_known && passed_ns < kLongest) {  // time does not go back where the two disagree
+    if (was_known && passed_ns < kLongest) {  // time never goes back if the two disagree
         double told = static_cast<double>(ns_ - ns) + passed * ns_per_tick_;
         if (told > 0 && told < static_cast<double>(kRenewNs)) ns += static_cast<std::int64_t>(told);
     }
-    // Put aside between the readings they do not belong together.
+    // If the thread was interrupted between the readings, they do not belong together.
     constexpr std::uint64_t kTogether = 10'000;
     if (after - before > kTogether) return ns;
     bool is_long = tick_ != 0 && passed_ns >= kRenewNs / 5 && passed_ns < kLongest;
-    if (tick_ != 0 && !is_long && passed_ns < kLongest) return ns;  // too short to tell the rate
+    if (tick_ != 0 && !is_long && passed_ns < kLongest) return ns;  // too short to measure the rate
     ns_per_tick_ = is_long ? static_cast<double>(passed_ns) / passed : 0;
     tick_ = before + (after - before) / 2;
     ns_ = ns;
