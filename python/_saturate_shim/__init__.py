@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-# What `saturate run` puts into a Python process: waits until torch is imported by somebody else, then hooks what tells
-# about training steps (hooks.py), writes them into a mapped ring (steps.py) and facts into a JSON file (facts.py).
-# An error inside takes all hooks out again and is said once; the script goes on as if we had never been there.
+# The part of `saturate run` inside a Python process. It waits until somebody else imports torch,
+# then hooks what shows training steps (hooks.py) and writes the steps into a mapped ring (steps.py)
+# and facts into a JSON file (facts.py). An error of its own removes all hooks and is reported once;
+# the script then runs as if the shim had never been there.
 import os
 import sys
 
@@ -23,7 +24,7 @@ def say(text):
 
 
 def replace(owner, name, make):
-    """owner.name becomes make(old); undone by disable()."""
+    """Replaces owner.name by make(old). disable() restores it."""
     own = name in vars(owner)
     old = getattr(owner, name)
     new = make(old)
@@ -47,7 +48,8 @@ class Hook:
         self.take_out, self.put_in, self.is_in = take_out, put_in, is_in
 
     def retire(self):
-        """Alone, once it has seen enough; not where somebody replaced it in turn."""
+        """Removes this one hook once it has seen enough, unless somebody else has replaced it
+        since."""
         if self in _hooks and self.is_in():
             _hooks.remove(self)
             self.take_out()
@@ -58,7 +60,7 @@ def on_disable(take_out, put_in=lambda: None):
 
 
 def switch(is_on):
-    """All hooks out, or in again: bench/run measures what they cost in turns."""
+    """Puts all hooks in or takes them out: bench/run alternates to measure their cost."""
     for hook in _hooks if is_on else reversed(_hooks):
         if is_on:
             hook.put_in()
@@ -67,7 +69,7 @@ def switch(is_on):
 
 
 def disable(where, error):
-    """Takes every hook out. Called from an except clause of a hook."""
+    """Removes all hooks. Called from an except clause of a hook."""
     global is_off
     if is_off:
         return
@@ -81,7 +83,8 @@ def disable(where, error):
 
 
 class _Finder:
-    """Calls a function after a module was imported. Stays in place: libraries ask find_spec("torch") without importing."""
+    """Calls a function after a module was imported. Stays installed, because libraries call
+    find_spec("torch") without importing it."""
 
     def __init__(self, after):
         self.after = after
@@ -104,7 +107,7 @@ class _Finder:
 
         def exec_module(module):
             try:
-                del loader.exec_module  # the loader that torch.__loader__ shows is as it was
+                del loader.exec_module  # so that torch.__loader__ shows the loader unchanged
             except AttributeError:
                 pass
             plain(module)

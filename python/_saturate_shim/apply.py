@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-# `saturate run --apply`: settings changed while the script runs. Every change has a level, a gate and a way back; one
-# that fails is taken back and said. What was done is in facts (python.json, "changes") with the reason; a name that was
-# asked for and never came up is refused with what stood in its way (outcome.py).
+# `saturate run --apply`: changes settings while the script runs. Every change has a level, a check
+# that it is allowed, and a way back; a change that fails is taken back and reported. The facts
+# (python.json, "changes") list every change with its reason. A requested change that was never
+# tried is refused with the reason (outcome.py).
 import os
 
 from . import disable, replace, say
@@ -13,12 +14,12 @@ GROUPS = {"safe": SAFE, "numerics": tuple(SAFE) + tuple(NUMERICS), "auto": NEEDE
 
 
 class Wanted:
-    """A list of names, name=value and groups of names: "safe,num_workers=2"."""
+    """A parsed list of names, name=value and groups of names: "safe,num_workers=2"."""
 
     def __init__(self, text):
         self.values = {}
         self.named = set()
-        self.by_need = set()  # what a finding asks for: waits and restarts are measured first
+        self.by_need = set()  # wanted only if needed: the wait and the restarts are measured first
         parts = [part.strip() for part in text.split(",")]
         self.is_numeric = "numerics" in parts
         for part in parts:
@@ -75,7 +76,7 @@ def install(torch):
 
 
 def _first_step(torch, wanted):
-    """What can only be judged once the job stands: devices and ranks are known."""
+    """Applies what can only be decided after the first step, when devices and ranks are known."""
     after = steps.on_training_step
 
     def on_training_step(number, now):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# --apply for loaders: workers where they pay (apply_workers.py) that stay over epochs, pinned memory, and for data sets
-# that are tensors in memory batches that are cut out at once.
+# --apply for loaders: workers if they pay (apply_workers.py), workers that stay over epochs, pinned
+# memory, and whole-batch indexing for data sets that are tensors in memory.
 import functools
 from time import perf_counter_ns as clock
 
@@ -15,11 +15,12 @@ NAMES = ("batched_fetch", "num_workers", "pin_memory", "persistent_workers", "pr
 
 
 def _persist(pilot, loader):
-    """Before an epoch of a loader with workers: they stay, unless the script needs them anew."""
+    """Called before an epoch of a loader with workers: keeps the workers, unless the script needs
+    new ones."""
     if pilot.is_persistent:
         reason = None
         if iterators.living(loader):
-            # torch shares one iterator then: the loop around would begin again, and never end.
+            # torch then shares one iterator, so the outer loop would start again and never end.
             reason = "a second iterator of the loader is created while the first is in use"
         elif difference(pilot.snapshot, fingerprint(loader.dataset, pilot.torch)) is not None:
             reason = "the script changes its data set between epochs"
@@ -29,13 +30,15 @@ def _persist(pilot, loader):
             loader.__dict__["_iterator"] = None
             taken_back("persistent_workers", reason, pilot.entry)
         elif loader._iterator is not None:
-            # An iterator made anew would draw its seed here: the script's later draws stay what they were.
+            # A new iterator would draw its seed here. Draw it too, so that the script's later draws
+            # stay the same.
             torch = pilot.torch
             torch.empty((), dtype=torch.int64).random_(generator=loader.generator).item()
         return
     if pilot.is_persistence_known or loader.persistent_workers:
         return
-    # Starting them anew must have been felt, where only what is needed is wanted.
+    # If the change is wanted only when needed, restarting the workers must have cost noticeable
+    # time.
     felt = pilot.start_ns > 0.03 * max(1, clock() - pilot.began)
     if "persistent_workers" in pilot.wanted.by_need and not pilot.workers and not felt:
         return
@@ -52,9 +55,10 @@ def _persist(pilot, loader):
 
 
 def _batched(torch, module, loader, iterator, pilot):
-    """In place of one row after another: index_select, checked against the plain way on the first batch."""
+    """Replaces fetching row by row by one index_select, checked against the plain way on the first
+    batch."""
     if "batched_fetch" in pilot.wanted.by_need and pilot.workers == 0 and not pilot.entry.get("batched"):
-        return  # was not needed in the epoch before
+        return  # it was not needed in the epoch before
     found = tensors_of(torch, loader.dataset)
     plain_collate = module._utils.collate.default_collate
     if found is None or loader.collate_fn is not plain_collate or not loader._auto_collation or loader.num_workers:
@@ -72,7 +76,7 @@ def _batched(torch, module, loader, iterator, pilot):
         return [tensor[rows] for tensor in tensors]
 
     def measure(indices):
-        """The plain way, until it is known whether it holds the training up."""
+        """Fetches the plain way until it is known whether fetching slows the training."""
         nonlocal returned
         asked = clock()
         if returned:

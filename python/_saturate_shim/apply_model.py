@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# --apply for the model: channels_last, autocast and compile, at the outermost module that is called while training.
+# --apply for the model: channels_last, autocast and compile, on the outermost module called in
+# training mode.
 
 from . import replace
 from .apply import applied, refused, taken_back
@@ -86,7 +87,7 @@ class _Model:
 def install(torch, wanted):
     models = {}
     inside = [False]
-    first_calls = 3  # an error in these is laid at our door; later it is the script's
+    first_calls = 3  # an error in one of these is blamed on the change; later errors are the script's
 
     def make(old):
         def __call__(self, *args, **kwargs):

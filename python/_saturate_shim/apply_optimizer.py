@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# --apply for optimizers: gradients that are dropped instead of filled with zeros, fused and foreach updates.
+# --apply for optimizers: dropping gradients instead of filling them with zeros, fused and foreach
+# updates.
 import inspect
 from importlib import import_module
 
@@ -18,8 +19,10 @@ def install(torch, wanted):
 
 
 class SetToNone:
-    """A parameter that got no gradient in this step had one of zeros without us: weight decay and momentum move it then,
-    and the script may read it. So it gets its zeros back before anybody looks, and the change is taken back."""
+    """Sets gradients to None where the script asks for zeros. Without this change, a parameter that
+    gets no gradient in a step has a gradient of zeros: weight decay and momentum then still move
+    it, and the script may read it. Such a parameter gets its zeros before anybody looks, and the
+    change is taken back."""
 
     def __init__(self, torch):
         self.torch = torch
@@ -60,7 +63,7 @@ class SetToNone:
         return backward
 
     def fill(self):
-        """After backward, and before an optimizer steps."""
+        """Called after backward and before an optimizer step."""
         if not self.dropped:
             return
         dropped, self.dropped = self.dropped, {}

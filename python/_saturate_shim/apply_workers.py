@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# --apply num_workers. A loader without workers is measured over its first batches (Pilot); where workers pay they are
-# started in the middle of the epoch, go on with the same indices in the same order, and are taken back if batches come
-# no faster (Flight).
+# --apply num_workers. Pilot measures a loader without workers over its first batches. If workers
+# pay, Flight starts them in mid-epoch; they continue with the same indices in the same order. If
+# batches do not come faster, they are taken back.
 from collections import deque
 from copy import copy
 from itertools import chain
@@ -18,12 +18,12 @@ from .hooks_loader import Delay
 from .watch import Watch, asks_for_worker
 from .steps import steps
 
-SKIP, MEASURE = 2, 8  # batches: of the measurement, the first ones left out
-FILL, JUDGE = 4, 16  # batches until workers are in step, and to judge them by
+SKIP, MEASURE = 2, 8  # batches: left out at the start of the measurement, measured
+FILL, JUDGE = 4, 16  # batches until the workers are up to speed, and to judge them by
 LEAST_FETCH_NS = 1_000_000
 LEAST_GAIN = 1.05
 UNDISTURBED = 0.95
-ALL_BUSY = 0.75  # speed of a core while all of them work (src/diagnosis/findings_loader.cpp)
+ALL_BUSY = 0.75  # speed of a core while all cores work (src/diagnosis/findings_loader.cpp)
 
 
 def median(values):
@@ -39,7 +39,7 @@ def ms(ns):
 
 
 class _Others:
-    """How many cores everybody else keeps busy, from when it was made."""
+    """Measures how many cores the other processes keep busy, from its creation on."""
 
     LEAST_NS = 200_000_000  # the kernel counts in hundredths of a second
 
@@ -47,10 +47,10 @@ class _Others:
         self.began = self.used()
 
     def used(self):
-        """Time, all cores' busy time and this process' share of it, in ns."""
+        """Returns the time, the busy time of all cores, and this process's part of it, in ns."""
         with open("/proc/stat") as stat:
             ticks = [int(word) for word in stat.readline().split()[1:9]]
-        busy = sum(ticks) - ticks[3] - ticks[4]  # all but idle and waiting for a disk
+        busy = sum(ticks) - ticks[3] - ticks[4]  # without idle time and waiting for a disk
         return clock(), busy * 1_000_000_000 // os.sysconf("SC_CLK_TCK"), process_time_ns()
 
     def __call__(self):
@@ -59,8 +59,8 @@ class _Others:
 
 
 def usable(tasks, others, got):
-    """Cores that so many tasks of ours would get: what is free, or their fair share; got: the share of the time that we
-    wanted a core in which we had one (src/diagnosis/core_use.h)."""
+    """Returns how many cores `tasks` tasks of ours would get: the free ones or a fair share. `got`
+    is the share of the time that we wanted a core and had one (src/diagnosis/core_use.h)."""
     machine = os.cpu_count() or 1
     rivals = max(others, machine / got - 1) if got < UNDISTURBED else others
     fair = machine * tasks / max(machine, tasks + rivals)
@@ -68,7 +68,8 @@ def usable(tasks, others, got):
 
 
 class _Rest:
-    """What a sampler has left, as a sampler; remembers what it gave until the batch is there."""
+    """The rest of a sampler, as a sampler. Remembers the indices it gave until their batch has
+    come."""
 
     def __init__(self, indices, length):
         self.indices = indices
@@ -88,13 +89,13 @@ class _Rest:
 
 
 class Pilot:
-    """One loader's measurement and decision; lives as long as the loader."""
+    """The measurement and decision for one loader; lives as long as the loader."""
 
     def __init__(self, torch, loader, wanted):
         self.torch = torch
         self.wanted = wanted
         self.entry = facts.loaders[loader.__dict__["_saturate_id"]]
-        self.workers = None  # None: not decided; 0: stays without
+        self.workers = None  # None: not decided; 0: stays without workers
         self.walls, self.cpus, self.delays, self.computes, self.compute_cpus = [], [], [], [], []
         self.bytes = 0
         self.others = None
@@ -105,7 +106,7 @@ class Pilot:
         self.refusals = set()
         self.is_persistent = self.is_persistence_known = False
         self.snapshot = None
-        self.began = self.start_ns = 0  # of the epoch before, and what its start took
+        self.began = self.start_ns = 0  # start of the previous epoch, and how long starting its iterator took
 
     # ---- the decision
 
@@ -157,7 +158,7 @@ class Pilot:
             return None
 
     def note(self, data):
-        """What a batch tells: its size, and whether a worker could make it."""
+        """Notes a batch's size. Returns whether a worker could make such a batch."""
         tensors = []
         stack = [data]
         while stack:
@@ -179,10 +180,11 @@ class Pilot:
 
 
 class Flight:
-    """One iteration of a loader without workers: in process first, then perhaps with workers."""
+    """One iteration of a loader without workers: in this process at first, then perhaps with
+    workers."""
 
     def __init__(self, pilot, loader, iterator, module):
-        # Weak: the iterator holds us, and must end when the script lets go of it.
+        # Weak, because the iterator refers to this object and must end when the script drops it.
         self.pilot, self.loader, self.iterator, self.module = pilot, loader, weakref.ref(iterator), module
         self.inner = self.rest = None
         self.returned = self.returned_cpu = self.asked = 0
@@ -197,7 +199,7 @@ class Flight:
             try:
                 pilot.others = _Others()
             except (OSError, ValueError):
-                pass  # not told here
+                pass  # not available on this machine
 
     def next_data(self):
         if self.inner is not None:
@@ -238,7 +240,7 @@ class Flight:
         return data
 
     def reason(self, pilot):
-        """Why workers would change what is trained, if they would."""
+        """Returns why workers would change what is trained, or None."""
         if self.watch.own is not None:
             return "the data set counts in %s while it is read: each worker would count for itself" % self.watch.own
         if asks_for_worker(self.loader):
@@ -246,7 +248,7 @@ class Flight:
         return None
 
     def states(self):
-        """Of the random generators that a data set may draw from."""
+        """Returns the states of the random generators that a data set may use."""
         import random
         import sys
 
@@ -267,7 +269,7 @@ class Flight:
         if not pilot.decide(self.left()):
             return
         torch = pilot.torch
-        state = torch.get_rng_state()  # a second iterator draws a seed: the script must not see it
+        state = torch.get_rng_state()  # a second iterator draws a seed, which the script must not notice
         try:
             loader = copy(self.loader)
             self.rest = _Rest(self.iterator()._sampler_iter, len(self.loader))
@@ -275,7 +277,7 @@ class Flight:
             loader.__dict__["_iterator"] = None
             loader.__dict__["batch_sampler" if loader._auto_collation else "sampler"] = self.rest
             configure(loader, pilot.workers)
-            loader.__dict__["persistent_workers"] = False  # of this epoch only
+            loader.__dict__["persistent_workers"] = False  # only for this epoch
             self.inner = self.module._MultiProcessingDataLoaderIter(loader)
             steps.set_in_process(pilot.entry["id"], False)
             pilot.tell()
@@ -289,7 +291,7 @@ class Flight:
         self.pilot.workers = 0
         steps.set_in_process(self.pilot.entry["id"], True)
         inner, self.inner = self.inner, None
-        if self.rest is not None:  # what was handed out comes first
+        if self.rest is not None:  # the indices already handed out come first
             self.iterator()._sampler_iter = chain(list(self.rest.pending), self.rest.indices)
         if inner is not None:
             try:
@@ -315,14 +317,14 @@ class Flight:
             raise
         except Exception as error:
             self.take_back("a worker failed: %s" % str(error).strip().split("\n")[-1])
-            return self.plain()  # in the process: an error of the data set is raised again, as without us
+            return self.plain()  # in this process: an error of the data set is raised again, as without the shim
         self.rest.pending.popleft()
         self.watch.after_from_workers()
         return data
 
     def is_slower(self):
         pilot = self.pilot
-        now = _mean(self.after[FILL:])  # several workers bring their batches in bursts: the median would lie
+        now = _mean(self.after[FILL:])  # not the median: several workers deliver batches in bursts
         text = "measured %.2fx: a step with its batch from %s to %s" % (pilot.before_ns / now, ms(pilot.before_ns), ms(now))
         pilot.before_ns, before = 0, pilot.before_ns
         if now > 1.05 * before and not pilot.wanted.number("num_workers"):
@@ -343,7 +345,7 @@ def configure(loader, workers):
 
 
 def _may_run_ahead(pilot, loader):
-    """None, or why another number of batches on their way would change what is trained."""
+    """Returns why another number of prefetched batches would change what is trained, or None."""
     if isinstance(loader.dataset, pilot.torch.utils.data.IterableDataset):
         return "each worker reads its own part of an iterable data set: another number of workers gives different batches"
     if asks_for_worker(loader):
@@ -352,7 +354,7 @@ def _may_run_ahead(pilot, loader):
 
 
 def change_workers(pilot, loader):
-    """Before the first epoch of a loader that has workers."""
+    """Changes the number of workers before the first epoch of a loader that has some."""
     asked, has = pilot.wanted.number("num_workers"), loader.num_workers
     if asked is None or asked == has:
         return pilot.refuse("the loader already has %d worker%s%s" % (
@@ -372,7 +374,8 @@ def change_workers(pilot, loader):
 
 
 def follow(pilot, loader, iterator):
-    """An epoch with another number of workers than the script asked for: what the loop changes is seen all the same."""
+    """Watches an epoch with a changed number of workers, in case the loop changes the data set or
+    sampler."""
     names = ("sampler", "batch sampler") if pilot.before and pilot.workers else ("data set", "sampler", "batch sampler")
     watch = Watch(pilot.torch, loader, names)
     plain, own = type(iterator)._next_data, weakref.ref(iterator)
@@ -396,7 +399,7 @@ def follow(pilot, loader, iterator):
 
 
 def give_up(pilot, loader, text):
-    """From the next epoch on, the number of workers that the script asked for."""
+    """Restores the script's number of workers from the next epoch on."""
     taken_back("num_workers", text, pilot.entry)
     pilot.is_changed = pilot.is_persistent = False
     pilot.is_persistence_known = True

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-# What we remember of objects of the script, kept beside them: they may be copied, pickled or compared.
+# Values that we remember for objects of the script. Kept outside the objects, because the script
+# may copy, pickle or compare them.
 import sys
 import weakref
 
 
 class Beside:
-    """One value per object, for as long as it lives."""
+    """One value per object, for as long as the object lives."""
 
     def __init__(self):
         self.values = {}
@@ -29,17 +30,18 @@ class _Alone:
         self._iterator = object()
 
 
-_ALONE = _references(_Alone())  # of an iterator that its loader alone holds; other versions of Python count otherwise
+_ALONE = _references(_Alone())  # count for an iterator held only by its loader; Python versions differ
 
 
 class Iterators:
-    """The iterators of each loader that are in the middle of an epoch."""
+    """The iterators of each loader that are in mid-epoch."""
 
     def __init__(self):
         self.of = Beside()  # weak references
 
     def living(self, loader):
-        """Those that somebody may still ask for a batch. A loader with persistent workers holds its one itself."""
+        """Returns the iterators that somebody may still ask for a batch. A loader with persistent
+        workers holds its own iterator."""
         out = []
         for reference in self.of.get(loader) or ():
             iterator = reference()
@@ -56,7 +58,7 @@ class Iterators:
         return kept
 
     def add(self, loader, iterator):
-        iterator.__dict__.pop("_saturate_ended", None)  # of the epoch before, where workers stay
+        iterator.__dict__.pop("_saturate_ended", None)  # left over from the previous epoch if workers stay
         known = [reference for reference in self.of.get(loader) or () if reference() is not None]
         if all(reference() is not iterator for reference in known):
             known.append(weakref.ref(iterator))

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-# What is true of the whole job rather than of one step: loaders, optimizers, precision, places of reads and saves, what
-# was applied. Written as one JSON file per process (docs/run-record.md, python.json) after the first steps, then every
-# ten seconds, when asked for and at the end: a job that is killed keeps what was known.
+# Facts about the whole job, not about single steps: loaders, optimizers, precision, places of reads
+# and saves, changes by --apply. Written as one JSON file per process (docs/run-record.md,
+# python.json) after the first steps, then every ten seconds, on request and at the end, so that a
+# killed job keeps what was known.
 import gc
 import json
 import os
@@ -15,8 +16,8 @@ from .sites import call_at, is_library, site_of, user_frame
 from .steps import FIRST_STEPS, FLUSH_AT, PROFILE_AT, steps
 
 EVERY_NS = 10_000_000_000
-ENOUGH_READS = 64  # training steps, where no device is there to wait for
-_VALUES = ("lr", "momentum", "weight_decay", "betas", "eps")  # of an optimizer's first group
+ENOUGH_READS = 64  # training steps to count reads if there is no device to wait for
+_VALUES = ("lr", "momentum", "weight_decay", "betas", "eps")  # taken from an optimizer's first group
 
 
 def _try(function, otherwise=None):
@@ -27,7 +28,7 @@ def _try(function, otherwise=None):
 
 
 class Read:
-    """One place that reads values of tensors."""
+    """A place in the script that reads values of tensors."""
 
     def __init__(self, call, site, in_library):
         self.call, self.site, self.in_library = call, site, in_library
@@ -46,25 +47,25 @@ class Facts:
     def __init__(self):
         self.torch = None
         self.pid = os.getpid()
-        self.loaders = []  # entries, by number
-        self.by_dataset = {}  # id -> entry; the data set is kept alive by its loader
+        self.loaders = []  # entries, indexed by number
+        self.by_dataset = {}  # id -> entry; the loader keeps the data set alive
         self.optimizers = {}
         self.optimizer_sites = {}
         self.zero_grad_site = None
-        self.reads = {}  # (call, code, instruction) -> Read; an interpreter that specialises has several for one call
+        self.reads = {}  # (call, code, instruction) -> Read; a specialising interpreter has several per call
         self.read_places = {}  # (call, file, line, whether it is in a library) -> Read
-        self.stop_reads = None  # takes the hooks on reads out, where nothing waits for a device
-        self.reads_counted = None  # steps, where they were taken out
+        self.stop_reads = None  # removes the hooks on reads if nothing waits for a device
+        self.reads_counted = None  # number of steps, if those hooks were removed
         self.autocasts = {}  # (device, type, enabled) -> [count, site]
-        self.compiles = {}  # (file, line) -> what torch.compile was asked for
+        self.compiles = {}  # (file, line) -> arguments of torch.compile
         self.scaler_steps = 0
         self.models = weakref.WeakSet()
         self.model_ids = set()
         self.parallel = {}
         self.saves = {}  # (file, line) -> [count, ns, site]
         self.changes = []  # what --apply did, refused or took back
-        self.before_writing = []  # functions that bring entries up to date
-        self.unsettled = lambda: []  # what it was asked for besides, with the reason why not
+        self.before_writing = []  # functions that update entries
+        self.unsettled = lambda: []  # returns the requested changes that were never tried, with the reason
         self.late = losses.Late() if losses.IS_ASKED else None
         self.profiler = None
         self.next_flush = 0
@@ -87,7 +88,8 @@ class Facts:
         self.tell_torch()
 
     def tell_torch(self):
-        """So that a script that ends before its first step is not taken for one without torch."""
+        """Leaves a file, so that a script that ends before its first step is not mistaken for one
+        without torch."""
         try:
             with open(os.path.join(RUN_DIR, "torch.%d" % self.pid), "w", encoding="utf-8") as out:
                 out.write(str(self.torch.__version__))
@@ -96,7 +98,7 @@ class Facts:
 
     def loader_made(self, loader, dataset, frame):
         known = self.by_dataset.get(id(dataset))
-        # Lightning and accelerate make the user's loader again: it stays the user's.
+        # Lightning and accelerate create the user's loader again: it is still the user's.
         if known is not None and known["type"] == type(dataset).__name__ and is_library(frame.f_code.co_filename):
             entry = known
         else:
@@ -109,7 +111,7 @@ class Facts:
 
     def loader_started(self, loader, iterator, is_second):
         number = loader.__dict__.get("_saturate_id")
-        if number is None:  # unpickled or copied: its __init__ did not run here
+        if number is None:  # unpickled or copied: __init__ did not run in this process
             self.loader_made(loader, loader.dataset, sys._getframe(2))
         entry = self.started(loader, iterator, loader.num_workers == 0)
         entry["second_iterators"] += is_second
@@ -118,7 +120,8 @@ class Facts:
         return entry
 
     def started(self, loader, iterator, in_process):
-        """The entry of a loader whose next pass is `iterator`; in_process: its batches are made in this one."""
+        """Returns the entry of a loader that begins a pass with `iterator`. in_process: this
+        process makes the batches."""
         number = loader.__dict__["_saturate_id"]
         entry = self.loaders[number]
         entry["starts"] += 1
@@ -174,9 +177,10 @@ class Facts:
             self.models.add(module)
 
     def read_done(self, name, took, waited, is_loss, result, frame):
-        """A value of a tensor was read; waited: from a device, for which the host waits. frame: where it was called."""
+        """A tensor's value was read. waited: the host waited for a device. frame: the frame of the
+        call."""
         if self.is_flushing:
-            return  # ours
+            return  # our own read
         key = (name, frame.f_code, frame.f_lasti)
         read = self.reads.get(key)
         if read is None:
@@ -194,7 +198,7 @@ class Facts:
             read.last_step = number
             read.steps += 1
         if type(result) is float:
-            if result - result != 0:  # neither a NaN nor infinite equals itself after this
+            if result - result != 0:  # true for NaN and infinity
                 read.not_finite += 1
             if read.first is None:
                 read.first = result
@@ -224,7 +228,7 @@ class Facts:
         entry[1] += took
 
     def change(self, name, level, state, text, entry=None, value=None):
-        """state: applied, refused, taken back."""
+        """Adds a change. state: applied, refused or taken back."""
         self.changes.append(
             {"name": name, "level": level, "state": state, "text": text, "loader": entry["id"] if entry else None, "value": value}
         )
@@ -271,7 +275,7 @@ class Facts:
             os.replace(path + ".part", path)
         except OSError:
             pass  # a full disk costs facts, not the training
-        except Exception as error:  # also at exit, where nobody else would catch it
+        except Exception as error:  # also at exit, where nobody else would catch the error
             disable("facts", error)
         self.is_flushing = False
         self.flushed_ns += clock() - began
@@ -338,7 +342,8 @@ class Facts:
         return entry
 
     def ranks(self):
-        """(rank, world size); rank -1: none. Kept when the script ends its process group."""
+        """Returns (rank, world size); rank -1: none. Remembered after the script ends its process
+        group."""
         distributed = getattr(self.torch, "distributed", None)
         if distributed is not None and _try(lambda: distributed.is_available() and distributed.is_initialized()):
             self.known_ranks = distributed.get_rank(), distributed.get_world_size()
@@ -408,8 +413,9 @@ class Facts:
         return {"peak_allocated_bytes": cuda.max_memory_allocated(), "peak_reserved_bytes": cuda.max_memory_reserved()}
 
     def kept_losses(self):
-        """Scalars that still hold the graph that made them, beside the steps: losses in a list. Every object is looked at, which
-        takes milliseconds: each time the steps have doubled. The most counts; at the end the list may be gone."""
+        """Counts scalars that still hold the graph that made them, compared with the steps: losses
+        kept in a list. Visits every object, which takes milliseconds, so only when the steps have
+        doubled. Keeps the highest count, because at the end the list may be gone."""
         if steps.training >= self.next_look:
             self.next_look = 2 * steps.training
             tensor = self.torch.Tensor

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-# Which files the job opens, to read and to write: its configurations, data and checkpoints. Told by the interpreter itself
-# (the audit event "open"), so that nothing is hooked and steps cost nothing; what libraries open in C, and the
-# interpreter's own files, are not among them. Of a folder with many files some names are kept, the rest is counted.
+# Records which files the job reads and writes: configurations, data, checkpoints. Uses the
+# interpreter's audit event "open", so nothing is hooked and steps cost nothing. Files that
+# libraries open in C and the interpreter's own files are missing. For folders with many files some
+# names are kept and the rest is counted.
 import json
 import os
 import sys
@@ -30,7 +31,7 @@ class Files:
         if type(path) is not str:
             path = getattr(path, "__fspath__", lambda: None)()
             if type(path) is not str:
-                return  # a number: it is open already
+                return  # a number: a file that is already open
         if path.startswith(_NOT_THEIRS) or path.endswith(_NO_DATA) or is_library(path):
             return
         folder, name = os.path.split(os.path.abspath(path))
@@ -51,7 +52,8 @@ class Files:
             for (folder, written), (opened, names) in list(self.folders.items())
         ]
 
-    # ---- of workers, which end with their epoch: each leaves a file that the training process reads
+    # ---- for workers, which end with their epoch: each leaves a file that the training process
+    # reads
 
     def leave(self, trainer, loader, worker):
         try:
@@ -86,6 +88,6 @@ def install():
             try:
                 opened(arguments[0], arguments[2] or 0)
             except Exception:
-                pass  # the script opens its file all the same
+                pass  # the script still opens its file
 
     sys.addaudithook(hook)

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-# Whether an object of the script was changed between two looks: its attributes and what they hold, a few levels down.
-# For data sets and samplers, whose copies in workers would not see the change. Bounded, so that it can be taken at every
-# batch: of long lists and large arrays a few elements are looked at.
+# Tells whether an object of the script changed between two looks: its attributes and their
+# contents, a few levels deep. For data sets and samplers, whose copies in workers would miss the
+# change. Bounded, so that it can be taken at every batch: only a few elements of long lists and
+# large arrays are compared.
 import sys
 import types
 
-MOST = 400  # values that are looked at
+MOST = 400  # values to compare
 DEPTH = 4
-SHORT = 32  # longer lists are looked at in places only
+SHORT = 32  # longer lists are sampled
 OPAQUE = (type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType)
 PLAIN = (int, float, complex, str, bytes, bool, type(None))
 
@@ -24,7 +25,7 @@ def _array(value):
 
 
 def fingerprint(root, torch, without=None):
-    """{path: value}. A path with "[" leads through a container. `without` is not looked into."""
+    """Returns {path: value}. A path with "[" goes through a container. `without` is skipped."""
     out = {}
     numpy = sys.modules.get("numpy")
     array = numpy.ndarray if numpy is not None else ()
@@ -37,7 +38,7 @@ def fingerprint(root, torch, without=None):
         elif isinstance(value, torch.Tensor):
             try:
                 out[path] = id(value), value._version
-            except RuntimeError:  # of inference mode
+            except RuntimeError:  # of a tensor made in inference mode
                 out[path] = id(value)
         elif isinstance(value, array):
             out[path] = (id(value),) + (_array(value) if not value.dtype.hasobject else ())
@@ -60,7 +61,7 @@ def fingerprint(root, torch, without=None):
 
 
 def difference(before, after):
-    """The path of a value that changed, or None."""
+    """Returns the path of a changed value, or None."""
     if before == after:
         return None
     for path, value in after.items():
@@ -71,7 +72,8 @@ def difference(before, after):
 
 
 def own_change(before, after):
-    """What an object changed by itself, apart from what it keeps in lists and dictionaries: a cache does no harm."""
+    """Returns the path of a plain attribute that the object changed by itself, or None. Changes in
+    lists and dictionaries do not count: a cache does no harm."""
     for path, value in after.items():
         if "[" not in path and type(value) in PLAIN and before.get(path, value) != value:
             return path
@@ -79,5 +81,5 @@ def own_change(before, after):
 
 
 def name_of(path):
-    """For people: ".scale" is "scale"."""
+    """Returns a name for people: ".scale" becomes "scale"."""
     return path.lstrip(".").split("[")[0] or "its items"

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-# The hooks on torch: each is a few lines around the original, calls it in every case, and on an error of its own takes
-# all of them out. What they see goes to steps.py (per step) and facts.py (settings and places). Those that run in every
-# step are the extension's where it is loaded (native.py); what stands here for them is the same in Python.
+# The hooks on torch. Each is a few lines around the original, always calls it, and removes all
+# hooks if it fails itself. They report to steps.py (per step) and facts.py (settings and places).
+# For hooks that run in every step, the extension (native.py) replaces the Python versions here if
+# it is loaded.
 import gc
 import os
 import sys
@@ -25,13 +26,13 @@ def after_import():
 
 
 def on_own_loader(module):
-    if facts.torch is not None:  # else when torch is imported: without it nothing trains
+    if facts.torch is not None:  # otherwise hooked when torch is imported: nothing trains without torch
         hook_own_loader(module)
 
 
 def on_torch(torch):
     if not os.path.isdir(RUN_DIR):
-        return  # the run that we belonged to is over
+        return  # the run we belonged to is over
     facts.torch = torch
     facts.torch_imported()
     steps.on_training_step = facts.after_step
@@ -100,8 +101,8 @@ def _collected(phase, info):
         steps.gc += clock() - _gc_start
 
 
-_retired = {}  # by name: hooks that are taken out once they have seen enough
-ENOUGH_ZERO_GRADS = 32  # calls: what a loop does it does from the start
+_retired = {}  # by name: hooks that are removed once they have seen enough
+ENOUGH_ZERO_GRADS = 32  # calls: a loop does the same from the start
 
 
 def _zero_grads_known():
@@ -165,8 +166,8 @@ def hook_backward(torch):
     all_devices = _reads_wait_always()
 
     def take_loss(tensor):
-        """On a CPU its value is there and costs nothing; on a device nobody waits for it here. Only of plain tensors: of
-        others item() may be a collective."""
+        """Takes the loss. On a CPU its value is there and costs nothing; on a device nothing here
+        waits for it. Only for plain tensors: on other types item() may be a collective."""
         if type(tensor) is tuple and len(tensor) == 1:
             tensor = tensor[0]
         s.is_loss_known = False
@@ -176,7 +177,7 @@ def hook_backward(torch):
         s.root = weakref.ref(tensor)
         if tensor.device.type == "cpu" and not all_devices:  # is_cpu came with 2.0
             if tensor.numel() == 1:
-                s.is_reading = True  # a read of ours
+                s.is_reading = True  # this read is ours
                 value = tensor.item()
                 s.is_reading = False
                 if type(value) is float:
@@ -189,14 +190,14 @@ def hook_backward(torch):
         def backward(*args, **kwargs):
             if s.backward_depth:
                 return old(*args, **kwargs)
-            # Without an optimizer of torch's a backward is what tells that a thread trains.
+            # Without an optimizer of torch, a backward pass is the sign that a thread trains.
             if s.thread != threading.get_ident() and (s.has_optimizer or not s.adopt_thread(clock())):
                 return old(*args, **kwargs)
             s.backward_depth = 1
             began = clock()
             try:
                 result = old(*args, **kwargs)
-            finally:  # one that raises is not counted
+            finally:  # a backward pass that raises is not counted
                 s.backward_depth = 0
             now = clock()
             try:
@@ -208,10 +209,10 @@ def hook_backward(torch):
 
         return backward
 
-    hot(torch.autograd, "backward", make)  # Tensor.backward looks it up here
+    hot(torch.autograd, "backward", make)  # Tensor.backward looks the function up here
 
 
-# Device files that an accelerator's driver makes; without one a read of a tensor waits for nothing.
+# Device files of accelerator drivers. Without one, reading a tensor never waits.
 _DEVICES = ("/dev/nvidiactl", "/dev/nvidia0", "/dev/kfd", "/dev/dxg", "/dev/davinci0")
 
 
@@ -220,8 +221,8 @@ def _reads_wait_always():
 
 
 def hook_reads(torch):
-    """item(), cpu() and so on: they make the host wait where the tensor is on a device. Without one they are counted in
-    the first steps only."""
+    """Hooks item(), cpu() and so on, which make the host wait if the tensor is on a device. Without
+    a device they are counted only in the first steps."""
     all_devices = _reads_wait_always()
     s, thread_id = steps, threading.get_ident
 
@@ -270,7 +271,7 @@ def hook_precision(torch):
 
         return __enter__
 
-    # Before 1.10 and before 2.3 those of CUDA alone.
+    # Older versions have only CUDA's own: autocast before 1.10, GradScaler before 2.3.
     replace(getattr(torch, "autocast", torch.cuda.amp.autocast), "__enter__", make_enter)
     scaler = getattr(getattr(torch, "amp", None), "GradScaler", torch.cuda.amp.GradScaler)
 
@@ -288,7 +289,7 @@ def hook_compile(torch):
     def make(old):
         def compile(*args, **kwargs):
             try:
-                facts.end_reads()  # what is compiled sees torch as it is
+                facts.end_reads()  # the compiler must see torch unhooked
                 facts.compiled(kwargs, sys._getframe(1))
             except Exception as error:
                 disable("torch.compile", error)
@@ -303,7 +304,7 @@ def hook_compile(torch):
 
 
 def hook_models(torch):
-    """Whose parameters are asked for is a model: an optimizer is made of them."""
+    """A module whose parameters are asked for is a model: optimizers are made from them."""
 
     def make(old):
         def named_parameters(self, *args, **kwargs):
@@ -339,7 +340,7 @@ def hook_save(torch):
                     steps.put_aside(CHECKPOINT, 0, began, took)
                 target = args[1] if len(args) > 1 else kwargs.get("f")
                 if isinstance(target, (str, os.PathLike)):
-                    files.opened(target, os.O_WRONLY)  # torch writes it in C++
+                    files.opened(target, os.O_WRONLY)  # torch writes the file in C++
                 if steps.thread == threading.get_ident():
                     facts.saved(took, sys._getframe(1))
             except Exception as error:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# The hooks on torch's DataLoader: what was asked for and came (steps.py), and how long a batch takes in the data set, in
-# this process or in a worker of its own.
+# The hooks on torch's DataLoader: when batches are asked for and arrive (steps.py), and how long a
+# batch takes in the data set, in this process or in a worker.
 import inspect
 import os
 import struct
@@ -18,7 +18,8 @@ from .steps import FETCH_AT, LOADER, SLOT_BYTES, WORKER_SLOTS, hot, ring_path, s
 
 
 def fetch_target():
-    """For the extension in a worker: the ring that its batches are counted in, and worker + 1. None: it is none."""
+    """For the extension in a worker: returns (path of the ring that counts its batches, worker +
+    1). The path is None outside workers."""
     worker = import_module("torch.utils.data._utils.worker").get_worker_info()
     return (None, 0) if worker is None else (_parents_ring(), worker.id + 1)
 
@@ -31,7 +32,8 @@ def _parents_ring():
 
 
 def next_hook(tensor):
-    """Makes the __next__ of a loader's iterator: what was asked for and came is told as a step's."""
+    """Makes the __next__ of a loader's iterator, which reports requested and received batches to
+    steps."""
     thread_id = threading.get_ident
     s = steps
 
@@ -43,7 +45,7 @@ def next_hook(tensor):
             owner = self.__dict__.get("_saturate_id", 0)
             try:
                 s.asked(owner, asked_at)
-                asked_at = clock()  # our own time is nobody's step
+                asked_at = clock()  # do not count our own time in any step
             except Exception as error:
                 disable("step", error)
             try:
@@ -103,7 +105,7 @@ def hook_loader(torch):
 
     def make_base_init(old):
         def __init__(self, loader):
-            try:  # before workers are forked: they look for the ring and for their loader's number
+            try:  # before the fork: workers look for the ring and for their loader's number
                 if not s.is_open():
                     s.open_ring()
                 _fetch.loader = self._saturate_id = loader.__dict__.get("_saturate_id", 0)
@@ -119,7 +121,7 @@ def hook_loader(torch):
     replace(module.DataLoader, "__iter__", make_iter)
     replace(module._BaseDataLoaderIter, "__init__", make_base_init)
     hot(module._BaseDataLoaderIter, "__next__", next_hook(torch.Tensor))
-    if s.native is None:  # else the extension's __next__ measures what the loader without workers makes
+    if s.native is None:  # otherwise the extension's __next__ measures batches made in this process
         hook_fetch()
     replace(import_module("torch.utils.data._utils.worker"), "_worker_loop", _make_worker_loop)
 
@@ -148,7 +150,8 @@ def _make_worker_loop(old):
 
 
 class Delay:
-    """How long this thread was ready to run without a core, in ns: a slow batch may be a full machine."""
+    """How long this thread was ready to run without a core, in ns: a slow batch may mean a busy
+    machine."""
 
     def __init__(self):
         self.fd = os.open("/proc/thread-self/schedstat", os.O_RDONLY | os.O_CLOEXEC)
@@ -158,8 +161,9 @@ class Delay:
 
 
 class _Fetch:
-    """Time of one batch in the data set, added up per loader and worker in the ring: on the wall for every batch, with
-    CPU time and time without a core for every 16th, and for all that take long enough not to feel it."""
+    """Adds up the time that each batch takes in the data set, per loader and worker, in the ring.
+    Wall time is measured for every batch; CPU time and time without a core for every 16th, and for
+    every slow batch, which is too long to notice the measurement."""
 
     def __init__(self):
         self.loader = 0
@@ -167,7 +171,7 @@ class _Fetch:
         self.pid = 0
         self.ring = None
         self.delay = None
-        self.left = 0  # batches until the next that is measured
+        self.left = 0  # batches until the next close measurement
 
     def open(self, torch):
         import mmap
@@ -221,7 +225,7 @@ class _Fetch:
             try:
                 began = self.begin()
             except Exception:
-                self.ring = False  # a worker without a ring is still a worker
+                self.ring = False  # a worker still has to work without a ring
                 return old(fetcher, indices)
             start = clock()
             data = old(fetcher, indices)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# The hooks on saturate_gpu.Loader: its passes and batches are told as those of a DataLoader. A PythonDataset is read by a
-# DataLoader, which hooks_loader.py sees.
+# The hooks on saturate_gpu.Loader, which report its passes and batches like those of a DataLoader.
+# A PythonDataset is read by a DataLoader, which hooks_loader.py hooks.
 import sys
 import threading
 import weakref
@@ -34,16 +34,16 @@ def _made(loader, frame):
 
 
 def _started(loader, batches, frame):
-    if "_saturate_id" not in loader.__dict__:  # made before torch was imported
+    if "_saturate_id" not in loader.__dict__:  # it was made before torch was imported
         _made(loader, frame)
     entry = facts.started(loader, batches, False)
     settings = loader._settings
     entry.update(
         library="saturate_gpu",
-        call=None,  # its arguments are not a DataLoader's
+        call=None,  # its arguments differ from a DataLoader's
         dataset_size=loader.samples,
         batch_size=loader.batch_size,
-        num_workers=settings["workers"],  # None: they follow the measured wait
+        num_workers=settings["workers"],  # None: automatic, follows the measured wait
         pin_memory=getattr(loader._batches, "_pinned", None) is not None,
         persistent_workers=True,
         prefetch_factor=settings["prefetch"],

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-# Whether saturate_gpu.Loader.like would take a DataLoader of the script: asked of that package's own rules, which are part
-# of the program (translation/), so that the script's process imports nothing more and nothing of it changes.
+# Checks whether saturate_gpu.Loader.like would accept a DataLoader of the script. Uses that
+# package's own rules, which come with the program (translation/), so that the script's process
+# imports nothing else and nothing in it changes.
 import sys
 
 
 def answer(loader):
-    """{"takes", "why" (not), "is_installed"}; None where the data set is none of torchvision's."""
+    """Returns {"takes", "why" (not), "is_installed"}, or None if the data set is not one of
+    torchvision's."""
     if "torchvision" not in sys.modules:
         return None
     folder = sys.modules.get("torchvision.datasets.folder")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# Losses of a job on a device, for `run --losses`: kept there by step and read together when facts are written, so that no
-# step waits for its own. Of a long run the first ones and some of the later ones.
+# Losses of a job on a device, for `run --losses`. They stay on the device and are read together
+# when facts are written, so that no step waits for its own loss. Of a long run the first ones and
+# some of the later ones are kept.
 import os
 
 from .steps import steps
@@ -11,7 +12,7 @@ FIRST, TAIL = 64, 64
 
 class Late:
     def __init__(self):
-        self.known = []  # [step, value], value None: not finite
+        self.known = []  # [step, value]; value None: not finite
         self.kept = []  # [step, tensor]
         self.stride = 1
 
@@ -30,7 +31,7 @@ class Late:
         self.kept = [one for one in self.kept if one[0] < FIRST or one[0] % self.stride == 0]
 
     def read(self, torch):
-        """All of them but that of a step that is not over."""
+        """Reads all losses except that of the open step."""
         done = [one for one in self.kept if one[0] < steps.training]
         if done:
             values = torch.stack([value.reshape(()).float() for _, value in done]).tolist()

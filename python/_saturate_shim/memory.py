@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-# Data sets whose samples are rows of tensors in memory: for them workers only cost, and a batch can be cut out at once.
+# Data sets whose samples are rows of tensors in memory: workers only cost time, and one index
+# operation makes a batch.
 
 
 def tensors_of(torch, dataset):
-    """(tensors, index maps from the outside in), or None."""
+    """Returns (tensors, index maps from the outermost Subset inwards), or None."""
     data = torch.utils.data
     maps = []
     while type(dataset) is data.Subset:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# The steps of steps.py as the extension _saturate_step (python/extension) keeps them: the same interface over it, and
-# its hooks, which take the place of those in hooks.py that run in every step.
+# The interface of steps.py on top of the extension _saturate_step (python/extension). The
+# extension's hooks replace those of hooks.py that run in every step.
 import os
 import threading
 
@@ -22,7 +22,7 @@ class NativeSteps:
         native.reset()
 
     def prepare(self, torch, calls, reads_wait_always):
-        """calls: of the names below, what the extension hands back to Python."""
+        """calls: the Python functions that the extension calls back, by the names below."""
         names = ("optimizer", "zero_grad", "enough", "fetch", "read", "loss", "disable")
         native.prepare(torch.Tensor, self.open_ring, self.after_step, *[calls[name] for name in names], reads_wait_always)
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-# Windows of the profiler. `saturate run` opens one from outside, through a socket that torch asks on its own; older
-# versions get one in the process (Window), which stops the training while it writes. Neither may be open while the
-# script's own profiler is at work or when the script ends: the profiler's exit handlers would pull its state from
-# under the thread that records. So the script waits for the end of a window first (wait), and marks in the ring that
-# there must be no further one.
+# Windows of the profiler. `saturate run` opens one from outside, through a socket that torch polls;
+# older versions of torch get one in the process (Window), which stops the training while it writes.
+# No window may be open while the script's own profiler runs or when the script ends: the profiler's
+# exit handlers would destroy its state under the recording thread. So the script first waits for
+# the end of a window (wait) and marks in the ring that no further window may be opened.
 import os
 import time
 import weakref
@@ -27,12 +27,12 @@ class Window:
             with own.not_counted():
                 self.profile = torch.profiler.profile(activities=activities, record_shapes=True)
                 self.profile.start()
-        except Exception as error:  # somebody else's profiler runs already
+        except Exception as error:  # another profiler is already running
             self.profile = None
             say("no profiler window: %s" % error)
 
     def after_step(self):
-        """True when the window is over."""
+        """Returns True when the window is over."""
         if self.profile is None:
             return True
         self.left -= 1
@@ -56,12 +56,13 @@ class Window:
 
 
 class _Own:
-    """The script's own profilers: from when one is made, as a schedule may start it at any step, until it is stopped."""
+    """The script's own profilers, from creation until stopped: a schedule may start one at any
+    step."""
 
     def __init__(self):
         self.living = {}  # id -> weak reference
         self.was_seen = False
-        self.is_ours = False  # what is made now is Window's
+        self.is_ours = False  # profilers made now are Window's
 
     def at_work(self):
         return bool(self.living)
@@ -85,7 +86,7 @@ class _Own:
     def mark(self):
         try:
             steps.set_flag(OWN_PROFILER_AT, bool(self.living))
-        except Exception:  # while the interpreter takes itself apart
+        except Exception:  # the interpreter may be shutting down
             pass
 
 
@@ -104,23 +105,24 @@ own = _Own()
 
 
 def ring_opened():
-    """What began before there was a ring is marked in it."""
+    """Marks the profilers that began before there was a ring."""
     if own.living:
         own.mark()
 
 
 def wait():
-    """Until the window that `saturate run` opened is over; it tells until when at the latest."""
+    """Waits until the window that `saturate run` opened is over, at the latest at the time it
+    set."""
     while 0 < clock() < steps.window_until():
         time.sleep(0.01)
 
 
 def at_exit():
-    """Stays registered also when all hooks are taken out: the window is still there then."""
+    """Stays registered even when all hooks are removed, because a window may still be open."""
     try:
         steps.set_flag(ENDED_AT, True)
         wait()
-    except BaseException:  # Ctrl-C: whoever waits no longer wants to
+    except BaseException:  # Ctrl-C: stop waiting
         pass
 
 

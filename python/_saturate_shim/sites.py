@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Where in the user's own files something happens: the frame to name, and the parts of a call that an edit needs.
+# Finds where in the user's own files something happens: the frame to name, and the parts of a call
+# that an edit needs.
 import ast
 import os
 import sys
@@ -20,7 +21,8 @@ def is_library(file):
 
 
 def user_frame(frame):
-    """The nearest frame of the user's own code, else the nearest outside torch, else None."""
+    """Returns the nearest frame of the user's own code, else the nearest outside torch, else
+    None."""
     nearest = None
     while frame is not None:
         file = frame.f_code.co_filename
@@ -69,15 +71,16 @@ def _name(node):
 
 
 def call_at(site, is_meant, context=3):
-    """The one call around a site's line that is_meant(name) takes: its place, its keywords and the lines around it.
-    None where there is no such call or more than one: an edit must not guess."""
+    """Returns the one call around a site's line that is_meant(name) accepts: its place, its
+    keywords and the lines around it. None if there is no such call or more than one, because an
+    edit must not guess."""
     if site is None:
         return None
     lines, calls = _calls_of(site["file"])
     found = [
         call for call in calls if call.lineno <= site["line"] <= (call.end_lineno or call.lineno) and is_meant(_name(call.func))
     ]
-    # The innermost of nested ones; two on one line are ambiguous.
+    # Of nested calls take the innermost; two calls next to each other on one line are ambiguous.
     found.sort(key=lambda call: (call.end_lineno - call.lineno, call.end_col_offset - call.col_offset))
     if not found or (len(found) > 1 and not _inside(found[0], found[1])):
         return None

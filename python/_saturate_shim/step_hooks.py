@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# What differs between versions of PyTorch in its optimizers: hooks on the steps of all of them came with 2.0, and with it zero_grad
-# began to drop gradients unless told otherwise.
+# Differences between versions of PyTorch in their optimizers: 2.0 added hooks on the steps of all
+# optimizers, and since then zero_grad drops gradients by default.
 import functools
 import inspect
 import threading
@@ -9,12 +9,13 @@ from . import on_disable, replace
 
 
 def drops_gradients(zero_grad):
-    """Whether it sets gradients to None where the script does not say."""
+    """Returns whether zero_grad sets gradients to None by default."""
     return bool(inspect.signature(zero_grad).parameters["set_to_none"].default)
 
 
 def hook_steps(module, before, after=None):
-    """before(optimizer, args, kwargs) and after(...) around each step of each optimizer of torch.optim.optimizer."""
+    """Calls before(optimizer, args, kwargs) and after(...) around each step of each optimizer of
+    torch.optim.optimizer."""
     if not hasattr(module, "register_optimizer_step_pre_hook"):
         return _hook_classes(module, before, after)
     handles = []
@@ -33,12 +34,12 @@ def hook_steps(module, before, after=None):
 
 
 def _hook_classes(module, before, after):
-    """Each class gets a step of ours when the first optimizer of it is made."""
+    """Replaces the step of each optimizer class when its first object is made."""
     seen = set()
-    inside = set()  # threads: a class's step may call its base's, which is hooked too
+    inside = set()  # threads: a class's step may call its base class's, which is hooked too
 
     def make_step(old):
-        @functools.wraps(old)  # with torch's own mark that it is hooked
+        @functools.wraps(old)  # keeps torch's own mark that the step is hooked
         def step(self, *args, **kwargs):
             thread = threading.get_ident()
             if thread in inside:
@@ -58,7 +59,7 @@ def _hook_classes(module, before, after):
     def make(old):
         def _hook_for_profile(self):
             old(self)
-            # The class whose step it is: one that inherits its step has that of its base.
+            # The class that defines the step: a class that inherits it uses its base's.
             owner = next((kind for kind in type(self).__mro__ if "step" in vars(kind)), None)
             if owner is not None and owner not in seen:
                 seen.add(owner)

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-# Turns what the hooks see into steps and writes them into a ring that `saturate run` maps and reads. One ring per
-# process, made when the first loader starts or the first optimizer steps; its layout is in
-# src/telemetry/step_ring_layout.h. This is the hot path. The extension _saturate_step does the same in an eighth of the
-# time (native.py); this is for where it cannot be loaded, and costs 55 to 65 us per step (bench/run).
+# Turns the events of the hooks into steps and writes them into a ring that `saturate run` maps and
+# reads. One ring per process, made when the first loader starts or the first optimizer steps;
+# src/telemetry/step_ring_layout.h has its layout. This is the hot path. The extension
+# _saturate_step (native.py) does the same in an eighth of the time; this version is for processes
+# that cannot load it, and costs 55 to 65 us per step (bench/run).
 #
-# A step begins when the next batch is asked for and ends when the one after it is asked for; a batch without backward
-# is evaluation; several batches up to one optimizer step are one step. Without a loader a step reaches from one
-# optimizer step to the next, without an optimizer from one backward to the next.
+# A step begins when a batch is asked for and ends when the next one is asked for. A batch without
+# backward is evaluation. Several batches up to one optimizer step are one step. Without a loader a
+# step lasts from one optimizer step to the next; without an optimizer, from one backward to the
+# next.
 import mmap
 import os
 import struct
@@ -19,9 +21,9 @@ CAPACITY = 1 << 16
 SLOTS, SLOT_BYTES, WORKER_SLOTS = 256, 64, 32
 FETCH_AT, RECORDS_AT = 4096, 4096 + SLOTS * SLOT_BYTES
 COUNT_AT, FLUSH_AT, PROFILE_AT, OWN_PROFILER_AT, ENDED_AT, WINDOW_AT = 24, 64, 68, 72, 76, 80
-MANY_STEPS = 64  # optimizer steps on one batch from which the loader is no longer what beats time
-FIRST_STEPS = 3  # after which on_training_step is always called
-IDLE_NS = 10_000_000_000  # after which another thread's steps are told
+MANY_STEPS = 64  # after this many optimizer steps on one batch, the loader no longer marks the step boundaries
+FIRST_STEPS = 3  # on_training_step is called after each of these
+IDLE_NS = 10_000_000_000  # then another thread may take over
 
 _RECORD = struct.Struct("<IIIIqqqqqqqIIdII")
 RECORD_BYTES = _RECORD.size
@@ -41,7 +43,7 @@ def place(ranks):
 
 
 def size_of(data, tensor, depth=3):
-    """The first dimension of the first tensor in a batch; 0: there is none."""
+    """Returns the first dimension of the first tensor in a batch; 0 if there is none."""
     if isinstance(data, tensor):
         return data.shape[0] if data.dim() else 0
     if depth and isinstance(data, (list, tuple, dict)) and data:
@@ -60,28 +62,28 @@ class Steps:
     )
 
     def __init__(self):
-        self.on_training_step = None  # called with number and time after a training step that is due
+        self.on_training_step = None  # called with (number, time) after a training step that is due
         self.ranks = lambda: (-1, 1)
         self.on_open = lambda: None
-        self.batch_sizes = {}  # of a loader, where a batch does not tell
+        self.batch_sizes = {}  # by loader, for batches that do not show their size
         self.ready_made = {}
-        self.zero_grads = [0, 0]  # calls that fill with zeros, calls that set to None
+        self.zero_grads = [0, 0]  # calls that set to zero, calls that set to None
         self.reset()
 
     def reset(self):
-        """As new; also in a forked child, which trains on its own account if it does."""
+        """Starts anew; also in a forked child, which may train itself."""
         self.thread = threading.get_ident()
         self.ring = None
         self.written = self.training = self.last_beat = self.wake_ns = self.optimizer_at = self.optimizer_pause = 0
-        self.foreign_steps = 0  # of optimizers in other threads
-        self.own_samples = 0  # of a step without a loader
+        self.foreign_steps = 0  # optimizer steps in other threads
+        self.own_samples = 0  # for a step without a loader
         self.every_step = False
         self.has_stepped = self.has_optimizer = False
         self.first_optimizer = None
         self.loop = ""
         self.backward_depth = 0
         self.is_reading = False
-        self.root = None  # weak: what the last backward was called on
+        self.root = None  # weak: the tensor that backward was called on last
         self.is_loss_known = False
         self.clear()
 
@@ -101,7 +103,8 @@ class Steps:
         path = ring_path(os.getpid())
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            # With all its room: a write into a mapped file that the disk has no room for ends the process.
+            # Reserve all disk space: writing into a mapped file without space on the disk kills the
+            # process.
             os.posix_fallocate(fd, 0, size)
             ring = mmap.mmap(fd, size)
         except OSError:
@@ -111,11 +114,11 @@ class Steps:
             os.close(fd)
         magic, _, _, capacity, written, pid, *_ = _HEAD.unpack_from(ring, 0)
         if magic == b"SATRING1" and (capacity, pid) == (CAPACITY, os.getpid()):
-            self.written = written  # this process before exec: its steps go on
+            self.written = written  # from before this process called exec: continue its steps
         _HEAD.pack_into(ring, 0, b"\0" * 8, 1, _RECORD.size, CAPACITY, self.written, os.getpid(), rank, world, local_world, 0)
         ring[OWN_PROFILER_AT] = ring[ENDED_AT] = 0
         struct.pack_into("<q", ring, WINDOW_AT, 0)
-        ring[0:8] = b"SATRING1"  # last: from here on it may be read
+        ring[0:8] = b"SATRING1"  # last: from now on readers may use it
         self.ring = ring
         self.on_open()
 
@@ -127,11 +130,11 @@ class Steps:
             struct.pack_into("<ii", self.ring, 40, rank, world)
 
     def set_loader(self, loader, batch_size, batches, in_process):
-        """It starts; batches of an epoch, 0: not known."""
+        """A loader starts. batches: per epoch, 0 if unknown."""
         self.batch_sizes[loader] = batch_size
 
     def set_samples(self, loader, samples):
-        """Of a loader whose batches of one hold so many; of a step, where there is no loader (-1)."""
+        """Sets how many samples a loader's batch of one has, or a step without a loader (-1)."""
         if loader < 0:
             self.own_samples = samples
         else:
@@ -142,10 +145,10 @@ class Steps:
         return self.ready_made.get(loader, 1) if size == 1 else size
 
     def set_in_process(self, loader, in_process):
-        """Of no interest here: what is fetched is seen where it is (hooks.py)."""
+        """Not needed here: the fetch hook runs where the batch is made (hooks_loader.py)."""
 
     def take_flag(self, offset):
-        """What the reader of the ring asks for (FLUSH_AT, PROFILE_AT), once."""
+        """Returns a request of the ring's reader (FLUSH_AT, PROFILE_AT) and clears it."""
         if self.ring is None or not self.ring[offset]:
             return 0
         value = self.ring[offset]
@@ -153,16 +156,18 @@ class Steps:
         return value
 
     def set_flag(self, offset, is_set):
-        """What the reader must know before it opens a profiler window (OWN_PROFILER_AT, ENDED_AT)."""
+        """Sets what the reader must know before it opens a profiler window (OWN_PROFILER_AT,
+        ENDED_AT)."""
         if self.ring is not None:
             self.ring[offset] = int(is_set)
 
     def window_until(self):
-        """Until when a profiler window may be open, that `saturate run` asked for; 0: none is."""
+        """Returns until when a profiler window opened by `saturate run` may last; 0: no window."""
         return 0 if self.ring is None else struct.unpack_from("<q", self.ring, WINDOW_AT)[0]
 
     def adopt_thread(self, now):
-        """Steps are those of one thread: of the one that imported torch, until another trains while it does not."""
+        """Only one thread's steps count: those of the thread that imported torch, until it stops
+        training and another trains. Returns True if from now on the calling thread counts."""
         if self.has_stepped and now - self.optimizer_at <= IDLE_NS:
             self.foreign_steps += 1
             return False
@@ -173,7 +178,7 @@ class Steps:
         return True
 
     def wake(self, at, every_step):
-        """When on_training_step is called next, besides when the reader asks."""
+        """Sets when on_training_step is called next, unless the reader asks earlier."""
         self.wake_ns = at
         self.every_step = every_step
 
@@ -190,7 +195,7 @@ class Steps:
         _count(ring, COUNT_AT, n)
 
     def put_aside(self, kind, loader, start, duration):
-        """A pause: not part of the step around it."""
+        """Writes a pause, which does not count in the step around it."""
         kept = [getattr(self, name) for name in _OF_A_STEP]
         for name in _OF_A_STEP:
             setattr(self, name, 0)
@@ -213,8 +218,8 @@ class Steps:
     # ---- from the loader
 
     def asked(self, owner, now):
-        """The next batch is asked for: what is open ends, unless it goes on."""
-        if not self.start:  # what was collected and read before belongs to no step
+        """The next batch is asked for. Ends the open step, unless the step goes on."""
+        if not self.start:  # collections and reads before belong to no step
             self.gc = self.sync = self.syncs = 0
         elif self.backwards or self.optimizer_steps:
             if self.optimizer_steps or not self.has_stepped:
@@ -222,7 +227,8 @@ class Steps:
         elif owner == self.owner:
             self.put(EVALUATION, owner, self.start, now - self.start - self.pause, self.wait)
             self.clear()
-        # Else another loader's batch joins this step (zip), or gradients are accumulated over several.
+        # Otherwise another loader's batch joins this step (zip), or gradients are accumulated over
+        # several batches.
 
     def got(self, owner, asked_at, now, samples):
         if self.start:
@@ -237,7 +243,7 @@ class Steps:
         self.owner = owner
 
     def ended(self, owner, asked_at, now):
-        """The loader had no further batch."""
+        """The loader had no more batches."""
         if self.start:
             if self.backwards or self.optimizer_steps:
                 self.put_training(asked_at)
@@ -249,7 +255,7 @@ class Steps:
             self.put_aside(LOADER, owner, asked_at, now - asked_at)
 
     def finish(self):
-        """The process ends: a step that break left open ended with its optimizer."""
+        """The process ends: a step left open by a break ended with its last optimizer step."""
         if self.start and self.optimizer_steps:
             self.pause = self.optimizer_pause
             self.put_training(self.optimizer_at)
@@ -264,7 +270,7 @@ class Steps:
         if self.start and self.loop == "loader":
             if self.optimizer_steps < MANY_STEPS:
                 return
-            self.clear()  # one batch for everything: next(iter(loader)) before the loop
+            self.clear()  # one batch for all steps: next(iter(loader)) before the loop
             self.first_optimizer = None
         if self.first_optimizer is None:
             self.first_optimizer = id(optimizer)
@@ -272,19 +278,19 @@ class Steps:
             self.beat("optimizer", now)
 
     def loss_known(self, value):
-        """What backward was called on; before backward_done."""
+        """Takes the value of the tensor that backward is called on; call before backward_done."""
         self.loss += value
         self.losses += 1
 
     def loss_read(self, value):
-        """The script read it after backward; nothing where the step is over."""
+        """The script read the loss after backward. Ignored if the step is over."""
         if self.losses < self.backwards:
             self.loss_known(value)
 
     def backward_done(self, took, now):
         self.backward += took
         self.backwards += 1
-        # By hand, without an optimizer of torch's.
+        # A training loop without an optimizer of torch.
         if not self.has_optimizer and not (self.start and self.loop == "loader"):
             self.beat("backward", now)
 
@@ -300,13 +306,13 @@ class Steps:
 
 
 def _load():
-    if os.environ.get("SATURATE_SHIM") != "python":  # set by tests
+    if os.environ.get("SATURATE_SHIM") != "python":  # tests set this
         try:
             from .native import NativeSteps
 
             return NativeSteps()
         except ImportError:
-            pass  # another processor, a Python without the stable interface, a folder that nothing is loaded from
+            pass  # another processor, a Python without the stable ABI, or a folder mounted noexec
     return Steps()
 
 
@@ -314,6 +320,6 @@ steps = _load()
 
 
 def hot(owner, name, make, number=0):
-    """A hook that runs in every step: the extension's, else make's."""
+    """Hooks a function that runs in every step: with the extension's hook, or else with make's."""
     native = steps.native
     return replace(owner, name, make if native is None else lambda old: native.hook(name, owner, old, number))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Whether batches made by workers would be other ones: the script changes its data set or sampler in the loop, of which
-# workers have copies and run ahead, or the data set asks which worker it is in.
+# Checks whether batches made by workers would differ: the script changes its data set or sampler in
+# the loop, while workers have copies and run ahead, or the data set asks which worker it is in.
 import os
 import sys
 from time import perf_counter_ns as clock
@@ -8,19 +8,19 @@ from time import perf_counter_ns as clock
 from . import replace
 from .fingerprint import difference, fingerprint, name_of, own_change
 
-MOST_SHARE = 0.01  # of a step, for looking
+MOST_SHARE = 0.01  # of a step's time, for looking
 
 
 class Watch:
-    """Of one iteration of a loader: looks before a batch is asked for and after it came."""
+    """Watches one iteration of a loader: looks before a batch is asked for and after it came."""
 
     def __init__(self, torch, loader, names=("data set", "sampler", "batch sampler")):
         self.torch = torch
         parts = {"data set": loader.dataset, "sampler": loader.sampler, "batch sampler": loader.batch_sampler}
         self.watched = {name: parts[name] for name in names if parts[name] is not None}
-        self.dataset = loader.dataset  # samplers hold it too
-        self.last = self.asked = None  # after the last batch, and before it
-        self.own = None  # what the data set changes by itself while it is read
+        self.dataset = loader.dataset  # samplers refer to it too
+        self.last = self.asked = None  # after the last batch, and before the current one
+        self.own = None  # the path of what the data set changes itself while it is read
         self.took_ns = self.left = 0
         self.is_seldom = False
         self.quick = ()
@@ -35,26 +35,26 @@ class Watch:
         return out
 
     def before(self):
-        """None, or what the loop changed since the last batch."""
+        """Returns what the loop changed since the last batch, or None."""
         last, now = self.last, self.look()
         self.asked = now
         for name, value in now.items() if last is not None else ():
             if self.is_seldom and name != "data set":
-                continue  # a sampler goes on by itself meanwhile
+                continue  # a sampler continues by itself meanwhile
             path = difference(last[name], value)
             if path is not None:
                 return "the script changes its %s (%s) in the loop: workers would not see it" % (name, name_of(path))
         return None
 
     def after(self):
-        """The batch was made in this process."""
+        """Looks after a batch that was made in this process."""
         self.last = self.look()
         path = own_change(self.asked["data set"], self.last["data set"])
         if path is not None and self.own is None:
             self.own = name_of(path)
 
     def before_from_workers(self, step_ns):
-        """At every batch, or as seldom as it takes to stay below a hundredth of the time."""
+        """Looks at every batch, or less often to stay below a hundredth of the time."""
         if self.left > 0 and self.attributes() == self.quick:
             self.left -= 1
             return None
@@ -64,7 +64,8 @@ class Watch:
         return self.before()
 
     def attributes(self):
-        """Which objects the data set's own attributes are: a change of one is seen at once."""
+        """Returns the ids of the data set's own attributes, to notice a replaced one
+        immediately."""
         return tuple(map(id, getattr(self.dataset, "__dict__", {}).values()))
 
     def after_from_workers(self):
@@ -77,9 +78,9 @@ def _names_worker(code):
 
 
 def _functions(loader):
-    """The script's own code that a worker would run."""
+    """Yields the script's own code that a worker would run."""
     for function in (loader.worker_init_fn, loader.collate_fn):
-        # default_collate asks too, in older versions, to stack into memory that workers share.
+        # In older versions default_collate also asks, to stack into memory that workers share.
         if function is not None and not (getattr(function, "__module__", None) or "").startswith("torch."):
             yield function
             yield getattr(type(function), "__call__", None)
@@ -89,11 +90,11 @@ def _functions(loader):
                 yield from list(vars(kind).values())
 
 
-_calls = [0]  # of get_worker_info in this process, by the script's own code
+_calls = [0]  # calls of get_worker_info in this process by the script's own code
 
 
 def asks_for_worker(loader):
-    """In the words of its code, or when it was read in this process."""
+    """Returns whether the script's code names get_worker_info or has called it in this process."""
     if _calls[0]:
         return True
     for function in _functions(loader):
