@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Python package of `saturate`, which says why a GPU is idle, fixes it, and proves it.
+"""The Python package of `saturate`, which shows why a GPU is idle, fixes it, and proves it.
 
 saturate_gpu.Loader is its data loader (docs/loader.md)."""
 _HOMES = {

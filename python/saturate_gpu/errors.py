@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can go wrong in a loader, apart from wrong arguments (ValueError, TypeError)."""
+"""The errors of a loader, apart from wrong arguments (ValueError, TypeError)."""
 
 
 class LoaderError(RuntimeError):
-    """Data that cannot be loaded. `place` is the file or sample, where one is known."""
+    """Data cannot be loaded. `place` is the file or sample, if known."""
 
     def __init__(self, text, place=None):
         super().__init__(text)
@@ -11,4 +11,4 @@ class LoaderError(RuntimeError):
 
 
 class LoaderProcessDied(LoaderError):
-    """The loader process ended while batches were expected. Iterating again starts a new one."""
+    """The loader process ended although batches were expected. Iterating again starts a new one."""

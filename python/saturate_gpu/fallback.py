@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A Python data set by PyTorch's own worker processes: the fall-back, at PyTorch's speed. What Loader adds is the order (the same for
-any number of workers), shards of equal length, epochs and exact state."""
+"""The fallback for a Python data set: PyTorch's own worker processes, at PyTorch's speed. Loader
+adds an order that is the same for any number of workers, shards of equal length, epochs and exact
+state."""
 import os
 import random
 
 from .errors import LoaderError
 
-NO_SHARED_MEMORY = ("allocate shared memory(shm)", "out of shared memory")  # as PyTorch says it, of a worker and of one that died
+NO_SHARED_MEMORY = ("allocate shared memory(shm)", "out of shared memory")  # PyTorch's messages if a worker fails or has died
 
 
 class _Batches:
-    """A batch sampler from some batch of an epoch on."""
+    """A batch sampler for the rest of an epoch."""
 
     def __init__(self, batches):
         self._batches = batches
@@ -61,7 +62,7 @@ class PythonBatches:
         self.close()
 
     def start(self, epoch, batch):
-        self._iterator = None  # ends the workers of a pass that was broken off
+        self._iterator = None  # ends the workers of an interrupted pass
         batches = self._of_epoch(epoch)[batch:]
         self._left = len(batches)
         workers = self._workers if self._workers is not None else 2
@@ -95,5 +96,5 @@ class PythonBatches:
         pass
 
     def after_fork_in_child(self):
-        self._of_parent = self._iterator  # kept: its end would look for workers that are not this process's
+        self._of_parent = self._iterator  # kept alive: its destructor would look for workers that belong to the parent
         self.close()

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From torchvision's data sets and PyTorch's DataLoader to a Loader. What it does not know is refused, by name, with what to do."""
+"""Converts torchvision's data sets and PyTorch's DataLoader to a Loader. Unsupported parts are
+refused by name, with advice."""
 import sys
 import warnings
 
@@ -11,11 +12,12 @@ ENDINGS = (".jpg", ".jpeg", ".png", ".webp")
 
 
 class NotKnown(ValueError):
-    """Something that Loader cannot do as it is asked for."""
+    """The Loader does not support what was asked for."""
 
 
 def _torchvision(*names):
-    """The classes of these names in transforms and transforms.v2, as far as the program has imported them."""
+    """Returns the classes of these names in transforms and transforms.v2, if the program has
+    imported them."""
     homes = [sys.modules.get("torchvision.transforms"), sys.modules.get("torchvision.transforms.v2")]
     return tuple(getattr(home, name) for home in homes if home is not None for name in names if hasattr(home, name))
 
@@ -43,7 +45,8 @@ def _size(of):
 
 
 def _spread(of, name, centre):
-    """x of a jitter that is drawn from [centre - x, centre + x]; torchvision keeps the two ends."""
+    """Returns x of a jitter drawn from [centre - x, centre + x]; torchvision stores the two
+    ends."""
     value = getattr(of, name)
     if value is None:
         return 0.0
@@ -78,7 +81,8 @@ def _fill(of):
 
 
 def _crop(of):
-    # An image that is too small is an error there without pad_if_needed, and padded here.
+    # Without pad_if_needed torchvision raises an error for an image that is too small; here it is
+    # padded.
     if of.padding_mode != "constant":
         raise NotKnown(f"RandomCrop(padding_mode={of.padding_mode!r}): \"constant\" is there")
     return T.RandomCrop(_size(of), _padding(of), _fill(of))
@@ -114,7 +118,7 @@ KNOWN = {"Resize": _resize, "CenterCrop": lambda of: T.CenterCrop(_size(of)), "R
          "RandomResizedCrop": _resized_crop, "RandomHorizontalFlip": lambda of: T.HorizontalFlip(of.p),
          "RandomVerticalFlip": lambda of: T.VerticalFlip(of.p), "ColorJitter": _jitter, "Grayscale": _grey,
          "Normalize": lambda of: T.Normalize(_list(of.mean), _list(of.std))}
-NOTHING = ("Identity", "RGB", "ToImage", "ToPILImage", "ToPureTensor", "PILToTensor")  # the kind of object, not its numbers
+NOTHING = ("Identity", "RGB", "ToImage", "ToPILImage", "ToPureTensor", "PILToTensor")  # only the type changes
 
 
 def _list(values):
@@ -122,13 +126,13 @@ def _list(values):
 
 
 class _Numbers:
-    """What kind of numbers come out: 8 bits until something makes them floats of 0 to 1."""
+    """Tracks the dtype of the result: 8 bits until a transform makes floats from 0 to 1."""
 
     def __init__(self, is_tensor=False):
         self.is_tensor, self.dtype = is_tensor, "uint8"
 
     def take(self, of):
-        """True when this transform is only about that."""
+        """Returns True if this transform only changes the type."""
         if type(of) in _torchvision("ToTensor"):
             self.is_tensor, self.dtype = True, "float32"
             return True
@@ -148,13 +152,13 @@ class _Numbers:
 
 
 def transforms_of(transform):
-    """Ours for torchvision's, and the dtype that comes out."""
+    """Converts torchvision's transforms. Returns ours and the resulting dtype."""
     out, numbers = [], _Numbers()
     for of in _flat(transform):
-        name = getattr(of, "__name__", type(of).__name__)  # functions have one
+        name = getattr(of, "__name__", type(of).__name__)  # functions have a name of their own
         if numbers.take(of):
             continue
-        if type(of) not in _torchvision(*KNOWN):  # a class derived from one may do something else
+        if type(of) not in _torchvision(*KNOWN):  # a derived class may do something else
             raise NotKnown(f"the transform {name} is not known to the loader; take it out of the Compose and apply it to the "
                            "batch in the training loop, or keep the DataLoader (saturate_gpu.PythonDataset is the slow way)")
         out.append(KNOWN[name](of))
@@ -168,18 +172,19 @@ def transforms_of(transform):
 
 
 def _ordered(transforms):
-    """Flips before a crop or a resize mean the same after it, up to the draw."""
+    """Moves flips behind crops and resizes, which gives the same images except for the random
+    draw."""
     flips = [each for each in transforms if isinstance(each, (T.HorizontalFlip, T.VerticalFlip))]
     sizes = [each for each in transforms if T.STAGE.get(type(each), 9) < 2]
     rest = [each for each in transforms if each not in flips and each not in sizes]
     first_colour = next((i for i, each in enumerate(transforms) if isinstance(each, (T.ColorJitter, T.Normalize))), len(transforms))
     if any(each in sizes for each in transforms[first_colour:]):
-        return transforms  # refused by name
+        return transforms  # refused later, by name
     return sizes + flips + rest
 
 
 def _subset(dataset):
-    """The data set below all Subsets, and which of its samples they leave."""
+    """Returns the data set below all Subsets, and the indices that they select."""
     from torch.utils.data import Subset
     indices = None
     while type(dataset) is Subset:
@@ -190,7 +195,7 @@ def _subset(dataset):
 
 
 def _check_dataset(dataset, looks=None):
-    """looks: at so many of the files' names at most."""
+    """Refuses unsupported data sets. looks: checks at most about this many of the file names."""
     folder = sys.modules.get("torchvision.datasets.folder")
     name = type(dataset).__name__
     if folder is None or not isinstance(dataset, folder.DatasetFolder):
@@ -201,7 +206,7 @@ def _check_dataset(dataset, looks=None):
                        "takes the images without it")
     if dataset.target_transform is not None:
         raise NotKnown(f"{name} has a target_transform; apply it to the labels in the training loop")
-    # The loader decodes as torchvision's own functions do, to RGB.
+    # The loader decodes to RGB like these functions of torchvision.
     if dataset.loader not in (folder.default_loader, folder.pil_loader, folder.accimage_loader):
         raise NotKnown(f"the data set's own loader function {getattr(dataset.loader, '__name__', dataset.loader)} would not be run; "
                        "with torchvision's default_loader the loader gives the same, Grayscale() makes one channel")
@@ -213,8 +218,11 @@ def _check_dataset(dataset, looks=None):
 
 
 def from_torchvision(dataset, batch_size=1, **settings):
-    """A Loader over torchvision's ImageFolder, DatasetFolder or a Subset of one, with the transforms it has. JPEGs are decoded
-    exactly and not turned by EXIF, as torchvision does; `settings` are Loader's."""
+    """Makes a Loader from torchvision's ImageFolder, DatasetFolder or a Subset of one, with its
+    transforms.
+
+    Like torchvision it decodes JPEGs exactly and ignores their EXIF orientation. `settings` are
+    arguments of Loader. Unsupported data sets and transforms raise ValueError with advice."""
     from .loader import Loader
     whole, indices = _subset(dataset)
     _check_dataset(whole)
@@ -266,7 +274,7 @@ def _settings(loader):
 
 
 def _ranks(loader, settings):
-    """Seed and part of the samples without a DistributedSampler."""
+    """Sets the seed, and rank 0 of 1, for a DataLoader without a DistributedSampler."""
     import torch
     settings.update(rank=0, world=1, seed=torch.initial_seed() if loader.generator is None else loader.generator.initial_seed())
 
@@ -279,7 +287,7 @@ def like(loader, changes):
         warnings.warn(f"this DataLoader has no DistributedSampler: each of the {found()[1]} processes gets all samples; "
                       "Loader.like(loader, rank=..., world=...) gives each its part", stacklevel=3)
     out = from_torchvision(loader.dataset, loader.batch_size, **settings)
-    # For scripts that ask for len(loader.dataset), and for Lightning, which looks at the samplers.
+    # For scripts that use len(loader.dataset), and for Lightning, which looks at the samplers.
     out.dataset, out.sampler, out.batch_sampler = loader.dataset, loader.sampler, loader.batch_sampler
     if type(loader.sampler).__name__ == "DistributedSampler":
         out._follows, out._followed = loader.sampler, loader.sampler.epoch
@@ -293,7 +301,8 @@ LOOKS = 10_000
 
 
 def refusal(loader):
-    """Why like() would not take this DataLoader, in one line; None: it would. Opens no file and changes nothing."""
+    """Returns in one line why like() would refuse this DataLoader, or None. Opens no file, changes
+    nothing."""
     try:
         _settings(loader)
         whole, _ = _subset(loader.dataset)

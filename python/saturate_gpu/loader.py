@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The loader: `for batch in loader`, filled by the saturate program in a process of its own (docs/loader.md)."""
+"""The loader: `for batch in loader`. A separate process of the saturate program fills the batches
+(docs/loader.md)."""
 import array
 import operator
 import os
@@ -12,7 +13,7 @@ from .ranks import are_shared_out, found, rank_and_world, shared_seed
 from .sources import PythonDataset, Source
 
 _all = weakref.WeakSet()
-# What Loader.like() adds.
+# Attributes that Loader.like() adds.
 OF_LIKE = ("dataset", "sampler", "batch_sampler", "_follows", "_followed", "_may_be_shared_out", "_has_own_seed")
 
 
@@ -45,7 +46,7 @@ def _whole(name, value, low):
 
 
 def _numbers(code, values, what):
-    """A list, an array or a tensor as bytes."""
+    """Converts a list, an array or a tensor to bytes."""
     if hasattr(values, "tolist"):
         values = values.tolist()
     try:
@@ -55,11 +56,31 @@ def _numbers(code, values, what):
 
 
 class Loader:
-    """Batches of a source, the same for any number of workers: order and randomness depend on seed, epoch and sample alone.
+    """Loads batches from a source. Iterate over it: each pass is one epoch.
 
-    workers: threads of the loader process; None follows the measured wait. memory: bytes for all batches that wait or are
-    held; what the program holds beyond that is copied. weights: one per sample, drawn with replacement. subset: numbers of the
-    samples to use. tells_samples: each batch ends with the numbers of its samples. as_: "torch" or "numpy".
+    The batches are the same for any number of workers: their order and randomness depend only on
+    the seed, the epoch and the sample.
+
+    - source: ImageFolder, ImageFiles, TarShards, Windows or another source of saturate_gpu
+    - shuffle, seed: whether and how the order of each epoch is random
+    - drop_last: whether to drop a smaller last batch
+    - transforms: list of saturate_gpu.transforms
+    - workers: threads of the loader process; None adjusts their number to the measured wait
+    - prefetch: batches loaded ahead per worker
+    - memory: limit in bytes for loaded batches and batches in use; beyond it you get copies
+    - rank, world: this process, number of processes; None finds them (torchrun, MPI, Slurm)
+    - weights: one per sample, to draw samples with replacement
+    - subset: indices of the samples to use
+    - cache: "memory" or "disk" keeps decoded images, up to cache_limit bytes; crops stay random
+    - cache_folder: where cache="disk" writes
+    - dtype, channels_last: of images; "float32", "bfloat16" or "uint8"
+    - decode: "exact", or "fast", which may decode large JPEGs at a reduced size
+    - exif: whether images are turned upright as their camera says
+    - pin_memory: whether to page-lock batches; None: if PyTorch already uses a GPU
+    - bad_samples_max: how many different samples may be unreadable before LoaderError is raised
+    - sample_timeout: seconds that loading one sample may take
+    - tells_samples: whether each batch ends with the indices of its samples
+    - as_: "torch" or "numpy"; None: torch if the script has imported it
     """
 
     def __init__(self, source, batch_size=1, shuffle=False, seed=0, drop_last=False, transforms=None, *, workers=None, prefetch=2,
@@ -104,12 +125,12 @@ class Loader:
 
     def _start(self):
         self._lock = threading.Lock()
-        self._pass = 0            # the number of the one that may go on
-        self._epoch = self._batch = 0  # what comes next
-        self._left = 0            # batches that are to come in this epoch
+        self._pass = 0            # number of the pass that may continue
+        self._epoch = self._batch = 0  # the next batch to return
+        self._left = 0            # batches still to come in this epoch
         self._is_fresh = True     # no batch was taken since this position was set
-        self._follows = None      # a DistributedSampler whose set_epoch() is this loader's too
-        self._followed = 0        # the epoch that it had last
+        self._follows = None      # a DistributedSampler whose set_epoch() also sets this loader's epoch
+        self._followed = 0        # the epoch that the sampler had last
         self._may_be_shared_out = self._has_own_seed = False  # Loader.like() without a DistributedSampler: see _settle()
 
     def _request(self, source, transforms, weights, subset, images, cache):
@@ -133,17 +154,21 @@ class Loader:
 
     @staticmethod
     def like(dataloader, **changes):
-        """What a PyTorch DataLoader over images of torchvision gives, from the saturate pipeline."""
+        """Makes a Loader that gives what a PyTorch DataLoader over torchvision's images gives.
+
+        `changes` are arguments of Loader that replace those of the DataLoader. Unsupported data
+        sets and settings raise ValueError with advice."""
         from .like import like
         return like(dataloader, changes)
 
-    # -- what is there
+    # -- properties
 
     def __repr__(self):
         return f"<Loader of {type(self.source).__name__}: {self.samples:,} samples, {self._batches.batches:,} batches of {self.batch_size}>"
 
     def _settle(self):
-        """Ranks may begin after the loader was made: Lightning starts its processes in fit()."""
+        """Finds the rank again, since ranks may begin after the loader was made: Lightning starts
+        its processes in fit()."""
         shares = self._may_be_shared_out and are_shared_out()
         if self._order["world"] == 1 and (self._finds_rank or shares):
             rank, world = found()
@@ -154,36 +179,38 @@ class Loader:
                 self._batches.reorder(self._order)
 
     def __len__(self):
-        """Batches of an epoch, on this rank."""
+        """Number of batches per epoch on this rank."""
         self._settle()
         return self._batches.batches
 
     @property
     def samples(self):
+        """Number of samples in the source or subset."""
         return self._batches.samples
 
     @property
     def classes(self):
-        """Names by label; empty when the source has none."""
+        """Names of the classes by label; empty if the source has none."""
         return list(self._batches.classes)
 
     @property
     def notes(self):
-        """What to know about how the data was read, a line each."""
+        """Notes about how the data was read, one line each."""
         return list(self._batches.notes)
 
     @property
     def skipped(self):
-        """Samples that cannot be used, each with the reason; others stand in for them."""
+        """The unreadable samples, each with the reason. Other samples replace them."""
         return list(self._batches.skipped.items())
 
     @property
     def pid(self):
-        """Of the loader process; None when there is none."""
+        """Process id of the loader process; None if there is none."""
         return self._batches.pid
 
     def stats(self):
-        """What the loader process has done so far: bytes read, time of each part, and why_slow when it is the bottleneck."""
+        """What the loader process has done so far: bytes read, the time of each part, and why_slow
+        if loading is the bottleneck."""
         with self._lock:
             return self._batches.stats()
 
@@ -195,7 +222,7 @@ class Loader:
             self._followed = self._follows.epoch
             self.set_epoch(self._followed)
         with self._lock:
-            if not self._is_fresh:  # the last pass was broken off: the next epoch, from its start
+            if not self._is_fresh:  # the last pass was interrupted: go to the start of the next epoch
                 self._epoch, self._batch, self._is_fresh = self._epoch + 1, 0, True
             self._pass += 1
             self._left = self._batches.batches - self._batch
@@ -210,7 +237,7 @@ class Loader:
                 self._pass += 1
                 return None
             batches = self._batches
-            if not batches.is_open:  # forked, or the process died
+            if not batches.is_open:  # after a fork, or if the process died
                 self._guarded(batches.start, self._epoch, self._batch)
             try:
                 batch = batches.next()
@@ -221,12 +248,13 @@ class Loader:
             if self._left:
                 self._batch += 1
                 self._is_fresh = False
-            else:  # with the last batch the next epoch is what comes next: a state of then never gives an empty pass
+            else:  # the next epoch follows the last batch, so a saved state never leads to an empty pass
                 self._epoch, self._batch, self._is_fresh = self._epoch + 1, 0, True
             return batch
 
     def _guarded(self, function, *arguments):
-        """Any exception, Ctrl-C too, may have come between two halves of a message: the process ends, the position stays."""
+        """Calls the function. Any exception, even Ctrl-C, may have interrupted a message: then the
+        process is ended and the position kept."""
         try:
             return function(*arguments)
         except BaseException:
@@ -234,18 +262,21 @@ class Loader:
             raise
 
     def set_epoch(self, epoch):
-        """The next pass is this epoch; without it epochs count up by themselves. A position of load_state_dict() in it stays."""
+        """Makes the next pass this epoch. Without it epochs count up by themselves. A position set
+        by load_state_dict() in the same epoch is kept."""
         if not (self._is_fresh and self._epoch == epoch):
             self._epoch, self._batch = int(epoch), 0
         self._is_fresh = True
 
     def state_dict(self):
-        """Where the loader stands: what comes next. Exact, also in mid-epoch and with other workers."""
+        """The position of the loader, i.e. the batch that comes next. Exact even in mid-epoch and
+        with another number of workers."""
         self._settle()
         return {"version": 1, "epoch": self._epoch, "batch": self._batch, "samples": self.samples, **self._order}
 
     def load_state_dict(self, state):
-        """The next pass goes on there, with the seed of then. The data and all else that makes the order must be the same."""
+        """Continues at a saved position with the saved seed. The data and all other settings that
+        determine the order must be the same."""
         self._settle()
         if state.get("version") != 1:
             raise ValueError(f"the state of a loader has version {state.get('version')!r}; this package reads version 1")
@@ -266,7 +297,7 @@ class Loader:
     # -- the end
 
     def close(self):
-        """Ends the loader process. Batches that are held stay as they are."""
+        """Ends the loader process. Batches still in use stay valid."""
         with self._lock:
             self._pass += 1
             self._batches.close()
@@ -278,7 +309,8 @@ class Loader:
         self.close()
 
     def __reduce__(self):
-        """For another process: a loader of its own at the same place."""
+        """Pickles the loader for another process, which gets a separate loader at the same
+        position."""
         settings = {**self._settings, "seed": self._order["seed"]}
         of_like = {name: value for name, value in vars(self).items() if name in OF_LIKE}
         return _again, (type(self), self.source, settings, self._epoch, self._batch, self._is_fresh), of_like
@@ -306,7 +338,7 @@ class _Pass:
     def __len__(self):
         return len(self._loader)
 
-    def __next__(self):  # `saturate run` times it, as it does that of a DataLoader
+    def __next__(self):  # `saturate run` times this method, as it does for a DataLoader
         if self._ended:
             raise StopIteration
         batch = self._loader._next(self._number)
@@ -317,9 +349,9 @@ class _Pass:
 
 
 class _PythonPass(_Pass):
-    """Batches come from a DataLoader, which is timed by itself."""
+    """A pass whose batches come from a DataLoader, which is timed itself."""
 
-    __next__ = _Pass.__next__  # of its own: the other's is replaced
+    __next__ = _Pass.__next__  # a separate attribute: `saturate run` replaces that of _Pass
 
 
 def _before_fork():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Batches from the loader process: what Loader drives for every source but a Python data set."""
+"""Batches from the loader process, for every source except a Python data set."""
 import array
 import json
 import os
@@ -8,18 +8,19 @@ from .errors import LoaderError
 from .process import BATCH, ERROR, GIVE, OPEN, SKIPPED, SLAB, START, STATS, TOLD, Process, error_of, in_our_names
 from .slabs import Slab, fields_of, library
 
-HELD_BYTES = 2 << 30  # kept by the program without a copy, unless it says otherwise
-HELD_SLABS = 1024  # and so many at most: each takes an open file and a mapping
+HELD_BYTES = 2 << 30  # default limit for batches that the program keeps without a copy
+HELD_SLABS = 1024  # and a limit for their number: each needs an open file and a mapping
 
 
 def held_slabs_max():
-    """An eighth of the files that this process may open: there are other loaders, and the program has files of its own."""
+    """An eighth of the files that this process may open: other loaders and the program itself also
+    need files."""
     return min(HELD_SLABS, os.sysconf("SC_OPEN_MAX") // 8)
 
 
 class Pinned:
-    """Page-locks slabs for a GPU. A slab whose batch was copied asynchronously is free once the copy is done: an event on
-    the current stream, asked without waiting."""
+    """Page-locks slabs for a GPU. A slab whose batch was copied asynchronously is free when that
+    copy is done: an event on the current stream tells, without waiting."""
 
     def __init__(self, torch):
         self._torch, self._cudart = torch, torch.cuda.cudart()
@@ -40,7 +41,7 @@ class Pinned:
 
 
 def wants_pinned(wish, module):
-    """Where PyTorch uses a GPU already; True and False are obeyed."""
+    """Returns whether to page-lock: as wished, by default if PyTorch already uses a GPU."""
     if wish is False or module.__name__ != "torch":
         return False
     return module.cuda.is_available() and (wish is True or module.cuda.is_initialized())
@@ -52,7 +53,7 @@ class NativeBatches:
         self._module = library(as_)
         self._is_torch = self._module.__name__ == "torch"
         self._pin = pin_memory
-        self.skipped = {}  # why, by name: each process finds them again
+        self.skipped = {}  # sample -> reason; each process finds them again
         self._process = None
         self._generation = 0
         self.open()
@@ -63,10 +64,10 @@ class NativeBatches:
         self._process = Process()
         self._pinned = Pinned(self._module) if wants_pinned(self._pin, self._module) else None
         self._slabs, self._held, self._busy = {}, {}, []
-        self._shared = set()  # slabs that a forked child sees too
-        self._gone = {}  # by the numbers of slabs, added whenever the last array of one goes, in any thread
+        self._shared = set()  # slabs that a forked child also maps
+        self._gone = {}  # keys: numbers of free slabs, added in any thread when the last array over one is gone
         self._owed = 0
-        self._coming = -1  # the batch that comes next when nothing else is asked for, counted over all epochs
+        self._coming = -1  # the batch that comes next without a new START, counted over all epochs
         try:
             text = json.dumps({**self._request, "blobs": {name: len(blob) for name, blob in self._blobs.items()}}).encode()
             self._process.send(OPEN, a=len(text), payload=text + b"".join(self._blobs.values()))
@@ -86,20 +87,20 @@ class NativeBatches:
         make = "torch" if self._is_torch else "numpy"
         self._show = [getattr(field, make)(self._module) for field in self.fields]
         self._show_one = self.fields[0].alone(self._module) if len(self.fields) == 1 else None
-        self._ahead = facts["ahead"]  # batches that may be told of before they are asked for
+        self._ahead = facts["ahead"]  # batches that the process may announce before they are asked for
         limit = self._memory or HELD_BYTES
-        # Two are left to fill; what is kept beyond that is copied.
+        # Two slabs stay free for filling; batches kept beyond that are copied.
         self._held_max = max(0, min(limit // max(self._slab_bytes, 1) - 2 - self._ahead, held_slabs_max()))
 
     def reorder(self, order):
-        """Another order of the samples, or another part of them: a process that knows it."""
+        """Changes the order or the part of the samples, which needs a new process."""
         self.close()
         self._request.update(order)
         self.open()
 
     @property
     def is_open(self):
-        return self._process is not None  # in a forked child it is not: after_fork_in_child()
+        return self._process is not None  # False in a forked child: see after_fork_in_child()
 
     @property
     def pid(self):
@@ -128,7 +129,7 @@ class NativeBatches:
     # -- batches
 
     def start(self, epoch, batch):
-        """Batches from this one on."""
+        """Makes the process send batches from this one on."""
         if not self.is_open:
             self.open()
         wanted = epoch * self.batches + batch
@@ -139,7 +140,8 @@ class NativeBatches:
         self._owed, self._coming = self._ahead, wanted
 
     def next(self):
-        """The next batch as a tuple. After the last one of an epoch it is the first of the next."""
+        """Returns the next batch: a tuple of arrays, or the array if there is only one. Continues
+        with the next epoch after the last batch."""
         process = self._process
         if process is None:
             raise LoaderError("this loader is closed")
@@ -150,7 +152,7 @@ class NativeBatches:
                 process.wait()
             kind, payload, a, b, c = waiting.popleft()
             if kind == BATCH:
-                if c != self._generation:  # of a pass that was broken off
+                if c != self._generation:  # from an interrupted pass
                     self._gone[a] = None
                     continue
                 self._owed += 1
@@ -201,7 +203,7 @@ class NativeBatches:
         return out if len(out) > 1 else out[0]
 
     def _give(self):
-        """Tells the process which slabs are free again, and how many batches there is room for."""
+        """Tells the process which slabs are free again, and how many more batches it may send."""
         gone, numbers = self._gone, []
         for number in list(gone):
             del gone[number]

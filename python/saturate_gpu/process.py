@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The loader process: `saturate loader-process`, and the frames that go to and fro (src/pipeline/serve_frames.h).
+"""The loader process, `saturate loader-process`, and the frames exchanged with it
+(src/pipeline/serve_frames.h).
 
-Frames are five whole numbers (kind, bytes of payload, three more) and the payload. Not for several threads at once.
+A frame is five whole numbers (kind, bytes of payload, three more) and the payload. Not thread-safe.
 """
 import array
 import collections
@@ -26,7 +27,7 @@ EXIT_SECONDS = 5
 
 
 def program_path():
-    """$SATURATE, the program that was installed with this package, or one on PATH."""
+    """Returns $SATURATE, the program installed with this package, or one on PATH."""
     named = os.environ.get("SATURATE")
     found = shutil.which(named) if named else find_program() or shutil.which("saturate")
     if found is None:
@@ -51,7 +52,7 @@ class Process:
         self._socket = mine
         self._room = bytearray(RECEIVED_AT_ONCE)
         self._shown = memoryview(self._room)
-        self._bytes = b""  # of a frame that is not all there yet
+        self._bytes = b""  # of an incomplete frame
         self.frames = collections.deque()  # received: kind, payload (0: none), and three more numbers
         self._files = collections.deque()
         self.owner = os.getpid()
@@ -63,18 +64,18 @@ class Process:
             raise self._died() from None
 
     def receive(self):
-        """The next frame. Waits for it."""
+        """Returns the next frame; waits for it."""
         self.wait()
         return self.frames.popleft()
 
     def wait(self):
-        """Until there are frames."""
+        """Waits until there are frames."""
         while not self.frames:
             try:
                 size, rights, flags, _ = self._socket.recvmsg_into((self._room,), FILES_AT_ONCE, socket.MSG_CMSG_CLOEXEC)
             except ConnectionResetError:
                 raise self._died() from None
-            if flags & socket.MSG_CTRUNC:  # the memory of a batch came and could not be taken
+            if flags & socket.MSG_CTRUNC:  # the memory of a batch arrived and could not be received
                 raise LoaderError("this process has too many open files (ulimit -n) to map another batch")
             for level, kind, content in rights:
                 if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
@@ -86,7 +87,7 @@ class Process:
             self._take(self._shown[:size])
 
     def _take(self, data):
-        if not self._bytes and len(data) % HEAD.size == 0:  # small batches come several at once, without payloads
+        if not self._bytes and len(data) % HEAD.size == 0:  # small batches arrive several at once, without payloads
             found = list(HEAD.iter_unpack(data))
             if not any([frame[1] for frame in found]):
                 self.frames.extend(found)
@@ -102,11 +103,11 @@ class Process:
         self._bytes = data[at:]
 
     def put_back(self, frames):
-        """Frames that were received too early, to be received again."""
+        """Puts back frames that were received too early."""
         self.frames.extendleft(reversed(frames))
 
     def take_file(self):
-        """The memory that came with a SLAB frame. The caller closes it."""
+        """Returns the memory that came with a SLAB frame. The caller closes it."""
         return self._files.popleft()
 
     def _died(self):
@@ -135,22 +136,23 @@ class Process:
             return
         try:
             self._child.wait(EXIT_SECONDS)
-        except subprocess.TimeoutExpired:  # a file that does not answer
+        except subprocess.TimeoutExpired:  # e.g. reading a file that does not answer
             self._child.kill()
             self._child.wait()
 
     def abandon(self):
-        """In a forked child: the process belongs to the parent, which must not notice anything."""
+        """For a forked child: lets go of the process, which belongs to the parent and must not
+        notice."""
         self._close_files()
         self._socket.close()
-        self._child.returncode = 0  # not ours to wait for
+        self._child.returncode = 0  # only the parent may wait for it
 
     def _close_files(self):
         while self._files:
             os.close(self._files.popleft())
 
 
-# What a configuration or a run record calls so, and its name here.
+# Names in configurations and run records, and the Python names for the same things.
 NAMES = {"prefetch_bytes": "memory", "prefetch_factor": "prefetch", "cache: ram": 'cache="memory"', "the run record's events": "loader.skipped"}
 
 

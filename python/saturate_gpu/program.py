@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds the program that was installed with this package: pip puts it among the scripts of the environment."""
+"""Finds the program that was installed with this package: pip puts it into the environment's
+scripts folder."""
 import os
 import sys
 import sysconfig

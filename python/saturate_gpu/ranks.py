@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which process of a data-parallel job this is."""
+"""Finds the rank of this process in a data-parallel job."""
 import os
 import sys
 
-# As torchrun, Open MPI and srun (inside a step) name them.
+# Set by torchrun, Open MPI, and srun (inside a step).
 NAMES = (("RANK", "WORLD_SIZE"), ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"), ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS"))
 
 
 def rank_and_world(rank, world):
-    """As given; else of torch.distributed where it is initialised; else of the environment; else 0 of 1."""
+    """Returns the given values, or those of torch.distributed if initialised, of the environment,
+    or 0 of 1."""
     if (rank is None) != (world is None):
         raise ValueError("rank and world belong together: give both or none")
     if rank is None:
@@ -29,13 +30,15 @@ def found():
 
 
 def are_shared_out():
-    """True where a framework is in charge that gives each process its part of a DataLoader without a DistributedSampler."""
+    """Returns True if Lightning or accelerate is in use, which give each process its part of a
+    DataLoader that has no DistributedSampler."""
     state = getattr(sys.modules.get("accelerate.state"), "PartialState", None)
-    # Asked late: both may be imported after the loader was made.
+    # Checked late: both may be imported after the loader was made.
     return "lightning.pytorch" in sys.modules or "pytorch_lightning" in sys.modules or bool(state and state._shared_state)
 
 
 def shared_seed():
-    """Processes that share an epoch need one: Lightning's seed_everything() tells it."""
+    """Returns the seed that processes sharing an epoch have in common: that of Lightning's
+    seed_everything(), or 0."""
     seed = os.environ.get("PL_GLOBAL_SEED", "")
     return int(seed) if seed.isdigit() else 0

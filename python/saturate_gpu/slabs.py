@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Memory that the loader process fills and this one maps; arrays and tensors over it without a copy.
+"""Memory that the loader process fills and this process maps, with arrays and tensors over it that
+need no copy.
 
-A slab is given back when the last array or tensor over it is gone, seen by a weak reference to the object that they all keep
-alive. In a forked child those arrays go on to show the same memory: what is held at a fork is never filled again.
+A slab is given back when the last array or tensor over it is gone. A weak reference to the object
+that all of them keep alive tells when. A forked child's arrays still show the same memory, so slabs
+in use during a fork are never filled again.
 """
 import ctypes
 import functools
@@ -15,7 +17,8 @@ MAP_POPULATE = getattr(mmap, "MAP_POPULATE", 0x8000)
 
 
 class Slab:
-    """`gone` gets the number as a key when what was lent last is gone; in any thread, even while garbage is collected."""
+    """A mapped slab. Puts its number into `gone` as a key when the last array over it is gone. That
+    may happen in any thread, even during garbage collection."""
 
     def __init__(self, number, file, size, gone):
         try:
@@ -24,20 +27,21 @@ class Slab:
             os.close(file)
         self.number = number
         self._type = ctypes.c_char * size
-        self.gone = functools.partial(gone.__setitem__, number)  # no Python code runs there
+        self.gone = functools.partial(gone.__setitem__, number)  # runs no Python code
 
     def show(self):
-        """An object that shows the memory; every array over it keeps it alive."""
+        """Returns an object over the memory; every array over it keeps it alive."""
         return self._type.from_buffer(self.memory)
 
     def lend(self):
-        """Such an object, and the weak reference that must be kept to be told when it is gone."""
+        """Returns such an object and a weak reference to it; keep the reference to be told when it
+        is gone."""
         exporter = self._type.from_buffer(self.memory)
         return exporter, weakref.ref(exporter, self.gone)
 
 
 class Field:
-    """One field of every batch: where it lies in a slab, and how to show it."""
+    """One field of every batch: its place in a slab, and how to show it as an array."""
 
     def __init__(self, spec, offset):
         self.name, self.dtype, self.shape = spec["name"], spec["dtype"], tuple(spec["shape"])
@@ -76,8 +80,9 @@ class Field:
 
 
     def alone(self, module):
-        """Of batches with this field alone: one object less for each, which small batches feel. Gives the array or tensor of a
-        slab and the weak reference that must be kept. None where it takes NumPy and there is none."""
+        """For batches with only this field: saves an object per batch, which matters for small
+        ones. Returns a function that gives the array or tensor of a slab and the weak reference to
+        keep. Returns None if NumPy is needed but missing."""
         try:
             import numpy
         except ImportError:
@@ -102,12 +107,13 @@ def fields_of(specs, batch_size):
     out, offset = [], 0
     for spec in specs:
         out.append(Field(spec, offset))
-        offset += -(-spec["sample_bytes"] * batch_size // 64) * 64  # as src/pipeline/slab.cpp lays them out
+        offset += -(-spec["sample_bytes"] * batch_size // 64) * 64  # same layout as in src/pipeline/slab.cpp
     return out
 
 
 def library(name):
-    """"torch" or "numpy" as a module; without a name PyTorch where the program has imported it."""
+    """Imports "torch" or "numpy". Without a name: torch if the program has imported it, else
+    numpy."""
     if name is None:
         name = "torch" if "torch" in sys.modules else "numpy"
     if name not in ("torch", "numpy"):

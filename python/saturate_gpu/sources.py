@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where samples come from. Each is a description; the loader process opens it."""
+"""The sources of samples. Each only describes the data; the loader process opens it."""
 import array
 import glob
 import os
@@ -11,7 +11,7 @@ def _path(path):
 
 
 def _told_path(path):
-    """A path that goes to the loader process as text."""
+    """Returns a path that can be sent to the loader process as text."""
     path = _path(path)
     try:
         path.encode()
@@ -21,7 +21,8 @@ def _told_path(path):
 
 
 class Source:
-    """has_images: transforms, dtype and cache apply. blobs: long lists that go along as bytes."""
+    """Base class. has_images: transforms, dtype and cache can be used. blobs(): long lists sent as
+    bytes."""
     has_images = True
     can_be_as_is = True
     can_cache = True
@@ -46,35 +47,42 @@ class _Folder(Source):
 
 
 class ImageFolder(_Folder):
-    """root/<class>/**/<image>: batches of images and labels (int64). `classes`: their names by label, else those found, by name."""
+    """Images in one folder per class, root/<class>/**/<image>. Gives images and labels (int64).
+
+    `classes`: class names in the order of their labels; by default the folders found, sorted by
+    name."""
 
     def __init__(self, root, classes=None):
         super().__init__(root, "classes", classes=list(classes or []))
 
 
 class ImagePairs(_Folder):
-    """root/input/** and root/target/**, matched by path without ending: two images with the same crop and flips."""
+    """Pairs of images, root/input/** and root/target/**, matched by path without ending. Both get
+    the same crop and flips."""
 
     def __init__(self, root, input="input", target="target"):
         super().__init__(root, "pairs", input=input, target=target)
 
 
 class ImageTable(_Folder):
-    """Images and a CSV beside them: file, then numbers (float32). `points`: they are x, y in pixels and move with the image."""
+    """Images with a CSV table next to them: file name, then numbers. Gives images and the numbers
+    (float32).
+
+    `points`: the numbers are x, y of points in pixels, which move with the image."""
 
     def __init__(self, root, table="labels.csv", points=False):
         super().__init__(root, "table", table=table, points=bool(points))
 
 
 class Images(_Folder):
-    """root/**/<image>, without labels."""
+    """Images without labels, root/**/<image>."""
 
     def __init__(self, root):
         super().__init__(root, "plain")
 
 
 class ImageFiles(Source):
-    """Images by their paths, with an int label each or without."""
+    """Images from a list of paths, optionally with an int label for each."""
 
     def __init__(self, paths, labels=None, classes=None):
         self._paths = [_path(path) for path in paths]
@@ -97,7 +105,9 @@ class ImageFiles(Source):
 
 
 class TarShards(Source):
-    """Tar files with WebDataset's names: 000123.jpg and 000123.cls are one sample. Paths, folders of them, or patterns."""
+    """Images in tar files with WebDataset's names: 000123.jpg and 000123.cls are one sample.
+
+    `paths`: tar files, folders of them, or patterns."""
     can_be_as_is = can_cache = False
 
     def __init__(self, paths):
@@ -112,7 +122,8 @@ class TarShards(Source):
 
 
 class Arrays(Source):
-    """An .npy file, an .npz archive or a folder of .npy files; the first dimension is the sample, each array a field."""
+    """Arrays from an .npy file, an .npz archive or a folder of .npy files. The first dimension is
+    the sample; each array is a field."""
     has_images = can_cache = False
 
     def __init__(self, path):
@@ -123,9 +134,11 @@ class Arrays(Source):
 
 
 class Windows(Source):
-    """Windows over the rows of a table (CSV, or a 2-D float32 .npy): [length, columns], and the target column `horizon` rows
-    after the window; horizon=0 leaves the target out. The last validation_percent of the rows are the part "validation"; both
-    parts are normalised by the training part."""
+    """Windows over the rows of a table (CSV, or a 2-D float32 .npy). Gives windows [length,
+    columns] and the value of the target column `horizon` rows after the window.
+
+    horizon=0 leaves the target out. The last validation_percent of the rows are the part
+    "validation"; both parts are normalised by the training part."""
     has_images = can_cache = False
 
     def __init__(self, path, length, stride=1, horizon=1, target=None, validation_percent=20.0, normalise=True, channel=False,
@@ -141,8 +154,8 @@ class Windows(Source):
 
 
 class PythonDataset:
-    """A fall-back for a data set of one's own (__getitem__ and __len__): its Python runs in worker processes, at Python's speed;
-    only order, sharding and state are the loader's."""
+    """The fallback for your own data set with __getitem__ and __len__: its Python code runs in
+    worker processes, at Python's speed. Only order, sharding and state come from the loader."""
 
     def __init__(self, dataset, collate_fn=None):
         for needed in ("__getitem__", "__len__"):

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What happens to an image between file and batch. Names and meaning are torchvision's; all of it runs in the loader process.
+"""What happens to an image between file and batch. Names and meanings are torchvision's; everything
+runs in the loader process.
 
-Give them in this order: one that makes the size, then flips, ColorJitter, Normalize. Grayscale may stand anywhere.
+Use them in this order: one that sets the size, then flips, ColorJitter, Normalize. Grayscale may be
+anywhere.
 """
 import math
 
@@ -19,12 +21,15 @@ def _pair(size, what):
 
 
 class Transform:
+    """Base class of the transforms."""
+
     def __repr__(self):
         return f"{type(self).__name__}({', '.join(f'{key}={value!r}' for key, value in vars(self).items())})"
 
 
 class Resize(Transform):
-    """To (height, width). With one number the shorter side: then CenterCrop or RandomCrop must follow."""
+    """Resizes to (height, width). A single number sets the shorter side; CenterCrop or RandomCrop
+    must then follow."""
 
     def __init__(self, size, interpolation="bilinear"):
         is_short = not isinstance(size, (list, tuple)) or len(size) == 1
@@ -32,31 +37,38 @@ class Resize(Transform):
 
 
 class CenterCrop(Transform):
+    """Crops the middle; images that are too small are padded."""
+
     def __init__(self, size):
         self.size = _pair(size, "CenterCrop")
 
 
 class RandomCrop(Transform):
-    """From a random place, after so many pixels of `fill` (0 to 255) all around; too small images are padded further."""
+    """Crops at a random place, after adding `padding` pixels of `fill` (0 to 255) on every side.
+    Images that are still too small are padded further."""
 
     def __init__(self, size, padding=0, fill=0):
         self.size, self.padding, self.fill = _pair(size, "RandomCrop"), int(padding), int(fill)
 
 
 class RandomResizedCrop(Transform):
+    """Crops a part of random area (`scale`) and aspect ratio (`ratio`), and resizes it to `size`."""
+
     def __init__(self, size, scale=(0.08, 1.0), ratio=(3 / 4, 4 / 3), interpolation="bilinear"):
         self.size, self.scale, self.ratio = _pair(size, "RandomResizedCrop"), tuple(scale), tuple(ratio)
         self.interpolation = interpolation
 
 
 class HorizontalFlip(Transform):
-    """With this probability."""
+    """Flips left and right with probability `p`."""
 
     def __init__(self, p=0.5):
         self.p = float(p)
 
 
 class VerticalFlip(Transform):
+    """Flips top and bottom with probability `p`."""
+
     def __init__(self, p=0.5):
         self.p = float(p)
 
@@ -65,18 +77,19 @@ RandomHorizontalFlip, RandomVerticalFlip = HorizontalFlip, VerticalFlip
 
 
 class ColorJitter(Transform):
-    """Factors from [1 - x, 1 + x], hue shift from [-hue, hue]."""
+    """Changes brightness, contrast and saturation by random factors from [1 - x, 1 + x], and the
+    hue by a random shift from [-hue, hue]."""
 
     def __init__(self, brightness=0, contrast=0, saturation=0, hue=0):
         self.brightness, self.contrast, self.saturation, self.hue = map(float, (brightness, contrast, saturation, hue))
 
 
 class Grayscale(Transform):
-    """One channel."""
+    """Makes images of one channel."""
 
 
 class Normalize(Transform):
-    """(pixel / 255 - mean) / std for each channel. Without it pixels are 0 to 1."""
+    """Computes (pixel / 255 - mean) / std for each channel. Without it pixels are 0 to 1."""
 
     def __init__(self, mean, std):
         self.mean, self.std = [float(value) for value in mean], [float(value) for value in std]
@@ -89,13 +102,14 @@ def _defaults():
             "contrast": 0.0, "saturation": 0.0, "hue": 0.0, "mean": [], "std": [], "channels": 3}
 
 
-# What may come after what: sizes, flips, colours, numbers.
+# The allowed order: sizes, flips, colours, numbers.
 STAGE = {Resize: 0, CenterCrop: 1, RandomCrop: 1, RandomResizedCrop: 1, HorizontalFlip: 2, VerticalFlip: 2, ColorJitter: 3,
          Normalize: 4}
 
 
 def resolved(transforms):
-    """The list as one description for the loader process. Raises ValueError for what cannot be done in this order."""
+    """Converts the list to one description for the loader process. Raises ValueError if the order
+    is not possible."""
     out, stage, resize, seen = _defaults(), -1, None, set()
     if isinstance(transforms, Transform) or not hasattr(transforms, "__iter__"):
         raise TypeError(f"transforms={transforms!r}: expected a list of saturate_gpu.transforms; from_torchvision() takes torchvision's")
@@ -117,7 +131,7 @@ def resolved(transforms):
         raise ValueError(f"Resize({resize.size[0]}) leaves images of different shapes; Resize((height, width)), or a "
                          "CenterCrop after it")
     for name in ("mean", "std"):
-        if len(out[name]) == 1:  # for all channels, as torchvision takes it
+        if len(out[name]) == 1:  # one value for all channels, as in torchvision
             out[name] = out[name] * out["channels"]
     if out["channels"] == 1 and (len(out["mean"]) > 1 or len(out["std"]) > 1):
         raise ValueError("Normalize has several channels, Grayscale leaves one")
