@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads a training project's sources and configurations and prints facts about them (docs/project-facts.md).
 
-Run by the interpreter that the user's command names, with the standard library alone (Python 3.9 to 3.14). Nothing of
-the project is imported or run: sources go through `ast`, configurations through readers of our own.
+Run by the interpreter that the user's command names, with the standard library alone (Python 3.9 to
+3.14). Never imports or runs anything of the project: sources go through `ast`, configurations
+through our own readers.
 """

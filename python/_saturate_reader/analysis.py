@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a loaded project to facts, in the order in which one part needs another."""
+"""Runs the analyses of a loaded project in the order of their dependencies and collects the
+facts."""
 import re
 
 from . import names
@@ -19,7 +20,8 @@ from .tensors import Tensors
 from .traps import Traps
 from .waits import Waits
 
-CONVOLUTION = re.compile(rb"[Cc]onv|torchvision|timm|segmentation_models|monai|efficientnet|diffusers|ultralytics|detectron|mm(cv|det|seg|engine)")  # by the source, or in a library
+# Signs of convolutions, in the source itself or in a library that it uses.
+CONVOLUTION = re.compile(rb"[Cc]onv|torchvision|timm|segmentation_models|monai|efficientnet|diffusers|ultralytics|detectron|mm(cv|det|seg|engine)")
 
 
 def analyse(facts, project, values, settings, configs):
@@ -36,7 +38,7 @@ def analyse(facts, project, values, settings, configs):
     if settings.drop_unreached(reach) or known_better:
         values.forget()
         if known_better:
-            values.connect()  # what such a setting chooses is entered, and nothing else
+            values.connect()  # now enter only the calls that such a setting chooses
         reach = Reach(project, values)
     loops = Loops(project, values, reach)
     found = loops.find()

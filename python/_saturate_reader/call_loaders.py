@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Loaders: which one the training steps are fed by, and what each is for (a part of Calls)."""
+"""Loaders: which one feeds the training steps, and what each is for (a part of Calls)."""
 import ast
 import re
 
@@ -11,7 +11,7 @@ from .scopes import FUNCTIONS, ancestors, dotted, function_of, statement_of
 
 
 EVALUATION = re.compile(r"val|test|eval|dev|query|gallery|predict|infer")
-TRAINING = re.compile(r"train|trn|tng|_tr\b")  # tng_dataloader: Lightning's first name for it
+TRAINING = re.compile(r"train|trn|tng|_tr\b")  # tng_dataloader: Lightning's early name for train_dataloader
 
 
 class LoaderCalls:
@@ -27,17 +27,19 @@ class LoaderCalls:
                     continue
                 if dotted(call.func) == "next" and call.args:
                     nodes.append(call.args[0])
-                elif getattr(call.func, "attr", "") == "next" and not call.args:  # a prefetcher's own
+                elif getattr(call.func, "attr", "") == "next" and not call.args:  # next() of a prefetcher
                     nodes.append(call.func.value)
             loaders = [one for node in nodes for one in self._loaders_of(node, 0) if one is not None]
             found.update(loaders)
-            # What one function does for training and evaluation alike: the names tell the two apart.
+            # If one function does training and evaluation, the names of the loaders tell them
+            # apart.
             mine = [one for one in loaders if not _for_evaluation(one)] or loaders
             loop.loader = loop.loader or (mine[0] if mine else None)
         return found
 
     def _handed(self):
-        """Loaders that a framework is given: engine.run(loader), trainer.fit(model, loader)."""
+        """Yields loaders that are passed to a framework: engine.run(loader), trainer.fit(model,
+        loader)."""
         for source in self.project.order:
             for call in source.index.calls_named("run", "fit") if source.index is not None else ():
                 last = getattr(call.func, "attr", "")
@@ -52,7 +54,7 @@ class LoaderCalls:
                         yield node
 
     def _hooked(self):
-        """What train_dataloader() of a Lightning class returns."""
+        """Yields what train_dataloader() of a Lightning class returns."""
         for scope in sorted(self.reach.classes, key=lambda one: (one.source.file, one.node.lineno)):
             if any("ightning" in base for base in self.values.lineage(scope)[1]):
                 for name in ("train_dataloader", "tng_dataloader"):
@@ -61,7 +63,7 @@ class LoaderCalls:
                         yield from one.returns
 
     def _steps(self, engine):
-        """Whether the function that an Engine is made with is a training step."""
+        """Returns whether the function that an Engine is made with is a training step."""
         steps = {loop.scope for loop in self.loops.found}
         return any(v[0] in ("fn", "bound") and v[1] in steps for a in engine.args[:1] for v in self.values.of(a))
 
@@ -113,7 +115,7 @@ class LoaderCalls:
 
     def _role(self, call):
         if isinstance(call.up, ast.Call) and (dotted(call.up.func) or "").endswith("Loader.like"):
-            return "unknown"  # saturate_gpu's loader takes its place: nothing is read through this one
+            return "unknown"  # saturate_gpu's loader replaces this one, so nothing is read through it
         if call in self.training:
             if _for_evaluation(call) and not all(_for_evaluation(other) for other in self.training):
                 return "evaluation"
@@ -142,7 +144,8 @@ class LoaderCalls:
         return "unknown"
 
     def _branch_role(self, call):
-        """One function makes loaders for both: `if train: ... else: ...`."""
+        """Tells by its branch what a loader is for, if one function makes both: `if train: ...
+        else: ...`."""
         if sum(1 for other in self.training if other.scope is call.scope) < 2:
             return None
         child = call
@@ -161,7 +164,7 @@ class LoaderCalls:
 
 
 def role_of_words(words):
-    """What names around a loader say it is for; None: nothing, or both."""
+    """Returns what the names around a loader say it is for, or None if they say nothing or both."""
     for text in words:
         low = text.lower()
         evaluation, training = EVALUATION.search(low), TRAINING.search(low)
@@ -171,7 +174,7 @@ def role_of_words(words):
 
 
 def _for_evaluation(call):
-    """By the name that the loader is given."""
+    """Returns whether the name that the loader is assigned to says evaluation."""
     statement = statement_of(call)
     if not isinstance(statement, ast.Assign):
         return False

@@ -11,7 +11,8 @@ from .scopes import LOOPS, ancestors, dotted
 
 class OptimizerCalls:
     def _not_picked(self, call):
-        """{'adam': Adam(...), 'sgd': SGD(...)}[kind]: made, and not the one that is used."""
+        """{'adam': Adam(...), 'sgd': SGD(...)}[kind]: returns whether this one is made but not
+        picked."""
         for up in ancestors(call):
             if isinstance(up, ast.Dict) and isinstance(up.up, ast.Subscript) and up.up.value is up:
                 known, key = self.values.constant(up.up.slice)
@@ -25,18 +26,19 @@ class OptimizerCalls:
         last = (callee or "").rsplit(".", 1)[-1]
         entry["fused_known"] = last in names.FUSED and (callee or "").startswith("torch.optim")
         for value in self.values.of(call.func):
-            if value[0] == "cls":  # a class of the project on top of one of PyTorch's
+            if value[0] == "cls":  # a class of the project derived from one of PyTorch's
                 bases = [b.rsplit(".", 1)[-1] for b in self.values.lineage(value[1])[1] if is_optimizer(b)]
                 if bases:
                     entry["fused_known"] = None if len(set(bases)) > 1 else bases[0] in names.FUSED
         entry["chosen"] = self._chosen(call, callee)
         if entry["chosen"] == "branch" and not self._decided(call):
-            entry["certainty"] = "likely"  # the settings do not tell which branch is taken
+            entry["certainty"] = "likely"  # the settings do not show which branch is taken
         entry["groups"] = self._groups(call)
         entry["moved"] = self._moved(argument_of(call, "params", 0), call)
 
     def _moved(self, node, call):
-        """Whether the model is seen to go to the device before its optimizer is made; None: not known what is optimised."""
+        """Returns whether the model is moved to the device before its optimizer is made; None:
+        model unknown."""
         models = [n.value for n in ast.walk(node) if isinstance(n, ast.Attribute) and n.attr in ("parameters", "named_parameters")] if node is not None else []
         if not models or dotted(models[0]) in (None, "self"):
             return None
@@ -62,7 +64,8 @@ class OptimizerCalls:
         return False
 
     def _moves(self, expr, depth):
-        """`Net().to(device)`, or a function of the project that does that."""
+        """Returns whether the expression is `Net().to(device)` or a function of the project that
+        does that."""
         for one in ast.walk(expr):
             if isinstance(one, ast.Call):
                 if getattr(one.func, "attr", "") in ("to", "cuda"):
@@ -73,7 +76,7 @@ class OptimizerCalls:
         return False
 
     def _chosen(self, call, callee):
-        """How the class was picked: direct, branch, dict, getattr or registry."""
+        """Returns how the class is picked: direct, branch, dict, getattr or registry."""
         if callee and callee.endswith(".*"):
             return "getattr"
         picked = [call.func]
@@ -133,7 +136,7 @@ class OptimizerCalls:
 
 
 def _single_params(node):
-    """{'params': [p]}: a group of one parameter."""
+    """{'params': [p]}: returns whether a group has a single parameter."""
     for key, value in zip(node.keys, node.values):
         if key is not None and literal(key) == (True, "params"):
             return isinstance(value, (ast.List, ast.Tuple)) and len(value.elts) == 1 and isinstance(value.elts[0], ast.Name) or isinstance(value, ast.Name)

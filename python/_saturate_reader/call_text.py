@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Small questions about a call's place in its tree and in its text."""
+"""Small questions about a call's position in the tree and in the text."""
 import ast
 
 from .scopes import ancestors
 
 
 def not_training(node):
-    """Below `if not self.training`, or the other way of `if self.training`."""
+    """Returns whether the node is under `if not self.training`, or in the else branch of `if
+    self.training`."""
     child = node
     for up in ancestors(node):
         if isinstance(up, ast.If):
@@ -18,7 +19,8 @@ def not_training(node):
 
 
 def training_truth(test):
-    """A module's own `self.training`: true in a training step."""
+    """Returns the truth of a test of a module's own `self.training` during a training step, or
+    None."""
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         inner = training_truth(test.operand)
         return None if inner is None else not inner
@@ -39,7 +41,7 @@ def below(node, top):
 
 
 def root_of(node):
-    """What a chain of methods, attributes and indices starts with."""
+    """Returns the node that a chain of methods, attributes and indices starts with."""
     while True:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and not (
                 isinstance(node.func.value, ast.Name) and node.func.value.id in ("torch", "np", "F")):
@@ -51,7 +53,7 @@ def root_of(node):
 
 
 def insert_place(source, call):
-    """Where a keyword can be added: behind the last argument, never inside a comment."""
+    """Returns where a keyword can be added: after the last argument, never inside a comment."""
     end = source.span(call)[1]
     if source.data[end - 1:end] != b")":
         return None

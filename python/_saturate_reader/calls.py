@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls that matter to speed, with the bytes of each argument and the place where one may be added."""
+"""Calls that matter for speed, with the bytes of each argument and the place where one can be
+added."""
 import ast
 import re
 
@@ -26,7 +27,7 @@ class Calls(LoaderCalls, OptimizerCalls):
         self.loops = loops
         self.tensors = tensors
         self.entries = []
-        self.alternatives = []  # what other settings would make or call
+        self.alternatives = []  # calls that other settings would make
         self.by_node = {}
         self.training = self._training_loaders()
         self.step_scopes = {}
@@ -59,7 +60,8 @@ class Calls(LoaderCalls, OptimizerCalls):
         return self.entries
 
     def _alternative(self, call):
-        """Left out by the settings of this command: `if args.optimizer == 'sgd'`, `if args.amp: with autocast():`"""
+        """Adds a call that this command's settings leave out: `if args.optimizer == 'sgd'`, `if
+        args.amp: with autocast():`"""
         if any(isinstance(up, ast.If) and is_main(up.test) for up in ancestors(call)):
             return
         for value in self.values.of(call.func):
@@ -71,7 +73,7 @@ class Calls(LoaderCalls, OptimizerCalls):
                 return
 
     def _switch(self, call):
-        """The one setting that leaves it out, by being false: its declaration, or None."""
+        """Returns the id of the one setting that leaves the call out by being false, or None."""
         child = call
         for up in ancestors(call):
             if isinstance(up, (ast.If, ast.IfExp)) and child is not up.test and self.values.truth(up.test) is False:
@@ -94,7 +96,7 @@ class Calls(LoaderCalls, OptimizerCalls):
             name = value[1] if value[0] == "ext" else None
             if name is None:
                 if value[0] == "partial" and value[1][0] == "ext" and value[1][1] in names.LOADERS:
-                    return None  # the partial itself is the place
+                    return None  # the partial itself is the place to edit
                 if value[0] == "partial" and value[1][0] == "ext" and is_optimizer(value[1][1]):
                     return None
                 if value[0] == "cls" and any(b.endswith("Trainer") and b.split(".")[0] in ("transformers", "pytorch_lightning", "lightning", "trl")
@@ -131,7 +133,7 @@ class Calls(LoaderCalls, OptimizerCalls):
         return self._method(call, last)
 
     def _evaluates(self, scope, depth):
-        """Evaluation mode is set in this function, or in one that it calls."""
+        """Returns whether this function, or one that it calls, sets evaluation mode."""
         if is_evaluation(scope):
             return True
         return depth < 2 and any(self._evaluates(inner, depth + 1) for c in scope.calls for inner, _ in self.values.callees.get(c, ()) if inner is not scope)
@@ -194,7 +196,7 @@ class Calls(LoaderCalls, OptimizerCalls):
         return None
 
     def _evaluates_here(self, call):
-        """model.eval() between the epochs of the same function: what follows is an evaluation in place."""
+        """model.eval() between the epochs in the same function: the evaluation follows in place."""
         loops = {id(n) for loop in self.loops.found for n in self.loops.epochs(loop)[:1]}
         for up in ancestors(call):
             if id(up) in loops:
@@ -206,7 +208,7 @@ class Calls(LoaderCalls, OptimizerCalls):
     # Where
 
     def _step_of(self, call):
-        """The step loop that a call belongs to."""
+        """Returns the step loop that a call belongs to."""
         for loop in self.loops.found:
             if call.src is loop.node.src and any(up is loop.node for up in ancestors(call)):
                 if isinstance(loop.node, (ast.For, ast.AsyncFor)) and below(call, loop.node.iter):
@@ -215,7 +217,8 @@ class Calls(LoaderCalls, OptimizerCalls):
         return self.step_scopes.get(function_of(call), (None,))[0]
 
     def _in_epoch(self, call):
-        """Made anew in each epoch: it stands in a loop around a step loop, or in a function that is called there."""
+        """Returns whether the call is made in each epoch: in a loop around a step loop, or in a
+        function called there."""
         loops = {id(n) for loop in self.loops.found for n in self.loops.epochs(loop)[:1]}
         seen = set()
 
@@ -328,7 +331,7 @@ class Calls(LoaderCalls, OptimizerCalls):
                         keys.append({"key": declaration.key, "declaration": declaration.id})
         return {"bytes": source.span(node), "text": source.text(node), "stars": stars, "keys": keys, "open": is_open}
 
-    # What each kind knows besides
+    # Further facts by kind
 
     def _copy(self, call, callee, entry):
         receiver = call.func.value
@@ -382,10 +385,10 @@ class Calls(LoaderCalls, OptimizerCalls):
                 return None
         return None
 
-    # What is no call in Python
+    # Settings that are not calls
 
     def _flags(self, source):
-        """torch.backends.cudnn.benchmark = True"""
+        """Adds assignments such as torch.backends.cudnn.benchmark = True."""
         for target, expr, statement in source.index.stores:
             if not isinstance(target, ast.Attribute) or self.reach.off(statement) or self.reach.runs(function_of(target)) is None:
                 continue
@@ -401,7 +404,7 @@ class Calls(LoaderCalls, OptimizerCalls):
                     self.entries.append(entry)
 
     def _targets(self):
-        """hydra: `_target_: torch.optim.Adam` in a configuration."""
+        """Adds hydra's targets: `_target_: torch.optim.Adam` in a configuration."""
         for declaration in list(self.settings.all):
             if declaration.key not in ("_target_", "class_path") or not declaration.value:
                 continue

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""LightningCLI and jsonargparse's CLI: a configuration gives the parameters of the classes that it, or the program, names.
+"""LightningCLI and jsonargparse's CLI: a configuration sets parameters of classes that it or the
+program names.
 
-They refuse keys that no class takes, so nothing in such a file is without a reader.
+They refuse keys that no class accepts, so every key in such a file has a reader.
 """
 from .literals import argument_of
 
@@ -10,7 +11,8 @@ CLASSES = (("model_class", "model"), ("datamodule_class", "data"))  # parameters
 
 
 def find_configured(project, values, settings):
-    """Fills values.clis (the calls) and values.configured (class Scope -> the section that holds its parameters)."""
+    """Fills values.clis (the calls) and values.configured (class Scope -> section with its
+    parameters)."""
     sources = [source for source in project.order if source.index is not None]
     if not any(module.startswith(LIBRARIES) for source in sources for module, _, _, _ in source.index.imports):
         return

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which program a command runs: `python x.py`, `python -m pkg`, torchrun, accelerate, env, a shell script that ends in one."""
+"""Finds the program that a command runs: `python x.py`, `python -m pkg`, torchrun, accelerate, env,
+shell scripts that end in one."""
 import os
 import re
 import shlex
 
 PYTHON = re.compile(r"^(python|pypy)[0-9.]*(\.exe)?$")
 VARIABLE = re.compile(r"^[A-Za-z_][A-Za-z0-9_]*=")
-# Options of launchers that take a value of their own; others either have none or are written with =.
+# Options of launchers that are followed by a value. Other options have none or use =.
 TORCHRUN_VALUES = {
     "--nnodes", "--nproc_per_node", "--nproc-per-node", "--rdzv_backend", "--rdzv-backend", "--rdzv_endpoint", "--rdzv-endpoint",
     "--rdzv_id", "--rdzv-id", "--rdzv_conf", "--rdzv-conf", "--max_restarts", "--max-restarts", "--monitor_interval",
@@ -199,7 +200,8 @@ ASSIGNMENT = re.compile(r"^(?:export\s+|local\s+|declare\s+(?:-\w+\s+)?)?([A-Za-
 
 
 def _shell_text(command, text, arguments, folder, depth, name="sh"):
-    """The last command that starts a Python program; variables, continuations and positional parameters are filled in."""
+    """Finds the last command that starts a Python program, after expanding variables, continuations
+    and positional parameters."""
     if depth > 3:
         command.problem = "shell scripts call each other"
         return
@@ -239,7 +241,7 @@ def _shell_text(command, text, arguments, folder, depth, name="sh"):
 
 
 def _parts(line):
-    """Commands of a line: split at ; && || | & outside quotes."""
+    """Splits a line into commands at ; && || | & outside quotes."""
     parts, part, quote, i = [], [], None, 0
     while i < len(line):
         c = line[i]
@@ -268,7 +270,7 @@ def _parts(line):
 
 
 def _has_command(value):
-    """`A=b python x.py`: there is something after the value."""
+    """Returns whether a command follows the value: `A=b python x.py`."""
     try:
         return len(shlex.split(value, comments=True)) > 1
     except ValueError:
@@ -296,7 +298,7 @@ def _expand(text, variables):
         return variables.get(match.group(2), "")
     quoted = re.sub(r'"\$(@|\{@\})"', "$@", text)
     out, quote, i = [], False, 0
-    while i < len(quoted):  # nothing is filled in between single quotes
+    while i < len(quoted):  # nothing is expanded between single quotes
         c = quoted[i]
         if c == "'":
             end = quoted.find("'", i + 1)

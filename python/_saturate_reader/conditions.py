@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a condition or a block says about how often it runs, and what a value is used for, by its look."""
+"""Judges by its look how often a condition or block runs, and what a value is used for."""
 import ast
 import re
 
 from . import names
 from .scopes import FUNCTIONS, ancestors, dotted
 
-READS = {"item", "tolist", "cpu", "numpy"}  # numpy() alone raises for a tensor on the device: it never waits
+READS = {"item", "tolist", "cpu", "numpy"}  # numpy() alone never waits: it raises for a tensor on the device
 INTERVAL = re.compile(r"(freq|interval|every|_per_|period|should_|do_log|do_eval|do_save|log_step|print_step|_now$|is_log|time_to|eval_step|save_step|log_this)", re.I)
 RANKS = re.compile(r"(rank|main_process|is_main|is_master|master_process|local_rank|is_local)", re.I)
 
@@ -30,7 +30,8 @@ def conditions(test):
 
 
 def is_interval(test):
-    """step % 10 == 0, step == 1, should_log, ...: not in every step."""
+    """Returns whether a test is not true in every step: step % 10 == 0, step == 1, should_log,
+    ..."""
     for node in ast.walk(test):
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod) and not isinstance(node.left, (ast.Constant, ast.JoinedStr)):
             return True
@@ -48,7 +49,8 @@ def is_interval(test):
 
 
 def runs_once(node):
-    """`if not done and epoch >= 50: done = True; ...`: what it asks for is set inside; or it asks for one certain epoch."""
+    """Returns whether a branch runs once: it sets the flag it tests (`if not done and epoch >= 50:
+    done = True`), or tests for one epoch."""
     asked = {n.id for n in ast.walk(node.test) if isinstance(n, ast.Name)}
     for statement in node.body:
         for target in statement.targets if isinstance(statement, ast.Assign) else ():
@@ -98,7 +100,8 @@ def reads(node):
 
 
 def tensor_guard(node):
-    """Below `if isinstance(v, torch.Tensor)`: the code expects both."""
+    """Returns whether the node is under `if isinstance(v, torch.Tensor)`: the code expects other
+    types too."""
     for up in ancestors(node):
         if isinstance(up, (ast.If, ast.IfExp)):
             for call in ast.walk(up.test):
@@ -110,7 +113,8 @@ def tensor_guard(node):
 
 
 def is_evaluation(scope):
-    """A function that puts the model into evaluation mode, or goes over data without gradients."""
+    """Returns whether a function puts the model into evaluation mode or loops over data without
+    gradients."""
     called = [getattr(c.func, "attr", getattr(c.func, "id", "")) for c in scope.calls]
     if "eval" in called:
         return True
@@ -131,7 +135,7 @@ def log_name(last):
 
 
 def no_gradients(node):
-    """Inside `with torch.no_grad()`: nothing learns from it."""
+    """Returns whether the node is inside `with torch.no_grad()`, where nothing learns."""
     for up in ancestors(node):
         if isinstance(up, (ast.With, ast.AsyncWith)):
             for item in up.items:

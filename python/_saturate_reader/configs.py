@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which configuration files a program reads: named in its command, in an option's default, where the source opens one, by hydra."""
+"""Finds the configuration files that a program reads: named in its command, in an option's default,
+opened by the source, or by hydra."""
 import ast
 import os
 import re
@@ -26,7 +27,7 @@ class Configs:
         self.settings = settings
         self.found = {}  # real path -> entry
         self.texts = {}
-        self.packages = True  # hydra puts the files of a group below the group's name
+        self.packages = True  # hydra puts the files of a group under the group's name
 
     def discover(self, named):
         for name in named:
@@ -44,7 +45,7 @@ class Configs:
         self._targets()
 
     def _targets(self):
-        """Classes that a configuration names as text: `_target_: src.model.Net`."""
+        """Loads classes that a configuration names as text: `_target_: src.model.Net`."""
         by_name = any(source.index.calls_named("import_module", "__import__", "locate") for source in self.project.order if source.index is not None)
         for declaration in list(self.settings.all):
             text = (declaration.value or {}).get("literal")
@@ -53,7 +54,8 @@ class Configs:
         self.project.follow()
 
     def _load(self, module, beside):
-        """A module that a configuration names, from where the program's own come, or from beside the configuration (sys.path.append(config.parent))."""
+        """Loads a module that a configuration names, from the program's folders or from the
+        configuration's folder (sys.path.append(config.parent))."""
         project = self.project
         if project.find(project.entry, module, 0) is None and project.has_module(beside, module):
             project.roots.append(beside)
@@ -80,7 +82,8 @@ class Configs:
         return False
 
     def _opened(self, source):
-        """Constants that name a file which is there, and arguments of what opens one."""
+        """Adds existing files that are named by constants or by arguments of calls that open
+        files."""
         for call in source.index.calls if source.index.names_config else source.index.calls_named(*OPENERS):
             for argument in call.args[:2]:  # Config('training.yml')
                 if isinstance(argument, ast.Constant) and isinstance(argument.value, str) and argument.value.endswith((".yaml", ".yml", ".toml")):
@@ -110,14 +113,14 @@ class Configs:
                     elif word in ("--config-path", "-cp", "--config-dir", "-cd") and index + 1 < len(words):
                         folder, known_path = words[index + 1], True
                 if known_path and isinstance(folder, str) and folder.endswith((".yaml", ".yml")) and not name:
-                    folder, name = os.path.split(folder)  # hydra before 1.0: files of a group name their section themselves
+                    folder, name = os.path.split(folder)  # hydra before 1.0: a group's files name their section
                     self.packages = False
                 if known_path and known_name and isinstance(name, str):
                     base = os.path.normpath(os.path.join(os.path.dirname(source.path), folder or "."))
                     self._compose(base, name, (), source.place(decorator), 0)
 
     def _compose(self, base, name, prefix, at, depth):
-        """A hydra configuration and those that its defaults list names."""
+        """Adds a hydra configuration and those in its defaults list."""
         path = os.path.join(base, name if name.endswith((".yaml", ".yml")) else name + ".yaml")
         if depth > 8 or not os.path.isfile(path):
             return
@@ -194,7 +197,8 @@ class Configs:
         return entry.get("documents")
 
     def _python(self, path):
-        """A configuration that is a Python file (mmcv, LazyConfig): its assignments are declarations."""
+        """Reads a configuration that is a Python file (mmcv, LazyConfig): its assignments are
+        declarations."""
         if not os.path.isfile(path) or os.path.realpath(path) in self.found:
             return
         source = self.project.load(path)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is known of the data set behind a loader: where its tensors live, what it holds open, who changes it between epochs."""
+"""Facts about the data set behind a loader: where its tensors are, what it keeps open, what changes
+it between epochs."""
 import ast
 
 from .scopes import ancestors, dotted, function_of
@@ -20,7 +21,8 @@ class Datasets:
         self.loops = loops
 
     def of_loader(self, call):
-        """Facts for the `dataset` of a loader's entry; None when the class is not known."""
+        """Returns the facts for `dataset` in a loader's entry, or None if the class is not
+        known."""
         node = argument_of(call, "dataset", 0)
         for scope in self.classes(node):
             return self.describe(scope, call)
@@ -60,7 +62,7 @@ class Datasets:
                         continue
                     target = call.args[0] if call.args else None
                     if isinstance(target, ast.Attribute) and target.attr == "device" and dotted(target) != "self.device":
-                        continue  # to where another tensor is
+                        continue  # to the device of another tensor
                     if not any(self.tensors.is_module(v) for v in self.values.of(call.func.value)):
                         return call
         return None
@@ -85,7 +87,8 @@ class Datasets:
         return None
 
     def _changed(self, scopes, loader):
-        """Calls from epoch loops that change the data set: a method that stores into self, or a store from outside."""
+        """Returns calls in epoch loops that change the data set: methods that store into self, or
+        stores from outside."""
         out = []
         around = self._around()
         for source in self.values.project.order:
@@ -115,7 +118,8 @@ class Datasets:
         return out[:6]
 
     def _around(self):
-        """Loops around the step, and the functions that hold the step loop: what stands there runs once per epoch."""
+        """Returns loops around the step loop and the functions that contain it: their code runs
+        once per epoch."""
         found = set()
         for loop in self.loops.found:
             for node in self.loops.epochs(loop):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One declared setting: its place, its value, who reads and writes it."""
+"""One declared setting: its place, its value, and the places that read and write it."""
 from .literals import literal
 
 
@@ -11,7 +11,7 @@ def type_name(value):
 
 
 def value_of(source, node):
-    """The `value` of a declaration whose value is an expression of Python."""
+    """Returns the `value` of a declaration from a Python expression."""
     if node is None:
         return None
     known, value = literal(node)
@@ -50,7 +50,7 @@ class Declaration:
         self.writes = []
         self.escapes = None
         self.node = None      # the ast node of a declaration in Python
-        self.scope = None     # class of a field or attribute
+        self.scope = None     # class that the field or attribute belongs to
         self.leaf = True
 
     def json(self):

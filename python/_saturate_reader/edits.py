@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Places that an edit needs: behind the imports, around forward pass and loss, behind the model, and where a sum or a list of losses is used."""
+"""Places that edits need: after the imports, around forward pass and loss, after the model, and the
+uses of sums and lists of losses."""
 import ast
 import re
 
@@ -20,7 +21,7 @@ class Edits:
         self.tensors = tensors
 
     def add(self, facts, found, waits):
-        """Into the facts of files (by Source.places), loops and waits."""
+        """Adds the places to files (as Source.places), loops and waits."""
         for source in self.project.order:
             source.places = self.file(source)
         for loop, entry in zip(found, facts["loops"]):
@@ -33,7 +34,7 @@ class Edits:
     # Files
 
     def file(self, source):
-        """The name of torch in a file, and the last of its leading imports."""
+        """Returns the name of torch in a file, and the last of its leading imports."""
         if source.index is None:
             return {"torch": None, "after_imports": None}
         last = None
@@ -93,7 +94,8 @@ class Edits:
         return any(up is loop.node for up in ancestors(node))
 
     def _region(self, loop, backward, loss):
-        """(first statement, last statement, forward call), or why there is none."""
+        """Returns (first statement, last statement, forward call), or the reason why there is
+        none."""
         block, end = block_of(backward)
         names = {dotted(n) for n in ast.walk(loss) if isinstance(n, (ast.Name, ast.Attribute))} - {None}
         last = None
@@ -144,7 +146,8 @@ class Edits:
         return out - {None}
 
     def _forward_in(self, statement):
-        """The first call of the statement that runs a module, its project's functions included."""
+        """Returns the statement's first call that runs a module, directly or through functions of
+        the project."""
         calls = [n for n in ast.walk(statement) if isinstance(n, ast.Call)]
         for call in sorted(calls, key=lambda c: (c.lineno, c.col_offset)):
             if self._runs_module(call, 0, set()):
@@ -175,7 +178,7 @@ class Edits:
         return False
 
     def _model(self, loop):
-        """The optimizer that the loop moves on, and the last statement that binds or moves its model."""
+        """Returns the loop's optimizer, and the last statement that binds or moves its model."""
         for node, entry in self.calls.by_node.items():
             if entry["kind"] != "optimizer" or not isinstance(node, ast.Call) or not node.args:
                 continue
@@ -202,7 +205,8 @@ class Edits:
     # Sums and lists of losses
 
     def _into(self, wait, statement):
-        """`total += loss.item()`, `losses.append(loss.item())`: every place that uses the sum or the list, or None where not all of them can be seen."""
+        """`total += loss.item()`, `losses.append(loss.item())`: returns every use of the sum or
+        list, or None if some cannot be seen."""
         target, holds = _collects(statement)
         if target is None:
             return None
@@ -224,7 +228,7 @@ class Edits:
             elif isinstance(binding.node, ast.AugAssign) and holds == "sum" and number != "int" and binding.node in behind:
                 continue  # total /= steps
             elif binding.kind == "value" and not binding.path and binding.node in behind:
-                ends.append(binding.node)  # losses = np.mean(losses): from there on the name is something else
+                ends.append(binding.node)  # losses = np.mean(losses): from here on the name means something else
             else:
                 return None
         if len(ends) > 1 or ends and not any(begin in before for begin in begins):
@@ -244,7 +248,7 @@ class Edits:
                 if isinstance(up, ast.Call) and getattr(up.func, "id", "") == "len":
                     continue
                 if isinstance(up, (ast.Attribute, ast.Subscript)):
-                    return None  # values may be added, taken away, or read one by one
+                    return None  # its values may be changed or read one by one
             uses.append(dict(when="step" if wait.path else self._when(node, wait.loop), **source.place(node)))
         return {"name": name, "holds": holds, "number": number, "uses": uses}
 
@@ -258,7 +262,7 @@ class Edits:
 
 
 def _collects(statement):
-    """The name that `total += x` adds to, or `values.append(x)`, and which of both it is."""
+    """Returns the name in `total += x` or `values.append(x)`, and whether it is a sum or a list."""
     if isinstance(statement, ast.AugAssign) and isinstance(statement.op, ast.Add) and isinstance(statement.target, ast.Name):
         return statement.target, "sum"
     call = statement.value if isinstance(statement, ast.Expr) else None
@@ -269,14 +273,14 @@ def _collects(statement):
 
 
 def _starts(start, holds):
-    """Whether a sum or a list begins with this."""
+    """Returns whether a sum or a list starts with this expression."""
     if holds == "list":
         return isinstance(start, ast.List) and not start.elts or isinstance(start, ast.Call) and getattr(start.func, "id", "") == "list" and not start.args
     return isinstance(start, ast.Constant) and isinstance(start.value, (int, float))
 
 
 def block_of(statement):
-    """The list of statements that this one stands in, and its index."""
+    """Returns the list of statements that contains this one, and its index."""
     for field in ("body", "orelse", "finalbody"):
         block = getattr(statement.up, field, None)
         if isinstance(block, list) and any(other is statement for other in block):
@@ -285,7 +289,7 @@ def block_of(statement):
 
 
 def _only_imports(statement):
-    """try: import a; except ImportError: a = None"""
+    """Returns whether a block only imports: try: import a; except ImportError: a = None"""
     if not isinstance(statement, (ast.Try, ast.If)):
         return False
     inner = list(statement.body) + list(statement.orelse)
@@ -301,7 +305,7 @@ def _sees(scope, outer):
 
 
 def _number(value):
-    """int for a count of hits, float for anything else."""
+    """Returns int for a count of hits, float for anything else."""
     if isinstance(value, ast.Call) and getattr(value.func, "attr", "") == "sum" and not value.args:
         inner = value.func.value
         if isinstance(inner, ast.Compare) or isinstance(inner, ast.Call) and getattr(inner.func, "attr", "") in ("eq", "ne", "gt", "lt", "ge", "le"):

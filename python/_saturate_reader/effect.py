@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Settings that are declared and do nothing. Said only where the source shows no way to an effect; silence is not proof of one."""
+"""Settings that are declared but do nothing. Reported only if the source shows no way to an effect;
+no report does not prove one."""
 import ast
 import re
 
@@ -68,7 +69,8 @@ class Effect(Unread, Unused, Flags):
                     self._say(declaration, "wrong type", "type=%s: %s" % (kind, BAD_TYPES[kind]))
 
     def _untyped_numbers(self):
-        """add_argument('--every', default=5) without type=int: from the command line it is a text, and the program computes with it."""
+        """add_argument('--every', default=5) without type=int: a value from the command line is
+        text, but the program computes with it."""
         for declaration in self.settings.all:
             more = declaration.more
             if declaration.kind != "option" or not declaration.root or more.get("click") or more.get("option_type") or more.get("action") not in (None, "store"):
@@ -100,7 +102,7 @@ class Effect(Unread, Unused, Flags):
                         self.found.append(entry)
 
     def _same_chain(self, node):
-        """The elif of a comparison that was said already."""
+        """Returns whether this is the elif of a comparison that was already reported."""
         up = node.up
         return isinstance(up, ast.If) and isinstance(up.up, ast.If) and up in up.up.orelse and any(
             e["file"] == node.src.file and e["line"] == up.up.test.lineno for e in self.found)
@@ -125,26 +127,28 @@ class Effect(Unread, Unused, Flags):
                 if expr is None or not way or self._reads_itself(declaration, statement) or self._read_before(declaration, way):
                     continue
                 if declaration.root == "file" and _is_filled_later(target, statement):
-                    continue  # a default: the file comes over it
+                    continue  # only a default: the file overrides it
                 self._say(declaration, "overwritten", "%s:%d sets it before anything reads it" % (statement.src.file, statement.lineno),
                           instead=statement.src.text(expr, 100), at=statement.src.place(statement))
                 break
 
     def _one_holder(self, declaration):
-        """A field whose class is used as it is, or makes one object only, and that no other field is computed from."""
+        """Returns whether the field's class is used as it is or makes only one object, and no other
+        field is computed from it."""
         scope = declaration.scope
         made = sum(1 for source in self.project.order if source.index is not None for _ in source.index.calls_named(scope.name))
         return made < 2 and not any(load.scope is scope and load.id == declaration.key for load in scope.source.index.loads)
 
     def _way_to(self, statement, depth=0):
-        """In the lines of the program that run once, under no condition: the statement and the calls that lead to it, innermost first. Else empty."""
+        """Returns the statement and the calls that lead to it, innermost first, if it runs once and
+        unconditionally. Else returns an empty list."""
         for up in ancestors(statement):
             if isinstance(up, ast.If):
                 test = up.test
                 if is_main(test):
                     continue
                 if isinstance(test, ast.Call) and dotted(test.func) == "torch.cuda.is_available" and statement in up.body:
-                    continue  # as on any machine that this is about
+                    continue  # true on every machine that matters here
                 return []
             if isinstance(up, FUNCTIONS):
                 if self._parses(up.inner):
@@ -157,7 +161,7 @@ class Effect(Unread, Unused, Flags):
         return [statement] if statement.src is self.project.entry else []
 
     def _parses(self, scope):
-        """The function that gets the options first."""
+        """Returns whether this function parses the options."""
         return scope in self.values.hydra or any(self._parse_call(c, 0) for c in scope.calls)
 
     def _parse_call(self, call, depth):
@@ -169,7 +173,8 @@ class Effect(Unread, Unused, Flags):
         return any(any(up is statement for up in ancestors(n)) for n in self.reads.nodes.get(declaration, ()))
 
     def _read_before(self, declaration, way):
-        """Read in the functions on the way, or in what they call, before the way goes on."""
+        """Returns whether functions on the way, or functions that they call, read the setting
+        earlier than that."""
         here = {function_of(node): node for node in way}
         elsewhere = set()
         for node in self.reads.nodes.get(declaration, ()):
@@ -178,7 +183,7 @@ class Effect(Unread, Unused, Flags):
                 if node.lineno <= here[scope].lineno:
                     return True
             elif scope.parent is None:
-                return True  # at the top of another module: it ran when that was imported
+                return True  # at the top of another module, which ran when imported
             else:
                 elsewhere.add(scope)
         queue = [call for scope, node in here.items() for call in scope.calls if call is not node and call.lineno <= node.lineno]
@@ -195,7 +200,7 @@ class Effect(Unread, Unused, Flags):
     # Words
 
     def _branches(self):
-        """A scheduler that is made for one word and stepped for others only."""
+        """Finds a scheduler that is made for one word of a setting but stepped only for others."""
         if not any(b"lr_scheduler" in source.data for source in self.project.order):
             return
         for source in self.project.order:
@@ -232,7 +237,7 @@ class Effect(Unread, Unused, Flags):
 
     @staticmethod
     def _steps_of(call):
-        """Calls of step() on what this one is assigned to."""
+        """Returns the calls of step() on the object that this call makes."""
         statement = statement_of(call)
         if not isinstance(statement, ast.Assign) or statement.value is not call:
             return []
@@ -251,7 +256,7 @@ class Effect(Unread, Unused, Flags):
         return branch[1] if mine and other and mine[0] is other[0] else None
 
     def _wrong_words(self):
-        """amp: true, and the code asks for == 'bf16'."""
+        """Finds values of the wrong type: amp: true, but the code tests for == 'bf16'."""
         for declaration in self.settings.all:
             value = declaration.value or {}
             nodes = self.reads.nodes.get(declaration, ())
@@ -282,7 +287,8 @@ class Effect(Unread, Unused, Flags):
                 self._say(declaration, "wrong type", "%s:%d compares the text with %s" % (node.src.file, node.lineno, flat[0]), at=node.src.place(node))
 
     def _text_only(self):
-        """A number that only goes into a text, while a variable of the same name is computed from other settings."""
+        """Finds numbers that only go into a text, while a variable of the same name is computed
+        from other settings."""
         for declaration in self.settings.all:
             nodes = self.reads.nodes.get(declaration, ())
             if declaration.kind != "option" or declaration.more.get("option_type") not in ("int", "float") or not nodes or self.reads.escape_of(declaration):
@@ -334,7 +340,7 @@ class Effect(Unread, Unused, Flags):
             self.found.append(entry)
 
     def _applies(self, scope):
-        """What of PyTorch's settings a function sets; empty when none."""
+        """Returns the setting of PyTorch that a function sets, or an empty string."""
         for target, expr, statement in scope.source.index.stores:
             if target.scope is scope and isinstance(target, ast.Attribute):
                 name = dotted(target) or ""
@@ -348,7 +354,8 @@ class Effect(Unread, Unused, Flags):
 
 
 def _is_filled_later(target, statement):
-    """`args.workers = 1; vars(args).update(yaml.safe_load(file))`"""
+    """Returns whether a later call fills the object: `args.workers = 1;
+    vars(args).update(yaml.safe_load(file))`"""
     root = (dotted(target.value) or "").split(".")[0]
     for call in statement.scope.calls if root else ():
         last = getattr(call.func, "attr", "")
@@ -359,7 +366,7 @@ def _is_filled_later(target, statement):
 
 
 def _word_branch(node):
-    """The nearest `if x == 'word'` that this node stands in: (comparison, word, its block)."""
+    """Returns (comparison, word, block) of the nearest `if x == 'word'` around the node."""
     child = node
     for up in ancestors(node):
         if isinstance(up, ast.If) and getattr(child, "block", None) is up.body:
@@ -375,11 +382,12 @@ def _word_branch(node):
 
 
 def _computes(node):
-    """An operand that must be a number: of -, /, //, **, of % in a condition, of < and >, or what range() counts to."""
+    """Returns whether the node must be a number: operand of -, /, //, **, < or >, of % in a
+    condition, or an argument of range()."""
     up = node.up
     if isinstance(up, ast.BinOp):
         if isinstance(up.op, ast.Mod):
-            return up.right is node and isinstance(up.up, (ast.Compare, ast.BoolOp, ast.If))  # else it may be a text that is filled in
+            return up.right is node and isinstance(up.up, (ast.Compare, ast.BoolOp, ast.If))  # otherwise it may be text formatting
         return isinstance(up.op, (ast.Sub, ast.Div, ast.FloorDiv, ast.Pow))
     if isinstance(up, ast.Compare):
         return any(isinstance(op, (ast.Lt, ast.Gt, ast.LtE, ast.GtE)) for op in up.ops)

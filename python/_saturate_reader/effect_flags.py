@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Flags that the program sets on PyTorch and that PyTorch does not have: Python takes them, and nothing reads them (a part of Effect)."""
+"""Flags that the program sets on PyTorch but that PyTorch does not have: Python accepts them, and
+nothing reads them (a part of Effect)."""
 import ast
 
 from .literals import literal
@@ -24,7 +25,7 @@ class Flags:
                     if known is None or target.attr in known or self.reach.off(statement) or self.reach.runs(function_of(target)) is None:
                         continue
                     name = "%s.%s" % (value[1], target.attr)
-                    import difflib  # seldom needed
+                    import difflib  # rarely needed
                     near = difflib.get_close_matches(target.attr.replace("cudnn_", ""), sorted(FLAGS["torch.backends.cudnn"]), 1)
                     entry = source.place(statement)
                     entry.update({"declaration": None, "setting": name, "kind": "without effect", "certainty": "certain", "at": None,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Settings that nothing reads, with everything that may read them unseen ruled out first (a part of Effect)."""
+"""Settings that nothing reads, after ruling out every unseen reader (a part of Effect)."""
 import ast
 import re
 
@@ -12,7 +12,7 @@ from .source import Source
 
 HYDRA_OWN = {"_target_", "_partial_", "_recursive_", "_convert_", "defaults", "hydra", "class_path", "init_args", "_self_", "_args_", "_name_", "_group_"}
 
-# Constants of a script that are settings, by their name.
+# Names of constants in a script that are settings.
 SETTING = re.compile(r"batch|worker|epoch|(^|_)lr($|_)|learning_?rate|momentum|weight_?decay|(^|_)amp($|_)|autocast|fp16|bf16|precision|compile|pin_mem|prefetch|interval|freq"
                      r"|(^|_)seed|benchmark|determinis|accum", re.I)
 
@@ -35,15 +35,15 @@ class Unread:
                     continue
             elif declaration.kind == "yacs":
                 if not self.reads.loads["file"] or declaration.node.scope.parent is not None or any(d.path == declaration.path and d.kind != "yacs" for d in self.settings.by_path[("file", declaration.key)]):
-                    continue  # a preset that a function makes; or said where the configuration file sets it
+                    continue  # a preset made by a function; or reported at the configuration file that sets it
             elif declaration.kind == "dataclass":
                 if declaration.value is None:
-                    continue  # whoever makes the object gives the value
+                    continue  # the code that makes the object gives the value
                 if any("TrainingArguments" in b for b in self.values.lineage(declaration.scope)[1]):
                     if declaration.key in names.TRAINING_ARGUMENTS or declaration.key in self._words():
                         continue
                 elif "_target_" in declaration.scope.names or not any(d.reads for d in self.settings.all if d.scope is declaration.scope):
-                    continue  # the former: the object that hydra makes takes it
+                    continue  # with _target_, the object that hydra makes takes the field
                 spread = self._spread_class(declaration.scope)
                 if spread == "gone" or spread and declaration.key in self._words():
                     continue
@@ -62,11 +62,11 @@ class Unread:
             yield declaration
 
     def _in_use(self, scope):
-        """Code that runs reads a field of this class."""
+        """Returns whether running code reads a field of this class."""
         return any(self.reach.runs(function_of(node)) for d in self.reads.fields_of(scope) for node in self.reads.nodes.get(d, ()))
 
     def _words(self):
-        """Every word that some code of the program reads, calls or names."""
+        """Returns every word that some code of the program reads, calls or names."""
         if self._said is None:
             self._said = set()
             for source in self.project.order:
@@ -86,14 +86,14 @@ class Unread:
         return None
 
     def _under_target(self, declaration):
-        """Below a `_target_`: the object that is made takes it."""
+        """Returns whether the key is under a `_target_`, so that the object made there takes it."""
         for other in self._makers().get(declaration.file, ()):
             if other.path[:-1] == declaration.path[:len(other.path) - 1]:
                 return True
         return False
 
     def _makers(self):
-        """Keys that name a class, by file."""
+        """Returns the keys that name a class, by file."""
         if self._made is None:
             self._made = {}
             for one in self.settings.all:
@@ -102,7 +102,8 @@ class Unread:
         return self._made
 
     def _spread_class(self, scope):
-        """`gone`: other code goes over all fields, or a library is given an object of this class; `copied`: into an object whose fields are read by name."""
+        """Returns "gone" if other code goes over all fields or a library gets an object of this
+        class; "copied" if the fields are copied into an object that is read by name."""
         if scope in self._spreads:
             return self._spreads[scope]
         found = "gone" if scope in self._given_away() and not self._framework_takes(scope) else None
@@ -119,12 +120,13 @@ class Unread:
         return found
 
     def _framework_takes(self, scope):
-        """transformers' Trainer is given the arguments; it asks for those it knows."""
+        """transformers' Trainer gets the arguments, but reads only the names it knows."""
         return any("TrainingArguments" in b for b in self.values.lineage(scope)[1])
 
     @staticmethod
     def _into_namespace(call):
-        """Namespace(**vars(args)), print(vars(args)): what reads a field of it names the field."""
+        """Namespace(**vars(args)), print(vars(args)): code that reads a field of the result names
+        the field."""
         up = call.up
         if isinstance(up, ast.keyword) and up.arg is None:
             up = up.up
@@ -132,19 +134,19 @@ class Unread:
         return isinstance(up, ast.Call) and getattr(up.func, "attr", getattr(up.func, "id", "")) in ("print", "pprint", "pformat", "info", "add_hparams", "dump", "dumps")
 
     def _given_away(self):
-        """Classes whose objects go to code that is not of this project."""
+        """Returns classes whose objects are passed to code outside this project."""
         if self._away is None:
             self._away = set()
             for source in self.project.order:
                 for call in source.index.calls if source.index is not None else ():
                     last = getattr(call.func, "attr", getattr(call.func, "id", ""))
                     if call in self.values.callees or last in names.SHOWS - {"save", "init"} or last in ("vars", "asdict", "fields", "astuple", "Namespace", "SimpleNamespace"):
-                        continue  # the latter: _spread_class
+                        continue  # _spread_class handles the second group
                     for argument in list(call.args) + [k.value for k in call.keywords]:
                         own = call.scope.owner if isinstance(argument, ast.Name) and argument.id == "self" else None  # setattr(self, key, value)
                         for value in self.values.of(argument):
                             if value[0] in ("inst", "cls") and not (value[1] is own and own in self.reads.filled) and value[1] not in self._away:
-                                self._away.update(self.values.lineage(value[1])[0])  # with the fields that it inherits
+                                self._away.update(self.values.lineage(value[1])[0])  # including the fields that it inherits
         return self._away
 
     def _never_read(self):
@@ -178,7 +180,8 @@ class Unread:
             self._say_never(declaration)
 
     def _filled_gone(self):
-        """Why code that was not followed may read the attributes of an object that a configuration filled; None: it does not."""
+        """Returns why code that was not followed may read the attributes of an object filled from a
+        configuration, or None."""
         for scope in self.reads.filled & self._given_away() if self.reads.filled else ():
             return "an object of %s is given to other code" % scope.name
         for source in self.project.order if self.reads.filled else ():
@@ -191,7 +194,8 @@ class Unread:
         return None
 
     def _followed(self):
-        """Configuration files of which a fair part is seen to be read; of the others nothing can be said."""
+        """Returns for each configuration file whether a fair part of it is seen to be read. About
+        the others nothing can be said."""
         total, read = {}, {}
         for declaration in self.settings.all:
             if declaration.root and declaration.leaf and declaration.kind in ("yaml", "json", "toml", "option", "yacs"):
@@ -202,7 +206,8 @@ class Unread:
         return {key: read.get(key, 0) * 3 >= count for key, count in total.items()}
 
     def _dropped(self, declaration):
-        """A key that is copied into a class only if the class has such a field, and it has none."""
+        """Reports a key that is copied into a class only if the class has such a field, if it has
+        none."""
         if declaration.root != "file":
             return False
         for scope, call in self.holders.guarded.items():
@@ -226,7 +231,8 @@ class Unread:
         return self._say(declaration, "never read", "nothing in this project reads it")
 
     def _same_key(self, declaration):
-        """Another key of the same name that is read: (its path, Declaration or None, file, line)."""
+        """Returns (path, Declaration or None, file, line) of another key with the same name that is
+        read."""
         for other in self.settings.all:
             if other is not declaration and other.leaf and other.key == declaration.key and other.root == declaration.root and other.reads and other.file == declaration.file:
                 return other.setting, other, other.reads[0]["file"], other.reads[0]["line"]
@@ -237,7 +243,7 @@ class Unread:
         if node is None or declaration.node is not None and node.src.file == declaration.file and any(
                 up is declaration.node for up in ancestors(node)):
             return None
-        # A word among the choices of an option is not a name of a setting.
+        # A word among an option's choices, default or help is not the name of a setting.
         for up in ancestors(node):
             if isinstance(up, ast.keyword) and up.arg in ("choices", "default", "help"):
                 return None
@@ -284,10 +290,11 @@ class Unread:
 
 
 def _default_of(node):
-    """What config.get(key, default) or getattr(config, key, default) gives where there is no such key; None: nothing is given for that."""
+    """Returns what config.get(key, default) or getattr(config, key, default) gives for a missing
+    key; None: no default."""
     if not isinstance(node, ast.Call):
         return None
-    behind = 2 if isinstance(node.func, ast.Name) else 1  # getattr has the object first
+    behind = 2 if isinstance(node.func, ast.Name) else 1  # getattr has the object as its first argument
     named = [k.value for k in node.keywords if k.arg == "default"]
     return node.args[behind] if len(node.args) > behind else named[0] if named else None
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Settings that are read into something that nothing uses: a local name, an attribute, a parameter (a part of Effect)."""
+"""Settings that are read into something unused: a local name, an attribute, a parameter (a part of
+Effect)."""
 import ast
 
 from .conditions import nested
@@ -24,7 +25,8 @@ class Unused:
         self._say(declaration, "without effect", "%s:%d reads it, and nothing uses what it reads" % (node.src.file, node.lineno), at=node.src.place(node))
 
     def _goes_nowhere(self, node, depth):
-        """The value is only put into names, attributes or parameters that nothing reads."""
+        """Returns whether the value only goes into names, attributes or parameters that nothing
+        reads."""
         up = node.up
         if depth > DEEPEST:
             return False
@@ -48,7 +50,8 @@ class Unused:
         return False
 
     def _outside(self, target):
-        """A base class of a library may read the attribute, or the class goes over all of its attributes."""
+        """Returns whether a library's base class may read the attribute, or the class goes over all
+        its attributes."""
         owner = target.scope.owner
         if owner is None or any(not base.endswith(("LightningDataModule", "Dataset", "object")) for base in self.values.lineage(owner)[1]):
             return True
@@ -57,7 +60,7 @@ class Unused:
             node.attr == "__dict__" and node.scope.owner is owner for node in index.attributes)
 
     def _attributes(self):
-        """Names of attributes that some code reads, or that stand in a text."""
+        """Returns the names of attributes that some code reads or that occur in a text."""
         if self._read_attributes is None:
             self._read_attributes = set()
             for source in self.project.order:
@@ -71,7 +74,7 @@ class Unused:
         return [load for load in scope.source.index.loads if load.id == name and nested(load.scope, scope)]
 
     def _name_of(self, call, node, scope, shift):
-        """The parameter that an argument of a call is for."""
+        """Returns the parameter that receives this argument of a call."""
         for keyword in call.keywords:
             if keyword.value is node:
                 return keyword.arg
@@ -88,14 +91,15 @@ class Unused:
         return all(self._goes_nowhere(load, depth) for load in self._loads(scope, name))
 
     def _unused_parameter(self, declaration):
-        """Below a `_target_`: a parameter of the class that is made there, which nothing uses."""
+        """Reports a key under a `_target_` if it is a parameter of the class made there that
+        nothing uses."""
         for other in self._makers().get(declaration.file, ()):
             prefix = other.path[:-1]
             if other.key != "_target_" or declaration.path[:len(prefix)] != prefix or len(declaration.path) <= len(prefix):
                 continue
             if any(d.key == "_target_" and d is not other and len(d.path) > len(other.path) and declaration.path[:len(d.path) - 1] == d.path[:-1]
                    for d in self._makers()[declaration.file]):
-                continue  # of an object further inside
+                continue  # belongs to an object nested further inside
             found = self.values.named(str((other.value or {}).get("literal")))
             init = self.values.find_method(found[1], "__init__") if found is not None and found[0] == "cls" else None
             name = declaration.path[len(prefix)]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a value that is used back to the declarations it comes from."""
+"""Traces a value that is used back to the declarations it comes from."""
 import ast
 
 from .scopes import dotted
@@ -11,14 +11,16 @@ DEEPEST = 12
 
 
 class Flow:
-    """Whether a declaration reaches a use unchanged (`derived` false) or goes into what is computed there."""
+    """Finds out whether a declaration reaches a use unchanged (`derived` false) or is part of a
+    computation."""
 
     def __init__(self, values, settings):
         self.values = values
         self.settings = settings
 
     def sources(self, node):
-        """[{declaration, certainty, derived}]: certain when there is one way only and it changes nothing."""
+        """Returns [{declaration, certainty, derived}]; certain if there is only one complete
+        way."""
         found = {}
         complete = self._trace(node, False, found, 0, set())
         single = len(found) == 1 and complete
@@ -28,7 +30,7 @@ class Flow:
         return out
 
     def _trace(self, node, derived, found, depth, seen):
-        """Fills found; False when some way was not followed to its end."""
+        """Fills found. Returns False if some way could not be followed to its end."""
         if node is None or depth > DEEPEST or node in seen:
             return False
         seen.add(node)
@@ -108,7 +110,7 @@ class Flow:
         return bool(done or spread) and all(done) and bool(callers)
 
     def _spread(self, binding, derived, found):
-        """f(**cfg['data']): the key of that name."""
+        """f(**cfg['data']): traces the parameter to the key of the same name."""
         done = False
         for call, _ in self.values.callers.get(binding.scope, ())[:12]:
             for node in self.values.spreads(call):
@@ -130,7 +132,7 @@ class Flow:
         return done
 
     def _interpolated(self, declaration):
-        """`batch_size: ${data.batch_size}`: the key that holds the value."""
+        """`batch_size: ${data.batch_size}`: returns the key that has the value."""
         for _ in range(5):
             text = (declaration.value or {}).get("literal")
             if not (isinstance(text, str) and text.startswith("${") and text.endswith("}") and ":" not in text and text.count("${") == 1):
@@ -180,7 +182,7 @@ class Flow:
         return bool(done) and all(done)
 
     def _literal(self, kind, key, name, item):
-        """A value that stands where it is used: a key of a dict, an argument of a call."""
+        """Declares a literal at the place of its use: a key of a dict, an argument of a call."""
         declaration = self.settings.by_node.get(name)
         if declaration is None:
             source = item.src

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Classes that a configuration is copied into: `Config(**data)`, `for k, v in data.items(): setattr(config, k, v)`.
+"""Classes that a configuration is copied into: `Config(**data)`, `for k, v in data.items():
+setattr(config, k, v)`.
 
-A field of such a class holds the key of that name. Where only known fields are copied, other keys are dropped.
+A field of such a class has the value of the key with the same name. If only known fields are
+copied, other keys are dropped.
 """
 import ast
 
@@ -12,7 +14,7 @@ class Holders:
     def __init__(self, project, values):
         self.project = project
         self.values = values
-        self.guarded = {}  # class Scope -> place of the copy that drops unknown keys
+        self.guarded = {}  # class Scope -> the copy that drops unknown keys
 
     def find(self):
         for source in self.project.order:
@@ -56,7 +58,7 @@ class Holders:
                         self._hold(scope, path, call if guard else None)
 
     def _path(self, node):
-        """The part of a configuration that a loop goes over."""
+        """Returns the part of a configuration that a loop goes over."""
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("items", "keys"):
             node = node.func.value
         for value in self.values.of(node):
@@ -70,7 +72,7 @@ class Holders:
         self.values.holders.setdefault(scope, (path, self.fields(scope) if guard is not None else None))
 
     def fields(self, scope):
-        """Names of a class's own fields, its bases' too."""
+        """Returns the names of a class's fields, including inherited ones."""
         found = set()
         for one in self.values.lineage(scope)[0]:
             found |= {name for name, bindings in one.names.items() if any(b.kind == "value" for b in bindings)}
@@ -80,13 +82,14 @@ class Holders:
 
 
 def is_data(scope):
-    """A dataclass, or what is used like one."""
+    """Returns whether a class is a dataclass or similar."""
     decorators = [(dotted(d.func if isinstance(d, ast.Call) else d) or "").rsplit(".", 1)[-1] for d in scope.node.decorator_list]
     return "dataclass" in decorators or any((dotted(b) or "").rsplit(".", 1)[-1] in ("BaseModel", "NamedTuple", "BaseSettings") for b in scope.bases)
 
 
 def _asks_fields(test):
-    """A condition on what fields there are: hasattr(x, key), key in Config.__dataclass_fields__."""
+    """Returns whether a condition tests for known fields: hasattr(x, key), key in
+    Config.__dataclass_fields__."""
     for node in ast.walk(test):
         if isinstance(node, ast.Call) and dotted(node.func) == "hasattr":
             return True

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which keys of a configuration file a program reads, whether they are there or not: where a new key would have an effect."""
+"""Finds the keys of a configuration file that a program reads, present or not: a new key has an
+effect there."""
 import ast
 
 from .literals import literal
@@ -14,10 +15,11 @@ class KeyReads:
         self.settings = settings
         self.reads = reads
         self.reach = reach
-        self.nodes = {d.path for d in settings.all if d.kind == "yacs"}  # yacs refuses a key without a default
+        self.nodes = {d.path for d in settings.all if d.kind == "yacs"}  # yacs refuses keys without a default
 
     def of(self, file, prefix):
-        """The keys of one file. Below a section only where a key that is there is read by just this way: else sections may have been moved."""
+        """Returns the keys of one file. A section counts only if one of its present keys is read by
+        exactly this path: otherwise sections may have been moved."""
         declared = {d.path: d for d in self.settings.all if d.file == file and d.root == "file"}
         sections = {path[:-1] for path in declared if self._running(path)}
         out = []
@@ -39,7 +41,8 @@ class KeyReads:
         return None
 
     def _type(self, path):
-        """The type that the program expects, by the default it has for the key; None: not known."""
+        """Returns the type that the program expects, from its default for the key; None: not
+        known."""
         kinds = set()
         for node in self.reads.asked[path]:
             if isinstance(node, ast.Call) and node.args:

@@ -1,18 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Constants of the source, arguments of a call, and the marks that stand for values without a node."""
+"""Constants in the source, arguments of a call, and marks for values without a node."""
 import ast
 
-MOST = 24     # values of one expression
-DEEPEST = 40  # expressions followed inside each other
+MOST = 24     # most values of one expression
+DEEPEST = 40  # most expressions followed inside each other
 OPAQUE = ("opaque", None)
-TRUE, FALSE = ast.Constant(True), ast.Constant(False)  # what a comparison of settings comes to
+TRUE, FALSE = ast.Constant(True), ast.Constant(False)  # the result of comparing settings
 
 
 NEVER = {ast.Name, ast.Attribute, ast.Subscript, ast.Compare, ast.BoolOp, ast.Lambda, ast.IfExp, ast.ListComp, ast.JoinedStr}
 
 
 def literal(node):
-    """(True, value) for a constant, also a negative number or a container of constants."""
+    """Returns (True, value) for a constant, including negative numbers and containers of
+    constants."""
     kind = type(node)
     if kind is ast.Constant:
         return True, node.value

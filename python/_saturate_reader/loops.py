@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a training step is: the loop that holds backward and the optimizer's step, or the function that a framework calls."""
+"""Finds the training step: the loop with backward and the optimizer's step, or the function that a
+framework calls."""
 import ast
 import re
 
@@ -46,9 +47,9 @@ class Loops:
         return False
 
     def is_step(self, call):
-        """A call that moves an optimizer on."""
+        """Returns whether a call is an optimizer's step."""
         func = call.func
-        if isinstance(func, ast.Attribute) and func.attr in ("add_", "sub_") and any(  # p.data.add_(p.grad, alpha=-lr): an update by hand
+        if isinstance(func, ast.Attribute) and func.attr in ("add_", "sub_") and any(  # p.data.add_(p.grad, alpha=-lr): a manual update
                 isinstance(n, ast.Attribute) and n.attr == "grad" for a in call.args for n in ast.walk(a)):
             return True
         if not isinstance(func, ast.Attribute) or func.attr not in ("step", "step_and_update_lr", "optimizer_step"):
@@ -76,7 +77,8 @@ class Loops:
         return False
 
     def effects(self, scope, depth=0):
-        """Which of backward and step happen in a function, through its calls too."""
+        """Returns which of backward and step happen in a function, including the functions that it
+        calls."""
         found = self._effects.get(scope)
         if found is not None:
             return found
@@ -141,7 +143,7 @@ class Loops:
         if certainty is None or self.reach.off(node):
             return
         if scope.is_function and scope not in self.values.callers and scope.name in HOOKS:
-            certainty = "likely"  # only known to run because its class is made
+            certainty = "likely"  # runs only because its class is made, as far as is known
         direct, inner = set(), set()
         for call in self._calls_in(node):
             if self.reach.off(call):
@@ -156,7 +158,7 @@ class Loops:
                     inner.add("both")
             else:
                 direct |= done
-        # Closures that are defined in the loop run in it.
+        # Closures defined in the loop run in it.
         for scope in node.scope.children:
             if scope.is_function and any(up is node for up in ancestors(scope.node)):
                 direct |= {e for e in self.effects(scope) if e == "backward"}
@@ -165,12 +167,12 @@ class Loops:
         if {"backward", "step"} <= direct:
             pass
         elif self._nested_both(node) or "both" in inner:
-            return  # an epoch loop: the step is further inside
+            return  # an epoch loop: the step is in an inner loop
         self.found.append(Loop(node, "while" if isinstance(node, ast.While) else "for", function_of(node), certainty))
         self._drop_inside(node)
 
     def _loops_inside(self, call):
-        """A call whose function has the step in a loop of its own."""
+        """Returns whether a called function has a loop with the step."""
         for scope, _ in self.values.callees.get(call, ()):
             if self._has_loop(scope, 0, set()):
                 return True
@@ -203,7 +205,7 @@ class Loops:
         return False
 
     def _drop_inside(self, node):
-        """A loop with a step of its own around it belongs to that step."""
+        """Drops loops inside another step loop: they belong to its step."""
         self.found = [l for l in self.found if l.node is node or not any(up is node for up in ancestors(l.node))]
         if any(any(up is l.node for up in ancestors(node)) for l in self.found if l.node is not node):
             self.found = [l for l in self.found if l.node is not node]
@@ -220,7 +222,7 @@ class Loops:
             self.found.append(Loop(step.node, "training_step", step, "certain" if made else "likely"))
 
     def _engine(self, call):
-        """ignite's Engine(function), and what looks like it."""
+        """Finds ignite's Engine(function) and similar calls."""
         for value in self.values.of(call.func):
             if value[0] == "ext" and value[1].startswith("ignite.engine") and value[1].endswith("Engine") and call.args:
                 if self.reach.off(call) or self.reach.runs(function_of(call)) is None:
@@ -233,7 +235,8 @@ class Loops:
                             self.values.drop_answers()
 
     def _functions(self):
-        """No loop was found: functions that do a whole step, called from somewhere that could not be followed."""
+        """Used if no loop was found: finds functions with a whole step, called from code that could
+        not be followed."""
         for source in self.project.order:
             if source.index is None:
                 continue
@@ -252,7 +255,8 @@ class Loops:
     # Around a loop
 
     def counter(self, loop):
-        """The name that counts the steps: of enumerate, of range, or `step += 1` in the body."""
+        """Returns the name that counts the steps: from enumerate, range, or `step += 1` in the
+        body."""
         node = loop.node
         made = node.iter if isinstance(node, (ast.For, ast.AsyncFor)) else None
         if isinstance(made, ast.Name):  # bar = tqdm(enumerate(loader))
@@ -276,7 +280,8 @@ class Loops:
         return None
 
     def epochs(self, loop):
-        """Loops around the step loop, also in the functions that call it: inner ones first."""
+        """Returns the loops around the step loop, also in functions that call it, innermost
+        first."""
         out, seen = [], set()
 
         def up(node, depth):
@@ -306,7 +311,8 @@ def is_optimizer(name):
         return last in names.OPTIMIZERS or last == "*"
     if module.startswith(("transformers", "apex.optimizers", "torch_optimizer")):
         return last in names.OPTIMIZERS | names.OPTIMIZERS_ELSEWHERE
-    # Other libraries keep theirs in a module of that name: timm.optim, composer.optim, colossalai.nn.optimizer.
+    # Other libraries have theirs in a module of that name: timm.optim, composer.optim,
+    # colossalai.nn.optimizer.
     return not name.startswith(OTHER_LIBRARIES) and bool(OPTIMIZER_MODULE.search(module)) and bool(OPTIMIZER_CLASS.search(last))
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arguments in, JSON out."""
+"""Parses the arguments and prints the JSON."""
 import gc
 import json
 import os
@@ -13,7 +13,8 @@ USAGE = "usage: python _saturate_reader --folder FOLDER ([--config FILE]... -- C
 
 
 def _paired(match):
-    """A half of a surrogate pair alone (a name that is no UTF-8, a strange escape) is no valid JSON text."""
+    """Replaces a lone half of a surrogate pair (a name that is not UTF-8, a strange escape), which
+    is not valid JSON text."""
     text = match.group(0)
     return text if text == "\\\\" or match.group(1) and text[3] in "89ab" else "\\ufffd" * (len(text) // 6)
 
@@ -46,11 +47,11 @@ def main(argv):
         return 2
     sys.setrecursionlimit(6000)
     warnings.simplefilter("ignore")  # of other people's sources
-    gc.disable()  # trees of nodes, all of them kept to the end
+    gc.disable()  # the trees of nodes are all kept to the end
     if command:
         facts = read_project(folder, command, configs)
     else:
-        from .survey import answer_programs, answer_readers  # seldom needed
+        from .survey import answer_programs, answer_readers  # rarely needed
         facts = answer_programs(folder) if programs else answer_readers(folder, asked)
     text = json.dumps(facts, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     text = re.sub(r"\\\\|\\ud[89a-f][0-9a-f]{2}(\\ud[c-f][0-9a-f]{2})?", _paired, text)

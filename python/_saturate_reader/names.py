@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names of PyTorch and of libraries around it that mean something to us. One table for each meaning."""
+"""Names in PyTorch and related libraries with a meaning for us, one table per meaning."""
 
 FUSED = {"Adam", "AdamW", "SGD", "Adagrad"}
 OPTIMIZERS = FUSED | {"RMSprop", "Adadelta", "Adamax", "NAdam", "RAdam", "Rprop", "ASGD", "LBFGS", "SparseAdam", "Adafactor", "Muon"}
-# Classes outside torch.optim that are optimizers by their known module.
+# Optimizer classes outside torch.optim, known by their module.
 OTHER_OPTIMIZERS = {
     "transformers.AdamW", "transformers.Adafactor", "transformers.optimization.AdamW", "apex.optimizers.FusedAdam",
     "apex.optimizers.FusedLAMB", "apex.optimizers.FusedSGD", "deepspeed.ops.adam.FusedAdam",
@@ -22,7 +22,7 @@ OPTIMIZER_POSITIONS = {"Adam": ["params", "lr", "betas", "eps", "weight_decay", 
                        "SGD": ["params", "lr", "momentum", "dampening", "weight_decay", "nesterov"]}
 LOOKAHEAD = {"tqdm", "trange", "iter", "list", "sorted", "reversed", "track", "progress_bar", "prefetch", "islice", "cycle",
              "MpDeviceLoader", "alive_it", "repeat_dataloader", "BackgroundGenerator", "as_numpy_iterator", "ProgressBar"}
-# Calls that give back their first argument as far as we care.
+# Calls that return their first argument, as far as matters here.
 SAME = {
     "torch.nn.DataParallel", "torch.nn.parallel.DataParallel", "torch.nn.parallel.DistributedDataParallel",
     "torch.nn.parallel.distributed.DistributedDataParallel", "torch.compile", "torch.jit.script", "copy.deepcopy", "copy.copy",
@@ -46,7 +46,7 @@ READS_CONFIG = {
     "detectron2.config.CfgNode", "yacs.config.CfgNode.load_cfg"}
 TARGETS = ("_target_", "class", "cls", "target")  # keys that name a class
 READS_JSON = {"json.load", "json.loads"}
-# What scripts often have behind a setting of their own: `if args.amp:`
+# Calls that scripts often put behind a setting: `if args.amp:`
 SWITCHED = {"torch.autocast": "autocast", "torch.cuda.amp.autocast": "autocast", "torch.amp.autocast": "autocast",
             "torch.cuda.amp.autocast_mode.autocast": "autocast", "torch.cuda.amp.GradScaler": "scaler", "torch.amp.GradScaler": "scaler",
             "torch.cuda.amp.grad_scaler.GradScaler": "scaler", "torch.compile": "compile"}
@@ -56,7 +56,7 @@ PARSE_CALLS = {"parse_args", "parse_known_args", "parse_intermixed_args"}
 DICT_METHODS = {"items", "keys", "values", "get", "update", "pop", "copy", "setdefault", "clone", "freeze", "defrost",
                 "merge_from_file", "merge_from_list", "merge_from_other_cfg", "dump", "toDict", "to_dict", "pretty_text", "merge_from_dict",
                 "is_frozen", "register_renamed_key", "register_deprecated_key", "set_new_allowed", "has_key", "__dict__"}
-# Fields of transformers' TrainingArguments and Seq2SeqTrainingArguments, of all its versions.
+# Fields of transformers' TrainingArguments and Seq2SeqTrainingArguments in all versions.
 TRAINING_ARGUMENTS = set("""
 output_dir overwrite_output_dir do_train do_eval do_predict eval_strategy evaluation_strategy prediction_loss_only per_device_train_batch_size
 per_device_eval_batch_size per_gpu_train_batch_size per_gpu_eval_batch_size gradient_accumulation_steps eval_accumulation_steps eval_delay
@@ -77,7 +77,7 @@ neftune_noise_alpha optim_target_modules batch_eval_metrics eval_on_start use_li
 average_tokens_across_devices sharded_ddp xpu_backend sortish_sampler predict_with_generate generation_max_length generation_num_beams
 generation_config
 """.split())
-# What only shows or keeps a whole configuration.
+# Calls that only show or save a whole configuration.
 SHOWS = {"print", "pprint", "pp", "info", "debug", "warning", "warn", "error", "critical", "log", "write", "writelines", "write_log", "str", "repr",
          "format", "dump", "dumps", "save", "add_text", "add_hparams", "log_hyperparams", "save_hyperparameters", "init", "len", "type", "isinstance",
          "id", "save_yaml", "safe_dump", "join", "freeze", "defrost", "merge_from_list", "hasattr", "set_description", "track", "pformat", "to_yaml",

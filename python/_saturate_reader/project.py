@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The sources of a project: the program and what it imports below the project's folder. site-packages are never read."""
+"""The sources of a project: the program and its imports in the project's folder. Never reads
+site-packages."""
 import ast
 import os
 import re
@@ -9,16 +10,16 @@ from .source import Problem, Source, Text
 
 SKIPPED = {"site-packages", "dist-packages", "node_modules", "__pycache__", ".git", ".hg", ".svn", "venv", ".venv", ".tox", ".eggs",
            ".mypy_cache", ".ipynb_checkpoints", "wandb", "mlruns"}
-PARSED_MOST = 3 << 20   # bytes of Python that are parsed; what is beyond is named in `limits`
-LISTED_MOST = 20000     # files of a project that are looked at by name
-SCANNED_MOST = 64 << 20  # bytes that are searched for a word
+PARSED_MOST = 3 << 20   # bytes of Python to parse at most; `limits` names the rest
+LISTED_MOST = 20000     # files of a project to list at most
+SCANNED_MOST = 64 << 20  # bytes to search for words at most
 
 
 class Project:
     def __init__(self, folder, command, kept=None):
         self.folder = os.path.realpath(folder)
         self.command = command
-        self.kept = {} if kept is None else kept  # real path -> Source of an earlier reading
+        self.kept = {} if kept is None else kept  # real path -> Source from an earlier reading
         self.sources = {}  # real path -> Source
         self.order = []
         self._followed = 0
@@ -31,7 +32,7 @@ class Project:
         self._reals = {}
         self._insides = {}
         self._others = None
-        self.computed = {}  # import by a computed name -> the Sources it may mean
+        self.computed = {}  # import of a computed name -> the Sources it may mean
 
     # Paths
 
@@ -43,7 +44,7 @@ class Project:
         return real[len(self.folder) + 1:].replace(os.sep, "/") if real.startswith(self.folder + os.sep) else path
 
     def _real(self, path):
-        """realpath, with the folder's part kept: it is the slow one."""
+        """realpath, which is slow for folders, so their part is kept."""
         folder, name = os.path.split(os.path.abspath(path))
         real = self._reals.get(folder)
         if real is None:
@@ -102,7 +103,7 @@ class Project:
             command.script = self.relative(path)
         else:
             return
-        # Programs below the folder are also started with PYTHONPATH=. or from an installed package.
+        # Programs in subfolders are also started with PYTHONPATH=. or from an installed package.
         parent = self.roots[0]
         while parent.startswith(self.folder + os.sep):
             parent = os.path.dirname(parent)
@@ -147,7 +148,7 @@ class Project:
         return source
 
     def follow(self):
-        """Loads what the sources import that were not looked at yet."""
+        """Loads the imports of all sources not looked at yet."""
         while self._followed < len(self.order):
             source = self.order[self._followed]
             self._followed += 1
@@ -163,7 +164,7 @@ class Project:
                     self._by_name(source, call)
 
     def _paths(self, source):
-        """sys.path.append('lib') and insert(0, ...) of a folder of the project."""
+        """Adds folders of the project from sys.path.append('lib') and sys.path.insert(0, ...)."""
         for call in source.index.calls_named("append", "insert"):
             if dotted(call.func) not in ("sys.path.append", "sys.path.insert") or not call.args:
                 continue
@@ -172,7 +173,7 @@ class Project:
             candidates = []
             if isinstance(argument, ast.Constant) and isinstance(argument.value, str):
                 candidates = [os.path.join(self.folder, argument.value), os.path.join(here, argument.value)]
-            elif isinstance(argument, ast.Name):  # `def add_path(path)`, with folders that are joined elsewhere in the file
+            elif isinstance(argument, ast.Name):  # `def add_path(path)`, with folders joined elsewhere in the file
                 for join in source.index.calls_named("join"):
                     if dotted(join.func) and len(join.args) > 1 and isinstance(join.func, ast.Attribute) and all(
                             isinstance(a, ast.Constant) and isinstance(a.value, str) for a in join.args[1:]):
@@ -188,15 +189,16 @@ class Project:
             for path in candidates:
                 path = os.path.realpath(path)
                 if self.folder.startswith(path + os.sep) and self._in_repository(path):
-                    self.tops.append(path)  # the command runs in a folder of a larger project, which says so itself
+                    self.tops.append(path)  # the source says that the command runs in a folder of a larger project
                     self._insides.clear()
                 if os.path.isdir(path) and self._inside(path) and path not in self.roots:
                     self.roots.append(path)
                     self.modules.clear()
-                    self._followed = 0  # what was not found before may be there now
+                    self._followed = 0  # earlier imports may be found now
 
     def _in_repository(self, path):
-        """A folder above the one that the command runs in, of the same git repository."""
+        """Returns whether a folder is in the same git repository as the command's folder, at or
+        above it."""
         folder = self.folder
         while not os.path.exists(os.path.join(folder, ".git")):
             folder, last = os.path.dirname(folder), folder
@@ -211,7 +213,7 @@ class Project:
             self.find(source, argument.value.lstrip("."), level)
             return
         prefix = _prefix(argument)
-        if _names_own_package(argument, call):  # '.'.join([__name__, name]) in the package's own __init__.py
+        if _names_own_package(argument, call):  # '.'.join([__name__, name]) in the package's __init__.py
             self._whole_folder(call, source.folder)
             return
         package = self.find(source, prefix.rstrip("."), 0) if prefix.endswith(".") else None
@@ -236,7 +238,8 @@ class Project:
     # Modules
 
     def _find_module(self, root, parts):
-        """The file of a module, its package's __init__.py, or the folder of a package without one."""
+        """Returns the file of a module, its package's __init__.py, or the folder of a package
+        without one."""
         folder = root
         for number, part in enumerate(parts):
             names = self._listing(folder)
@@ -253,11 +256,12 @@ class Project:
         return None
 
     def has_module(self, folder, name):
-        """A folder of the project that is no root yet has this module."""
+        """Returns whether a folder of the project that is not yet a root has this module."""
         return folder not in self.roots and self._inside(folder) and self._find_module(folder, name.split(".")) is not None
 
     def find(self, importer, name, level):
-        """The project's Source of a module, or None (not of this project, or a package without __init__)."""
+        """Returns the project's Source of a module, or None (not in this project, or a package
+        without __init__)."""
         here = importer.folder
         key = (here if level else None, level, name)
         if key in self.modules:
@@ -294,7 +298,8 @@ class Project:
     # The project's other files
 
     def others(self):
-        """Python files of the project that the program does not import, or that could not be parsed."""
+        """Returns Python files of the project that the program does not import, or that could not
+        be parsed."""
         if self._others is None:
             self._others = []
             seen = 0
@@ -317,7 +322,8 @@ class Project:
         return self._others
 
     def scan_others(self, words):
-        """Which of these words stand as an identifier or in a string in a file that was not parsed: word -> [path]."""
+        """Returns word -> [path] for those words that occur as an identifier or in a string in a
+        file that was not parsed."""
         found = {}
         if not words:
             return found
@@ -342,7 +348,8 @@ class Project:
 
 
 def _names_own_package(node, call):
-    """A computed name that begins with `__name__`, or with a dot beside `package=__package__`."""
+    """Returns whether a computed name begins with `__name__`, or with a dot and
+    `package=__package__`."""
     first = node
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "join" and node.args and isinstance(node.args[0], (ast.List, ast.Tuple)):
         first = node.args[0].elts[0] if node.args[0].elts else node
@@ -357,7 +364,7 @@ def _names_own_package(node, call):
 
 
 def _prefix(node):
-    """The constant text that a computed string starts with."""
+    """Returns the constant text that a computed string starts with."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return node.value
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which code of the project this command can run: from the program's own lines through calls, minus what its settings switch off."""
+"""Finds the project's code that this command can run: from the program's own lines through calls,
+without what its settings switch off."""
 import ast
 
 from .scopes import FUNCTIONS, dotted, is_main
@@ -8,11 +9,11 @@ HOOKS = {"training_step", "validation_step", "test_step", "configure_optimizers"
          "on_train_batch_end", "on_train_epoch_end", "on_validation_epoch_end", "on_validation_end", "training_epoch_end", "compute_loss",
          "on_train_epoch_start", "on_train_start", "on_fit_start", "optimizer_step", "__call__", "__getitem__", "__len__", "__iter__", "prepare_data",
          "validation_epoch_end", "on_before_optimizer_step", "training_step_end", "on_train_batch_start"}
-TEST_HOOKS = {"test_dataloader", "test_epoch_end", "on_test_epoch_end"}  # where the program calls trainer.test()
+TEST_HOOKS = {"test_dataloader", "test_epoch_end", "on_test_epoch_end"}  # only if the program calls trainer.test()
 
 
 def _steps_up(node):
-    """(node, its parent) from a node to the function that it stands in."""
+    """Yields (node, its parent) from a node up to the function around it."""
     while node.up is not None and not isinstance(node, FUNCTIONS):
         yield node, node.up
         node = node.up
@@ -22,9 +23,9 @@ class Reach:
     def __init__(self, project, values):
         self.project = project
         self.values = values
-        self.sure = set()   # scopes that are entered for certain or by a branch that settings leave open
-        self.maybe = set()  # entered only if an unknown object's method is this one
-        self.classes = set()  # classes that are made
+        self.sure = set()   # scopes entered for certain, or by a branch that the settings leave open
+        self.maybe = set()  # entered only if this is the method of an unknown object
+        self.classes = set()  # classes that are instantiated
         self._off = {}
         self._methods = {}
         tests = any(source.index.calls_named("test") for source in project.order if source.index is not None)
@@ -32,7 +33,7 @@ class Reach:
         self._run()
 
     def off(self, node):
-        """The declared settings keep this node from being run."""
+        """Returns whether the declared settings keep this node from running."""
         chain = []
         while node is not None:
             if node in self._off:
@@ -64,7 +65,8 @@ class Reach:
         return False if truth is None and self._raises(node) else truth
 
     def _raises(self, node):
-        """`try: if config["lr_2"] is not None: ...`, and no configuration has that key: the handler goes on."""
+        """`try: if config["lr_2"] is not None: ...` and no configuration has that key: the handler
+        runs instead."""
         settings = self.values.settings
         if settings is None or not settings.complete or not any(isinstance(up, ast.Try) and getattr(child, "block", None) is up.body for child, up in _steps_up(node)):
             return False
@@ -149,7 +151,7 @@ class Reach:
                 yield from self._unknown_call(call)
 
     def _unknown_call(self, call):
-        """Methods of this name, when nothing is known about the object they are called on."""
+        """Yields methods of this name if nothing is known about the object that the call is on."""
         if isinstance(call.func, ast.Attribute) and call not in self.values.callees and not [
                 v for v in self.values.of(call.func) if v[0] != "opaque"]:
             for scope in self._methods.get(call.func.attr, ())[:6]:
@@ -157,7 +159,7 @@ class Reach:
                     yield scope
 
     def runs(self, scope):
-        """certain, likely or None."""
+        """Returns certain, likely or None."""
         while scope is not None and scope.is_class:
             scope = scope.parent
         if scope in self.sure:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The whole reading, in order: command, sources, settings, flow, loops, waits, calls, what has no effect, traps."""
+"""The whole reading in order: command, sources, settings, flow, loops, waits, calls, settings
+without effect, traps."""
 import sys
 
 from .analysis import analyse
@@ -12,7 +13,7 @@ from .values import Values
 
 
 def _referred(facts):
-    """Declarations that other facts name by their id."""
+    """Returns the ids of the declarations that other facts refer to."""
     found = {one["declaration"] for one in facts["without_effect"]}
     for call in facts["calls"]:
         for argument in call["arguments"]:
@@ -24,12 +25,13 @@ def _referred(facts):
 
 
 def _matters(declaration, referred):
-    """Generated code has constants by the thousand: those that are no setting by their name or use are left out."""
+    """Returns False for constants that are no setting by name or use: generated code has thousands
+    of them."""
     return declaration.kind not in ("constant", "variable") or declaration.id in referred or bool(SETTING.search(declaration.key))
 
 
 def read_project(folder, argv, configs, parsed=None):
-    """`parsed` keeps the sources for another reading in the same folder."""
+    """Reads a project. `parsed` keeps the sources for another reading in the same folder."""
     command = read_command(argv, folder)
     project = Project(folder, command, parsed)
     facts = {"schema": 1, "python": sys.version.split()[0].rstrip("+"), "command": None, "files": [], "configs": [], "declarations": [], "calls": [], "alternatives": [],
@@ -49,7 +51,7 @@ def read_project(folder, argv, configs, parsed=None):
             analyse(facts, project, values, settings, found)
         except (RecursionError, MemoryError):
             project.limits.append("the sources are nested too deeply or too large to be read in full")
-        except Exception as error:  # our own mistake: the facts so far are still facts
+        except Exception as error:  # a bug of ours: the facts so far are still facts
             project.limits.append("the reader failed: %s: %s" % (type(error).__name__, str(error)[:200]))
     facts["command"] = command.json()
     facts["files"] = [source.describe(role=source.role, **source.places) for source in project.order]

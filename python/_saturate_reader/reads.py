@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who reads each declared setting: accesses by key, whole configurations that go somewhere, and what cannot be followed."""
+"""Finds who reads each declared setting: accesses by key, whole configurations that are passed on,
+and what cannot be followed."""
 import ast
 import re
 
@@ -18,18 +19,18 @@ class Reads(KeyReading, WholeReading):
         self.values = values
         self.settings = settings
         self.reach = reach
-        self.unknown = {}   # key -> [(parent key or None, node)]: read from an object that nothing is known of
-        self.mentions = {}  # key -> node: a word in a list, or asked for by a computed name
-        self.filled = set()  # class Scopes whose objects take the keys of a configuration as attributes
+        self.unknown = {}   # key -> [(parent key or None, node)]: read from an unknown object
+        self.mentions = {}  # key -> node: a word in a list, or requested by a computed name
+        self.filled = set()  # class Scopes whose objects get the keys of a configuration as attributes
         self.escaped = {}   # (root, path) -> (why, node)
         self.fields = {}    # class Scope -> why its fields may be read unseen
         self.loads = {"args": False, "file": False}
-        self.missing = {}   # (class Scope, key) -> node: asked of a class that has no such field
+        self.missing = {}   # (class Scope, key) -> node: read from a class without such a field
         self.nodes = {}     # declaration -> [node that reads it]
         self._holds = {}    # (Scope, name) -> whether it may be a configuration
         self.keys = set()   # last parts of all declared settings
-        self._plain_classes = {}  # class Scope -> whether its `self` is no configuration
-        self.asked = {}     # path -> [node]: read from the configuration, whether it is there or not
+        self._plain_classes = {}  # class Scope -> whether its `self` is not a configuration
+        self.asked = {}     # path -> [node]: read from the configuration, present or not
 
     def collect(self):
         constants = {d.key for d in self.settings.all if d.kind in ("constant", "variable") or d.root == "args"}
@@ -69,7 +70,8 @@ class Reads(KeyReading, WholeReading):
         self._interpolations()
 
     def _own(self, base):
-        """`self` of a class whose attributes are what its methods set: it holds no configuration itself."""
+        """Returns whether this is `self` of a class whose attributes its methods set: it is not a
+        configuration itself."""
         if type(base) is not ast.Name or base.id != "self" or base.scope.owner is None:
             return False
         owner = base.scope.owner
@@ -80,7 +82,7 @@ class Reads(KeyReading, WholeReading):
         return found
 
     def _may_be_whole(self, node):
-        """Whether any of a name's bindings, wherever it is read, gives a configuration."""
+        """Returns whether any binding of a name, wherever it is read, gives a configuration."""
         key = (node.scope, node.id)
         found = self._holds.get(key)
         if found is None:
@@ -99,7 +101,7 @@ class Reads(KeyReading, WholeReading):
         return bool(node.src.index.stars)
 
     def _plain(self, call):
-        """A library's function that never gives a configuration."""
+        """Returns whether a call is to a library function that never returns a configuration."""
         values = self.values.of(call.func)
         return bool(values) and all(v[0] == "ext" and v[1] not in names.SAME and v[1] not in names.READS_CONFIG and not v[1].endswith(".merge")
                                     for v in values) and getattr(call.func, "attr", "") not in ("get", "pop", "copy", "merge")
@@ -134,7 +136,7 @@ class Reads(KeyReading, WholeReading):
                     self.nodes.setdefault((declaration, "writes"), []).append((target, expr, statement))
 
     def _interpolations(self):
-        """${a.b} in a value reads a.b; a YAML alias reads its anchor."""
+        """Notes that ${a.b} in a value reads a.b, and a YAML alias reads its anchor."""
         anchors = {d.more["anchor"]: d for d in self.settings.all if "anchor" in d.more}
         for declaration in self.settings.all:
             text = (declaration.value or {}).get("text") or ""
@@ -150,7 +152,7 @@ class Reads(KeyReading, WholeReading):
     # Answers
 
     def escape_of(self, declaration):
-        """Why this setting may be read where we do not see it; None when there is no way."""
+        """Returns why this setting may be read unseen, or None."""
         for length in range(len(declaration.path) + 1):
             prefix = declaration.path[:length]
             found = self.escaped.get((declaration.root, prefix))
@@ -158,7 +160,7 @@ class Reads(KeyReading, WholeReading):
                 return found[0]
         for (root, path), (why, _) in self.escaped.items():
             if root == declaration.root and path and ("?" in path or path != declaration.path[:len(path)]):
-                # Flattened sections and unknown roots: the escaped part may hold this key.
+                # Sections may be flattened and roots unknown: the part passed on may have this key.
                 if _may_hold(path, declaration.path):
                     return why
         return None
@@ -175,7 +177,7 @@ class Reads(KeyReading, WholeReading):
 
 
 def _may_hold(path, declared):
-    """Whether a part at `path` (a tail of the real one) may hold the declared key."""
+    """Returns whether a part at `path` (a tail of the real path) may have the declared key."""
     for start in range(1, len(declared)):
         tail = declared[:start]
         if len(path) <= len(tail) and all(a == b or a == "?" for a, b in zip(reversed(path), reversed(tail))):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads of one key: `cfg.lr`, `cfg["lr"]`, `cfg.get("lr")`, `getattr(args, "lr")`, a constant's name (a part of Reads)."""
+"""Reads of single keys: `cfg.lr`, `cfg["lr"]`, `cfg.get("lr")`, `getattr(args, "lr")`, a constant's
+name (a part of Reads)."""
 import ast
 
 from . import names
@@ -7,7 +8,7 @@ from .literals import literal
 from .scopes import dotted
 from .settings import LOOSE
 
-# Objects of these libraries never hold the user's settings.
+# Objects of these libraries never have the user's settings.
 NOT_SETTINGS = ("torch", "numpy", "tqdm", "cv2", "PIL", "os", "sys", "logging", "time", "matplotlib", "builtins", "math", "random", "datetime", "re", "shutil",
                 "collections", "itertools", "functools", "torchvision", "torchaudio", "sklearn", "scipy", "pandas", "pathlib", "glob", "pickle", "copy", "json",
                 "string", "subprocess", "threading", "warnings", "wandb", "tensorboardX", "typing", "abc", "contextlib", "socket", "io", "argparse", "multiprocessing",
@@ -26,7 +27,8 @@ class KeyReading:
             self.nodes.setdefault(declaration, []).append(node)
 
     def _ask(self, root, path, node):
-        """Options count where the program puts its configuration over them."""
+        """Notes a read key of the configuration. Options count if the program merges its
+        configuration into them."""
         if root == "file" or self.settings.merged and len(path) == 1 and ("args", path[0]) in self.settings.by_path:
             self.asked.setdefault(path, []).append(node)
 
@@ -66,7 +68,8 @@ class KeyReading:
                 for declaration in self.fields_of(scope):
                     if declaration.key == key:
                         self._note(declaration, node)
-                        # The field may hold a key of a configuration, in a way that was not followed.
+                        # The field may have a key of a configuration in a way that was not
+                        # followed.
                         if scope not in self.values.holders:
                             self.unknown.setdefault(key, []).append((None, node))
                 held = self.values.held(scope, key)
@@ -96,7 +99,7 @@ class KeyReading:
                 self.unknown.setdefault(key, []).append((_tail(base), node))
 
     def _open_box(self, box, base):
-        """A dict that more keys may come into: `**`, update(), a key that is computed."""
+        """Returns whether a dict may get more keys: `**`, update(), a computed key."""
         if not isinstance(box, ast.Dict) or any(k is None for k in box.keys):
             return True
         name = dotted(base)
@@ -115,7 +118,7 @@ class KeyReading:
         return False
 
     def _foreign(self, expr):
-        """A value that is an object of a library for certain, and no setting."""
+        """Returns whether a value is certainly a library's object and not a setting."""
         values = self.values.of(expr) if expr is not None else ()
         return bool(values) and all(v[0] == "made" and v[1].split(".")[0] in NOT_SETTINGS for v in values)
 
@@ -128,7 +131,8 @@ class KeyReading:
         return self._by_scope.get(scope, ())
 
     def _constant(self, node):
-        """A name that is read: the constants that it may be, or the option that click fills it with."""
+        """Notes a name that is read: the constants that it may be, or the option that click fills
+        it with."""
         for value in self.values.of(node) if ("args", node.id) in self.settings.by_path else ():
             if value[0] == "cfg" and value[1] == "args" and value[2] == (node.id,):
                 for declaration in self.settings.find("args", value[2]):
@@ -177,7 +181,7 @@ class KeyReading:
 
 
 def _tail(base):
-    """The key that an unknown object was itself read by: `x.train.lr` has the tail `train`."""
+    """Returns the key that an unknown object was read by itself: `train` for `x.train.lr`."""
     if isinstance(base, ast.Attribute):
         return base.attr
     if isinstance(base, ast.Subscript):

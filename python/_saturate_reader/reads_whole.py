@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whole configurations, or parts with keys below them, as values: where they go, and whether other code may read them unseen (a part of Reads)."""
+"""Whole configurations and their sections as values: where they go, and whether other code may read
+them unseen (a part of Reads)."""
 import ast
 
 from . import names
@@ -11,7 +12,7 @@ class WholeReading:
         self.escaped.setdefault((root, path), (why, node))
 
     def _whole(self, node):
-        """A configuration, or a part with keys below it, as a value: where does it go?"""
+        """Notes a whole configuration or section that is passed on as a value."""
         values = [v for v in self.values.of(node) if v[0] == "cfg"]
         if not values:
             return
@@ -23,7 +24,8 @@ class WholeReading:
                 self._escape(value[1], value[2], why, node)
 
     def _goes(self, node):
-        """Why other code may read its keys unseen; None where it is followed, shown or kept only."""
+        """Returns why other code may read the keys unseen, or None if it is followed, only shown or
+        only kept."""
         up = node.up
         if isinstance(up, ast.Attribute):
             if up.attr in ("items", "values", "keys") and isinstance(up.up, ast.Call) and up.up.func is up:
@@ -40,7 +42,7 @@ class WholeReading:
             if isinstance(up, ast.Call) and up.func is node:
                 return None
             if isinstance(up, ast.keyword) and up.arg is None:
-                return None  # a spread, looked at with its call
+                return None  # a spread, examined with its call
             return self._given(call, node)
         return None
 
@@ -55,7 +57,7 @@ class WholeReading:
             return None
         values = self.values.of(call.func)
         if any(v[0] in ("cls", "fn", "bound", "mods") for v in values):
-            return None  # a class without __init__ of its own; a module of the project that a computed name picks
+            return None  # a class without its own __init__, or a module of the project picked by a computed name
         for value in values:
             if value[0] == "ext":
                 if value[1] in names.SAME or value[1] in names.READS_CONFIG or value[1].endswith(("OmegaConf.merge", ".instantiate")):
@@ -80,7 +82,8 @@ class WholeReading:
         return True
 
     def _looped(self, call):
-        """vars(args), cfg.items(): fine where a loop only shows, compares or copies what it finds."""
+        """vars(args), cfg.items(): returns None if the loop only shows, compares or copies the
+        keys."""
         node = call
         for up in ancestors(call):
             if isinstance(up, ast.Attribute):
@@ -106,7 +109,7 @@ class WholeReading:
         return None
 
     def _copies(self, loop):
-        """A loop that copies keys into fields of a class that is known."""
+        """Returns whether a loop copies keys into fields of a known class."""
         return any(isinstance(n, ast.Call) and dotted(n.func) == "setattr" and any(v[0] == "inst" and v[1] in self.values.holders for v in self.values.of(n.args[0]))
                    for s in loop.body for n in ast.walk(s))
 
@@ -114,7 +117,7 @@ class WholeReading:
         up = node.up
         if isinstance(up, ast.keyword) and up.arg is None and isinstance(up.up, ast.Call):
             return any(v[0] == "cls" and v[1] in self.values.holders for v in self.values.of(up.up.func))
-        if isinstance(up, ast.Assign):  # a name for it: the spread that takes it was looked at
+        if isinstance(up, ast.Assign):  # assigned to a name: the spread that uses it was examined
             return any(v[0] == "cls" and v[1] in self.values.holders for c in node.scope.calls for k in c.keywords if k.arg is None and isinstance(
                 k.value, ast.Name) and k.value.id == dotted(up.targets[0]) for v in self.values.of(c.func))
         return False
@@ -153,7 +156,7 @@ class WholeReading:
             self._escape(value[1], value[2], "keys are read by computed names", node)
 
     def _spread(self, call, node):
-        """f(**cfg): parameters of that name read it; a library may read all of it."""
+        """f(**cfg): parameters of the same names read the keys; a library may read all of them."""
         values = [v for v in self.values.of(node) if v[0] == "cfg"]
         if not values:
             return
@@ -194,7 +197,8 @@ class WholeReading:
 
 
     def _fills_itself(self, scope, name):
-        """`for k, v in kwargs.items(): self[k] = HParams(**v) if ... else v`: the object's attributes are the keys, and nothing else is done with them."""
+        """`for k, v in kwargs.items(): self[k] = HParams(**v) if ... else v`: the keys become the
+        object's attributes, and nothing else is done with them."""
         if scope.owner is None or not self.values.dynamic(scope.owner):
             return False
         for load in scope.source.index.loads:
@@ -219,7 +223,8 @@ def _names_target(target, key):
 
 
 def _shows_only(loop):
-    """A loop that prints, compares, writes back or copies, and hands nothing to code that may act on it."""
+    """Returns whether a loop only prints, compares, writes back or copies, and passes nothing to
+    code that may act on it."""
     for statement in loop.body:
         for node in ast.walk(statement):
             if isinstance(node, ast.Call):

@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scopes of a source, what binds each name, and lists of the nodes that questions are asked about.
+"""Scopes of a source, the bindings of each name, and lists of the nodes that the other parts ask
+about.
 
-Every node gets `up` (its parent), `src` (its Source). One pass, without recursion: generated code may be nested deeply.
+Every node gets `up` (its parent) and `src` (its Source). One pass without recursion, because
+generated code may be deeply nested.
 """
 import ast
 
 CONFIGS = (".yaml", ".yml", ".toml")
 PLAIN = {"ctx", "op", "ops", "id", "attr", "arg", "lineno", "level", "module", "kind", "conversion", "type_comment", "simple", "is_async", "asname", "rest", "kwd_attrs"}
-BLOCKS = {"body", "orelse", "finalbody", "handlers"}  # of statements, where the field is a list
-CHILDREN = {}  # type of a node -> its fields that hold nodes, the last one first, each with whether it is a block of statements
-TEXTS = {str, int, bool, type(None)}  # what fields hold besides nodes
+BLOCKS = {"body", "orelse", "finalbody", "handlers"}  # fields of statements that are lists of statements
+CHILDREN = {}  # type of a node -> its fields with nodes, in reverse order, each with whether it is a block of statements
+TEXTS = {str, int, bool, type(None)}  # types of fields that are not nodes
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 LOOPS = (ast.For, ast.AsyncFor, ast.While)
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
@@ -25,7 +27,7 @@ class Binding:
         self.name = name
         self.scope = scope
         self.expr = expr
-        self.path = path  # indices into what expr gives, for unpacking
+        self.path = path  # indices into the value of expr, for unpacking
         self.module = module
         self.attr = attr
         self.order = (getattr(node, "lineno", 0), getattr(node, "col_offset", 0))
@@ -39,13 +41,13 @@ class Scope:
         self.parent = parent
         self.source = source
         self.names = {}
-        self.outer = set()  # names that `global` or `nonlocal` sends outwards
+        self.outer = set()  # names declared `global` or `nonlocal`
         self.returns = []
         self.yields = []
         self.calls = []
         self.loops = []
         self.children = []
-        self.attributes = {}  # of a class: name -> [Binding] from `self.name = ...` in its methods
+        self.attributes = {}  # for a class: name -> [Binding] from `self.name = ...` in its methods
         self.bases = []
         self.is_class = isinstance(node, ast.ClassDef)
         self.is_function = isinstance(node, FUNCTIONS)
@@ -71,7 +73,7 @@ class Scope:
 
     @property
     def owner(self):
-        """The class that this function is a method of."""
+        """The class that has this function as a method."""
         return self.parent if self.is_function and self.parent is not None and self.parent.is_class else None
 
     def qualified(self):
@@ -87,17 +89,17 @@ class Scope:
 
 
 class Index:
-    """What one pass over a source finds."""
+    """The result of one pass over a source."""
 
     def __init__(self, source):
         self.source = source
         self.top = Scope(source.tree, None, source)
         self.scopes = [self.top]
         self.calls = []
-        self.named = {}  # last name of what is called -> its calls
+        self.named = {}  # last name of the called function -> its calls
         self.spreading = []  # calls with **
         self.breaks = False
-        self.names_config = False  # a text ends like a configuration's name
+        self.names_config = False  # a text ends like the name of a configuration
         self.attributes = []
         self.subscripts = []
         self.loads = []
@@ -105,10 +107,10 @@ class Index:
         self.loops = []
         self.compares = []
         self.imports = []
-        self.renamed = set()  # names that an import gives to what has another one
+        self.renamed = set()  # names given by `import ... as`
         self.strings = set()
         self.listed = []  # texts in a list, tuple or set
-        self.stars = set()  # scopes' modules that are imported with *
+        self.stars = set()  # modules that are imported with *
         self.rewrites = False  # exec() or globals() sets names of the module
         self._walk()
         for call in self.calls_named("exec", "globals"):
@@ -117,7 +119,7 @@ class Index:
                 self.rewrites = True
 
     def calls_named(self, *names):
-        """Calls of functions and methods of these names, in the order of all calls."""
+        """Returns calls of functions and methods with these names, in the order of all calls."""
         if len(names) == 1:
             return self.named.get(names[0], ())
         found = [call for name in names for call in self.named.get(name, ())]
@@ -147,7 +149,7 @@ class Index:
                 continue
             handler = HANDLERS.get(kind)
             inner = handler(self, node, scope) if handler else None
-            if inner is not None:  # children of a new scope: what is evaluated outside stays outside
+            if inner is not None:  # children of a new scope; what is evaluated outside stays outside
                 outside, inside = inner
                 for position, child in enumerate(inside[1]):
                     child.block, child.position = inside[1], position
@@ -175,7 +177,8 @@ class Index:
                 elif value.__class__ not in TEXTS:
                     push((value, node, scope))
 
-    # Handlers: return (outside children, (scope, inside children)) where a node opens a scope, else None.
+    # Handlers return (outside children, (scope, inside children)) if the node opens a scope, else
+    # None.
 
     def _function(self, node, scope):
         inner = Scope(node, scope, self.source)
@@ -356,7 +359,8 @@ def _sequence(call):
 
 
 def _globals(node, inner):
-    """`global x` stands before the assignments it is about, at the top of nearly every function that has one."""
+    """Applies `global x` first: in nearly every function that has it, it stands at the top, before
+    the assignments."""
     for statement in node.body:
         if isinstance(statement, (ast.Global, ast.Nonlocal)):
             inner.outer.update(statement.names)
@@ -370,7 +374,7 @@ def ancestors(node):
 
 
 def is_main(test):
-    """`if __name__ == "__main__":`"""
+    """Returns whether a test is `__name__ == "__main__"`."""
     return isinstance(test, ast.Compare) and isinstance(test.left, ast.Name) and test.left.id == "__name__"
 
 
@@ -381,7 +385,7 @@ def statement_of(node):
 
 
 def function_of(node):
-    """The scope of the function or module that a node is evaluated in."""
+    """Returns the scope of the function or module that evaluates a node."""
     scope = node.scope
     while scope is not None and scope.is_class:
         scope = scope.parent
@@ -389,7 +393,7 @@ def function_of(node):
 
 
 def dotted(node):
-    """`a.b.c` as text, or None."""
+    """Returns `a.b.c` as text, or None."""
     kind = type(node)
     if kind is ast.Name:
         return node.id

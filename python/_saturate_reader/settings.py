@@ -10,7 +10,7 @@ from .scopes import dotted, function_of, is_main
 from .settings_python import PythonSettings
 from .tree import leaves, scalar
 
-# What objects that hold settings are called, where nothing else is known of them.
+# Usual names of objects with settings, for objects about which nothing else is known.
 LOOSE = {"args", "opt", "opts", "cfg", "config", "conf", "hparams", "params", "hp", "options", "self", "settings", "flags", "FLAGS", "hyp", "configs", "param",
          "kwargs", "hyper_parameters", "ckpt", "checkpoint", "state", "model_args", "train_args", "hyperparams", "arguments", "_C", "C", "h", "hps", "data_args",
          "training_args", "model_config", "train_config", "train_cfg", "model_cfg", "parser", "option", "cmd_args", "argv"}
@@ -26,11 +26,11 @@ class Settings(PythonSettings):
         self.by_path = {}   # (root, last key) -> [Declaration]
         self.by_node = {}   # ast node of a binding or parameter -> Declaration
         self.written = {"args": set(), "file": set()}
-        self._writers = {}  # key -> statements that set it; None: what cannot be switched off
+        self._writers = {}  # key -> statements that set it; None: one that cannot be switched off
         self.formats = set()  # of the configuration files that were found
-        self.complete = False  # every configuration file that the program is known to read was read
-        self.named = set()  # configuration files that the command names: they hold before others that some module opens
-        self.merged = False  # options and configuration keys end up in one object
+        self.complete = False  # whether every configuration file known to be used was read
+        self.named = set()  # configuration files in the command: they win over others that a module opens
+        self.merged = False  # whether options and configuration keys end up in one object
 
     def add(self, declaration):
         declaration.id = len(self.all)
@@ -49,7 +49,7 @@ class Settings(PythonSettings):
             for call in source.index.calls_named("add_argument", "option", "set_defaults", *defined):
                 name = getattr(call.func, "attr", getattr(call.func, "id", ""))
                 if name in ("add_argument", "option") and source is not self.project.entry and _below_main(call):
-                    continue  # another program's own options
+                    continue  # options of another program
                 if name == "add_argument":
                     self._option(source, call)
                 elif name.startswith("DEFINE_") and len(call.args) > 1:
@@ -98,7 +98,7 @@ class Settings(PythonSettings):
         declaration = Declaration("option", "--" + key, key, "args", (key,), source.file, call.lineno, source.span(call),
                                   value_of(source, call.args[1]))
         declaration.node = call
-        kind = "boolean" if name == "DEFINE_bool" else name[7:]  # no type=bool: absl reads --flag=false as false
+        kind = "boolean" if name == "DEFINE_bool" else name[7:]  # not type=bool: absl reads --flag=false as false
         declaration.more = {"names": ["--" + key], "option_type": kind, "action": None, "choices": None,
                             "given": self._given(["--" + key], None, False), "required": False}
         self.add(declaration)
@@ -116,7 +116,8 @@ class Settings(PythonSettings):
         return found
 
     def drop_unreached(self, reach):
-        """Options of functions that this command does not run are another program's. True when there were any."""
+        """Drops options of functions that this command does not run: they belong to another
+        program. Returns True if there were any."""
         dropped = False
         by_hydra = any(reach.runs(scope) for scope in self.values.hydra) and not any(
             reach.runs(function_of(call)) and not reach.off(call) for source in self.project.order if source.index is not None
@@ -130,7 +131,8 @@ class Settings(PythonSettings):
         return dropped
 
     def read_writes(self):
-        """Keys that the program sets itself, and whether it puts options and configuration together."""
+        """Finds keys that the program sets itself, and whether it merges options and
+        configuration."""
         for source in self.project.order:
             if source.index is None:
                 continue
@@ -153,7 +155,8 @@ class Settings(PythonSettings):
         self._writers.setdefault(key, []).append(statement)
 
     def drop_off_writes(self, reach):
-        """Keys that only code sets which the settings switch off are as they were declared. True when there were any."""
+        """Restores keys that are only set by code that the settings switch off. Returns True if
+        there were any."""
         dropped = [key for key, statements in self._writers.items() if all(s is not None and reach.off(s) for s in statements)]
         for key in dropped:
             del self._writers[key]
@@ -212,7 +215,7 @@ class Settings(PythonSettings):
                 self.add(declaration)
 
     def read_overrides(self):
-        """Keys that the command itself sets: hydra's `a.b=c`, yacs' pairs `A.B c`."""
+        """Reads keys that the command sets: hydra's `a.b=c`, yacs' pairs `A.B c`."""
         words = self.project.command.arguments
         for index, word in enumerate(words):
             match = re.match(r"^(?:--|\+\+|\+|~)?([A-Za-z_][\w./-]*)=(.*)$", word, re.S)
@@ -229,7 +232,8 @@ class Settings(PythonSettings):
     # Answers
 
     def find(self, root, path):
-        """Declarations that a read of this path may mean. Sections may have been flattened: a tail suffices."""
+        """Returns declarations that a read of this path may mean. Sections may be flattened, so a
+        tail is enough."""
         if not path:
             return []
         out = []
@@ -244,7 +248,7 @@ class Settings(PythonSettings):
         return exact or out
 
     def resolved(self, root, path):
-        """The path of the section that `critic: ${double_q}` stands for."""
+        """Returns the path that a section refers to: `critic: ${double_q}`."""
         for _ in range(5):
             found = [d for d in self.by_path.get((root, path[-1]), ()) if d.path == path] if path else []
             text = (found[0].value or {}).get("literal") if len(found) == 1 else None
@@ -254,7 +258,7 @@ class Settings(PythonSettings):
         return path
 
     def given(self, root, path, name):
-        """The path of the key that a section gives for a parameter; None where there is none."""
+        """Returns the path of the key in a section that sets a parameter, or None."""
         section = self.resolved(root, path)
         for where in (section + (name,), section + ("params", name)):  # the latter: hydra before 1.0
             if self.find(root, where):
@@ -262,7 +266,8 @@ class Settings(PythonSettings):
         return None
 
     def constant(self, root, path, depth=0):
-        """(True, value) where the value in force is known: given in the command, else declared, and never written."""
+        """Returns (True, value) if the effective value is known: given in the command or declared,
+        and never written."""
         if not path or "?" in path or path[-1] in self.written[root]:
             return False, None
         found = self.find(root, path)
@@ -319,7 +324,7 @@ class Settings(PythonSettings):
 
 
 def _below_main(node):
-    """Below `if __name__ == "__main__"`."""
+    """Returns whether the node is under `if __name__ == "__main__"`."""
     while node is not None:
         if isinstance(node, ast.If) and is_main(node.test):
             return True
@@ -328,7 +333,8 @@ def _below_main(node):
 
 
 def matches(declared, read):
-    """A read path means a declared one when the shorter is the tail of the longer; '?' is any key."""
+    """Returns whether a read path can mean a declared one: the shorter is the tail of the longer;
+    '?' is any key."""
     for one, other in zip(reversed(declared), reversed(read)):
         if one != other and other != "?":
             return False

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Python itself declares: fields of classes, constants, defaults of yacs (a part of Settings)."""
+"""Settings declared in Python: fields of classes, constants, defaults of yacs (a part of
+Settings)."""
 import ast
 
 from . import names
@@ -21,7 +22,7 @@ class PythonSettings:
                     self._class(source, scope)
             self._constants(source, source.index.top)
         stores = [(source, *store) for source in self.project.order if source.index is not None for store in source.index.stores]
-        for own in ("made", "given"):  # where a node is made comes first: what others set of it is no declaration
+        for own in ("made", "given"):  # files that make a node come first: what others set in it is not a declaration
             for source, target, expr, node in stores:
                 if isinstance(node, ast.Assign) and isinstance(target, ast.Attribute):
                     self._node_default(source, target, expr, node, own)
@@ -62,7 +63,7 @@ class PythonSettings:
                     self.of_binding(binding)
 
     def of_binding(self, binding):
-        """The declaration of `NAME = literal`, made when somebody asks."""
+        """Returns the declaration of `NAME = literal`, created on first request."""
         found = self.by_node.get(binding.node)
         if found is not None:
             return found
@@ -87,7 +88,8 @@ class PythonSettings:
         return declaration
 
     def _node_default(self, source, target, expr, node, wanted):
-        """`_C.SOLVER.LR = 0.1` of a yacs or ml_collections node, which a class may hold: `self._C.SOLVER.LR = 0.1`."""
+        """Declares `_C.SOLVER.LR = 0.1` of a yacs or ml_collections node, which may be in a class:
+        `self._C.SOLVER.LR = 0.1`."""
         path = []
         base = target
         while isinstance(base, ast.Attribute) and not is_own(base):
@@ -101,7 +103,7 @@ class PythonSettings:
         own = self._is_node(base)
         path = tuple(reversed(path))
         if own != wanted or own == "given" and any(d.kind == "yacs" and d.path == path for d in self.by_path.get(("file", path[-1]), ())):
-            return  # the latter sets what is declared elsewhere
+            return  # this only sets what is declared elsewhere
         made = isinstance(expr, ast.Call) and self._makes_node(expr)
         declaration = Declaration("yacs", ".".join(path), path[-1], "file", path, source.file, node.lineno, source.span(node),
                                   None if made else value_of(source, expr))
@@ -110,7 +112,7 @@ class PythonSettings:
         self.by_node[node] = self.add(declaration)
 
     def _is_node(self, base):
-        """made: the node is made here; given: by whoever calls, or elsewhere."""
+        """Returns "made" if the node is created here, "given" if by a caller or elsewhere."""
         found = None
         for binding in self._bindings(base):
             call = binding.expr if binding.kind == "value" else None
@@ -132,12 +134,12 @@ class PythonSettings:
 
 
 def is_own(node):
-    """`self.x`"""
+    """Returns whether an attribute is `self.x`."""
     return isinstance(node.value, ast.Name) and node.value.id == "self"
 
 
 def config_class(scope):
-    """A class that holds settings: named like one, and mostly assignments."""
+    """Returns whether a class has settings: its name says so, and it is mostly assignments."""
     low = scope.name.lower()
     if not low.endswith(SELF_MADE) and not low.startswith(("config", "cfg", "hparam", "option", "setting")):
         return False

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One file as bytes and as a tree whose nodes know their bytes. A file that cannot be read has a problem, never a raise."""
+"""One file as bytes and as a tree whose nodes know their bytes. An unreadable file gets a problem
+instead of raising."""
 import ast
 import bisect
 import codecs
@@ -9,8 +10,8 @@ import os
 import re
 import stat
 
-LARGEST = 16 << 20     # bytes; beyond it nothing of a file is read
-GENERATED = 3 << 19    # bytes of one Python file; a larger one is generated code or data
+LARGEST = 16 << 20     # bytes; larger files are not read at all
+GENERATED = 3 << 19    # bytes; a larger Python file is generated code or data
 
 
 class Problem:
@@ -23,7 +24,8 @@ class Problem:
 
 
 def read_bytes(path):
-    """(bytes, None) or (None, Problem). A file that changes while it is read is read again, at most thrice."""
+    """Returns (bytes, None) or (None, Problem). If the file changes while it is read, it is read
+    again, at most three times."""
     try:
         before = os.stat(path)
         if not stat.S_ISREG(before.st_mode):
@@ -32,7 +34,7 @@ def read_bytes(path):
             return None, Problem("too large: %d bytes, at most %d are read" % (before.st_size, LARGEST))
         for _ in range(3):
             with open(path, "rb") as file:
-                data = file.read(before.st_size + 1)  # no more room than it needs
+                data = file.read(before.st_size + 1)  # no larger buffer than needed
             after = os.stat(path)
             if (after.st_mtime_ns, after.st_size) == (before.st_mtime_ns, len(data)):
                 return data, None
@@ -43,11 +45,11 @@ def read_bytes(path):
 
 
 def _encoding(data):
-    """By its mark, or by a comment in the first two lines."""
+    """Returns the encoding from the byte order mark or from a comment in the first two lines."""
     second = data.find(b"\n", data.find(b"\n") + 1)
     if b"coding" not in data[:second if second >= 0 else len(data)] and not data.startswith(codecs.BOM_UTF8):
         return "utf-8"
-    import tokenize  # seldom needed
+    import tokenize  # rarely needed
     return tokenize.detect_encoding(io.BytesIO(data).readline)[0]
 
 
@@ -67,7 +69,8 @@ def line_starts(data):
 
 
 class Text:
-    """The bytes of a file of any kind, with its lines. With a problem given, the file is not even opened."""
+    """The bytes of a file of any kind, with its lines. If a problem is given, the file is not
+    opened."""
 
     def __init__(self, path, relative, problem=None):
         self.path = path
@@ -81,7 +84,7 @@ class Text:
 
     @property
     def starts(self):
-        """Offsets of the lines' first bytes."""
+        """Offsets of the first byte of each line."""
         if self._starts is None:
             self._starts = line_starts(self.data)
         return self._starts
@@ -100,12 +103,12 @@ class Text:
 
 
 class Source(Text):
-    """A Python file. `tree` is None when there is a problem."""
+    """A Python file. `tree` is None if there is a problem."""
 
     def __init__(self, path, relative):
         super().__init__(path, relative)
         self.tree = None
-        self.module = None  # dotted name, where it was imported by one
+        self.module = None  # dotted name, if imported
         self.role = "imported"
         self.places = {}  # for edits
         self.index = None
@@ -137,8 +140,8 @@ class Source(Text):
         except (ValueError, RecursionError, MemoryError) as error:
             self.problem = Problem("cannot be parsed: %s" % (str(error)[:200] or type(error).__name__))
         bom = 3 if self.data.startswith(codecs.BOM_UTF8) else 0
-        self._shift = bom  # ast counts the first line's columns behind the mark
-        # ast counts columns in UTF-8, whatever the file is in.
+        self._shift = bom  # ast counts the first line's columns after the byte order mark
+        # ast counts columns in UTF-8, whatever the encoding of the file.
         self._other = None
         if self.encoding not in ("utf-8", "utf-8-sig", "ascii") and not text.isascii():
             self._other = re.split("(?<=\n)|(?<=\r)(?!\n)", text)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The programs of a folder: which of them train, and which read a configuration file. Nothing is imported or run."""
+"""Finds the programs of a folder that train, and those that read a configuration file. Imports and
+runs nothing."""
 import os
 import re
 import time
@@ -11,19 +12,19 @@ PROGRAM = re.compile(rb"__name__\s*==|hydra\.main|parse_args\(|\.backward\(|\.fi
 TRAINS = re.compile(rb"\.backward\(|\.fit\(|Trainer\(|DataLoader\(|training_step")
 LOADS = re.compile(rb"yaml|json|toml|OmegaConf|hydra|merge_from_file|fromfile|[Cc]onfig")
 CONFIG_OPTION = re.compile(r"^-{0,2}(\w*[-_])?(config|configs|cfg|conf|yaml|yml|hparams?|opts?|settings?|params?|args)([-_](file|path|name|yaml|yml|json))?$")
-READ_MOST = 8       # programs that are read in full
-SECONDS = 10        # after which no further one is begun
-SHARE = 3           # of a file's keys at least one in so many is read by a program that it is given to
+READ_MOST = 8       # programs to read in full at most
+SECONDS = 10        # no further program is started after this time
+SHARE = 3           # a program given a file must read at least one in this many of its keys
 
 
 class Survey:
     def __init__(self, folder):
         self.folder = os.path.realpath(folder)
         self.limits = []
-        self.parsed = {}  # files that several of the programs import
+        self.parsed = {}  # files imported by several of the programs
 
     def candidates(self, config=None):
-        """Files that are programs, the likeliest first."""
+        """Returns files that are programs, the most likely first."""
         found, seen, read = [], 0, 0
         name = os.path.basename(config).encode() if config else None
         near = os.path.dirname(os.path.realpath(config)) if config else self.folder
@@ -62,7 +63,7 @@ class Survey:
         return score
 
     def programs(self):
-        """The programs that train."""
+        """Returns the programs that train."""
         out = []
         for script, facts in self._readings(None):
             if _trains(facts):
@@ -70,7 +71,8 @@ class Survey:
         return out
 
     def readers(self, config):
-        """(script, facts, entry of the file) of the programs that train and read the configuration."""
+        """Returns (script, facts, entry of the file) of the programs that train and read the
+        configuration."""
         real = os.path.realpath(config)
         named = os.path.relpath(real, self.folder)
         out = []
@@ -107,7 +109,7 @@ class Survey:
 
     @staticmethod
     def _option(facts):
-        """The option that names a configuration file."""
+        """Returns the option that names a configuration file, or None."""
         for one in facts["declarations"]:
             if one["kind"] == "option" and not one.get("given") and one.get("option_type") in (None, "str", "open", "Path"):
                 for name in one["names"]:

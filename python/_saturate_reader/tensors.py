@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where an expression's value lives: "gpu" (a tensor on the device), "cpu" (a tensor in host memory), "host" (no tensor), None (not known).
+"""Where an expression's value is: "gpu" (a tensor on the device), "cpu" (a tensor in host memory),
+"host" (not a tensor), None (unknown).
 
-`cuda()`, `to(device)` and a module's output are on the device; a batch of a loader is in host memory until it is moved.
+`cuda()`, `to(device)` and a module's output are on the device. A batch of a loader is in host
+memory until it is moved.
 """
 import ast
 
@@ -23,7 +25,7 @@ class Tensors:
         self.values = values
         self.memo = {}
         self.active = set()
-        self.on_device = set()  # parameters that a framework hands over on the device: (Scope, name)
+        self.on_device = set()  # (Scope, name) of parameters that a framework passes on the device
 
     def kind(self, node):
         if node is None:
@@ -102,7 +104,7 @@ class Tensors:
             return self._part(binding.expr, binding.path)
         if kind == "aug":
             inner = self.kind(binding.expr)
-            if inner == "host":  # loss /= 4 stays what it was
+            if inner == "host":  # loss /= 4 does not move the loss
                 earlier = [b for b in binding.scope.names.get(binding.name, ()) if b is not binding and b.kind in ("value", "iter")]
                 return self._most([inner] + [self.of_binding(b) for b in earlier if b.node is not binding.node][:4])
             return inner
@@ -156,7 +158,7 @@ class Tensors:
             if last == "range":
                 return "host"
             if last in ("parameters", "buffers") or last in ("named_parameters", "named_buffers") and path and path[0] == 1:
-                return "gpu"  # as the model that is trained
+                return "gpu"  # where the trained model is
             if last in ("items", "values") and isinstance(expr.func, ast.Attribute):
                 if last == "items" and path and path[0] == 0:
                     return "host"
@@ -186,7 +188,7 @@ class Tensors:
                 return "host"
         found = self.kind(node.value)
         if isinstance(node.value, ast.Name) and isinstance(node.slice, ast.Constant):
-            stored = []  # batch['x'] = batch['x'].cuda()
+            stored = []  # for batch['x'] = batch['x'].cuda()
             for target, expr, _ in node.src.index.stores:
                 if (expr is not None and isinstance(target, ast.Subscript) and target.scope is node.scope
                         and isinstance(target.value, ast.Name) and target.value.id == node.value.id):
@@ -205,7 +207,7 @@ class Tensors:
         base = self.kind(node.value)
         if base in ("gpu", "cpu"):
             return base
-        kinds = ["host"] if any(value[0] == "lit" for value in values) else []  # `self.loss = None` beside `self.loss = criterion(x)`
+        kinds = ["host"] if any(value[0] == "lit" for value in values) else []  # also `self.loss = None`
         for value in self.values.of(node.value):
             if value[0] == "inst":
                 for one in self.values.lineage(value[1])[0]:
@@ -214,7 +216,7 @@ class Tensors:
         return self._most(kinds)
 
     def is_module(self, value):
-        """A value that is a torch.nn.Module."""
+        """Returns whether a value is a torch.nn.Module."""
         if value[0] == "made":
             return value[1].startswith(("torch.nn.", "torchvision.models", "timm.", "transformers.", "segmentation_models_pytorch", "monai.networks",
                                         "torch.hub.load")) and not value[1].startswith(("torch.nn.functional", "torch.nn.init", "torch.nn.utils"))
@@ -230,7 +232,7 @@ class Tensors:
         arguments = list(node.args) + [k.value for k in node.keywords]
         if isinstance(func, ast.Attribute):
             if last in ("cuda", "to") and any(self.is_module(v) for v in self.values.of(func.value)):
-                return None  # the module itself
+                return None  # the module itself, not a tensor
             if last == "cuda" and not name.startswith("torch."):
                 return "gpu"
             if last == "cpu":
@@ -274,7 +276,7 @@ class Tensors:
             if base in ("gpu", "cpu"):
                 return base
         if any(self.kind(a) == "gpu" for a in arguments):
-            # An unknown callable that is given device tensors: a model, a criterion, a metric.
+            # An unknown callable that gets device tensors: a model, a criterion, a metric.
             return "gpu" if not values else None
         if name in ("model", "net", "self.model", "self.net", "criterion", "self.criterion", "loss_fn", "self.loss_fn", "self"):
             return "gpu"
@@ -307,7 +309,7 @@ class Tensors:
             if name in ("builtins.sum", "builtins.max", "builtins.min"):
                 return self._most(self.kind(a) for a in arguments)
             return "host"
-        if "()" in name and isinstance(func, ast.Attribute):  # a method of something that was made
+        if "()" in name and isinstance(func, ast.Attribute):  # a method of an object from a library
             return self.kind(func.value)
         device = next((k.value for k in node.keywords if k.arg == "device"), None)
         if name in names.MADE_ON_CPU:

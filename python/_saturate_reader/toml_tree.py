@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TOML as a tree with bytes: tables, dotted keys, values on one line and arrays over several."""
+"""TOML as a tree with bytes: tables, dotted keys, values on one line and arrays over several
+lines."""
 import re
 
 from .tree import Node, TreeError
@@ -74,7 +75,7 @@ def read_toml(data):
 
 
 def _value_end(text, begin, line):
-    """Behind the value that starts here: strings and brackets may span lines."""
+    """Returns the end of the value that starts here; strings and brackets may span lines."""
     depth, at = 0, begin
     while at < len(text):
         for quote in ('"""', "'''", '"', "'"):

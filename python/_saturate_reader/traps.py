@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What makes a change wrong or useless in this project, each with its place and what it forbids."""
+"""Finds what would make a change wrong or useless in this project, each with its place and the
+changes it rules out."""
 import ast
 import re
 import sys
@@ -17,7 +18,8 @@ SPAWNS = re.compile(rb"""["'](spawn|forkserver)["']""")
 
 
 def _elements(loop):
-    """x and y of `for x, y in loader`, also behind a number; none where the batch has one name."""
+    """Returns x and y of `for x, y in loader`, also after enumerate; empty if the batch has one
+    name."""
     target = getattr(loop, "target", None)
     if isinstance(target, ast.Tuple) and isinstance(loop.iter, ast.Call) and dotted(loop.iter.func) == "enumerate":
         target = target.elts[-1]
@@ -35,7 +37,7 @@ class Traps:
         self.waits = waits
         self.tensors = tensors
         self.found = []
-        self.is_forking = None  # not known yet
+        self.is_forking = None  # None: not known yet
 
     def _add(self, kind, source, node, why, forbids, ids=()):
         self._at(kind, source.place(node), why, forbids, ids)
@@ -94,7 +96,7 @@ class Traps:
         self._swallowed_above(loop)
 
     def _swallowed_above(self, loop):
-        """A `try` around the call that leads to the loop, in the functions above it."""
+        """Finds a `try` around a call that leads to the loop, in the functions above it."""
         queue, seen = [loop.scope], set()
         while queue and len(seen) < 50:
             scope = queue.pop()
@@ -120,7 +122,7 @@ class Traps:
                 yield call
 
     def _rates(self, loop):
-        """param_group['lr'] = ... inside the step: a schedule by steps."""
+        """Finds param_group['lr'] = ... inside the step: a schedule by steps."""
         scopes = [loop.scope] + list(loop.functions)
         for scope in scopes:
             for target, _, statement in scope.source.index.stores:
@@ -131,7 +133,7 @@ class Traps:
                 self._add("step_schedule", scope.source, statement, "the learning rate is set in every step: another batch size changes its course", ["batch_size"])
 
     def _logarithms(self, loop):
-        """log(1 - p): at 16 bits a p of 0.999 is 1."""
+        """Finds log(1 - p): at 16 bits a p of 0.999 becomes 1."""
         for scope in [loop.scope] + [scope for scope, when in loop.functions.items() if when != "evaluation"]:
             for call in scope.calls:
                 last = getattr(call.func, "attr", getattr(call.func, "id", ""))
@@ -145,7 +147,7 @@ class Traps:
                     return
 
     def _batches(self, loop):
-        """What the step does with a batch before it learns from it."""
+        """Examines what the step does with a batch before it learns from it."""
         entry = self.calls.by_node.get(loop.loader)
         ids = [entry["id"]] if entry else []
         one = loop.loader is not None and self.values.constant(argument_of(loop.loader, "batch_size", 1) or ast.Constant(1)) == (True, 1)
@@ -225,7 +227,7 @@ class Traps:
                     break
 
     def _varies(self, node, scope):
-        """A seed that PyTorch changes in each epoch goes into it."""
+        """Returns whether the expression depends on a seed that PyTorch changes in each epoch."""
         for one in ast.walk(node):
             if isinstance(one, ast.Call) and (dotted(one.func) or "").rsplit(".", 1)[-1] in ("initial_seed", "get_worker_info", "time", "randint", "get_state", "urandom"):
                 return True
@@ -264,7 +266,8 @@ class Traps:
                           ["num_workers", "pin_memory"], ids)
 
     def _called(self, scope, depth):
-        """Last names of what a function calls, and of what that calls."""
+        """Returns the last names of the functions that a function calls, including those called by
+        them."""
         found = {getattr(c.func, "attr", getattr(c.func, "id", "")) for c in scope.calls}
         for call in scope.calls if depth < 2 else ():
             for inner, _ in self.values.callees.get(call, ()):
@@ -324,15 +327,17 @@ class Traps:
     # The program
 
     def _forks(self):
-        """Workers are forked: nothing of the script runs again in them, and nothing has to be sent to them. By this Python,
-        which is the one that the command runs."""
+        """Returns whether workers are forked. Then the script does not run again in them, and
+        nothing has to be sent to them. Judged by this Python, which is the one that the command
+        runs."""
         if self.is_forking is None:
-            is_default = sys.platform not in ("win32", "darwin") and sys.version_info < (3, 14)  # what multiprocessing does, without importing it
+            is_default = sys.platform not in ("win32", "darwin") and sys.version_info < (3, 14)  # multiprocessing's default, without importing it
             self.is_forking = is_default and not any(SPAWNS.search(source.data or b"") for source in self.project.sources.values())
         return self.is_forking
 
     def _no_guard(self):
-        """Training starts when the file is imported: spawned workers would run it again."""
+        """Finds training that starts when the file is imported: spawned workers would run it
+        again."""
         entry = self.project.entry
         if entry is None or entry.index is None or self._forks():
             return
@@ -361,7 +366,7 @@ class Traps:
         return False
 
     def _buckets(self):
-        """torchtext's iterators pad each batch to its longest text."""
+        """Finds torchtext's iterators, which pad each batch to its longest text."""
         for source in self.project.order:
             for call in source.index.calls_named("BucketIterator", "BPTTIterator", "splits") if source.index is not None else ():
                 if self.reach.runs(function_of(call)) and not self.reach.off(call) and any(
@@ -403,7 +408,8 @@ class Traps:
 
 
 def _goes_on(node):
-    """The handler of a try that catches nearly everything and does not raise again."""
+    """Returns the handler of a try that catches nearly everything and does not raise again, or
+    None."""
     for handler in node.handlers:
         caught = handler.type
         broad = caught is None or (dotted(caught) or "").rsplit(".", 1)[-1] in ("Exception", "BaseException", "RuntimeError", "ValueError")
@@ -425,7 +431,7 @@ def _guarded(node):
 
 
 def _from_one(node):
-    """`1 - p`, at the precision that the step has."""
+    """Returns whether an expression is `1 - p` at the precision of the step."""
     if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Sub) or literal(node.left) not in ((True, 1), (True, 1.0)) or literal(node.right)[0]:
         return False
     return not any(isinstance(n, ast.Call) and getattr(n.func, "attr", "") in ("float", "double") for n in ast.walk(node.right))

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A configuration as a tree in which every key and value knows its line and its bytes."""
+"""A configuration as a tree in which every key and value has its line and its bytes."""
 
 
 class Node:
-    """kind is scalar, map, list or alias. begin and end are the value's bytes, None where they are not certain."""
+    """kind is scalar, map, list or alias. begin and end are the bytes of the value, None if
+    uncertain."""
     __slots__ = ("kind", "value", "begin", "end", "line", "members", "items", "anchor", "text")
 
     def __init__(self, kind, line, begin=None, end=None, value=None, text=None):
@@ -32,7 +33,8 @@ class TreeError(Exception):
 
 
 def leaves(node, path=()):
-    """(path, key line, key begin, value Node) of every key, parents before their children. No recursion."""
+    """Returns (path, key line, key begin, value Node) for every key, parents before children. Not
+    recursive."""
     stack = [(node, path)]
     out = []
     while stack:
@@ -49,7 +51,7 @@ def leaves(node, path=()):
 
 
 def scalar(text):
-    """A plain scalar's value, by the rules that PyYAML and OmegaConf share."""
+    """Returns a plain scalar's value, by the rules common to PyYAML and OmegaConf."""
     import re
     low = text.lower()
     if low in ("", "~", "null"):

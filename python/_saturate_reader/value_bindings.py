@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a binding gives: an import, a parameter with what its callers give, an unpacked part (a part of Values)."""
+"""The values of bindings: imports, parameters from their callers, unpacked parts (a part of
+Values)."""
 import ast
 import builtins
 
@@ -26,7 +27,7 @@ class Bindings:
         return found
 
     def _bound(self, bindings, node=None):
-        """What names that have these bindings may be."""
+        """Returns the values of names with these bindings."""
         found = tuple(self.binding(bindings[0])) if len(bindings) == 1 else self._union([tuple(self.binding(b)) for b in bindings[:MOST]])
         if found and bindings[0].scope.parent is None and bindings[0].scope.source.index.rewrites and any(b.kind == "value" for b in bindings):
             return (OPAQUE,) + found  # exec() or globals() may set it
@@ -34,7 +35,7 @@ class Bindings:
 
     @staticmethod
     def _union(parts):
-        """Several ways: one that is not known leaves the answer open."""
+        """Joins the values of several ways; one unknown way leaves the answer open."""
         out = ()
         for part in parts:
             out += part
@@ -60,7 +61,8 @@ class Bindings:
         return ()
 
     def _put_into(self, source, name):
-        """setattr(sys.modules[__name__], ...): a package that takes over the classes of all its modules."""
+        """setattr(sys.modules[__name__], ...): a package that adopts the classes of all its
+        modules."""
         if not any(c.args and "modules" in (dotted(getattr(c.args[0], "value", c.args[0])) or "") for c in source.index.calls_named("setattr")):
             return ()
         for call in source.index.calls_named("import_module", "__import__"):
@@ -130,7 +132,7 @@ class Bindings:
             return tuple((kind, one) for one in [scope.owner] + self.subclasses(scope.owner))
         self.open += 1
         if scope in self.hydra and position == 0:
-            # Without a file the classes that ConfigStore holds are the configuration.
+            # Without a file, the classes in ConfigStore are the configuration.
             structured = self._annotated(binding.node) if self.settings is not None and not self.settings.formats else ()
             return structured or (("cfg", "file", ()),)
         if self._click(scope, name):
@@ -157,7 +159,7 @@ class Bindings:
         if default and binding.expr is not None:
             parts.append(self.of(binding.expr))
             if not callers:
-                parts.append(())  # nobody is seen to call it: another value may come
+                parts.append(())  # no caller is seen: another value may come
         out = self._union(parts)
         if not out:
             out = self._annotated(binding.node)
@@ -165,7 +167,7 @@ class Bindings:
 
     @staticmethod
     def _click(scope, name):
-        """A parameter that a click option fills."""
+        """Returns whether a click option fills the parameter."""
         for decorator in getattr(scope.node, "decorator_list", ()):
             if isinstance(decorator, ast.Call) and (dotted(decorator.func) or "") in ("click.option", "click.argument"):
                 for argument in decorator.args:
@@ -175,14 +177,15 @@ class Bindings:
 
     @staticmethod
     def spreads(call):
-        """Expressions whose keys a call takes as keywords: **x, and what hydra instantiates."""
+        """Returns expressions whose keys become keyword arguments of a call: **x, and what hydra
+        instantiates."""
         found = [k.value for k in call.keywords if k.arg is None]
         if (dotted(call.func) or "").rsplit(".", 1)[-1] == "instantiate" and call.args:
             found.append(call.args[0])
         return found
 
     def _spread_value(self, call, name):
-        """What `**x` gives for a parameter; empty when it cannot hold it."""
+        """Returns what `**x` gives for a parameter; empty if it cannot have it."""
         out = ()
         for node in self.spreads(call):
             values = self.of(node)
@@ -223,7 +226,7 @@ class Bindings:
         return any(dotted(d) == "classmethod" for d in getattr(scope.node, "decorator_list", ()))
 
     def arguments(self, scope, name, position):
-        """The expressions that callers give for a parameter."""
+        """Returns the expressions that callers pass for a parameter."""
         out = []
         for call, shift in self.callers.get(scope, ())[:24]:
             given = self.argument(call, shift, name, position)
@@ -232,7 +235,7 @@ class Bindings:
         return out
 
     def argument(self, call, shift, name, position):
-        """The expression that one call gives for a parameter, None when it leaves it out."""
+        """Returns the expression that one call passes for a parameter, or None."""
         for keyword in call.keywords:
             if keyword.arg == name:
                 return keyword.value
@@ -244,7 +247,7 @@ class Bindings:
         return None
 
     def extra(self, scope):
-        """Expressions that callers give for *args."""
+        """Yields the expressions that callers pass for *args."""
         self.open += 1
         plain = sum(1 for _, _, how in scope.params if how == "position")
         for call, shift in self.callers.get(scope, ())[:24]:

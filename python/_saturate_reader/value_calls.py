@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a call gives, and which functions it enters (a part of Values)."""
+"""The value of a call, and the functions that it enters (a part of Values)."""
 import ast
 
 from . import names
@@ -24,7 +24,7 @@ class CallValues:
                     out += (("ext", value[1] + ".*"),)
                 elif value[0] == "mods":
                     out += (value,)
-                elif value[0] == "mod" and value[1].index is not None:  # one of the module's own classes, or functions if it has none
+                elif value[0] == "mod" and value[1].index is not None:  # one of its own classes, or functions if it has none
                     own = [b for bs in value[1].index.top.names.values() for b in bs]
                     own = [b for b in own if b.kind == "class"] or [b for b in own if b.kind == "def"]
                     out += tuple(v for b in own for v in self.binding(b)) if len(own) <= 6 else ()
@@ -59,12 +59,13 @@ class CallValues:
         return out
 
     def _imports(self, scope, depth):
-        """A function that makes, or gives, what a text names: import_module(path)."""
+        """Returns whether a function makes or returns what a text names: import_module(path)."""
         return any(getattr(c.func, "attr", getattr(c.func, "id", "")) in ("import_module", "__import__", "locate") for c in scope.calls) or depth < 1 and any(
             value[0] == "fn" and self._imports(value[1], depth + 1) for c in scope.calls if isinstance(c.func, ast.Name) for value in self.of(c.func))
 
     def _given_names(self, node):
-        """The classes of the project that a call's arguments name: a text, or a section of the configuration with one."""
+        """Returns the project's classes that a call's arguments name: as text, or by a section of
+        the configuration."""
         out = ()
         for argument in list(node.args) + [k.value for k in node.keywords if k.arg]:
             self.open += 1
@@ -76,11 +77,11 @@ class CallValues:
             for text in texts:
                 found = self.named(text) if isinstance(text, str) else None
                 if found is not None:
-                    out += (found, ("inst", found[1])) if found[0] == "cls" else (found,)  # the class or an object of it, as the function likes
+                    out += (found, ("inst", found[1])) if found[0] == "cls" else (found,)  # the function may use the class or an object of it
         return out
 
     def _method(self, node, func, last):
-        """Methods that give back what they are called on, or a part of it."""
+        """Handles methods that return the object they are called on, or a part of it."""
         if last in ("get", "pop", "setdefault") and node.args:
             out = ()
             known, key = self.constant(node.args[0])
@@ -129,7 +130,7 @@ class CallValues:
         return None
 
     def result(self, value, node):
-        """What calling `value` gives."""
+        """Returns the values of calling `value`."""
         kind = value[0]
         if kind in ("fn", "bound"):
             return self._returned(value[1])
@@ -159,13 +160,14 @@ class CallValues:
                 self.open += 1
                 formats = self.settings.formats if self.settings is not None else ()
                 if formats and name in names.READS_JSON and "json" not in formats:
-                    return (("made", name, node),)  # the configuration is no JSON: this reads data
+                    return (("made", name, node),)  # the configuration is not JSON, so this reads data
                 return (("cfg", "file", ()),)
             return (("made", name, node),)
         return ()
 
     def _instantiated(self, node):
-        """hydra.utils.instantiate(cfg.x): the class that `_target_` names in the configuration (`class` before hydra 1.0)."""
+        """hydra.utils.instantiate(cfg.x): the class that `_target_` (`class` before hydra 1.0)
+        names in the configuration."""
         out = ()
         self.open += 1
         for value in self.of(node.args[0]):
@@ -189,7 +191,7 @@ class CallValues:
         return (("partial", found, node),) if known and partial else ()
 
     def named(self, target):
-        """The project's class or function of a dotted name."""
+        """Returns the project's class or function with a dotted name, or None."""
         if self.project.entry is None or "." not in target:
             return None
         module, name = target.rsplit(".", 1)
@@ -215,7 +217,7 @@ class CallValues:
         return copied or tuple(out)
 
     def _copied(self, scope, out):
-        """A function that copies a configuration key by key gives that configuration back."""
+        """Returns the configuration if the function copies it key by key, else an empty tuple."""
         made = any(v[0] == "made" and v[1] in ("argparse.Namespace", "types.SimpleNamespace", "builtins.dict", "easydict.EasyDict") or
                    v[0] == "box" and isinstance(v[1], ast.Dict) for v in out)
         if not made:
@@ -231,14 +233,15 @@ class CallValues:
             for binding in scope.names.get(name, ()):
                 if binding.kind == "param":
                     kept += tuple(v for v in self.binding(binding) if v[0] == "cfg")
-        if not kept:  # the file is read inside
+        if not kept:  # the file is read inside the function
             for call in scope.calls:
                 kept += tuple(v for v in self.of(call) if v[0] == "cfg" and v[2] == ())
-        whole = tuple(v for v in kept if "?" not in v[2])  # the function calls itself for what is nested
+        whole = tuple(v for v in kept if "?" not in v[2])  # for nested sections the function calls itself
         return whole or kept
 
     def connect(self):
-        """Fills callers and callees; a second round sees through the parameters that the first one bound."""
+        """Fills callers and callees. The second round knows the parameters that the first one
+        bound."""
         self.find_subclasses()
         calls = [call for source in self.project.order if source.index is not None for call in self._made_by(source)]
         for _ in range(3):
@@ -254,7 +257,8 @@ class CallValues:
             self.forget()
 
     def _made_by(self, source):
-        """The calls of a file that this program may make: not those that the file makes when it is the program itself."""
+        """Returns the calls of a file that this program may make: without those under its `if
+        __name__ == "__main__"`, unless it is the program."""
         own = [s for s in source.tree.body if isinstance(s, ast.If) and is_main(s.test)] if source is not self.project.entry else ()
         return [c for c in source.index.calls if not any(s.lineno <= c.lineno <= s.body[-1].end_lineno for s in own)]
 
@@ -263,11 +267,11 @@ class CallValues:
         self._given.now.clear()
 
     def forget(self):
-        """Answers that more knowledge would change."""
+        """Drops the answers that more knowledge would change."""
         self.memo.clear()
         for kept in (self.truths, self._lineage, self._dynamic, self._given, self._live, self._looked):
             kept.now.clear()
-            if self.holders:  # whose fields are not what their sources alone say
+            if self.holders:  # their fields differ from what the sources alone say
                 kept.final.clear()
         if self.holders:
             self.final.clear()
@@ -276,7 +280,8 @@ class CallValues:
             self.find_subclasses()
 
     def targets(self, call):
-        """Functions of the project that a call enters: (Scope, how many parameters come from elsewhere)."""
+        """Returns the project's functions that a call enters: (Scope, number of parameters filled
+        otherwise)."""
         kept = self.settled.get(call)
         if kept is not None:
             return kept
@@ -300,7 +305,7 @@ class CallValues:
                 if value[0] == "inst":
                     method = self.find_method(value[1], "__init__")
                     if method is not None:
-                        out.append((method, 0))  # the configuration stands where self would
+                        out.append((method, 0))  # the configuration is passed in place of self
         if len(out) > 1:
             out = list(dict.fromkeys(out))
         if (cuts, was_open) == (self.cuts, self.open):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attributes of modules, classes and objects, and base classes (a part of Values)."""
+"""Attributes of modules, classes and objects; base classes (a part of Values)."""
 import ast
 
 from . import names
@@ -47,7 +47,7 @@ class Classes:
                 return self.of(call.args[0]) if call.args else ()
             for keyword in call.keywords:
                 if keyword.arg == attr and value[1].split(".")[0] != "torch":
-                    return self.of(keyword.value)  # HParams(batch_size=64).batch_size
+                    return self.of(keyword.value)  # for HParams(batch_size=64).batch_size
             if attr == "dataset" and value[1] in names.LOADERS:
                 return self.of(argument_of(call, "dataset", 0))
             return (("ext", value[1] + "()." + attr),)
@@ -69,7 +69,7 @@ class Classes:
         return ()
 
     def bases(self, scope):
-        """Base classes: project's as Scope, others as dotted text."""
+        """Returns the base classes: the project's as Scope, others as dotted text."""
         out = []
         for base in scope.bases:
             values = self.of(base)
@@ -85,7 +85,7 @@ class Classes:
         return out
 
     def lineage(self, scope):
-        """Every base class of a class, itself first: (scopes, dotted names)."""
+        """Returns (scopes, dotted names) of all base classes, starting with the class itself."""
         return self._lineage.get(scope, self._find_lineage)
 
     def _find_lineage(self, scope):
@@ -100,13 +100,14 @@ class Classes:
         return scopes, outside
 
     def subclasses(self, scope):
-        """Classes of the project that derive from this one, at most eight."""
+        """Returns the project's classes derived from this one, at most eight."""
         if not self._all_classes:
             self.open += 1
         return self._subclasses.get(scope, [])[:8]
 
     def find_subclasses(self):
-        """The table that subclasses() answers from; its answers are final where every base class follows from the sources alone."""
+        """Makes the table for subclasses(). Its answers are final if every base class follows from
+        the sources alone."""
         cuts, was_open = self.cuts, self.open
         found = {}
         for source in self.project.order:
@@ -125,7 +126,8 @@ class Classes:
         return None
 
     def set_methods(self, scope, name):
-        """Methods that a class puts under another name: self.train_dataloader = self._train_dataloader."""
+        """Returns methods that a class assigns to another name: self.train_dataloader =
+        self._train_dataloader."""
         return [v[1] for b in scope.attributes.get(name, ()) if b.kind == "value" and not b.path for v in self.of(b.expr) if v[0] in ("fn", "bound")]
 
     def instance_attribute(self, scope, attr, seen):
@@ -159,7 +161,7 @@ class Classes:
         return ()
 
     def foreign(self):
-        """Names of attributes that are set from outside of their class."""
+        """Returns names of attributes that are set from outside their class."""
         if self._foreign is None:
             self._foreign = set()
             for source in self.project.order:
@@ -169,7 +171,7 @@ class Classes:
         return self._foreign
 
     def held(self, scope, attr):
-        """The path of the configuration key that a field of this class holds, None when it is not filled from one."""
+        """Returns the path of the configuration key that fills a field of this class, or None."""
         if scope not in self.holders or self.settings is None:
             return None
         self.open += 1
@@ -195,7 +197,8 @@ class Classes:
         return ()
 
     def dynamic(self, scope):
-        """A class whose attributes come from somewhere else: a dict's keys, setattr, __getattr__."""
+        """Returns whether the attributes of a class come from elsewhere: a dict's keys, setattr,
+        __getattr__."""
         return self._dynamic.get(scope, self._is_dynamic)
 
     def _is_dynamic(self, scope):

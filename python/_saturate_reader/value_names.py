@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which bindings a name may have where it is read (a part of Values)."""
+"""The bindings that a name may have where it is read (a part of Values)."""
 import ast
 
 from .scopes import COMPREHENSIONS, FUNCTIONS, LOOPS, ancestors, statement_of
@@ -7,7 +7,7 @@ from .scopes import COMPREHENSIONS, FUNCTIONS, LOOPS, ancestors, statement_of
 
 class Names:
     def lookup(self, node, name=None):
-        """The bindings that a name may have where it is read."""
+        """Returns the bindings that a name may have where it is read."""
         if name is not None:
             return self._lookup(node, name)
         found = node.scope.names.get(node.id)
@@ -34,7 +34,8 @@ class Names:
         return [b for b in bindings if not self.switched_off(b.node)] or bindings
 
     def reaching(self, bindings, node):
-        """Bindings of the same scope that can be the last one before `node`, as far as blocks tell."""
+        """Returns the bindings of the same scope that may be the last one before `node`, judging by
+        blocks."""
         use = (node.lineno, node.col_offset)
         statement = statement_of(node)
         chain = set()
@@ -69,20 +70,22 @@ class Names:
                 break
         if later and found:
             found += [b for b in later if self._carried(b.node, chain, last)]
-        if not found:  # only set further down: from the turn of a loop before, or a name that a branch sets
+        if not found:  # only set further down: in the previous iteration of a loop, or by a branch
             found = [b for b in bindings if not isinstance(b.node, COMPREHENSIONS)] or list(bindings)
         return found
 
     @staticmethod
     def _carried(holder, chain, last):
-        """Set further down in a loop around the use, and not set anew at each turn before it."""
+        """Returns whether a binding further down in a loop around the use is not replaced in each
+        iteration before the use."""
         for up in ancestors(holder):
             if isinstance(up, LOOPS) and up in chain:
                 return last is None or last is not up and not any(one is up for one in ancestors(last))
         return False
 
     def switched_off(self, node):
-        """Below a condition of its function that the declared settings make false."""
+        """Returns whether the node is under a condition of its function that the declared settings
+        make false."""
         child = node
         while child is not None and not isinstance(child, FUNCTIONS):
             up = child.up
@@ -96,7 +99,8 @@ class Names:
         return False
 
     def after_end(self, statement):
-        """Behind an `if` that the settings make true and that leaves the block."""
+        """Returns whether the statement follows an `if` that the settings make true and that leaves
+        the block."""
         block = getattr(statement, "block", None)
         leaves = self._leaves.get(id(block))
         if leaves is None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parts of values: unpacking, subscripts, what a loop gives (a part of Values)."""
+"""Parts of values: unpacking, subscripts, elements of loops (a part of Values)."""
 import ast
 
 from . import names
@@ -9,7 +9,7 @@ from .scopes import dotted
 
 class Parts:
     def part(self, values, path, expr=None):
-        """What unpacking gives: `a, b = expr` asks for the parts (0,) and (1,)."""
+        """Returns the values of unpacking: `a, b = expr` asks for the parts (0,) and (1,)."""
         for index in path:
             values = self._index(values, index, expr)
         return values
@@ -28,7 +28,7 @@ class Parts:
                     for element in value[1].elts[:MOST]:
                         out += self.of(element)
             elif kind == "made" and value[1].endswith(".prepare"):
-                call = value[2]  # accelerator.prepare gives its arguments back, in order
+                call = value[2]  # accelerator.prepare returns its arguments in order
                 if isinstance(index, int) and index < len(call.args):
                     out += self.of(call.args[index])
             elif kind == "made" and value[1].endswith("parse_args_into_dataclasses"):
@@ -44,7 +44,7 @@ class Parts:
 
     @staticmethod
     def _appended(box):
-        """What is appended to a list that starts empty, in the function that makes it."""
+        """Returns what is appended to a list that starts empty, in the function that makes it."""
         up = getattr(box, "up", None)
         name = dotted(up.targets[0]) if isinstance(up, ast.Assign) and isinstance(box, ast.List) else None
         if name is None:
@@ -53,7 +53,8 @@ class Parts:
 
     @staticmethod
     def _put(box):
-        """(key, value) of what is put into a dict that starts empty, in the function that makes it."""
+        """Returns (key, value) of what is stored into a dict that starts empty, in the function
+        that makes it."""
         up = getattr(box, "up", None)
         name = dotted(up.targets[0]) if isinstance(up, ast.Assign) and not box.keys else None
         if name is None:
@@ -62,7 +63,7 @@ class Parts:
                 and target.scope is box.scope and dotted(target.value) == name][:MOST]
 
     def _dataclass(self, call, index):
-        """HfArgumentParser((A, B)).parse_args_into_dataclasses() gives an A and a B."""
+        """HfArgumentParser((A, B)).parse_args_into_dataclasses() returns an A and a B."""
         for value in self.of(call.func.value) if isinstance(call.func, ast.Attribute) else ():
             if value[0] == "made" and value[1].endswith("HfArgumentParser") and value[2].args:
                 for inner in self._index(self.of(value[2].args[0]), index):
@@ -115,7 +116,7 @@ class Parts:
         return out
 
     def _stored(self, node):
-        """`x['key'] = value` elsewhere in the same function, read here: the values that were stored."""
+        """Returns the values stored by `x['key'] = value` elsewhere in the same function."""
         known, text = literal(node.slice)
         name = dotted(node.value)
         if not known or name is None:
@@ -128,7 +129,7 @@ class Parts:
         return out
 
     def element(self, expr, path=()):
-        """What a loop over `expr` gives, with the unpacking of its target."""
+        """Returns the values that a loop over `expr` yields, unpacked for its target."""
         if isinstance(expr, ast.Call):
             name = dotted(expr.func) or ""
             last = name.rsplit(".", 1)[-1]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Constants and conditions that the declared settings decide (a part of Values)."""
+"""Constants and conditions that the declared settings determine (a part of Values)."""
 import ast
 import posixpath
 
@@ -9,7 +9,8 @@ from .scopes import dotted
 
 class Truth:
     def constant(self, node):
-        """(True, value) when every way leads to one and the same constant, by declared settings too."""
+        """Returns (True, value) if every way leads to the same constant, including ways through
+        declared settings."""
         known, value = literal(node)
         if known:
             return True, value
@@ -35,7 +36,7 @@ class Truth:
         return False, None
 
     def _text(self, node):
-        """Texts that are put together of constants."""
+        """Evaluates texts that are built from constants."""
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
             left, right = self.constant(node.left), self.constant(node.right)
             if left[0] and right[0] and isinstance(left[1], str) and isinstance(right[1], str):
@@ -82,7 +83,8 @@ class Truth:
         return False, None
 
     def _unpacked(self, binding):
-        """What `weight, kind = text.split('*')` gives, or a loop over one text only."""
+        """Returns the part that `weight, kind = text.split('*')` gives, or the element of a loop
+        over a single text."""
         known, value = self._text(binding.expr)
         if known and binding.kind == "iter":
             known, value = (True, value[0]) if isinstance(value, (list, tuple)) and len(value) == 1 else (False, None)
@@ -93,8 +95,8 @@ class Truth:
         return known, value
 
     def truth(self, test):
-        """True or False when the declared settings decide a condition, else None."""
-        if test in self.asked:  # it rests on itself
+        """Returns True or False if the declared settings decide a condition, else None."""
+        if test in self.asked:  # the condition depends on itself
             self.open += 1
             return None
         self.asked.add(test)

@@ -1,11 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an expression may stand for, by following names, attributes, calls and parameters through the project.
+"""The possible values of an expression, found by following names, attributes, calls and parameters
+through the project.
 
-Values are tuples: ("mod", Source), ("ext", "torch.optim.Adam"), ("cls", Scope), ("fn", Scope), ("bound", Scope, class Scope),
-("inst", class Scope), ("made", "torch.optim.Adam", call), ("lit", node), ("box", node), ("cfg", root, path), ("partial", value, call),
-("batch", loader), ("mods", call): one of the modules that a computed import may mean,
-("gen", function Scope), ("params", __init__ Scope): Lightning's hparams, ("opaque", node): something else too. `cfg` is a configuration, or a part of it at `path`; root is "args" for parsed options, else "file".
-An empty answer means: not known. Answers are not complete, so they prove what is there and never what is not.
+Values are tuples:
+("mod", Source), ("ext", "torch.optim.Adam"), ("cls", Scope), ("fn", Scope),
+("bound", Scope, class Scope), ("inst", class Scope), ("made", "torch.optim.Adam", call),
+("lit", node), ("box", node), ("partial", value, call), ("batch", loader), ("gen", function Scope);
+("cfg", root, path): a configuration, or its part at `path`. root is "args" for parsed options,
+else "file";
+("mods", call): one of the modules that a computed import may mean;
+("params", __init__ Scope): Lightning's hparams;
+("opaque", node): something else too.
+
+An empty answer means unknown. Answers are incomplete: they prove what is there, never what is not.
 """
 import ast
 
@@ -18,12 +25,13 @@ from .value_parts import Parts
 from .value_truth import Truth
 
 
-PATIENCE = 200000  # expressions, after which an answer that was cut short is kept too
+PATIENCE = 200000  # after this many expressions an answer that was cut short is kept too
 NOTHING = object()
 
 
 class Kept:
-    """Answers of one kind. Those that follow from the sources alone are kept for good, others until more is known."""
+    """Answers of one kind. Those that follow from the sources alone are kept for good, the others
+    until more is known."""
 
     def __init__(self, values):
         self.values = values
@@ -50,36 +58,36 @@ class Values(Names, Bindings, Classes, Parts, CallValues, Truth):
     def __init__(self, project):
         self.project = project
         self.memo = {}
-        self.final = {}       # answers that follow from the sources alone: nothing learnt later changes them
-        self.settled = {}     # call -> what it enters, where that follows from the sources alone
-        self.library = set()  # nodes that are names of libraries
+        self.final = {}       # answers that follow from the sources alone: later knowledge does not change them
+        self.settled = {}     # call -> functions entered, if this follows from the sources alone
+        self.library = set()  # nodes that are names from libraries
         self.active = set()
         self.depth = 0
         self.work = 0
-        self.cuts = 0         # how often an answer was cut short: such an answer is not kept
-        self.open = 0         # how often an answer rested on callers, settings or holders, which later rounds know better
+        self.cuts = 0         # how often an answer was cut short; such an answer is not kept
+        self.open = 0         # how often an answer relied on callers, settings or holders, which later rounds know better
         self._lineage = Kept(self)
         self._dynamic = Kept(self)
-        self._subclasses = {}  # none before the first round
+        self._subclasses = {}  # empty before the first round
         self._all_classes = False
         self._leaves = {}     # id of a block -> the tests of its `if ...: return`, each with its position
         self._looked = Kept(self)  # node of a name -> its bindings
-        self._given = Kept(self)   # binding of a parameter -> what its callers give
-        self._live = Kept(self)    # (Scope, name) -> its bindings that the settings do not switch off
+        self._given = Kept(self)   # binding of a parameter -> what its callers pass
+        self._live = Kept(self)    # (Scope, name) -> its bindings, without those that the settings switch off
         self._foreign = None
-        self.holders = {}     # class Scope -> (path, fields): filled from the configuration at this path, only these fields (None: any)
+        self.holders = {}     # class Scope -> (path, fields): filled from the configuration at path, only these fields (None: any)
         self.callers = {}     # function Scope -> [(call, shift)]
         self.callees = {}     # call -> [(function Scope, shift)]
         self.settings = None  # Settings: declared values of options and configuration keys
-        self.batches = {}     # (function Scope, parameter) -> loader: a batch that a framework hands over
-        self.clis = []        # calls of LightningCLI and the like
-        self.configured = {}  # class Scope -> the section of the configuration whose keys are its parameters
+        self.batches = {}     # (function Scope, parameter) -> loader: a batch that a framework passes
+        self.clis = []        # calls of LightningCLI and similar
+        self.configured = {}  # class Scope -> the section of the configuration with its parameters
         self.hydra = set()    # functions whose first parameter is hydra's configuration
         self.truths = Kept(self)
-        self.asked = set()    # conditions that are being decided
+        self.asked = set()    # conditions being decided
 
     def of(self, node):
-        """What the expression may be."""
+        """Returns the possible values of an expression."""
         found = self.final.get(node)
         if found is not None:
             return found

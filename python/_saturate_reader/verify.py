@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-# Proves that an edited source means what its edits name and nothing else. The edits were made on the text, byte by byte
-# (src/project/source_edit.cpp); here they are made on the syntax tree of the source as it was, and the two must agree.
-# Reads one JSON object on stdin: {"checks": [{"before": path, "after": path, "edits": [...], "sha256"}]}, prints {"checks": [why or
-# null]}. Runs in the command's own interpreter, standard library alone, Python 3.9 or newer; imports nothing of the user's.
+# Proves that an edited source has exactly the named edits and nothing else. The edits were made on
+# the text, byte by byte (src/project/source_edit.cpp). Here they are made on the syntax tree of the
+# original source, and the two must agree. Reads one JSON object from stdin: {"checks": [{"before":
+# path, "after": path, "edits": [...], "sha256"}]}, prints {"checks": [why or null]}. Runs in the
+# command's own interpreter, with the standard library alone, Python 3.9 or newer; imports nothing
+# of the user's.
 import ast
 import hashlib
 import io
@@ -20,7 +22,7 @@ class Refused(Exception):
 
 
 class Source:
-    """A parsed file in which each node knows its bytes on disk."""
+    """A parsed file in which each node has its bytes on disk."""
 
     def __init__(self, path, sha256):
         with open(path, "rb") as file:
@@ -34,7 +36,7 @@ class Source:
         self.encoding = tokenize.detect_encoding(io.BytesIO(data).readline)[0]
         self.is_utf8 = self.encoding in ("utf-8", "utf-8-sig", "ascii")
         self.bom = 3 if data.startswith(b"\xef\xbb\xbf") else 0
-        # The parser ends a line at \n, \r\n and \r, and at nothing else.
+        # The parser ends lines only at \n, \r\n and \r.
         self.starts = [0]
         lines, at = [], 0
         for line in data.replace(b"\r\n", b"\0\n").replace(b"\r", b"\n").split(b"\n"):
@@ -47,7 +49,7 @@ class Source:
         text = self.lines[line - 1]
         if line == 1 and self.bom:
             return self.bom + column
-        if not self.is_utf8:  # the parser counts bytes of UTF-8
+        if not self.is_utf8:  # the parser counts UTF-8 bytes
             text = text.decode(self.encoding).encode("utf-8")[:column].decode("utf-8")
             column = len(text.encode(self.encoding))
         return self.starts[line - 1] + column
@@ -61,7 +63,7 @@ class Source:
 
 
 def fields(tree):
-    """Every place in the tree where a node or a list of nodes stands: (owner, field, value)."""
+    """Yields every place in the tree with a node or a list of nodes: (owner, field, value)."""
     todo = [tree]
     while todo:
         node = todo.pop()
@@ -83,7 +85,8 @@ def statements(text):
 
 
 class Tree:
-    """The statements of the module that the edits touch, with everything in them. The others stay as they are."""
+    """The module's statements that the edits touch, with everything in them. The other statements
+    stay as they are."""
 
     def __init__(self, source, edits):
         self.source = source
@@ -106,7 +109,8 @@ class Tree:
                     self._note(value, owner, name)
 
     def is_same(self, edited):
-        """Whether another source has this tree. A statement that no edit touches is compared by its bytes."""
+        """Returns whether another source has this tree. Statements that no edit touches are
+        compared by their bytes."""
         mine, other = self.source.tree.body, edited.tree.body
         if len(mine) != len(other):
             return False
@@ -123,12 +127,12 @@ class Tree:
     def _note(self, node, holder, key):
         if isinstance(node, ast.expr) and hasattr(node, "lineno"):
             span = self.source.span(node)
-            self.expressions.setdefault(span, (node, holder, key))  # the outermost of that place
+            self.expressions.setdefault(span, (node, holder, key))  # keep the outermost expression at that place
             if isinstance(node, ast.Call):
                 self.calls[span] = node
 
     def body(self, span, what):
-        """The list and the range of it that these bytes cover."""
+        """Returns the list of statements that these bytes cover, and the range in it."""
         for body, spans in self.bodies:
             begins = [index for index, one in enumerate(spans) if one[0] == span[0]]
             ends = [index for index, one in enumerate(spans) if one[1] == span[1]]
@@ -159,7 +163,7 @@ class Tree:
                 inserted.append((edit, self.body(span, kind)))
         for span, text in around:
             self.around(span, text)
-        marks = {}  # what stands before and behind each statement, and blocks around
+        marks = {}  # statements to insert before and after each statement
         for edit, (body, _, begin, end) in inserted:
             node = body[begin] if edit["kind"] == "before" else body[end - 1]
             marks.setdefault((id(node), edit["kind"]), []).extend(statements(edit["text"]))
@@ -189,7 +193,8 @@ class Tree:
             body[:] = new
 
     def around(self, span, text):
-        """What stands there, with its own edits, in place of the name that the text gets for "{}"."""
+        """Replaces the expression there by the text, with the expression and its own edits in place
+        of "{}"."""
         if span not in self.expressions:
             raise Refused("there is no expression where the edit should go")
         _, holder, key = self.expressions[span]
@@ -218,7 +223,7 @@ class Tree:
 
 
 def check(before, after, edits, sha256):
-    """Why the file `after` is not `before` with these edits; None when it is."""
+    """Returns why the file `after` is not `before` with these edits, or None if it is."""
     try:
         tree = Tree(Source(before, sha256), edits)
         tree.apply(edits)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a value that the host reads is for: a log, a decision, or nobody (a part of Waits)."""
+"""The purpose of a value that the host reads: a log, a decision, or nothing (a part of Waits)."""
 import ast
 
 from .conditions import log_name, nested
@@ -30,7 +30,7 @@ class WaitUses:
             wait.kind = "sync_log"
 
     def _use(self, node, depth, seen):
-        """log, control, nobody or unknown: where a value that was read goes."""
+        """Returns log, control, nobody or unknown: where a read value goes."""
         if depth > 4 or node in seen:
             return "unknown"
         seen.add(node)
@@ -95,7 +95,8 @@ class WaitUses:
         return uses or {"nobody"}
 
     def _only_shown(self, call):
-        """psnr = metric(output, target): a result that is only read on the host or given to a log, so nothing learns from it."""
+        """psnr = metric(output, target): returns whether the result is only read on the host or
+        logged, so that nothing learns from it."""
         statement = call.up
         if not isinstance(statement, ast.Assign) or len(statement.targets) != 1 or not isinstance(statement.targets[0], ast.Name):
             return False
@@ -105,7 +106,7 @@ class WaitUses:
         return bool(loads) and all(_shown(load) for load in loads)
 
     def _list_use(self, call, depth, seen):
-        """values.append(x.item()): nobody reads it when the list is only ever appended to."""
+        """values.append(x.item()): nobody reads the value if the list is only appended to."""
         base = call.func.value
         if not isinstance(base, ast.Name):
             return "log"
@@ -135,7 +136,7 @@ class WaitUses:
 
 
 def _shown(node):
-    """Read on the host, formatted, or an argument of a log."""
+    """Returns whether a value is read on the host, formatted, or passed to a log."""
     up = node.up
     if isinstance(up, ast.Attribute) and up.attr in ("item", "detach", "cpu", "tolist"):
         return True

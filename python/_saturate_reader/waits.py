@@ -29,7 +29,8 @@ class Wait:
 
 
 class Context:
-    """How often what is looked at runs, and how it was reached. `vague`: one of many functions that a call may mean."""
+    """How often the current code runs, and how it was reached. `vague`: it is one of many functions
+    that a call may mean."""
     __slots__ = ("when", "path", "interval", "depth", "vague")
 
     def __init__(self, when="step", path=(), interval=None, depth=0, vague=False):
@@ -69,13 +70,14 @@ class Waits(WaitUses):
                 self._expression(loop.node.test, Context())
             self._block(loop.body, Context())
         entered = {call for wait in self.found.values() if wait.kind == "sync" for call in wait.path}
-        self.found = {key: wait for key, wait in self.found.items() if wait.kind != "metric_step" or wait.node not in entered}  # else its reads are said
+        self.found = {key: wait for key, wait in self.found.items() if wait.kind != "metric_step" or wait.node not in entered}  # else report its reads
         for wait in self.found.values():
             self._classify(wait)
         return sorted(self.found.values(), key=lambda w: (w.node.src.file, w.node.lineno, w.node.col_offset))
 
     def _guards(self, loop):
-        """Conditions around every backward() in the loop: `if phase == 'train'` is true in every training step, wherever else it stands."""
+        """Returns the conditions around every backward() in the loop: `if phase == 'train'` is true
+        in every training step, wherever it is tested."""
         found = None
         for call in loop.scope.calls:
             if not self.loops.is_backward(call) or self.reach.off(call):
@@ -96,7 +98,7 @@ class Waits(WaitUses):
         for statement in statements:
             if isinstance(statement, ast.If) and self._leaves_rest(statement):
                 self._statement(statement, context)
-                # `if step % 10: continue`: what follows runs at an interval.
+                # `if step % 10: continue`: the rest runs at an interval.
                 if self._is_interval(statement.test):
                     context = context.but("interval", statement.test)
                 continue
@@ -169,7 +171,8 @@ class Waits(WaitUses):
         return context.but("branch")
 
     def _fills_missing(self, test, context):
-        """`if max_len is None: max_len = lengths.max().item()`, and the call that leads here gives the argument."""
+        """`if max_len is None: max_len = lengths.max().item()`: returns whether the call that leads
+        here passes the argument."""
         if not (isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], ast.Is) and literal(test.comparators[0]) == (True, None)
                 and isinstance(test.left, ast.Name) and context.path):
             return False
@@ -182,7 +185,7 @@ class Waits(WaitUses):
         return False
 
     def _is_interval(self, test):
-        """`step % log_interval == 0`, unless the interval is 1."""
+        """Returns whether a test is `step % log_interval == 0` with an interval other than 1."""
         if not is_interval(test):
             return False
         every = [node.right for node in ast.walk(test) if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod)]
@@ -192,13 +195,14 @@ class Waits(WaitUses):
         known, value = self.values.constant(node)
         values = self.values.of(node)
         if not known and isinstance(node, ast.Name) and values and all(v[0] in ("lit", "opaque") for v in values):
-            # exec() may set it; what is declared holds where no other file has the name
+            # exec() may set it; use the declared value if no other file has the name
             declared = [b.expr for s in self.values.project.order if s.index is not None for b in s.index.top.names.get(node.id, ()) if b.kind == "value"]
             known, value = literal(declared[0]) if len(declared) == 1 else (False, None)
         return known and value == 1 and not isinstance(value, bool)
 
     def _evaluates(self, loop):
-        """A loop over another loader inside the step: evaluation in the middle of an epoch."""
+        """Returns whether a loop inside the step goes over another loader: an evaluation in
+        mid-epoch."""
         if not isinstance(loop, (ast.For, ast.AsyncFor)):
             return False
         text = ast.dump(loop.iter)
@@ -208,7 +212,7 @@ class Waits(WaitUses):
     # Expressions
 
     def _condition(self, test, context):
-        """A condition that turns a tensor into a boolean."""
+        """Notes a condition that turns a tensor into a boolean."""
         for node in conditions(test):
             if isinstance(node, ast.Call):
                 continue
@@ -239,7 +243,7 @@ class Waits(WaitUses):
             stack.extend(ast.iter_child_nodes(node))
 
     def _old_item(self, node, context):
-        """`loss.data[0]`: how a loss was read before item() was there."""
+        """Notes `loss.data[0]`, the way to read a loss before item() existed."""
         if not (isinstance(node.value, ast.Attribute) and node.value.attr == "data" and isinstance(node.ctx, ast.Load) and literal(node.slice) == (True, 0)):
             return
         base = dotted(node.value.value)
@@ -280,11 +284,12 @@ class Waits(WaitUses):
         self._follow(node, context)
 
     def _is_metric(self, func, name):
-        """By its name, or by the class that it was made of."""
+        """Returns whether a function is a metric, by its name or by the class of its object."""
         return bool(METRIC.search(name)) or any(v[0] == "made" and METRIC.search(v[1]) for v in self.values.of(func))
 
     def _named_by(self, func):
-        """Where a called function is named: `for name, metric in metrics.items()` calls several, and the loop names them."""
+        """Returns the node that names a called function: `for name, metric in metrics.items()`
+        calls several, so the loop names them."""
         for binding in (self.values.lookup(func) or ()) if isinstance(func, ast.Name) else ():
             if binding.kind == "iter" and isinstance(binding.node, ast.For):
                 return binding.expr
@@ -292,7 +297,8 @@ class Waits(WaitUses):
 
     @staticmethod
     def _unlearned(node):
-        """Inside `with torch.no_grad()` of the step: nothing learns from it."""
+        """Returns whether the node is inside `with torch.no_grad()` in the step, where nothing
+        learns."""
         for up in ancestors(node):
             if isinstance(up, (ast.With, ast.AsyncWith)) and any("no_grad" in (dotted(getattr(i.context_expr, "func", i.context_expr)) or "") for i in up.items):
                 return True
@@ -307,7 +313,7 @@ class Waits(WaitUses):
     def _read(self, node, last, receiver, context):
         kind = self.tensors.kind(receiver)
         inner = receiver
-        # x.cpu().numpy(): one wait, at the innermost read.
+        # x.cpu().numpy() is one wait, at the innermost read.
         while isinstance(inner, ast.Attribute) or isinstance(inner, ast.Call) and isinstance(inner.func, ast.Attribute):
             if isinstance(inner, ast.Call):
                 if inner.func.attr in READS and not inner.args or inner.func.attr == "to" and self.tensors.kind(inner) == "cpu":
@@ -326,7 +332,7 @@ class Waits(WaitUses):
         self._add(node, last, "sync", context, receiver, certainty)
 
     def _follow(self, node, context):
-        """Into the project's functions that this call enters."""
+        """Follows the call into functions of the project."""
         if context.depth >= DEEPEST:
             return
         entered = self._entered(node)
@@ -352,7 +358,8 @@ class Waits(WaitUses):
                         self._block(value[1].node.body, Context(context.when, context.path + (node,), context.interval, context.depth + 1))
 
     def _entered(self, call):
-        """Functions that a call enters: of a method that several classes have, those of classes that the program makes."""
+        """Returns the functions that a call enters. If several classes have the method, only those
+        of classes that the program makes."""
         scopes = list(dict.fromkeys(scope for scope, _ in self.values.callees.get(call, ())))
         if len(scopes) > 1:
             made = {v[1] for v in self.values.of(call.func) if v[0] == "bound" and v[2] in self.reach.classes}

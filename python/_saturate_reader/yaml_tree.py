@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""YAML (and JSON, which is YAML between brackets) as a tree with bytes: what configurations use, not all of YAML.
+"""YAML (and JSON, which is YAML with brackets) as a tree with bytes: the part of YAML that
+configurations use.
 
-Works on the bytes taken as Latin-1, so that a character is a byte. What it does not understand ends in TreeError.
+Works on the bytes as Latin-1, so that a character is a byte. Raises TreeError for anything it does
+not understand.
 """
 import re
 
@@ -13,7 +15,7 @@ KEY = re.compile(r"""(?:"(?:[^"\\]|\\.)*"|'(?:[^']|'')*'|[^\s#&*!|>'"%@`\[\]{},?
 
 
 def read_yaml(data):
-    """The documents of a file, as a list of Nodes."""
+    """Returns the documents of a file as a list of Nodes."""
     return _Yaml(data).documents()
 
 
@@ -52,7 +54,7 @@ class _Yaml:
     # Lines
 
     def lines(self):
-        """(begin, end, indent, text) of lines that hold something."""
+        """Returns (begin, end, indent, text) of every line."""
         out = []
         begin = 3 if self.text.startswith("\xef\xbb\xbf") else 0
         ends = self.breaks + [len(self.text)]
@@ -84,7 +86,7 @@ class _Yaml:
         return found or [Node("map", 1)]
 
     def next_row(self):
-        """On to the next line that is neither empty nor a comment."""
+        """Moves to the next line that is neither empty nor a comment."""
         while self.row < len(self.rows):
             text = self.rows[self.row][3]
             if text and not text.startswith("#") and text.strip():
@@ -98,7 +100,7 @@ class _Yaml:
     # Blocks
 
     def block(self, parent, depth):
-        """The map or list whose lines stand deeper than `parent`."""
+        """Reads the map or list whose lines are indented more than `parent`."""
         if depth > DEEPEST:
             raise TreeError("nested too deeply", self.row + 1)
         self.next_row()
@@ -166,7 +168,7 @@ class _Yaml:
         return node
 
     def value(self, at, indent, depth, mapped=False):
-        """The value that starts at `at` of this line; leaves `row` behind it."""
+        """Reads the value that starts at `at` in this line, and moves `row` past it."""
         begin, end, _, _ = self.rows[self.row]
         anchor = None
         while True:
@@ -208,7 +210,7 @@ class _Yaml:
         return self.made("scalar", at, at, None, "")
 
     def finish_line(self):
-        """Behind a value that may span lines: only a comment may follow."""
+        """Called after a value that may span lines: only a comment may follow."""
         line = self.line(self.at) - 1
         end = self.rows[line][1]
         rest = self.text[self.at:end].strip()
@@ -240,7 +242,7 @@ class _Yaml:
         stop = at + len(text)
         self.row += 1
         whole = [text]
-        while not comment and self.row < len(self.rows):  # a plain value may go on in deeper lines
+        while not comment and self.row < len(self.rows):  # a plain value may continue in more indented lines
             _, line_end, here, more = self.rows[self.row]
             if not more.strip():
                 ahead = next((r for r in self.rows[self.row:] if r[3].strip()), None)
