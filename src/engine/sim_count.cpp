@@ -56,8 +56,8 @@ double bytes_of(const at::Tensor& tensor) {
     return tensor.is_floating_point() ? 4 * elements(tensor) : static_cast<double>(tensor.nbytes());
 }
 
-// Operations of matrix products and convolutions, otherwise 0; the caller counts one per element
-// written.
+// Operations of matrix products, convolutions and recurrent layers, otherwise 0; the caller then
+// counts one per element written.
 double product_flops(std::string_view name, const std::vector<at::Tensor>& in,
                      const std::vector<at::Tensor>& out) {
     auto has = [&](std::string_view part) { return name.find(part) != std::string_view::npos; };

@@ -24,7 +24,7 @@ struct DecodeSettings {
     bool exif_orientation = true;  // turn the image upright as its camera says
 };
 
-// The pixels, and where in them the wanted region lies; fractions come from DCT scaling.
+// The pixels and the wanted region in them. Its bounds may be fractions, from DCT scaling.
 struct Decoded {
     ImageView view;
     double x = 0;
@@ -38,10 +38,10 @@ class ImageDecoder {
     explicit ImageDecoder(DecodeSettings settings);
     ~ImageDecoder();
 
-    // Reads the header. `file` must stay until decode() is done. Throws BadImage.
+    // Reads the header. `file` must stay valid until decode() is done. Throws BadImage.
     [[nodiscard]] ImageSize open(Bytes file);
-    // At least `wanted` of the upright image; `target` is the size it will be resized to. The
-    // result lives until the next call. Throws BadImage.
+    // Decodes at least `wanted` of the upright image; `target` is the size it will be resized to.
+    // The result is valid until the next call. Throws BadImage.
     [[nodiscard]] const Decoded& decode(const Region& wanted, ImageSize target);
 
   private:
