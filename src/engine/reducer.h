@@ -62,8 +62,8 @@ class GradientReducer {
     void settle();
     // Returns whether any rank ran out of memory between finish() and the change of the weights.
     [[nodiscard]] bool any_failed(bool failed);
-    // Names the parameters without a gradient, after the first step that has any. Returned once; may
-    // be empty.
+    // Names the parameters without a gradient, after the first step that has any. Returned once;
+    // may be empty.
     [[nodiscard]] std::string take_note();
 
   private:
