@@ -61,8 +61,8 @@ class NcclCollectives final : public DeviceCollectives {
             std::move(options));
         nccl_->enableCollectivesTiming();  // events around each collective
     }
-    // All started collectives have been waited for. Without shutdown() the group's destructor would
-    // warn.
+    // All started collectives have been waited for. Without shutdown() the group's
+    // destructor would warn.
     ~NcclCollectives() override {
         if (given_up_) return;
         try {
@@ -124,8 +124,8 @@ class NcclCollectives final : public DeviceCollectives {
   private:
     struct Marks {
         std::int64_t mark = -1;
-        // c10::Event, because the destructor of CUDAEvent throws on a lost device, which ends the
-        // process.
+        // c10::Event, because the destructor of CUDAEvent throws on a lost device,
+        // which ends the process.
         c10::Event waiting{torch::kCUDA, c10::EventFlag::BACKEND_DEFAULT};  // with timing
         c10::Event waited{torch::kCUDA, c10::EventFlag::BACKEND_DEFAULT};
         std::vector<c10::intrusive_ptr<c10d::Work>> works;

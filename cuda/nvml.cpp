@@ -21,8 +21,8 @@ struct PciGpu {
 };
 
 // Lists the GPUs of NVIDIA's driver from the kernel, which wakes none of them. Reads only the
-// driver's own folder: on a large machine the list of all devices takes longer than the rest of the
-// start.
+// driver's own folder: on a large machine the list of all devices takes longer than
+// the rest of the start.
 std::vector<PciGpu> pci_gpus(const std::filesystem::path& sys) {
     std::vector<PciGpu> gpus;
     std::error_code error;

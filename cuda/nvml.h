@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads what the NVIDIA driver reports about its GPUs. Loads libnvidia-ml.so.1 at run time and
-// looks up each symbol separately: an old driver lacks single facts, and a missing driver gives a
-// reason.
+// looks up each symbol separately: an old driver lacks single facts, and a missing
+// driver gives a reason.
 #pragma once
 
 #include <filesystem>

@@ -360,8 +360,8 @@ NvmlAnswer<std::vector<NvmlProcess>> NvmlLibrary::processes(int gpu, GpuProcessK
     unsigned room = 64;
     std::vector<unsigned char> buffer;
     unsigned count = 0;
-    // Processes may appear between two calls: offer more room until the list fits with plenty to
-    // spare.
+    // Processes may appear between two calls: offer more room until the list fits
+    // with plenty to spare.
     for (int attempt = 0; attempt < 5; ++attempt) {
         buffer.assign(std::size_t{room} * 32, kUntouched);
         count = room;

@@ -221,8 +221,8 @@ void NvmlReader::take_field(Reading& r, const NvmlField& field) {
     }
 }
 
-// Reads many values in one call. If the driver lacks an important one, makes the separate call for
-// it.
+// Reads many values in one call. If the driver lacks an important one, makes the
+// separate call for it.
 bool NvmlReader::read_fields(Reading& r) {
     DeviceSample& s = r.sample;
     if (!r.state.fields.empty()) {

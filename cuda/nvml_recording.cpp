@@ -197,8 +197,8 @@ class RecordingCalls final : public NvmlCalls {
         if (ok && q.type) answer.set("type", *q.type);
         if (!ok) answer.set("rc", code);
         if (ok) answer.set("value", std::move(value));
-        // Records an answer only if it differs from the last. New samples and shares have other
-        // times.
+        // Records an answer only if it differs from the last. New samples and
+        // shares have other times.
         std::string& last = out_.last[asked.line()];
         std::string text = answer.line();
         if (text == last) return;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes NVML's answers to a file and reads them back (docs/nvml-recording.md). Only for
-// cuda/nvml*.cpp.
+// Writes NVML's answers to a file and reads them back (docs/nvml-recording.md).
+// Only for cuda/nvml*.cpp.
 #pragma once
 
 #include "cuda/nvml.h"

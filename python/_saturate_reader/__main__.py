@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -I -S -B .../_saturate_reader --folder CWD -- COMMAND...`: prints facts as one JSON
-object."""
+"""`python -I -S -B .../_saturate_reader --folder CWD -- COMMAND...`: prints facts
+as one JSON object."""
 import os
 import sys
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the analyses of a loaded project in the order of their dependencies and collects the
-facts."""
+"""Runs the analyses of a loaded project in the order of their dependencies and
+collects the facts."""
 import re
 
 from . import names

@@ -31,15 +31,15 @@ class LoaderCalls:
                     nodes.append(call.func.value)
             loaders = [one for node in nodes for one in self._loaders_of(node, 0) if one is not None]
             found.update(loaders)
-            # If one function does training and evaluation, the names of the loaders tell them
-            # apart.
+            # If one function does training and evaluation, the names of the
+            # loaders tell them apart.
             mine = [one for one in loaders if not _for_evaluation(one)] or loaders
             loop.loader = loop.loader or (mine[0] if mine else None)
         return found
 
     def _handed(self):
-        """Yields loaders that are passed to a framework: engine.run(loader), trainer.fit(model,
-        loader)."""
+        """Yields loaders that are passed to a framework: engine.run(loader),
+        trainer.fit(model, loader)."""
         for source in self.project.order:
             for call in source.index.calls_named("run", "fit") if source.index is not None else ():
                 last = getattr(call.func, "attr", "")

@@ -11,8 +11,8 @@ from .scopes import LOOPS, ancestors, dotted
 
 class OptimizerCalls:
     def _not_picked(self, call):
-        """{'adam': Adam(...), 'sgd': SGD(...)}[kind]: returns whether this one is made but not
-        picked."""
+        """{'adam': Adam(...), 'sgd': SGD(...)}[kind]: returns whether this one is
+        made but not picked."""
         for up in ancestors(call):
             if isinstance(up, ast.Dict) and isinstance(up.up, ast.Subscript) and up.up.value is up:
                 known, key = self.values.constant(up.up.slice)

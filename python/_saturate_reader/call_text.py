@@ -6,8 +6,8 @@ from .scopes import ancestors
 
 
 def not_training(node):
-    """Returns whether the node is under `if not self.training`, or in the else branch of `if
-    self.training`."""
+    """Returns whether the node is under `if not self.training`, or in the else branch of
+    `if self.training`."""
     child = node
     for up in ancestors(node):
         if isinstance(up, ast.If):
@@ -19,8 +19,8 @@ def not_training(node):
 
 
 def training_truth(test):
-    """Returns the truth of a test of a module's own `self.training` during a training step, or
-    None."""
+    """Returns the truth of a test of a module's own `self.training` during a
+    training step, or None."""
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         inner = training_truth(test.operand)
         return None if inner is None else not inner

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls that matter for speed, with the bytes of each argument and the place where one can be
-added."""
+"""Calls that matter for speed, with the bytes of each argument and the place where
+one can be added."""
 import ast
 import re
 

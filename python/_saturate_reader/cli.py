@@ -11,8 +11,8 @@ CLASSES = (("model_class", "model"), ("datamodule_class", "data"))  # parameters
 
 
 def find_configured(project, values, settings):
-    """Fills values.clis (the calls) and values.configured (class Scope -> section with its
-    parameters)."""
+    """Fills values.clis (the calls) and values.configured (class Scope -> section
+    with its parameters)."""
     sources = [source for source in project.order if source.index is not None]
     if not any(module.startswith(LIBRARIES) for source in sources for module, _, _, _ in source.index.imports):
         return

@@ -30,8 +30,8 @@ def conditions(test):
 
 
 def is_interval(test):
-    """Returns whether a test is not true in every step: step % 10 == 0, step == 1, should_log,
-    ..."""
+    """Returns whether a test is not true in every step: step % 10 == 0, step ==
+    1, should_log, ..."""
     for node in ast.walk(test):
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod) and not isinstance(node.left, (ast.Constant, ast.JoinedStr)):
             return True
@@ -113,8 +113,8 @@ def tensor_guard(node):
 
 
 def is_evaluation(scope):
-    """Returns whether a function puts the model into evaluation mode or loops over data without
-    gradients."""
+    """Returns whether a function puts the model into evaluation mode or loops over data
+    without gradients."""
     called = [getattr(c.func, "attr", getattr(c.func, "id", "")) for c in scope.calls]
     if "eval" in called:
         return True

@@ -82,8 +82,8 @@ class Configs:
         return False
 
     def _opened(self, source):
-        """Adds existing files that are named by constants or by arguments of calls that open
-        files."""
+        """Adds existing files that are named by constants or by arguments of
+        calls that open files."""
         for call in source.index.calls if source.index.names_config else source.index.calls_named(*OPENERS):
             for argument in call.args[:2]:  # Config('training.yml')
                 if isinstance(argument, ast.Constant) and isinstance(argument.value, str) and argument.value.endswith((".yaml", ".yml", ".toml")):
@@ -197,8 +197,8 @@ class Configs:
         return entry.get("documents")
 
     def _python(self, path):
-        """Reads a configuration that is a Python file (mmcv, LazyConfig): its assignments are
-        declarations."""
+        """Reads a configuration that is a Python file (mmcv, LazyConfig): its assignments
+        are declarations."""
         if not os.path.isfile(path) or os.path.realpath(path) in self.found:
             return
         source = self.project.load(path)

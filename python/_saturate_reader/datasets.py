@@ -21,8 +21,8 @@ class Datasets:
         self.loops = loops
 
     def of_loader(self, call):
-        """Returns the facts for `dataset` in a loader's entry, or None if the class is not
-        known."""
+        """Returns the facts for `dataset` in a loader's entry, or None if the
+        class is not known."""
         node = argument_of(call, "dataset", 0)
         for scope in self.classes(node):
             return self.describe(scope, call)

@@ -94,8 +94,8 @@ class Edits:
         return any(up is loop.node for up in ancestors(node))
 
     def _region(self, loop, backward, loss):
-        """Returns (first statement, last statement, forward call), or the reason why there is
-        none."""
+        """Returns (first statement, last statement, forward call), or the reason
+        why there is none."""
         block, end = block_of(backward)
         names = {dotted(n) for n in ast.walk(loss) if isinstance(n, (ast.Name, ast.Attribute))} - {None}
         last = None

@@ -206,8 +206,8 @@ class Unread:
         return {key: read.get(key, 0) * 3 >= count for key, count in total.items()}
 
     def _dropped(self, declaration):
-        """Reports a key that is copied into a class only if the class has such a field, if it has
-        none."""
+        """Reports a key that is copied into a class only if the class has such a
+        field, if it has none."""
         if declaration.root != "file":
             return False
         for scope, call in self.holders.guarded.items():
@@ -231,8 +231,8 @@ class Unread:
         return self._say(declaration, "never read", "nothing in this project reads it")
 
     def _same_key(self, declaration):
-        """Returns (path, Declaration or None, file, line) of another key with the same name that is
-        read."""
+        """Returns (path, Declaration or None, file, line) of another key with the same
+        name that is read."""
         for other in self.settings.all:
             if other is not declaration and other.leaf and other.key == declaration.key and other.root == declaration.root and other.reads and other.file == declaration.file:
                 return other.setting, other, other.reads[0]["file"], other.reads[0]["line"]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Settings that are read into something unused: a local name, an attribute, a parameter (a part of
-Effect)."""
+"""Settings that are read into something unused: a local name, an attribute, a parameter
+(a part of Effect)."""
 import ast
 
 from .conditions import nested
@@ -25,8 +25,8 @@ class Unused:
         self._say(declaration, "without effect", "%s:%d reads it, and nothing uses what it reads" % (node.src.file, node.lineno), at=node.src.place(node))
 
     def _goes_nowhere(self, node, depth):
-        """Returns whether the value only goes into names, attributes or parameters that nothing
-        reads."""
+        """Returns whether the value only goes into names, attributes or parameters
+        that nothing reads."""
         up = node.up
         if depth > DEEPEST:
             return False

@@ -11,16 +11,16 @@ DEEPEST = 12
 
 
 class Flow:
-    """Finds out whether a declaration reaches a use unchanged (`derived` false) or is part of a
-    computation."""
+    """Finds out whether a declaration reaches a use unchanged (`derived` false) or is part
+    of a computation."""
 
     def __init__(self, values, settings):
         self.values = values
         self.settings = settings
 
     def sources(self, node):
-        """Returns [{declaration, certainty, derived}]; certain if there is only one complete
-        way."""
+        """Returns [{declaration, certainty, derived}]; certain if there is only
+        one complete way."""
         found = {}
         complete = self._trace(node, False, found, 0, set())
         single = len(found) == 1 and complete

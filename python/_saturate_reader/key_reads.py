@@ -41,8 +41,8 @@ class KeyReads:
         return None
 
     def _type(self, path):
-        """Returns the type that the program expects, from its default for the key; None: not
-        known."""
+        """Returns the type that the program expects, from its default for the
+        key; None: not known."""
         kinds = set()
         for node in self.reads.asked[path]:
             if isinstance(node, ast.Call) and node.args:

@@ -12,8 +12,8 @@ NEVER = {ast.Name, ast.Attribute, ast.Subscript, ast.Compare, ast.BoolOp, ast.La
 
 
 def literal(node):
-    """Returns (True, value) for a constant, including negative numbers and containers of
-    constants."""
+    """Returns (True, value) for a constant, including negative numbers and
+    containers of constants."""
     kind = type(node)
     if kind is ast.Constant:
         return True, node.value

@@ -77,8 +77,8 @@ class Loops:
         return False
 
     def effects(self, scope, depth=0):
-        """Returns which of backward and step happen in a function, including the functions that it
-        calls."""
+        """Returns which of backward and step happen in a function, including the
+        functions that it calls."""
         found = self._effects.get(scope)
         if found is not None:
             return found
@@ -255,8 +255,8 @@ class Loops:
     # Around a loop
 
     def counter(self, loop):
-        """Returns the name that counts the steps: from enumerate, range, or `step += 1` in the
-        body."""
+        """Returns the name that counts the steps: from enumerate, range, or `step
+        += 1` in the body."""
         node = loop.node
         made = node.iter if isinstance(node, (ast.For, ast.AsyncFor)) else None
         if isinstance(made, ast.Name):  # bar = tqdm(enumerate(loader))
@@ -280,8 +280,8 @@ class Loops:
         return None
 
     def epochs(self, loop):
-        """Returns the loops around the step loop, also in functions that call it, innermost
-        first."""
+        """Returns the loops around the step loop, also in functions that call
+        it, innermost first."""
         out, seen = [], set()
 
         def up(node, depth):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The sources of a project: the program and its imports in the project's folder. Never reads
-site-packages."""
+"""The sources of a project: the program and its imports in the project's folder. Never
+reads site-packages."""
 import ast
 import os
 import re

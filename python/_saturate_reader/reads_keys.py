@@ -68,8 +68,8 @@ class KeyReading:
                 for declaration in self.fields_of(scope):
                     if declaration.key == key:
                         self._note(declaration, node)
-                        # The field may have a key of a configuration in a way that was not
-                        # followed.
+                        # The field may have a key of a configuration in a way
+                        # that was not followed.
                         if scope not in self.values.holders:
                             self.unknown.setdefault(key, []).append((None, node))
                 held = self.values.held(scope, key)

@@ -82,8 +82,8 @@ class WholeReading:
         return True
 
     def _looped(self, call):
-        """vars(args), cfg.items(): returns None if the loop only shows, compares or copies the
-        keys."""
+        """vars(args), cfg.items(): returns None if the loop only shows, compares
+        or copies the keys."""
         node = call
         for up in ancestors(call):
             if isinstance(up, ast.Attribute):

@@ -177,8 +177,8 @@ class Index:
                 elif value.__class__ not in TEXTS:
                     push((value, node, scope))
 
-    # Handlers return (outside children, (scope, inside children)) if the node opens a scope, else
-    # None.
+    # Handlers return (outside children, (scope, inside children)) if the node
+    # opens a scope, else None.
 
     def _function(self, node, scope):
         inner = Scope(node, scope, self.source)

@@ -131,8 +131,8 @@ class Settings(PythonSettings):
         return dropped
 
     def read_writes(self):
-        """Finds keys that the program sets itself, and whether it merges options and
-        configuration."""
+        """Finds keys that the program sets itself, and whether it merges options
+        and configuration."""
         for source in self.project.order:
             if source.index is None:
                 continue

@@ -69,8 +69,8 @@ def line_starts(data):
 
 
 class Text:
-    """The bytes of a file of any kind, with its lines. If a problem is given, the file is not
-    opened."""
+    """The bytes of a file of any kind, with its lines. If a problem is given, the
+    file is not opened."""
 
     def __init__(self, path, relative, problem=None):
         self.path = path

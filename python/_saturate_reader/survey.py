@@ -71,8 +71,8 @@ class Survey:
         return out
 
     def readers(self, config):
-        """Returns (script, facts, entry of the file) of the programs that train and read the
-        configuration."""
+        """Returns (script, facts, entry of the file) of the programs that train and read
+        the configuration."""
         real = os.path.realpath(config)
         named = os.path.relpath(real, self.folder)
         out = []

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TOML as a tree with bytes: tables, dotted keys, values on one line and arrays over several
-lines."""
+"""TOML as a tree with bytes: tables, dotted keys, values on one line and arrays
+over several lines."""
 import re
 
 from .tree import Node, TreeError

@@ -18,8 +18,8 @@ SPAWNS = re.compile(rb"""["'](spawn|forkserver)["']""")
 
 
 def _elements(loop):
-    """Returns x and y of `for x, y in loader`, also after enumerate; empty if the batch has one
-    name."""
+    """Returns x and y of `for x, y in loader`, also after enumerate; empty if the
+    batch has one name."""
     target = getattr(loop, "target", None)
     if isinstance(target, ast.Tuple) and isinstance(loop.iter, ast.Call) and dotted(loop.iter.func) == "enumerate":
         target = target.elts[-1]
@@ -266,8 +266,8 @@ class Traps:
                           ["num_workers", "pin_memory"], ids)
 
     def _called(self, scope, depth):
-        """Returns the last names of the functions that a function calls, including those called by
-        them."""
+        """Returns the last names of the functions that a function calls, including
+        those called by them."""
         found = {getattr(c.func, "attr", getattr(c.func, "id", "")) for c in scope.calls}
         for call in scope.calls if depth < 2 else ():
             for inner, _ in self.values.callees.get(call, ()):
@@ -328,16 +328,16 @@ class Traps:
 
     def _forks(self):
         """Returns whether workers are forked. Then the script does not run again in them, and
-        nothing has to be sent to them. Judged by this Python, which is the one that the command
-        runs."""
+        nothing has to be sent to them. Judged by this Python, which is the one that
+        the command runs."""
         if self.is_forking is None:
             is_default = sys.platform not in ("win32", "darwin") and sys.version_info < (3, 14)  # multiprocessing's default, without importing it
             self.is_forking = is_default and not any(SPAWNS.search(source.data or b"") for source in self.project.sources.values())
         return self.is_forking
 
     def _no_guard(self):
-        """Finds training that starts when the file is imported: spawned workers would run it
-        again."""
+        """Finds training that starts when the file is imported: spawned workers
+        would run it again."""
         entry = self.project.entry
         if entry is None or entry.index is None or self._forks():
             return
@@ -408,8 +408,8 @@ class Traps:
 
 
 def _goes_on(node):
-    """Returns the handler of a try that catches nearly everything and does not raise again, or
-    None."""
+    """Returns the handler of a try that catches nearly everything and does not
+    raise again, or None."""
     for handler in node.handlers:
         caught = handler.type
         broad = caught is None or (dotted(caught) or "").rsplit(".", 1)[-1] in ("Exception", "BaseException", "RuntimeError", "ValueError")

@@ -3,8 +3,8 @@
 
 
 class Node:
-    """kind is scalar, map, list or alias. begin and end are the bytes of the value, None if
-    uncertain."""
+    """kind is scalar, map, list or alias. begin and end are the bytes of the value,
+    None if uncertain."""
     __slots__ = ("kind", "value", "begin", "end", "line", "members", "items", "anchor", "text")
 
     def __init__(self, kind, line, begin=None, end=None, value=None, text=None):
@@ -33,8 +33,8 @@ class TreeError(Exception):
 
 
 def leaves(node, path=()):
-    """Returns (path, key line, key begin, value Node) for every key, parents before children. Not
-    recursive."""
+    """Returns (path, key line, key begin, value Node) for every key, parents before
+    children. Not recursive."""
     stack = [(node, path)]
     out = []
     while stack:

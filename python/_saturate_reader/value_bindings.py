@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The values of bindings: imports, parameters from their callers, unpacked parts (a part of
-Values)."""
+"""The values of bindings: imports, parameters from their callers, unpacked parts
+(a part of Values)."""
 import ast
 import builtins
 
@@ -61,8 +61,8 @@ class Bindings:
         return ()
 
     def _put_into(self, source, name):
-        """setattr(sys.modules[__name__], ...): a package that adopts the classes of all its
-        modules."""
+        """setattr(sys.modules[__name__], ...): a package that adopts the classes
+        of all its modules."""
         if not any(c.args and "modules" in (dotted(getattr(c.args[0], "value", c.args[0])) or "") for c in source.index.calls_named("setattr")):
             return ()
         for call in source.index.calls_named("import_module", "__import__"):
@@ -177,8 +177,8 @@ class Bindings:
 
     @staticmethod
     def spreads(call):
-        """Returns expressions whose keys become keyword arguments of a call: **x, and what hydra
-        instantiates."""
+        """Returns expressions whose keys become keyword arguments of a call: **x, and what
+        hydra instantiates."""
         found = [k.value for k in call.keywords if k.arg is None]
         if (dotted(call.func) or "").rsplit(".", 1)[-1] == "instantiate" and call.args:
             found.append(call.args[0])

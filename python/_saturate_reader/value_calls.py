@@ -240,8 +240,8 @@ class CallValues:
         return whole or kept
 
     def connect(self):
-        """Fills callers and callees. The second round knows the parameters that the first one
-        bound."""
+        """Fills callers and callees. The second round knows the parameters that
+        the first one bound."""
         self.find_subclasses()
         calls = [call for source in self.project.order if source.index is not None for call in self._made_by(source)]
         for _ in range(3):
@@ -280,8 +280,8 @@ class CallValues:
             self.find_subclasses()
 
     def targets(self, call):
-        """Returns the project's functions that a call enters: (Scope, number of parameters filled
-        otherwise)."""
+        """Returns the project's functions that a call enters: (Scope, number of parameters
+        filled otherwise)."""
         kept = self.settled.get(call)
         if kept is not None:
             return kept

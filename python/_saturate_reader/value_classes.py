@@ -197,8 +197,8 @@ class Classes:
         return ()
 
     def dynamic(self, scope):
-        """Returns whether the attributes of a class come from elsewhere: a dict's keys, setattr,
-        __getattr__."""
+        """Returns whether the attributes of a class come from elsewhere: a dict's keys,
+        setattr, __getattr__."""
         return self._dynamic.get(scope, self._is_dynamic)
 
     def _is_dynamic(self, scope):

@@ -34,8 +34,8 @@ class Names:
         return [b for b in bindings if not self.switched_off(b.node)] or bindings
 
     def reaching(self, bindings, node):
-        """Returns the bindings of the same scope that may be the last one before `node`, judging by
-        blocks."""
+        """Returns the bindings of the same scope that may be the last one before `node`,
+        judging by blocks."""
         use = (node.lineno, node.col_offset)
         statement = statement_of(node)
         chain = set()

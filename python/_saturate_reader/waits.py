@@ -201,8 +201,8 @@ class Waits(WaitUses):
         return known and value == 1 and not isinstance(value, bool)
 
     def _evaluates(self, loop):
-        """Returns whether a loop inside the step goes over another loader: an evaluation in
-        mid-epoch."""
+        """Returns whether a loop inside the step goes over another loader: an
+        evaluation in mid-epoch."""
         if not isinstance(loop, (ast.For, ast.AsyncFor)):
             return False
         text = ast.dump(loop.iter)
@@ -297,8 +297,8 @@ class Waits(WaitUses):
 
     @staticmethod
     def _unlearned(node):
-        """Returns whether the node is inside `with torch.no_grad()` in the step, where nothing
-        learns."""
+        """Returns whether the node is inside `with torch.no_grad()` in the step,
+        where nothing learns."""
         for up in ancestors(node):
             if isinstance(up, (ast.With, ast.AsyncWith)) and any("no_grad" in (dotted(getattr(i.context_expr, "func", i.context_expr)) or "") for i in up.items):
                 return True

@@ -48,8 +48,8 @@ class Hook:
         self.take_out, self.put_in, self.is_in = take_out, put_in, is_in
 
     def retire(self):
-        """Removes this one hook once it has seen enough, unless somebody else has replaced it
-        since."""
+        """Removes this one hook once it has seen enough, unless somebody else has
+        replaced it since."""
         if self in _hooks and self.is_in():
             _hooks.remove(self)
             self.take_out()

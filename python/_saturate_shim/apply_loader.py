@@ -37,8 +37,8 @@ def _persist(pilot, loader):
         return
     if pilot.is_persistence_known or loader.persistent_workers:
         return
-    # If the change is wanted only when needed, restarting the workers must have cost noticeable
-    # time.
+    # If the change is wanted only when needed, restarting the workers must have
+    # cost noticeable time.
     felt = pilot.start_ns > 0.03 * max(1, clock() - pilot.began)
     if "persistent_workers" in pilot.wanted.by_need and not pilot.workers and not felt:
         return
@@ -55,8 +55,8 @@ def _persist(pilot, loader):
 
 
 def _batched(torch, module, loader, iterator, pilot):
-    """Replaces fetching row by row by one index_select, checked against the plain way on the first
-    batch."""
+    """Replaces fetching row by row by one index_select, checked against the plain way
+    on the first batch."""
     if "batched_fetch" in pilot.wanted.by_need and pilot.workers == 0 and not pilot.entry.get("batched"):
         return  # it was not needed in the epoch before
     found = tensors_of(torch, loader.dataset)

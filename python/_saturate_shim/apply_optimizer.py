@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# --apply for optimizers: dropping gradients instead of filling them with zeros, fused and foreach
-# updates.
+# --apply for optimizers: dropping gradients instead of filling them with zeros, fused
+# and foreach updates.
 import inspect
 from importlib import import_module
 

@@ -68,8 +68,8 @@ def usable(tasks, others, got):
 
 
 class _Rest:
-    """The rest of a sampler, as a sampler. Remembers the indices it gave until their batch has
-    come."""
+    """The rest of a sampler, as a sampler. Remembers the indices it gave until
+    their batch has come."""
 
     def __init__(self, indices, length):
         self.indices = indices
@@ -180,8 +180,8 @@ class Pilot:
 
 
 class Flight:
-    """One iteration of a loader without workers: in this process at first, then perhaps with
-    workers."""
+    """One iteration of a loader without workers: in this process at first, then
+    perhaps with workers."""
 
     def __init__(self, pilot, loader, iterator, module):
         # Weak, because the iterator refers to this object and must end when the script drops it.
@@ -374,8 +374,8 @@ def change_workers(pilot, loader):
 
 
 def follow(pilot, loader, iterator):
-    """Watches an epoch with a changed number of workers, in case the loop changes the data set or
-    sampler."""
+    """Watches an epoch with a changed number of workers, in case the loop changes the
+    data set or sampler."""
     names = ("sampler", "batch sampler") if pilot.before and pilot.workers else ("data set", "sampler", "batch sampler")
     watch = Watch(pilot.torch, loader, names)
     plain, own = type(iterator)._next_data, weakref.ref(iterator)

@@ -177,8 +177,8 @@ class Facts:
             self.models.add(module)
 
     def read_done(self, name, took, waited, is_loss, result, frame):
-        """A tensor's value was read. waited: the host waited for a device. frame: the frame of the
-        call."""
+        """A tensor's value was read. waited: the host waited for a device. frame: the
+        frame of the call."""
         if self.is_flushing:
             return  # our own read
         key = (name, frame.f_code, frame.f_lasti)
@@ -342,8 +342,8 @@ class Facts:
         return entry
 
     def ranks(self):
-        """Returns (rank, world size); rank -1: none. Remembered after the script ends its process
-        group."""
+        """Returns (rank, world size); rank -1: none. Remembered after the script ends
+        its process group."""
         distributed = getattr(self.torch, "distributed", None)
         if distributed is not None and _try(lambda: distributed.is_available() and distributed.is_initialized()):
             self.known_ranks = distributed.get_rank(), distributed.get_world_size()

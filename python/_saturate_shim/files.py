@@ -52,8 +52,8 @@ class Files:
             for (folder, written), (opened, names) in list(self.folders.items())
         ]
 
-    # ---- for workers, which end with their epoch: each leaves a file that the training process
-    # reads
+    # ---- for workers, which end with their epoch: each leaves a file that the
+    # training process reads
 
     def leave(self, trainer, loader, worker):
         try:

@@ -32,8 +32,8 @@ def _parents_ring():
 
 
 def next_hook(tensor):
-    """Makes the __next__ of a loader's iterator, which reports requested and received batches to
-    steps."""
+    """Makes the __next__ of a loader's iterator, which reports requested and received
+    batches to steps."""
     thread_id = threading.get_ident
     s = steps
 
@@ -150,8 +150,8 @@ def _make_worker_loop(old):
 
 
 class Delay:
-    """How long this thread was ready to run without a core, in ns: a slow batch may mean a busy
-    machine."""
+    """How long this thread was ready to run without a core, in ns: a slow batch may
+    mean a busy machine."""
 
     def __init__(self):
         self.fd = os.open("/proc/thread-self/schedstat", os.O_RDONLY | os.O_CLOEXEC)

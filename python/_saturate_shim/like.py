@@ -6,8 +6,8 @@ import sys
 
 
 def answer(loader):
-    """Returns {"takes", "why" (not), "is_installed"}, or None if the data set is not one of
-    torchvision's."""
+    """Returns {"takes", "why" (not), "is_installed"}, or None if the data set is not one
+    of torchvision's."""
     if "torchvision" not in sys.modules:
         return None
     folder = sys.modules.get("torchvision.datasets.folder")

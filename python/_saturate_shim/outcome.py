@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Changes that --apply was asked for but that were never tried: refused, with what prevented them so
-# far. Computed whenever facts are written, so that the last version describes the end of the
-# script.
+# far. Computed whenever facts are written, so that the last version describes
+# the end of the script.
 from .apply import LEVELS, SAFE
 from .apply_loader import NAMES as LOADER_NAMES
 from .facts import facts

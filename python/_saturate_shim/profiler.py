@@ -56,8 +56,8 @@ class Window:
 
 
 class _Own:
-    """The script's own profilers, from creation until stopped: a schedule may start one at any
-    step."""
+    """The script's own profilers, from creation until stopped: a schedule may
+    start one at any step."""
 
     def __init__(self):
         self.living = {}  # id -> weak reference
@@ -111,8 +111,8 @@ def ring_opened():
 
 
 def wait():
-    """Waits until the window that `saturate run` opened is over, at the latest at the time it
-    set."""
+    """Waits until the window that `saturate run` opened is over, at the latest
+    at the time it set."""
     while 0 < clock() < steps.window_until():
         time.sleep(0.01)
 

@@ -21,8 +21,8 @@ def is_library(file):
 
 
 def user_frame(frame):
-    """Returns the nearest frame of the user's own code, else the nearest outside torch, else
-    None."""
+    """Returns the nearest frame of the user's own code, else the nearest outside
+    torch, else None."""
     nearest = None
     while frame is not None:
         file = frame.f_code.co_filename

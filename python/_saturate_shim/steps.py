@@ -7,8 +7,8 @@
 #
 # A step begins when a batch is asked for and ends when the next one is asked for. A batch without
 # backward is evaluation. Several batches up to one optimizer step are one step. Without a loader a
-# step lasts from one optimizer step to the next; without an optimizer, from one backward to the
-# next.
+# step lasts from one optimizer step to the next; without an optimizer, from one
+# backward to the next.
 import mmap
 import os
 import struct
@@ -103,8 +103,8 @@ class Steps:
         path = ring_path(os.getpid())
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            # Reserve all disk space: writing into a mapped file without space on the disk kills the
-            # process.
+            # Reserve all disk space: writing into a mapped file without space on the
+            # disk kills the process.
             os.posix_fallocate(fd, 0, size)
             ring = mmap.mmap(fd, size)
         except OSError:
@@ -156,8 +156,8 @@ class Steps:
         return value
 
     def set_flag(self, offset, is_set):
-        """Sets what the reader must know before it opens a profiler window (OWN_PROFILER_AT,
-        ENDED_AT)."""
+        """Sets what the reader must know before it opens a profiler window
+        (OWN_PROFILER_AT, ENDED_AT)."""
         if self.ring is not None:
             self.ring[offset] = int(is_set)
 

@@ -64,8 +64,8 @@ class Watch:
         return self.before()
 
     def attributes(self):
-        """Returns the ids of the data set's own attributes, to notice a replaced one
-        immediately."""
+        """Returns the ids of the data set's own attributes, to notice a
+        replaced one immediately."""
         return tuple(map(id, getattr(self.dataset, "__dict__", {}).values()))
 
     def after_from_workers(self):

@@ -16,8 +16,8 @@ class Fetches {
         bool is_close = false;  // CPU time and delay are measured too
     };
 
-    // Call again after a fork. `ring` belongs to the training process; worker 0 is that process
-    // itself.
+    // Call again after a fork. `ring` belongs to the training process; worker 0 is
+    // that process itself.
     void open(unsigned char* ring, int worker);
     void forget() { is_open_ = false; }
     void turn_off() { is_off_ = true; }

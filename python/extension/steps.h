@@ -34,8 +34,8 @@ class Steps {
     };
 
     void reset();  // as new, for the calling thread; also in a forked child
-    // Creates the ring with all its disk space, or continues one that this process left before
-    // exec.
+    // Creates the ring with all its disk space, or continues one that this
+    // process left before exec.
     [[nodiscard]] bool open(const char* path, const Place& place);
     void set_rank(std::int32_t rank, std::int32_t world);
 
@@ -66,8 +66,8 @@ class Steps {
     }
 
     // Whether the shim's Python has work after the training step that just ended: in the first
-    // steps, when `wake_ns` has passed, when the ring asks for it, or after every step. True only
-    // once.
+    // steps, when `wake_ns` has passed, when the ring asks for it, or after every
+    // step. True only once.
     [[nodiscard]] bool take_due();
 
     [[nodiscard]] unsigned char* bytes() const { return ring_; }

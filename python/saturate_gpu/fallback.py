@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The fallback for a Python data set: PyTorch's own worker processes, at PyTorch's speed. Loader
-adds an order that is the same for any number of workers, shards of equal length, epochs and exact
-state."""
+adds an order that is the same for any number of workers, shards of equal length,
+epochs and exact state."""
 import os
 import random
 

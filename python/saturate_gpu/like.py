@@ -45,8 +45,8 @@ def _size(of):
 
 
 def _spread(of, name, centre):
-    """Returns x of a jitter drawn from [centre - x, centre + x]; torchvision stores the two
-    ends."""
+    """Returns x of a jitter drawn from [centre - x, centre + x]; torchvision
+    stores the two ends."""
     value = getattr(of, name)
     if value is None:
         return 0.0
@@ -81,8 +81,8 @@ def _fill(of):
 
 
 def _crop(of):
-    # Without pad_if_needed torchvision raises an error for an image that is too small; here it is
-    # padded.
+    # Without pad_if_needed torchvision raises an error for an image that is too
+    # small; here it is padded.
     if of.padding_mode != "constant":
         raise NotKnown(f"RandomCrop(padding_mode={of.padding_mode!r}): \"constant\" is there")
     return T.RandomCrop(_size(of), _padding(of), _fill(of))
@@ -172,8 +172,8 @@ def transforms_of(transform):
 
 
 def _ordered(transforms):
-    """Moves flips behind crops and resizes, which gives the same images except for the random
-    draw."""
+    """Moves flips behind crops and resizes, which gives the same images except
+    for the random draw."""
     flips = [each for each in transforms if isinstance(each, (T.HorizontalFlip, T.VerticalFlip))]
     sizes = [each for each in transforms if T.STAGE.get(type(each), 9) < 2]
     rest = [each for each in transforms if each not in flips and each not in sizes]
@@ -301,8 +301,8 @@ LOOKS = 10_000
 
 
 def refusal(loader):
-    """Returns in one line why like() would refuse this DataLoader, or None. Opens no file, changes
-    nothing."""
+    """Returns in one line why like() would refuse this DataLoader, or None. Opens no
+    file, changes nothing."""
     try:
         _settings(loader)
         whole, _ = _subset(loader.dataset)

@@ -309,8 +309,8 @@ class Loader:
         self.close()
 
     def __reduce__(self):
-        """Pickles the loader for another process, which gets a separate loader at the same
-        position."""
+        """Pickles the loader for another process, which gets a separate loader at
+        the same position."""
         settings = {**self._settings, "seed": self._order["seed"]}
         of_like = {name: value for name, value in vars(self).items() if name in OF_LIKE}
         return _again, (type(self), self.source, settings, self._epoch, self._batch, self._is_fresh), of_like

@@ -141,8 +141,8 @@ class Process:
             self._child.wait()
 
     def abandon(self):
-        """For a forked child: lets go of the process, which belongs to the parent and must not
-        notice."""
+        """For a forked child: lets go of the process, which belongs to the parent
+        and must not notice."""
         self._close_files()
         self._socket.close()
         self._child.returncode = 0  # only the parent may wait for it

@@ -112,8 +112,8 @@ def fields_of(specs, batch_size):
 
 
 def library(name):
-    """Imports "torch" or "numpy". Without a name: torch if the program has imported it, else
-    numpy."""
+    """Imports "torch" or "numpy". Without a name: torch if the program has
+    imported it, else numpy."""
     if name is None:
         name = "torch" if "torch" in sys.modules else "numpy"
     if name not in ("torch", "numpy"):

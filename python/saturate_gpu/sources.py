@@ -21,8 +21,8 @@ def _told_path(path):
 
 
 class Source:
-    """Base class. has_images: transforms, dtype and cache can be used. blobs(): long lists sent as
-    bytes."""
+    """Base class. has_images: transforms, dtype and cache can be used. blobs(): long
+    lists sent as bytes."""
     has_images = True
     can_be_as_is = True
     can_cache = True
@@ -49,8 +49,8 @@ class _Folder(Source):
 class ImageFolder(_Folder):
     """Images in one folder per class, root/<class>/**/<image>. Gives images and labels (int64).
 
-    `classes`: class names in the order of their labels; by default the folders found, sorted by
-    name."""
+    `classes`: class names in the order of their labels; by default the folders
+    found, sorted by name."""
 
     def __init__(self, root, classes=None):
         super().__init__(root, "classes", classes=list(classes or []))

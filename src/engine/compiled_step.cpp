@@ -113,8 +113,8 @@ Tensor CompiledStep::run(const TensorBatch& batch, std::vector<Tensor>& gradient
     gradients.resize(impl.parameters.size());
     for (std::size_t i = 0; i < gradients.size(); ++i) {
         gradients[i] = std::move(results[i + 1]);
-        // Fused optimizers go through memory in order: a gradient needs the strides of its
-        // parameter.
+        // Fused optimizers go through memory in order: a gradient needs the
+        // strides of its parameter.
         if (gradients[i].strides() != impl.parameters[i].strides()) {
             gradients[i] = torch::empty_like(impl.parameters[i]).copy_(gradients[i]);
         }

@@ -32,8 +32,8 @@ class CompiledStep {
     // True if the graph fits: it is for one shape, layout and type of batch.
     [[nodiscard]] bool accepts(const TensorBatch& batch) const;
     // Returns the loss; `gradients` has one per model().parameters(), in that order. Updates the
-    // model's buffers (running means) in place. Reads the parameters and buffers at their current
-    // addresses.
+    // model's buffers (running means) in place. Reads the parameters and buffers at
+    // their current addresses.
     [[nodiscard]] torch::Tensor run(const TensorBatch& batch,
                                     std::vector<torch::Tensor>& gradients);
 

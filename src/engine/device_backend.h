@@ -29,8 +29,8 @@ struct DeviceOptions {
     std::int64_t memory_limit_bytes = 0;  // limit for CPU tensors; 0: none
 };
 
-// What a device can measure and do. The record leaves out what it cannot measure; nothing is
-// guessed.
+// What a device can measure and do. The record leaves out what it cannot
+// measure; nothing is guessed.
 struct DeviceProof {
     bool exact_busy = false;             // step_ns() is busy time; if false, it includes idle gaps
     bool exposed_communication = false;  // tells waiting for other ranks from computing
@@ -83,8 +83,8 @@ class DeviceBackend {
     // True after an error that does not go away: every later call fails and no memory can be read.
     [[nodiscard]] virtual bool is_lost() noexcept = 0;
 
-    // Null for a real device. Otherwise the device computes nothing and models time
-    // (sim_backend.h).
+    // Null for a real device. Otherwise the device computes nothing and models
+    // time (sim_backend.h).
     [[nodiscard]] virtual SimulatedStep* simulated() = 0;
     // The device's own counters, for a device without a driver; null: ask the driver.
     [[nodiscard]] virtual std::unique_ptr<DeviceReader> counters() = 0;

@@ -21,8 +21,8 @@ class LossLog {
     LossLog(DeviceBackend& backend, std::int64_t interval);
 
     void put(std::int64_t step, const torch::Tensor& loss);
-    // Starts reading the losses put so far, and returns those that the previous turn() started to
-    // read.
+    // Starts reading the losses put so far, and returns those that the previous
+    // turn() started to read.
     [[nodiscard]] std::optional<ReadLosses> turn();
     [[nodiscard]] bool is_full() const { return count_ == slots_.size(); }
     // Returns all losses not returned yet, in order. Waits for the device.

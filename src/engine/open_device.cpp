@@ -18,8 +18,8 @@ namespace {
 constexpr const char* kAskDoctor =
     "saturate doctor shows what is missing; --device cpu trains without a GPU";
 
-// The driver's own library. Without it CUDA's other libraries, which take a second to load, are
-// useless.
+// The driver's own library. Without it CUDA's other libraries, which take a second
+// to load, are useless.
 bool load_driver() {
     if (::dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL)) return true;
     // WSL 2, as for NVML (cuda/nvml_library.cpp). Once loaded, CUDA finds it by its name.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// AdamW, Adam and SGD over all parameters in one fused call. Checkpoints save its tensors. Training
-// thread.
+// AdamW, Adam and SGD over all parameters in one fused call. Checkpoints save its
+// tensors. Training thread.
 #pragma once
 
 #include <torch/types.h>

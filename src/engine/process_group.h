@@ -46,8 +46,8 @@ class RankLost : public MachineError {
     std::vector<int> ranks_;
 };
 
-// A collective in progress. wait() blocks the host on the CPU; on a GPU it makes later GPU work
-// wait.
+// A collective in progress. wait() blocks the host on the CPU; on a GPU it makes
+// later GPU work wait.
 class Collective {
   public:
     virtual ~Collective() = default;
@@ -74,8 +74,8 @@ class DeviceCollectives {
     // Marks count up.
     virtual void mark_waiting(std::int64_t mark) = 0;
     virtual void mark_waited(std::int64_t mark) = 0;
-    // Times of a mark that the device has passed. Never waits. Absent if not yet passed or
-    // forgotten.
+    // Times of a mark that the device has passed. Never waits. Absent if not yet
+    // passed or forgotten.
     [[nodiscard]] virtual std::optional<CollectiveTimes> times(std::int64_t mark) = 0;
     [[nodiscard]] virtual AtMark stands_at(std::int64_t mark) = 0;  // never waits
     // Aborts collectives that wait for a lost rank, so that the device computes and answers again.
@@ -115,8 +115,8 @@ class ProcessGroup {
     // Announces that this rank ends. The other ranks' messages then give the reason.
     void tell_failed(const std::string& why) noexcept;
     [[nodiscard]] bool is_lost() const;  // a RankLost was thrown
-    // Aborts the device's collectives. Afterwards reads from the device no longer wait for the lost
-    // rank.
+    // Aborts the device's collectives. Afterwards reads from the device no longer
+    // wait for the lost rank.
     void abort_device() noexcept;
 
   private:

@@ -44,8 +44,8 @@ class Ranks {
     // From now on the step sums its gradients over the ranks; `buffers` follow rank 0's.
     virtual void join(TrainingStep& step, std::vector<torch::Tensor> buffers,
                       const ReducerSettings& settings) = 0;
-    // Returns when the device has the sums of all steps so far. Call before reading from it. Throws
-    // RankLost.
+    // Returns when the device has the sums of all steps so far. Call before reading from
+    // it. Throws RankLost.
     virtual void settle() = 0;
     // After RankLost: whether the device has the sums of this mark. Gives it time to get there.
     [[nodiscard]] virtual AtMark stands_at(std::optional<std::int64_t> mark) = 0;

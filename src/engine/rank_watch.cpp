@@ -169,8 +169,8 @@ struct RankWatch::Impl {
                  split(std::string_view(text).substr(kLost.size(), colon - kLost.size()), ',')) {
                 if (auto other = parse_integer(word)) out.ranks.push_back(static_cast<int>(*other));
             }
-            // The ranks they lost may include us, if we were cut off for a while: still worth
-            // reporting.
+            // The ranks they lost may include us, if we were cut off for a while:
+            // still worth reporting.
             return out;
         }
         return std::nullopt;

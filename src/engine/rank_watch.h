@@ -44,8 +44,8 @@ class RankWatch {
     // Sets what this rank is doing, for the others' messages. `doing` is a literal: "loading".
     void stands(std::int64_t step, const char* doing);
     void count_collective();
-    // Tells the others why this rank ends. Returns when the store has the message, or after two
-    // seconds.
+    // Tells the others why this rank ends. Returns when the store has the message,
+    // or after two seconds.
     void tell_failed(const std::string& why) noexcept;
     void tell_lost(const Blame& blame) noexcept;
 

@@ -76,8 +76,8 @@ SelftestCheck check_failure(DeviceBackend& backend) {
 
 }  // namespace
 
-// fp16: on a GPU another order of summation shows as a rounding of 2^-11 of a gradient, times the
-// rate.
+// fp16: on a GPU another order of summation shows as a rounding of 2^-11 of a
+// gradient, times the rate.
 std::vector<SelftestItem> selftest_captured_items(DeviceBackend& backend) {
     auto with = [&backend](SelftestSteps steps, double allowed = kSelftestAllowed) {
         return [&backend, steps, allowed] { return compare(backend, steps, allowed); };

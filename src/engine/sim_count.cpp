@@ -100,8 +100,8 @@ void measure(Counted& call, const std::vector<at::Tensor>& in, const at::RecordF
         written += elements(tensor);
     }
     call.flops = product_flops(call.name, in, out);
-    // A recurrent layer works through its sequence step by step; backward has two products per
-    // step.
+    // A recurrent layer works through its sequence step by step; backward has
+    // two products per step.
     if (call.name.find("rnn_layer") != std::string::npos && !in.empty() && in[0].dim() == 3)
         call.in_turn = static_cast<double>(in[0].size(0)) *
                        (call.name.find("backward") != std::string::npos ? 2 : 1);
@@ -146,8 +146,8 @@ bool is_free(std::string_view name) {
         kViews, [&](std::string_view part) { return name.find(part) != std::string_view::npos; });
 }
 
-// True for calls that are one kernel on a GPU, or a few that act as one, whatever the CPU calls
-// inside.
+// True for calls that are one kernel on a GPU, or a few that act as one, whatever
+// the CPU calls inside.
 bool is_whole(std::string_view name) {
     auto has = [&](std::string_view part) { return name.find(part) != std::string_view::npos; };
     return has("mkldnn_") || has("slow_conv") || has("convolution_backward") ||

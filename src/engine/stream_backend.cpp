@@ -100,8 +100,8 @@ Upload StreamBackend::start_upload(Batch batch) {
                                                  /*non_blocking=*/true, /*copy=*/true)));
         done->record(copies_);
     }
-    // The slab goes back to the loader when the copy is complete, not when the host drops the
-    // batch.
+    // The slab goes back to the loader when the copy is complete, not when the
+    // host drops the batch.
     copying_.push_back({done, batch});
     return {std::move(there), done, std::move(batch)};
 }
@@ -162,8 +162,8 @@ void StreamBackend::in_turn(const std::function<void()>& work) {
     c10::Event before(streams_.type());
     before.record(now);
     before.block(apart_);
-    // Joins the streams even if `work` throws: the current stream may reuse memory that `work`
-    // freed.
+    // Joins the streams even if `work` throws: the current stream may reuse
+    // memory that `work` freed.
     struct Rejoin {
         ~Rejoin() {
             try {

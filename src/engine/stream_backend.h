@@ -69,8 +69,8 @@ class StreamBackend : public DeviceBackend {
     [[nodiscard]] const c10::Stream& apart() const { return apart_; }
     // Frees the memory that the device's allocator caches.
     virtual void empty_cache() = 0;
-    // The device is lost. Its events are leaked on purpose: each one destroyed would print a
-    // warning.
+    // The device is lost. Its events are leaked on purpose: each one destroyed
+    // would print a warning.
     void abandon() noexcept { (void)marks_.release(); }
 
   private:

@@ -12,8 +12,8 @@ namespace saturate {
 
 class TensorBoardFile {
   public:
-    // Creates the folder and a new file in it, named by time, host and process. Throws
-    // MachineError.
+    // Creates the folder and a new file in it, named by time, host and process.
+    // Throws MachineError.
     explicit TensorBoardFile(const std::filesystem::path& folder);
     ~TensorBoardFile();
     TensorBoardFile(const TensorBoardFile&) = delete;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The settings of a configuration in the form the trainer needs: typed, with defaults, checked
-// together.
+// The settings of a configuration in the form the trainer needs: typed, with
+// defaults, checked together.
 #pragma once
 
 #include <optional>

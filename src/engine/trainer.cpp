@@ -43,8 +43,8 @@ Trainer::Trainer(Job& job, const TrainSettings& settings, TrainPlaces places,
 Trainer::~Trainer() = default;
 
 TrainResult Trainer::run(Recorder& recorder) {
-    // The loader reports to the recorder when it ends, so end it before the recorder, on any way
-    // out.
+    // The loader reports to the recorder when it ends, so end it before the
+    // recorder, on any way out.
     struct Ending {
         ~Ending() { trainer.loader_.reset(); }
         Trainer& trainer;

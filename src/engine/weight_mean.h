@@ -14,8 +14,8 @@ class WeightMean {
   public:
     WeightMean(const NamedTensors& parameters, double decay);
     void update();  // call after each step
-    // Swaps the model's weights with the average. Works in place, because captured steps keep their
-    // addresses.
+    // Swaps the model's weights with the average. Works in place, because captured steps
+    // keep their addresses.
     void swap();
     // The live tensors: the average, or while it is swapped in, the weights. Named "weights.<name>"
     // for a checkpoint, whose model is the average.

@@ -105,8 +105,8 @@ class FileStore final : public SampleStore {
         auto i = static_cast<std::size_t>(index);
         std::uint8_t unseen = kUnseen;
         if (!writes_ || full_ || bytes.empty()) return;
-        // One thread per sample: a second thread that prepared the same sample leaves it to this
-        // one.
+        // One thread per sample: a second thread that prepared the same sample
+        // leaves it to this one.
         if (!state_[i].compare_exchange_strong(unseen, kBroken)) return;
         std::uint64_t start = used_.fetch_add((bytes.size() + 63) / 64 * 64);
         if (start + bytes.size() > head_.limit_bytes || !put(bytes, data_start_ + start)) {

@@ -34,8 +34,8 @@ ErrorManager& errors_of(j_common_ptr common) {
 }
 
 // Warnings also arrive here. Warnings that mean lost pixels become errors: otherwise training would
-// use the grey that libjpeg fills in, and nobody would notice. Odd headers and stray bytes are
-// accepted.
+// use the grey that libjpeg fills in, and nobody would notice. Odd headers and
+// stray bytes are accepted.
 void on_message(j_common_ptr common, int level) {
     if (level >= 0) return;
     switch (common->err->msg_code) {

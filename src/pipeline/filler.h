@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes samples into a slab: asks the order for the index and the source for the bytes, retries
-// busy storage, and replaces bad samples. All workers call it at once, each with its own
-// WorkerMemory.
+// busy storage, and replaces bad samples. All workers call it at once, each with
+// its own WorkerMemory.
 #pragma once
 
 #include <atomic>

@@ -61,8 +61,8 @@ struct ImageView {
     }
 };
 
-// The reason why a file cannot be used as an image. The source adds the name and rethrows it as
-// BadSample.
+// The reason why a file cannot be used as an image. The source adds the name and
+// rethrows it as BadSample.
 class BadImage : public std::runtime_error {
   public:
     using std::runtime_error::runtime_error;

@@ -14,8 +14,8 @@ enum class JpegDecode {
     full,    // decode the whole image, then crop
     region,  // decode only the needed part: bit-identical to `full`
     scaled,  // also decode at 1/2, 1/4 or 1/8 of the size in the inverse DCT, if that is at least
-             // as large as the target: faster for large images, on average one to two grey levels
-             // off
+             // as large as the target: faster for large images, on average one
+             // to two grey levels off
 };
 
 struct DecodeSettings {

@@ -19,8 +19,8 @@ struct Loader::Impl {
     // How long a thread lets others go first before it sleeps.
     static constexpr std::int64_t kGiveWayNs = 50'000;
 
-    // A batch in progress: workers claim runs of its samples; written samples are counted in
-    // `done`.
+    // A batch in progress: workers claim runs of its samples; written samples
+    // are counted in `done`.
     struct Slot {
         Slab* slab = nullptr;
         std::int64_t size = 0, claimed = 0, done = 0;

@@ -36,8 +36,8 @@ class PartSource final : public SampleSource {
     [[nodiscard]] std::vector<std::string> notes() const override { return whole_->notes(); }
 
   private:
-    // One of every ten, at a random place within each ten, because labels may alternate or be
-    // sorted.
+    // One of every ten, at a random place within each ten, because labels may
+    // alternate or be sorted.
     [[nodiscard]] std::int64_t of_whole(std::int64_t index) const {
         if (each_tenth_) return index * kPeriod + chosen(index);
         std::int64_t ten = index / (kPeriod - 1), place = index % (kPeriod - 1);

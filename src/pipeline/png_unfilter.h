@@ -14,8 +14,8 @@ namespace saturate {
 
 // Unfilters eight rows of one byte per pixel at once, whatever their filters. A row only needs the
 // pixels above it, so row r works one pixel behind row r - 1, each in its own lane. On photographs
-// this is about three times as fast as row by row, because a Paeth filter's choice is
-// unpredictable.
+// this is about three times as fast as row by row, because a Paeth filter's
+// choice is unpredictable.
 struct EightRows {
     const std::uint8_t* raw = nullptr;    // the filter byte of the first row; kEightRowsSpare
     std::size_t raw_stride = 0;           // bytes beyond the last row are read but not used

@@ -104,8 +104,8 @@ bool png_unfilter_eight(const EightRows& rows) {
             __m128i up = _mm_or_si128(_mm_slli_si128(last, 2), first);
             __m128i sum = _mm_add_epi16(_mm_unpacklo_epi8(block[i], zero),
                                         predicted(filters, last, up, corner));
-            // Lanes before their first or after their last pixel stay 0, as the filter rules
-            // require.
+            // Lanes before their first or after their last pixel stay 0, as the
+            // filter rules require.
             __m128i x = _mm_sub_epi16(_mm_set1_epi16(static_cast<short>(t)), lane);
             __m128i within = _mm_andnot_si128(_mm_cmpgt_epi16(zero, x), _mm_cmpgt_epi16(width, x));
             last = _mm_and_si128(sum, _mm_and_si128(within, byte));

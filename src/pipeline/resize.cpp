@@ -135,8 +135,8 @@ void Resampler::prepare(const Decoded& decoded, const Region& wanted, const Resi
         columns_ = right - left_;
         lay_out(across_, across.count, view_.channels, left_, table_);
     }
-    // The kernels may read past the columns, for taps of weight 0 and padding lanes: fill with
-    // zeros.
+    // The kernels may read past the columns, for taps of weight 0 and padding
+    // lanes: fill with zeros.
     std::size_t used = static_cast<std::size_t>(columns_) * view_.channels;
     std::size_t spare = static_cast<std::size_t>(across_.taps + 8) * view_.channels + 8;
     float* row = mixed_.get(used + spare);

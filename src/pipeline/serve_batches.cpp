@@ -80,8 +80,8 @@ Json opened_json(ServedData& data) {
     std::size_t ahead = std::clamp<std::size_t>(
         kAheadBytes / std::max<std::size_t>(layout.slab_bytes(), 1), 2, kAheadMax);
     if (std::uint64_t limit = data.loader.prefetch_bytes; limit > 0) {
-        // One slab is being filled and two are Python's: announced batches must not take their
-        // memory.
+        // One slab is being filled and two are Python's: announced batches must
+        // not take their memory.
         std::size_t fit = limit / std::max<std::size_t>(layout.slab_bytes(), 1);
         ahead = std::min(ahead, fit > 4 ? fit - 3 : 1);
     }

@@ -29,8 +29,8 @@ class OrdinaryMemory final : public SlabMemory {
 };
 
 // Allocator that puts a lent slab's control block inside the slab. The slab goes back when the
-// control block is deallocated, not when the deleter runs: until then the block is still in the
-// slab.
+// control block is deallocated, not when the deleter runs: until then the block
+// is still in the slab.
 template <typename T>
 struct InSlab {
     using value_type = T;

@@ -78,8 +78,8 @@ class SampleSource {
 // cached, and a part that is not (random crops). write() is prepare() followed by finish().
 class CacheableSource : public SampleSource {
   public:
-    // Fills `prepared` with data that does not depend on the epoch, e.g. decoded pixels and their
-    // size.
+    // Fills `prepared` with data that does not depend on the epoch, e.g. decoded
+    // pixels and their size.
     virtual void prepare(std::int64_t index, Scratch& scratch, std::vector<std::byte>& prepared,
                          SampleCost& cost) const = 0;
     // Does the rest of write(). Throws BadSample.

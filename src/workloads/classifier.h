@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Classifies grey pictures of 128 x 128 with the residual network of 18 layers (He et al., 2015;
-// its first layer takes one channel). Names follow torchvision, so weights can be exchanged with
-// it.
+// its first layer takes one channel). Names follow torchvision, so weights can
+// be exchanged with it.
 #pragma once
 
 #include <torch/nn/modules/batchnorm.h>
