@@ -33,7 +33,7 @@ struct DeviceOptions {
 // measure; nothing is guessed.
 struct DeviceProof {
     bool exact_busy = false;             // step_ns() is busy time; if false, it includes idle gaps
-    bool exposed_communication = false;  // tells waiting for other ranks from computing
+    bool exposed_communication = false;  // waiting for other ranks is measured apart
     bool capture = false;                // a step can be recorded and replayed
 };
 

@@ -2,8 +2,8 @@
 // Sums gradients over the ranks while the backward pass still runs. Parameters are grouped into
 // buckets in reverse order, and each bucket is sent as soon as its last gradient is ready. c10d's
 // own Reducer cannot be used: when one rank runs out of memory in its backward pass, the others
-// wait in a collective that this rank never begins. Here it begins all of them and reports the
-// failure. Training thread and autograd's threads.
+// wait in a collective that this rank never begins. Here the rank still begins all collectives and
+// reports the failure. Training thread and autograd's threads.
 #pragma once
 
 #include <memory>

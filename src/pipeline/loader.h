@@ -32,7 +32,7 @@ struct LoaderSettings {
     std::vector<double> weights = {};  // per sample: draw with replacement; empty: each once
     std::uint64_t seed = 0;
     Shard shard = {};
-    std::int64_t bad_samples_max = 100;            // more different bad samples end the run
+    std::int64_t bad_samples_max = 100;            // bad samples; more different ones end the run
     int retries = 3;                               // of a busy sample, ...
     std::chrono::milliseconds retry_pause{50};     // ... after this pause, which then doubles, ...
     std::chrono::milliseconds sample_max{60000};   // one that takes longer ends the run
