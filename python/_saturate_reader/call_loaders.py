@@ -144,8 +144,8 @@ class LoaderCalls:
         return "unknown"
 
     def _branch_role(self, call):
-        """Tells by its branch what a loader is for, if one function makes both: `if train: ...
-        else: ...`."""
+        """Tells by its branch what a loader is for, if one function makes both:
+        `if train: ... else: ...`."""
         if sum(1 for other in self.training if other.scope is call.scope) < 2:
             return None
         child = call

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Small questions about a call's position in the tree and in the text."""
+"""Small helpers that look at a call's position in the tree and in the text."""
 import ast
 
 from .scopes import ancestors

@@ -60,8 +60,8 @@ class Calls(LoaderCalls, OptimizerCalls):
         return self.entries
 
     def _alternative(self, call):
-        """Adds a call that this command's settings leave out: `if args.optimizer == 'sgd'`, `if
-        args.amp: with autocast():`"""
+        """Adds a call that this command's settings leave out: `if args.optimizer == 'sgd'`,
+        `if args.amp: with autocast():`"""
         if any(isinstance(up, ast.If) and is_main(up.test) for up in ancestors(call)):
             return
         for value in self.values.of(call.func):

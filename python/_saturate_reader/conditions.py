@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Judges by its look how often a condition or block runs, and what a value is used for."""
+"""Judges by its form how often a condition or block runs, and what a value is used for."""
 import ast
 import re
 
@@ -30,8 +30,8 @@ def conditions(test):
 
 
 def is_interval(test):
-    """Returns whether a test is not true in every step: step % 10 == 0, step ==
-    1, should_log, ..."""
+    """Returns whether a test is not true in every step: step % 10 == 0, step == 1,
+    should_log, ..."""
     for node in ast.walk(test):
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod) and not isinstance(node.left, (ast.Constant, ast.JoinedStr)):
             return True
@@ -49,8 +49,8 @@ def is_interval(test):
 
 
 def runs_once(node):
-    """Returns whether a branch runs once: it sets the flag it tests (`if not done and epoch >= 50:
-    done = True`), or tests for one epoch."""
+    """Returns whether a branch runs once: it sets the flag it tests
+    (`if not done and epoch >= 50: done = True`), or tests for one epoch."""
     asked = {n.id for n in ast.walk(node.test) if isinstance(n, ast.Name)}
     for statement in node.body:
         for target in statement.targets if isinstance(statement, ast.Assign) else ():

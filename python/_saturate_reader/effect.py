@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Settings that are declared but do nothing. Reported only if the source shows no way to an effect;
-no report does not prove one."""
+"""Settings that are declared but do nothing. Reported only if the source shows no way to an effect.
+A setting that is not reported may still have none."""
 import ast
 import re
 
@@ -354,8 +354,8 @@ class Effect(Unread, Unused, Flags):
 
 
 def _is_filled_later(target, statement):
-    """Returns whether a later call fills the object: `args.workers = 1;
-    vars(args).update(yaml.safe_load(file))`"""
+    """Returns whether a later call fills the object:
+    `args.workers = 1; vars(args).update(yaml.safe_load(file))`"""
     root = (dotted(target.value) or "").split(".")[0]
     for call in statement.scope.calls if root else ():
         last = getattr(call.func, "attr", "")

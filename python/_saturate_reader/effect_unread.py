@@ -206,8 +206,8 @@ class Unread:
         return {key: read.get(key, 0) * 3 >= count for key, count in total.items()}
 
     def _dropped(self, declaration):
-        """Reports a key that is copied into a class only if the class has such a
-        field, if it has none."""
+        """Reports a key whose class takes only the fields it has, and has none of
+        this name. Returns whether it did."""
         if declaration.root != "file":
             return False
         for scope, call in self.holders.guarded.items():

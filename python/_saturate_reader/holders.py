@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Classes that a configuration is copied into: `Config(**data)`, `for k, v in data.items():
-setattr(config, k, v)`.
+"""Classes that a configuration is copied into: `Config(**data)`,
+`for k, v in data.items(): setattr(config, k, v)`.
 
 A field of such a class has the value of the key with the same name. If only known fields are
 copied, other keys are dropped.
@@ -88,8 +88,8 @@ def is_data(scope):
 
 
 def _asks_fields(test):
-    """Returns whether a condition tests for known fields: hasattr(x, key), key in
-    Config.__dataclass_fields__."""
+    """Returns whether a condition tests for known fields: hasattr(x, key),
+    key in Config.__dataclass_fields__."""
     for node in ast.walk(test):
         if isinstance(node, ast.Call) and dotted(node.func) == "hasattr":
             return True

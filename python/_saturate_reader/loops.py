@@ -255,8 +255,8 @@ class Loops:
     # Around a loop
 
     def counter(self, loop):
-        """Returns the name that counts the steps: from enumerate, range, or `step
-        += 1` in the body."""
+        """Returns the name that counts the steps: from enumerate, range, or
+        `step += 1` in the body."""
         node = loop.node
         made = node.iter if isinstance(node, (ast.For, ast.AsyncFor)) else None
         if isinstance(made, ast.Name):  # bar = tqdm(enumerate(loader))

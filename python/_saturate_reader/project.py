@@ -44,7 +44,7 @@ class Project:
         return real[len(self.folder) + 1:].replace(os.sep, "/") if real.startswith(self.folder + os.sep) else path
 
     def _real(self, path):
-        """realpath, which is slow for folders, so their part is kept."""
+        """Like realpath, but caches the path of the folder, which is the slow part."""
         folder, name = os.path.split(os.path.abspath(path))
         real = self._reals.get(folder)
         if real is None:

@@ -181,7 +181,7 @@ class KeyReading:
 
 
 def _tail(base):
-    """Returns the key that an unknown object was read by itself: `train` for `x.train.lr`."""
+    """Returns the key by which an unknown object was itself read: `train` in `x.train.lr`."""
     if isinstance(base, ast.Attribute):
         return base.attr
     if isinstance(base, ast.Subscript):

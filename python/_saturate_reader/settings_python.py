@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Settings declared in Python: fields of classes, constants, defaults of yacs (a
-part of Settings)."""
+"""Settings declared in Python: fields of classes, constants, defaults of yacs
+(a part of Settings)."""
 import ast
 
 from . import names

@@ -257,8 +257,8 @@ class CallValues:
             self.forget()
 
     def _made_by(self, source):
-        """Returns the calls of a file that this program may make: without those under its `if
-        __name__ == "__main__"`, unless it is the program."""
+        """Returns the calls of a file that this program may make: without those under its
+        `if __name__ == "__main__"`, unless it is the program."""
         own = [s for s in source.tree.body if isinstance(s, ast.If) and is_main(s.test)] if source is not self.project.entry else ()
         return [c for c in source.index.calls if not any(s.lineno <= c.lineno <= s.body[-1].end_lineno for s in own)]
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # The part of `saturate run` inside a Python process. It waits until somebody else imports torch,
 # then hooks what shows training steps (hooks.py) and writes the steps into a mapped ring (steps.py)
-# and facts into a JSON file (facts.py). An error of its own removes all hooks and is reported once;
-# the script then runs as if the shim had never been there.
+# and facts into a JSON file (facts.py). If the shim itself fails, it removes all hooks and reports
+# that once; the script then runs as if the shim had never been there.
 import os
 import sys
 

@@ -162,8 +162,8 @@ class Delay:
 
 class _Fetch:
     """Adds up the time that each batch takes in the data set, per loader and worker, in the ring.
-    Wall time is measured for every batch; CPU time and time without a core for every 16th, and for
-    every slow batch, which is too long to notice the measurement."""
+    Wall time is measured for every batch. CPU time and time without a core are measured for every
+    16th batch, or for each one while batches are slow enough to hide the measurement."""
 
     def __init__(self):
         self.loader = 0

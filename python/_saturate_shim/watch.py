@@ -80,7 +80,7 @@ def _names_worker(code):
 def _functions(loader):
     """Yields the script's own code that a worker would run."""
     for function in (loader.worker_init_fn, loader.collate_fn):
-        # In older versions default_collate also asks, to stack into memory that workers share.
+        # In older versions default_collate also asks for its worker, to stack into shared memory.
         if function is not None and not (getattr(function, "__module__", None) or "").startswith("torch."):
             yield function
             yield getattr(type(function), "__call__", None)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Adds up the time that each batch takes in the data set, per loader and worker, in the ring. Wall
-// time is measured for every batch; CPU time and time spent ready without a core for every 16th,
-// and for every slow batch, which is too long to notice the measurement. Runs in the training
-// process and in each worker, under the interpreter's lock.
+// time is measured for every batch. CPU time and time spent ready without a core are measured for
+// every 16th batch, or for each one while batches are slow enough to hide the measurement. Runs in
+// the training process and in each worker, under the interpreter's lock.
 #pragma once
 
 #include <cstdint>
