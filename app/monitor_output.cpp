@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <cstdio>
-#include <cstdlib>
 #include <ctime>
 
 #include "screen.h"
@@ -207,7 +206,7 @@ class ScreenOutput final : public MonitorOutput {
         screen_ =
             std::make_unique<Screen>(ScreenSettings{.thresholds = settings_.thresholds,
                                                     .language = shown_language(),
-                                                    .colour = std::getenv("NO_COLOR") == nullptr});
+                                                    .colour = wants_colour(stdout)});
     }
     void tick(const Snapshot& snapshot) override { screen_->update(snapshot); }
     void finish(const Summary& summary, const std::string&) override {

@@ -218,6 +218,7 @@ Diagnosis diagnose_traces(const std::vector<Trace>& traces) {
     }
     for (const std::string& warning : ranks.warnings) out.health.push_back({"ranks", warning, ""});
     out.ranks = ranks;
+    out.rank_shown = which;
     out.verdict = verdict_of(out);
     return out;
 }

@@ -65,6 +65,7 @@ struct Diagnosis {
     std::uint64_t dropped_events = 0;
     std::uint64_t repaired_events = 0;
     std::optional<RankComparison> ranks;
+    std::size_t rank_shown = 0;  // which of several traces the times and findings belong to
 
     // Returns the findings worth showing: a gain of 3 % or more and not optional, at most `most`.
     // With `everything`, returns all of them.

@@ -47,8 +47,8 @@ bool insert_keywords(Source& source, const Json& call, const std::string& added)
     if ((*line)[paren] != ')') return false;
     std::string_view before = trim(std::string_view(*line).substr(0, paren));
     if (!before.empty()) {
-        bool has_comma = before.ends_with(',') || before.ends_with('(');
-        line->insert(paren, fmt::format("{}{}", has_comma ? " " : ", ", added));
+        const char* between = before.ends_with('(') ? "" : before.ends_with(',') ? " " : ", ";
+        line->insert(line->find_last_not_of(" \t", paren - 1) + 1, between + added);
         return true;
     }
     std::string* above = source.at(end_line - 1);

@@ -173,12 +173,13 @@ std::string timeline_section(const Trace& trace, Language language) {
     if (step.events == 0) return fmt::format("<p>{}</p>\n", say("The trace has nothing to draw."));
     std::string head =
         fmt::format("{}: {}", line.has_steps ? "One typical step" : "Timeline", step.name);
-    std::string events = fmt::format("{} events of {}", step.events, trace.file);
+    std::string events = fmt::format("{} events", step.events);
     if (step.left_out > 0)
         events += fmt::format(" ({} more nested deeper, on minor threads or beyond the limit)",
                               step.left_out);
     std::string out =
-        fmt::format("<h2>{}</h2>\n<p class=\"quiet\">{} {}</p>\n", say(head), say(events + "."),
+        fmt::format("<h2>{}</h2>\n<p class=\"quiet\">{}: {} {}</p>\n", say(head),
+                    html_text(trace.file), say(events + "."),
                     say("Drag to move, wheel or + and - to zoom, 0 for all, g for the next gap, "
                         "double click to "
                         "fill the view."));
@@ -230,13 +231,7 @@ std::string html_text(std::string_view raw) {
 }
 
 const Trace* trace_to_draw(const Diagnosis& diagnosis, const std::vector<Trace>& traces) {
-    if (traces.empty()) return nullptr;
-    if (diagnosis.ranks && !diagnosis.ranks->late.empty()) {
-        for (const Trace& trace : traces) {
-            if (trace.rank == diagnosis.ranks->late.front()) return &trace;
-        }
-    }
-    return &traces.front();
+    return diagnosis.rank_shown < traces.size() ? &traces[diagnosis.rank_shown] : nullptr;
 }
 
 std::string diagnosis_page(const Diagnosis& diagnosis, const Trace* trace, const PageView& view) {
@@ -252,7 +247,7 @@ std::string diagnosis_page(const Diagnosis& diagnosis, const Trace* trace, const
     std::vector<std::string> about;
     if (!diagnosis.device.empty()) about.push_back(diagnosis.device);
     if (diagnosis.window_ms > 0)
-        about.push_back(fmt::format("{:.1f} ms seen", diagnosis.window_ms));
+        about.push_back(fmt::format("{:.1f} ms recorded", diagnosis.window_ms));
     if (diagnosis.steps > 0) about.push_back(fmt::format("{} steps", diagnosis.steps));
     out += fmt::format("<h1>{}</h1>\n<p class=\"quiet\">{}{}{}</p>\n", say(diagnosis.verdict),
                        inputs, about.empty() ? "" : ": ", say(join(about, ", ")));

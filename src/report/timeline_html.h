@@ -20,7 +20,7 @@ struct PageView {
 [[nodiscard]] std::string diagnosis_page(const Diagnosis& diagnosis, const Trace* trace,
                                          const PageView& view);
 
-// Returns the trace of the rank that the others wait for, else the first one, or null.
+// Returns the trace that the findings are about, or null.
 [[nodiscard]] const Trace* trace_to_draw(const Diagnosis& diagnosis,
                                          const std::vector<Trace>& traces);
 

@@ -28,6 +28,18 @@ TEST(PatchTest, AddsAKeywordOnTheCallsLine) {
               "+loader = DataLoader(data, batch_size=8, num_workers=4, pin_memory=True)\n b = 2\n");
 }
 
+TEST(PatchTest, AddsTheFirstArgumentAndBehindATrailingComma) {
+    auto patched = [](const std::string& line) {
+        std::string patch =
+            keyword_patch(kSite, call({line}, 1, static_cast<int>(line.size())), {{"a", "1"}});
+        return patch.substr(patch.rfind('+') + 1);
+    };
+    EXPECT_EQ(patched("optimizer.zero_grad()"), "optimizer.zero_grad(a=1)\n");
+    EXPECT_EQ(patched("f(x,)"), "f(x, a=1)\n");
+    EXPECT_EQ(patched("f(x, )"), "f(x, a=1 )\n");
+    EXPECT_EQ(patched("f(x )"), "f(x, a=1 )\n");
+}
+
 TEST(PatchTest, ReplacesAValueAndAddsBehindIt) {
     std::string line = "x = DataLoader(d, num_workers=0)";
     std::string place = R"({"num_workers":{"line":2,"column":30,"end_line":2,"end_column":31}})";

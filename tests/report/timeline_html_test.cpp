@@ -227,6 +227,15 @@ TEST(TimelineHtmlTest, HasAPageWithoutATrace) {
     EXPECT_EQ(trace_to_draw(make_diagnosis(), {}), nullptr);
 }
 
+TEST(TimelineHtmlTest, DrawsTheRankThatTheFindingsAreAbout) {
+    std::vector<Trace> traces;
+    traces.push_back(make_trace(1));
+    traces.push_back(make_trace(2));
+    Diagnosis diagnosis = make_diagnosis();
+    diagnosis.rank_shown = 1;
+    EXPECT_EQ(trace_to_draw(diagnosis, traces), &traces[1]);
+}
+
 TEST(TimelineHtmlTest, TheBrowserDrawsEveryEvent) {
     if (run({"sh", "-c", "command -v chromium"}).status != 0)
         GTEST_SKIP() << "chromium is not installed";
