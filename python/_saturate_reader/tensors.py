@@ -256,8 +256,7 @@ class Tensors:
             if value[0] == "ext":
                 return self._outside(value[1], node, arguments, func)
             if value[0] in ("inst", "made") and self.is_module(value):
-                inner = [self.kind(a) for a in arguments]
-                return "cpu" if inner and all(k == "cpu" for k in inner) and value[0] == "made" and False else "gpu"
+                return "gpu"
         callees = self.values.callees.get(node, ())
         if callees:
             kinds = []
