@@ -20,13 +20,14 @@ from .tensors import Tensors
 from .traps import Traps
 from .waits import Waits
 
-# Signs of convolutions, in the source itself or in a library that it uses.
-CONVOLUTION = re.compile(rb"[Cc]onv|torchvision|timm|segmentation_models|monai|efficientnet|diffusers|ultralytics|detectron|mm(cv|det|seg|engine)")
+# In the source, or inside of a library that it imports.
+CONVOLUTION = re.compile(rb"[Cc]onv(_transpose|Transpose)?[123]d\b|^\s*(from|import)\s+(torchvision|timm|segmentation_models|monai|efficientnet|diffusers|ultralytics|detectron|mm(cv|det|seg|engine))",
+                         re.M)
 
 
 def analyse(facts, project, values, settings, configs):
     facts["frameworks"] = _frameworks(project)
-    facts["convolves"] = any(CONVOLUTION.search(source.data) for source in project.order)
+    facts["convolves"] = any(CONVOLUTION.search(source.data) for source in project.order) or any("computed name" in limit for limit in project.limits)
     values.connect()
     settings.read_python()
     holders = Holders(project, values)

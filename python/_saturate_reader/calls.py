@@ -42,7 +42,7 @@ class Calls(LoaderCalls, OptimizerCalls):
                 continue
             for call in source.index.calls:
                 certainty = self.reach.runs(function_of(call))
-                if certainty is None:
+                if certainty is None or certainty == "likely" and self._left_out(function_of(call).owner):
                     continue
                 if self.reach.off(call):
                     self._alternative(call)
@@ -58,6 +58,14 @@ class Calls(LoaderCalls, OptimizerCalls):
         for number, entry in enumerate(self.entries):
             entry["id"] = number
         return self.entries
+
+    def _left_out(self, owner):
+        """A class that is only named where the settings of this command do not lead: its methods are not the ones that are called by their names."""
+        if owner is None or any(owner in self.values.lineage(made)[0] for made in self.reach.classes):
+            return False
+        named = [load for source in self.project.order if source.index is not None for load in source.index.loads if load.id == owner.name
+                 and not isinstance(load.up, ast.ClassDef) and not any(up is owner.node for up in ancestors(load))]
+        return bool(named) and all(self.reach.off(load) for load in named)
 
     def _alternative(self, call):
         """Adds a call that this command's settings leave out: `if args.optimizer == 'sgd'`,
@@ -128,7 +136,7 @@ class Calls(LoaderCalls, OptimizerCalls):
                     if base in names.LOADERS:
                         return ("loader", base, "certain")
         for scope, _ in self.values.callees.get(call, ()):
-            if EVALUATION.search(scope.name) and not (scope.owner is not None and scope.name == "eval") and self._evaluates(scope, 0) and (self._in_epoch(call) or self._step_of(call) is not None):
+            if EVALUATION.search(scope.name) and not (scope.owner is not None and scope.name == "eval") and self._evaluates(scope, 0) and (self.in_epoch(call) or self._step_of(call) is not None):
                 return ("evaluation", scope.qualified(), "certain")
         return self._method(call, last)
 
@@ -216,9 +224,8 @@ class Calls(LoaderCalls, OptimizerCalls):
                 return loop
         return self.step_scopes.get(function_of(call), (None,))[0]
 
-    def _in_epoch(self, call):
-        """Returns whether the call is made in each epoch: in a loop around a step loop, or in a
-        function called there."""
+    def in_epoch(self, call):
+        """Made anew in each epoch: it stands in a loop around a step loop, or in a function that is called there."""
         loops = {id(n) for loop in self.loops.found for n in self.loops.epochs(loop)[:1]}
         seen = set()
 
@@ -244,7 +251,7 @@ class Calls(LoaderCalls, OptimizerCalls):
         kind, callee, sure = kind
         source = call.src
         loop = self._step_of(call)
-        in_epoch = self._in_epoch(call)
+        in_epoch = self.in_epoch(call)
         entry = {"id": None, "kind": kind, "callee": callee, "certainty": "certain" if sure == certainty == "certain" else "likely"}
         entry.update(source.place(call))
         entry.update({"arguments": self.arguments(call, kind, callee), "spreads": self.spreads(call), "insert": insert_place(source, call),
@@ -370,10 +377,11 @@ class Calls(LoaderCalls, OptimizerCalls):
         self._checkpoint(call, callee, entry)
 
     def _checkpoint(self, call, callee, entry):
-        entry["interval"] = self._interval(call)
+        entry["interval"] = self.interval(call)
         entry["every"] = "interval" if entry["interval"] else entry["when"]
 
-    def _interval(self, call):
+    def interval(self, call):
+        """`if step % every == 0:` around it: what counts, and where its value comes from."""
         for up in ancestors(call):
             if isinstance(up, ast.If):
                 for node in ast.walk(up.test):

@@ -202,7 +202,18 @@ class Configs:
         if not os.path.isfile(path) or os.path.realpath(path) in self.found:
             return
         source = self.project.load(path)
+        self._imported(source)
         self.found[os.path.realpath(path)] = {"how": "command", "at": None, "certainty": "certain", "format": "python", "text": source}
+
+    def _imported(self, source):
+        """A Python configuration, and the project's files that it takes its defaults from."""
+        if source in self.settings.python_files or source.index is None:
+            return
+        self.settings.python_files.add(source)
+        for module, _, level, _ in source.index.imports:
+            found = self.project.find(source, module, level)
+            if found is not None:
+                self._imported(found)
 
     def json(self):
         return [entry["text"].describe(how=entry["how"], at=entry["at"], certainty=entry["certainty"], format=entry["format"], keys=entry.get("keys", []))

@@ -4,9 +4,12 @@ uses of sums and lists of losses."""
 import ast
 import re
 
-from .scopes import LOOPS, ancestors, dotted, statement_of
+from .conditions import is_interval
+from .scopes import FUNCTIONS, LOOPS, ancestors, dotted, statement_of
 
 MODEL_NAME = re.compile(r"(^|[._])(model|net|network|module|backbone|generator|discriminator|encoder|decoder|[a-z0-9]*net[0-9gd]*|model_[a-z0-9]+)$", re.I)
+LOGGED = re.compile(r"log|print|disp|report|verbose|freq|interval|every|show|summary|tensorboard|plot|vis|write", re.I)
+COUNTED = re.compile(r"accum|eval|val|test|save|check|ckpt|snapshot|update|sync", re.I)
 STATEMENTS = {ast.Expr: "expression", ast.Assign: "assign", ast.AnnAssign: "assign", ast.AugAssign: "augmented", ast.Return: "return",
               ast.If: "condition", ast.While: "condition"}
 DEEPEST = 4
@@ -30,6 +33,7 @@ class Edits:
             statement = statement_of(wait.node)
             entry["statement_kind"] = STATEMENTS.get(type(statement), "other")
             entry["into"] = self._into(wait, statement)
+            entry["every"] = self._every(wait) if wait.when in ("step", "branch") else None
 
     # Files
 
@@ -178,14 +182,18 @@ class Edits:
         return False
 
     def _model(self, loop):
-        """Returns the loop's optimizer, and the last statement that binds or moves its model."""
-        for node, entry in self.calls.by_node.items():
-            if entry["kind"] != "optimizer" or not isinstance(node, ast.Call) or not node.args:
-                continue
+        """The optimizer that the loop moves on, and the last statement that binds or moves its model."""
+        made = [node for node, entry in self.calls.by_node.items() if entry["kind"] == "optimizer" and isinstance(node, ast.Call) and node.args]
+        owner = loop.scope.owner
+        near = [node for node in made if node.scope is loop.scope] or [node for node in made if owner is not None and node.scope.owner is owner]
+        for node in near or made:  # of several, those beside the loop
+            entry = self.calls.by_node[node]
             owner = next((n.func.value for n in ast.walk(node.args[0]) if isinstance(n, ast.Call) and getattr(n.func, "attr", "") == "parameters"), None)
             target = dotted(owner) if owner is not None else None
             if target is None:
                 continue
+            if not self._is_called(owner):
+                return entry["id"], None
             block, end = block_of(statement_of(node))
             for index in range(end - 1, -1, -1):
                 statement = block[index]
@@ -194,6 +202,14 @@ class Edits:
                     return entry["id"], dict(target=target, statement=source.span(statement), **source.place(statement))
             return entry["id"], None
         return None, None
+
+    def _is_called(self, model):
+        """Compiled is what model(x) runs: of a model that is only used by its methods, nothing is."""
+        classes = {value[1] for value in self.values.of(model) if value[0] == "inst"}
+        if not classes:
+            return True  # of a library, or not followed
+        return any(value[0] == "inst" and any(value[1] in self.values.lineage(one)[0] or one in self.values.lineage(value[1])[0] for one in classes)
+                   for source in self.project.order if source.index is not None for call in source.index.calls for value in self.values.of(call.func))
 
     @staticmethod
     def _moves(statement, target):
@@ -251,6 +267,16 @@ class Edits:
                     return None  # its values may be changed or read one by one
             uses.append(dict(when="step" if wait.path else self._when(node, wait.loop), **source.place(node)))
         return {"name": name, "holds": holds, "number": number, "uses": uses}
+
+    def _every(self, wait):
+        """`if step % every == 0:` around it, where every is 1; whether its name says that it is about a log."""
+        for up in ancestors(wait.node):
+            if up is wait.loop.node or isinstance(up, FUNCTIONS):
+                return None
+            if isinstance(up, ast.If) and is_interval(up.test):
+                found = self.calls.interval(wait.node)
+                return dict(found, is_log=bool(LOGGED.search(found["text"])) and not COUNTED.search(found["text"])) if found else None
+        return None
 
     def _when(self, node, loop):
         for up in ancestors(node):

@@ -340,7 +340,9 @@ class Effect(Unread, Unused, Flags):
             self.found.append(entry)
 
     def _applies(self, scope):
-        """Returns the setting of PyTorch that a function sets, or an empty string."""
+        """What of PyTorch's settings a function is there to set; empty when none."""
+        if scope.returns:
+            return ""  # it computes something
         for target, expr, statement in scope.source.index.stores:
             if target.scope is scope and isinstance(target, ast.Attribute):
                 name = dotted(target) or ""

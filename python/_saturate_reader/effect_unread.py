@@ -6,6 +6,7 @@ import re
 from . import names
 from .literals import literal
 from .reads_keys import TENSOR_ATTRIBUTES
+from .reads_whole import shows_only
 from .scopes import ancestors, dotted, function_of
 from .settings import LOOSE
 from .source import Source
@@ -34,7 +35,7 @@ class Unread:
                 if not declaration.path or any(p.startswith("[") for p in declaration.setting.split(".")):
                     continue
             elif declaration.kind == "yacs":
-                if not self.reads.loads["file"] or declaration.node.scope.parent is not None or any(d.path == declaration.path and d.kind != "yacs" for d in self.settings.by_path[("file", declaration.key)]):
+                if not self.reads.loads["file"] or declaration.node.scope.parent is not None and declaration.node.src not in self.settings.python_files or any(d.path == declaration.path and d.kind != "yacs" for d in self.settings.by_path[("file", declaration.key)]):
                     continue  # a preset made by a function; or reported at the configuration file that sets it
             elif declaration.kind == "dataclass":
                 if declaration.value is None:
@@ -115,7 +116,9 @@ class Unread:
                 values = [v for v in self.values.of(call.args[0]) if v[0] != "opaque"] if call.args else []
                 if values and all(v[0] in ("inst", "cls") and scope not in self.values.lineage(v[1])[0] for v in values):
                     continue  # of another class
-                found = "copied" if name in ("vars", "asdict") and self._into_namespace(call) else "gone"
+                if self._fills(call):
+                    continue
+                found = "copied" if name in ("vars", "asdict") and (self._into_namespace(call) or self._goes_to_show(call)) else "gone"
         self._spreads[scope] = found
         return found
 
@@ -133,6 +136,25 @@ class Unread:
             return (dotted(up.func) or "").rsplit(".", 1)[-1] in ("Namespace", "SimpleNamespace", "EasyDict", "AttrDict")
         return isinstance(up, ast.Call) and getattr(up.func, "attr", getattr(up.func, "id", "")) in ("print", "pprint", "pformat", "info", "add_hparams", "dump", "dumps")
 
+    def _fills(self, call):
+        """tyro.cli(Args) gives an object of the class."""
+        return any(v[0] == "ext" and v[1] in names.FILLS_CLASS for v in self.values.of(call.func))
+
+    def _goes_to_show(self, call):
+        """wandb.init(config=vars(args)), f"{key}: {value}" for key, value in vars(args).items(): shown or kept, and read by nobody."""
+        child = call
+        for up in ancestors(call):
+            if isinstance(up, ast.Call) and child is not up.func:
+                return getattr(up.func, "attr", getattr(up.func, "id", "")) in names.SHOWS
+            if isinstance(up, ast.comprehension):
+                return self.reads.shown(up.up)
+            if isinstance(up, (ast.For, ast.AsyncFor)):
+                return child is up.iter and shows_only(up)
+            if isinstance(up, ast.stmt):
+                return False
+            child = up
+        return False
+
     def _given_away(self):
         """Returns classes whose objects are passed to code outside this project."""
         if self._away is None:
@@ -141,7 +163,9 @@ class Unread:
                 for call in source.index.calls if source.index is not None else ():
                     last = getattr(call.func, "attr", getattr(call.func, "id", ""))
                     if call in self.values.callees or last in names.SHOWS - {"save", "init"} or last in ("vars", "asdict", "fields", "astuple", "Namespace", "SimpleNamespace"):
-                        continue  # _spread_class handles the second group
+                        continue  # the latter: _spread_class
+                    if self._fills(call) or any(v[0] == "ext" and v[1] in names.TRACKERS for v in self.values.of(call.func)):
+                        continue  # ... and what is only kept with a run
                     for argument in list(call.args) + [k.value for k in call.keywords]:
                         own = call.scope.owner if isinstance(argument, ast.Name) and argument.id == "self" else None  # setattr(self, key, value)
                         for value in self.values.of(argument):
@@ -253,6 +277,8 @@ class Unread:
 
     def _read_elsewhere(self, declaration, paths):
         for path in paths[:40]:
+            if path.endswith(".sh") and (declaration.root == "args" or declaration.kind in ("dataclass", "attribute")):
+                continue  # it gives the option a value
             if not path.endswith(".py"):
                 return self.project.relative(path)
             source = self._other(path)
@@ -263,7 +289,10 @@ class Unread:
                 if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "add_argument" and node.args and isinstance(
                         node.args[0], ast.Constant) and str(node.args[0].value).lstrip("-").replace("-", "_") == declaration.key:
                     own = True
-            if own and declaration.root == "args":
+                if isinstance(node, ast.ClassDef) and declaration.kind == "dataclass" and node.name == declaration.scope.name and any(
+                        isinstance(s, ast.AnnAssign) and getattr(s.target, "id", "") == declaration.key for s in node.body):
+                    own = True  # a class of the same name, and its own field
+            if own and (declaration.root == "args" or declaration.kind == "dataclass"):
                 continue
             for node in ast.walk(source.tree):
                 key, base = _key_of(node)

@@ -44,6 +44,8 @@ READS_CONFIG = {
     "mmcv.Config.fromfile", "mmengine.Config.fromfile", "mmengine.config.Config.fromfile", "detectron2.config.get_cfg", "anyconfig.load", "commentjson.load", "json5.load",
     "hyperpyyaml.load_hyperpyyaml", "pyhocon.ConfigFactory.parse_file", "ml_collections.ConfigDict", "yacs.config.CfgNode", "fvcore.common.config.CfgNode",
     "detectron2.config.CfgNode", "yacs.config.CfgNode.load_cfg"}
+# Calls that fill a class from the command line, and the argument that is the class.
+FILLS_CLASS = {"tyro.cli": "f", "simple_parsing.parse": "config_class", "datargs.parse": "cls"}
 TARGETS = ("_target_", "class", "cls", "target")  # keys that name a class
 READS_JSON = {"json.load", "json.loads"}
 # Calls that scripts often put behind a setting: `if args.amp:`

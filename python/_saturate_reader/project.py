@@ -227,7 +227,9 @@ class Project:
                     folder = path
                     break
         if folder is None:
-            self.limits.append("%s:%d: imports a module by a computed name" % (source.file, call.lineno))
+            limit = "%s:%d: imports a module by a computed name" % (source.file, call.lineno)
+            if limit not in self.limits:
+                self.limits.append(limit)
             return
         self._whole_folder(call, folder)
 
@@ -263,6 +265,10 @@ class Project:
         """Returns the project's Source of a module, or None (not in this project, or a package
         without __init__)."""
         here = importer.folder
+        if not level and name == os.path.basename(here) and os.path.basename(importer.path) == "__init__.py":
+            beside = os.path.join(here, name + ".py")  # Python 2: `from config import *` in config/__init__.py means config/config.py
+            if os.path.isfile(beside):
+                return self.load(beside)
         key = (here if level else None, level, name)
         if key in self.modules:
             return self.modules[key]

@@ -32,7 +32,7 @@ class WholeReading:
                 return self._looped(up.up)
             return None
         if isinstance(up, (ast.For, ast.AsyncFor)) and up.iter is node and not self._is_leaf(node):
-            return None if _shows_only(up) else "a loop goes over all of it"
+            return None if shows_only(up) else "a loop goes over all of it"
         if isinstance(up, ast.Subscript) and up.value is node:
             return None
         if isinstance(up, ast.keyword) or isinstance(up, ast.Call) or isinstance(up, ast.Starred):
@@ -101,10 +101,10 @@ class WholeReading:
                     continue
                 return None if up in self.values.callees else "all of it is passed to %s" % (last or "a function")
             if isinstance(up, (ast.For, ast.AsyncFor)) and node is up.iter:
-                return None if _shows_only(up) or self._copies(up) else "a loop goes over all of it"
+                return None if shows_only(up) or self._copies(up) else "a loop goes over all of it"
             if isinstance(up, ast.comprehension):
                 holder = up.up
-                return None if self._shown(holder) or self._held(holder) else "a comprehension goes over all of it"
+                return None if self.shown(holder) or self._held(holder) else "a comprehension goes over all of it"
             return None
         return None
 
@@ -122,7 +122,7 @@ class WholeReading:
                 k.value, ast.Name) and k.value.id == dotted(up.targets[0]) for v in self.values.of(c.func))
         return False
 
-    def _shown(self, node):
+    def shown(self, node):
         for up in ancestors(node):
             if isinstance(up, ast.Call) and getattr(up.func, "attr", getattr(up.func, "id", "")) in names.SHOWS:
                 return True
@@ -143,11 +143,11 @@ class WholeReading:
             return
         for up in ancestors(node):
             if isinstance(up, (ast.For, ast.AsyncFor)) and _names_target(up.target, key):
-                if _shows_only(up):
+                if shows_only(up):
                     return
                 break
             if isinstance(up, COMPREHENSIONS) and any(_names_target(g.target, key) for g in up.generators):
-                if self._shown(up):
+                if self.shown(up):
                     return
                 break
         for value in values:
@@ -222,9 +222,8 @@ def _names_target(target, key):
     return any(isinstance(n, ast.Name) and n.id in named for n in ast.walk(key))
 
 
-def _shows_only(loop):
-    """Returns whether a loop only prints, compares, writes back or copies, and passes nothing to
-    code that may act on it."""
+def shows_only(loop):
+    """A loop that prints, compares, writes back or copies, and hands nothing to code that may act on it."""
     for statement in loop.body:
         for node in ast.walk(statement):
             if isinstance(node, ast.Call):

@@ -29,6 +29,8 @@ class Settings(PythonSettings):
         self._writers = {}  # key -> statements that set it; None: one that cannot be switched off
         self.formats = set()  # of the configuration files that were found
         self.complete = False  # whether every configuration file known to be used was read
+        self.file_flags = set()  # flags that give a whole configuration: DEFINE_config_file("config")
+        self.python_files = set()  # sources that are a configuration, and what they import
         self.named = set()  # configuration files in the command: they win over others that a module opens
         self.merged = False  # whether options and configuration keys end up in one object
 
@@ -95,10 +97,12 @@ class Settings(PythonSettings):
         known, key = literal(call.args[0])
         if not known or not isinstance(key, str):
             return
+        if name.startswith("DEFINE_config"):
+            self.file_flags.add(key)
         declaration = Declaration("option", "--" + key, key, "args", (key,), source.file, call.lineno, source.span(call),
                                   value_of(source, call.args[1]))
         declaration.node = call
-        kind = "boolean" if name == "DEFINE_bool" else name[7:]  # not type=bool: absl reads --flag=false as false
+        kind = {"DEFINE_bool": "boolean", "DEFINE_string": "str", "DEFINE_enum": "str", "DEFINE_integer": "int"}.get(name, name[7:])  # not type=bool: absl reads --flag=false as false
         declaration.more = {"names": ["--" + key], "option_type": kind, "action": None, "choices": None,
                             "given": self._given(["--" + key], None, False), "required": False}
         self.add(declaration)

@@ -102,8 +102,16 @@ class PythonSettings:
             return
         own = self._is_node(base)
         path = tuple(reversed(path))
-        if own != wanted or own == "given" and any(d.kind == "yacs" and d.path == path for d in self.by_path.get(("file", path[-1]), ())):
-            return  # this only sets what is declared elsewhere
+        if own == "made":
+            path = self._held_at(base, 0) + path
+        if own is None and source in self.python_files:
+            own = "given"  # training = config.training; training.steps = 10
+            path = next(v[2] for v in values if v[0] == "cfg" and v[1] == "file") + path
+        if own != wanted or own == "given" and source not in self.python_files and any(
+                d.kind == "yacs" and d.path == path for d in self.by_path.get(("file", path[-1]), ())):
+            return  # the latter sets what is declared elsewhere
+        if own == "given" and value_of(source, expr)["type"] == "expression":
+            return  # computed while the program runs: nobody sets it
         made = isinstance(expr, ast.Call) and self._makes_node(expr)
         declaration = Declaration("yacs", ".".join(path), path[-1], "file", path, source.file, node.lineno, source.span(node),
                                   None if made else value_of(source, expr))
@@ -122,6 +130,18 @@ class PythonSettings:
             elif binding.kind == "import" or binding.kind == "param":
                 found = "given"
         return found
+
+    def _held_at(self, base, depth):
+        """`config.data = data = ConfigDict()`: where the node that `data` names stands."""
+        for binding in self._bindings(base) if depth < 8 else ():
+            for target in binding.node.targets if isinstance(binding.node, ast.Assign) and len(binding.node.targets) > 1 else ():
+                path = []
+                while isinstance(target, ast.Attribute) and not is_own(target):
+                    path.append(target.attr)
+                    target = target.value
+                if path and isinstance(target, ast.Name):
+                    return self._held_at(target, depth + 1) + tuple(reversed(path))
+        return ()
 
     def _bindings(self, base):
         if isinstance(base, ast.Name):

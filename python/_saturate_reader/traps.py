@@ -56,6 +56,7 @@ class Traps:
             self._rates(loop)
             self._batches(loop)
             self._logarithms(loop)
+            self._distributions(loop)
         for node, entry in self.calls.by_node.items():
             handler = getattr(self, "_" + entry["kind"], None)
             if handler:
@@ -133,18 +134,28 @@ class Traps:
                 self._add("step_schedule", scope.source, statement, "the learning rate is set in every step: another batch size changes its course", ["batch_size"])
 
     def _logarithms(self, loop):
-        """Finds log(1 - p): at 16 bits a p of 0.999 becomes 1."""
+        """log(1 - p): at 16 bits a p of 0.999 is 1."""
+        for call in self._calls_of_step(loop):
+            last = getattr(call.func, "attr", getattr(call.func, "id", ""))
+            given = call.args[0] if call.args else getattr(call.func, "value", None)
+            if last in ("log", "log2", "log10") and _from_one(given) and self.tensors.kind(given) != "host":
+                self._add("fragile_loss", call.src, call, "log(1 - p) at 16 bits: a p near 1 is rounded to 1, and the loss becomes infinite", ["precision"])
+                return
+
+    def _distributions(self, loop):
+        """distribution.log_prob(x): ratios and likelihoods are differences of what comes out."""
+        for call in self._calls_of_step(loop):
+            if getattr(call.func, "attr", "") == "log_prob":
+                self._add("fragile_loss", call.src, call, "the loss is made of log-probabilities, whose small differences 16 bits cannot hold", ["precision"])
+                return
+
+    def _calls_of_step(self, loop):
+        """Every call in the step, and in the functions that it enters for training."""
         for scope in [loop.scope] + [scope for scope, when in loop.functions.items() if when != "evaluation"]:
             for call in scope.calls:
-                last = getattr(call.func, "attr", getattr(call.func, "id", ""))
-                if last not in ("log", "log2", "log10") or self.reach.off(call):
+                if self.reach.off(call) or scope is loop.scope and isinstance(loop.node, LOOPS) and not any(up is loop.node for up in ancestors(call)):
                     continue
-                if scope is loop.scope and isinstance(loop.node, LOOPS) and not any(up is loop.node for up in ancestors(call)):
-                    continue
-                given = call.args[0] if call.args else getattr(call.func, "value", None)
-                if _from_one(given) and self.tensors.kind(given) != "host":
-                    self._add("fragile_loss", call.src, call, "log(1 - p) at 16 bits: a p near 1 is rounded to 1, and the loss becomes infinite", ["precision"])
-                    return
+                yield call
 
     def _batches(self, loop):
         """Examines what the step does with a batch before it learns from it."""
@@ -205,8 +216,26 @@ class Traps:
             entry["dataset"] = dict(dataset, ready_batches=True) if dataset else entry.get("dataset")
         if entry.get("role") == "train" and literal(argument_of(node, "batch_size", 1) or ast.Name("x")) == (True, 1):
             self._add("variable_shapes", source, node, "batches of one sample usually differ in shape from step to step", ["compile", "cudnn_benchmark"], ids)
+        started = self._started_once(node)
+        if started is not None:
+            self._add("iterated_once", started.src, started, "its iterator is made once, so its workers stay alive until training ends", ["persistent_workers"], ids)
+        if entry["callee"].startswith(("torch_geometric.", "dgl.")):
+            self._add("variable_shapes", source, node, "graphs differ in size: shapes change from step to step", ["compile", "cudnn_benchmark"], ids)
         self._worker_init(node, source, ids)
         self._collate(node, source, ids, entry)
+
+    def _started_once(self, loader):
+        """batches = iter(loader) before all loops, and next(batches) in the step: the call of iter()."""
+        loops = [loop for loop in self.loops.found if loop.loader is loader]
+        if not loops or any(isinstance(loop.node, (ast.For, ast.AsyncFor)) and self._gives(loop.node.iter, loader) for loop in loops):
+            return None
+        calls = [call for source in self.project.order if source.index is not None for call in source.index.calls_named("iter")
+                 if dotted(call.func) == "iter" and call.args and self._gives(call.args[0], loader)]
+        once = len(calls) == 1 and not self.calls.in_epoch(calls[0]) and not any(isinstance(up, LOOPS + (ast.Try,)) for up in ancestors(calls[0]))
+        return calls[0] if once else None
+
+    def _gives(self, node, loader):
+        return any(value[0] == "made" and value[2] is loader for value in self.values.of(node))
 
     def _worker_init(self, node, source, ids):
         function = argument_of(node, "worker_init_fn", 10)
@@ -254,6 +283,9 @@ class Traps:
             called = self._called(scope, 0)
             if any(PADS.search(name) for name in called) or "max" in called and called & ALLOCATES:
                 self._add("variable_shapes", scope.source, scope.node, "batches are padded to their longest sample: shapes change from step to step",
+                          ["compile", "cudnn_benchmark"], ids)
+            elif "cat" in called and "stack" not in called:
+                self._add("variable_shapes", scope.source, scope.node, "batches join samples of different length: shapes change from step to step",
                           ["compile", "cudnn_benchmark"], ids)
             kinds = [self.values.of(r) for r in scope.returns]
             flat = [v for vs in kinds for v in vs]

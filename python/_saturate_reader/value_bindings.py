@@ -244,6 +244,11 @@ class Bindings:
             given = self._positional(call)
             if 0 <= index < len(given) and not any(isinstance(a, ast.Starred) for a in given[:index + 1]):
                 return given[index]
+        for value in self.of(call.func):
+            if value[0] == "partial" and value[2] is not call:  # make = partial(loader, workers=0); make(data)
+                for keyword in value[2].keywords:
+                    if keyword.arg == name:
+                        return keyword.value
         return None
 
     def extra(self, scope):

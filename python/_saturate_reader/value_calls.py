@@ -3,7 +3,7 @@
 import ast
 
 from . import names
-from .literals import MOST, literal
+from .literals import MOST, argument_of, literal
 from .scopes import dotted, is_main
 
 
@@ -135,7 +135,7 @@ class CallValues:
         if kind in ("fn", "bound"):
             return self._returned(value[1])
         if kind == "cls":
-            return (("inst", value[1]),)
+            return self._opened(value[1], node) or (("inst", value[1]),)
         if kind == "inst":
             method = self.find_method(value[1], "__call__") or self.find_method(value[1], "forward")
             return self._returned(method) if method is not None else ()
@@ -156,6 +156,10 @@ class CallValues:
                     return values
             if name.endswith("instantiate") and node.args:
                 return self._instantiated(node)
+            if name in names.FILLS_CLASS:
+                made = tuple(("inst", v[1]) for v in self.of(argument_of(node, names.FILLS_CLASS[name], 0)) if v[0] == "cls")
+                if made:
+                    return made
             if name in names.READS_CONFIG:
                 self.open += 1
                 formats = self.settings.formats if self.settings is not None else ()
@@ -164,6 +168,14 @@ class CallValues:
                 return (("cfg", "file", ()),)
             return (("made", name, node),)
         return ()
+
+    def _opened(self, scope, node):
+        """AttrDict(json.load(f)): a dict whose keys are attributes too is the configuration that it is made of."""
+        given = [a for a in node.args if not isinstance(a, ast.Starred)] + [k.value for k in node.keywords if k.arg is None]
+        if len(given) != 1 or len(given) < len(node.args) + len(node.keywords) or not self.opens_keys(scope):
+            return ()
+        values = self.of(given[0])
+        return values if any(v[0] == "cfg" for v in values) else ()
 
     def _instantiated(self, node):
         """hydra.utils.instantiate(cfg.x): the class that `_target_` (`class` before hydra 1.0)

@@ -19,6 +19,10 @@ class Classes:
     def attribute_of(self, value, attr, node=None):
         kind = value[0]
         if kind == "ext":
+            if value[1] == "absl.flags.FLAGS":
+                self.open += 1
+                whole = self.settings is not None and attr in self.settings.file_flags
+                return (("cfg", "file", ()),) if whole else (("cfg", "args", (attr,)),)
             return (("ext", value[1] + "." + attr),)
         if kind == "mod":
             return self.module_attribute(value[1], attr)
@@ -200,6 +204,17 @@ class Classes:
         """Returns whether the attributes of a class come from elsewhere: a dict's keys,
         setattr, __getattr__."""
         return self._dynamic.get(scope, self._is_dynamic)
+
+    def opens_keys(self, scope):
+        """A dict that does nothing but give its keys as attributes: `self.__dict__ = self`, or __getattr__."""
+        scopes, outside = self.lineage(scope)
+        if not outside or len(scopes) > 1 or any(base not in ("builtins.dict", "dict", "collections.OrderedDict") for base in outside):
+            return False
+        methods = {method.name for method in scope.children if method.is_function}
+        if any(not name.startswith("__") for name in methods):
+            return False
+        return "__getattr__" in methods | set(scope.names) or any(
+            isinstance(target, ast.Attribute) and target.attr == "__dict__" and target.scope.owner is scope for target, _, _ in scope.source.index.stores)
 
     def _is_dynamic(self, scope):
         scopes, outside = self.lineage(scope)

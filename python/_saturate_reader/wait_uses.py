@@ -10,6 +10,11 @@ LOGGERS = {"info", "debug", "warning", "error", "log", "print", "write", "add_sc
            "add_loss", "record", "write_log", "progress_bar", "put", "insert", "add_value", "join", "report", "scalar", "logkv", "logkv_mean", "update_state"}
 
 
+# What a number given to these decides: the shape of a tensor, or how often something is done.
+SHAPES = {"expand", "view", "repeat", "repeat_interleave", "arange", "zeros", "ones", "full", "empty", "new_zeros", "range", "narrow", "split", "chunk", "unfold", "pad",
+          "interpolate", "islice"}
+
+
 class WaitUses:
     def _classify(self, wait):
         if wait.kind == "metric_step":
@@ -38,8 +43,12 @@ class WaitUses:
         for up in ancestors(node):
             if isinstance(up, (ast.If, ast.While, ast.IfExp)) and child is up.test or isinstance(up, ast.Assert):
                 return "control"
+            if isinstance(up, ast.Slice):
+                return "control"
             if isinstance(up, ast.Call) and child is not up.func:
                 last = getattr(up.func, "attr", getattr(up.func, "id", ""))
+                if last in SHAPES:
+                    return "control"
                 if last == "append" and isinstance(up.func, ast.Attribute):
                     return self._list_use(up, depth, seen)
                 if last in LOGGERS or last in ("isnan", "isfinite", "isinf"):

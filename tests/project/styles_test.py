@@ -233,5 +233,118 @@ class Steps(Rules):
         self.assertTrue(self.facts(TOP + "nn.Conv2d(3, 3, 1)\n")["convolves"])
 
 
+class OfOtherFields(Rules):
+    """Ways of audio, reinforcement learning, graphs and old projects."""
+
+    @staticmethod
+    def without_effect(facts):
+        return [(e["file"], e["setting"], e["kind"]) for e in facts["without_effect"]]
+
+    def forbidden(self, facts):
+        return {name for trap in facts["traps"] for name in trap["forbids"]}
+
+    def test_a_dict_with_attributes_is_the_file_that_it_is_made_of(self):
+        files = {"c.json": '{"workers": 2, "unused": 1}', "train.py": "import json\nfrom torch.utils.data import DataLoader\n%s"
+                 "config = Keys(json.loads(open('c.json').read()))\nloader = DataLoader([1], num_workers=config.workers)\n"}
+        attributes = "class Keys(dict):\n    def __init__(self, *args, **kwargs):\n        super().__init__(*args, **kwargs)\n        self.__dict__ = self\n"
+        asked = "class Keys(dict):\n    __getattr__ = dict.__getitem__\n"
+        for head in (attributes, asked):
+            facts = self.facts(dict(files, **{"train.py": files["train.py"] % head}), "python train.py c.json")
+            self.assertEqual([("c.json", "unused", "never read")], self.without_effect(facts), head)
+
+    def test_a_class_that_the_command_line_fills(self):
+        program = "import tyro\nfrom dataclasses import dataclass\n@dataclass\nclass Args:\n    steps: int = 5\n    video: bool = False\nargs = tyro.cli(Args)\n%sprint(range(args.steps))\n"
+        shown = "import wandb\nwandb.init(config=vars(args))\nprint(', '.join(f'{key}: {value}' for key, value in vars(args).items()))\n"
+        # another script's class of this name, and a shell script that sets the option, read nothing
+        files = {"other.py": "import tyro\nfrom dataclasses import dataclass\n@dataclass\nclass Args:\n    video: bool = False\nargs = tyro.cli(Args)\nprint(args.video)\n",
+                 "run.sh": "python train.py --video\n"}
+        for lines in ("", shown):
+            facts = self.facts(dict(files, **{"train.py": program % lines}))
+            self.assertEqual([("train.py", "Args.video", "never read")], self.without_effect(facts), lines)
+        self.assertEqual([], self.without_effect(self.facts({"train.py": program % "give(**vars(args))\n"})))
+
+    def test_what_the_program_computes_is_no_setting(self):
+        config = {"config.py": "from yacs.config import CfgNode as CN\ncfg = CN()\ncfg.BATCH = 2\ncfg.UNUSED = 1\n"}
+        facts = self.facts(dict(config, **{"train.py": "from config import cfg\nfrom torch.utils.data import DataLoader\ncfg.merge_from_file('c.yaml')\n"
+                                                       "cfg.TOTAL = 2 * cfg.BATCH\nloader = DataLoader([1], batch_size=cfg.BATCH)\n"}))
+        self.assertEqual([("config.py", "UNUSED", "never read")], self.without_effect(facts))
+
+    def test_a_configuration_in_python_that_a_flag_names(self):
+        files = {"base.py": "import ml_collections\ndef get_base():\n    config = ml_collections.ConfigDict()\n    config.data = data = ml_collections.ConfigDict()\n    data.workers = 1\n"
+                            "    config.seed = 4\n    config.batch = 5\n    return config\n",
+                 "job.py": "from base import get_base\ndef get_config():\n    config = get_base()\n    data = config.data\n    data.workers = 2\n    data.width = 3\n    return config\n",
+                 "train.py": "from absl import app, flags\nfrom ml_collections.config_flags import config_flags\nfrom torch.utils.data import DataLoader\nFLAGS = flags.FLAGS\n"
+                             "config_flags.DEFINE_config_file('config', None, 'x')\nflags.DEFINE_enum('mode', None, ['train', 'eval'], 'x')\n"
+                             "def main(argv):\n    if FLAGS.mode == 'train':\n        train(FLAGS.config)\n    else:\n        test(FLAGS.config)\n"
+                             "def train(config):\n    return DataLoader([1], config.batch, num_workers=config.data.workers)\n"
+                             "def test(config):\n    return DataLoader([2], num_workers=config.data.workers)\nif __name__ == '__main__':\n    app.run(main)\n"}
+        facts = self.facts(files, "python train.py --config job.py --mode train")
+        self.assertEqual([("base.py", "seed", "never read"), ("job.py", "data.width", "never read")], self.without_effect(facts))
+        self.assertEqual(["return DataLoader([1], config.batch, num_workers=config.data.workers)"], self.lines(self.of_kind(facts, "loader")))
+
+    def test_a_class_that_other_settings_would_choose(self):
+        program = "import argparse\nimport torch\nparser = argparse.ArgumentParser()\nparser.add_argument('--task', default='a')\nargs = parser.parse_args()\n" \
+                  "class Base:\n    def __init__(self):\n        self.net = torch.nn.Linear(2, 1)\n" \
+                  "class One(Base):\n    def make(self):\n        return torch.optim.SGD(self.net.parameters(), lr=1)\n" \
+                  "class Two(Base):\n    def __init__(self):\n        super(Two, self).__init__()\n    def make(self):\n        return torch.optim.Adam(self.net.parameters())\n" \
+                  "if args.task == 'a':\n    Job = One\nelse:\n    Job = Two\nunknown(Job()).make()\nJob().make()\n"
+        self.assertEqual(["torch.optim.SGD"], [c["callee"] for c in self.of_kind(self.facts(program), "optimizer")])
+        self.assertEqual(["torch.optim.Adam"], [c["callee"] for c in self.of_kind(self.facts(program, "python train.py --task b"), "optimizer")])
+
+    def test_a_loader_that_a_partial_makes(self):
+        facts = self.facts("from functools import partial\nfrom torch.utils.data import DataLoader\ndef batches(split, workers=3):\n    return DataLoader([1], num_workers=workers)\n"
+                           "make = partial(batches, workers=0)\ntrain = make('train')\nmake('val')\n")
+        argument = next(a for a in self.of_kind(facts, "loader")[0]["arguments"] if a["name"] == "num_workers")
+        self.assertEqual([("workers", 0, "certain")], [(facts["declarations"][s["declaration"]]["setting"], facts["declarations"][s["declaration"]]["value"]["literal"], s["certainty"])
+                                                       for s in argument["sources"]])
+
+    def test_a_module_of_the_name_of_its_package(self):
+        files = {"config/__init__.py": "from config import *\n", "config/config.py": "class Config:\n    workers = 2\n    width = 3\n    unused = 4\n",
+                 "train.py": "from config import Config\nfrom torch.utils.data import DataLoader\nopt = Config()\nprint(opt.width)\nloader = DataLoader([1], num_workers=opt.workers)\n"}
+        self.assertEqual([("config/config.py", "Config.unused", "never read")], self.without_effect(self.facts(files)))
+
+    def test_a_function_that_draws_with_a_seed_of_its_own_applies_no_setting(self):
+        apply, draw = "def fix(seed):\n    torch.manual_seed(seed)\n", "def mix(rows, seed):\n    torch.manual_seed(seed)\n    return rows[torch.randperm(9)]\n"
+        self.assertEqual([("train.py", "fix", "never called")], self.without_effect(self.facts(TOP + apply)))
+        self.assertEqual([], self.without_effect(self.facts(TOP + draw)))
+
+    def test_an_iterator_that_is_made_once(self):
+        step = "for step in range(9):\n    x = next(batches)\n" + STEP
+        self.assertIn("persistent_workers", self.forbidden(self.facts(TOP + "batches = iter(loader)\n" + step)))
+        again = "batches = iter(loader)\nfor step in range(9):\n    try:\n        x = next(batches)\n    except StopIteration:\n        batches = iter(loader)\n        x = next(batches)\n" + STEP
+        for program in (again, "for epoch in range(2):\n    for x in loader:\n" + STEP.replace("    ", "        ")):
+            self.assertNotIn("persistent_workers", self.forbidden(self.facts(TOP + program)), program)
+
+    def test_log_probabilities_stay_exact(self):
+        program = TOP + "for x in loader:\n    loss = %s\n    loss.backward()\n    optimizer.step()\n"
+        self.assertIn("precision", self.forbidden(self.facts(program % "-torch.distributions.Normal(model(x.cuda()), 1).log_prob(x).sum()")))
+        self.assertNotIn("precision", self.forbidden(self.facts(program % "model(x.cuda()).sum()")))
+
+    def test_graphs_differ_in_size(self):
+        joined = TOP.replace("batch_size=3", "batch_size=3, collate_fn=join") + "for x in loader:\n" + STEP
+        self.assertIn("compile", self.forbidden(self.facts("def join(rows):\n    return torch.cat([row for row in rows])\n" + joined)))
+        self.assertNotIn("compile", self.forbidden(self.facts("def join(rows):\n    return torch.stack([row for row in rows])\n" + joined)))
+        self.assertIn("compile", self.forbidden(self.facts("from torch_geometric.loader import DataLoader as Graphs\n" + TOP.replace("DataLoader([", "Graphs([") + "for x in loader:\n" + STEP)))
+
+    def test_a_model_that_is_only_used_by_its_methods(self):
+        net = "class Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.layer = nn.Linear(4, 1)\n    def %s(self, x):\n        return self.layer(x)\n"
+        program = TOP.replace("model = nn.Linear(4, 1).cuda()", "model = Net().cuda()").replace("from torch import nn\n", "from torch import nn\n" + net)
+        for method, call, found in (("forward", "model(", True), ("act", "model.act(", False)):
+            facts = self.facts(program % method + "for x in loader:\n" + STEP.replace("model(", call))
+            self.assertEqual(found, facts["loops"][0]["model"] is not None, method)
+
+    def test_a_value_that_shapes_a_tensor_decides(self):
+        for use in ("x.expand(n, -1)", "x[:n]", "torch.arange(n)"):
+            facts = self.facts(TOP + "for x in loader:\n" + STEP + "    n = int(loss.item())\n    y = %s\n" % use)
+            self.assertEqual(["control"], [w["use"] for w in facts["waits"] if w["said"]], use)
+
+    def test_a_module_without_convolutions_in_its_name(self):
+        self.assertFalse(self.facts(TOP + "# converts\nclass GCNConv(nn.Module):\n    pass\n")["convolves"])
+
+    def test_the_same_limit_is_said_once(self):
+        facts = self.facts("import importlib, sys\nfor name in sys.argv:\n    importlib.import_module(name), importlib.import_module(name)\n")
+        self.assertEqual(1, len(facts["limits"]))
+
+
 if __name__ == "__main__":
     unittest.main()
