@@ -23,6 +23,7 @@
 #include "process/page_server.h"
 #include "process/run_folder.h"
 #include "process/scratch_tree.h"
+#include "progress.h"
 #include "project/fix_answer.h"
 #include "remedies/catalogue.h"
 #include "report/fix_html.h"
@@ -119,18 +120,23 @@ Json curve_json(const LossCurve& curve) {
 // Tries and proves changes and prints the result. Returns the exit code.
 int try_and_prove(const Arguments& arguments, FixAnswer& answer, ProjectReader& reader,
                   const FixQuestion& question, const fs::path& folder, const MachineHere& machine) {
+    double budget = *arguments.seconds("--budget", 10, 7 * 86400);
+    SearchProgress progress(false, budget);
     FixTrialSettings settings{
         .job = {.config = {}, .command = arguments.command, .project = question.folder},
         .output = folder,
-        .budget_seconds = *arguments.seconds("--budget", 10, 7 * 86400),
+        .budget_seconds = budget,
         .machine = machine.facts,
         .has_gpu = machine.has_gpu,
         .device_memory_bytes = machine.device_memory_bytes,
         .batch = batch_range(arguments, FixTrialSettings{}.batch),
-        .on_line = [](const std::string& line) { show(stderr, "{}\n", line); }};
+        .on_line = [&](const std::string& line) { progress.line(line); },
+        .on_working = [&](const std::string& what,
+                          double seconds) { progress.working(what, seconds); }};
     if (auto address = arguments.text("--serve"))
         show(stderr, "the live page is {}\n", start_page_server(folder, *address));
     FixTrials tried = try_fixes(answer, reader, question, settings);
+    progress.end();
     std::string patch = answer.patch.text();
     if (!patch.empty()) {
         answer.patch_file = (folder / "fix.patch").string();
@@ -177,6 +183,7 @@ int try_and_prove(const Arguments& arguments, FixAnswer& answer, ProjectReader& 
         const auto& rate = tried.baseline.samples_per_second;
         show(stdout, "{}",
              fix_text(answer, {.colour = wants_coloured_words(stdout),
+                               .is_broken = columns_of(stdout) == 0,
                                .all = arguments.has("--all"),
                                .was_run = true,
                                .on_gpu = tried.is_on_gpu,
@@ -265,8 +272,9 @@ int cmd_fix(const Arguments& arguments) {
         fmt::print("{}\n", json.pretty());
     else
         show(stdout, "{}",
-             fix_text(answer,
-                      {.colour = wants_coloured_words(stdout), .all = arguments.has("--all")}));
+             fix_text(answer, {.colour = wants_coloured_words(stdout),
+                               .is_broken = columns_of(stdout) == 0,
+                               .all = arguments.has("--all")}));
     return patch.empty() ? kAnswerIsNo : kDone;
 }
 

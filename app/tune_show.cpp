@@ -2,9 +2,7 @@
 #include "tune_show.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <cstdio>
 #include <cstdlib>
 #include <optional>
 
@@ -14,6 +12,7 @@
 #include "process/mortal_folder.h"
 #include "process/page_server.h"
 #include "process/scratch_tree.h"
+#include "progress.h"
 #include "report/tune_html.h"
 #include "report/tuning_text.h"
 #include "show.h"
@@ -22,25 +21,6 @@
 namespace saturate {
 
 namespace {
-
-// The progress of a search on stderr: a line per trial, and on a terminal also the current
-// measurement with the time used.
-class TuneProgress {
-  public:
-    TuneProgress(bool quiet, double budget_seconds);
-    void line(const std::string& text);
-    // Shows a line that the next output replaces.
-    void working(const std::string& what, double seconds);
-
-  private:
-    bool quiet_, on_terminal_;
-    double budget_seconds_;
-};
-
-std::string clock_text(double seconds) {
-    auto whole = static_cast<long>(seconds);
-    return fmt::format("{}:{:02}", whole / 60, whole % 60);
-}
 
 void write_page(const TuneRequest& request, const TuneAnswer& answer, std::int64_t began,
                 const std::filesystem::path& file) {
@@ -54,24 +34,6 @@ void write_page(const TuneRequest& request, const TuneAnswer& answer, std::int64
                                 .machine = fmt::format("{}, {} cores", cpu.model, cpu.cores_usable),
                                 .began_wall_ns = began,
                                 .language = shown_language()}));
-}
-
-TuneProgress::TuneProgress(bool quiet, double budget_seconds)
-    : quiet_(quiet), on_terminal_(::isatty(STDERR_FILENO) != 0), budget_seconds_(budget_seconds) {}
-
-void TuneProgress::line(const std::string& text) {
-    if (quiet_) return;
-    if (on_terminal_) fmt::print(stderr, "\r\x1b[K");
-    show(stderr, "{}\n", text);
-    std::fflush(stderr);
-}
-
-void TuneProgress::working(const std::string& what, double seconds) {
-    if (quiet_ || !on_terminal_) return;
-    fmt::print(stderr, "\r\x1b[K{}",
-               shown(fmt::format("{} of at most {}  {} ...", clock_text(seconds),
-                                 clock_text(budget_seconds_), what)));
-    std::fflush(stderr);
 }
 
 }  // namespace
@@ -89,7 +51,7 @@ TuneAnswer tune_and_show(const TuneRequest& request, bool quiet,
         ::setenv("TMPDIR", temporary->path().c_str(), 1);
     }
     if (serve) show(stderr, "the live page is {}\n", start_page_server(request.folder, *serve));
-    TuneProgress progress(quiet, request.budget_seconds);
+    SearchProgress progress(quiet, request.budget_seconds);
     std::int64_t began = wall_ns();
     TuneAnswer answer = tune(
         request, {.on_trial = [&](int number,

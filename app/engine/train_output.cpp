@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/figures.h"
 #include "base/text.h"
+#include "progress.h"
 #include "show.h"
 
 namespace saturate {
@@ -53,7 +54,7 @@ void TrainOutput::progress(const TrainProgress& progress) {
     last_ns_ = now;
     std::string line = progress_text(progress);
     if (on_terminal_) {
-        fmt::print(stderr, "\r\x1b[K{}", line);
+        draw_line(line);
         line_open_ = true;
     } else {
         show(stderr, "{}\n", line);

@@ -54,18 +54,21 @@ namespace {
                 "saturate-gpu-engine (docs/install.md)"});
 }
 
-// Returns the language before the arguments are parsed, because mistakes in them are reported in it
-// too. Output for programs stays English.
+// Known before the arguments are read: their mistakes are told in it too. What programs read stays
+// English. What we start (a page server, the engine) speaks the same language.
 Language chosen_language(int argc, char** argv) {
-    std::string_view option;
+    constexpr const char* kVariable = "SATURATE_LANG";
+    const char* option = ::getenv(kVariable);
+    bool is_json = false;
     for (int i = 1; i < argc; ++i) {
         std::string_view word = argv[i];
         if (word == "--") break;
-        if (word == "--json") return Language::english;
+        is_json |= word == "--json";
         if (word == "--lang" && i + 1 < argc) option = argv[i + 1];
-        if (word.starts_with("--lang=")) option = word.substr(7);
+        if (word.starts_with("--lang=")) option = argv[i] + 7;
     }
-    return language_of(option, message_locale());
+    if (option) ::setenv(kVariable, option, 1);
+    return is_json ? Language::english : language_of(option ? option : "", message_locale());
 }
 
 // Allows --lang before the verb, like the options of many programs, by moving it behind the verb.

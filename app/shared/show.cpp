@@ -56,7 +56,10 @@ void show(std::FILE* to, std::string_view text) {
         bool colour = wants_colour(to);
         for (const ShownLine& line : translated_lines(text, language)) {
             std::string fit = line.is_patch ? line.text : fitted(line.text, columns);
-            out += (colour ? coloured(fit, line.english) : fit) + '\n';
+            out += !colour         ? fit
+                   : line.is_patch ? coloured_patch(fit, line.patch_from)
+                                   : coloured(fit, line.english);
+            out += '\n';
         }
         out.pop_back();
     }

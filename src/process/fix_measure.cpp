@@ -41,7 +41,11 @@ FixMeasure::FixMeasure(const FixAnswer& answer, ProjectReader& reader, const Fix
       runner_({.job = settings.job,
                .output = settings.output,
                .with_losses = settings.has_gpu,
-               .is_stopped = [this] { return is_stopped(); }},
+               .is_stopped =
+                   [this] {
+                       if (settings_.on_working) settings_.on_working(doing_, seconds());
+                       return is_stopped();
+                   }},
               answer.facts, reader, question),
       budget_(settings.budget_seconds, false) {}
 
@@ -51,6 +55,7 @@ void FixMeasure::say(const std::string& line) const {
 
 TrialResult FixMeasure::first() {
     double most = kBaselineShare * settings_.budget_seconds;
+    doing_ = "your job, unchanged";
     TrialResult result = run({}, {.measured = budget_.trial_seconds(), .most = most});
     if (!result.ok()) return result;
     add_before(result.record);
@@ -77,10 +82,12 @@ TrialResult FixMeasure::again() {
 }
 
 TrialResult FixMeasure::trial(const FixChanges& changes) {
+    doing_ = fmt::format("trying {}", label_of(changes));
     return judged(changes, run(changes, of_search(changes)), false);
 }
 
 TrialResult FixMeasure::for_proof(const FixChanges& changes) {
+    doing_ = changes.empty() ? "proving it: your job, unchanged" : "proving it: with the changes";
     TrialResult result = judged(
         changes, run(changes, limits(changes, budget_.proof_seconds(), settings_.budget_seconds)),
         true);

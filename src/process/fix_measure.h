@@ -93,6 +93,7 @@ class FixMeasure {
     RunRecord baseline_;
     double baseline_seconds_ = 0;
     std::int64_t start_ns_ = now_ns();
+    std::string doing_;
 };
 
 class FixMeasure::StepsAlone {

@@ -39,7 +39,8 @@ std::vector<std::string> written_outside(const Json& python, const fs::path& gua
     return folders_written(python, apart);
 }
 
-// "num_workers, log_interval and 2 more"
+}  // namespace
+
 std::string label_of(const FixChanges& changes) {
     std::vector<std::string> settings;
     for (const FixProposal* change : changes)
@@ -52,8 +53,6 @@ std::string label_of(const FixChanges& changes) {
     std::string out = join(settings, ", ");
     return left > 0 ? fmt::format("{} and {} more", out, left) : out;
 }
-
-}  // namespace
 
 FixRunner::FixRunner(FixRunnerSettings settings, const ProjectFacts& facts, ProjectReader& reader,
                      const FixQuestion& question)

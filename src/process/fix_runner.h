@@ -18,6 +18,9 @@ namespace saturate {
 
 using FixChanges = std::vector<const FixProposal*>;
 
+// "num_workers, log_interval and 2 more"
+[[nodiscard]] std::string label_of(const FixChanges& changes);
+
 struct FixRunnerSettings {
     Job job;                       // a command with its project
     std::filesystem::path output;  // parent folder of records and logs

@@ -29,6 +29,8 @@ struct FixTrialSettings {
     std::uint64_t device_memory_bytes = 0;  // of a GPU; 0: unknown
     BatchLimits batch = {.max = 4096};      // limits of the batch search at level training
     std::function<void(const std::string&)> on_line;  // may be null
+    // What goes on, again and again; may be null.
+    std::function<void(const std::string& what, double seconds)> on_working = {};
 };
 
 struct FixTrials {

@@ -70,7 +70,7 @@ class TrialMaker {
         }
         if (trials_ == 0) count_model();
         std::string what = trial_name(wanted);
-        working(fmt::format("{}: {}", stage, what));
+        what_ = fmt::format("{}: {}", stage, what);
         TrialProcess process = process_of(wanted, fmt::format("trial-{}", ++trials_));
         process.name = stage == "search" ? what : fmt::format("{}: {}", stage, what);
         std::optional<ScratchTree> tree;
@@ -94,8 +94,8 @@ class TrialMaker {
     }
 
   private:
-    void working(const std::string& what) const {
-        if (listener_.on_working) listener_.on_working(what, seconds());
+    void working() const {
+        if (listener_.on_working) listener_.on_working(what_, seconds());
     }
 
     [[nodiscard]] TrialProcess process_of(const TrialRequest& wanted, const std::string& name) {
@@ -107,7 +107,10 @@ class TrialMaker {
                 .seconds_max = wanted.seconds_max,
                 .hopeless_below = wanted.hopeless_below,
                 .steps = trial_steps(wanted),
-                .is_stopped = [this] { return stopped(); }};
+                .is_stopped = [this] {
+                    working();
+                    return stopped();
+                }};
     }
 
     // Runs a user's own command in an overlay, so that nothing it writes remains. Without overlays
@@ -153,7 +156,7 @@ class TrialMaker {
     // is reported there.
     void count_model() {
         if (!request_.is_simulated() || !request_.job.is_ours()) return;
-        working("counting the model's operations");
+        what_ = "counting the model's operations";
         TrialRequest once{.settings = {{"num_workers", "0"}}, .without_loader = true, .steps = 1};
         once.seconds_max = 0.5 * request_.budget_seconds;
         (void)run_trial_process(process_of(once, "count"));
@@ -178,7 +181,8 @@ class TrialMaker {
     Signals interrupts_{Signals::Role::stop};
     std::string identity_;
     std::int64_t start_ns_ = now_ns();
-    int trials_ = 0;  // started processes
+    int trials_ = 0;    // processes started
+    std::string what_;  // goes on now
 };
 
 }  // namespace

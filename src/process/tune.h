@@ -14,8 +14,7 @@ namespace saturate {
 struct TuneListener {
     std::function<void(int number, const Tried&)> on_trial;
     std::function<void(const std::string&)> on_line;
-    // The current activity and the seconds since the start.
-    std::function<void(const std::string& what, double seconds)> on_working;
+    std::function<void(const std::string& what, double seconds)> on_working;  // again and again
 };
 
 // Makes the folder of the request. Throws UserError if it exists and is not empty.

@@ -26,6 +26,10 @@ class FixText {
     void line(const std::string& text) { out_ += text + "\n"; }
     // Adds indented text, wrapped to a readable width.
     void wrapped(std::size_t indent, const std::string& text) {
+        if (!settings_.is_broken) {
+            line(std::string(indent, ' ') + text);
+            return;
+        }
         std::string now(indent, ' ');
         std::size_t width = indent;
         for (std::string_view word : split(text, ' ')) {
@@ -298,22 +302,6 @@ void add_unknown(FixText& page, const FixAnswer& answer) {
 
 }  // namespace
 
-std::string diff_text(const std::string& patch, bool colour) {
-    if (!colour) return patch;
-    std::string out;
-    for (std::string_view line : split(patch, '\n')) {
-        const char* code = line.starts_with("---") || line.starts_with("+++") ? "\x1b[1m"
-                           : line.starts_with('-')                            ? "\x1b[31m"
-                           : line.starts_with('+')                            ? "\x1b[32m"
-                           : line.starts_with("@@")                           ? "\x1b[36m"
-                                                                              : "";
-        if (line.ends_with('\r')) line.remove_suffix(1);
-        out += *code ? fmt::format("{}{}\x1b[0m\n", code, line) : fmt::format("{}\n", line);
-    }
-    if (out.ends_with("\n\n")) out.pop_back();
-    return out;
-}
-
 std::string fix_text(const FixAnswer& answer, const FixTextSettings& settings) {
     FixText page(settings);
     add_project(page, answer, settings.was_run);
@@ -353,7 +341,7 @@ std::string fix_text(const FixAnswer& answer, const FixTextSettings& settings) {
         answer.patch_file.empty()
             ? std::string("The patch")
             : fmt::format("The patch: git apply {0}, or patch -p1 < {0}", answer.patch_file));
-    page.add(diff_text(patch, settings.colour));
+    page.add(patch);
     return page.take();
 }
 

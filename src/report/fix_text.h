@@ -10,7 +10,8 @@ namespace saturate {
 
 struct FixTextSettings {
     bool colour = false;
-    bool all = false;  // long lists in full
+    bool is_broken = true;  // long sentences, into lines; a terminal breaks them at its own width
+    bool all = false;       // long lists in full
     bool was_run = false;
     bool on_gpu = true;     // ... on a GPU
     std::string why = {};   // fix_why_text() of the run
@@ -18,7 +19,5 @@ struct FixTextSettings {
 };
 
 [[nodiscard]] std::string fix_text(const FixAnswer& answer, const FixTextSettings& settings);
-// Returns the patch, with removed lines in red and added lines in green if `colour`.
-[[nodiscard]] std::string diff_text(const std::string& patch, bool colour);
 
 }  // namespace saturate

@@ -25,6 +25,7 @@ struct Clause {
 class PatchLines {
   public:
     bool holds(std::string_view line, std::string_view next);
+    [[nodiscard]] std::size_t indent() const { return indent_; }
 
   private:
     bool inside_ = false;

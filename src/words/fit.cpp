@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "words/fit.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <vector>
 
@@ -136,6 +138,19 @@ std::string coloured(std::string_view text, std::string_view english) {
         out.append(tone->code).append(line).append("\x1b[0m");
     }
     return out;
+}
+
+std::string coloured_patch(std::string_view line, std::size_t from) {
+    constexpr const char *kRemoved = "\x1b[31m", *kPlace = "\x1b[36m";
+    std::string_view text = line.substr(std::min(from, line.size()));
+    const char* code = text.starts_with("--- ") || text.starts_with("+++ ") ? kBold
+                       : text.starts_with('-')                              ? kRemoved
+                       : text.starts_with('+')                              ? kGreen
+                       : text.starts_with("@@")                             ? kPlace
+                                                                            : nullptr;
+    if (!code) return std::string(line);
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    return fmt::format("{}{}\x1b[0m", code, line);
 }
 
 }  // namespace saturate

@@ -17,4 +17,7 @@ namespace saturate {
 // The kind is recognised from the English original.
 [[nodiscard]] std::string coloured(std::string_view text, std::string_view english);
 
+// A line of a patch, which begins at `from`: removed in red, added in green.
+[[nodiscard]] std::string coloured_patch(std::string_view line, std::size_t from);
+
 }  // namespace saturate

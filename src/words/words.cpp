@@ -38,6 +38,14 @@ bool has_prose(std::string_view text) {
     return false;
 }
 
+// Where the name begins behind the number of a finding, "F02 " or "H1 "; 0: there is none.
+std::size_t behind_id(std::string_view text) {
+    if (text.empty() || (text[0] != 'F' && text[0] != 'H')) return 0;
+    std::size_t end = text.find_first_not_of("0123456789", 1);
+    bool is_id = end != std::string_view::npos && end > 1 && text[end] == ' ';
+    return is_id ? end + 1 : 0;
+}
+
 struct Table {
     Table() {
         for (const Sentence& sentence : all_sentences()) {
@@ -104,7 +112,17 @@ class Translator {
             Found rest = line(text.substr(label.size()), depth);
             return {out + rest.text, label.size() + rest.weight, rest.is_complete};
         }
+        // "also: F02 loader runs ...": neither the label nor the number is part of the sentence.
+        constexpr std::string_view kAlso = "also: ";
+        if (text.starts_with(kAlso)) {
+            Found rest = line(text.substr(kAlso.size()), depth);
+            return {"另外：" + rest.text, kAlso.size() + rest.weight, rest.is_complete};
+        }
         if (auto found = whole(text, depth)) return *found;
+        if (std::size_t name = behind_id(text); name > 0) {
+            Found rest = line(text.substr(name), depth);
+            return {text.substr(0, name) + rest.text, rest.weight, rest.is_complete};
+        }
         bool is_complete = true;
         Clause out = joined_clauses(text, [&](std::string_view clause) {
             auto found = whole(std::string(clause), depth);
@@ -211,7 +229,9 @@ std::vector<ShownLine> translated_lines(std::string_view english, Language langu
         bool is_patch = patch.holds(without_mark(lines[i]),
                                     i + 1 < lines.size() ? without_mark(lines[i + 1]) : "");
         if (is_patch || language == Language::english) {
-            out.push_back({lines[i], std::string(lines[i]), is_patch});
+            std::size_t mark = lines[i].size() - without_mark(lines[i]).size();
+            out.push_back(
+                {lines[i], std::string(lines[i]), is_patch, is_patch ? mark + patch.indent() : 0});
             ++i;
             continue;
         }

@@ -6,6 +6,7 @@
 // functions, callable from any thread. For English the table is not even loaded.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,7 +27,8 @@ enum class Language { english, chinese };
 struct ShownLine {
     std::string_view english;  // its first line; a view into the given text
     std::string text;
-    bool is_patch = false;  // for programs: neither translated nor wrapped
+    bool is_patch = false;       // for programs to read: neither translated nor broken
+    std::size_t patch_from = 0;  // where the text of the patch begins in the line
 };
 [[nodiscard]] std::vector<ShownLine> translated_lines(std::string_view english, Language language);
 

@@ -124,6 +124,15 @@ TEST(VerbsTest, SpeaksChineseByOptionAndByLocale) {
     RunWhere chinese{.environment = {{"LC_ALL", "zh_CN.UTF-8"}}};
     EXPECT_THAT(saturate_with({"--help"}, chinese).out, HasSubstr("监控 GPU，最后给出结论"));
     EXPECT_THAT(saturate_with({"doctor", "--lang", "en"}, chinese).out, HasSubstr("\nMissing\n"));
+    // What we start speaks the same language: the pages of --serve, the engine, fix in demo.
+    RunWhere variable{.environment = {{"SATURATE_LANG", "zh"}}};
+    EXPECT_THAT(saturate_with({"--help"}, variable).out, HasSubstr("监控 GPU，最后给出结论"));
+    EXPECT_THAT(saturate_with({"doctor", "--lang", "en"}, variable).out, HasSubstr("\nMissing\n"));
+    TemporaryFolder folder;
+    EXPECT_EQ(
+        saturate_with({"run", "--lang", "zh", "--", "printenv", "SATURATE_LANG"}, {folder.path()})
+            .out,
+        "zh\n");
     // Before the verb, too.
     for (std::vector<std::string> before :
          {std::vector<std::string>{"--lang", "zh"}, {"--lang=zh"}}) {

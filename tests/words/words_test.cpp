@@ -84,6 +84,11 @@ TEST(WordsTest, ALabelBeforeASentenceWithAHoleAtItsStartIsTranslatedToo) {
         zh("       also: F02 loader runs in the training process: _SingleLoader: one batch "
            "takes 0.6 ms, the rest of a step 0.4 ms; 2 workers keep up\n");
     EXPECT_TRUE(also.starts_with("       另外：F02 ")) << also;
+    EXPECT_EQ(zh("       also: F02 loader runs in the training process: "
+                 "_SingleProcessDataLoaderIter: one batch takes 0.6 ms, the rest of the step 0.4 "
+                 "ms; 2 workers keep up\n"),
+              "       另外：F02 在训练进程内加载数据：_SingleProcessDataLoaderIter：一批要 0.6 "
+              "毫秒，一步的其余部分 0.4 毫秒；2 个 worker 就跟得上\n");
     EXPECT_EQ(also.find("loader runs"), std::string::npos) << also;
     std::string one = zh("1 worker takes 1281.8 ms for one batch, mostly decoding");
     EXPECT_TRUE(one.starts_with("1 个 worker 准备一批要 1281.8 毫秒")) << one;
@@ -111,19 +116,19 @@ TEST(WordsTest, ASentenceOfSeveralClausesIsTranslatedClauseByClause) {
 }
 
 TEST(WordsTest, ASentenceThatWasBrokenIntoLinesIsOne) {
-    EXPECT_EQ(zh("      forward pass and loss run at 32 bits; with a gradient scaler, as this\n"
-                 "      GPU has no bf16\n"),
-              "      前向和损失用 32 位运行；因为这块 GPU 没有 bf16，所以配合梯度缩放器\n");
+    EXPECT_EQ(zh("      forward pass and loss run in fp32; this GPU has no bf16, so fp16 with a\n"
+                 "      gradient scaler\n"),
+              "      前向和损失用 fp32 运行；这块 GPU 没有 bf16，所以用 fp16 加梯度缩放器\n");
 }
 
 TEST(WordsTest, NothingOfADryRunOfFixStaysEnglish) {
     EXPECT_EQ(zh("train.py and 1 file it uses; configuration config.json"),
               "train.py 和它用到的 1 个文件；配置 config.json");
-    EXPECT_EQ(
-        zh("      copies to the GPU hold up the step: pinned memory together with "
-           "non_blocking=True\n"
-           "      (train.py:45).\n"),
-        "      向 GPU 的拷贝拖住了训练步：锁页内存要配合 non_blocking=True（train.py:45）。\n");
+    EXPECT_EQ(zh("      each step waits for its copy to the GPU; pinned memory and "
+                 "non_blocking=True let them\n"
+                 "      overlap (train.py:45).\n"),
+              "      每一步都要等向 GPU 的拷贝；锁页内存加 non_blocking=True "
+              "能让两者重叠（train.py:45）。\n");
     EXPECT_EQ(zh("      expect: the host runs ahead of the device; the sum is the same"),
               "      预期：主机走在设备前面；和不变");
 }
@@ -138,8 +143,19 @@ TEST(WordsTest, APatchStaysAsItIs) {
     EXPECT_EQ(zh(marked), marked);
 }
 
+TEST(WordsTest, ALineOfAPatchTellsWhereItsTextBegins) {
+    std::vector<ShownLine> lines = translated_lines(
+        "the patch\nsaturate:     --- a/c.yaml\nsaturate:     +++ b/c.yaml\nsaturate:     -before: "
+        "1",
+        Language::english);
+    ASSERT_EQ(lines.size(), 4u);
+    EXPECT_FALSE(lines[0].is_patch);
+    EXPECT_TRUE(lines[3].is_patch);
+    EXPECT_EQ(lines[3].english.substr(lines[3].patch_from), "-before: 1");
+}
+
 TEST(WordsTest, TheSummaryOfMonitorIsChineseFromTheFirstLineToTheLast) {
-    EXPECT_EQ(zh("Summary of 10.0 s, 11 ticks\n"
+    EXPECT_EQ(zh("Summary of 10.0 s, 11 readings\n"
                  "GPU 0 Fake\n"
                  "  utilisation  mean 38.2 %, deviation 19.9 points, p5-p95 20..60 % (n=11)\n"
                  "  memory       mean 10.0 GiB, peak 10.0 GiB of 24.0 GiB\n"
@@ -232,6 +248,9 @@ TEST(FitTest, VerdictGainAndErrorHaveColour) {
     EXPECT_EQ(coloured("saturate:   gain: 2x", "saturate:   gain: 2x"),
               "\x1b[32msaturate:   gain: 2x\x1b[0m");
     EXPECT_EQ(coloured("plain", "plain"), "plain");
+    EXPECT_EQ(coloured_patch("saturate:   -before: 1", 12),
+              "\x1b[31msaturate:   -before: 1\x1b[0m");
+    EXPECT_EQ(coloured_patch("   -item: a line that stays", 2), "   -item: a line that stays");
     EXPECT_EQ(coloured("error: a\n  b", "error: a b"),
               "\x1b[1;31merror: a\x1b[0m\n\x1b[1;31m  b\x1b[0m");
 }
