@@ -168,6 +168,7 @@ int run(const Arguments& arguments) {
     ::signal(SIGPIPE, SIG_IGN);
     Diagnosis diagnosis = diagnosis_of(settings, result.notes);
     RunAnswer view{.command = settings.command,
+                   .folder = fs::current_path(ignored).string(),
                    .result = result.run,
                    .steps = result.steps,
                    .summary = result.summary,

@@ -157,9 +157,9 @@ void no_workers(std::vector<Finding>& findings, Finding& wait, const RunRecord& 
     }
     if (likely < 1.05) {
         wait.fix = fmt::format(
-            "the {} core{} {} full: workers would gain {:.2f}x; store smaller or decoded samples, "
+            "the {} core{} {} full, so workers would not help; store smaller or decoded samples, "
             "or give the job more cores",
-            cores, cores == 1 ? "" : "s", cores == 1 ? "is" : "are", likely);
+            cores, cores == 1 ? "" : "s", cores == 1 ? "is" : "are");
         wait.gain = unsure(bound);
         wait.confidence = Confidence::medium;
         wait.settings = {};

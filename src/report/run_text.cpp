@@ -53,8 +53,7 @@ std::string tree_text(const StepSums& steps, std::string_view cause) {
         lines.push_back({row.name, seconds, is_cause});
     }
     bool has_forward = steps.told(StepPart::forward) > 0;
-    lines.push_back(
-        {has_forward ? "everything else" : "forward pass and everything else", rest, false});
+    lines.push_back({has_forward ? "everything else" : "forward pass and the rest", rest, false});
     std::ranges::stable_sort(lines, std::greater{}, &Line::seconds);
     double step_ms = 1e3 * steps.step_seconds();
     int digits = step_ms < 10 ? 2 : 1;
@@ -62,13 +61,13 @@ std::string tree_text(const StepSums& steps, std::string_view cause) {
     for (const Line& line : lines) {
         double share = line.seconds / steps.seconds;
         if (share < 0.005) continue;
-        constexpr double kBarWidth = 20;
+        constexpr double kBarWidth = 10;  // all of it in 80 columns, behind our mark
         std::string bar(static_cast<std::size_t>(std::lround(kBarWidth * share)), '#');
         std::string ms = fmt::format("{:.{}f} ms", share * step_ms, digits);
         std::string text =
-            fmt::format("    {:<32} {:>11}   {:>3.0f} %  {}", line.name, ms, 100 * share, bar);
+            fmt::format("    {:<25}  {:>10}  {:>3.0f} %  {}", line.name, ms, 100 * share, bar);
         while (text.ends_with(' ')) text.pop_back();
-        out += text + (line.is_cause ? " <- the cause" : "") + "\n";
+        out += text + (line.is_cause ? " <- cause" : "") + "\n";
     }
     return out;
 }
@@ -163,7 +162,22 @@ Json permanent_json(const std::vector<PermanentEdit>& edits) {
     return out;
 }
 
-// Marks lines as ours, because the command writes to the same terminal.
+// Files below the folder are named from there, as the user types them.
+std::string seen_from(const std::string& folder, const std::string& text) {
+    if (folder.empty()) return text;
+    std::string out, prefix = folder.ends_with('/') ? folder : folder + '/';
+    constexpr std::string_view kBefore = " \n\"'(";
+    std::size_t at = 0;
+    for (std::size_t next; (next = text.find(prefix, at)) != std::string::npos;) {
+        bool is_whole = next == 0 || kBefore.find(text[next - 1]) != std::string_view::npos;
+        std::size_t end = next + prefix.size();
+        out += text.substr(at, (is_whole ? next : end) - at);
+        at = end;
+    }
+    return out + text.substr(at);
+}
+
+// Lines of another text, marked as ours: the command's own output is on the same terminal.
 std::string marked(const std::string& text) {
     std::string out;
     for (std::string_view line : split(text, '\n'))
@@ -210,7 +224,7 @@ std::string run_text(const RunAnswer& view) {
     if (has_steps) out += "\n" + diagnosis_text(view.diagnosis, {.with_answer = false});
     for (const std::string& note : view.notes) out += fmt::format("note: {}\n", note);
     out += fmt::format("the record is {}\n", view.records.empty() ? "-" : view.records[0]);
-    return marked(out);
+    return marked(seen_from(view.folder, out));
 }
 
 Json run_json(const RunAnswer& view) {

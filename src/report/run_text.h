@@ -15,6 +15,7 @@ namespace saturate {
 
 struct RunAnswer {
     std::vector<std::string> command;
+    std::string folder = {};  // where it ran: files below it are named from there
     RunSummary result;
     StepSums steps;   // of the first rank, without the warm-up
     Summary summary;  // seen from outside

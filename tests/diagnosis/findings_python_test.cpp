@@ -93,7 +93,7 @@ TEST(FindingsPythonTest, CoresThatOthersKeepBusyAreNotPromised) {
     Diagnosis diagnosis = diagnose_run(record, "r");
     const Finding* wait = find(diagnosis, "F01");
     ASSERT_TRUE(wait);
-    EXPECT_THAT(wait->fix, HasSubstr("the 2 cores are full: workers would gain 1.00x"));
+    EXPECT_THAT(wait->fix, HasSubstr("the 2 cores are full, so workers would not help"));
     for (HostSample& host : record.hosts) host.cpu_percent = 60;
     diagnosis = diagnose_run(record, "r");
     EXPECT_NEAR(find(diagnosis, "F01")->gain.likely, 84 / (84 / (4 / 2.2) / 0.75 + 0.3), 0.01);
@@ -153,7 +153,7 @@ TEST(FindingsPythonTest, FullCoresAreNotAskedForWorkers) {
     Diagnosis diagnosis = diagnose_run(record_of({.on_core_ms = 80, .cores = 1}), "r");
     const Finding* wait = find(diagnosis, "F01");
     ASSERT_TRUE(wait);
-    EXPECT_THAT(wait->fix, HasSubstr("the 1 core is full: workers would gain 1.00x"));
+    EXPECT_THAT(wait->fix, HasSubstr("the 1 core is full, so workers would not help"));
     EXPECT_TRUE(wait->settings.empty());
     EXPECT_EQ(find(diagnosis, "F02")->patch, "");
     for (const Finding& shown : diagnosis.shown(99, false)) EXPECT_NE(shown.id, "F02");

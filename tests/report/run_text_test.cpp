@@ -54,11 +54,9 @@ TEST(RunTextTest, TheAnswerStandsFirst) {
             "would make a step about 2.90 times as fast\n"
             "\n"
             "saturate:   a step takes 200.0 ms:\n"
-            "saturate:     waiting for data                    180.0 ms    90 %  "
-            "################## <- "
-            "the cause\n"
-            "saturate:     backward pass                        12.0 ms     6 %  #\n"
-            "saturate:     forward pass and everything else      7.9 ms     4 %  #\n"
+            "saturate:     waiting for data             180.0 ms   90 %  ######### <- cause\n"
+            "saturate:     backward pass                 12.0 ms    6 %  #\n"
+            "saturate:     forward pass and the rest      7.9 ms    4 %\n"
             "\n"
             "saturate:   next: num_workers=8\n"
             "saturate:   at:   my train.py:32 (train)\n"
@@ -79,7 +77,17 @@ TEST(RunTextTest, WithoutACauseThereIsNothingToDoNext) {
     EXPECT_THAT(text, StartsWith("saturate: the record shows no cause above 3 %\n\nsaturate:   a "
                                  "step takes 200.0 ms:\n"));
     EXPECT_THAT(text, Not(HasSubstr("next:")));
-    EXPECT_THAT(text, Not(HasSubstr("<- the cause")));
+    EXPECT_THAT(text, Not(HasSubstr("<- cause")));
+}
+
+TEST(RunTextTest, FilesAreNamedFromTheFolderOfTheCommand) {
+    RunAnswer view = slow_loader();
+    view.folder = "/home/me/job";
+    view.diagnosis.findings[0].where = "/home/me/job/models/train.py:32 (train)";
+    view.diagnosis.findings[0].evidence = "/home/me/jobs/a.py, /mnt/home/me/job/b.py";
+    std::string text = run_text(view);
+    EXPECT_THAT(text, HasSubstr("saturate:   at:   models/train.py:32 (train)\n"));
+    EXPECT_THAT(text, HasSubstr("seen: /home/me/jobs/a.py, /mnt/home/me/job/b.py\n"));
 }
 
 TEST(RunTextTest, ALongCommandIsNotRepeated) {
