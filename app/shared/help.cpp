@@ -31,7 +31,8 @@ std::string option_help(const Option& option) {
 
 std::string help_text() {
     std::string out =
-        "Your GPU is 20 % busy: saturate says why, fixes it, and proves it.\n\n"
+        "Is your GPU idle while you train? saturate finds out why, writes the fix, and proves "
+        "it.\n\n"
         "Usage: saturate VERB [options]\n"
         "Start with: saturate fix -- python train.py\n\n";
     for (const Verb& verb : verbs()) out += fmt::format("  {:<11} {}\n", verb.name, verb.summary);

@@ -304,7 +304,7 @@ std::vector<Verb> make_verbs() {
                   "COMMAND...]",
          .options = {{.name = "--interval",
                       .value = "SECONDS",
-                      .help = "time between two samples, 0.1 to 3600",
+                      .help = "time between two readings, 0.1 to 3600",
                       .fallback = "1"},
                      {.name = "--duration",
                       .value = "SECONDS",
@@ -325,7 +325,7 @@ std::vector<Verb> make_verbs() {
                       .help = "one JSON object per line, the summary last (docs/json.md)"},
                      {.name = "--csv",
                       .value = "",
-                      .help = "CSV, one line per GPU and sample; the summary goes to stderr"},
+                      .help = "CSV, one line per GPU and reading; the summary goes to stderr"},
                      {.name = "--output",
                       .value = "DIR",
                       .help = "also write a run record into this new folder",
@@ -365,7 +365,7 @@ std::vector<Verb> make_verbs() {
          .takes_command = true,
          .details =
              "On a terminal: a live view (q quits, p pauses, arrows choose a GPU, u changes "
-             "units). Otherwise one line per sample.\nWith a command: it is started and watched "
+             "units). Otherwise one line per reading.\nWith a command: it is started and watched "
              "with its children; monitor ends with it (exit status 4 if it failed).\nCtrl-C, "
              "SIGTERM and SIGHUP end with the summary too (exit status 130).\n"},
         {.name = "run",
@@ -509,11 +509,10 @@ std::vector<Verb> make_verbs() {
                      kJson},
          .operands = "loader|gpu",
          .details =
-             "loader: samples per second by number of workers, what takes the time, and how fast "
-             "a GPU that feeds.\n"
-             "gpu: the five reference jobs before and after, with proof, with what diagnose "
-             "predicted, and with the simulated card beside the real one. It makes one file to "
-             "send us.\n"},
+             "loader: samples per second by number of workers, what takes the time, and the "
+             "fastest GPU that could keep up.\n"
+             "gpu: the five reference jobs before and after, with proof; what diagnose predicted; "
+             "and the simulated card beside the real one. It makes one file to send us.\n"},
         {.name = "selftest",
          .summary = "check that the engine computes correctly on this machine",
          .usage = "selftest [--device cpu|cuda] [--calibrate] [-o FILE] [--json]",

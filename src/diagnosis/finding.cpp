@@ -99,7 +99,7 @@ constexpr FindingRow kRows[] = {
     {"F31", "memory unused", "a larger batch, with the learning rate scaled to it", "run",
      "the run never used more than a part of the GPU's memory"},
     {"F32", "setting without effect", "make the edit below", "run, configuration",
-     "a value that the loop never compares with, that another setting overrides, or that had no "
+     "a value that the program does not know, that another setting overrides, or that had no "
      "effect in the run"},
     {"F33", "unfused element-wise work",
      "torch.compile the part that runs them, or fused modules (fused norm, fused activation)",

@@ -97,7 +97,7 @@ Finding exposed_communication(const RunRecord& record, const RecordedWaits& wait
     if (waits.under_way_ns > 0) {
         double hidden = std::max(0.0, 1.0 - waits.communication_ns / waits.under_way_ns);
         finding.evidence += fmt::format(
-            "; gradients are under way {:.1f} % of it, {:.0f} % of that behind the backward pass",
+            "; gradients are being sent {:.1f} % of it, {:.0f} % of that during the backward pass",
             100.0 * waits.under_way_ns / waits.total_ns, 100.0 * hidden);
     }
     // `train` already overlaps communication, so only sending less per sample helps.
@@ -275,7 +275,7 @@ void workers(const RunRecord& record, std::vector<Finding>& out) {
                     .confidence = Confidence::medium,
                     .sources = {"run record"}};
     finding.evidence = fmt::format(
-        "{} loader workers on {} cores, with tasks waiting for a core in {} of {} samples",
+        "{} loader workers on {} cores, with tasks waiting for a core in {} of {} readings",
         most_workers, cores, crowded, seen);
     Facts facts = record_facts(record);
     facts.cores = cores;

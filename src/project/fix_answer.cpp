@@ -66,7 +66,7 @@ std::string wait_words(const FactWait& wait) {
                       : wait.kind == "metric_cpu"    ? "copied to the CPU and used there"
                       : wait.kind == "metric_step"   ? "a metric of every batch"
                       : wait.kind == "sync_implicit" ? "given to code that may read it"
-                                                     : "read for a log";
+                                                     : "read for logging";
     if (wait.when == "branch") use += ", in some steps";
     return use;
 }

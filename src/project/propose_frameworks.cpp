@@ -57,8 +57,8 @@ void propose_lightning(Planner& planner, const FactCall& call) {
     }
     set_keyword(planner, call, "precision", "\"bf16-mixed\"",
                 {.setting = "precision",
-                 .reason = "the trainer runs at 32 bits, its default",
-                 .expected = "matrix work at 16 bits (Lightning 2.0 or newer)"});
+                 .reason = "the trainer runs in fp32, its default",
+                 .expected = "matrix products in 16 bits (Lightning 2.0 or newer)"});
 }
 
 void propose_transformers(Planner& planner, const FactCall& call) {
@@ -76,8 +76,8 @@ void propose_transformers(Planner& planner, const FactCall& call) {
     if (!torch) return;
     set_keyword(planner, call, "bf16", fmt::format("{}.cuda.is_available()", *torch),
                 {.setting = "precision",
-                 .reason = "the trainer runs at 32 bits, its default",
-                 .expected = "matrix work at 16 bits on an Ampere GPU or newer",
+                 .reason = "the trainer runs in fp32, its default",
+                 .expected = "matrix products in 16 bits on an Ampere GPU or newer",
                  .edits = edits});
 }
 
@@ -98,7 +98,7 @@ void advise_by_command(Planner& planner, const FactCall& trainer) {
                                    planner.machine.workers));
     if (!has("--bf16") && !has("--fp16"))
         planner.refuse(trainer, "precision",
-                       "the trainer runs at 32 bits, its default: add --bf16 True to your command");
+                       "the trainer runs in fp32, its default: add --bf16 True to your command");
 }
 
 }  // namespace

@@ -118,8 +118,8 @@ void propose_persistent(Planner& planner, const FactCall& loader) {
             done->edits.push_back(edit);
     }
     planner.propose(make(*done, loader, "persistent_workers",
-                         "the workers are restarted in every epoch; if they stay alive, a seeded "
-                         "script that shuffles gets another order from its second epoch on"));
+                         "the workers are restarted in every epoch; if they stay alive, a script "
+                         "with a fixed seed shuffles differently from its second epoch on"));
 }
 
 std::vector<const FactCall*> batch_copies(const ProjectFacts& facts, const FactCall& loader) {
@@ -190,8 +190,8 @@ void propose_pinned(Planner& planner, const FactCall& loader) {
         *change, loader, "pin_memory",
         copies.empty()
             ? std::string("batches are copied to the GPU through an extra buffer of the driver")
-            : fmt::format("copies to the GPU hold up the step: pinned memory together with "
-                          "non_blocking=True ({})",
+            : fmt::format("each step waits for its copy to the GPU; pinned memory and "
+                          "non_blocking=True let them overlap ({})",
                           lines_text(copies)));
     add_copies(proposal, copies);
     planner.propose(std::move(proposal));

@@ -168,11 +168,10 @@ void propose_autocast(Planner& planner) {
         planner.propose({.setting = "precision",
                          .at = at,
                          .after = is_half ? "fp16" : "bf16",
-                         .reason = is_half
-                                       ? "forward pass and loss run at 32 bits; with a gradient "
-                                         "scaler, as this GPU has no bf16"
-                                       : "forward pass and loss run at 32 bits; bf16 needs no "
-                                         "gradient scaler",
+                         .reason = is_half ? "forward pass and loss run in fp32; this GPU has no "
+                                             "bf16, so fp16 with a gradient scaler"
+                                           : "forward pass and loss run in fp32; bf16 needs no "
+                                             "gradient scaler",
                          .edits = edits,
                          .loop = loop.id});
     }
@@ -211,7 +210,7 @@ void propose_flags(Planner& planner) {
         flag_of(facts, {"deterministic", "use_deterministic_algorithms"});
     if (!flag_of(facts, {"allow_tf32", "float32_matmul_precision"})) {
         propose_line(planner, "tf32", "set_float32_matmul_precision(\"high\")", "high",
-                     "32-bit matrix products run without tensor cores");
+                     "fp32 matrix products do not use the tensor cores");
     }
     const FactCall* benchmark = flag_of(facts, {"benchmark"});
     if (benchmark && benchmark->flag_value == "False")
@@ -223,7 +222,7 @@ void propose_flags(Planner& planner) {
         SourcePlace at = facts.loops[0];
         if (planner.is_forbidden(at, "cudnn_benchmark", -1) || !facts.convolves) return;
         propose_line(planner, "cudnn_benchmark", "backends.cudnn.benchmark = True", "True",
-                     "cuDNN uses its first guess for each convolution");
+                     "cuDNN picks its convolution algorithms without timing them");
     }
 }
 

@@ -249,7 +249,7 @@ constexpr Remedy kDevice[] = {
      .is_measured = true,
      .shim = {"compile", Set::by_name},
      .source = {Kind::after_model, "", "{model} = torch.compile({model})"},
-     .expect = "write-ups report 1.1 to 1.5 times; the first step takes 30 to 60 s",
+     .expect = "others report 1.1 to 1.5 times the speed; the first step takes 30 to 60 s",
      .propose = cure_compile},
     {.name = "fused_optimizer",
      .setting = fused_optimizer,

@@ -210,7 +210,7 @@ static Proposal grow_use_perceptual(const Facts& facts) {
             .reason =
                 "the card has time for a second network that judges the picture; this is "
                 "another training goal",
-            .expect = "sharper pictures in most write-ups; compare quality, not speed"};
+            .expect = "others report sharper pictures; compare quality, not speed"};
 }
 
 namespace {

@@ -36,7 +36,7 @@ void about_one_gpu(const GpuIdentity& gpu, List& list) {
     }
     if (gpu.mig == true) {
         list.push_back({fmt::format("{} is split into instances (MIG)", which),
-                        "it reports no utilisation, so the busy share comes from the engine"});
+                        "it reports no utilisation; only run and train can tell how busy it is"});
     }
     auto match = match_gpu(gpu.name, gpu.capability, gpu.memory_total_bytes);
     if (!match) {
@@ -54,8 +54,9 @@ void about_one_gpu(const GpuIdentity& gpu, List& list) {
 void about_gpus(const DoctorFacts& facts, List& list) {
     const GpuSurvey& survey = facts.machine.gpus;
     if (!survey.driver) {
-        list.push_back({fmt::format("no NVML ({})", survey.absent_because),
-                        "utilisation is unknown, so the busy share comes from the engine"});
+        list.push_back(
+            {fmt::format("no NVML ({})", survey.absent_because),
+             "the GPU's utilisation cannot be read; only run and train can tell how busy it is"});
     }
     if (!survey.driver || survey.driver->gpus.empty()) {
         list.push_back(
@@ -186,8 +187,7 @@ void about_storage(const StorageFacts& storage, List& list) {
     if (!storage.read_mb_per_second) {
         list.push_back(
             {fmt::format("read speed of {} ({})", storage.folder.string(), storage.unknown_because),
-             "whether the disk can feed the GPU is unknown: doctor --data DIR measures "
-             "it"});
+             "the disk may be too slow for the GPU: doctor --data DIR measures it"});
     } else if (!storage.from_page_cache && storage.read_bytes >= kToldOf &&
                *storage.read_mb_per_second < kSlowMbPerSecond) {
         list.push_back({fmt::format("storage reads only {:.0f} MB/s", *storage.read_mb_per_second),

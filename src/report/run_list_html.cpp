@@ -214,18 +214,22 @@ std::string run_list_html(const Listing& listing, const ListView& view, Language
     std::vector<ListLine> lines = lines_of(listing, view);
     if (lines.empty())
         return out + fmt::format("<p>{}</p>\n", say("No run fits.")) + page_end(&live);
-    out += fmt::format(
-        "<p class=\"quiet\">{}</p>\n<form action=\"run\" method=\"get\">\n"
-        "<input type=\"hidden\" name=\"order\" value=\"time\">\n",
-        say("A name opens one run; choose two or more and compare them. The one "
-            "that began first is \"before\"."));
+    bool can_compare = std::ranges::count(lines, false, &ListLine::is_group) > 1;
+    if (can_compare)
+        out += fmt::format(
+            "<p class=\"quiet\">{}</p>\n<form action=\"run\" method=\"get\">\n"
+            "<input type=\"hidden\" name=\"order\" value=\"time\">\n",
+            say("A name opens one run; choose two or more and compare them. The one "
+                "that began first is \"before\"."));
     out += heads_html(view, say);
     for (std::size_t i = 0; i < lines.size(); ++i) out += line_html(lines[i], language, i);
-    out += fmt::format("</tbody>\n</table>\n<p><button type=\"submit\">{}</button></p>\n</form>\n",
-                       say("Compare"));
+    out += "</tbody>\n</table>\n";
+    if (can_compare)
+        out += fmt::format("<p><button type=\"submit\">{}</button></p>\n</form>\n", say("Compare"));
     if (listing.is_cut)
-        out += fmt::format("<p class=\"quiet\">{}</p>\n",
-                           say(fmt::format("There are more; {} are listed.", RunShelf::kMostRuns)));
+        out += fmt::format(
+            "<p class=\"quiet\">{}</p>\n",
+            say(fmt::format("There are more runs; only {} are listed.", RunShelf::kMostRuns)));
     return out + page_end(&live);
 }
 

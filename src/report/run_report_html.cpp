@@ -50,10 +50,13 @@ std::string findings_html(const ReportInput& input) {
             auto say = [&](std::string_view english) {
                 return html_text(translated(english, input.language));
             };
-            out += fmt::format(
-                "<section class=\"finding\"><h4>{} {}</h4><p>{}</p><p>{}</p></section>\n",
-                html_text(finding.id), say(finding.name()), say(finding.evidence + "."),
-                say(finding.fix_text()));
+            out += fmt::format("<section class=\"finding\"><h4>{} {}</h4><p>{}</p>",
+                               html_text(finding.id), say(finding.name()),
+                               say(finding.evidence + "."));
+            if (!finding.where.empty())
+                out += fmt::format("<p><code>{}</code></p>", html_text(finding.where));
+            out += fmt::format("<p><span class=\"quiet\">{}</span> {}</p></section>\n", say("Fix"),
+                               say(finding.fix_text()));
         }
         for (const std::string& note : run.notes)
             out += fmt::format("<p class=\"quiet\">{}</p>\n",

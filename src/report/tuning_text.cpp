@@ -101,7 +101,7 @@ std::string search_text(const SearchAnswer& answer) {
         double share = 100 * (*answer.upper_bound / answer.baseline->per_second - 1);
         out +=
             fmt::format("Without the loader: {} samples/s. {}\n", rate_text(*answer.upper_bound),
-                        share >= 3 ? fmt::format("Faster loading can give {:.0f} % at most.", share)
+                        share >= 3 ? fmt::format("Faster loading can gain {:.0f} % at most.", share)
                                    : std::string("The loader is not the bottleneck."));
     }
     if (answer.batch && answer.batch->probes.size() > 1)

@@ -120,7 +120,7 @@ void gpu_rows(std::string& out, const GpuSummary& gpu) {
         }
         if (text.empty()) text = "no";
         row(out, "throttled",
-            text + (gpu.throttle_is_estimate ? " (estimate: from the ticks)" : ""));
+            text + (gpu.throttle_is_estimate ? " (estimate: from the readings)" : ""));
     }
     if (gpu.sm_active_mean) {
         std::string text = fmt::format("SMs active {:.0f} %", *gpu.sm_active_mean);
@@ -205,8 +205,8 @@ std::vector<std::string> next_lines(const Summary& summary, const NextSteps& ste
 }
 
 std::string summary_text(const Summary& summary, const NextSteps& steps) {
-    std::string out =
-        fmt::format("Summary of {:.1f} s, {} ticks", summary.seconds, summary.own.ticks);
+    std::string out = fmt::format("Summary of {:.1f} s, {} reading{}", summary.seconds,
+                                  summary.own.ticks, summary.own.ticks == 1 ? "" : "s");
     if (summary.own.lost_ticks > 0) out += fmt::format(", {} missed", summary.own.lost_ticks);
     out += '\n';
     if (summary.gpus.empty())

@@ -27,7 +27,7 @@ TEST(ArgumentsTest, DefaultsComeFromTheTableThatHelpIsMadeFrom) {
     Arguments given = Arguments::parse(*find_verb("monitor"), {"--interval", "2"});
     EXPECT_EQ(given.number("--interval", 0, 100), 2);
     EXPECT_EQ(option_help(*find_option(*find_verb("monitor"), "--interval")),
-              "time between two samples, 0.1 to 3600 (default: 1)");
+              "time between two readings, 0.1 to 3600 (default: 1)");
     EXPECT_EQ(given.text("--gpu"), std::nullopt);
 }
 

@@ -99,7 +99,7 @@ TEST_F(DiagnoseCliTest, ReadsAProgramAndItsFolder) {
         Ran ran = diagnose({operand});
         EXPECT_EQ(ran.status, 0) << ran.err;
         EXPECT_THAT(ran.out, HasSubstr("1 place waits for the GPU in every step"));
-        EXPECT_THAT(ran.out, HasSubstr("train.py:11  loss: read for a log"));
+        EXPECT_THAT(ran.out, HasSubstr("train.py:11  loss: read for logging"));
         EXPECT_THAT(ran.out, HasSubstr("saturate fix -- python3"));
     }
     Ran json = diagnose({"job/train.py", "--json"});

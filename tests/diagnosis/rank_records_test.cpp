@@ -115,7 +115,7 @@ TEST(RankRecordsTest, SaysHowMuchOfTheCommunicationIsHidden) {
     ASSERT_NE(exposed, nullptr);
     EXPECT_EQ(exposed->evidence,
               "exposed communication takes 20.0 % of the step time (2.0 ms per step over 60 "
-              "steps); gradients are under way 50.0 % of it, 60 % of that behind the backward "
+              "steps); gradients are being sent 50.0 % of it, 60 % of that during the backward "
               "pass");
     EXPECT_EQ(exposed->fix_text(),
               "send less per sample: a larger batch_size or gradient_accumulation_steps, "

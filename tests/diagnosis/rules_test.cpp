@@ -391,7 +391,7 @@ TEST(RulesTest, F30MoreWorkersThanCoresWithTasksWaiting) {
     Diagnosis diagnosis = diagnose_run(with_workers(16, 12), "run");
     ASSERT_TRUE(fires(diagnosis, "F30"));
     EXPECT_EQ(find(diagnosis, "F30")->evidence,
-              "16 loader workers on 4 cores, with tasks waiting for a core in 5 of 5 samples");
+              "16 loader workers on 4 cores, with tasks waiting for a core in 5 of 5 readings");
     EXPECT_FALSE(fires(diagnose_run(with_workers(16, 3), "run"), "F30"));  // they mostly sleep
     EXPECT_FALSE(fires(diagnose_run(with_workers(3, 12), "run"), "F30"));  // others crowd the cores
     RunRecord shared = with_workers(16, 12);

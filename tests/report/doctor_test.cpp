@@ -112,11 +112,11 @@ GPUs
   none
 
 Missing
-  no NVML (libnvidia-ml.so.1 was not found: no NVIDIA driver): utilisation is unknown, so the busy share comes from the engine
+  no NVML (libnvidia-ml.so.1 was not found: no NVIDIA driver): the GPU's utilisation cannot be read; only run and train can tell how busy it is
   no GPU: training runs on the CPU; optimize --gpu NAME can still plan for a GPU elsewhere
   no LibTorch in this build: train, selftest and tune --config do not run; in a checkout, ./saturate fetches it when you call one of them; with the wheel, also install saturate-gpu-engine
   no /dev/shm: PyTorch loader workers cannot hand over batches: num_workers 0 only
-  read speed of . (no file of at least 1.0 MiB was found): whether the disk can feed the GPU is unknown: doctor --data DIR measures it
+  read speed of . (no file of at least 1.0 MiB was found): the disk may be too slow for the GPU: doctor --data DIR measures it
 )");
 }
 
@@ -358,7 +358,7 @@ TEST(DoctorTest, JsonOfWhatIsUnknownIsNullAndMissingSaysTheCost) {
     EXPECT_TRUE(json["storage"]["read_mb_per_second_low"].is_null());
     EXPECT_EQ(json["missing"].items().at(0)["what"].string(), "no NVML (no driver)");
     EXPECT_EQ(json["missing"].items().at(0)["costs"].string(),
-              "utilisation is unknown, so the busy share comes from the engine");
+              "the GPU's utilisation cannot be read; only run and train can tell how busy it is");
 }
 
 }  // namespace

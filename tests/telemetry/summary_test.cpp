@@ -223,7 +223,7 @@ Summary low_summary() {
 TEST(SummaryTextTest, SaysAllOfIt) {
     EXPECT_EQ(
         summary_text(low_summary(), {.run_folder = "RUN"}),
-        "Summary of 10.0 s, 11 ticks\n"
+        "Summary of 10.0 s, 11 readings\n"
         "GPU 0 Fake\n"
         "  utilisation  mean 38.2 %, deviation 19.9 points, p5-p95 20..60 % (n=11)\n"
         "  memory       mean 10.0 GiB, peak 10.0 GiB of 24.0 GiB\n"
@@ -258,7 +258,7 @@ TEST(SummaryTextTest, WithoutAGpuItSaysWhyAndWhatToRun) {
     Snapshot snapshot{.devices_absent_because = "no driver"};
     summarizer.add(snapshot, {});
     EXPECT_EQ(summary_text(summarizer.summary(), {}),
-              "Summary of 0.0 s, 1 ticks\n"
+              "Summary of 0.0 s, 1 reading\n"
               "GPU: unknown (no driver)\n"
               "  host         unknown\n"
               "Verdict: unknown: there is no way to tell how busy the GPU is\n"
