@@ -27,7 +27,7 @@ CONVOLUTION = re.compile(rb"[Cc]onv(_transpose|Transpose)?[123]d\b|^\s*(from|imp
 
 def analyse(facts, project, values, settings, configs):
     facts["frameworks"] = _frameworks(project)
-    facts["convolves"] = any(CONVOLUTION.search(source.data) for source in project.order) or any("computed name" in limit for limit in project.limits)
+    facts["convolves"] = any(CONVOLUTION.search(source.data) for source in project.order) or project.is_partly_read
     values.connect()
     settings.read_python()
     holders = Holders(project, values)

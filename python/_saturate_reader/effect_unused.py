@@ -22,6 +22,8 @@ class Unused:
                 self._unused_parameter(declaration)
 
     def _say_unused(self, declaration, node):
+        if declaration.root == "file" and self._read_elsewhere(declaration, self.project.scan_others({declaration.key}).get(declaration.key, ())):
+            return  # by another program
         self._say(declaration, "without effect", "%s:%d reads it, and nothing uses what it reads" % (node.src.file, node.lineno), at=node.src.place(node))
 
     def _goes_nowhere(self, node, depth):

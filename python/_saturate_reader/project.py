@@ -24,6 +24,7 @@ class Project:
         self.order = []
         self._followed = 0
         self.limits = []
+        self.is_partly_read = False  # modules are imported whose names only the run knows
         self.roots = []
         self.entry = None
         self.parsed = 0
@@ -227,6 +228,7 @@ class Project:
                     folder = path
                     break
         if folder is None:
+            self.is_partly_read = True
             limit = "%s:%d: imports a module by a computed name" % (source.file, call.lineno)
             if limit not in self.limits:
                 self.limits.append(limit)

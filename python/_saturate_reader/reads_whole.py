@@ -4,7 +4,7 @@ them unseen (a part of Reads)."""
 import ast
 
 from . import names
-from .scopes import COMPREHENSIONS, ancestors, dotted
+from .scopes import COMPREHENSIONS, ancestors, dotted, function_of
 
 
 class WholeReading:
@@ -139,7 +139,7 @@ class WholeReading:
         if known and isinstance(text, str):
             self._access(node, base, text)
             return
-        if isinstance(key, ast.Slice) or isinstance(key, ast.Constant):
+        if isinstance(key, ast.Slice) or isinstance(key, ast.Constant) or not self._is_entered(function_of(node)):
             return
         for up in ancestors(node):
             if isinstance(up, (ast.For, ast.AsyncFor)) and _names_target(up.target, key):
@@ -154,6 +154,15 @@ class WholeReading:
             if value[2] and self._is_leaf(base):
                 continue
             self._escape(value[1], value[2], "keys are read by computed names", node)
+
+    def _is_entered(self, scope):
+        """This program runs the function. __getitem__ runs where an object of its class is asked for a key."""
+        if self.reach.runs(scope) is None:
+            return False
+        if scope.name != "__getitem__" or scope.owner is None:
+            return True
+        return any(value[0] == "inst" and scope.owner in self.values.lineage(value[1])[0]
+                   for source in self.project.order if source.index is not None for node in source.index.subscripts for value in self.values.of(node.value))
 
     def _spread(self, call, node):
         """f(**cfg): parameters of the same names read the keys; a library may read all of them."""

@@ -303,6 +303,21 @@ class OfOtherFields(Rules):
                  "train.py": "from config import Config\nfrom torch.utils.data import DataLoader\nopt = Config()\nprint(opt.width)\nloader = DataLoader([1], num_workers=opt.workers)\n"}
         self.assertEqual([("config/config.py", "Config.unused", "never read")], self.without_effect(self.facts(files)))
 
+    def test_a_method_that_gives_any_key_and_is_not_used(self):
+        files = {"c.yaml": "workers: 2\nunused: 1\n", "train.py": "import yaml\nfrom torch.utils.data import DataLoader\nclass Manager:\n    def __init__(self):\n"
+                 "        self.config = yaml.safe_load(open('c.yaml'))\n    def __getitem__(self, key):\n        return self.config[key]\n    def ask(self, key):\n        return self.config[key]\n"
+                 "manager = Manager()\nconfig = manager.config\nloader = DataLoader([1], num_workers=config['workers'])\n"}
+        self.assertEqual([("c.yaml", "unused", "never read")], self.without_effect(self.facts(files)))
+        for use in ("manager[input()]", "manager.ask(input())"):
+            self.assertEqual([], self.without_effect(self.facts(dict(files, **{"train.py": files["train.py"] + "print(%s)\n" % use}))), use)
+
+    def test_what_another_program_of_the_file_uses(self):
+        files = {"c.yaml": "workers: 2\nname: rows\n", "train.py": "import yaml\nfrom torch.utils.data import DataLoader\nclass Rows:\n    def __init__(self, config):\n"
+                 "        self.name = config['name']\nconfig = yaml.safe_load(open('c.yaml'))\nloader = DataLoader(Rows(config), num_workers=config['workers'])\n"}
+        self.assertEqual([("c.yaml", "name", "without effect")], self.without_effect(self.facts(files)))
+        files["prepare.py"] = "import yaml\nconfig = yaml.safe_load(open('c.yaml'))\nprint(config['name'])\n"
+        self.assertEqual([], self.without_effect(self.facts(files)))
+
     def test_a_function_that_draws_with_a_seed_of_its_own_applies_no_setting(self):
         apply, draw = "def fix(seed):\n    torch.manual_seed(seed)\n", "def mix(rows, seed):\n    torch.manual_seed(seed)\n    return rows[torch.randperm(9)]\n"
         self.assertEqual([("train.py", "fix", "never called")], self.without_effect(self.facts(TOP + apply)))
