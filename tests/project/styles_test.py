@@ -313,7 +313,7 @@ class OfOtherFields(Rules):
 
     def test_what_another_program_of_the_file_uses(self):
         files = {"c.yaml": "workers: 2\nname: rows\n", "train.py": "import yaml\nfrom torch.utils.data import DataLoader\nclass Rows:\n    def __init__(self, config):\n"
-                 "        self.name = config['name']\nconfig = yaml.safe_load(open('c.yaml'))\nloader = DataLoader(Rows(config), num_workers=config['workers'])\n"}
+                 "        self.title = config['name']\nconfig = yaml.safe_load(open('c.yaml'))\nloader = DataLoader(Rows(config), num_workers=config['workers'])\n"}
         self.assertEqual([("c.yaml", "name", "without effect")], self.without_effect(self.facts(files)))
         files["prepare.py"] = "import yaml\nconfig = yaml.safe_load(open('c.yaml'))\nprint(config['name'])\n"
         self.assertEqual([], self.without_effect(self.facts(files)))
