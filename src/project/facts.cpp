@@ -244,6 +244,9 @@ FactWait wait_of(const Json& json) {
     out.is_count = text(json["into"]["number"]) == "int";
     out.is_as_read = text(json["into"]["number"]) == "same";
     out.uses = each(json["into"]["uses"], use_of);
+    out.every = text(json["every"]["text"]);
+    out.every_logs = json["every"]["is_log"].boolean().value_or(false);
+    out.every_sources = each(json["every"]["sources"], flow_source);
     return out;
 }
 

@@ -176,6 +176,9 @@ struct FactWait : SourcePlace {
     bool is_count = false;    // only whole numbers are added
     bool is_as_read = false;  // the value is added unchanged
     std::vector<FactUse> uses;
+    std::string every;        // stands in `if step % every == 0`, where every is 1
+    bool every_logs = false;  // ... and sets how often something is shown, by its name
+    std::vector<FlowSource> every_sources;
     [[nodiscard]] bool is_said() const;  // waits in every step or in some steps
 };
 

@@ -65,7 +65,9 @@ std::string wait_words(const FactWait& wait) {
                       : wait.kind == "sync_dead"     ? "read, and nothing uses it"
                       : wait.kind == "metric_cpu"    ? "copied to the CPU and used there"
                       : wait.kind == "metric_step"   ? "a metric of every batch"
+                      : wait.what == "if"            ? "read to decide what happens next"
                       : wait.kind == "sync_implicit" ? "given to code that may read it"
+                      : wait.use == "unknown"        ? "read by the CPU"
                                                      : "read for logging";
     if (wait.when == "branch") use += ", in some steps";
     return use;

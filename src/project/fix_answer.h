@@ -54,7 +54,7 @@ struct FixAnswer {
 [[nodiscard]] std::vector<const FactWait*> possible_waits(const ProjectFacts& facts);
 // Settings reported as without effect. Leaves out those that the source does not settle.
 [[nodiscard]] std::vector<const FactWithoutEffect*> said_without_effect(const ProjectFacts& facts);
-[[nodiscard]] std::string wait_words(const FactWait& wait);  // "read for a log"
+[[nodiscard]] std::string wait_words(const FactWait& wait);  // "read for logging"
 
 [[nodiscard]] Json to_json(const FixAnswer& answer);  // docs/json.md, section fix
 

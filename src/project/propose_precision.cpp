@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 
 #include "base/text.h"
 #include "project/planner.h"
@@ -237,11 +238,15 @@ void propose_model(Planner& planner) {
     const ProjectFacts& facts = planner.facts;
     if (has_call(facts, "compile")) return;
     if (propose_left_out(planner, "compile", "compile", has_compile)) return;
+    auto parallel = std::ranges::find(facts.calls, "parallel", &FactCall::kind);
+    std::set<std::string> done;  // one model may be trained by several loops
     for (const FactLoop& loop : facts.loops) {
         if (!loop.model_at || loop.model.empty()) continue;
+        if (!done.insert(loop.model_at->place().text()).second) continue;
         if (planner.is_forbidden(*loop.model_at, "compile", -1)) continue;
-        if (has_call(facts, "parallel")) {
-            planner.refuse(*loop.model_at, "compile", "the model is wrapped in DataParallel");
+        if (parallel != facts.calls.end()) {
+            planner.refuse(*loop.model_at, "compile",
+                           fmt::format("the model is wrapped in {}", parallel->short_callee()));
             continue;
         }
         SourceEdit edit{SourceEdit::Kind::after, loop.model_at->span, "",

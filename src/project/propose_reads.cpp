@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 #include <regex>
+#include <set>
 
 #include "base/text.h"
 #include "project/planner.h"
@@ -33,8 +34,8 @@ bool keep_on_device(Planner& planner, const FactWait& wait) {
         .before = fmt::format("{}.item()", wait.value_text),
         .after = fmt::format("{}{}", wait.value_text,
                              stays_as_it_is ? ".detach()" : ".detach().double()"),
-        .reason = fmt::format("{} is only used after the loop, but every step "
-                              "waits for the device to add to it",
+        .reason = fmt::format("{} is not needed in every step, but every step waits for the GPU "
+                              "to add to it",
                               wait.into),
         .expected = wait.into_list ? "the host runs ahead of the device; the values are the same"
                                    : "the host runs ahead of the device; the sum is the same"};
@@ -48,6 +49,29 @@ bool keep_on_device(Planner& planner, const FactWait& wait) {
             {use.file, SourceEdit{SourceEdit::Kind::expression, use.span, "", read}, {}});
     planner.propose(std::move(proposal));
     return true;
+}
+
+// `if step % log_interval == 0`, and log_interval is 1: that setting is changed, where it can be.
+void propose_every(Planner& planner, const FactWait& wait, std::set<std::string>& changed) {
+    auto change = planner.change_declared(wait.every_sources, Json(kEvery));
+    auto* done = std::get_if<ValueChange>(&change);
+    if (!done || !wait.every_logs) {
+        planner.refuse(
+            wait, "reads",
+            fmt::format("it is read every {} steps, and that is 1: set it higher", wait.every));
+        return;
+    }
+    if (!changed.insert(done->at.place().text()).second) return;  // several values of one log
+    planner.propose(
+        {.setting = "log_interval",
+         .at = done->at,
+         .before = done->before,
+         .after = done->after,
+         .reason =
+             fmt::format("every step waits for the GPU to show a value ({})", wait.place().text()),
+         .expected = fmt::format(
+             "the log has a line every {} steps, and the host runs ahead of the device", kEvery),
+         .edits = done->edits});
 }
 
 // True if the statement only logs.
@@ -77,6 +101,7 @@ bool stand_together(const Planner& planner, const FileEdit& first, const FileEdi
 
 void propose_reads(Planner& planner) {
     std::map<std::pair<std::string, std::size_t>, FixProposal> by_statement;
+    std::set<std::string> changed;
     for (const FactWait& wait : planner.facts.waits) {
         if (!wait.is_said()) continue;
         if (wait.kind == "sync_control" || wait.what == "if") {
@@ -107,6 +132,10 @@ void propose_reads(Planner& planner) {
             continue;
         }
         if (keep_on_device(planner, wait)) continue;
+        if (!wait.every.empty()) {
+            propose_every(planner, wait, changed);
+            continue;
+        }
         const FactLoop* loop = planner.facts.loop(wait.loop);
         bool is_in_loop =
             loop && wait.path.empty() && loop->file == wait.file && loop->span.contains(wait.span);
@@ -135,8 +164,12 @@ void propose_reads(Planner& planner) {
             proposal.edits.push_back({wait.file, edit, {}});
             continue;
         }
-        planner.refuse(wait, "reads",
-                       "the value is passed on to other code; read it only every N steps");
+        planner.refuse(
+            wait, "reads",
+            wait.use == "log"
+                ? "to show it, keep it on the GPU with detach(), and read it every N steps"
+                : "where the value goes was not followed: if it is only shown, keep it on "
+                  "the GPU with detach(), and read it every N steps");
     }
     // Neighbouring statements share one `if`.
     FixProposal* last = nullptr;
