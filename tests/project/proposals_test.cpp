@@ -198,15 +198,17 @@ TEST(ProposalsTest, Fp16ThatIsOffIsNoPrecision) {
 
 TEST(ProposalsTest, ALogIntervalOfOneIsRaisedWhereItIsSet) {
     std::string read = "    if (i + 1) % args.log_step == 0:\n        print(loss.item())\n";
-    std::string option = "import argparse\nparser = argparse.ArgumentParser()\n"
-                         "parser.add_argument('--log_step', type=int, default=1)\n"
-                         "args = parser.parse_args()\n";
+    std::string option =
+        "import argparse\nparser = argparse.ArgumentParser()\n"
+        "parser.add_argument('--log_step', type=int, default=1)\n"
+        "args = parser.parse_args()\n";
     Planned raised = planned(option + with_step(read), "log_interval");
     EXPECT_THAT(raised.after, HasSubstr("type=int, default=50)"));
     EXPECT_THAT(raised.after, Not(HasSubstr("% 50")));
     // What counts steps for something else stays, and nothing is put inside of it.
-    std::string counts = "accumulate = 1\n" + with_step("    if i % accumulate == 0:\n"
-                                                       "        print(loss.item())\n");
+    std::string counts = "accumulate = 1\n" + with_step(
+                                                  "    if i % accumulate == 0:\n"
+                                                  "        print(loss.item())\n");
     Planned counted = planned(counts, "log_interval");
     EXPECT_EQ(counted.after, "");
     EXPECT_EQ(counted.refusal("reads"),
