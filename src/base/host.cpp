@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/host.h"
 
+#include <fcntl.h>
 #include <sched.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <memory>
 
 namespace saturate {
@@ -24,6 +26,16 @@ int affinity_cores() {
             return CPU_COUNT_S(size, set.get());
     }
     return 0;
+}
+
+std::string own_program() {
+    constexpr const char* kSelf = "/proc/self/exe";
+    std::error_code error;
+    std::filesystem::path file = std::filesystem::read_symlink(kSelf, error);
+    if (!error && std::filesystem::exists(file, error)) return file;
+    // Stays open in children, who start it by the same number.
+    static int program = ::open(kSelf, O_RDONLY);
+    return program < 0 ? kSelf : "/proc/self/fd/" + std::to_string(program);
 }
 
 }  // namespace saturate

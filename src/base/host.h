@@ -13,4 +13,8 @@ namespace saturate {
 // not include a CPU quota.
 [[nodiscard]] int affinity_cores();
 
+// A path to start this very program by, from a child too, even if its file was removed or replaced
+// by a new build meanwhile.
+[[nodiscard]] std::string own_program();
+
 }  // namespace saturate

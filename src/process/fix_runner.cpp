@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/host.h"
 #include "base/text.h"
 #include "process/trial_command.h"
 #include "process/trial_process.h"
@@ -81,8 +82,7 @@ TrialResult FixRunner::run(const FixChanges& changes, const FixRunLimits& limits
     unguarded_ = tree.unguarded();
     fs::path folder = fs::absolute(settings_.output) / fmt::format("trial-{}", ++runs_);
     log_ = folder.string() + ".log";
-    std::vector<std::string> command = {
-        fs::read_symlink("/proc/self/exe").string(), "run", "--profile", "off", "-o", folder};
+    std::vector<std::string> command = {own_program(), "run", "--profile", "off", "-o", folder};
     if (settings_.with_losses) command.emplace_back("--losses");
     command.emplace_back("--");
     for (const std::string& word : command_in_tree(tree, settings_.job.command))

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "base/host.h"
 #include "tuning/command.h"
 
 namespace saturate {
@@ -14,14 +15,12 @@ using Words = std::vector<std::string>;
 
 constexpr std::int64_t kPauseSteps = 4;
 
-std::string self() { return fs::read_symlink("/proc/self/exe").string(); }
-
 Words train_command(const TuneRequest& request, const TrialRequest& wanted, const fs::path& run) {
-    Words out{self(),       "train",
-              "--config",   request.job.config,
-              "--snapshot", config_snapshot(request).string(),
-              "--device",   request.device,
-              "--quiet",    "-o",
+    Words out{own_program(), "train",
+              "--config",    request.job.config,
+              "--snapshot",  config_snapshot(request).string(),
+              "--device",    request.device,
+              "--quiet",     "-o",
               run.string()};
     auto set = [&out](const std::string& entry) {
         out.emplace_back("--set");
@@ -60,7 +59,7 @@ Words run_command(const TuneRequest& request, const TrialRequest& wanted, const 
                 word.replace(at, kConfigWord.size(), copy);
         }
     }
-    Words out{self(), "run", "--profile", "off", "-o", run.string()};
+    Words out{own_program(), "run", "--profile", "off", "-o", run.string()};
     if (!request.facts.on_cpu) out.emplace_back("--losses");
     if (!words.apply.empty()) {
         out.emplace_back("--apply");

@@ -191,6 +191,22 @@ TEST(FixTest, OfAJobThatFailsItsErrorIsTheAnswer) {
                 HasSubstr("nothing was tried; --dry-run shows what reading alone finds\n"));
 }
 
+// A new build may take its place while a search goes on.
+TEST(FixTest, ThatItsOwnFileIsGoneChangesNothing) {
+    Project project;
+    TemporaryFolder cache;
+    project.folder.file("train.py", "raise ValueError('no pictures')\n");
+    std::string copy = cache.path() / "saturate";
+    std::string line =
+        "cp \"$1\" \"$2\" && exec 9<\"$2\" && rm \"$2\" && "
+        "exec /proc/self/fd/9 fix -o out -- python3 train.py";
+    Ran ran = run({"sh", "-c", line, "sh", SATURATE_BINARY, copy},
+                  {.folder = project.folder.path(),
+                   .environment = {{"SATURATE_CACHE", cache.path().string()}}});
+    EXPECT_EQ(ran.status, 4);
+    EXPECT_THAT(ran.err, HasSubstr("Your job fails without any change: ValueError: no pictures"));
+}
+
 TEST(FixTest, AValueOfTheCommandLineIsLeftToTheUser) {
     Project project;
     Ran ran = project.fix({"--json", "-o", "out"}, {"python3", "train.py", "--workers", "0"});
