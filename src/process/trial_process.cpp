@@ -131,8 +131,29 @@ class MeasuredSteps {
     RunAccount account_;
 };
 
-// True for Python's line of a raised exception: "RuntimeError: ...", "mlflow.MlflowException(...)".
-// A launcher may put the name of the rank before it.
+// Before the first step of another epoch stand evaluation, checkpoint and the start of workers. In
+// a run with few of them it is chance whether there is one: the rate is that of the other steps.
+// Nothing: there is none, there are many, or too little is left.
+std::optional<Rate> rate_within_epochs(const TrialProcess& trial, const RunRecord& record,
+                                       std::int64_t seen) {
+    constexpr std::ptrdiff_t kMany = 3;
+    std::vector<std::int64_t> begins;
+    for (const EventRecord& event : record.events)
+        if (event.kind == EventKind::epoch && event.step.value_or(0) > 0)
+            begins.push_back(*event.step);
+    if (begins.empty() || std::ssize(begins) >= kMany) return std::nullopt;
+    std::vector<StepRecord> steps = record.steps;
+    steps.resize(std::min(steps.size(), static_cast<std::size_t>(seen)));
+    std::erase_if(steps, [&](const StepRecord& step) {
+        return std::ranges::find(begins, step.step) != begins.end();
+    });
+    MeasuredSteps measured(trial);
+    measured.add(steps);
+    return measured.rate();
+}
+
+// "RuntimeError: ...", "mlflow.MlflowException(...)": Python's own line of what was raised, behind the
+// name of its rank where a launcher puts that before it.
 bool is_exception(std::string_view line) {
     if (line.starts_with('['))
         if (std::size_t end = line.find("]: "); end != std::string_view::npos)
@@ -253,6 +274,8 @@ TrialResult result_of_process(const TrialProcess& trial) {
         result.samples_per_epoch = result.record.info.extra["samples_per_epoch"].integer();
     }
     result.samples_per_second = measured.rate();
+    if (auto rate = rate_within_epochs(trial, result.record, measured.steps()))
+        result.samples_per_second = rate;
     if (result.record.summary) result.memory_peak_bytes = result.record.summary->memory_peak_bytes;
     std::string log = read_start_if_there(trial.log, 1 << 20);
     result.seconds = seconds_since(start);

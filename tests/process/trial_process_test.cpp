@@ -70,6 +70,24 @@ TEST_F(TrialProcessTest, TheEpochThatFillsACacheIsNotMeasured) {
     EXPECT_EQ(result.samples_per_epoch, 320);
 }
 
+// Whether the end of an epoch falls into a run is chance, of which its rate does not depend.
+TEST_F(TrialProcessTest, TheOnePauseBetweenEpochsIsNotMeasured) {
+    auto with_epochs = [](const std::string& begins) {
+        return "i=0; at=1; while [ $i -lt 40 ]; do length=10; case \" " + begins +
+               " \" in *\" $i \"*) length=1000; echo \"{\\\"event\\\":\\\"epoch\\\",\\\"t_ns\\\":"
+               "$at,\\\"step\\\":$i}\" >> $RUN/events.jsonl;; esac; echo \"{\\\"step\\\":$i,"
+               "\\\"t_ns\\\":${at}000000,\\\"duration_ns\\\":${length}000000,\\\"samples\\\":32}\" "
+               ">> $RUN/steps.jsonl; at=$((at + length)); i=$((i + 1)); done";
+    };
+    TrialResult one = tried(with_epochs("0 30"));
+    ASSERT_TRUE(one.ok()) << one.message;
+    EXPECT_NEAR(one.samples_per_second->per_second, 3200, 1);
+    // ... but a run over many epochs is slowed down by all of them.
+    TrialResult many = tried("rm $RUN/*.jsonl; " + with_epochs("0 10 18 26 34"));
+    ASSERT_TRUE(many.ok()) << many.message;
+    EXPECT_LT(many.samples_per_second->per_second, 600);
+}
+
 TEST_F(TrialProcessTest, AJobWhoseRateIsKnownIsEnded) {
     TrialResult result = tried("steps 400; exec sleep 60");
     EXPECT_EQ(result.outcome, TrialOutcome::ok) << result.message;
