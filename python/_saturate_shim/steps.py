@@ -58,7 +58,7 @@ class Steps:
         "backwards", "optimizer_steps", "pause", "has_stepped", "first_optimizer", "last_beat", "training", "loop",
         "on_training_step", "backward_depth", "has_optimizer", "ranks", "wake_ns", "every_step", "batch_sizes", "zero_grads",
         "optimizer_at", "optimizer_pause", "foreign_steps", "on_open", "ready_made", "is_reading", "root",
-        "is_loss_known", "loss", "losses", "batches", "own_samples",
+        "is_loss_known", "loss", "losses", "batches", "own_samples", "taken", "trained_on",
     )
 
     def __init__(self):
@@ -85,11 +85,13 @@ class Steps:
         self.is_reading = False
         self.root = None  # weak: the tensor that backward was called on last
         self.is_loss_known = False
+        self.trained_on = set()  # the loaders of the last training step
         self.clear()
 
     def clear(self):
         self.start = self.wait = self.samples = self.pause = 0
         self.owner = -1
+        self.taken = set()  # the loaders of the open step
         self.syncs = self.sync = self.gc = self.backward = self.optimizer = 0
         self.backwards = self.optimizer_steps = self.losses = self.batches = 0
         self.loss = 0.0
@@ -208,6 +210,7 @@ class Steps:
     def put_training(self, now):
         self.put(TRAINING, self.owner, self.start, now - self.start - self.pause, self.wait)
         self.training += 1
+        self.trained_on = self.taken
         self.clear()
         if self.on_training_step is None:
             return
@@ -224,11 +227,15 @@ class Steps:
         elif self.backwards or self.optimizer_steps:
             if self.optimizer_steps or not self.has_stepped:
                 self.put_training(now)
-        elif owner == self.owner:
-            self.put(EVALUATION, owner, self.start, now - self.start - self.pause, self.wait)
+        elif owner == self.owner or self.goes_back_to_training(owner):
+            self.put(EVALUATION, self.owner, self.start, now - self.start - self.pause, self.wait)
             self.clear()
         # Otherwise another loader's batch joins this step (zip), or gradients are accumulated over
         # several batches.
+
+    def goes_back_to_training(self, owner):
+        """An evaluation need not come to the end of its loader: what it took last is no part of the step that comes now."""
+        return owner in self.trained_on and self.trained_on.isdisjoint(self.taken)
 
     def got(self, owner, asked_at, now, samples):
         if self.start:
@@ -241,6 +248,7 @@ class Steps:
             self.loop = "loader"
         self.batches += 1
         self.owner = owner
+        self.taken.add(owner)
 
     def ended(self, owner, asked_at, now):
         """The loader had no more batches."""

@@ -55,6 +55,9 @@ unsigned char* make_ring(const char* path) {
     return nullptr;
 }
 
+// Loaders are numbered as they start; one in 64 shares its bit.
+std::uint64_t bit_of(std::int64_t loader) { return 1ULL << (loader & 63); }
+
 }  // namespace
 
 unsigned char* map_ring(const char* path) {
@@ -75,6 +78,7 @@ void Steps::clear() {
     now_ = RingRecord();
     owner_ = -1;
     pause_ns_ = 0;
+    taken_ = 0;
 }
 
 bool Steps::open(const char* path, const Place& place) {
@@ -174,6 +178,7 @@ void Steps::put_aside(RingKind kind, std::int64_t owner, std::int64_t start,
 
 void Steps::put_training(std::int64_t now) {
     put(RingKind::training, owner_, now);
+    trained_on_ = taken_;
     ++training_;
     ended_at_ = now;
     clear();
@@ -190,12 +195,18 @@ void Steps::asked(std::int64_t owner, std::int64_t now) {
     }
     if (now_.backwards || now_.optimizer_steps) {
         if (now_.optimizer_steps || !has_stepped_) put_training(now);
-    } else if (owner == owner_) {
-        put(RingKind::evaluation, owner, now);
+    } else if (owner == owner_ || goes_back_to_training(owner)) {
+        put(RingKind::evaluation, owner_, now);
         clear();
     }
     // Otherwise another loader's batch joins this step (zip), or gradients are accumulated over
     // several batches.
+}
+
+// An evaluation need not come to the end of its loader: what it took last is no part of the step
+// that comes now.
+bool Steps::goes_back_to_training(std::int64_t owner) const {
+    return (trained_on_ & bit_of(owner)) != 0 && (trained_on_ & taken_) == 0;
 }
 
 void Steps::got(std::int64_t owner, std::int64_t asked_at, std::int64_t now,
@@ -211,6 +222,7 @@ void Steps::got(std::int64_t owner, std::int64_t asked_at, std::int64_t now,
     }
     ++now_.batches;
     owner_ = owner;
+    taken_ |= bit_of(owner);
 }
 
 void Steps::ended(std::int64_t owner, std::int64_t asked_at, std::int64_t now) {

@@ -95,12 +95,15 @@ class Steps {
     void put(RingKind kind, std::int64_t owner, std::int64_t until);
     void write(const RingRecord& record);
     void put_training(std::int64_t now);
+    [[nodiscard]] bool goes_back_to_training(std::int64_t owner) const;
     void beat(Loop loop, std::int64_t now);
 
     unsigned char* ring_ = nullptr;
     std::uint64_t written_ = 0;
     RingRecord now_;  // the open step; start_ns 0: none
     std::int64_t owner_ = -1, pause_ns_ = 0, last_beat_ = 0;
+    std::uint64_t taken_ = 0;       // loaders of the open step, a bit each ...
+    std::uint64_t trained_on_ = 0;  // ... and of the last training step
     std::int64_t training_ = 0, ended_at_ = 0;
     std::int64_t optimizer_at_ = 0, optimizer_pause_ns_ = 0;  // of its last step
     const void* first_optimizer_ = nullptr;

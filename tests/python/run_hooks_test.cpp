@@ -232,6 +232,28 @@ TEST_P(RunPythonHooksTest, AStepThatBreakLeavesOpenEndsWithItsOptimizer) {
     EXPECT_GE(run.steps[0].duration_ns, *run.steps[0].optimizer_ns);
 }
 
+// As Lightning evaluates, which knows how long a loader is, and as scripts draw a few samples.
+TEST_P(RunPythonHooksTest, BatchesOfAnEvaluationThatIsCutShortAreOfNoStep) {
+    folder_.file("cut_short.py",
+                 "import torch\n"
+                 "from torch.utils.data import DataLoader, TensorDataset\n"
+                 "train = DataLoader(TensorDataset(torch.ones(80, 4)), batch_size=8)\n"
+                 "valid = DataLoader(TensorDataset(torch.ones(80, 4)), batch_size=16)\n"
+                 "shown = DataLoader(TensorDataset(torch.ones(80, 4)), batch_size=40)\n"
+                 "model = torch.nn.Linear(4, 1)\n"
+                 "opt = torch.optim.SGD(model.parameters(), lr=1e-3)\n"
+                 "for epoch in range(2):\n"
+                 "    for batch, in train:\n"
+                 "        model(batch).mean().backward(); opt.step(); opt.zero_grad()\n"
+                 "    left = iter(valid)\n"
+                 "    next(left), next(left), next(iter(shown))\n"
+                 "torch.save(model.state_dict(), 'weights.pt')\n");
+    expect_same({python_, "cut_short.py"});
+    RunRecord run = record();
+    ASSERT_EQ(run.steps.size(), 20u);
+    EXPECT_EQ(run.steps[10].samples, 8);
+}
+
 TEST_P(RunPythonHooksTest, AnErrorInAHookTakesThemOutAndTheScriptGoesOn) {
     folder_.file(
         "breaks.py",
