@@ -18,6 +18,7 @@ struct Edit {
     // map must exist, unless the path has only one key.
     std::string behind = {};
     bool remove = false;  // remove the key
+    bool operator==(const Edit&) const = default;
 };
 
 // Returns the text with all edits made. Parses the result and compares it: exactly the named keys

@@ -19,6 +19,7 @@ struct FileEdit {
     std::string file;
     std::optional<SourceEdit> source;  // either `source` or `config` is set
     std::optional<Edit> config;
+    bool operator==(const FileEdit&) const = default;
 };
 
 struct FixProposal {

@@ -258,6 +258,17 @@ void Planner::propose(FixProposal proposal) {
                            edit.file));
         return;
     }
+    // Several calls may take their value from one place: the change of it is one proposal, of a call
+    // that the watched run made, if there is one.
+    for (FixProposal& known : plan_.proposals) {
+        if (known.setting != proposal.setting || known.edits != proposal.edits) continue;
+        shared_.push_back({proposal.setting, proposal.call, known.edits});
+        if (machine.watched.unseen.contains(known.call)) {
+            shared_.push_back({known.setting, known.call, known.edits});
+            known.call = proposal.call;
+        }
+        return;
+    }
     proposal.level = remedy->level();
     if (proposal.expected.empty()) proposal.expected = remedy->expect;
     proposal.apply = remedy->shim.name;
@@ -299,6 +310,8 @@ bool Planner::is_proposed(std::string_view setting) const {
 std::vector<FileEdit> Planner::edits_of(std::string_view setting, int call) const {
     for (const FixProposal& proposal : plan_.proposals)
         if (proposal.setting == setting && proposal.call == call) return proposal.edits;
+    for (const SharedEdits& shared : shared_)
+        if (shared.setting == setting && shared.call == call) return shared.edits;
     return {};
 }
 

@@ -77,6 +77,13 @@ class Planner {
     [[nodiscard]] bool is_given(const std::vector<FlowSource>& sources) const;
 
     FixQuestion question_;
+    // Of a call whose change is another call's proposal.
+    struct SharedEdits {
+        std::string setting;
+        int call;
+        std::vector<FileEdit> edits;
+    };
+    std::vector<SharedEdits> shared_;
     FixPlan plan_;
     std::set<std::string> ids_;
 };

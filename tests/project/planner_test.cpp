@@ -139,6 +139,33 @@ TEST_F(WatchedPlanTest, WhatReadingCannotSeeIsChangedAtTheCallThatTheRunMade) {
                 testing::Not(testing::Contains(testing::HasSubstr("workers"))));
 }
 
+// A loader for each stage of the training: a run that reaches the second only says nothing against
+// the constant that both take.
+TEST_F(WatchedPlanTest, AConstantOfSeveralLoadersIsChangedOnce) {
+    folder_.file("train.py",
+                 "import torch\n"
+                 "from torch.utils.data import DataLoader\n"
+                 "workers = 0\n"
+                 "model = torch.nn.Linear(1, 1)\n"
+                 "optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n"
+                 "def fit(loader):\n"
+                 "    for x in loader:\n"
+                 "        model(x).sum().backward()\n"
+                 "        optimizer.step()\n"
+                 "if is_frozen:\n"
+                 "    first = DataLoader(Rows(), batch_size=4, num_workers=workers)\n"
+                 "    fit(first)\n"
+                 "second = DataLoader(Rows(), batch_size=4, num_workers=workers)\n"
+                 "fit(second)\n");
+    facts_ = ProjectReader({{"python3", "train.py"}, {}, folder_.path()}).read();
+    FixMachine machine{.workers = 4, .is_watched = true};
+    machine.watched = watched_calls(facts_, Json::parse(run_with(0, "13"), "test"));
+    std::vector<int> lines;
+    for (const FixProposal& one : plan_fixes(facts_, machine, {folder_.path()}).proposals)
+        if (one.setting == "num_workers") lines.push_back(facts_.call(one.call)->line);
+    EXPECT_THAT(lines, testing::ElementsAre(13));
+}
+
 TEST_F(WatchedPlanTest, ThreadsAreChangedWhereTheScriptSetsThem) {
     EXPECT_THAT(plan({.threads = 2, .threads_why = "too many"}, "{}"),
                 testing::Contains("threads at 16: 16 -> 2"));
