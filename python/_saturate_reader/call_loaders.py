@@ -22,7 +22,8 @@ class LoaderCalls:
             nodes = handed if isinstance(loop.node, FUNCTIONS) else []
             if isinstance(loop.node, (ast.For, ast.AsyncFor)):
                 nodes.append(loop.node.iter)
-            for call in loop.node.scope.calls:
+            inner = [call for scope, when in loop.functions.items() if when in ("step", "branch") for call in scope.calls if dotted(call.func) == "next"]
+            for call in list(loop.node.scope.calls) + inner:
                 if no_gradients(call):
                     continue
                 if dotted(call.func) == "next" and call.args:

@@ -5,7 +5,10 @@ import os
 import re
 import shlex
 
-PYTHON = re.compile(r"^(python|pypy)[0-9.]*(\.exe)?$")
+PYTHON = re.compile(r"^i?(python|pypy)[0-9.]*(\.exe)?$")
+LAUNCHERS = {"torchrun", "torchrun-script", "accelerate", "deepspeed"}
+# Names of programs beside the one that trains: a script that starts several is about the other.
+OTHERS = re.compile(r"(^|[_./])(eval|test|val|infer|predict|prepare|preprocess|process|download|export|convert|plot|visual|demo|sample|generate|setup|install)", re.I)
 VARIABLE = re.compile(r"^[A-Za-z_][A-Za-z0-9_]*=")
 # Options of launchers that are followed by a value. Other options have none or use =.
 TORCHRUN_VALUES = {
@@ -21,7 +24,7 @@ ACCELERATE_FLAGS = {
 DEEPSPEED_VALUES = {"--num_gpus", "--num_nodes", "--include", "--exclude", "-i", "-e", "--hostfile", "-H", "--master_port",
                     "--master_addr", "--launcher", "--launcher_args", "--autotuning"}
 WRAPPERS = {"exec", "nohup", "time", "command", "env", "nice", "ionice", "taskset", "stdbuf", "srun", "xvfb-run", "sudo",
-            "poetry", "uv", "pipenv", "conda", "numactl", "timeout", "setsid", "wandb"}
+            "poetry", "uv", "pipenv", "conda", "numactl", "timeout", "setsid", "wandb", "sbatch", "qsub", "bsub", "salloc"}
 SHELLS = {"sh", "bash", "zsh", "dash", "ksh"}
 WRAPPER_VALUES = {"-n", "-c", "-u", "-i", "-o", "-e", "-N", "-m", "-p", "-S", "-s", "--signal", "-k"}
 
@@ -35,6 +38,8 @@ class Command:
         self.arguments = []
         self.shell = None
         self.problem = None
+        self.where = ""     # the folder that a shell script changes to, below the one it is started in
+        self.paths = []     # PYTHONPATH
 
     def json(self):
         return {"kind": self.kind, "script": self.script, "module": self.module, "arguments": self.arguments,
@@ -43,6 +48,7 @@ class Command:
 
 def read_command(argv, folder):
     command = Command(argv)
+    command.paths = [path for word in argv if word.startswith("PYTHONPATH=") for path in word[11:].split(":") if path]
     _read(command, list(argv), folder, 0)
     if command.kind == "unknown" and not command.problem:
         command.problem = "no Python program was found in the command"
@@ -74,7 +80,21 @@ def _read(command, argv, folder, depth):
         elif os.path.isfile(os.path.join(folder, word)) and _starts_python(os.path.join(folder, word)):
             return _script(command, word, argv[1:], "script")
         else:
-            return
+            return _elsewhere(command, argv, folder, depth)
+
+
+def _elsewhere(command, argv, folder, depth):
+    """What an unknown program starts: mpirun -np 2 python train.py."""
+    for number, word in enumerate(argv[1:], 1):
+        name = os.path.basename(word)
+        if PYTHON.match(name) or name in LAUNCHERS or word.endswith(".py") and os.path.isfile(os.path.join(folder, word)):
+            return _read(command, argv[number:], folder, depth)
+        if word.endswith(".ipynb"):
+            return _notebook(command, word)
+
+
+def _notebook(command, name):
+    command.problem = "%s: a notebook; make a script of it first: jupyter nbconvert --to script %s" % (name, name)
 
 
 def _unwrap(name, argv):
@@ -93,6 +113,8 @@ def _unwrap(name, argv):
 
 
 def _script(command, script, arguments, kind):
+    if script.endswith(".ipynb"):
+        return _notebook(command, script)
     command.kind, command.script, command.arguments = kind, script, list(arguments)
 
 
@@ -196,6 +218,9 @@ def _shell(command, argv, folder, depth):
     _shell_text(command, data.decode("utf-8", "replace"), argv[1:], folder, depth, argv[0])
 
 
+# "$(dirname "$0")": the folder of the script itself; $(cd X && pwd): X.
+OWN_FOLDER = re.compile(r"""\$\(\s*dirname\s+(?:--\s+)?"?(?:\$\(\s*(?:realpath|readlink\s+-f)\s+)?"?\$(?:0|\{0\}|BASH_SOURCE|\{BASH_SOURCE(?:\[0\])?(?::-\$0)?\})"?(?:\s*\))?"?\s*\)""")
+GONE_TO = re.compile(r"""\$\(\s*cd\s+(?:-P\s+)?(?:--\s+)?"?([^"`$()&;|]+?)"?\s*(?:>\s*/dev/null\s*(?:2>&1)?)?\s*(?:&&|;)\s*pwd(?:\s+-P)?\s*\)""")
 ASSIGNMENT = re.compile(r"^(?:export\s+|local\s+|declare\s+(?:-\w+\s+)?)?([A-Za-z_][A-Za-z0-9_]*)=(.*)$")
 
 
@@ -209,7 +234,8 @@ def _shell_text(command, text, arguments, folder, depth, name="sh"):
     variables["0"] = name
     variables["@"] = variables["*"] = " ".join(shlex.quote(a) for a in arguments)
     variables["#"] = str(len(arguments))
-    found = None
+    found, where, paths = [], "", []
+    text = GONE_TO.sub(r"\1", OWN_FOLDER.sub(lambda _: os.path.dirname(os.path.join(os.path.abspath(folder), name)), text))
     for line in re.sub(r"\\\r?\n", " ", text).splitlines():
         line = line.strip()
         if not line or line.startswith("#"):
@@ -218,6 +244,8 @@ def _shell_text(command, text, arguments, folder, depth, name="sh"):
             match = ASSIGNMENT.match(part)
             if match and not _has_command(match.group(2)):
                 variables[match.group(1)] = _unquote(_expand(match.group(2), variables))
+                if match.group(1) == "PYTHONPATH":
+                    paths = [path for path in variables["PYTHONPATH"].split(":") if path]
                 continue
             try:
                 words = shlex.split(_expand(part, variables), comments=True)
@@ -227,17 +255,24 @@ def _shell_text(command, text, arguments, folder, depth, name="sh"):
             words = _without_redirects(words)
             if not words:
                 continue
+            if words[0] in ("cd", "pushd") and len(words) == 2 and os.path.isdir(os.path.join(folder, where, words[1])):
+                where = os.path.join(where, words[1])
+                continue
             trial = Command(words)
-            _read(trial, words, folder, depth + 1)
+            _read(trial, words, os.path.join(folder, where), depth + 1)
             if trial.kind != "unknown":
-                found = trial
-    if found is None:
+                trial.where = os.path.join(where, trial.where)
+                trial.paths = [path for word in words if word.startswith("PYTHONPATH=") for path in word[11:].split(":") if path] or trial.paths or paths
+                found.append(trial)
+    if not found:
         if not command.problem:
             command.problem = "%s: no line in it starts a Python program that could be read" % name
         return
-    for field in ("kind", "script", "module", "arguments", "problem"):
-        setattr(command, field, getattr(found, field))
-    command.shell = command.shell or found.shell
+    trains = [one for one in found if not OTHERS.search(one.script or one.module or "")] or found
+    for field in ("kind", "script", "module", "arguments", "problem", "where"):
+        setattr(command, field, getattr(trains[-1], field))
+    command.paths += trains[-1].paths
+    command.shell = command.shell or trains[-1].shell
 
 
 def _parts(line):

@@ -66,14 +66,14 @@ class Configs:
         for word in self.project.command.arguments:
             text = word.split("=", 1)[1] if word.startswith("--") and "=" in word else word
             if text.endswith(".py") and not self._try(text, None, "command", None, "certain"):
-                self._python(os.path.join(self.project.folder, text))
+                self._python(os.path.join(self.project.where, text))
             else:
                 self._try(text, None, "command", None, "certain")
 
     def _try(self, text, source, how, at, certainty):
         if os.path.splitext(text)[1].lower() not in FORMATS or len(text) > 300 or "\0" in text:
             return False
-        bases = [self.project.folder] + ([os.path.dirname(source.path)] if source is not None else []) + self.project.roots[:1]
+        bases = [self.project.where] + ([os.path.dirname(source.path)] if source is not None else []) + self.project.roots[:1]
         for base in bases:
             path = os.path.join(base, text)
             if os.path.isfile(path):

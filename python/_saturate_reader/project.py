@@ -24,6 +24,7 @@ class Project:
         self.order = []
         self._followed = 0
         self.limits = []
+        self.where = self.folder  # the folder that the program runs in
         self.is_partly_read = False  # modules are imported whose names only the run knows
         self.roots = []
         self.entry = None
@@ -80,8 +81,13 @@ class Project:
     def load_program(self):
         command = self.command
         self.tops = [self.folder]
+        self.where = os.path.normpath(os.path.join(self.folder, command.where))
+        if not (self.where + os.sep).startswith(self.folder + os.sep):
+            command.problem = "%s changes to %s: start saturate there" % (command.shell or "the command", os.path.relpath(self.where, self.folder))
+            command.kind = "unknown"
+            return
         if command.script:
-            path = os.path.join(self.folder, command.script)
+            path = os.path.join(self.where, command.script)
             if os.path.isdir(path):
                 path = os.path.join(path, "__main__.py")
             if not os.path.isfile(path):
@@ -92,8 +98,9 @@ class Project:
             if not (here + os.sep).startswith(self.folder + os.sep):
                 self.tops.append(here)
         elif command.module:
-            self.roots = [self.folder]
-            path = self._find_module(self.folder, command.module.split("."))
+            tried = [self.where] + [os.path.normpath(os.path.join(self.where, path)) for path in command.paths] + [os.path.join(self.where, "src")]
+            path = next((found for found in (self._find_module(root, command.module.split(".")) for root in tried) if found), None)
+            self.roots = [root for root in tried if self._inside(root)] or [self.where]
             if path and os.path.isdir(path):
                 path = os.path.join(path, "__main__.py")
             elif path and path.endswith("__init__.py"):
@@ -113,7 +120,11 @@ class Project:
             path_of = os.path.join(self.folder, name)
             if os.path.isdir(path_of) and path_of not in self.roots:
                 self.roots.append(path_of)
-        command.script = self.relative(os.path.join(self.folder, command.script))
+        for added in command.paths:
+            root = os.path.normpath(os.path.join(self.where, added))
+            if root not in self.roots and self._inside(root):
+                self.roots.append(root)
+        command.script = self.relative(path if command.module else os.path.join(self.where, command.script))
         self.entry = self.load(path, "script")
         if self.entry.problem:
             line = self.entry.problem.line

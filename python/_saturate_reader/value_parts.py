@@ -21,6 +21,8 @@ class Parts:
             if kind == "box" and isinstance(value[1], ast.List) and not value[1].elts:
                 for one in self._appended(value[1]):
                     out += self.of(one)
+            elif kind == "box" and isinstance(value[1], (ast.ListComp, ast.GeneratorExp)):
+                out += self.of(value[1].elt)
             elif kind == "box" and isinstance(value[1], (ast.Tuple, ast.List)):
                 if isinstance(index, int) and -len(value[1].elts) <= index < len(value[1].elts):
                     out += self.of(value[1].elts[index])

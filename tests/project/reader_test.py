@@ -280,12 +280,28 @@ class Commands(unittest.TestCase):
             "./run.sh q": ("script", "train.py", ["--config", "a.yaml", "--lr", "1", "--name", "q"]),
             "bash -c 'cd . && python train.py --d'": ("script", "train.py", ["--d"]),
             "CUDA_VISIBLE_DEVICES=1 nohup nice -n 5 python train.py": ("script", "train.py", []),
+            "mpirun -np 2 -x A=b python train.py --e": ("script", "train.py", ["--e"]),
+            "sbatch -p gpu run.sh q": ("script", "train.py", ["--config", "a.yaml", "--lr", "1", "--name", "q"]),
+            "bash -c 'cd pkg && python run.py'": ("script", "pkg/run.py", []),
+            "bash jobs/all.sh": ("script", "train.py", ["--config", "a.yaml"]),
+            "bash jobs/here.sh": ("script", "train.py", []),
+            "env PYTHONPATH=lib python -m deep.run": ("module", "lib/deep/run.py", []),
         }
+        files.update({"eval.py": "", "lib/deep/run.py": "", "a.yaml": "b: 1\n", "jobs/all.sh": "cd \"$(dirname \"$0\")/..\"\npython train.py --config a.yaml\npython eval.py\n",
+                      "jobs/here.sh": "HERE=\"$( cd \"$( dirname \"${BASH_SOURCE[0]}\" )\" && pwd )\"\ncd ${HERE}/..\npython train.py\n"})
         with tempfile.TemporaryDirectory() as folder:
             write(folder, files)
             for command, expected in cases.items():
                 got = read(folder, shlex.split(command))["command"]
                 self.assertEqual((got["kind"], got["script"], got["arguments"]), expected, command)
+            self.assertEqual(["a.yaml"], [c["file"] for c in read(folder, ["bash", "jobs/all.sh"])["configs"]])
+
+    def test_what_is_no_program(self):
+        with tempfile.TemporaryDirectory() as folder:
+            write(folder, {"train.ipynb": "{}", "pkg/run.sh": "cd ..\npython train.py\n", "train.py": ""})
+            for command in ("python train.ipynb", "jupyter nbconvert --execute train.ipynb", "papermill train.ipynb out.ipynb"):
+                self.assertIn("train.ipynb: a notebook; make a script of it first", read(folder, command.split())["command"]["problem"])
+            self.assertEqual("run.sh changes to ..: start saturate there", read(os.path.join(folder, "pkg"), ["bash", "run.sh"])["command"]["problem"])
 
 
 class NothingRuns(unittest.TestCase):

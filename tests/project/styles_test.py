@@ -318,6 +318,16 @@ class OfOtherFields(Rules):
         files["prepare.py"] = "import yaml\nconfig = yaml.safe_load(open('c.yaml'))\nprint(config['name'])\n"
         self.assertEqual([], self.without_effect(self.facts(files)))
 
+    def test_loaders_that_are_made_together(self):
+        facts = self.facts(TOP.replace("loader = ", "spare = ") + "sets = {'train': [1], 'val': [2]}\nmade = [DataLoader(rows, batch_size=2) for name, rows in sets.items()]\n"
+                           "train, val = tuple(made)\nfor x in train:\n" + STEP)
+        self.assertEqual(["made = [DataLoader(rows, batch_size=2) for name, rows in sets.items()]"],
+                         self.lines([c for c in self.of_kind(facts, "loader") if c["id"] == facts["loops"][0]["loader"]]))
+
+    def test_a_batch_that_a_function_of_the_step_asks_for(self):
+        facts = self.facts(TOP + "def update(batches):\n    x = next(batches)\n" + STEP + "batches = iter(loader)\nfor step in range(9):\n    update(batches)\n")
+        self.assertEqual([("train", facts["loops"][0]["loader"])], [(c["role"], c["id"]) for c in self.of_kind(facts, "loader")])
+
     def test_a_function_that_draws_with_a_seed_of_its_own_applies_no_setting(self):
         apply, draw = "def fix(seed):\n    torch.manual_seed(seed)\n", "def mix(rows, seed):\n    torch.manual_seed(seed)\n    return rows[torch.randperm(9)]\n"
         self.assertEqual([("train.py", "fix", "never called")], self.without_effect(self.facts(TOP + apply)))
