@@ -25,7 +25,7 @@ namespace saturate {
 namespace {
 
 // How much is announced before Python asks for it: at least two batches, more if they are small.
-constexpr std::size_t kAheadBytes = 32 << 20, kAheadMax = 32;
+constexpr std::size_t kAheadBytes = 32 << 20, kAheadMax = 16;
 // Batches that follow each other this fast are announced several at once, up to half of what Python
 // has room for: waking Python up for each, with cold caches, would take as long as filling it.
 constexpr std::int64_t kFastBatchNs = 250'000;
