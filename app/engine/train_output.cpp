@@ -21,10 +21,21 @@ std::string duration_text(double seconds) {
     return fmt::format("{} h {} min", minutes / 60, minutes % 60);
 }
 
+namespace {
+
+std::string of(const std::optional<std::int64_t>& all) {
+    return all ? fmt::format("/{}", *all) : std::string();
+}
+
+}  // namespace
+
+std::string place_text(const TrainPlace& place) {
+    std::string out = fmt::format("step {}{}", place.step, of(place.steps));
+    if (place.seconds_left) out += fmt::format("  {} left", duration_text(*place.seconds_left));
+    return out;
+}
+
 std::string progress_text(const TrainProgress& progress) {
-    auto of = [](const std::optional<std::int64_t>& all) {
-        return all ? fmt::format("/{}", *all) : std::string();
-    };
     std::string out = fmt::format("epoch {}{}  step {}{}  loss ", progress.epoch + 1,
                                   of(progress.epochs), progress.step, of(progress.steps));
     out += progress.loss ? fmt::format("{:.4g}", *progress.loss) : "-";
@@ -52,6 +63,7 @@ void TrainOutput::progress(const TrainProgress& progress) {
     std::int64_t now = now_ns(), apart = on_terminal_ ? 100'000'000 : 2'000'000'000;
     if (quiet_ || (last_ns_ > 0 && now - last_ns_ < apart)) return;
     last_ns_ = now;
+    last_ = progress;
     std::string line = progress_text(progress);
     if (on_terminal_) {
         draw_line(line);
@@ -60,6 +72,21 @@ void TrainOutput::progress(const TrainProgress& progress) {
         show(stderr, "{}\n", line);
     }
     std::fflush(stderr);
+}
+
+// Steps of a second are too slow to wait for the next fifty of them.
+bool TrainOutput::stop_wanted(const TrainPlace& place) {
+    constexpr std::int64_t kApartNs = 1'000'000'000;
+    if (std::int64_t now = now_ns(); on_terminal_ && !quiet_ && now - last_ns_ >= kApartNs) {
+        last_ns_ = now;
+        line_open_ = true;
+        if (last_) {
+            last_->step = place.step;
+            last_->seconds_left = place.seconds_left;
+        }
+        draw_line(last_ ? progress_text(*last_) : place_text(place));
+    }
+    return interrupts_.stop_signal() != 0;
 }
 
 void TrainOutput::say(const std::string& line) {

@@ -3,6 +3,7 @@
 // lines elsewhere. Called from the training thread.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "engine/trainer.h"
@@ -16,7 +17,7 @@ class TrainOutput final : public TrainObserver {
     ~TrainOutput() override;  // ends the progress line
     void progress(const TrainProgress& progress) override;
     void say(const std::string& line) override;
-    bool stop_wanted() override { return interrupts_.stop_signal() != 0; }
+    bool stop_wanted(const TrainPlace& place) override;
 
   private:
     void end_line();
@@ -25,10 +26,13 @@ class TrainOutput final : public TrainObserver {
     bool quiet_, on_terminal_;
     bool line_open_ = false;
     std::int64_t last_ns_ = 0;
+    std::optional<TrainProgress> last_;
 };
 
 // Returns "epoch 3/10  step 1200/4000  loss 0.1234  812 samples/s  busy 96 %  input wait 2 % ...".
 [[nodiscard]] std::string progress_text(const TrainProgress& progress);
+// "step 12/4000  20 min left", while there is no more to say.
+[[nodiscard]] std::string place_text(const TrainPlace& place);
 [[nodiscard]] std::string duration_text(double seconds);  // "43 s", "12 min", "3 h 20 min"
 
 }  // namespace saturate

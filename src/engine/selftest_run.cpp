@@ -50,7 +50,7 @@ class Nobody final : public TrainObserver {
   public:
     void progress(const TrainProgress&) override {}
     void say(const std::string&) override {}
-    bool stop_wanted() override { return false; }
+    bool stop_wanted(const TrainPlace&) override { return false; }
 };
 
 TrainResult train(DeviceBackend& backend, std::int64_t epochs, const fs::path& checkpoints,

@@ -31,13 +31,20 @@ struct TrainProgress {
     std::optional<double> seconds_left;
 };
 
+// How far a run is.
+struct TrainPlace {
+    std::int64_t step = 0;  // steps done
+    std::optional<std::int64_t> steps;
+    std::optional<double> seconds_left;
+};
+
 // Receives the reports: the command line, or a test.
 class TrainObserver {
   public:
     virtual ~TrainObserver() = default;
     virtual void progress(const TrainProgress& progress) = 0;
     virtual void say(const std::string& line) = 0;  // something happened
-    [[nodiscard]] virtual bool stop_wanted() = 0;   // asked before every step
+    [[nodiscard]] virtual bool stop_wanted(const TrainPlace& place) = 0;  // before every step
 };
 
 class TrainLog {

@@ -135,7 +135,7 @@ bool Trainer::is_over() {
 StopWish Trainer::stop_wish() {
     StopWish own;
     own.timed_out = settings_.seconds && seconds() >= *settings_.seconds;
-    own.interrupted = !own.timed_out && observer_.stop_wanted();
+    own.interrupted = !own.timed_out && observer_.stop_wanted(place());
     return ranks_->agree(*step_run_, own);
 }
 

@@ -103,6 +103,7 @@ class Trainer {
     void stop_for(const Trained& trained, float loss);
     [[nodiscard]] double seconds() const;  // since run() began
     [[nodiscard]] TrainProgress progress(const StepSums& interval) const;
+    [[nodiscard]] TrainPlace place() const;
     void note(EventKind kind, const std::string& text, std::optional<std::int64_t> duration_ns = {},
               Json values = {}) {
         log_.note(kind, now_.step, text, duration_ns, std::move(values));

@@ -87,27 +87,34 @@ void Trainer::stop_for(const Trained& trained, float loss) {
 
 double Trainer::seconds() const { return static_cast<double>(now_ns() - started_ns_) / 1e9; }
 
-TrainProgress Trainer::progress(const StepSums& interval) const {
-    TrainProgress out{
-        .epoch = feed_->state().epoch,
-        .epochs = settings_.epochs,
-        .step = now_.step,
-        .steps = total_steps(),
-        .loss = read_loss_,
-        .learning_rate = settings_.schedule.at(now_.step - 1),
-        .samples_per_second = interval.samples_per_second().value_or(0) * ranks_->count(),
-        .input_wait_percent = interval.percent(StepPart::input_wait).value_or(0),
-        .memory_bytes = backend_.memory().peak_bytes};
-    if (backend_.proves().exact_busy) out.busy_percent = interval.percent(StepPart::device_busy);
-    if (auto total = total_steps(); total && now_.step > first_step_) {
+TrainPlace Trainer::place() const {
+    TrainPlace out{.step = now_.step, .steps = total_steps(), .seconds_left = {}};
+    if (out.steps && now_.step > first_step_) {
         double each = seconds() / static_cast<double>(now_.step - first_step_);
         out.seconds_left =
-            each * static_cast<double>(std::max<std::int64_t>(0, *total - now_.step));
+            each * static_cast<double>(std::max<std::int64_t>(0, *out.steps - now_.step));
     }
     if (settings_.seconds) {
         double rest = std::max(0.0, *settings_.seconds - seconds());
         out.seconds_left = std::min(out.seconds_left.value_or(rest), rest);
     }
+    return out;
+}
+
+TrainProgress Trainer::progress(const StepSums& interval) const {
+    TrainPlace where = place();
+    TrainProgress out{
+        .epoch = feed_->state().epoch,
+        .epochs = settings_.epochs,
+        .step = where.step,
+        .steps = where.steps,
+        .loss = read_loss_,
+        .learning_rate = settings_.schedule.at(now_.step - 1),
+        .samples_per_second = interval.samples_per_second().value_or(0) * ranks_->count(),
+        .input_wait_percent = interval.percent(StepPart::input_wait).value_or(0),
+        .memory_bytes = backend_.memory().peak_bytes,
+        .seconds_left = where.seconds_left};
+    if (backend_.proves().exact_busy) out.busy_percent = interval.percent(StepPart::device_busy);
     return out;
 }
 

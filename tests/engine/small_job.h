@@ -138,9 +138,13 @@ class ListeningObserver final : public TrainObserver {
   public:
     void progress(const TrainProgress& progress) override { lines.push_back(progress); }
     void say(const std::string& line) override { said.push_back(line); }
-    bool stop_wanted() override { return stop_after >= 0 && asked++ >= stop_after; }
+    bool stop_wanted(const TrainPlace& place) override {
+        places.push_back(place);
+        return stop_after >= 0 && asked++ >= stop_after;
+    }
 
     std::vector<TrainProgress> lines;
+    std::vector<TrainPlace> places;
     std::vector<std::string> said;
     std::int64_t stop_after = -1, asked = 0;
 };

@@ -128,6 +128,21 @@ TEST(TrainerTest, NoStepMakesTheHostWait) {
     EXPECT_GT(SyncCounter::seen, 0);
 }
 
+TEST(TrainerTest, EveryStepTellsHowFarTheRunIs) {
+    SmallWish setup;
+    setup.train.steps = 6;
+    auto ran = train(setup);
+    const std::vector<TrainPlace>& places = ran->observer.places;
+    ASSERT_GE(places.size(), 6u);
+    for (std::int64_t i = 0; i < 6; ++i) {
+        const TrainPlace& place = places[static_cast<std::size_t>(i)];
+        EXPECT_EQ(place.step, i);
+        EXPECT_EQ(place.steps, 6);
+        // Of the first step nothing is known yet.
+        EXPECT_EQ(place.seconds_left.has_value(), i > 0);
+    }
+}
+
 TEST(TrainerTest, NanStopsWithTheNamedBatch) {
     SmallWish setup;
     setup.job.nan_sample = 0;
