@@ -13,9 +13,9 @@
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/library.h>
 
+#include <atomic>
 #include <deque>
 #include <map>
-#include <mutex>
 #include <set>
 #include <string>
 #include <vector>
@@ -147,13 +147,14 @@ class FakeDevice final : public DeviceBackend {
     // All requests in order: "upload 3", "await 3", "begin 0", "end 0", "capture", ...
     std::vector<std::string> asked;
     DeviceProof proof{.capture = true};
-    bool copies_wrong = false;             // copies never arrive
-    std::int64_t times_late = 2;           // delay of a step's time, in steps
-    std::set<std::int64_t> no_room_for;    // numbers of the uploads that fail for lack of memory
-    bool has_failed = false;               // every call fails from now on
-    mutable std::int64_t asked_lost = 0;   // calls after the failure
-    std::int64_t replay_fails = -1;        // replays before one runs out of memory; -1: none
-    std::int64_t captures = 0, slabs = 0;  // slabs: taken from slab_memory()
+    bool copies_wrong = false;            // copies never arrive
+    std::int64_t times_late = 2;          // delay of a step's time, in steps
+    std::set<std::int64_t> no_room_for;   // numbers of the uploads that fail for lack of memory
+    bool has_failed = false;              // every call fails from now on
+    mutable std::int64_t asked_lost = 0;  // calls after the failure
+    std::int64_t replay_fails = -1;       // replays before one runs out of memory; -1: none
+    std::int64_t captures = 0;
+    std::atomic<std::int64_t> slabs = 0;  // taken from slab_memory(), also by the loaders' threads
     // The state of a generator of its own, which nothing draws from; absent: the host's is used.
     std::optional<torch::Tensor> random;
     std::size_t copies_most = 0;  // most copies in flight; they take as long as allowed
@@ -279,9 +280,9 @@ class FakeDevice final : public DeviceBackend {
   private:
     class CountedMemory final : public SlabMemory {
       public:
-        explicit CountedMemory(std::int64_t& count) : count_(count), memory_(ordinary_memory()) {}
+        explicit CountedMemory(std::atomic<std::int64_t>& count)
+            : count_(count), memory_(ordinary_memory()) {}
         void* allocate(std::size_t bytes) override {
-            std::lock_guard lock(mutex_);
             ++count_;
             return memory_->allocate(bytes);
         }
@@ -290,8 +291,7 @@ class FakeDevice final : public DeviceBackend {
         }
 
       private:
-        std::mutex mutex_;
-        std::int64_t& count_;
+        std::atomic<std::int64_t>& count_;
         std::shared_ptr<SlabMemory> memory_;
     };
 
