@@ -39,7 +39,7 @@ endif()
 file(GLOB sources CONFIGURE_DEPENDS cuda/*.cpp)
 list(FILTER sources EXCLUDE REGEX "/nvml")
 # Our own calls and LibTorch's share one CUDA runtime: the one beside LibTorch.
-add_library(saturate_cuda SHARED ${sources} src/engine/wrap_batch.cpp src/engine/random_state.cpp src/engine/lent_memory.cpp
+add_library(saturate_cuda SHARED ${sources} src/engine/wrap_batch.cpp src/engine/nccl_environment.cpp src/engine/random_state.cpp src/engine/lent_memory.cpp
   src/engine/stream_backend.cpp src/engine/tf32.cpp src/pipeline/batch.cpp src/pipeline/slab.cpp src/base/error.cpp src/base/text.cpp src/base/fmt_library.cpp)
 target_include_directories(saturate_cuda PRIVATE . src)
 target_include_directories(saturate_cuda SYSTEM PRIVATE ${cuda_include} ${cuda_include}/cccl ${nccl_include})

@@ -13,12 +13,13 @@
 
 #include <array>
 #include <chrono>
-#include <cstdlib>
 #include <mutex>
 #include <thread>
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
+
+#include "engine/nccl_environment.h"
 
 namespace saturate {
 
@@ -34,25 +35,13 @@ class NcclCollective final : public Collective {
     c10::intrusive_ptr<c10d::Work> work_;
 };
 
-// Detecting and surviving a lost rank is our job (engine/rank_watch.h). LibTorch's own watchdog and
-// monitor would end this process because of a lost rank or a device error, before the checkpoint is
-// saved and the summary written.
-void leave_errors_to_us() {
-    static std::once_flag once;
-    std::call_once(once, [] {
-        for (const char* name :
-             {"TORCH_NCCL_ASYNC_ERROR_HANDLING", "TORCH_NCCL_RETHROW_CUDA_ERRORS",
-              "TORCH_NCCL_ENABLE_MONITORING", "TORCH_NCCL_DUMP_ON_TIMEOUT"})
-            ::setenv(name, "0", 1);
-    });
-}
 constexpr std::chrono::hours kPatience{24 * 365};
 
 class NcclCollectives final : public DeviceCollectives {
   public:
     NcclCollectives(c10d::Store& store, int rank, int count) {
         auto shared = c10::intrusive_ptr<c10d::Store>::unsafe_reclaim_from_nonowning(&store);
-        leave_errors_to_us();
+        leave_nccl_errors_to_us();
         auto options = c10d::ProcessGroupNCCL::Options::create();
         options->timeout = kPatience;
         options->is_high_priority_stream = true;

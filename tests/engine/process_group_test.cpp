@@ -3,10 +3,12 @@
 
 #include <gmock/gmock.h>
 
+#include <cstdlib>
 #include <future>
 #include <map>
 #include <mutex>
 
+#include "engine/nccl_environment.h"
 #include "ranks.h"
 
 namespace saturate {
@@ -122,6 +124,15 @@ Blame blame_of(RankWatch& watch, bool broken) {
     while (true) {
         if (auto blame = watch.blame(since, broken)) return *blame;
     }
+}
+
+// As many scripts of clusters set it: the host would wait for a lost rank inside of LibTorch.
+TEST(NcclEnvironmentTest, NothingWaitsOrEndsTheProcessButWe) {
+    ::setenv("TORCH_NCCL_BLOCKING_WAIT", "1", 1);
+    leave_nccl_errors_to_us();
+    for (const char* name : {"TORCH_NCCL_BLOCKING_WAIT", "TORCH_NCCL_ASYNC_ERROR_HANDLING",
+                             "TORCH_NCCL_ENABLE_MONITORING"})
+        EXPECT_STREQ(std::getenv(name), "0") << name;
 }
 
 TEST(RankWatchTest, NamesTheSilentRank) {
