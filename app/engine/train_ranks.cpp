@@ -9,6 +9,9 @@
 #include <cstdio>
 
 #include "base/error.h"
+#include "base/file.h"
+#include "base/text.h"
+#include "engine/rank_team.h"
 
 namespace saturate {
 
@@ -16,6 +19,12 @@ namespace {
 
 // More loader threads than this on one host only wait for the disk.
 constexpr int kWorkersMost = 32;
+
+// Identifies this host, also from inside its containers.
+std::string kernel_start() {
+    std::string text = read_if_there("/proc/sys/kernel/random/boot_id");
+    return std::string(trim(text));
+}
 
 }  // namespace
 
@@ -65,7 +74,11 @@ void TrainRanks::join(double timeout_seconds) {
 }
 
 void TrainRanks::use_device(const DeviceBackend& backend) {
-    if (group_ && !backend.device().is_cpu()) use_device_collectives(*group_);
+    if (!group_) return;
+    compare_devices(*group_, {.kind = c10::DeviceTypeName(backend.device().type(), true),
+                              .host = kernel_start(),
+                              .pci_bus_id = backend.pci_bus_id()});
+    if (!backend.device().is_cpu()) use_device_collectives(*group_);
 }
 
 std::filesystem::path TrainRanks::record_of(const std::filesystem::path& run) const {

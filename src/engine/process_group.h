@@ -64,6 +64,9 @@ struct CollectiveTimes {
 // Where the device is: before it waits for the sums of a mark, waiting for them, or past them.
 enum class AtMark { before, waiting, passed };
 
+// The mark of the weights that rank 0 sends at the start; the steps' marks count from 0.
+inline constexpr std::int64_t kStartMark = -1;
+
 // The device's own collectives (NCCL), from libsaturate_cuda.so.
 class DeviceCollectives {
   public:

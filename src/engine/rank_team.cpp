@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <map>
 #include <thread>
 
 #include "base/clock.h"
@@ -98,6 +99,12 @@ class GroupRanks final : public Ranks {
             torch::Tensor whole = tensor.detach().contiguous();
             group_.broadcast(whole);
             if (!is_first() && whole.data_ptr() != tensor.data_ptr()) tensor.detach().copy_(whole);
+        }
+        // The next read of a weight would wait for the device, without noticing a lost rank.
+        if (DeviceCollectives* device = group_.device()) {
+            device->mark_waiting(kStartMark);
+            device->mark_waited(kStartMark);
+            group_.await_device(kStartMark);
         }
     }
 
@@ -236,6 +243,32 @@ class GroupRanks final : public Ranks {
 };
 
 }  // namespace
+
+void compare_devices(ProcessGroup& group, const RankDevice& own) {
+    std::vector<std::string> all =
+        group.texts_of_all(fmt::format("{}\n{}\n{}", own.kind, own.pci_bus_id, own.host));
+    std::string_view kind = split(all[0], '\n')[0];
+    std::map<std::string_view, std::size_t> taken;  // "pci_bus_id\nhost" and its first rank
+    for (std::size_t rank = 0; rank < all.size(); ++rank) {
+        std::vector<std::string_view> theirs = split(all[rank], '\n');
+        if (theirs[0] != kind) {
+            throw UserError({.found = fmt::format("rank {} trains on {}, and rank 0 on {}", rank,
+                                                  theirs[0], kind),
+                             .expected = "the same kind of device on all ranks",
+                             .fix = fmt::format("--device {} makes each rank say what is missing",
+                                                kind == "cpu" ? theirs[0] : kind)});
+        }
+        if (theirs[1].empty() || theirs[2].empty()) continue;
+        auto [first, is_new] =
+            taken.emplace(std::string_view(all[rank]).substr(theirs[0].size() + 1), rank);
+        if (is_new) continue;
+        throw UserError({.found = fmt::format("ranks {} and {} have the same GPU ({})",
+                                              first->second, rank, theirs[1]),
+                         .expected = "a GPU for each process",
+                         .fix = "fewer processes on this host (--nproc), or other "
+                                "CUDA_VISIBLE_DEVICES for each"});
+    }
+}
 
 std::uint64_t hash_of(const NamedTensors& tensors, bool with_values) {
     std::uint64_t hash = 1;

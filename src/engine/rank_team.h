@@ -68,6 +68,16 @@ class Ranks {
 // `group` is null for a single process.
 [[nodiscard]] std::unique_ptr<Ranks> make_ranks(ProcessGroup* group);
 
+// The device that a rank trains on.
+struct RankDevice {
+    std::string kind;        // "cuda", "cpu"
+    std::string host;        // unique among the hosts; empty if unknown
+    std::string pci_bus_id;  // of a GPU; empty if unknown
+};
+// Call it before the first collective on a device: that would wait forever for a rank on another
+// kind of device, and fails if two ranks have the same GPU. Throws the same UserError on all ranks.
+void compare_devices(ProcessGroup& group, const RankDevice& own);
+
 // Hashes names, shapes and optionally values. Equal tensors have equal hashes on all machines.
 [[nodiscard]] std::uint64_t hash_of(const NamedTensors& tensors, bool with_values);
 

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <mutex>
 
+#include "engine/rank_team.h"
 #include "engine/seed.h"
 #include "engine/trainer.h"
 #include "ranks.h"
@@ -301,6 +302,33 @@ TEST(TrainerRanksTest, ARankWithOtherDataIsNamedAtTheStart) {
                   "  fix:      the same configuration and the same files on all hosts");
         EXPECT_TRUE(run->recorder.steps.empty());
     }
+}
+
+// NCCL would wait for ranks without it for ever, and refuses a GPU that is there twice.
+TEST(TrainerRanksTest, EachRankHasADeviceOfItsOwnAndOfTheSameKind) {
+    auto said = [](const std::vector<RankDevice>& devices) {
+        std::vector<std::string> texts =
+            on_ranks(static_cast<int>(devices.size()), [&](ProcessGroup& group) {
+                compare_devices(group, devices.at(static_cast<std::size_t>(group.rank())));
+            });
+        for (const std::string& text : texts) EXPECT_EQ(text, texts[0]);
+        return texts[0];
+    };
+    EXPECT_EQ(said({{"cuda", "a", "0000:65:00.0"},
+                    {"cuda", "a", "0000:66:00.0"},
+                    {"cuda", "b", "0000:65:00.0"}}),
+              "");
+    EXPECT_EQ(said({{"cpu", "a", ""}, {"cpu", "a", ""}}), "");
+    EXPECT_EQ(said({{"cuda", "a", ""}, {"cuda", "a", ""}}), "");
+    EXPECT_EQ(said({{"cuda", "a", "0000:65:00.0"}, {"cuda", "a", "0000:65:00.0"}}),
+              "error: ranks 0 and 1 have the same GPU (0000:65:00.0)\n"
+              "  expected: a GPU for each process\n"
+              "  fix:      fewer processes on this host (--nproc), or other CUDA_VISIBLE_DEVICES "
+              "for each");
+    EXPECT_EQ(said({{"cuda", "a", "0000:65:00.0"}, {"cpu", "b", ""}}),
+              "error: rank 1 trains on cpu, and rank 0 on cuda\n"
+              "  expected: the same kind of device on all ranks\n"
+              "  fix:      --device cuda makes each rank say what is missing");
 }
 
 TEST(TrainerRanksTest, ABatchMustFitTheShareOfEachRank) {
