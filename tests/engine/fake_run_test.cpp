@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a GPU would do to a run, on the fake device: late copies and times, memory that runs out, an
 // error that stays, a rank that is lost, steps that are captured.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 
 #include "engine/fake_device.h"
 #include "engine/seed.h"
@@ -62,6 +64,35 @@ TEST(FakeDeviceTest, OutOfMemoryInAnUploadIsSurvived) {
     EXPECT_EQ(*tight.result.summary.loss_last, *whole.result.summary.loss_last);
 }
 
+// Libraries below LibTorch have their own errors for it, in the step as anywhere.
+TEST(FakeDeviceTest, ALibraryWithoutMemoryHalvesTheMicroBatch) {
+    FakeRun run;
+    SmallJobSettings job;
+    job.at_loss = [](std::int64_t number) {
+        TORCH_CHECK(number != 2,
+                    "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate`");
+    };
+    train_on(run, job, small_settings());
+    EXPECT_EQ(run.result.ended, "done");
+    EXPECT_THAT(
+        run.observer.said,
+        testing::Contains(HasSubstr("out of memory in step 2: micro-batch 4 instead of 8")));
+}
+
+// It begins anew with half of the samples that had no room.
+TEST(FakeDeviceTest, AnEvaluationWithoutMemoryTakesFewerSamplesAtOnce) {
+    FakeRun whole, tight, none;
+    train_on(whole, {}, small_settings());
+    train_on(tight, {.evaluates_most = 3}, small_settings());
+    ASSERT_EQ(tight.result.ended, "done");
+    // The same squares, added up in another order.
+    EXPECT_NEAR(*tight.result.metric, *whole.result.metric, 1e-5 * *whole.result.metric);
+    EXPECT_THAT(tight.device.asked, testing::Contains("release"));
+    train_on(none, {.evaluates_most = 0}, small_settings());
+    ASSERT_EQ(none.result.ended, "failed");
+    EXPECT_EQ(none.result.problem->found, "out of memory while evaluating one sample: no room");
+}
+
 // After an error that stays nothing is read from the device, and the cause is what is told.
 TEST(FakeDeviceTest, ALostDeviceIsAskedNoMore) {
     FakeRun run;
@@ -111,21 +142,27 @@ TEST(FakeDeviceTest, EvaluationsUseTheirMemoryAgain) {
     train_on(once, {}, settings);
     settings.epochs = 8;
     train_on(often, {}, settings);
-    EXPECT_EQ(once.device.slabs, often.device.slabs);
+    EXPECT_EQ(once.device.slabs.load(), often.device.slabs.load());
 }
 
 class FakeCollectives final : public DeviceCollectives {
   public:
-    // `stuck`: the mark whose sums never come, because the other rank's device is gone.
-    explicit FakeCollectives(FakeDevice& device, std::int64_t stuck = 1 << 30)
-        : device_(device), stuck_(stuck) {}
+    // `stuck`: the mark whose sums never come, because the other rank's device is gone. `late`: so
+    // often it is asked of each mark before it has passed it.
+    explicit FakeCollectives(FakeDevice& device, std::int64_t stuck = 1 << 30, int late = 0)
+        : device_(device), stuck_(stuck), late_(late) {}
     std::unique_ptr<Collective> start_sum(torch::Tensor) override { return nullptr; }
     std::unique_ptr<Collective> start_broadcast(torch::Tensor) override { return nullptr; }
     void give_up() noexcept override { device_.asked.emplace_back("abort"); }
     void mark_waiting(std::int64_t) override {}
-    void mark_waited(std::int64_t mark) override { passed_ = mark; }
+    void mark_waited(std::int64_t mark) override {
+        device_.asked.push_back(fmt::format("summed {}", mark));
+        passed_ = mark;
+    }
     AtMark stands_at(std::int64_t mark) override {
-        return mark < stuck_ ? AtMark::passed : AtMark::waiting;
+        if (mark >= stuck_ || asked_[mark]++ < late_) return AtMark::waiting;
+        device_.asked.push_back(fmt::format("passed {}", mark));
+        return AtMark::passed;
     }
     std::optional<CollectiveTimes> times(std::int64_t mark) override {
         if (mark + 3 > passed_) return std::nullopt;  // some steps late
@@ -135,6 +172,8 @@ class FakeCollectives final : public DeviceCollectives {
   private:
     FakeDevice& device_;
     std::int64_t stuck_, passed_ = -1;
+    int late_;
+    std::map<std::int64_t, int> asked_;
 };
 
 // What the device was given waits for the lost rank: the collectives go first, then it is read.
@@ -201,6 +240,44 @@ TEST(FakeDeviceTest, SumsThatNeverComeAreNoStep) {
     EXPECT_EQ(kept->checkpoint.facts["batch"].integer(), 1);
 }
 
+// A rank is lost while the first weights are on their way: the host must not wait for its device.
+TEST(FakeDeviceTest, WeightsThatNeverComeEndTheRun) {
+    std::vector<FakeRun> runs(2);
+    on_ranks(
+        2,
+        [&](ProcessGroup& group) {
+            FakeRun& run = runs[static_cast<std::size_t>(group.rank())];
+            std::int64_t stuck = group.is_first() ? 1 << 30 : kStartMark;
+            group.use_device(std::make_unique<FakeCollectives>(run.device, stuck));
+            train_on(run, {}, small_settings(), &group);
+        },
+        short_times());
+    for (const FakeRun& run : runs) {
+        EXPECT_EQ(run.result.ended, "failed");
+        EXPECT_THAT(run.result.problem->found, HasSubstr("is lost"));
+        EXPECT_TRUE(run.recorder.steps.empty());
+    }
+}
+
+// A step is agreed on once the sums of the one before are whole: further ahead, nobody could say what
+// a lost rank has left behind.
+TEST(FakeDeviceTest, TheHostIsAtMostAStepAheadOfTheSums) {
+    std::vector<FakeRun> runs(2);
+    expect_together(2, [&](ProcessGroup& group) {
+        FakeRun& run = runs[static_cast<std::size_t>(group.rank())];
+        group.use_device(std::make_unique<FakeCollectives>(run.device, 1 << 30, 2));
+        TrainSettings settings = small_settings();
+        settings.eval_epochs = 0;
+        settings.log_interval = 100;
+        train_on(run, {}, settings, &group);
+    });
+    const std::vector<std::string>& asked = runs[0].device.asked;
+    for (int mark = 1; mark < 16; ++mark) {
+        EXPECT_LT(std::ranges::find(asked, fmt::format("passed {}", mark - 1)) - asked.begin(),
+                  std::ranges::find(asked, fmt::format("summed {}", mark)) - asked.begin());
+    }
+}
+
 // The host waits for the ranks' agreement only; how long the sums took, the device tells.
 TEST(FakeDeviceTest, CommunicationIsTheDevicesOwnTime) {
     std::vector<FakeRun> runs(2);
@@ -233,7 +310,7 @@ TEST(FakeDeviceTest, PrefetchedBatchesTakeAShareOfTheMemory) {
         EXPECT_EQ(run.result.ended, "done");
         // What is held by the step, is to come next and is being copied, and two more.
         std::int64_t most = pages == 1 ? 1 + 1 + 2 + 2 : 10;
-        EXPECT_LE(run.device.slabs, most);
+        EXPECT_LE(run.device.slabs.load(), most);
         EXPECT_EQ(run.device.copies_most, kCopiesHeld);
         EXPECT_EQ(run.result.room.batches, most - 1);
         EXPECT_EQ(run.result.room.bytes, static_cast<std::uint64_t>(most) * 4096);
@@ -303,6 +380,25 @@ TEST(FakeDeviceTest, ACheckpointResumesOnAnotherDeviceWithANote) {
                                       : "random numbers on this device start from the seed"),
                  std::string("the gradient scaler of fp16 is not needed here")}));
     }
+}
+
+// Its first step may be the short one at the end of an epoch.
+TEST(CapturedStepTest, OfAResumedRunIsOfTheFullShapeToo) {
+    TemporaryFolder folder;
+    TrainPlaces places{.checkpoints = folder.path() / "c"};
+    TrainSettings settings = small_settings();
+    settings.accumulation = 2;
+    settings.step.capture = true;
+    SmallJobSettings job{.size = 40};  // steps of 16, 16 and 8 samples
+    FakeRun begun, resumed;
+    begun.observer.stop_after = 2;
+    train_on(begun, job, settings, nullptr, places);
+    ASSERT_EQ(begun.result.ended, "interrupted");
+    train_on(resumed, job, settings, nullptr, places, true);
+    ASSERT_EQ(resumed.result.ended, "done");
+    EXPECT_EQ(resumed.recorder.steps.front().samples, 8);
+    EXPECT_THAT(resumed.observer.said,
+                testing::Contains("the step is captured as one graph of 16 samples"));
 }
 
 struct Course {

@@ -30,7 +30,8 @@ struct SmallJobSettings {
     // 8 samples per rank.
     std::vector<double> own_sums = {};
     bool validates = true;
-    bool has_idle = false;                                // a layer without effect on the loss
+    std::int64_t evaluates_most = 8;  // an evaluation of more samples at once runs out of memory
+    bool has_idle = false;            // a layer without effect on the loss
     std::function<void(std::int64_t)> at_loss = nullptr;  // gets the number of losses so far
 };
 
@@ -109,6 +110,7 @@ class SmallJob final : public Job {
     void evaluate(const TensorBatch& batch, torch::Tensor& sums) override {
         EXPECT_FALSE(torch::GradMode::is_enabled());
         EXPECT_FALSE(model_->is_training());
+        TORCH_CHECK_WITH(OutOfMemoryError, batch[0].size(0) <= settings_.evaluates_most, "no room");
         if (!settings_.own_sums.empty()) {
             std::size_t at = std::min(evaluations_, settings_.own_sums.size() - 1);
             sums += settings_.own_sums[at] * static_cast<double>(batch[0].size(0)) / 8;
