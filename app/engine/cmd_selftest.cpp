@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 
 #include "arguments.h"
@@ -54,6 +55,18 @@ Json versions_json(const std::string& device) {
     Json out = Json::object({{"saturate", saturate_version()}, {"torch", torch_version()}});
     if (device == "cuda") out.set("cuda", need_cuda_plugin().versions());
     return out;
+}
+
+// Error messages contain paths, and a path can contain the user's name.
+std::string without_names(std::string text) {
+    for (const char* variable : {"TMPDIR", "HOME"}) {
+        const char* folder = std::getenv(variable);
+        std::string_view place = folder ? folder : "";
+        if (place.size() < 2) continue;
+        for (std::size_t at = 0; (at = text.find(place, at)) != std::string::npos;)
+            text.replace(at, place.size(), std::string("$") + variable);
+    }
+    return text;
 }
 
 // Returns the name in "cuda:0 (NVIDIA H100 80GB HBM3)".
@@ -145,11 +158,14 @@ int cmd_selftest(const Arguments& arguments) {
         std::fflush(stdout);
         rows.add(Json::object({{"name", check.name},
                                {"passed", check.passed},
-                               {"detail", check.detail},
+                               {"detail", without_names(check.detail)},
                                {"seconds", check.seconds}}));
     }
     Json complete = report(Json());
-    if (arguments.has("--calibrate")) complete.set("rates", calibrate(device, name, card));
+    if (arguments.has("--calibrate")) {
+        if (writes) write_again(*file, report("calibration"));
+        complete.set("rates", calibrate(device, name, card));
+    }
     if (writes) write_again(*file, complete);
     if (as_json)
         fmt::print("{}\n", complete.pretty());
