@@ -17,6 +17,11 @@ if len(sys.argv) == 2:
 
 import torch  # noqa: E402, F401: loads LibTorch
 
+# The settings of the memory allocator stay as the user has set them (PYTORCH_ALLOC_CONF).
+part = Path(sys.argv[1]).read_bytes()
+for ours in b"expandable_segments", b"ALLOC_CONF", b"AllocatorSettings":
+    assert ours not in part, ours
+
 library = ctypes.CDLL(sys.argv[1], os.RTLD_NOW | os.RTLD_GLOBAL)
 library.saturate_cuda_plugin.restype = ctypes.POINTER(ctypes.c_void_p)
 device_count = ctypes.CFUNCTYPE(ctypes.c_int)(library.saturate_cuda_plugin()[0])
