@@ -324,19 +324,27 @@ class Calls(LoaderCalls, OptimizerCalls):
                 for name, item in zip(value[1].keys, value[1].values):
                     known, key = literal(name) if name is not None else (False, None)
                     if known and isinstance(key, str):
-                        keys.append({"key": key, "declaration": None, "bytes": item.src.span(item), "file": item.src.file, "line": item.lineno})
+                        keys.append(self._given(key, name, item))
             elif value[0] == "made" and value[1] == "builtins.dict" and not value[2].args:
                 is_open = any(k.arg is None for k in value[2].keywords)
                 for keyword in value[2].keywords:
                     if keyword.arg:
-                        item = keyword.value
-                        keys.append({"key": keyword.arg, "declaration": None, "bytes": item.src.span(item), "file": item.src.file, "line": item.lineno})
+                        keys.append(self._given(keyword.arg, keyword.value, keyword.value))
             elif value[0] == "cfg":
                 is_open = False
                 for declaration in self.settings.all:
                     if declaration.root == value[1] and len(declaration.path) == len(value[2]) + 1 and declaration.path[:-1] == value[2]:
                         keys.append({"key": declaration.key, "declaration": declaration.id})
         return {"bytes": source.span(node), "text": source.text(node), "stars": stars, "keys": keys, "open": is_open}
+
+    def _given(self, key, name, item):
+        """A key of a dict that is spread, with what its value is declared by."""
+        if literal(item)[0]:
+            declaration = self.flow.of_literal("dict", key, name, item).id
+        else:
+            sources = self.flow.sources(item)
+            declaration = sources[0]["declaration"] if len(sources) == 1 and sources[0]["certainty"] == "certain" and not sources[0]["derived"] else None
+        return {"key": key, "declaration": declaration, "bytes": item.src.span(item), "file": item.src.file, "line": item.lineno}
 
     # Further facts by kind
 

@@ -101,7 +101,7 @@ class Flow:
         done = []
         for argument in arguments:
             if literal(argument)[0]:
-                done.append(self._note(self._literal("argument", binding.name, argument, argument), derived, found))
+                done.append(self._note(self.of_literal("argument", binding.name, argument, argument), derived, found))
             else:
                 done.append(self._trace(argument, derived, found, depth + 1, seen))
         spread = self._spread(binding, derived, found)
@@ -160,7 +160,7 @@ class Flow:
                     for keyword in value[2].keywords:
                         if keyword.arg == node.attr:
                             if literal(keyword.value)[0]:
-                                done.append(self._note(self._literal("dict", keyword.arg, keyword.value, keyword.value), derived, found))
+                                done.append(self._note(self.of_literal("dict", keyword.arg, keyword.value, keyword.value), derived, found))
                             else:
                                 done.append(self._trace(keyword.value, derived, found, depth + 1, seen))
                 elif value[0] == "mod" and value[1].index is not None:
@@ -176,12 +176,12 @@ class Flow:
                 for name, item in zip(value[1].keys, value[1].values):
                     if name is not None and literal(name) == (True, key):
                         if literal(item)[0]:
-                            done.append(self._note(self._literal("dict", str(key), name, item), derived, found))
+                            done.append(self._note(self.of_literal("dict", str(key), name, item), derived, found))
                         else:
                             done.append(self._trace(item, derived, found, depth + 1, seen))
         return bool(done) and all(done)
 
-    def _literal(self, kind, key, name, item):
+    def of_literal(self, kind, key, name, item):
         """Declares a literal at the place of its use: a key of a dict, an argument of a call."""
         declaration = self.settings.by_node.get(name)
         if declaration is None:

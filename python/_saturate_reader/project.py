@@ -224,6 +224,11 @@ class Project:
             level = len(argument.value) - len(argument.value.lstrip("."))
             self.find(source, argument.value.lstrip("."), level)
             return
+        text = self._named(argument)
+        found = self.find(source, text, 0) if text else None
+        if found is not None:
+            self.computed[call] = [found]
+            return
         prefix = _prefix(argument)
         if _names_own_package(argument, call):  # '.'.join([__name__, name]) in the package's __init__.py
             self._whole_folder(call, source.folder)
@@ -245,6 +250,33 @@ class Project:
                 self.limits.append(limit)
             return
         self._whole_folder(call, folder)
+
+    def _named(self, node):
+        """The text of "models." + args.model, with what the command gives for the option, or its default; None: not known."""
+        if isinstance(node, ast.Constant):
+            return node.value if isinstance(node.value, str) else None
+        if isinstance(node, ast.Attribute):
+            return self._option(node.attr)
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+            parts = [self._named(node.left), self._named(node.right)]
+        elif isinstance(node, ast.JoinedStr):
+            parts = [self._named(part.value if isinstance(part, ast.FormattedValue) else part) for part in node.values]
+        else:
+            return None
+        return "".join(parts) if all(part is not None for part in parts) else None
+
+    def _option(self, key):
+        """What the command gives for an option, or its default."""
+        for source in self.order:
+            for call in source.index.calls_named("add_argument") if source.index is not None else ():
+                flags = [a.value for a in call.args if isinstance(a, ast.Constant) and isinstance(a.value, str)]
+                if not any(flag.lstrip("-").replace("-", "_") == key for flag in flags):
+                    continue
+                words = self.command.arguments
+                given = [words[n + 1] for n, word in enumerate(words[:-1]) if word in flags] + [w.split("=", 1)[1] for w in words if w.split("=", 1)[0] in flags and "=" in w]
+                default = [k.value.value for k in call.keywords if k.arg == "default" and isinstance(k.value, ast.Constant) and isinstance(k.value.value, str)]
+                return (given or default or [None])[-1 if given else 0]
+        return None
 
     def _whole_folder(self, call, folder):
         names = sorted(n for n in self._listing(folder) if n.endswith(".py") and n != "__init__.py")

@@ -114,8 +114,17 @@ class Parts:
                 if known:
                     out += self.module_attribute(node.src, str(text))
         if not out:
-            out = self._stored(node)
+            out = self._stored(node) or self._keyword(node)
         return out
+
+    def _keyword(self, node):
+        """Returns what callers give for `kwargs['args']`, where kwargs is the function's **kwargs."""
+        known, key = literal(node.slice)
+        bound = self.lookup(node.value) if known and isinstance(node.value, ast.Name) else None
+        if not bound or bound[0].kind != "param" or bound[0].path[0] != "**":
+            return ()
+        self.open += 1
+        return tuple(v for call, _ in self.callers.get(bound[0].scope, ())[:MOST] for k in call.keywords if k.arg == key for v in self.of(k.value))
 
     def _stored(self, node):
         """Returns the values stored by `x['key'] = value` elsewhere in the same function."""

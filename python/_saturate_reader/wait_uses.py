@@ -39,12 +39,14 @@ class WaitUses:
         if depth > 4 or node in seen:
             return "unknown"
         seen.add(node)
-        child = node
+        child, held = node, None  # held: its place in a tuple that goes on, "deep" further inside
         for up in ancestors(node):
             if isinstance(up, (ast.If, ast.While, ast.IfExp)) and child is up.test or isinstance(up, ast.Assert):
                 return "control"
             if isinstance(up, ast.Slice):
                 return "control"
+            if isinstance(up, ast.Attribute) and up.attr in ("shape", "dtype", "device", "ndim"):
+                return "unknown"  # not the value
             if isinstance(up, ast.Call) and child is not up.func:
                 last = getattr(up.func, "attr", getattr(up.func, "id", ""))
                 if last in SHAPES:
@@ -60,10 +62,14 @@ class WaitUses:
                     child = up
                     continue
                 return "log" if log_name(last) else "unknown"
+            if isinstance(up, ast.Tuple):
+                held = up.elts.index(child) if held is None and child in up.elts else "deep"
+            elif isinstance(up, (ast.List, ast.Dict)):
+                held = "deep"
             if isinstance(up, (ast.Assign, ast.AnnAssign, ast.AugAssign)):
-                return self._assigned(up, depth, seen)
+                return self._assigned(up, depth, seen, held)
             if isinstance(up, ast.Return):
-                return self._returned(up, depth, seen)
+                return self._returned(up, depth, seen, held)
             if isinstance(up, ast.Expr):
                 return "nobody"
             if isinstance(up, ast.stmt):
@@ -71,8 +77,10 @@ class WaitUses:
             child = up
         return "unknown"
 
-    def _assigned(self, statement, depth, seen):
+    def _assigned(self, statement, depth, seen, held=None):
         targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+        if isinstance(held, int):
+            targets = [t.elts[held] if isinstance(t, ast.Tuple) and held < len(t.elts) else t for t in targets]
         uses = set()
         for target in targets:
             for one in ast.walk(target):
@@ -130,13 +138,18 @@ class WaitUses:
             return "log"
         return "nobody"
 
-    def _returned(self, statement, depth, seen):
+    def _returned(self, statement, depth, seen, held=None):
         scope = function_of(statement)
         if scope is None or not scope.is_function:
             return "unknown"
         uses = set()
         for call, _ in self.values.callers.get(scope, ())[:8]:
-            uses.add(self._use(call, depth + 1, seen))
+            if held is None:
+                uses.add(self._use(call, depth + 1, seen))
+            elif isinstance(held, int) and isinstance(call.up, ast.Assign) and isinstance(call.up.targets[0], ast.Tuple):
+                uses.add(self._assigned(call.up, depth + 1, seen, held))
+            else:
+                uses.add("unknown")
         if "control" in uses:
             return "control"
         if uses == {"nobody"}:

@@ -328,6 +328,29 @@ class OfOtherFields(Rules):
         facts = self.facts(TOP + "def update(batches):\n    x = next(batches)\n" + STEP + "batches = iter(loader)\nfor step in range(9):\n    update(batches)\n")
         self.assertEqual([("train", facts["loops"][0]["loader"])], [(c["role"], c["id"]) for c in self.of_kind(facts, "loader")])
 
+    def test_where_a_value_of_a_returned_tuple_goes(self):
+        program = TOP + "def measured(x):\n    loss = model(x).sum()\n    return loss, loss.item(), int(loss.detach().max().item())\nfor x in loader:\n    loss, shown, size = measured(x.cuda())\n" \
+            "    loss.backward()\n    optimizer.step()\n    print(shown)\n    y = torch.zeros(size)\n"
+        self.assertEqual(["log", "control"], [w["use"] for w in self.facts(program)["waits"] if w["said"]])
+
+    def test_an_argument_that_goes_by_name_into_keywords(self):
+        facts = self.facts("import argparse\nimport torch\nparser = argparse.ArgumentParser()\nparser.add_argument('--rate', type=float, default=1)\nparser.add_argument('--unused', default=1)\n"
+                           "args = parser.parse_args()\nclass Job:\n    def __init__(self, *args, **kwargs):\n        self.args = kwargs['args']\n    def make(self, net):\n"
+                           "        return torch.optim.SGD(net.parameters(), lr=self.args.rate)\nJob(args=args).make(torch.nn.Linear(1, 1))\n")
+        self.assertEqual([("train.py", "--unused", "never read")], self.without_effect(facts))
+        argument = next(a for a in self.of_kind(facts, "optimizer")[0]["arguments"] if a["name"] == "lr")
+        self.assertEqual(["--rate"], [facts["declarations"][s["declaration"]]["setting"] for s in argument["sources"]])
+
+    def test_a_module_that_an_option_names(self):
+        files = {"train.py": "import argparse, importlib\nparser = argparse.ArgumentParser()\nparser.add_argument('-m', '--model', default='small')\nparser.add_argument('--depth', default=1)\n"
+                 "args = parser.parse_args()\nnet = importlib.import_module('nets.' + args.model).make(args)\n",
+                 "nets/__init__.py": "", "nets/small.py": "from torch.optim import SGD\ndef make(args):\n    return SGD([], lr=1)\n",
+                 "nets/large.py": "from torch.optim import Adam\ndef make(args):\n    return Adam([], lr=args.depth)\n"}
+        for command, found in (("", "SGD"), (" -m large", "Adam"), (" --model=large", "Adam")):
+            facts = self.facts(files, "python train.py" + command)
+            self.assertEqual(["torch.optim." + found], [c["callee"] for c in self.of_kind(facts, "optimizer")], command)
+            self.assertEqual([], facts["limits"] + facts["without_effect"])
+
     def test_a_function_that_draws_with_a_seed_of_its_own_applies_no_setting(self):
         apply, draw = "def fix(seed):\n    torch.manual_seed(seed)\n", "def mix(rows, seed):\n    torch.manual_seed(seed)\n    return rows[torch.randperm(9)]\n"
         self.assertEqual([("train.py", "fix", "never called")], self.without_effect(self.facts(TOP + apply)))
