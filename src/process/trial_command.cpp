@@ -79,7 +79,8 @@ std::vector<std::string> trial_command(const TuneRequest& request, const TrialRe
 }
 
 std::vector<std::string> command_in_tree(const ScratchTree& tree, const Words& own) {
-    Words out{"env", "WANDB_MODE=disabled", "COMET_MODE=disabled",
+    // MLflow 3 refuses files unless it is told that they are wanted.
+    Words out{"env", "WANDB_MODE=disabled", "COMET_MODE=disabled", "MLFLOW_ALLOW_FILE_STORE=true",
               fmt::format("MLFLOW_TRACKING_URI=file://{}/mlruns", tree.root().string())};
     Words inside = tree.command(own);
     out.insert(out.end(), inside.begin(), inside.end());

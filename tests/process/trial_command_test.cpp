@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "support/run.h"
+
 namespace saturate {
 namespace {
 
@@ -19,6 +21,16 @@ TEST(TrialCommandTest, ACommandWithAFileReadsItsOwnCopy) {
     EXPECT_THAT(words, Contains("--config=out/trial-3.yaml"));
     EXPECT_THAT(words, Not(Contains("--apply"))) << "the file alone changes";
     EXPECT_EQ(trial_config(request, "out/trial-3"), "out/trial-3.yaml");
+}
+
+// ... and a tracker of a version that refuses files does not make the job fail.
+TEST(TrialCommandTest, WhatATrialReportsStaysInItsTree) {
+    TemporaryFolder folder;
+    ScratchTree tree({.folder = folder.path(), .inside = "", .parent = {}, .edited = {}});
+    std::vector<std::string> words = command_in_tree(tree, {"python3", "train.py"});
+    EXPECT_THAT(words, Contains("WANDB_MODE=disabled"));
+    EXPECT_THAT(words, Contains("MLFLOW_ALLOW_FILE_STORE=true"));
+    EXPECT_THAT(words, Contains("MLFLOW_TRACKING_URI=file://" + tree.root().string() + "/mlruns"));
 }
 
 }  // namespace
