@@ -23,6 +23,7 @@ struct Fetch {
     double core = 0;  // part of it on a core, or waiting for one
     double cpu = 0;   // part of it on a core
     std::int64_t batches = 0;
+    double between = 0;  // from one batch of a worker to its next one, as they arrived
     [[nodiscard]] bool is_storage() const { return core < 0.5 * wall; }
 };
 
@@ -42,7 +43,15 @@ Fetch fetch_of(const Json& python, std::int64_t loader) {
     auto part = [&](double ns) {
         return mean * (measured_wall > 0 ? std::min(1.0, ns / measured_wall) : 1.0);
     };
-    return {mean, part(cpu + delay), part(cpu), batches};
+    return {mean, part(cpu + delay), part(cpu), batches, mean};
+}
+
+// If the loop waits though the workers should be enough by their mean time, that time varies. The
+// loop then shows how often they really had a batch.
+void see_arrivals(Fetch& fetch, std::int64_t workers, const StepTimes& times, Facts& facts) {
+    if (!fetch.is_storage() || workers == 0 || worker_count(facts) > workers) return;
+    fetch.between = std::max(fetch.wall, static_cast<double>(workers) * times.step);
+    facts.loader->fetch_seconds = fetch.between / 1e9;
 }
 
 struct Plan {
@@ -66,7 +75,7 @@ Plan plan_of(const StepTimes& times, const Fetch& fetch, double compute_cores, c
     Plan plan{.workers = worker_count(facts)};
     double work = host.n > 0 ? std::max(host.own * times.step, fetch.cpu)
                              : fetch.core + times.compute() * compute_cores;
-    plan.least_ns = std::max({times.compute(), fetch.wall / plan.workers, work / cores});
+    plan.least_ns = std::max({times.compute(), fetch.between / plan.workers, work / cores});
     double share = host.usable({.tasks = std::min(plan.workers, cores), .cores = cores});
     plan.step_ns =
         std::max(plan.least_ns, cores > 1 ? work / share / kAllBusy : work) + kHandingOver;
@@ -273,13 +282,15 @@ void explain_wait(const RunRecord& record, const StepTimes& times, std::vector<F
     if (!wait || !loader.is_object()) return;
     wait->where = where_of(loader["site"]);
     Fetch fetch = fetch_of(python, loader["id"].integer().value_or(0));
-    bool has_workers = loader["num_workers"].integer().value_or(0) > 0;
+    std::int64_t workers = loader["num_workers"].integer().value_or(0);
+    bool has_workers = workers > 0;
     Facts facts = record_facts(record);
     facts.cores = std::max(1, facts.cores);
     if (fetch.batches > 0)
         facts.loader = LoaderTimes{.fetch_seconds = fetch.wall / 1e9,
                                    .compute_seconds = times.compute() / 1e9,
                                    .waits_for_storage = fetch.is_storage()};
+    if (fetch.batches > 0) see_arrivals(fetch, workers, times, facts);
     Finding copy = *wait;  // `wait` may dangle when findings grow below
     if (loader["library"].string() == "saturate_gpu")
         own_loader(copy, loader);

@@ -115,6 +115,17 @@ TEST(FindingsPythonTest, SlowStorageAsksForWorkersWithAnEdit) {
               "+l = Loader(d, num_workers=5, persistent_workers=True)\n");
 }
 
+// 3 workers should have a batch of 60 ms every 20 ms, and one comes every 60 ms: some take far
+// longer than the mean. Waiting for storage needs no core, so more of them help.
+TEST(FindingsPythonTest, WorkersThatAreEnoughByTheirMeanTimeAreNotWhereTheLoopWaits) {
+    Told told{.step_ms = 60, .wait_ms = 30, .fetch_ms = 60, .workers = 3, .cores = 2};
+    Diagnosis diagnosis = diagnose_run(record_of(told), "r");
+    EXPECT_EQ(find(diagnosis, "F01")->fix, "num_workers=8");  // 1.2 x 3 x 60 / 30
+    told.on_core_ms = 60;  // of decoding there are as many as cores
+    diagnosis = diagnose_run(record_of(told), "r");
+    EXPECT_THAT(find(diagnosis, "F01")->fix, HasSubstr("no free core"));
+}
+
 // Short epochs: 8 workers are started, ended and waited for in every one of 16 steps, which come in
 // two waves.
 TEST(FindingsPythonTest, WorkersThatAreStartedInEveryEpochCostPartOfTheirGain) {
