@@ -159,9 +159,10 @@ class Trier {
             std::erase_if(together, [&](const FixProposal* one) {
                 return answer_.outcomes[one->id].ratio.has_value();
             });
-            note_all(together,
-                     {"not tried", std::nullopt,
-                      has_runs ? "there was no time left for it" : "enough was tried already"});
+            note_all(together, {"not tried", std::nullopt,
+                                measure_.is_stopped() ? "you interrupted the search"
+                                : has_runs            ? "there was no time left for it"
+                                                      : "enough was tried already"});
             if (!measure_.is_stopped() && has_runs) answer_.longer = measure_.budget().longer();
             return;
         }
@@ -338,7 +339,7 @@ class Trier {
         out_.outside.assign(measure_.runner().outside().begin(), measure_.runner().outside().end());
         out_.unguarded = measure_.runner().unguarded();
         out_.seconds = measure_.seconds();
-        out_.is_stopped = measure_.is_stopped();
+        out_.is_stopped = answer_.is_interrupted = measure_.is_stopped();
         return std::move(out_);
     }
 

@@ -42,7 +42,8 @@ struct FixAnswer {
     Level level = Level::numerics;
     std::map<std::string, FixOutcome> outcomes;  // by the proposal's id
     std::vector<WatchedRead> watched;            // empty: no run, or nothing waited
-    std::string longer;  // "20m": a budget for what was left; empty: nothing was left
+    std::string longer;           // "20m": a budget for what was left; empty: nothing was left
+    bool is_interrupted = false;  // by Ctrl-C, before everything was tried
 
     [[nodiscard]] FixOutcome outcome(const FixProposal& proposal) const;
     [[nodiscard]] bool has_training() const;  // the source has a loop, a loader or a trainer

@@ -138,6 +138,7 @@ std::string fix_verdict(const FixAnswer& answer, const Proof* proof) {
     if (proof && (proof->verdict != Verdict::faster || !answer.patch.files.empty()))
         return proof_headline(*proof);
     if (proof) return std::string(verdict_name(proof->verdict));
+    if (answer.is_interrupted) return "interrupted; not everything was tried";
     if (!answer.longer.empty())
         return fmt::format("not everything was tried; run longer: --budget {}", answer.longer);
     bool was_tried = std::ranges::any_of(

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "report/fix_html.h"
+
 namespace saturate {
 namespace {
 
@@ -53,6 +55,12 @@ TEST(FixTextTest, WithoutATrialNothingWasTried) {
     std::string text = fix_text(answer, {.was_run = true, .on_gpu = false});
     EXPECT_THAT(text, Not(HasSubstr("Changes that were tried")));
     EXPECT_THAT(text, HasSubstr("Nothing was worth a trial here."));
+    EXPECT_EQ(fix_verdict(answer, nullptr), "nothing to gain was found");
+    // Nobody knows after Ctrl-C.
+    answer.is_interrupted = true;
+    text = fix_text(answer, {.was_run = true, .on_gpu = false});
+    EXPECT_THAT(text, HasSubstr("It was interrupted before anything could be tried."));
+    EXPECT_EQ(fix_verdict(answer, nullptr), "interrupted; not everything was tried");
 }
 
 }  // namespace
