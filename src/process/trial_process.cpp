@@ -212,7 +212,7 @@ std::string crash_of(int status) {
     int signal = status - 128;
     bool is_crash = signal == SIGSEGV || signal == SIGBUS || signal == SIGILL || signal == SIGFPE ||
                     signal == SIGABRT;
-    return is_crash ? fmt::format("it crashed: {} (signal {})", ::sigdescr_np(signal), signal) : "";
+    return is_crash ? fmt::format("it crashed: {} (signal {})", ::strsignal(signal), signal) : "";
 }
 
 }  // namespace
