@@ -141,6 +141,16 @@ std::string more_than_the_product(const Diagnosis& diagnosis, const std::vector<
         product);
 }
 
+std::string verdict_lines(std::string_view verdict) {
+    std::string out;
+    while (!verdict.empty()) {
+        std::size_t end = std::min(verdict.find("; "), verdict.size());
+        out += std::string(verdict.substr(0, end)) + '\n';
+        verdict.remove_prefix(std::min(end + 2, verdict.size()));
+    }
+    return out;
+}
+
 std::string left_out_text(const Diagnosis& diagnosis) {
     if (!diagnosis.window || diagnosis.window->left_out.empty()) return "";
     const RecordedTime& window = *diagnosis.window;
@@ -155,7 +165,7 @@ std::string left_out_text(const Diagnosis& diagnosis) {
 }
 
 std::string diagnosis_text(const Diagnosis& diagnosis, const DiagnoseView& view) {
-    std::string out = view.with_answer ? diagnosis.verdict + "\n\n" : "";
+    std::string out = view.with_answer ? verdict_lines(diagnosis.verdict) + "\n" : "";
     if (diagnosis.window_ms > 0 && (view.with_answer || diagnosis.busy_percent)) {
         out += fmt::format("  {}{:.1f} ms", diagnosis.device.empty() ? "" : diagnosis.device + ", ",
                            diagnosis.window_ms);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "diagnosis/diagnosis.h"
 
@@ -23,6 +24,8 @@ struct DiagnoseView {
 // another, or "".
 [[nodiscard]] std::string more_than_the_product(const Diagnosis& diagnosis,
                                                 const std::vector<Finding>& shown);
+// Each clause of the answer on its own line.
+[[nodiscard]] std::string verdict_lines(std::string_view verdict);
 // Returns "left out of 5295.2 ms recorded (busy 18.5 %): start-up 3917.3 ms", or "" if nothing was
 // left out.
 [[nodiscard]] std::string left_out_text(const Diagnosis& diagnosis);

@@ -195,7 +195,7 @@ std::string run_text(const RunAnswer& view) {
     if (has_steps) {
         // The answer comes first, the figures behind it follow.
         std::vector<Finding> shown = view.diagnosis.shown(5, false);
-        out += view.diagnosis.verdict + "\n\n";
+        out += verdict_lines(view.diagnosis.verdict) + "\n";
         if (view.steps.seconds > 0)
             out += tree_text(view.steps, shown.empty() ? "" : shown[0].id) + "\n";
         if (std::string next = next_text(view, shown); !next.empty()) out += next + "\n";

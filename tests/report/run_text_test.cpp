@@ -50,8 +50,8 @@ TEST(RunTextTest, TheAnswerStandsFirst) {
     EXPECT_THAT(
         run_text(slow_loader()),
         StartsWith(
-            "saturate: biggest cause: waiting for data, 90 % of the step time; the fixes below "
-            "would make a step about 2.90 times as fast\n"
+            "saturate: biggest cause: waiting for data, 90 % of the step time\n"
+            "saturate: the fixes below would make a step about 2.90 times as fast\n"
             "\n"
             "saturate:   a step takes 200.0 ms:\n"
             "saturate:     waiting for data             180.0 ms   90 %  ######### <- cause\n"
