@@ -47,7 +47,7 @@ SelftestCheck check_dropout(DeviceBackend& backend) {
     bool passed = losses.size() == trained.losses.size() &&
                   (!backend.proves().capture || said(trained, kSaid));
     return {"", passed,
-            fmt::format("{} different losses in {} steps", losses.size(), trained.losses.size())};
+            fmt::format("{} steps, {} different losses", trained.losses.size(), losses.size())};
 }
 
 void run_out_of_memory(const torch::Device& device) {

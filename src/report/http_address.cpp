@@ -58,7 +58,7 @@ int listen_on(const HttpAddress& address, std::string_view option) {
              .fix = fmt::format("{}={}", option, HttpAddress{address.host, 0}.text())});
     if (error == EADDRNOTAVAIL)
         throw UserError(
-            {.found = fmt::format("{}: {} is no address of this machine", option, address.host),
+            {.found = fmt::format("{}: {} is not an address of this machine", option, address.host),
              .expected = "127.0.0.1, 0.0.0.0 for every network, or an address of this machine"});
     if (error == EACCES)
         throw UserError({.found = fmt::format("{}: port {} needs root", option, address.port),

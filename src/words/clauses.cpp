@@ -29,7 +29,7 @@ std::size_t separator(std::string_view line, std::size_t at) {
     if (rest.starts_with(" -> ") || rest.starts_with(" <- ")) return 4;
     if (at == 0 && (rest.starts_with("-> ") || rest.starts_with("<- "))) return 3;
     if (at == 0 && rest.starts_with("- ")) return 2;
-    if (at == 0 && rest.starts_with('(')) return 1;
+    if ((at == 0 || line[at - 1] == ' ') && rest.starts_with('(')) return 1;
     if (rest.starts_with(" (")) return 2;
     char c = rest[0];
     bool is_end = rest.size() == 1 || rest[1] == ' ' || is_mark(rest[1]) || rest[1] == ')';
@@ -159,7 +159,12 @@ Clause joined_clauses(std::string_view line,
         marks.add(out, before.substr(0, column), left, best[i].translation.has_value());
         if (column != std::string_view::npos) {
             std::size_t wanted = display_width(line.substr(0, parts[i].start));
+            // The blanks, and a parenthesis that opens behind them.
+            std::string_view behind =
+                before.substr(std::min(before.find_first_not_of(' ', column), before.size()));
+            wanted -= std::min(wanted, behind.size());
             out += std::string(std::max(display_width(out) + 2, wanted) - display_width(out), ' ');
+            marks.add(out, behind, false, best[i].translation.has_value());
         }
         const Part& last = parts[best[i].last];
         left = best[i].translation.has_value();

@@ -58,6 +58,7 @@ std::vector<std::string_view> pieces_of(std::string_view line) {
             std::string_view following = line.substr(end, next(end) - end);
             if (is_wide(following) && kNeverFirst.find(following) != std::string_view::npos)
                 continue;
+            if (following == "/" || one == "/") continue;  // "样本/秒"
             if (was_wide && one != "（" && one != "“") break;
             if (is_wide(following)) break;
         }
@@ -76,7 +77,8 @@ std::size_t hanging_indent(std::string_view line, std::size_t columns) {
     std::size_t gap = line.rfind("  ");
     if (gap != std::string_view::npos && gap >= first) {
         std::size_t column = shown_width(line.substr(0, gap + 2));
-        if (column * 5 <= columns * 3) return column;
+        constexpr std::size_t kEnough = 20;  // columns for the text
+        if (column * 5 <= columns * 3 || column + kEnough <= columns) return column;
     }
     return first + 2;
 }
@@ -91,14 +93,23 @@ struct Tone {
 
 // The first match counts.
 constexpr Tone kTones[] = {
-    {"error:", kRed},           {"warning:", kYellow},
-    {"note:", kFaint},          {"regression:", kRed},
-    {"FAILED", kRed},           {"Verdict faster", kGreen},
-    {"Verdict: good", kGreen},  {"Verdict slower", kRed},
-    {"Verdict: low", kRed},     {"Verdict", kYellow},
-    {"gain:", kGreen},          {"all fixes together:", kGreen},
-    {"the GPU is busy", kBold}, {"The claimed speed-up is reached", kGreen},
-    {"Faster", kGreen},         {"Your job does not run", kRed},
+    {"error:", kRed},
+    {"warning:", kYellow},
+    {"note:", kFaint},
+    {"regression:", kRed},
+    {"FAILED", kRed},
+    {"Verdict faster", kGreen},
+    {"Verdict: good", kGreen},
+    {"Verdict slower", kRed},
+    {"Verdict: low", kRed},
+    {"Verdict", kYellow},
+    {"gain:", kGreen},
+    {"all fixes together:", kGreen},
+    {"the fixes below", kGreen},
+    {"the GPU is busy", kBold},
+    {"The claimed speed-up is reached", kGreen},
+    {"Faster", kGreen},
+    {"Your job does not run", kRed},
     {"biggest cause:", kBold},
 };
 

@@ -64,9 +64,11 @@ Pattern::Pattern(std::string_view english, std::string_view chinese) : is_same_(
             char before = literals_.back().empty() ? ' ' : literals_.back().back();
             bool is_behind =
                 !holes_.empty() && literals_.back().empty() && !holes_.back().is_ending;
-            holes_.push_back({.is_number = format.ends_with('f') || format.ends_with('g'),
-                              .is_ending = is_letter(before),
-                              .is_behind_hole = is_behind});
+            bool has_format = format.find(':') != std::string_view::npos;  // "{config}" is a text
+            holes_.push_back(
+                {.is_number = has_format && (format.ends_with('f') || format.ends_with('g')),
+                 .is_ending = is_letter(before),
+                 .is_behind_hole = is_behind});
             literals_.emplace_back();
             at = end;
         } else {

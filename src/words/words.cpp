@@ -50,7 +50,7 @@ struct Table {
     Table() {
         for (const Sentence& sentence : all_sentences()) {
             Pattern pattern(sentence.english, sentence.chinese);
-            if (sentence.english.find('{') == std::string::npos)
+            if (sentence.english.find('}') == std::string::npos)  // no hole
                 exact.emplace(sentence.english, sentence.chinese);
             else if (pattern.weight() > (pattern.is_same() ? 6 : 0))
                 patterns.push_back(std::move(pattern));
@@ -117,6 +117,11 @@ class Translator {
         if (text.starts_with(kAlso)) {
             Found rest = line(text.substr(kAlso.size()), depth);
             return {"另外：" + rest.text, kAlso.size() + rest.weight, rest.is_complete};
+        }
+        // The point at the end is no part of what the table has.
+        if (text.ends_with('.') && !text.ends_with("..")) {
+            if (auto found = whole(text.substr(0, text.size() - 1), depth))
+                return {found->text + "。", found->weight, found->is_complete};
         }
         if (auto found = whole(text, depth)) return *found;
         if (std::size_t name = behind_id(text); name > 0) {
@@ -245,7 +250,7 @@ std::vector<ShownLine> translated_lines(std::string_view english, Language langu
                 found = translator.whole(sentence.substr(0, sentence.size() - 1), 0);
                 if (found) found->text += "。";
             }
-            if (found && found->weight >= kSure) break;
+            if (found && found->weight >= kSure && found->is_complete) break;
             found.reset();
             --count;
             sentence.resize(sentence.size() - trim(lines[i + count]).size() - 1);

@@ -154,7 +154,7 @@ TEST_F(ServeTest, RunServesItsOwnRecord) {
                      "bash", "-c", "echo started"});
     EXPECT_EQ(taken.status, 125);
     EXPECT_EQ(taken.out, "") << "the command is not started";
-    EXPECT_THAT(taken.err, HasSubstr("192.0.2.1 is no address of this machine"));
+    EXPECT_THAT(taken.err, HasSubstr("192.0.2.1 is not an address of this machine"));
     EXPECT_THAT(taken.err, HasSubstr("error: --serve: there is no page server"));
 }
 

@@ -223,8 +223,8 @@ TEST(DoctorTest, GpusThatAreSplitLostOrNewAreSaid) {
     EXPECT_THAT(
         missing_lines(facts),
         testing::ElementsAre(
-            "GPU 0 is split into instances (MIG): it reports no utilisation, so the busy share "
-            "comes from the engine",
+            "GPU 0 is split into instances (MIG): it reports no utilisation; only run and train "
+            "can tell how busy it is",
             "GPU 1: GPU is lost: no job can use it until it is reset; the others are not affected",
             "GPU 2 (\"NVIDIA GeForce RTX 4085\") is not in the GPU table: its peak rates are "
             "guessed from RTX 4060 Ti; its precision is certain",

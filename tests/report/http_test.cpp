@@ -186,7 +186,7 @@ TEST_F(HttpServerTest, APortInUseIsTheUsersErrorWithAWayOut) {
                           "  expected: a free port\n  fix:      --prometheus=127.0.0.1:0",
                           taken.port));
     EXPECT_EQ(message([&] { HttpServer again({.host = "192.0.2.1", .port = 0}, "--prometheus"); }),
-              "error: --prometheus: 192.0.2.1 is no address of this machine\n"
+              "error: --prometheus: 192.0.2.1 is not an address of this machine\n"
               "  expected: 127.0.0.1, 0.0.0.0 for every network, or an address of this machine");
 }
 

@@ -232,8 +232,16 @@ TEST(FitTest, ATableGoesOnBelowItsLastColumn) {
               "  key   why it is so\n        and no other");
 }
 
+TEST(FitTest, ALastColumnThatIsNarrowIsStillAColumn) {
+    std::string before(53, 'x');
+    EXPECT_EQ(
+        fitted("  " + before + "  why it is so, and not some other way", 80),
+        "  " + before + "  why it is so, and not\n" + std::string(57, ' ') + "some other way");
+}
+
 TEST(FitTest, ChineseTakesTwoColumnsAndMayBreakAnywhere) {
     EXPECT_EQ(fitted("等待数据的时间太长，先增加", 12), "等待数据的时\n  间太长，先\n  增加");
+    EXPECT_EQ(fitted("每秒样本/秒", 9), "每秒样\n  本/秒");
     // A mark never begins a line.
     EXPECT_EQ(fitted("等待数据的时，先", 12), "等待数据的\n  时，先");
 }
