@@ -50,6 +50,7 @@ constexpr Measure kMeasures[] = {
      [](const RunView& r) {
          if (!r.samples_per_second) return std::string("-");
          const RunRate& s = *r.samples_per_second;
+         if (s.n < 2) return fmt::format("{} (n={})", rate_text(s.rate), s.n);
          return fmt::format("{} (n={}, {}..{})", rate_text(s.rate), s.n, rate_text(s.low),
                             rate_text(s.high));
      }},

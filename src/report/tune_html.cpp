@@ -66,8 +66,20 @@ std::string settings_html(const TunePage& page, const PageWords& say) {
     std::string head = page.is_proven ? std::string("What helped") : "Found, but not proven";
     std::string out = fmt::format("<h2>{}</h2>\n", say(head));
     if (!page.why.empty()) out += fmt::format("<p>{}</p>\n", say(page.why));
-    return out + fmt::format("<pre style=\"overflow-x:auto\">{}</pre>\n<p><code>{}</code></p>\n",
-                             say(kept_text(search, page.request.start, page.is_proven)),
+    auto rows = kept_rows(search, page.request.start, page.is_proven);
+    out += "<table>\n<thead><tr>";
+    for (const std::string& head : rows[0]) out += fmt::format("<th>{}</th>", say(head));
+    out += "</tr></thead>\n<tbody>\n";
+    for (std::size_t i = 1; i < rows.size(); ++i) {
+        const std::vector<std::string>& row = rows[i];
+        // The name and the values are as the user writes them.
+        out += fmt::format("<tr><th scope=\"row\">{}</th><td>{}</td><td>{}</td>", html_text(row[0]),
+                           html_text(row[1]), html_text(row[2]));
+        if (page.is_proven) out += fmt::format("<td>{}</td>", say(row[3]));
+        out += fmt::format("<td style=\"white-space:normal\" class=\"quiet\">{}</td></tr>\n",
+                           say(row.back()));
+    }
+    return out + fmt::format("</tbody>\n</table>\n<p><code>{}</code></p>\n",
                              html_text(std::string(trim(words))));
 }
 

@@ -77,10 +77,10 @@ std::string batch_text(const BatchAnswer& answer) {
     return out + "  " + answer.why + "\n";
 }
 
-std::string kept_text(const SearchAnswer& answer, const Assignment& start, bool is_proven) {
-    TextTable table(
-        is_proven ? std::vector<std::string>{"setting", "before", "after", "effect measured", "why"}
-                  : std::vector<std::string>{"setting", "before", "after", "why"});
+std::vector<std::vector<std::string>> kept_rows(const SearchAnswer& answer, const Assignment& start,
+                                                bool is_proven) {
+    std::vector<std::vector<std::string>> rows = {{"setting", "before", "after", "why"}};
+    if (is_proven) rows[0].insert(rows[0].end() - 1, "effect measured");
     for (const KeptSetting& kept : kept_settings(answer)) {
         auto old = start.find(kept.key);
         std::vector<std::string> row{kept.key, old == start.end() ? "-" : old->second, kept.value};
@@ -90,9 +90,17 @@ std::string kept_text(const SearchAnswer& answer, const Assignment& start, bool 
                           : kept.with.empty() ? "-"
                                               : "with " + kept.with);
         row.push_back(kept.reason);
-        table.add(row);
+        rows.push_back(row);
     }
-    return answer.best.empty() ? "" : table.text();
+    return rows;
+}
+
+std::string kept_text(const SearchAnswer& answer, const Assignment& start, bool is_proven) {
+    if (answer.best.empty()) return "";
+    std::vector<std::vector<std::string>> rows = kept_rows(answer, start, is_proven);
+    TextTable table(rows[0]);
+    for (std::size_t i = 1; i < rows.size(); ++i) table.add(rows[i]);
+    return table.text();
 }
 
 std::string search_text(const SearchAnswer& answer) {

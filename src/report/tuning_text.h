@@ -15,8 +15,12 @@ namespace saturate {
 // Returns one row per batch size with memory, rate and whether it fits, then the fitted lines and
 // the answer.
 [[nodiscard]] std::string batch_text(const BatchAnswer& answer);
-// Returns the settings that were kept, each with its measured effect if the proof confirms it, or
-// "" if none were.
+// The heads, and a row for each setting that was kept, with its measured effect if the proof
+// confirms it.
+[[nodiscard]] std::vector<std::vector<std::string>> kept_rows(const SearchAnswer& answer,
+                                                              const Assignment& start,
+                                                              bool is_proven);
+// The same as text, or "" if none were kept.
 [[nodiscard]] std::string kept_text(const SearchAnswer& answer, const Assignment& start,
                                     bool is_proven);
 // Returns the rate without the loader, batch sizes, changes not kept, and why the search ended.
