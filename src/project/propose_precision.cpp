@@ -46,11 +46,11 @@ void propose_switch(Planner& planner, const char* setting, const FactDeclaration
 }
 
 std::string has_precision(const FactDeclaration& declared) {
-    return fmt::format("your script has mixed precision, but {} turns it off", declared.setting);
+    return fmt::format("your script has mixed precision, but {} is off", declared.setting);
 }
 
 std::string has_compile(const FactDeclaration& declared) {
-    return fmt::format("your script has torch.compile(), but {} turns it off", declared.setting);
+    return fmt::format("your script has torch.compile(), but {} is off", declared.setting);
 }
 
 // Switches on code below `if args.amp:`, if one setting does it. Returns false if the source has no
@@ -68,17 +68,31 @@ bool propose_left_out(Planner& planner, std::string_view kind, const char* setti
     return false;
 }
 
-// autocast(enabled=args.amp): recognised by the name of the setting.
+bool is_off(const FactDeclaration& declared) {
+    return declared.value ? declared.value->literal.boolean() == false
+                          : declared.kind == "option" && !declared.given;
+}
+
+// autocast(enabled=args.amp): recognised by what flows into it, or by the name of the setting.
 void propose_precision_switch(Planner& planner) {
     static constexpr std::array<std::string_view, 9> kNames = {
         "amp",  "use_amp",  "fp16",    "use_fp16", "mixed_precision", "use_mixed_precision",
         "bf16", "use_bf16", "autocast"};
+    for (const FactCall& call : planner.facts.calls) {
+        const FactArgument* enabled = call.kind == "autocast" ? call.argument("enabled") : nullptr;
+        if (!enabled || enabled->sources.size() != 1) continue;
+        const FlowSource& source = enabled->sources[0];
+        const FactDeclaration* declared = planner.facts.declaration(source.declaration);
+        if (!declared || source.is_derived || source.certainty != Certainty::certain) continue;
+        if (!is_off(*declared)) continue;
+        propose_switch(planner, "precision", *declared, has_precision(*declared));
+        return;
+    }
     for (const FactDeclaration& declared : planner.facts.declarations) {
         if (std::ranges::find(kNames, lower(declared.key)) == kNames.end()) continue;
         if (declared.reads == 0) continue;
-        bool is_off = declared.value ? declared.value->literal.boolean() == false
-                                     : declared.kind == "option" && !declared.given;
-        if (is_off) propose_switch(planner, "precision", declared, has_precision(declared));
+        if (is_off(declared))
+            propose_switch(planner, "precision", declared, has_precision(declared));
     }
 }
 

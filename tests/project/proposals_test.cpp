@@ -215,6 +215,25 @@ TEST(ProposalsTest, ALogIntervalOfOneIsRaisedWhereItIsSet) {
               "it is read every accumulate steps, and that is 1: set it higher");
 }
 
+TEST(ProposalsTest, PrecisionIsSwitchedOnByWhateverSettingHasIt) {
+    std::string script = with_step("");
+    script.replace(script.find("    loss = "), 4,
+                   "    with torch.autocast('cuda', enabled=args.half_please):\n        ");
+    std::string option =
+        "import argparse\nparser = argparse.ArgumentParser()\n"
+        "parser.add_argument('--half-please', action='store_true', default=False)\n"
+        "args = parser.parse_args()\n";
+    EXPECT_THAT(planned(option + script, "precision").after, HasSubstr("default=True)"));
+}
+
+TEST(ProposalsTest, ALoaderTakesWhatItsDictionarySays) {
+    std::string script = with_step("");
+    script.replace(script.find("batch_size=4, num_workers=2"), 27, "**kept");
+    script.insert(script.find("loader ="),
+                  "kept = dict(batch_size=4, num_workers=2, pin_memory=True)\n");
+    EXPECT_THAT(planned(script, "non_blocking").after, HasSubstr("x.cuda(non_blocking=True)"));
+}
+
 TEST(ProposalsTest, WhyTheModelIsNotCompiled) {
     for (std::string wrapper : {"DataParallel", "DistributedDataParallel"}) {
         std::string script = with_step("");
