@@ -140,6 +140,9 @@ std::string remedy(const TrialResult& job, std::string_view log, bool has_gpu) {
         return "if it waits for keyboard input, pass that as arguments, because a trial has none; "
                "if "
                "it only needs longer to start, give it time: --budget 30m";
+    if (job.outcome == TrialOutcome::hang && !job.record.steps.empty())
+        return "it trained and then stood still; if it evaluates or saves for that long, give it "
+               "time: --budget 30m; if not, py-spy dump --pid PID shows where it waits";
     if (job.outcome == TrialOutcome::hang || job.outcome == TrialOutcome::too_slow)
         return "if it only needs longer to start, give it time: --budget 30m";
     if (job.outcome != TrialOutcome::failed || !job.message.starts_with("it ended after") ||

@@ -61,6 +61,15 @@ TEST(FixRunTextTest, WhatToDoFollowsFromWhatTheScriptSays) {
                 HasSubstr("runs out of memory without any change"));
 }
 
+TEST(FixRunTextTest, OneThatStandsStillInTheMiddleDoesNotNeedLongerToStart) {
+    TrialResult job{.outcome = TrialOutcome::hang, .message = "no training step for 120 s"};
+    EXPECT_THAT(fix_failure_text(job, "epoch 1\n"), HasSubstr("longer to start"));
+    job.record.steps.resize(12);
+    std::string text = fix_failure_text(job, "epoch 1\n");
+    EXPECT_THAT(text, HasSubstr("it trained and then stood still"));
+    EXPECT_THAT(text, Not(HasSubstr("longer to start")));
+}
+
 TEST(FixRunTextTest, WhatSpeaksOfAGpuMayNeedOne) {
     const std::string hint = "fix: this machine has no GPU: if your job needs one, run fix on";
     auto text = [](const char* message, bool has_gpu) {
