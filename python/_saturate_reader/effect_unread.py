@@ -119,6 +119,9 @@ class Unread:
                 if self._fills(call):
                     continue
                 found = "copied" if name in ("vars", "asdict") and (self._into_namespace(call) or self._goes_to_show(call)) else "gone"
+            for node in source.index.attributes if source.index is not None and found != "gone" else ():
+                if node.attr == "__dict__" and any(v[0] == "inst" and scope in self.values.lineage(v[1])[0] for v in self.values.of(node.value)):
+                    found = "copied" if self._goes_to_show(node) else "gone"
         self._spreads[scope] = found
         return found
 
@@ -164,6 +167,8 @@ class Unread:
                     last = getattr(call.func, "attr", getattr(call.func, "id", ""))
                     if call in self.values.callees or last in names.SHOWS - {"save", "init"} or last in ("vars", "asdict", "fields", "astuple", "Namespace", "SimpleNamespace"):
                         continue  # the latter: _spread_class
+                    if last in ("hasattr", "setattr", "delattr") or last == "getattr" and len(call.args) > 1 and literal(call.args[1])[0]:
+                        continue  # reads no field, or one that is named
                     if self._fills(call) or any(v[0] == "ext" and v[1] in names.TRACKERS for v in self.values.of(call.func)):
                         continue  # ... and what is only kept with a run
                     for argument in list(call.args) + [k.value for k in call.keywords]:
@@ -284,6 +289,8 @@ class Unread:
             source = self._other(path)
             if source is None:
                 return self.project.relative(path)
+            if _checks(source):
+                continue  # a unit test asserts the value
             own = False
             for node in ast.walk(source.tree):
                 if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "add_argument" and node.args and isinstance(
@@ -316,6 +323,14 @@ class Unread:
             source = Source(path, self.project.relative(path))
             self._others[path] = source if source.tree is not None else None
         return self._others[path]
+
+
+def _checks(source):
+    """A file of unit tests, unlike a test.py that evaluates a model."""
+    imported = {alias.name.split(".")[0] for node in source.tree.body if isinstance(node, ast.Import) for alias in node.names}
+    imported |= {(node.module or "").split(".")[0] for node in source.tree.body if isinstance(node, ast.ImportFrom)}
+    own = [node.name for node in source.tree.body if isinstance(node, (ast.FunctionDef, ast.ClassDef))]
+    return bool(imported & {"pytest", "unittest"}) or bool(own) and all(name.lower().startswith("test") for name in own)
 
 
 def _default_of(node):

@@ -14,7 +14,7 @@ LOADERS = {
     "torch.utils.data.DataLoader", "torch.utils.data.dataloader.DataLoader", "torch_geometric.loader.DataLoader",
     "torch_geometric.data.DataLoader", "torch_geometric.loader.dataloader.DataLoader", "monai.data.DataLoader",
     "monai.data.ThreadDataLoader", "torchdata.stateful_dataloader.StatefulDataLoader", "dgl.dataloading.GraphDataLoader",
-    "dgl.dataloading.DataLoader"}
+    "dgl.dataloading.DataLoader", "ignite.distributed.auto_dataloader"}
 LOADER_POSITIONS = ["dataset", "batch_size", "shuffle", "sampler", "batch_sampler", "num_workers", "collate_fn", "pin_memory",
                     "drop_last", "timeout", "worker_init_fn"]
 OPTIMIZER_POSITIONS = {"Adam": ["params", "lr", "betas", "eps", "weight_decay", "amsgrad"],

@@ -351,6 +351,21 @@ class OfOtherFields(Rules):
             self.assertEqual(["torch.optim." + found], [c["callee"] for c in self.of_kind(facts, "optimizer")], command)
             self.assertEqual([], facts["limits"] + facts["without_effect"])
 
+    def test_fields_that_only_unit_tests_read(self):
+        files = {"config.py": "from dataclasses import dataclass\n@dataclass\nclass Config:\n    workers: int = 2\n    device: str = 'cuda'\n",
+                 "train.py": "from config import Config\nfrom torch.utils.data import DataLoader\nconfig = Config()\nfor key, value in given.items():\n    if hasattr(config, key):\n"
+                             "        setattr(config, key, value)\nloader = DataLoader([1], num_workers=getattr(config, 'workers', 0))\n",
+                 "tests/test_config.py": "from config import Config\ndef test_defaults():\n    assert Config().device == 'cuda'\n"}
+        self.assertEqual([("config.py", "Config.device", "never read")], self.without_effect(self.facts(files)))
+        evaluates = dict(files, **{"test.py": "from config import Config\nconfig = Config()\nprint(config.device)\n"})
+        self.assertEqual([], self.without_effect(self.facts(evaluates)))
+        for all_of_it in ("give(config.__dict__)\n", "give(getattr(config, input()))\n"):
+            self.assertEqual([], self.without_effect(self.facts(dict(files, **{"train.py": files["train.py"] + all_of_it}))), all_of_it)
+
+    def test_a_metric_that_counts_in_itself(self):
+        facts = self.facts(TOP + "from torchmetrics import Accuracy\nacc = Accuracy()\nfor x in loader:\n    out = model(x.cuda())\n    out.sum().backward()\n    optimizer.step()\n    acc(out, out)\n")
+        self.assertEqual([("metric_step", "acc(out, out)")], [(w["class"], self.lines([w])[0]) for w in facts["waits"] if w["said"]])
+
     def test_a_function_that_draws_with_a_seed_of_its_own_applies_no_setting(self):
         apply, draw = "def fix(seed):\n    torch.manual_seed(seed)\n", "def mix(rows, seed):\n    torch.manual_seed(seed)\n    return rows[torch.randperm(9)]\n"
         self.assertEqual([("train.py", "fix", "never called")], self.without_effect(self.facts(TOP + apply)))
