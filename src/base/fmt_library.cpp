@@ -12,6 +12,7 @@ template auto thousands_sep_impl<char>(locale_ref) -> thousands_sep_result<char>
 template auto decimal_point_impl(locale_ref) -> char;
 #if FMT_VERSION >= 100000
 template void buffer<char>::append(const char*, const char*);
+template void vformat_to(buffer<char>&, string_view, vformat_args<>::type, locale_ref);
 #endif
 
 }  // namespace detail
