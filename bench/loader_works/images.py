@@ -40,6 +40,14 @@ def make_shards(setting):
         part.rename(shards)
 
 
+def read_all(setting, work):
+    """Every file once: the kernel may have dropped them from memory, and the first contender alone would wait for the disk."""
+    for kind in ("images", "shards"):
+        for path in (setting.cache / kind / work).rglob("*"):
+            if path.is_file():
+                path.read_bytes()
+
+
 def python_of(setting, name):
     """The Python of a peer, or why there is none."""
     folder = setting.cache / f"peer-{pinned(PEERS[name][0]).replace('==', '-')}"

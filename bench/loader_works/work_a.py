@@ -17,6 +17,7 @@ TARGETS = ["bench_loader_images", "saturate"]
 def prepare(setting):
     images.make_images(setting)
     images.make_shards(setting)
+    images.read_all(setting, NAME)
 
 
 def contenders(setting):
