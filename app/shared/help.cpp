@@ -13,6 +13,9 @@ constexpr std::string_view kExitCodes =
     "Exit codes: 0 done, 1 finished but the answer is no, 2 a mistake in the input,\n"
     "    3 a problem with the machine, 4 the job failed, 70 a bug in saturate,\n"
     "    130 interrupted, results written\n";
+constexpr std::string_view kExitCodesOfACommand =
+    "Exit codes: the command's own; 124 ended by --seconds or --steps, 125 run itself failed,\n"
+    "    126 the command cannot be started, 127 it was not found\n";
 
 std::string left_side(const Option& option) {
     std::string side = option.short_name.empty() ? "    " : fmt::format("{}, ", option.short_name);
@@ -56,7 +59,7 @@ std::string help_text(const Verb& verb) {
     out += "\nExamples:\n";
     for (const auto& [command, what] : verb_examples(verb.name))
         out += fmt::format("  saturate {}\n      {}\n", command, what);
-    return out.append("\n").append(kExitCodes);
+    return out.append("\n").append(verb.has_its_status ? kExitCodesOfACommand : kExitCodes);
 }
 
 }  // namespace saturate

@@ -13,6 +13,11 @@ constexpr std::string_view kExitStatus =
     ".SH EXIT STATUS\n"
     "0 done; 1 finished but the answer is no; 2 a mistake in the input; 3 a problem with the "
     "machine; 4 the job failed; 70 a bug in saturate; 130 interrupted, results written.\n";
+constexpr std::string_view kExitStatusOfACommand =
+    ".SH EXIT STATUS\n"
+    "The command\\(aqs own; 124 ended by \\-\\-seconds or \\-\\-steps; 125 run itself failed; 126 "
+    "the "
+    "command cannot be started; 127 it was not found.\n";
 
 // Escapes text for roff: hyphens, backslashes, and characters that would start a request at the
 // beginning of a line.
@@ -78,7 +83,8 @@ std::string manual_page(const Verb& verb, std::string_view version) {
             if (!trim(line).empty()) out += roff(trim(line)) + "\n";
         }
     }
-    return out.append(kExitStatus).append(".SH SEE ALSO\n.BR saturate (1)\n");
+    return out.append(verb.has_its_status ? kExitStatusOfACommand : kExitStatus)
+        .append(".SH SEE ALSO\n.BR saturate (1)\n");
 }
 
 }  // namespace saturate

@@ -401,9 +401,9 @@ std::vector<Verb> make_verbs() {
                       .help = "one JSON object on stdout (docs/json.md); what the command prints "
                               "goes to stderr"}},
          .takes_command = true,
+         .has_its_status = true,
          .details = "The command keeps its terminal, signals and exit status; what saturate says "
-                    "goes to stderr.\n125: run itself failed; 126, 127: the command cannot be "
-                    "started or found.\n"},
+                    "goes to stderr.\n"},
         {.name = "diagnose",
          .summary = "say why the GPU is idle, what to do about it, and what that would gain",
          .usage = "diagnose INPUT... [--all] [--top N] [--html FILE] [--fail-on PERCENT] [--apply] "

@@ -34,6 +34,7 @@ struct Verb {
     std::vector<Option> options;
     std::string_view operands = {};  // "TRACE|RUN|CONFIG..."; empty: no operands
     bool takes_command = false;      // "-- COMMAND..."
+    bool has_its_status = false;     // exits as the command does
     Program program = Program::saturate;
     std::string_view details = {};  // further lines of --help
 };
