@@ -58,7 +58,7 @@ int demo_python(const std::string& python, const fs::path& folder, bool json) {
     fs::create_directories(project);
     for (const EmbeddedFile& file : embedded_pictures())
         write_file_whole(project / file.name, file.text);
-    show(stderr, "a small project with the usual faults: {}\n", project.string());
+    show(stderr, "a small project with common mistakes: {}\n", project.string());
     show(stderr, "making its pictures ...\n");
     // Once, and not in every trial.
     Child making({"env", "-C", project.string(), python, "-B", "-c",

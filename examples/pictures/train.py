@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sorts small pictures into ten kinds. A usual training script with the usual faults: `saturate fix -- python train.py` finds them.
+"""Sorts small pictures into ten kinds. An ordinary training script with common mistakes: `saturate fix -- python train.py` finds them.
 
 The pictures are made on the spot (pictures/, 2,000 files, a few megabytes), the first time it runs.
 """
