@@ -30,7 +30,7 @@ class LoaderCalls:
                     nodes.append(call.args[0])
                 elif getattr(call.func, "attr", "") == "next" and not call.args:  # next() of a prefetcher
                     nodes.append(call.func.value)
-            loaders = [one for node in nodes for one in self._loaders_of(node, 0) if one is not None]
+            loaders = [one for node in nodes for one in self.loaders_of(node, 0) if one is not None]
             found.update(loaders)
             # If one function does training and evaluation, the names of the
             # loaders tell them apart.
@@ -68,7 +68,7 @@ class LoaderCalls:
         steps = {loop.scope for loop in self.loops.found}
         return any(v[0] in ("fn", "bound") and v[1] in steps for a in engine.args[:1] for v in self.values.of(a))
 
-    def _loaders_of(self, node, depth):
+    def loaders_of(self, node, depth):
         if depth > 5 or node is None:
             return
         if isinstance(node, ast.Call):
@@ -76,22 +76,22 @@ class LoaderCalls:
             if last in names.LOOKAHEAD | {"enumerate", "zip", "next", "log_every", "tqdm", "skip_first_batches", "infinite", "cycle", "sample_data",
                                           "get_data_iterator", "infinite_iter", "inf_loop", "inf_train_gen"}:
                 for argument in node.args:
-                    yield from self._loaders_of(argument, depth + 1)
+                    yield from self.loaders_of(argument, depth + 1)
                 return
         if isinstance(node, (ast.Tuple, ast.List)):  # a generator that yields x, y
             for element in node.elts:
-                yield from self._loaders_of(element, depth + 1)
+                yield from self.loaders_of(element, depth + 1)
             return
         for value in self.values.of(node):
             if value[0] == "made" and value[1] in names.LOADERS:
                 yield value[2]
             elif value[0] == "made" and value[1].startswith("builtins.") and value[2].args:
-                yield from self._loaders_of(value[2].args[0], depth + 1)
+                yield from self.loaders_of(value[2].args[0], depth + 1)
             elif value[0] == "batch":
                 yield value[1]
             elif value[0] == "gen":
                 for one in value[1].yields:
-                    yield from self._loaders_of(one, depth + 1)
+                    yield from self.loaders_of(one, depth + 1)
             elif value[0] == "inst":
                 init = self.values.find_method(value[1], "__init__")
                 for scope in self.values.lineage(value[1])[0]:

@@ -46,6 +46,12 @@ class Datasets:
             elif value[0] == "box" and isinstance(value[1], ast.ListComp):
                 yield from self.classes(value[1].elt, depth + 1)
 
+    def is_in_memory(self, node, depth=0):
+        """Returns whether the rows are slices of tensors: TensorDataset, or a part of one."""
+        return node is not None and depth < 4 and any(
+            value[0] == "made" and (value[1].endswith(".TensorDataset") or value[1] in WRAPPERS and bool(value[2].args) and self.is_in_memory(value[2].args[0], depth + 1))
+            for value in self.values.of(node))
+
     def describe(self, scope, call):
         scopes, outside = self.values.lineage(scope)
         source = scope.source

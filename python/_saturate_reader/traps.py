@@ -12,6 +12,7 @@ from .literals import argument_of, literal
 
 SEEDS = {"seed", "manual_seed", "manual_seed_all", "set_seed", "seed_everything"}
 
+GRAPHS = re.compile(r"edge|graph|num_nodes|offset|cumsum|ragged|nested", re.I)
 PADS = re.compile(r"^pad(_|$)|_pad(ded)?$|^collate_(pad|variable)", re.I)
 ALLOCATES = {"zeros", "new_zeros", "full", "ones", "new_full", "empty", "LongTensor", "FloatTensor", "Tensor", "IntTensor"}
 SPAWNS = re.compile(rb"""["'](spawn|forkserver)["']""")
@@ -216,6 +217,11 @@ class Traps:
             entry["dataset"] = dict(dataset, ready_batches=True) if dataset else entry.get("dataset")
         if entry.get("role") == "train" and literal(argument_of(node, "batch_size", 1) or ast.Name("x")) == (True, 1):
             self._add("variable_shapes", source, node, "batches of one sample usually differ in shape from step to step", ["compile", "cudnn_benchmark"], ids)
+        for call in self._running("cycle"):
+            if call.args and self._gives(call.args[0], node) and any(v == ("ext", "itertools.cycle") for v in self.values.of(call.func)):
+                self._add("cycled", call.src, call, "itertools.cycle() keeps all batches of the first round: pinned, they would all stay locked in memory", ["pin_memory"], ids)
+        if self.datasets.is_in_memory(argument_of(node, "dataset", 0)):
+            self._add("in_memory", source, node, "the data set is tensors in memory: workers would only copy them", ["num_workers"], ids)
         started = self._started_once(node)
         if started is not None:
             self._add("iterated_once", started.src, started, "its iterator is made once, so its workers stay alive until training ends", ["persistent_workers"], ids)
@@ -227,12 +233,16 @@ class Traps:
     def _started_once(self, loader):
         """batches = iter(loader) before all loops, and next(batches) in the step: the call of iter()."""
         loops = [loop for loop in self.loops.found if loop.loader is loader]
-        if not loops or any(isinstance(loop.node, (ast.For, ast.AsyncFor)) and self._gives(loop.node.iter, loader) for loop in loops):
+        if not loops or any(isinstance(loop.node, (ast.For, ast.AsyncFor)) and loader in self.calls.loaders_of(loop.node.iter, 0) for loop in loops):
             return None
-        calls = [call for source in self.project.order if source.index is not None for call in source.index.calls_named("iter")
-                 if dotted(call.func) == "iter" and call.args and self._gives(call.args[0], loader)]
-        once = len(calls) == 1 and not self.calls.in_epoch(calls[0]) and not any(isinstance(up, LOOPS + (ast.Try,)) for up in ancestors(calls[0]))
-        return calls[0] if once else None
+        calls = [call for call in self._running("iter") if call.args and self._gives(call.args[0], loader)]
+        once = not any(self.calls.in_epoch(call) or any(isinstance(up, LOOPS + (ast.Try,)) for up in ancestors(call)) for call in calls)
+        return calls[0] if calls and once else None
+
+    def _running(self, name):
+        """Calls of a plain name in code that this program runs."""
+        return [call for source in self.project.order if source.index is not None for call in source.index.calls_named(name)
+                if dotted(call.func) == name and self.reach.runs(function_of(call)) and not self.reach.off(call)]
 
     def _gives(self, node, loader):
         return any(value[0] == "made" and value[2] is loader for value in self.values.of(node))
@@ -284,8 +294,8 @@ class Traps:
             if any(PADS.search(name) for name in called) or "max" in called and called & ALLOCATES:
                 self._add("variable_shapes", scope.source, scope.node, "batches are padded to their longest sample: shapes change from step to step",
                           ["compile", "cudnn_benchmark"], ids)
-            elif "cat" in called and "stack" not in called:
-                self._add("variable_shapes", scope.source, scope.node, "batches join samples of different length: shapes change from step to step",
+            elif "cat" in called and GRAPHS.search(scope.source.text(scope.node)):
+                self._add("variable_shapes", scope.source, scope.node, "graphs differ in size: shapes change from step to step",
                           ["compile", "cudnn_benchmark"], ids)
             kinds = [self.values.of(r) for r in scope.returns]
             flat = [v for vs in kinds for v in vs]

@@ -29,6 +29,8 @@ class Parts:
                 elif not isinstance(index, int):
                     for element in value[1].elts[:MOST]:
                         out += self.of(element)
+            elif kind == "made" and value[1].endswith(".random_split"):
+                out += (value,)
             elif kind == "made" and value[1].endswith(".prepare"):
                 call = value[2]  # accelerator.prepare returns its arguments in order
                 if isinstance(index, int) and index < len(call.args):

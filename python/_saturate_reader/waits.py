@@ -156,6 +156,17 @@ class Waits(WaitUses):
             if node.orelse and not self._is_interval(node.test):
                 other = context.but("branch") if truth is None else context
             self._block(node.orelse, other)
+            if truth is None:
+                self._either(node, context)
+
+    def _either(self, node, context):
+        """What both branches call is called either way."""
+        first, second = ([(call, set(self._entered(call))) for statement in block for call in ast.walk(statement) if isinstance(call, ast.Call)]
+                         for block in (node.body, node.orelse))
+        both = {scope for _, entered in first for scope in entered} & {scope for _, entered in second for scope in entered}
+        for call, entered in first if both else ():
+            if entered & both:
+                self._follow(call, context)
 
     def _inside(self, test, body, context, truth):
         if self._is_interval(test):

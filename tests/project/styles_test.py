@@ -366,6 +366,22 @@ class OfOtherFields(Rules):
         facts = self.facts(TOP + "from torchmetrics import Accuracy\nacc = Accuracy()\nfor x in loader:\n    out = model(x.cuda())\n    out.sum().backward()\n    optimizer.step()\n    acc(out, out)\n")
         self.assertEqual([("metric_step", "acc(out, out)")], [(w["class"], self.lines([w])[0]) for w in facts["waits"] if w["said"]])
 
+    def test_batches_that_are_kept(self):
+        step = "for step in range(9):\n    x = next(batches)\n" + STEP
+        self.assertLessEqual({"pin_memory", "persistent_workers"}, self.forbidden(self.facts(TOP + "from itertools import cycle\nbatches = cycle(iter(loader))\n" + step)))
+        own = "def cycle(loader):\n    while True:\n        for x in loader:\n            yield x\nbatches = cycle(loader)\n"
+        self.assertNotIn("pin_memory", self.forbidden(self.facts(TOP + own + step)))
+
+    def test_rows_that_are_tensors(self):
+        rows = "from torch.utils.data import TensorDataset, random_split\nrows = TensorDataset(torch.ones(9, 4))\ntrain, val = random_split(rows, [7, 2])\n"
+        for name in ("rows", "train"):
+            self.assertIn("num_workers", self.forbidden(self.facts(rows.join(["", TOP.replace("[torch.ones(4)] * 9", name)]) + "for x, in loader:\n" + STEP)), name)
+
+    def test_what_both_branches_call(self):
+        program = TOP + "def show(loss):\n    print(loss.item())\nfor x in loader:\n" + STEP + "    if x.sum() > 1:\n        show(loss)\n    else:\n        %s\n"
+        for other, when in (("show(loss * 2)", "step"), ("pass", "branch")):
+            self.assertEqual([when], [w["when"] for w in self.facts(program % other)["waits"] if w["said"] and w["value"]["text"] == "loss"], other)
+
     def test_a_function_that_draws_with_a_seed_of_its_own_applies_no_setting(self):
         apply, draw = "def fix(seed):\n    torch.manual_seed(seed)\n", "def mix(rows, seed):\n    torch.manual_seed(seed)\n    return rows[torch.randperm(9)]\n"
         self.assertEqual([("train.py", "fix", "never called")], self.without_effect(self.facts(TOP + apply)))
@@ -375,7 +391,9 @@ class OfOtherFields(Rules):
         step = "for step in range(9):\n    x = next(batches)\n" + STEP
         self.assertIn("persistent_workers", self.forbidden(self.facts(TOP + "batches = iter(loader)\n" + step)))
         again = "batches = iter(loader)\nfor step in range(9):\n    try:\n        x = next(batches)\n    except StopIteration:\n        batches = iter(loader)\n        x = next(batches)\n" + STEP
-        for program in (again, "for epoch in range(2):\n    for x in loader:\n" + STEP.replace("    ", "        ")):
+        epochs = "for epoch in range(2):\n    for x in loader:\n" + STEP.replace("    ", "        ")
+        shown = epochs.replace("    for x in loader", "    bar = tqdm(loader)\n    for i, x in enumerate(bar)")
+        for program in (again, epochs, "from tqdm import tqdm\ndef look():\n    return next(iter(loader))\n" + shown, "from tqdm import tqdm\nprint(next(iter(loader)))\n" + shown):
             self.assertNotIn("persistent_workers", self.forbidden(self.facts(TOP + program)), program)
 
     def test_log_probabilities_stay_exact(self):
@@ -385,7 +403,7 @@ class OfOtherFields(Rules):
 
     def test_graphs_differ_in_size(self):
         joined = TOP.replace("batch_size=3", "batch_size=3, collate_fn=join") + "for x in loader:\n" + STEP
-        self.assertIn("compile", self.forbidden(self.facts("def join(rows):\n    return torch.cat([row for row in rows])\n" + joined)))
+        self.assertIn("compile", self.forbidden(self.facts("def join(rows):\n    return torch.cat([edges for edges in rows])\n" + joined)))
         self.assertNotIn("compile", self.forbidden(self.facts("def join(rows):\n    return torch.stack([row for row in rows])\n" + joined)))
         self.assertIn("compile", self.forbidden(self.facts("from torch_geometric.loader import DataLoader as Graphs\n" + TOP.replace("DataLoader([", "Graphs([") + "for x in loader:\n" + STEP)))
 
