@@ -171,6 +171,8 @@ class Waits(WaitUses):
     def _inside(self, test, body, context, truth):
         if self._is_interval(test):
             return context.but("interval", test)
+        if is_interval(test):
+            return context  # an interval of one step
         if ends(body) and not (context.path and isinstance(body[-1], ast.Return)):
             return context.but("rare")
         if any(isinstance(c, ast.Call) and getattr(c.func, "attr", "") == "eval" and not c.args for s in body for c in ast.walk(s)):

@@ -118,7 +118,11 @@ void add_project(FixText& page, const FixAnswer& answer, bool was_run) {
     std::string text = facts.script.empty() ? facts.module_name : facts.script;
     if (sources > 1)
         text += fmt::format(" and {} file{} it uses", sources - 1, sources == 2 ? "" : "s");
+    constexpr std::size_t kShown = 3;
+    std::size_t more = configs.size() > kShown + 1 ? configs.size() - kShown : 0;
+    configs.resize(configs.size() - more);
     if (!configs.empty()) text += fmt::format("; configuration {}", join(configs, ", "));
+    if (more > 0) text += fmt::format(" and {} more", more);
     page.line(fmt::format("{} {}", page.bold(text),
                           page.faint(fmt::format("(read with Python {}{})", facts.python,
                                                  was_run ? "" : "; your code was not run"))));
@@ -169,7 +173,8 @@ void add_without_effect(FixText& page, const ProjectFacts& facts) {
         page.line(
             fmt::format("  {}  {} ({})", page.strong(one.place().text()), one.setting, one.kind));
         std::string why = one.why;
-        if (one.at && one.at->line > 0) why += fmt::format(" ({})", one.at->place().text());
+        std::string at = one.at && one.at->line > 0 ? one.at->place().text() : "";
+        if (!at.empty() && why.find(at) == std::string::npos) why += fmt::format(" ({})", at);
         page.wrapped(6, why);
         if (!one.instead.empty()) page.wrapped(6, fmt::format("instead: {}", one.instead));
     }

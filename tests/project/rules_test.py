@@ -54,7 +54,9 @@ class Waits(Rules):
     def test_an_interval_of_one_is_every_step(self):
         loop = "for step, x in enumerate(loader):\n    loss = model(x.cuda()).sum()\n    loss.backward()\n    optimizer.step()\n" \
                "    if step % EVERY == 0:\n        print(loss.item())\n"
-        self.assertEqual(["print(loss.item())"], self.said(self.facts(TOP + "EVERY = 1\n" + loop)))
+        facts = self.facts(TOP + "EVERY = 1\n" + loop)
+        self.assertEqual(["print(loss.item())"], self.said(facts))
+        self.assertEqual(["step"], [w["when"] for w in facts["waits"] if w["said"]])
         self.assertEqual([], self.said(self.facts(TOP + "EVERY = 10\n" + loop)))
         # exec() may set it: what is declared holds, unless a file of the command declares it too
         files = {"train.py": TOP + "EVERY = 1\nexec(open('other.py').read())\n" + loop, "other.py": "EVERY = 10\n"}
