@@ -8,7 +8,7 @@ from .scopes import FUNCTIONS, ancestors, dotted
 
 READS = {"item", "tolist", "cpu", "numpy"}  # numpy() alone never waits: it raises for a tensor on the device
 INTERVAL = re.compile(r"(freq|interval|every|_per_|period|should_|do_log|do_eval|do_save|log_step|print_step|_now$|is_log|time_to|eval_step|save_step|log_this)", re.I)
-RANKS = re.compile(r"(rank|main_process|is_main|is_master|master_process|local_rank|is_local)", re.I)
+RANKS = re.compile(r"(rank|main_process|is_main|is_primary|is_chief|is_master|master_process|local_rank|is_local)", re.I)
 
 
 def nested(scope, outer):

@@ -175,13 +175,24 @@ class Waits(WaitUses):
             return context  # an interval of one step
         if ends(body) and not (context.path and isinstance(body[-1], ast.Return)):
             return context.but("rare")
-        if any(isinstance(c, ast.Call) and getattr(c.func, "attr", "") == "eval" and not c.args for s in body for c in ast.walk(s)):
+        if self._switches_to_evaluation(body):
             return context.but("evaluation")
         if truth is True or is_rank(test) or is_device(test):
             return context
         if self._fills_missing(test, context):
             return context.but("rare")
         return context.but("branch")
+
+    @staticmethod
+    def _switches_to_evaluation(body):
+        """Returns whether a block calls model.eval(), other than under a further condition."""
+        stack = [statement for statement in body if not isinstance(statement, ast.If)]
+        while stack:
+            node = stack.pop()
+            if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "eval" and not node.args:
+                return True
+            stack += [child for child in ast.iter_child_nodes(node) if not isinstance(child, ast.If)]
+        return False
 
     def _fills_missing(self, test, context):
         """`if max_len is None: max_len = lengths.max().item()`: returns whether the call that leads

@@ -382,6 +382,11 @@ class OfOtherFields(Rules):
         for other, when in (("show(loss * 2)", "step"), ("pass", "branch")):
             self.assertEqual([when], [w["when"] for w in self.facts(program % other)["waits"] if w["said"] and w["value"]["text"] == "loss"], other)
 
+    def test_an_evaluation_under_a_further_condition(self):
+        program = TOP + "for i, x in enumerate(loader):\n" + STEP + "    if dist.is_primary():\n        print(loss.item())\n%s        model.eval()\n"
+        for condition, when in (("        if i % 100 == 0:\n    ", "step"), ("", "evaluation")):
+            self.assertEqual([when], [w["when"] for w in self.facts(program % condition)["waits"] if w["what"] == "item"], condition)
+
     def test_a_function_that_draws_with_a_seed_of_its_own_applies_no_setting(self):
         apply, draw = "def fix(seed):\n    torch.manual_seed(seed)\n", "def mix(rows, seed):\n    torch.manual_seed(seed)\n    return rows[torch.randperm(9)]\n"
         self.assertEqual([("train.py", "fix", "never called")], self.without_effect(self.facts(TOP + apply)))
