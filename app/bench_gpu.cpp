@@ -58,7 +58,7 @@ bool is_simulated(const std::string& device) { return device.starts_with("sim:")
 std::string device_of(const Arguments& arguments) {
     std::string device = arguments.text("--device").value_or("cuda");
     if (device != "cpu" && device != "cuda" && !is_simulated(device)) {
-        throw UserError({.found = fmt::format("--device is {}", saturate::quoted(device)),
+        throw UserError({.found = fmt::format("--device is {}", in_quotes(device)),
                          .expected = "cuda, cpu or sim:GPU",
                          .fix = "--device cuda"});
     }
@@ -78,7 +78,7 @@ std::string simulated_card(const std::string& device) {
         auto match = match_gpu(device.substr(4), std::nullopt, std::nullopt);
         if (match) return match->facts.name;
         throw UserError(
-            {.found = fmt::format("--device is {}", saturate::quoted(device)),
+            {.found = fmt::format("--device is {}", in_quotes(device)),
              .expected = "sim: and a GPU of the table (saturate optimize --gpu lists them)"});
     }
     GpuSurvey survey = survey_gpus();

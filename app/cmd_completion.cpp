@@ -14,7 +14,7 @@ int cmd_completion(const Arguments& arguments) {
     if (shells.size() != 1 || (shells[0] != "bash" && shells[0] != "zsh")) {
         throw UserError({.found = shells.empty()
                                       ? "no shell is named"
-                                      : fmt::format("shell {}", saturate::quoted(shells.back())),
+                                      : fmt::format("shell {}", in_quotes(shells.back())),
                          .expected = "one of bash, zsh",
                          .fix = "saturate completion bash"});
     }

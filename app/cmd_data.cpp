@@ -26,7 +26,7 @@ MakeDataSettings data_settings(const Arguments& arguments) {
             {.found = words.empty() || words == std::vector<std::string>{"make"}
                           ? std::string("data make needs the name of a job")
                           : fmt::format("{}: unexpected argument {}", "data",
-                                        saturate::quoted(join(words, " "))),
+                                        in_quotes(join(words, " "))),
              .expected = "saturate data make JOB; JOB is one of " + join(jobs_with_data(), ", "),
              .fix = "saturate data make classifier"});
     }

@@ -38,7 +38,7 @@ const DemoJob& job_of(const Arguments& arguments) {
     std::vector<std::string> names;
     for (const DemoJob& job : demo_jobs()) names.emplace_back(job.name);
     Problem problem{
-        .found = fmt::format("unknown job {}", saturate::quoted(join(arguments.operands, " "))),
+        .found = fmt::format("unknown job {}", in_quotes(join(arguments.operands, " "))),
         .expected = "one of " + join(names, ", ")};
     if (auto meant = closest(name, names)) problem.fix = fmt::format("saturate demo {}", *meant);
     throw UserError(problem);

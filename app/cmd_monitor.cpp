@@ -49,7 +49,7 @@ std::vector<int> gpu_list(const std::string& text) {
     for (std::string_view part : split(text, ',')) {
         auto index = parse_integer(trim(part));
         if (!index || *index < 0 || *index > 1023) {
-            throw UserError({.found = fmt::format("--gpu is {}", saturate::quoted(text)),
+            throw UserError({.found = fmt::format("--gpu is {}", in_quotes(text)),
                              .expected = "comma-separated numbers, such as 0,2",
                              .fix = "--gpu 0,2"});
         }

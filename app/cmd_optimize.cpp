@@ -40,7 +40,7 @@ struct Aim {
 };
 
 [[noreturn]] void throw_unknown_gpu(const std::string& name) {
-    Problem problem{.found = fmt::format("no GPU {} in the table", saturate::quoted(name)),
+    Problem problem{.found = fmt::format("no GPU {} in the table", in_quotes(name)),
                     .expected =
                         "cpu, or a name of docs/gpus.md, such as RTX 4090, A100 80GB SXM4, "
                         "H100 SXM5 or MI300X"};
@@ -78,7 +78,7 @@ std::optional<GpuFacts> choose_gpu(const Arguments& arguments, const GpuSurvey& 
     if (!match) {
         throw MachineError(
             {.found = fmt::format("the GPU {} is not in the table, and neither is a similar one",
-                                  saturate::quoted(gpu.name)),
+                                  in_quotes(gpu.name)),
              .expected = "a GPU of capability 6.1 or newer",
              .fix = "name a similar one with --gpu"});
     }
@@ -238,7 +238,7 @@ const Dialect* named_dialect(const Arguments& arguments) {
     if (const Dialect* dialect = find_dialect(*name)) return dialect;
     std::vector<std::string> names;
     for (const Dialect& dialect : dialects()) names.push_back(dialect.name);
-    Problem problem{.found = fmt::format("--dialect is {}", saturate::quoted(*name)),
+    Problem problem{.found = fmt::format("--dialect is {}", in_quotes(*name)),
                     .expected = join(names, ", ")};
     if (auto meant = closest(*name, names)) problem.fix = fmt::format("--dialect {}", *meant);
     throw UserError(problem);

@@ -53,7 +53,7 @@ void check_part(std::string_view part) {
         if (!remedy.shim.name.empty()) all.emplace_back(remedy.shim.name);
     }
     if (std::ranges::find(all, name) == all.end()) {
-        Problem problem{.found = fmt::format("--apply does not know {}", saturate::quoted(name)),
+        Problem problem{.found = fmt::format("--apply does not know {}", in_quotes(name)),
                         .expected = join(all, ", ")};
         if (auto meant = closest(name, all)) problem.fix = fmt::format("--apply {}", *meant);
         throw UserError(problem);
@@ -63,7 +63,7 @@ void check_part(std::string_view part) {
     bool is_count = change && change->shim.has_value;
     auto count = parse_integer(trim(part.substr(equals + 1)));
     if (is_count && count && *count >= (name == "num_workers" ? 0 : 1) && *count <= 4096) return;
-    throw UserError({.found = fmt::format("--apply has {}", saturate::quoted(part)),
+    throw UserError({.found = fmt::format("--apply has {}", in_quotes(part)),
                      .expected = is_count ? fmt::format("{}=N, a whole number", name)
                                           : fmt::format("{} without a value", name)});
 }
@@ -101,7 +101,7 @@ RunJobSettings run_settings(const Arguments& arguments) {
     } else if (profile != "auto") {
         auto steps = parse_integer(profile);
         if (!steps || *steps < 1 || *steps > 100000) {
-            throw UserError({.found = fmt::format("--profile is {}", saturate::quoted(profile)),
+            throw UserError({.found = fmt::format("--profile is {}", in_quotes(profile)),
                              .expected = "auto, off, or the steps to record, 1 to 100000"});
         }
         out.profile_steps = static_cast<int>(*steps);

@@ -36,7 +36,7 @@ std::optional<GpuFacts> gpu_of(const std::string& device) {
         auto match = match_gpu(device.substr(4), std::nullopt, std::nullopt);
         if (!match) {
             throw UserError(
-                {.found = fmt::format("--device is {}", saturate::quoted(device)),
+                {.found = fmt::format("--device is {}", in_quotes(device)),
                  .expected = "sim: and a GPU of the table (saturate optimize --gpu lists them)"});
         }
         return match->facts;
@@ -62,7 +62,7 @@ Assignment start_values(const Arguments& arguments) {
         std::size_t equals = text.find('=');
         std::string key = text.substr(0, equals);
         if (equals == std::string::npos || key.empty()) {
-            throw UserError({.found = fmt::format("--set is {}", saturate::quoted(text)),
+            throw UserError({.found = fmt::format("--set is {}", in_quotes(text)),
                              .expected = "KEY=VALUE",
                              .fix = "--set batch_size=32"});
         }
@@ -101,7 +101,7 @@ void check_config_word(const std::vector<std::string>& command) {
         }))
         return;
     throw UserError({.found = fmt::format("the command {} does not contain {}",
-                                          saturate::quoted(join(command, " ")), kConfigWord),
+                                          in_quotes(join(command, " ")), kConfigWord),
                      .expected = "{config} in place of the configuration file: each trial reads a "
                                  "copy with other values",
                      .fix = "-- python train.py --config {config}"});

@@ -21,7 +21,7 @@ std::vector<std::string> option_names(const Verb& verb) {
 
 Problem unknown_option(const Verb& verb, std::string_view name) {
     std::vector<std::string> names = option_names(verb);
-    Problem problem{.found = fmt::format("{} has no option {}", verb.name, quoted(name)),
+    Problem problem{.found = fmt::format("{} has no option {}", verb.name, in_quotes(name)),
                     .expected = join(names, ", ")};
     if (auto meant = closest(name, names)) problem.fix = fmt::format("did you mean {}?", *meant);
     return problem;
@@ -32,7 +32,7 @@ std::optional<Problem> check_choice(const Option& option, const std::string& val
     std::vector<std::string> choices;
     for (std::string_view choice : split(option.choices, '|')) choices.emplace_back(choice);
     if (std::ranges::find(choices, value) != choices.end()) return std::nullopt;
-    Problem problem{.found = fmt::format("{} is {}", option.name, quoted(value)),
+    Problem problem{.found = fmt::format("{} is {}", option.name, in_quotes(value)),
                     .expected = join(choices, ", ")};
     if (auto meant = closest(value, choices))
         problem.fix = fmt::format("{} {}", option.name, *meant);
@@ -48,7 +48,7 @@ bool is_configuration(std::string_view word) {
 // without "--".
 Problem stray_word(const Verb& verb, const std::vector<std::string>& words, std::size_t at) {
     const std::string& word = words[at];
-    Problem problem{.found = fmt::format("{}: unexpected argument {}", verb.name, quoted(word)),
+    Problem problem{.found = fmt::format("{}: unexpected argument {}", verb.name, in_quotes(word)),
                     .expected = fmt::format("saturate {}", verb.usage)};
     if (find_option(verb, "--config") && is_configuration(word)) {
         problem.fix = fmt::format("saturate {} --config {}", verb.name, word);
@@ -179,7 +179,7 @@ std::optional<double> Arguments::number(std::string_view name, double least, dou
     if (!given) return std::nullopt;
     auto value = parse_number(*given);
     if (!value || !std::isfinite(*value) || *value < least || *value > most) {
-        throw UserError({.found = fmt::format("{} is {}", name, quoted(*given)),
+        throw UserError({.found = fmt::format("{} is {}", name, in_quotes(*given)),
                          .expected = fmt::format("a number from {} to {}", least, most)});
     }
     return value;
@@ -194,7 +194,7 @@ std::optional<double> Arguments::seconds(std::string_view name, double least, do
         number.remove_suffix(1);
     auto value = parse_number(number);
     if (!value || !std::isfinite(*value) || *value * unit < least || *value * unit > most) {
-        throw UserError({.found = fmt::format("{} is {}", name, quoted(*given)),
+        throw UserError({.found = fmt::format("{} is {}", name, in_quotes(*given)),
                          .expected = fmt::format("a time from {:g}s to {:g}h: 90s, 10m or 1h",
                                                  least, most / 3600)});
     }
@@ -206,7 +206,7 @@ std::optional<long> Arguments::whole(std::string_view name, long least, long mos
     if (!given) return std::nullopt;
     auto value = parse_integer(*given);
     if (!value || *value < least || *value > most) {
-        throw UserError({.found = fmt::format("{} is {}", name, quoted(*given)),
+        throw UserError({.found = fmt::format("{} is {}", name, in_quotes(*given)),
                          .expected = fmt::format("a whole number from {} to {}", least, most)});
     }
     return value;

@@ -28,7 +28,7 @@ namespace {
     const std::string& word = words[0];
     std::vector<std::string> names;
     for (const Verb& verb : verbs()) names.emplace_back(verb.name);
-    Problem problem{.found = fmt::format("unknown verb {}", saturate::quoted(word)),
+    Problem problem{.found = fmt::format("unknown verb {}", in_quotes(word)),
                     .expected = join(names, ", ")};
     if (word.starts_with("python") || word == "torchrun")  // a command, as for other tools
         problem.fix = fmt::format("saturate fix -- {}", join(words, " "));

@@ -225,7 +225,7 @@ Json Json::parse(std::string_view text, const std::string& file) {
     }
     std::size_t at = builder.error_at;
     std::string near =
-        at == 0 || at > text.size() ? "the end of the text" : quoted(text.substr(at - 1), 20);
+        at == 0 || at > text.size() ? "the end of the text" : in_quotes(text.substr(at - 1), 20);
     throw UserError({.where = place_of(text, at, file),
                      .found = fmt::format("JSON that breaks off at {}", near),
                      .expected = "a JSON document"});

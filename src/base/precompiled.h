@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The standard headers that most files use, compiled once for all of them. Never include it by
-// name: every file includes what it uses, and the build adds this header in front. Leaves out
-// <filesystem>, because its std::quoted would be found before ours.
+// name: every file includes what it uses, and the build adds this header in front.
 #pragma once
 
 #include <fmt/format.h>
@@ -16,6 +15,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>

@@ -177,7 +177,7 @@ std::string pad_right(std::string_view utf8, std::size_t width) {
     return out;
 }
 
-std::string quoted(std::string_view raw, std::size_t limit) {
+std::string in_quotes(std::string_view raw, std::size_t limit) {
     std::string out = "\"";
     std::size_t used = 0;
     while (!raw.empty()) {

@@ -39,6 +39,6 @@ namespace saturate {
 
 // Shows control characters and broken UTF-8 as escapes, and cuts long text with "...". For messages
 // that quote a user's file.
-[[nodiscard]] std::string quoted(std::string_view raw, std::size_t limit = 60);
+[[nodiscard]] std::string in_quotes(std::string_view raw, std::size_t limit = 60);
 
 }  // namespace saturate

@@ -83,9 +83,9 @@ void report_duplicates(const Node& map, std::vector<Problem>& problems) {
         if (is_new) continue;
         problems.push_back(
             {.where = member.place,
-             .found = fmt::format("the key {} again; it is already in line {}",
-                                  saturate::quoted(std::string_view(member.key)),
-                                  first->second->place.line),
+             .found =
+                 fmt::format("the key {} again; it is already in line {}",
+                             in_quotes(std::string_view(member.key)), first->second->place.line),
              .expected = "each key once in its map",
              .fix = member.key == "<<" ? "<<: [*one, *two]" : "remove one of the two"});
     }

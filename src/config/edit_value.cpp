@@ -103,10 +103,9 @@ NewValue render_value(const Document& document, const EditTarget& target) {
         if (std::optional<Node> node = read_back(raw, document.format(), flow))
             return {std::move(raw), *std::move(node)};
     }
-    refuse(
-        target,
-        fmt::format("{} cannot become {}", path_text(target.edit->path), saturate::quoted(wanted)),
-        "one value on one line", "");
+    refuse(target,
+           fmt::format("{} cannot become {}", path_text(target.edit->path), in_quotes(wanted)),
+           "one value on one line", "");
 }
 
 std::string render_key(const std::string& key, Format format, bool flow) {

@@ -35,7 +35,7 @@ class JsonReader {
         std::size_t end = std::min(text_.find_first_of("\r\n", at_), text_.size());
         std::string_view here = trim(text_.substr(at_, std::min<std::size_t>(end - at_, 200)));
         problems_.push_back({.where = lines_.place(at_),
-                             .found = here.empty() ? found : found + ": " + saturate::quoted(here),
+                             .found = here.empty() ? found : found + ": " + in_quotes(here),
                              .expected = expected,
                              .fix = fix});
         throw Stop();

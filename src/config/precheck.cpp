@@ -67,21 +67,19 @@ std::vector<Problem> precheck(std::string_view text, const std::string& file) {
     for (std::size_t at = 0; at < text.size();) {
         std::size_t size = character(text, at);
         if (size == 0) {
-            return {
-                {.where = lines.place(at),
-                 .found = "is not UTF-8 text from here on: " + saturate::quoted(text.substr(at, 8)),
-                 .expected = "UTF-8",
-                 .fix = fmt::format("iconv -f GB18030 -t UTF-8 {} > new.yaml, if it is Chinese "
-                                    "text in another encoding",
-                                    file)}};
+            return {{.where = lines.place(at),
+                     .found = "is not UTF-8 text from here on: " + in_quotes(text.substr(at, 8)),
+                     .expected = "UTF-8",
+                     .fix = fmt::format("iconv -f GB18030 -t UTF-8 {} > new.yaml, if it is Chinese "
+                                        "text in another encoding",
+                                        file)}};
         }
         char c = text[at];
         bool lone_return = c == '\r' && !text.substr(at + 1).starts_with('\n');
         if (is_control(c) || lone_return) {
             return {{.where = lines.place(at),
-                     .found = lone_return
-                                  ? std::string("a carriage return without a line feed")
-                                  : "a control character: " + saturate::quoted(text.substr(at, 1)),
+                     .found = lone_return ? std::string("a carriage return without a line feed")
+                                          : "a control character: " + in_quotes(text.substr(at, 1)),
                      .expected = "text, with lines that end in LF or CRLF",
                      .fix = lone_return ? "mac2unix, or remove it" : "remove it"}};
         }

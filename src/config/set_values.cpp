@@ -22,7 +22,7 @@ Wish read_wish(const std::string& text) {
     std::string value;
     if (equals != std::string::npos) value = trim(std::string_view(text).substr(equals + 1));
     if (value.empty()) {
-        throw UserError({.found = fmt::format("--set is {}", saturate::quoted(text)),
+        throw UserError({.found = fmt::format("--set is {}", in_quotes(text)),
                          .expected = "key=value",
                          .fix = "--set batch_size=64"});
     }
@@ -30,7 +30,7 @@ Wish read_wish(const std::string& text) {
     if (!info) {
         std::vector<std::string> names;
         for (const SettingInfo& each : schema()) names.emplace_back(each.name);
-        Problem problem{.found = fmt::format("--set names no setting {}", saturate::quoted(key)),
+        Problem problem{.found = fmt::format("--set names no setting {}", in_quotes(key)),
                         .expected = "a name of docs/settings.md"};
         if (auto meant = closest(key, names))
             problem.fix = fmt::format("--set {}={}", *meant, value);

@@ -80,8 +80,7 @@ class Reader {
             }
             for (const Node& item : node.items) {
                 auto number = number_of(document_.resolve(item)->text);
-                if (!number)
-                    return wrong(value, saturate::quoted(item.text), "a list of whole numbers");
+                if (!number) return wrong(value, in_quotes(item.text), "a list of whole numbers");
                 value.numbers.push_back(*number);
             }
             if (value.numbers.empty())
@@ -106,8 +105,7 @@ class Reader {
         value.left_alone = true;
         value.numbers.clear();
         notes.push_back(fmt::format("{} is {}: {}", path_text(value.path),
-                                    value.text.empty() ? "a list" : saturate::quoted(value.text),
-                                    why));
+                                    value.text.empty() ? "a list" : in_quotes(value.text), why));
     }
 
     void wrong(Value& value, const std::string& found, const std::string& expected,
@@ -160,7 +158,7 @@ class Reader {
             return;
         }
         if (!fits) {
-            return wrong(value, saturate::quoted(value.text), range_text(info),
+            return wrong(value, in_quotes(value.text), range_text(info),
                          info.default_text.empty()
                              ? ""
                              : fmt::format("{}: {}", value.path.back(), info.default_text));
@@ -175,14 +173,14 @@ class Reader {
         if (value.convention == word_mode) value.flag = lower(value.text) != "none";
         if (value.text == "0" || value.text == "1") value.flag = value.text == "1";
         if (!value.flag)
-            return wrong(value, saturate::quoted(value.text), "true or false",
+            return wrong(value, in_quotes(value.text), "true or false",
                          fmt::format("{}: true", value.path.back()));
         if (value.quoted && value.convention == none) {
             warnings.push_back(
                 {value.place,
                  fmt::format("{} is {}, a word and not a boolean: a program that tests it sees "
                              "true, whatever it says",
-                             path_text(value.path), saturate::quoted(value.text)),
+                             path_text(value.path), in_quotes(value.text)),
                  fmt::format("{}: {}", value.path.back(), *value.flag ? "true" : "false")});
         }
     }
@@ -210,7 +208,7 @@ class Reader {
             return leave(value, "the weights themselves are in this type");
         if (value.flag == false) value.precision = Precision::fp32;
         if (!value.flag && !value.precision) {
-            wrong(value, saturate::quoted(value.text),
+            wrong(value, in_quotes(value.text),
                   is_switch ? "true or false" : "true, bf16, fp16, none or off",
                   fmt::format("{}: bf16", value.path.back()));
         }
@@ -240,7 +238,7 @@ void check_known(const Node& map, const Dialect& dialect, const Document& docume
         }
         if (std::ranges::find(names, lower(member.key)) != names.end()) continue;
         Problem problem{.where = member.place,
-                        .found = fmt::format("no setting {}", saturate::quoted(member.key)),
+                        .found = fmt::format("no setting {}", in_quotes(member.key)),
                         .expected = "a name of docs/settings.md"};
         if (auto meant = closest(member.key, names))
             problem.fix = fmt::format("did you mean {}?", *meant);

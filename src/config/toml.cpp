@@ -123,7 +123,7 @@ class TomlReader {
 
 Problem explain(const toml::parse_error& error, Place where, std::string_view line) {
     std::string_view said = error.description();
-    std::string here = trim(line).empty() ? "" : ": " + saturate::quoted(trim(line));
+    std::string here = trim(line).empty() ? "" : ": " + in_quotes(trim(line));
     auto says = [&](std::string_view part) { return said.find(part) != std::string_view::npos; };
     if (says("redefine existing")) {
         return {std::move(where), "a key or table that already exists" + here,

@@ -205,7 +205,7 @@ class TreeBuilder : public YAML::EventHandler {
         if (in_flow() || before.find('?') != std::string_view::npos) return;
         problems_.push_back(
             {.where = key.place,
-             .found = "a key without a colon: " + saturate::quoted(std::string_view(key.key)),
+             .found = "a key without a colon: " + in_quotes(std::string_view(key.key)),
              .expected = "key: value",
              .fix = "add the colon, or remove the line"});
     }

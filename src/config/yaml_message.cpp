@@ -82,7 +82,7 @@ constexpr auto kMeanings = std::to_array<Meaning>({
 
 Problem explain_yaml_error(Place where, std::string_view message, std::string_view line) {
     Problem problem{.where = std::move(where)};
-    std::string here = trim(line).empty() ? "" : fmt::format(": {}", saturate::quoted(trim(line)));
+    std::string here = trim(line).empty() ? "" : fmt::format(": {}", in_quotes(trim(line)));
     for (const Meaning& meaning : kMeanings) {
         if (!message.starts_with(meaning.message)) continue;
         problem.found = meaning.found + here;

@@ -94,7 +94,8 @@ void SqliteFile::fail(std::string found, std::string fix) const {
 
 void SqliteFile::damaged(std::string_view where) const {
     std::string_view why = db_ ? sqlite3_errmsg(db_.get()) : "out of memory";
-    fail(fmt::format("cannot be read as SQLite: {} says {}", quoted(where), quoted(why, 200)));
+    fail(
+        fmt::format("cannot be read as SQLite: {} says {}", in_quotes(where), in_quotes(why, 200)));
 }
 
 void SqliteFile::open(const std::string& address, int flags) {
@@ -161,7 +162,7 @@ bool SqliteRows::next() {
     // Pages that point at each other can yield rows for ever, but a row takes more than four bytes.
     if (++count_ > most_)
         file_.fail(fmt::format("is damaged: {} has more rows than the file can hold",
-                               quoted(std::string_view(table_))));
+                               in_quotes(std::string_view(table_))));
     return true;
 }
 

@@ -127,7 +127,7 @@ void NsysReader::check_tables() const {
                 : fmt::format(
                       "is an SQLite file of another program: its tables are {}, StringIds is not "
                       "among them",
-                      quoted(shown, 120)));
+                      in_quotes(shown, 120)));
     }
     if (lacks("StringIds")) db_.fail("has no table StringIds, which holds the names");
     if (lacks(kKernels) && lacks(kCopies) && lacks(kSets) && lacks(kGraphs))

@@ -48,7 +48,7 @@ class Reader {
         } else {
             std::string_view kind = foreign_kind(window_.view().substr(0, 4096));
             fail(kind.empty() ? fmt::format("is not JSON: it starts with {}",
-                                            quoted(window_.view().substr(0, 16)))
+                                            in_quotes(window_.view().substr(0, 16)))
                               : fmt::format("is {}, not a profiler trace", kind));
         }
         if (stream_.torn()) trace_.losses.truncated = true;

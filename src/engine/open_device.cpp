@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "engine/open_device.h"
+
 #include <dlfcn.h>
 #include <fmt/format.h>
 
@@ -8,7 +10,6 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "engine/device_backend.h"
-#include "engine/open_device.h"
 #include "engine/sim_backend.h"
 
 namespace saturate {
@@ -225,7 +226,7 @@ OpenedDevice open_device(const std::string& wish, const DeviceOptions& options, 
             return {open_gpu(need_cuda_plugin(), static_cast<int>(*number), local_rank, options),
                     ""};
     }
-    throw UserError({.found = fmt::format("--device is {}", saturate::quoted(wish)),
+    throw UserError({.found = fmt::format("--device is {}", in_quotes(wish)),
                      .expected = "auto, cpu, cuda, cuda:N or sim:GPU",
                      .fix = "--device auto"});
 }

@@ -156,8 +156,8 @@ NamedTensors read_safetensors(const std::filesystem::path& path) {
             torch::empty(entry.shape, torch::TensorOptions().dtype(type_of(entry)));
         if (tensor.nbytes() > 0 &&
             !file.read(tensor.data_ptr(), tensor.nbytes(), data_at + entry.begin)) {
-            refuse_safetensors(
-                path, fmt::format("tensor {} cannot be read", saturate::quoted(entry.name)));
+            refuse_safetensors(path,
+                               fmt::format("tensor {} cannot be read", in_quotes(entry.name)));
         }
         out.emplace_back(entry.name, std::move(tensor));
     }

@@ -25,11 +25,11 @@ namespace {
 StoredTensor read_tensor(const std::string& path, const std::string& name, const Json& fields,
                          std::uint64_t data_bytes) {
     StoredTensor entry{.name = name, .type = fields["dtype"].string().value_or("")};
-    std::string shown = saturate::quoted(name);
+    std::string shown = in_quotes(name);
     auto known = std::ranges::find(kStoredTypes, entry.type, &StoredType::name);
     if (known == std::end(kStoredTypes))
-        refuse_safetensors(
-            path, fmt::format("tensor {} has type {}", shown, saturate::quoted(entry.type)));
+        refuse_safetensors(path,
+                           fmt::format("tensor {} has type {}", shown, in_quotes(entry.type)));
     std::uint64_t bytes = known->bytes;
     if (!fields["shape"].is_array() || fields["shape"].items().size() > 64)
         refuse_safetensors(path, fmt::format("tensor {} has no shape", shown));
@@ -69,8 +69,7 @@ std::vector<StoredTensor> read_safetensors_header(std::string_view text, std::ui
     for (const auto& [name, fields] : header.members()) {
         if (name == "__metadata__") continue;
         if (!names.insert(name).second)
-            refuse_safetensors(path,
-                               fmt::format("tensor {} appears twice", saturate::quoted(name)));
+            refuse_safetensors(path, fmt::format("tensor {} appears twice", in_quotes(name)));
         entries.push_back(read_tensor(path, name, fields, data_bytes));
     }
     // The format requires that the tensors fill the file one after the other: nothing shared,
@@ -81,7 +80,7 @@ std::vector<StoredTensor> read_safetensors_header(std::string_view text, std::ui
     for (const StoredTensor& entry : sorted) {
         if (entry.begin != at)
             refuse_safetensors(path, fmt::format("tensor {} begins at {} instead of {}",
-                                                 saturate::quoted(entry.name), entry.begin, at));
+                                                 in_quotes(entry.name), entry.begin, at));
         at = entry.end;
     }
     if (at != data_bytes)

@@ -257,7 +257,7 @@ std::unique_ptr<DeviceBackend> make_sim_backend(const std::string& gpu,
                                                 const DeviceOptions& options) {
     auto match = match_gpu(gpu, std::nullopt, std::nullopt);
     if (!match) {
-        Problem problem{.found = fmt::format("no GPU {} to simulate", saturate::quoted(gpu)),
+        Problem problem{.found = fmt::format("no GPU {} to simulate", in_quotes(gpu)),
                         .expected = "a GPU of the table (saturate optimize --gpu names them)"};
         std::vector<std::string> near = near_gpu_names(gpu);
         if (!near.empty()) problem.fix = fmt::format("--device \"sim:{}\"", near[0]);

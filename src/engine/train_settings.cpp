@@ -46,7 +46,7 @@ class Reader {
         }
         Problem problem{.where = place(setting),
                         .found = fmt::format("{} is {}", path_text(settings_.get(setting)->path),
-                                             saturate::quoted(word)),
+                                             in_quotes(word)),
                         .expected = join(choices, ", ")};
         if (auto meant = closest(word, choices)) problem.fix = fmt::format("{}", *meant);
         problems.push_back(problem);

@@ -84,7 +84,7 @@ void ImageFolder::Impl::make_classes() {
     for (auto& [name, number] : numbers) {
         auto known = std::ranges::find(classes, name);
         if (known == classes.end() && !settings.classes.empty())
-            fail(fmt::format("the class {}", saturate::quoted(name)),
+            fail(fmt::format("the class {}", in_quotes(name)),
                  fmt::format("one of the training classes: {}", join(settings.classes, ", ")));
         number = static_cast<std::int32_t>(known - classes.begin());
         if (known == classes.end()) classes.push_back(name);
@@ -98,14 +98,14 @@ void ImageFolder::Impl::make_classes() {
             folder.path.empty() ? -1 : numbers.at(folder.path.substr(0, folder.path.find('/')));
         if (number < 0 && count > 0)
             fail(fmt::format("contains {} images outside the class folders, such as {}", count,
-                             saturate::quoted(files.name(folder.first))),
+                             in_quotes(files.name(folder.first))),
                  "one folder of images per class, and no images outside them");
         class_of.push_back(number);
         if (number >= 0) counts[static_cast<std::size_t>(number)] += count;
     }
     for (std::size_t i = 0; i < counts.size(); ++i) {
         if (counts[i] == 0 && settings.classes.empty())
-            fail(fmt::format("the class {} has no images", saturate::quoted(classes[i])),
+            fail(fmt::format("the class {} has no images", in_quotes(classes[i])),
                  "at least one image in each folder");
     }
     fields = {settings.transform.field("image"), {"label", Element::int64, {}, false}};
@@ -127,7 +127,7 @@ void ImageFolder::Impl::make_pairs() {
     }
     if (lonely > 0)
         fail(fmt::format("{} of {} inputs have no target, such as {}", lonely, files.size(),
-                         saturate::quoted(example)),
+                         in_quotes(example)),
              fmt::format("a file of the same name below {}", settings.target));
     fields = {settings.transform.field(settings.input), settings.transform.field(settings.target)};
 }
@@ -171,14 +171,14 @@ void ImageFolder::Impl::add_row(std::string_view line, int number,
     auto found = by_name.find(std::string(trim(cells[0])));
     if (found == by_name.end())
         throw UserError({.where = {path, number},
-                         .found = fmt::format("no image {}", saturate::quoted(trim(cells[0]))),
+                         .found = fmt::format("no image {}", in_quotes(trim(cells[0]))),
                          .expected = "the path of an image below the folder of the table"});
     rows.push_back(found->second);
     for (std::size_t i = 1; i < cells.size(); ++i) {
         auto value = parse_number(trim(cells[i]));
         if (!value || !std::isfinite(*value))
             throw UserError({.where = {path, number},
-                             .found = fmt::format("{} is not a number", saturate::quoted(cells[i])),
+                             .found = fmt::format("{} is not a number", in_quotes(cells[i])),
                              .expected = "a file name, then numbers"});
         numbers.push_back(static_cast<float>(*value));
     }

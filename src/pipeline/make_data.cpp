@@ -38,7 +38,7 @@ bool is_for_validation(std::int64_t index) {
 const JobDataMade& made_for(const std::string& job) {
     const ReferenceJob* found = find_reference_job(job);
     if (found && found->made.files != MadeFiles::none) return found->made;
-    Problem problem{.found = fmt::format("there is no data to make for {}", saturate::quoted(job)),
+    Problem problem{.found = fmt::format("there is no data to make for {}", in_quotes(job)),
                     .expected = join(jobs_with_data(), ", ")};
     if (auto meant = closest(job, jobs_with_data()))
         problem.fix = fmt::format("saturate data make {}", *meant);

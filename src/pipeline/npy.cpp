@@ -101,17 +101,17 @@ NpyArray parse_npy(std::span<const std::byte> bytes, const std::string& place,
     if (!descr || !order || !tuple || !tuple->starts_with('(')) throw fail("a broken npy header");
     std::optional<NumberType> type = type_of(*descr);
     if (!type)
-        throw fail(fmt::format("dtype {}", saturate::quoted(*descr)),
+        throw fail(fmt::format("dtype {}", in_quotes(*descr)),
                    "numbers of this machine's byte order: array.astype('<f4')");
     std::optional<std::vector<std::int64_t>> shape = shape_of(tuple->substr(1));
-    if (!shape) throw fail(fmt::format("shape {})", saturate::quoted(*tuple)));
+    if (!shape) throw fail(fmt::format("shape {})", in_quotes(*tuple)));
     if (*order != "False" && shape->size() > 1)
         throw fail("Fortran order", "numpy.ascontiguousarray(array)");
     std::size_t data_bytes = text.size() - start - header_bytes;
     std::optional<std::size_t> count = elements_within(*shape, type->bytes, data_bytes);
     if (!count)
         throw fail(fmt::format("shape {}) needs more than the {} bytes in the file",
-                               saturate::quoted(*tuple), data_bytes));
+                               in_quotes(*tuple), data_bytes));
     return {
         .name = std::filesystem::path(place).stem().string(),
         .type = *type,

@@ -147,7 +147,7 @@ std::optional<CacheSettings> cache_of(const Settings& settings, const CacheLimit
     }
     if (word != "disk")
         throw UserError({.where = value->place,
-                         .found = fmt::format("cache: {}", saturate::quoted(value->text)),
+                         .found = fmt::format("cache: {}", in_quotes(value->text)),
                          .expected = "off, ram or disk",
                          .fix = ""});
     CacheSettings out{.place = CachePlace::disk, .limit_bytes = limits.disk_bytes};
@@ -256,7 +256,7 @@ fs::path data_path(const Settings& settings, const Value& value) {
     const ReferenceJob* job = find_reference_job(settings.word(Setting::job));
     bool can_make = job && job->made.files != MadeFiles::none;
     throw UserError({.where = value.place,
-                     .found = fmt::format("data: {} does not exist", saturate::quoted(value.text)),
+                     .found = fmt::format("data: {} does not exist", in_quotes(value.text)),
                      .expected = "a folder of images, tar or npy files, or a CSV, npy or npz file",
                      .fix = can_make ? fmt::format("saturate data make {}", job->name) : ""});
 }
@@ -278,7 +278,7 @@ OpenedData open_data(const Settings& settings, const CacheLimits& limits) {
     bool is_folder = fs::is_directory(path), is_array = ending == ".npy" || ending == ".npz";
     if ((wants_windows && is_folder) || (wants_images && !is_folder && !is_array))
         throw UserError({.where = value->place,
-                         .found = fmt::format("data: {} is a {}", saturate::quoted(value->text),
+                         .found = fmt::format("data: {} is a {}", in_quotes(value->text),
                                               is_folder ? "folder" : "file"),
                          .expected = is_folder ? "a table, CSV or npy, rows by time"
                                                : "a folder of images or tar files",

@@ -55,7 +55,7 @@ std::int64_t DataTable::column(std::string_view name_or_number) const {
     }
     std::optional<std::string> near = closest(name_or_number, columns);
     throw UserError({.where = {name},
-                     .found = fmt::format("no column {}", saturate::quoted(name_or_number)),
+                     .found = fmt::format("no column {}", in_quotes(name_or_number)),
                      .expected = join(columns, ", "),
                      .fix = near ? *near : ""});
 }

@@ -175,8 +175,8 @@ class TableReader {
         for (std::size_t c : used_) {
             std::optional<float> value = number_of(cells_[c], format_);
             if (!value && !is_missing(cells_[c]))
-                throw problem(fmt::format("{} in column {}", saturate::quoted(cells_[c]),
-                                          saturate::quoted(std::string_view(names_[c]))),
+                throw problem(fmt::format("{} in column {}", in_quotes(cells_[c]),
+                                          in_quotes(std::string_view(names_[c]))),
                               "a number, or nothing where it is missing", lines_.number());
             values.push_back(value.value_or(std::numeric_limits<float>::quiet_NaN()));
         }

@@ -152,8 +152,7 @@ std::vector<TarEntry> index_tar(TarBytes& bytes, const std::string& file) {
         if (!size) fail(file, at, "a size that is not a number");
         std::uint64_t body = at + kBlock;
         if (*size > end - body)
-            fail(file, at,
-                 fmt::format("ends in the middle of {}", saturate::quoted(plain_name(header))));
+            fail(file, at, fmt::format("ends in the middle of {}", in_quotes(plain_name(header))));
         if (describes) {
             if (*size > kLongNameMax) fail(file, at, "a name of more than a megabyte");
             std::string text(static_cast<std::size_t>(*size), '\0');

@@ -160,7 +160,7 @@ std::string how_by_name(std::string_view asked, const GpuName& name, const Choic
     if (equals.size() > 1) {
         std::vector<std::string> labels;
         for (const Choice& choice : equals) labels.push_back(label(choice));
-        how += fmt::format(": {} may be {}; treated as {}", quoted(asked), join(labels, ", "),
+        how += fmt::format(": {} may be {}; treated as {}", in_quotes(asked), join(labels, ", "),
                            labels[0]);
     }
     if (best.row->name.key != name.key)

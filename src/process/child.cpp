@@ -62,9 +62,9 @@ std::vector<char*> pointers(const std::vector<std::string>& command) {
 }  // namespace
 
 ChildNotStarted::ChildNotStarted(const std::string& command, int error)
-    : UserError({.found = fmt::format("cannot start {}: {}", saturate::quoted(command),
-                                      std::strerror(error)),
-                 .expected = "a program that exists and can be run"}),
+    : UserError(
+          {.found = fmt::format("cannot start {}: {}", in_quotes(command), std::strerror(error)),
+           .expected = "a program that exists and can be run"}),
       error_(error) {}
 
 struct Child::Keeper {

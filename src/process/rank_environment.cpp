@@ -28,7 +28,7 @@ std::optional<int> whole(const Environment& environment, const std::string& name
     if (!text || text->empty()) return std::nullopt;
     auto value = parse_integer(*text);
     if (!value || *value < 0 || *value > kRanksMost) {
-        throw_variable(fmt::format("{} is {}", name, quoted(*text)),
+        throw_variable(fmt::format("{} is {}", name, in_quotes(*text)),
                        fmt::format("a whole number from 0 to {}", kRanksMost));
     }
     return static_cast<int>(*value);

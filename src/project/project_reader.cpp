@@ -79,8 +79,8 @@ fs::path place_programs(const fs::path& scratch) {
 
 std::string last_line(const std::string& text) {
     std::string_view all = trim(text);
-    return quoted(all.substr(all.rfind('\n') == std::string_view::npos ? 0 : all.rfind('\n') + 1),
-                  200);
+    return in_quotes(
+        all.substr(all.rfind('\n') == std::string_view::npos ? 0 : all.rfind('\n') + 1), 200);
 }
 
 }  // namespace

@@ -28,7 +28,7 @@ bool has_nvml(const GpuSurvey& survey) {
 
 // Names come from a driver and must not contain characters that move the cursor of a terminal.
 std::string printable(std::string_view raw) {
-    std::string out = quoted(raw, 100);
+    std::string out = in_quotes(raw, 100);
     return out.substr(1, out.size() - 2);
 }
 

@@ -40,14 +40,12 @@ void about_one_gpu(const GpuIdentity& gpu, List& list) {
     }
     auto match = match_gpu(gpu.name, gpu.capability, gpu.memory_total_bytes);
     if (!match) {
-        list.push_back(
-            {fmt::format("{} ({}) is not in the GPU table", which, saturate::quoted(gpu.name)),
-             "its peak rates, MFU and best precision are unknown"});
+        list.push_back({fmt::format("{} ({}) is not in the GPU table", which, in_quotes(gpu.name)),
+                        "its peak rates, MFU and best precision are unknown"});
     } else if (match->kind == GpuMatchKind::capability) {
-        list.push_back(
-            {fmt::format("{} ({}) is not in the GPU table", which, saturate::quoted(gpu.name)),
-             fmt::format("its peak rates are guessed from {}; its precision is certain",
-                         match->facts.name)});
+        list.push_back({fmt::format("{} ({}) is not in the GPU table", which, in_quotes(gpu.name)),
+                        fmt::format("its peak rates are guessed from {}; its precision is certain",
+                                    match->facts.name)});
     }
 }
 
@@ -110,7 +108,8 @@ void about_software(const DoctorFacts& facts, List& list) {
     } else if (has_gpu && !torch.gpu_ready) {
         list.push_back(
             {"LibTorch without its CUDA libraries",
-             fmt::format("there is a GPU, but train would run on the CPU; {} fetches them", fetch)});
+             fmt::format("there is a GPU, but train would run on the CPU; {} fetches them",
+                         fetch)});
     } else if (has_gpu && !facts.has_cuda_part) {
         list.push_back({"no CUDA part (libsaturate_cuda.so)",
                         "there is a GPU, but train would run on the CPU; tools/build release "

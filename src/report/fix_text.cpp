@@ -72,7 +72,7 @@ class FixText {
 
 // Shortens a piece of source text to one line.
 std::string shortened(const std::string& source) {
-    std::string out = quoted(source, 48);
+    std::string out = in_quotes(source, 48);
     return out.size() > 2 ? out.substr(1, out.size() - 2) : out;
 }
 

@@ -87,7 +87,7 @@ HttpAddress HttpAddress::parse(std::string_view text, std::string_view option,
     std::optional<std::int64_t> number = port.empty() ? out.port : parse_integer(port);
     if (!number || *number < 0 || *number > kPortMax || !resolve(out)) {
         throw UserError(
-            {.found = fmt::format("{} is {}", option, quoted(text)),
+            {.found = fmt::format("{} is {}", option, in_quotes(text)),
              .expected = fmt::format("PORT, ADDRESS or ADDRESS:PORT, such as {0} or 0.0.0.0:{0}",
                                      default_port)});
     }

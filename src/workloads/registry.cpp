@@ -22,7 +22,7 @@ std::unique_ptr<Job> JobRegistry::make(const std::string& name, const Settings& 
     const Value* job = settings.get(Setting::job);
     Problem problem{.where = job ? job->place : Place{},
                     .found = name.empty() ? "no job: setting says what to train"
-                                          : fmt::format("unknown job {}", saturate::quoted(name)),
+                                          : fmt::format("unknown job {}", in_quotes(name)),
                     .expected = join(names(), ", ")};
     if (auto meant = closest(name, names())) problem.fix = fmt::format("job: {}", *meant);
     throw UserError(problem);

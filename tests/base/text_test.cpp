@@ -51,10 +51,10 @@ TEST(TextTest, CountsColumnsNotBytes) {
 }
 
 TEST(TextTest, QuotesWhateverAFileHolds) {
-    EXPECT_EQ(quoted("a\tb\n"), "\"a\\tb\\n\"");
-    EXPECT_EQ(quoted("\x01\x80"), "\"\\x01\\x80\"");
-    EXPECT_EQ(quoted("显存"), "\"显存\"");
-    EXPECT_EQ(quoted("abcdef", 3), "\"abc...\"");
+    EXPECT_EQ(in_quotes("a\tb\n"), "\"a\\tb\\n\"");
+    EXPECT_EQ(in_quotes("\x01\x80"), "\"\\x01\\x80\"");
+    EXPECT_EQ(in_quotes("显存"), "\"显存\"");
+    EXPECT_EQ(in_quotes("abcdef", 3), "\"abc...\"");
 }
 
 }  // namespace
