@@ -25,6 +25,8 @@ namespace saturate {
 namespace {
 
 // How much is announced before Python asks for it: at least two batches, more if they are small.
+// Not as many as memory would allow: what does not fit into the processor's cache takes longer to
+// fill (windows of 1 MB a batch: 5.6 million a second with 6 slabs in use, 4.3 with 38).
 constexpr std::size_t kAheadBytes = 32 << 20, kAheadMax = 16;
 // Batches that follow each other this fast are announced several at once, up to half of what Python
 // has room for: waking Python up for each, with cold caches, would take as long as filling it.
