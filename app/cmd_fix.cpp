@@ -183,7 +183,7 @@ int try_and_prove(const Arguments& arguments, FixAnswer& answer, ProjectReader& 
         const auto& rate = tried.baseline.samples_per_second;
         show(stdout, "{}",
              fix_text(answer, {.colour = wants_coloured_words(stdout),
-                               .is_broken = columns_of(stdout) == 0,
+                               .is_broken = has_broken_lines(stdout),
                                .all = arguments.has("--all"),
                                .was_run = true,
                                .on_gpu = tried.is_on_gpu,
@@ -273,7 +273,7 @@ int cmd_fix(const Arguments& arguments) {
     else
         show(stdout, "{}",
              fix_text(answer, {.colour = wants_coloured_words(stdout),
-                               .is_broken = columns_of(stdout) == 0,
+                               .is_broken = has_broken_lines(stdout),
                                .all = arguments.has("--all")}));
     return patch.empty() ? kAnswerIsNo : kDone;
 }

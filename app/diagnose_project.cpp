@@ -88,7 +88,7 @@ int diagnose_project(const Arguments& arguments, const fs::path& path, const Fac
         next += fmt::format("\nOther training programs here: {}", join(program.others, ", "));
     show(stdout, "{}",
          fix_text(answer, {.colour = wants_coloured_words(stdout),
-                           .is_broken = columns_of(stdout) == 0,
+                           .is_broken = has_broken_lines(stdout),
                            .all = arguments.has("--all"),
                            .next = next}));
     return kDone;

@@ -36,6 +36,8 @@ bool wants_coloured_words(std::FILE* to) {
     return wants_colour(to) && language == Language::english;
 }
 
+bool has_broken_lines(std::FILE* to) { return !is_terminal(to) && language == Language::english; }
+
 std::size_t columns_of(std::FILE* to) {
     if (!is_terminal(to)) return 0;
     constexpr std::size_t kUsual = 80, kLeast = 20;

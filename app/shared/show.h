@@ -33,6 +33,8 @@ void show(std::FILE* to, fmt::format_string<First, Rest...> text, First&& first,
 [[nodiscard]] bool wants_colour(std::FILE* to);
 // The same for colour of single words in a line, which translations do not support.
 [[nodiscard]] bool wants_coloured_words(std::FILE* to);
+// Whether text comes with its lines broken: English that does not go to a terminal.
+[[nodiscard]] bool has_broken_lines(std::FILE* to);
 // Returns the width of the terminal, else COLUMNS, else 80, or 0 if `to` is not a terminal.
 [[nodiscard]] std::size_t columns_of(std::FILE* to);
 

@@ -106,11 +106,14 @@ bool Pattern::match_from(std::string_view text, std::size_t hole,
                          std::vector<std::string_view>& found, int& tries) const {
     if (hole == holes_.size()) return text.empty();
     const std::string& after = literals_[hole + 1];
-    // Two blanks are a column: only a number may be padded.
+    // "{} steps" does not begin with the label before it; two blanks are a column, and only a number
+    // may be padded.
+    bool is_first_word = hole == 0 && literals_[0].empty() && after.starts_with(' ');
     bool is_behind_blank = !literals_[hole].empty() && literals_[hole].back() == ' ';
     auto fits = [&](std::size_t length) {
         std::string_view inside = text.substr(0, length), rest = text.substr(length);
         if (is_behind_blank && inside.starts_with(' ') && !is_number(inside)) return false;
+        if (is_first_word && inside.find(": ") != std::string_view::npos) return false;
         if (!rest.starts_with(after) || (holes_[hole].is_number && !is_number(inside)) ||
             !may_be_inside(inside))
             return false;

@@ -121,6 +121,13 @@ TEST(WordsTest, ASentenceThatWasBrokenIntoLinesIsOne) {
               "      前向和损失用 fp32 运行；这块 GPU 没有 bf16，所以用 fp16 加梯度缩放器\n");
 }
 
+TEST(WordsTest, ALineThatIsASentenceIsNotJoinedWithTheNext) {
+    EXPECT_EQ(zh("  step time = 1.64 ms + 0.2632 ms per sample (largest error 7.7 %)\n"
+                 "  too slow: 0 steps in the 20 s it was given\n"),
+              "  步时 = 1.64 毫秒 + 每样本 0.2632 毫秒（最大误差 7.7 %）\n"
+              "  太慢：给的 20 秒里只有 0 步\n");
+}
+
 TEST(WordsTest, NothingOfADryRunOfFixStaysEnglish) {
     EXPECT_EQ(zh("train.py and 1 file it uses; configuration config.json"),
               "train.py 和它用到的 1 个文件；配置 config.json");
