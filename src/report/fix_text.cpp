@@ -148,20 +148,27 @@ void add_summary(FixText& page, const FixAnswer& answer, bool was_run, bool on_g
 
 void add_waits(FixText& page, const ProjectFacts& facts, bool on_gpu) {
     std::vector<const FactWait*> waits = said_waits(facts), possible = possible_waits(facts);
-    if (waits.empty() && possible.empty()) return;
-    page.title(!on_gpu         ? "On a GPU the program would wait for it here, in every step"
-               : waits.empty() ? "The program may wait for the GPU here, in every step"
-                               : "The program waits for the GPU here, in every step");
-    waits.insert(waits.end(), possible.begin(), possible.end());
-    std::size_t width = 0;
-    for (const FactWait* wait : waits) width = std::max(width, wait->place().text().size());
-    for (std::size_t i = 0; i < page.shown(waits.size()); ++i) {
-        const FactWait& wait = *waits[i];
-        std::string what = wait.value_text.empty() ? wait.what : wait.value_text;
-        page.line(fmt::format("  {}  {}: {}", page.strong(pad_right(wait.place().text(), width)),
-                              shortened(what), wait_words(wait)));
+    auto add = [&](const std::string& title, const std::vector<const FactWait*>& places) {
+        if (places.empty()) return;
+        page.title(title);
+        std::size_t width = 0;
+        for (const FactWait* wait : places) width = std::max(width, wait->place().text().size());
+        for (std::size_t i = 0; i < page.shown(places.size()); ++i) {
+            const FactWait& wait = *places[i];
+            std::string what = wait.value_text.empty() ? wait.what : wait.value_text;
+            page.line(fmt::format("  {}  {}: {}",
+                                  page.strong(pad_right(wait.place().text(), width)),
+                                  shortened(what), wait_words(wait)));
+        }
+        page.rest(places.size(), "more places");
+    };
+    if (on_gpu) {
+        add("The program waits for the GPU here, in every step", waits);
+        add("The program may wait for the GPU here, in every step", possible);
+        return;
     }
-    page.rest(waits.size(), "more places");
+    waits.insert(waits.end(), possible.begin(), possible.end());
+    add("On a GPU the program would wait for it here, in every step", waits);
 }
 
 void add_without_effect(FixText& page, const ProjectFacts& facts) {

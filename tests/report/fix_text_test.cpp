@@ -49,6 +49,32 @@ TEST(FixTextTest, WhatWasNotTriedIsToldOncePerReason) {
     EXPECT_THAT(text, HasSubstr("Nothing that was tried is proven to be faster."));
 }
 
+TEST(FixTextTest, PossibleWaitsStandApartAsTheyAreNotCounted) {
+    FixAnswer answer;
+    answer.facts.loops.resize(1);
+    auto add = [&](const char* kind, int line) {
+        FactWait wait;
+        wait.file = "train.py";
+        wait.line = line;
+        wait.kind = kind;
+        wait.when = "step";
+        wait.certainty = Certainty::likely;
+        wait.value_text = "loss";
+        answer.facts.waits.push_back(wait);
+    };
+    add("sync_implicit", 8);
+    add("sync_log", 9);
+    std::string text = fix_text(answer, {.was_run = false, .on_gpu = true});
+    EXPECT_THAT(text, HasSubstr("1 place waits for the GPU in every step"));
+    EXPECT_THAT(text, HasSubstr("The program waits for the GPU here, in every step\n"
+                                "  train.py:9  loss: "));
+    EXPECT_THAT(text, HasSubstr("The program may wait for the GPU here, in every step\n"
+                                "  train.py:8  loss: "));
+    text = fix_text(answer, {.was_run = true, .on_gpu = false});
+    EXPECT_THAT(text, HasSubstr("On a GPU the program would wait for it here, in every step\n"
+                                "  train.py:9  loss: "));
+}
+
 TEST(FixTextTest, WithoutATrialNothingWasTried) {
     FixAnswer answer = answer_of_a_run();
     answer.outcomes["num_workers"].note = "the steps do not wait for data";
