@@ -103,7 +103,7 @@ class Trier {
     }
 
     void plan_again() {
-        FixMachine machine =
+        FixMachine& machine = machine_ =
             watched_machine(settings_.machine, answer_.facts, out_.baseline, out_.findings);
         for (const FactLoop& loop : answer_.facts.loops)
             if (machine.watched.is_unseen(loop)) unseen_loops_.insert(loop.id);
@@ -182,6 +182,42 @@ class Trier {
                 note_all({one}, {"not needed", answer_.outcomes[one->id].ratio, why});
         kept_ = beside(together);
         kept_.insert(kept_.end(), together.begin(), together.end());
+        while (take_more_workers()) {
+        }
+    }
+
+    // The time of a batch and of a step were not known well in the first run, of a loader without
+    // workers least of all. Asks the run with the kept workers whether they are enough, and if not,
+    // measures what it asks for. Returns true if that was kept.
+    bool take_more_workers() {
+        auto kept = std::ranges::find(kept_, "num_workers", &FixProposal::setting);
+        if (kept == kept_.end() || !kept_run_ || !measure_.has_time()) return false;
+        TrialResult run = *std::exchange(kept_run_, std::nullopt);
+        FixMachine seen = watched_machine(settings_.machine, answer_.facts, run,
+                                          diagnose_run(run.record, "").findings);
+        auto now = parse_integer((*kept)->after);
+        if (!now || !seen.is_watched || seen.workers <= *now) return false;
+        FixMachine machine = machine_;
+        machine.workers = seen.workers;
+        machine.is_watched = true;
+        FixPlan plan = plan_fixes(answer_.facts, machine, question_);
+        keep_exact(reader_, answer_.facts, question_, plan);
+        std::string id = (*kept)->id;
+        auto more = std::ranges::find(plan.proposals, id, &FixProposal::id);
+        if (more == plan.proposals.end()) return false;
+        say(fmt::format("the steps still wait for data: trying {} workers", more->after));
+        FixOutcome outcome = measure({&*more});
+        if (outcome.word != "kept") return false;
+        *answer_.outcomes[id].ratio *= outcome.ratio.value_or(1);
+        // What was not tried yet may hold the same edit.
+        for (FixProposal& one : answer_.plan.proposals) {
+            auto same = std::ranges::find(plan.proposals, one.id, &FixProposal::id);
+            bool is_open = answer_.outcomes[one.id].word == "not tried" || one.id == id;
+            if (!is_open || same == plan.proposals.end() || same->setting != one.setting) continue;
+            same->level = std::max(same->level, one.level);
+            one = *same;
+        }
+        return true;
     }
 
     // Returns false if the change makes room for something that is not available.
@@ -198,10 +234,13 @@ class Trier {
         return !together.empty();
     }
 
-    // The kept changes, without those that do nothing once `added` is there.
+    // The kept changes, without those that do nothing once `added` is there, or that it replaces.
     [[nodiscard]] FixChanges beside(const FixChanges& added) const {
         FixChanges out = kept_;
-        std::erase_if(out, [&](const FixProposal* one) { return !moot(*one, added).empty(); });
+        std::erase_if(out, [&](const FixProposal* one) {
+            return !moot(*one, added).empty() ||
+                   std::ranges::find(added, one->id, &FixProposal::id) != added.end();
+        });
         return out;
     }
 
@@ -226,6 +265,7 @@ class Trier {
         out.ratio = rates.ratio();
         out.word = rates.word();
         best_ = out.word == "kept" ? rates.after : rates.before;
+        if (out.word == "kept") kept_run_ = std::move(result);
         if (guard.other_draws && !has_other_draws_ && out.word == "kept") {
             out.note = guard.text;
             raise_level(added);
@@ -350,9 +390,11 @@ class Trier {
     FixMeasure measure_;
     FixTrials out_;
     FixChanges kept_;
-    std::vector<double> best_;      // samples/s with the kept changes, one per run
-    bool has_tried_ = false;        // at least one change
-    bool has_other_draws_ = false;  // a kept change reorders random numbers
+    FixMachine machine_;                   // as the job as it is showed it
+    std::optional<TrialResult> kept_run_;  // of what was kept last
+    std::vector<double> best_;             // samples/s with the kept changes, one per run
+    bool has_tried_ = false;               // at least one change
+    bool has_other_draws_ = false;         // a kept change reorders random numbers
     std::set<int> unseen_calls_, unseen_loops_;
 };
 

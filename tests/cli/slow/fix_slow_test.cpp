@@ -127,6 +127,51 @@ if __name__ == "__main__":
         EXPECT_NE(proposal["outcome"].string(), "kept") << proposal.line();
 }
 
+// Four readers of one disk each wait longer than one alone: what the first run showed is too few.
+TEST_F(FixSlowTest, WorkersAreAskedAgainWhetherTheyAreEnough) {
+    project_.file("train.py", R"py(import time
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, Dataset, get_worker_info
+
+WORKERS = 0
+
+
+class Remote(Dataset):
+    def __len__(self):
+        return 1 << 16
+
+    def __getitem__(self, index):
+        time.sleep(0.006 if get_worker_info() is None else 0.016)
+        return torch.full((16,), index / 65536)
+
+
+def main():
+    torch.manual_seed(1)
+    torch.set_num_threads(1)
+    model = nn.Linear(16, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    for x in DataLoader(Remote(), batch_size=8, num_workers=WORKERS):
+        time.sleep(0.03)  # a model
+        loss = model(x).pow(2).mean()
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+
+if __name__ == "__main__":
+    main()
+)py");
+    Ran ran = fix("", "out", "5m");
+    EXPECT_EQ(ran.status, 0) << ran.out << ran.err;
+    EXPECT_THAT(ran.err, testing::HasSubstr("the steps still wait for data: trying "));
+    // By the first run, 1.2 x 48 / 30 ms, they are 2 or 3.
+    std::string now = read_if_there(project_.path() / "train.py");
+    std::size_t at = now.find("WORKERS = ");
+    ASSERT_NE(at, std::string::npos);
+    EXPECT_GT(now[at + 10], '4') << ran.out;
+}
+
 // A script that waits for nothing gets no edit, ten times.
 TEST_F(FixSlowTest, AWellWrittenScriptGetsNoEdit) {
     std::string script =
