@@ -60,7 +60,7 @@ int demo_python(const std::string& python, const fs::path& folder, bool json) {
         write_file_whole(project / file.name, file.text);
     show(stderr, "a small project with common mistakes: {}\n", project.string());
     show(stderr, "making its pictures ...\n");
-    // Once, and not in every trial.
+    // Make the pictures now, so that trials do not.
     Child making({"env", "-C", project.string(), python, "-B", "-c",
                   "from data import make_pictures; make_pictures('pictures')"},
                  {.output_to_stderr = true});

@@ -54,8 +54,8 @@ namespace {
                 "saturate-gpu-engine (docs/install.md)"});
 }
 
-// Known before the arguments are read: their mistakes are told in it too. What programs read stays
-// English. What we start (a page server, the engine) speaks the same language.
+// Chosen before the arguments are read, because errors about them use it too. Output for programs
+// stays English. Programs that we start (a page server, the engine) get the same language.
 Language chosen_language(int argc, char** argv) {
     constexpr const char* kVariable = "SATURATE_LANG";
     const char* option = ::getenv(kVariable);

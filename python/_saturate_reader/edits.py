@@ -182,11 +182,11 @@ class Edits:
         return False
 
     def _model(self, loop):
-        """The optimizer that the loop moves on, and the last statement that binds or moves its model."""
+        """Finds the optimizer that the loop steps, and the last statement that binds or moves its model."""
         made = [node for node, entry in self.calls.by_node.items() if entry["kind"] == "optimizer" and isinstance(node, ast.Call) and node.args]
         owner = loop.scope.owner
         near = [node for node in made if node.scope is loop.scope] or [node for node in made if owner is not None and node.scope.owner is owner]
-        for node in near or made:  # of several, those beside the loop
+        for node in near or made:  # prefers those next to the loop
             entry = self.calls.by_node[node]
             owner = next((n.func.value for n in ast.walk(node.args[0]) if isinstance(n, ast.Call) and getattr(n.func, "attr", "") == "parameters"), None)
             target = dotted(owner) if owner is not None else None

@@ -166,11 +166,11 @@ class Unread:
                 for call in source.index.calls if source.index is not None else ():
                     last = getattr(call.func, "attr", getattr(call.func, "id", ""))
                     if call in self.values.callees or last in names.SHOWS - {"save", "init"} or last in ("vars", "asdict", "fields", "astuple", "Namespace", "SimpleNamespace"):
-                        continue  # the latter: _spread_class
+                        continue  # _spread_class handles these
                     if last in ("hasattr", "setattr", "delattr") or last == "getattr" and len(call.args) > 1 and literal(call.args[1])[0]:
                         continue  # reads no field, or one that is named
                     if self._fills(call) or any(v[0] == "ext" and v[1] in names.TRACKERS for v in self.values.of(call.func)):
-                        continue  # ... and what is only kept with a run
+                        continue  # fills a class, or keeps the values with a run
                     for argument in list(call.args) + [k.value for k in call.keywords]:
                         own = call.scope.owner if isinstance(argument, ast.Name) and argument.id == "self" else None  # setattr(self, key, value)
                         for value in self.values.of(argument):

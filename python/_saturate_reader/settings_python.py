@@ -109,7 +109,7 @@ class PythonSettings:
             path = next(v[2] for v in values if v[0] == "cfg" and v[1] == "file") + path
         if own != wanted or own == "given" and source not in self.python_files and any(
                 d.kind == "yacs" and d.path == path for d in self.by_path.get(("file", path[-1]), ())):
-            return  # the latter sets what is declared elsewhere
+            return  # it sets a value that is declared elsewhere
         if own == "given" and value_of(source, expr)["type"] == "expression":
             return  # computed while the program runs: nobody sets it
         made = isinstance(expr, ast.Call) and self._makes_node(expr)

@@ -131,9 +131,9 @@ class MeasuredSteps {
     RunAccount account_;
 };
 
-// Before the first step of another epoch stand evaluation, checkpoint and the start of workers. In
-// a run with few of them it is chance whether there is one: the rate is that of the other steps.
-// Nothing: there is none, there are many, or too little is left.
+// Returns the rate without the first steps of new epochs, which include evaluation, checkpoint and
+// the start of workers: in a short run it is chance whether one of them falls into it. Returns
+// nullopt if none or many do, or if too few steps are left.
 std::optional<Rate> rate_within_epochs(const TrialProcess& trial, const RunRecord& record,
                                        std::int64_t seen) {
     constexpr std::ptrdiff_t kMany = 3;
@@ -152,8 +152,8 @@ std::optional<Rate> rate_within_epochs(const TrialProcess& trial, const RunRecor
     return measured.rate();
 }
 
-// "RuntimeError: ...", "mlflow.MlflowException(...)": Python's own line of what was raised, behind the
-// name of its rank where a launcher puts that before it.
+// True for Python's line of a raised exception: "RuntimeError: ...", "mlflow.MlflowException(...)".
+// A launcher may put the name of the rank before it.
 bool is_exception(std::string_view line) {
     if (line.starts_with('['))
         if (std::size_t end = line.find("]: "); end != std::string_view::npos)

@@ -177,7 +177,7 @@ std::string seen_from(const std::string& folder, const std::string& text) {
     return out + text.substr(at);
 }
 
-// Lines of another text, marked as ours: the command's own output is on the same terminal.
+// Marks each line as ours, because the command prints to the same terminal.
 std::string marked(const std::string& text) {
     std::string out;
     for (std::string_view line : split(text, '\n'))
