@@ -101,6 +101,25 @@ std::vector<Move> loader_moves(const Facts& facts, const Assignment& now, const 
     return moves;
 }
 
+void add_watched_workers(std::vector<Move>& moves, const std::vector<Finding>& findings) {
+    for (const Finding& finding : findings) {
+        for (const SettingChange& change : finding.settings) {
+            if (change.key != "num_workers" || !parse_integer(change.value)) continue;
+            bool is_there = std::ranges::any_of(moves, [&](const Move& move) {
+                return value_of(move.change, "num_workers") == change.value;
+            });
+            if (is_there) return;
+            Move move{"input",
+                      {{"num_workers", change.value}},
+                      fmt::format("judging by the time a batch takes, {} fit", change.value),
+                      Relief::input,
+                      "num_workers"};
+            moves.insert(moves.begin(), move);
+            return;
+        }
+    }
+}
+
 std::vector<Move> compute_moves(const Facts& facts, const Assignment& now, double step_seconds) {
     Facts here = facts_now(facts, now, step_seconds);
     std::vector<Move> moves;

@@ -30,6 +30,10 @@ struct Move {
 [[nodiscard]] std::vector<Move> loader_moves(const Facts& facts, const Assignment& now,
                                              const Rate& rate, double bound);
 
+// Puts first as many workers as a watched run says that they have to be, if no move does: it knows
+// whether they wait for storage, and may be more than the cores.
+void add_watched_workers(std::vector<Move>& moves, const std::vector<Finding>& findings);
+
 // For a job limited by the device or the host in front of it: copies, reading the loss, precision,
 // layout, optimizer, threads and, on a GPU, the captured step. Each move changes one thing.
 [[nodiscard]] std::vector<Move> compute_moves(const Facts& facts, const Assignment& now,

@@ -167,8 +167,10 @@ class Search {
         for (bool again = true;
              again && answer_.ended.empty() && input_share() >= settings_.cause_least;) {
             again = false;
-            for (const Move& move : led(loader_moves(facts_, contest_.settings(), contest_.rate(),
-                                                     bound_.value_or(0)))) {
+            std::vector<Move> moves =
+                loader_moves(facts_, contest_.settings(), contest_.rate(), bound_.value_or(0));
+            if (facts_.is_python) add_watched_workers(moves, findings());
+            for (const Move& move : led(std::move(moves))) {
                 if (!has_time_for(move) || !attempt(move)) continue;
                 changed = again = true;
                 break;
@@ -179,9 +181,15 @@ class Search {
 
     // Orders the moves by the biggest causes in the record of the settings in force.
     [[nodiscard]] std::vector<Move> led(std::vector<Move> moves) const {
-        const RunRecord& record = contest_.result().record;
-        if (!record.steps.empty()) order_by_cause(moves, diagnose_run(record, "").findings);
+        order_by_cause(moves, findings());
         return moves;
+    }
+
+    // Of the run with the settings in force.
+    [[nodiscard]] std::vector<Finding> findings() const {
+        const RunRecord& record = contest_.result().record;
+        if (record.steps.empty()) return {};
+        return diagnose_run(record, "").findings;
     }
 
     // True if the time is enough for the move. Every run with a cache first fills it, which takes

@@ -51,6 +51,21 @@ TEST(MovesTest, AsManyWorkersAsTheCatalogueSays) {
     EXPECT_EQ(moves[0].change.at("num_workers"), "4");
 }
 
+// The rates alone do not tell decoding from waiting for storage, which takes no core.
+TEST(MovesTest, WorkersThatWaitForStorageMayBeMoreThanTheCores) {
+    Facts facts{.cores = 2, .on_cpu = true, .is_python = true};
+    Rate rate{.per_second = 100, .step_seconds = 0.4, .input_wait_share = 0.75};
+    std::vector<Move> moves = loader_moves(facts, {{"num_workers", "2"}}, rate, 0);
+    Finding wait{.id = "F01", .share_percent = 75};
+    wait.settings = {{"num_workers", "8"}};
+    add_watched_workers(moves, {wait});
+    ASSERT_FALSE(moves.empty());
+    EXPECT_EQ(moves[0].change, (Assignment{{"num_workers", "8"}}));
+    std::size_t before = moves.size();
+    add_watched_workers(moves, {wait});
+    EXPECT_EQ(moves.size(), before);
+}
+
 TEST(MovesTest, TheBiggestCauseNamesTheNextRemedy) {
     std::vector<Move> moves = compute_moves(gpu_facts(), kAllOff, 0.1);
     std::vector<std::string> before = names(moves);
