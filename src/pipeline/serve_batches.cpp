@@ -177,7 +177,8 @@ class BatchServer {
     // another process still maps: that process keeps the memory, and the slab gets new memory.
     void take_back(const Frame& frame) {
         std::vector<std::int64_t> numbers(frame.payload.size() / sizeof(std::int64_t));
-        std::memcpy(numbers.data(), frame.payload.data(), numbers.size() * sizeof(std::int64_t));
+        if (!numbers.empty())
+            std::memcpy(numbers.data(), frame.payload.data(), numbers.size() * sizeof(numbers[0]));
         std::vector<Batch> done;  // destroyed without the lock, since that takes the ring's lock
         {
             std::lock_guard lock(mutex_);

@@ -90,7 +90,7 @@ class Blobs {
     [[nodiscard]] std::vector<T> numbers(std::string_view name) const {
         std::string_view bytes = find(name);
         std::vector<T> out(bytes.size() / sizeof(T));
-        std::memcpy(out.data(), bytes.data(), out.size() * sizeof(T));
+        if (!out.empty()) std::memcpy(out.data(), bytes.data(), out.size() * sizeof(T));
         return out;
     }
 
