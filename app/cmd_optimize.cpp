@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
 
 #include "arguments.h"
 #include "base/error.h"
@@ -297,6 +298,10 @@ int cmd_optimize(const Arguments& arguments) {
     if (arguments.has("--benchmark")) {
         TuneRequest request = tune_request(arguments);
         request.folder = new_run_folder("tune");
+        std::set<int> unused;
+        for (const FactWithoutEffect& one : use.without_effect()) unused.insert(one.line);
+        if (request.file)
+            for (const std::string& key : request.file->leave_out(unused)) request.start.erase(key);
         measured = tune_and_show(request, arguments.has("--quiet"));
         if (measured->interrupted && !measured->search.baseline) {
             show(stderr, "interrupted before anything was measured; nothing written\n");

@@ -24,9 +24,15 @@ std::set<std::string> ConfigFile::tunable() const {
     for (const auto& [key, value] : values()) {
         const SettingInfo* info = find_setting(key);
         const Value* found = info ? settings_.get(info->id) : nullptr;
-        if (found && !found->left_alone) out.insert(key);
+        if (found && !found->left_alone && !left_out_.contains(key)) out.insert(key);
     }
     return out;
+}
+
+std::set<std::string> ConfigFile::leave_out(const std::set<int>& lines) {
+    for (const std::string& key : tunable())
+        if (lines.contains(settings_.get(find_setting(key)->id)->place.line)) left_out_.insert(key);
+    return left_out_;
 }
 
 std::string ConfigFile::with(const Assignment& values) const {

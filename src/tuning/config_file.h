@@ -22,6 +22,9 @@ class ConfigFile {
     // Settings that the file has and that can be edited there. No key is added: we cannot know
     // whether the program would read it.
     [[nodiscard]] std::set<std::string> tunable() const;
+    // Takes the settings on these lines out of tunable(), because the program does not use them.
+    // Returns their names.
+    std::set<std::string> leave_out(const std::set<int>& lines);
     // Returns the text with these values and nothing else changed. Throws UserError if the file has
     // no place for one of them.
     [[nodiscard]] std::string with(const Assignment& values) const;
@@ -30,6 +33,7 @@ class ConfigFile {
     std::string name_;
     Document document_;
     Settings settings_;
+    std::set<std::string> left_out_;
 };
 
 }  // namespace saturate

@@ -34,6 +34,16 @@ std::string text_of(const Json& value) {
     return value.string().value_or("");
 }
 
+// The median number of samples in a step. The batch itself shows it, whatever the loader says.
+std::optional<double> samples_in_step(const RunRecord& record) {
+    std::vector<double> samples;
+    for (const StepRecord& step : record.steps) {
+        if (step.samples) samples.push_back(static_cast<double>(*step.samples));
+    }
+    if (samples.empty()) return std::nullopt;
+    return median(std::move(samples));
+}
+
 // The script's own value, as the run showed it; empty: not seen.
 std::string seen_value(const std::string& key, const std::string& asked, const RunRecord& record) {
     const Json& python = record.python;
@@ -44,6 +54,11 @@ std::string seen_value(const std::string& key, const std::string& asked, const R
             if (std::string text = text_of(loader[key]); !text.empty()) return text;
         }
     }
+    // A step lasts until the optimizer's: it holds all batches whose gradients are added up.
+    auto batch = loader["batch_size"].integer();
+    if (auto samples = samples_in_step(record);
+        key == "gradient_accumulation_steps" && samples && batch.value_or(0) > 0)
+        return fmt::format("{:.0f}", *samples / static_cast<double>(*batch));
     if (key == "saturate_loader" && loader.is_object())
         return loader["library"].string() == "saturate_gpu" ? "true" : "false";
     const Json& flags = python["flags"];
@@ -61,15 +76,6 @@ std::string seen_value(const std::string& key, const std::string& asked, const R
         return is_switched_on(asked) ? "none" : asked;
     }
     return "";
-}
-
-// The number of samples in a step, as text. The batch itself shows it, whatever the loader says.
-std::string samples_in_step(const RunRecord& record) {
-    std::vector<double> samples;
-    for (const StepRecord& step : record.steps) {
-        if (step.samples) samples.push_back(static_cast<double>(*step.samples));
-    }
-    return samples.empty() ? "" : fmt::format("{:.0f}", median(std::move(samples)));
 }
 
 struct Change {
@@ -96,10 +102,8 @@ std::optional<std::string> why_not(const std::string& key, const std::string& as
         return fmt::format("the script has {}", change->value);
     }
     std::string seen = seen_value(key, asked, record);
-    if (key == "batch_size" && seen != asked) {
-        std::string told = samples_in_step(record);
-        if (!told.empty()) seen = told;
-    }
+    if (key == "batch_size" && seen != asked)
+        if (auto samples = samples_in_step(record)) seen = fmt::format("{:.0f}", *samples);
     if (seen == asked) return std::nullopt;
     return seen.empty() ? std::string("the record does not show it")
                         : fmt::format("the script has {}", seen);

@@ -8,6 +8,7 @@ namespace saturate {
 namespace {
 
 using testing::Contains;
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -36,6 +37,13 @@ TEST(ConfigFileTest, OnlyWhatStandsInTheFileMayChange) {
     EXPECT_THAT(file.tunable(), Contains("num_workers"));
     EXPECT_THAT(file.tunable(), Not(Contains("compile")));
     EXPECT_EQ(file.values().at("batch_size"), "32");
+}
+
+TEST(ConfigFileTest, WhatTheProgramDoesNotUseIsNotTried) {
+    ConfigFile file(kText, "c.yaml");
+    EXPECT_THAT(file.leave_out({4, 7}), ElementsAre("num_workers"));
+    EXPECT_THAT(file.tunable(), Contains("batch_size"));
+    EXPECT_THAT(file.tunable(), Not(Contains("num_workers")));
 }
 
 }  // namespace

@@ -32,6 +32,13 @@ TEST(InForceTest, ABatchSizeThatTheStepsDoNotHaveIsNotInForce) {
     EXPECT_FALSE(not_in_force({{"batch_size", "64"}}, with(kEightWorkers, 64)));
 }
 
+TEST(InForceTest, AStepShowsHowManyBatchesItAddsUp) {
+    EXPECT_FALSE(not_in_force({{"gradient_accumulation_steps", "1"}}, with(kEightWorkers)));
+    EXPECT_FALSE(not_in_force({{"gradient_accumulation_steps", "4"}}, with(kEightWorkers, 128)));
+    EXPECT_EQ(not_in_force({{"gradient_accumulation_steps", "2"}}, with(kEightWorkers)),
+              "gradient_accumulation_steps=2: the script has 1");
+}
+
 TEST(InForceTest, WhatTheShimAppliedIsInForceAndWhatItRefusedIsNot) {
     RunRecord record = with(
         R"({"changes":[{"name":"num_workers","state":"applied","text":"2 workers","value":2},)"
