@@ -34,7 +34,7 @@ TEST(NetworkTest, ACutCableIsNoticedNamedAndResumedFrom) {
     EXPECT_THAT(said("said_0"), HasSubstr("error: rank 2 of 3 is lost: no sign of life for "));
     EXPECT_THAT(said("said_1"), HasSubstr("error: rank 2 of 3 is lost: no sign of life for "));
     EXPECT_THAT(said("said_2"),
-                HasSubstr("error: rank 0 of 3 is lost: the store that it serves does not answer"));
+                HasSubstr("error: rank 0 of 3 is lost: the store that it serves has not answered for "));
     EXPECT_THAT(said("resumed_0"), HasSubstr("\n3 ranks: "));
     RecordProperty("times", ran.out);
 }
