@@ -63,11 +63,18 @@ std::string shape_text(const torch::Tensor& tensor) {
     return fmt::format("{} [{}]", c10::toString(tensor.scalar_type()), join(lengths, ", "));
 }
 
+std::string checkpoint_name(std::int64_t step) { return fmt::format("step_{:010}", step); }
+
 }  // namespace
 
+bool has_checkpoint(const fs::path& folder, std::int64_t step) {
+    std::error_code error;
+    return fs::exists(folder / checkpoint_name(step), error);
+}
+
 fs::path write_checkpoint(const fs::path& folder, const Checkpoint& checkpoint) {
-    fs::path name = fmt::format("step_{:010}", checkpoint.step);
-    fs::path path = folder / name, unfinished = folder / (kUnfinished + name.string());
+    std::string name = checkpoint_name(checkpoint.step);
+    fs::path path = folder / name, unfinished = folder / (kUnfinished + name);
     std::error_code error;
     fs::create_directories(folder, error);
     fs::remove_all(unfinished, error);

@@ -31,6 +31,8 @@ struct Checkpoint {
 std::filesystem::path write_checkpoint(const std::filesystem::path& folder,
                                        const Checkpoint& checkpoint);
 
+[[nodiscard]] bool has_checkpoint(const std::filesystem::path& folder, std::int64_t step);
+
 // Throws UserError if the folder is torn or not a checkpoint.
 [[nodiscard]] Checkpoint read_checkpoint(const std::filesystem::path& path);
 

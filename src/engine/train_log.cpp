@@ -30,10 +30,7 @@ void TrainLog::curve(const std::string& name, std::int64_t step, double value) {
 
 void TrainLog::add(const StepRecord& record, std::optional<std::int64_t> mark) {
     unsent_.push_back({record, mark});
-    write(false);
 }
-
-void TrainLog::write_all() { write(true); }
 
 bool TrainLog::fill_times(Unsent& step, bool tells) {
     StepRecord& record = step.record;

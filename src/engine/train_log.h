@@ -60,11 +60,13 @@ class TrainLog {
               std::optional<std::int64_t> duration_ns = {}, Json values = {});
     void curve(const std::string& name, std::int64_t step, double value);
 
-    // `mark` belongs to the device's collectives in this step, whose times also come late.
+    // Keeps a record until write(). `mark` belongs to the device's collectives in this step, whose
+    // times also come late.
     void add(const StepRecord& record, std::optional<std::int64_t> mark = {});
     using AskCollectives = std::function<std::optional<CollectiveTimes>(std::int64_t mark)>;
     void ask_collectives(AskCollectives ask) { ask_collectives_ = std::move(ask); }
-    void write_all();  // also records still without times from the device
+    void write() { write(false); }     // records whose times the device has reported
+    void write_all() { write(true); }  // also the others
     // Sums over the steps since the last call.
     [[nodiscard]] StepSums take_interval() { return account_.take_interval(); }
     void show(const TrainProgress& progress, std::optional<std::int64_t> loss_step);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <exception>
 #include <new>
 
 #include "base/clock.h"
@@ -202,19 +203,18 @@ void Trainer::run_step(std::vector<Upload> batches) {
         record.communication_bytes = times.communication_bytes;
         record.collectives = times.collectives;
     }
-    feed_->top_up();  // copies newly loaded batches while the device works
-    std::int64_t done = now_ns();
-    if (losses_->is_full()) {
-        log();
-        record.log_ns = now_ns() - done;
-        if (unsent_loss_) {
-            record.loss = *unsent_loss_;
-            record.loss_step = read_step_;
-            unsent_loss_.reset();
-        }
+    // The step is done and may be in a checkpoint, so it is recorded even if the rest fails.
+    std::exception_ptr failed;
+    try {
+        feed_->top_up();  // copies newly loaded batches while the device works
+        if (losses_->is_full()) log(record);
+    } catch (...) {
+        failed = std::current_exception();
     }
     record.duration_ns = now_ns() - record.start_ns;
     log_.add(record, times.mark);
+    if (failed) std::rethrow_exception(failed);
+    log_.write();
 }
 
 // Out of memory: half the micro-batch, twice the accumulation, and the same step again.

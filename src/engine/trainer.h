@@ -97,9 +97,10 @@ class Trainer {
     void convert_position(int ranks_before);
 
     // In trainer_log.cpp: losses read back, and progress.
-    void log();
+    void log(StepRecord& record);
     void look_at_losses();
-    void look_at(ReadLosses losses);
+    void look_at_read();
+    void look_at(const ReadLosses& losses, const std::vector<float>& own);
     void stop_for(const Trained& trained, float loss);
     [[nodiscard]] double seconds() const;  // since run() began
     [[nodiscard]] TrainProgress progress(const StepSums& interval) const;
@@ -139,6 +140,7 @@ class Trainer {
     std::optional<std::int64_t> kept_step_;  // step of the newest checkpoint on disk
     std::optional<SavedCheckpoint> unkept_;  // the newest checkpoint, if it could not be written
     std::int64_t nonfinite_row_ = 0;         // consecutive steps with a non-finite loss
+    std::deque<ReadLosses> read_;            // own losses that have not been checked yet
     std::deque<Trained> trained_;
     std::optional<double> loss_first_, loss_last_;
     std::optional<double> read_loss_;        // mean of the interval read last

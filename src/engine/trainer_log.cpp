@@ -18,33 +18,52 @@ constexpr std::int64_t kNonfiniteMost = 25;
 
 }  // namespace
 
-void Trainer::log() {
-    if (auto losses = losses_->turn()) look_at(*losses);
+void Trainer::log(StepRecord& record) {
+    std::int64_t begin = now_ns();
+    if (auto losses = losses_->turn()) read_.push_back(std::move(*losses));
+    look_at_read();
     log_.show(progress(log_.take_interval()), read_step_);
     tell_saved();
+    record.log_ns = now_ns() - begin;
+    if (!unsent_loss_) return;
+    record.loss = *unsent_loss_;
+    record.loss_step = read_step_;
+    unsent_loss_.reset();
 }
 
 void Trainer::look_at_losses() {
     if (!losses_) return;
     ranks_->settle();
-    for (const ReadLosses& losses : losses_->drain()) look_at(losses);
+    for (ReadLosses& losses : losses_->drain()) read_.push_back(std::move(losses));
+    look_at_read();
+}
+
+// The losses of an interval stay in the queue until the other ranks' are known: if a rank is lost
+// meanwhile, this rank still checks its own.
+void Trainer::look_at_read() {
+    while (!read_.empty()) {
+        ReadLosses losses = read_.front();
+        if (!backend_.simulated()) ranks_->mean(losses.values);
+        std::vector<float> own = std::move(read_.front().values);
+        read_.pop_front();
+        look_at(losses, own);
+    }
 }
 
 // Checks the losses of an interval, read late. The first non-finite loss ends the run, unless the
 // scaler has skipped that step.
-void Trainer::look_at(ReadLosses losses) {
+void Trainer::look_at(const ReadLosses& losses, const std::vector<float>& own) {
     if (backend_.simulated()) {  // learns nothing, so this is not a loss
         trained_.erase(trained_.begin(),
                        trained_.begin() + static_cast<std::ptrdiff_t>(losses.values.size()));
         return;
     }
-    std::vector<float> own = losses.values;
-    ranks_->mean(losses.values);
     double sum = 0;
     std::int64_t finite = 0;
     for (std::size_t i = 0; i < losses.values.size(); ++i) {
         float loss = losses.values[i];
         std::int64_t step = losses.first_step + static_cast<std::int64_t>(i);
+        while (trained_.front().step < step) trained_.pop_front();
         Trained trained = std::move(trained_.front());
         trained_.pop_front();
         if (std::isfinite(loss)) {

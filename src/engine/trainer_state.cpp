@@ -26,8 +26,8 @@ void Trainer::save_checkpoint(bool is_best) {
     look_at_losses();
     if (ended_ == "failed") return;
     std::int64_t begin = now_ns();
-    saved_at_ = now_.step;
     NamedTensors others = ranks_->random_states(backend_);
+    saved_at_ = now_.step;
     if (!writer_) return;  // not the rank that writes
     Checkpoint checkpoint = tensors_->take();
     checkpoint.step = now_.step;
@@ -50,7 +50,10 @@ std::optional<Checkpoint> Trainer::take_alone(const RankLost& lost) {
     AtMark at = ranks_->stands_at(mark_);
     if (at == AtMark::before) return std::nullopt;  // still computing: its weights are unknown
     const TrainFacts& of = at == AtMark::passed ? now_ : before_;
-    if (of.step == first_step_ || of.step == saved_at_) return std::nullopt;
+    if (of.step == first_step_) return std::nullopt;
+    // Rank 0 may be lost before the checkpoint that it was writing is complete.
+    if (of.step == saved_at_ && (writer_ || has_checkpoint(places_.checkpoints, of.step)))
+        return std::nullopt;
     Checkpoint out;
     if (at == AtMark::passed) {
         ranks_->lose_others();

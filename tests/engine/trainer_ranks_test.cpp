@@ -7,6 +7,7 @@
 #include <cmath>
 #include <mutex>
 
+#include "engine/random_state.h"
 #include "engine/rank_team.h"
 #include "engine/seed.h"
 #include "engine/trainer.h"
@@ -50,6 +51,8 @@ struct Wish {
     std::int64_t odd_heavy = 0;    // ... need of memory
     std::int64_t refuse_at = -1;   // ... loss after which a block is refused, once, ...
     std::size_t refuse_bytes = 0;  // ... of this size
+    std::int64_t fail_at = -1;     // ... loss that throws
+    bool odd_places = false;       // ... folder of checkpoints, below that of the others
     std::vector<std::vector<double>> own_sums = {};  // per rank
 };
 
@@ -68,6 +71,13 @@ std::unique_ptr<RankRun> train_rank(const Wish& wish, ProcessGroup* group) {
             if (losses == wish.refuse_at) refusal().bytes = wish.refuse_bytes;
         };
     }
+    if (rank == wish.odd_rank && wish.fail_at >= 0) {
+        settings.at_loss = [&wish](std::int64_t losses) {
+            if (losses == wish.fail_at) throw std::runtime_error("this rank ends here");
+        };
+    }
+    TrainPlaces places = wish.places;
+    if (rank == wish.odd_rank && wish.odd_places) places.checkpoints /= "elsewhere";
     if (!wish.own_sums.empty())
         settings.own_sums = wish.own_sums.at(static_cast<std::size_t>(rank));
     std::unique_ptr<SmallJob> job;
@@ -76,7 +86,7 @@ std::unique_ptr<RankRun> train_rank(const Wish& wish, ProcessGroup* group) {
         set_seed(7 + static_cast<std::uint64_t>(rank));  // rank 0's weights count
         job = std::make_unique<SmallJob>(settings);
     }
-    Trainer trainer(*job, wish.train, wish.places, *backend, run->observer, group);
+    Trainer trainer(*job, wish.train, places, *backend, run->observer, group);
     if (wish.resume && rank == 0) {
         auto found = find_checkpoint(wish.places.checkpoints);
         EXPECT_TRUE(found);
@@ -342,6 +352,93 @@ TEST(TrainerRanksTest, ABatchMustFitTheShareOfEachRank) {
                   "  expected: 1 to 32\n"
                   "  fix:      batch_size: 32");
     }
+}
+
+// A rank that is lost while the others do something else than a step.
+class LostRankTest : public testing::Test {
+  protected:
+    LostRankTest() {
+        RefusingAllocator::install();
+        wish_.job.size = 1024;
+        wish_.train.log_interval = 7;  // losses of 28 bytes
+        wish_.train.eval_epochs = 0;
+        wish_.places.checkpoints = folder_.path() / "checkpoints";
+        wish_.odd_rank = 1;
+    }
+    // Trains on two ranks, and returns the run of the one that is left.
+    [[nodiscard]] std::unique_ptr<RankRun> left() const {
+        auto ranks = train_ranks(2, wish_);
+        auto lost = static_cast<std::size_t>(wish_.odd_rank);
+        EXPECT_EQ(ranks[lost]->result.ended, "failed");
+        std::unique_ptr<RankRun> run = std::move(ranks[1 - lost]);
+        EXPECT_EQ(run->result.ended, "failed");
+        EXPECT_THAT(run->result.problem->found,
+                    HasSubstr("rank " + std::to_string(lost) + " of 2 is lost: "));
+        return run;
+    }
+    [[nodiscard]] std::vector<std::string> kept() const {
+        std::vector<std::string> out;
+        for (const auto& path : list_checkpoints(wish_.places.checkpoints))
+            out.push_back(path.filename());
+        return out;
+    }
+
+    TemporaryFolder folder_;
+    Wish wish_;
+};
+
+using testing::ElementsAre;
+
+// Steps of the checkpoint are steps of the record: a run that resumes adds what is missing.
+TEST_F(LostRankTest, WhileLossesAreSharedTheStepIsRecorded) {
+    wish_.refuse_bytes = 28;
+    wish_.refuse_at = 13;  // after that step the ranks share the losses of the first 7
+    auto run = left();
+    EXPECT_THAT(kept(), ElementsAre("step_0000000014"));
+    EXPECT_EQ(run->recorder.steps.size(), 14u);
+    EXPECT_EQ(run->result.summary.steps, 14);
+
+    wish_.resume = true;
+    wish_.refuse_at = -1;
+    wish_.train.steps = 19;
+    for (const auto& rest : train_ranks(2, wish_)) {
+        EXPECT_EQ(rest->result.ended, "done");
+        EXPECT_EQ(rest->recorder.steps.size(), 5u);
+    }
+}
+
+TEST_F(LostRankTest, WhileLossesAreSharedTheyAreChecked) {
+    wish_.refuse_bytes = 28;
+    wish_.refuse_at = 13;
+    wish_.job.nan_sample = 5;
+    wish_.job.size = 96;  // 6 steps of an epoch
+    auto run = left();
+    EXPECT_TRUE(kept().empty());
+    auto event =
+        std::ranges::find(run->recorder.events, EventKind::nonfinite_loss, &EventRecord::kind);
+    ASSERT_NE(event, run->recorder.events.end());
+    EXPECT_LT(*event->values["step"].integer(), 7);
+    EXPECT_EQ(event->values["step"].integer(), event->values["batch"].integer());
+}
+
+TEST_F(LostRankTest, WhileACheckpointIsMadeItIsKeptAllTheSame) {
+    wish_.train.checkpoint_steps = 10;
+    wish_.refuse_at = 9;
+    wish_.refuse_bytes = 2 * static_cast<std::size_t>(random_state(torch::kCPU).numel());
+    auto run = left();
+    EXPECT_THAT(kept(), ElementsAre("step_0000000010"));
+    EXPECT_EQ(run->recorder.steps.size(), 10u);
+}
+
+// Rank 0 wrote none where the other looks: as if it had been killed while it wrote.
+TEST_F(LostRankTest, ACheckpointThatRankZeroDidNotCompleteIsWrittenByTheNext) {
+    wish_.odd_rank = 0;
+    wish_.odd_places = true;
+    wish_.train.checkpoint_steps = 10;
+    wish_.fail_at = 10;
+    auto run = left();
+    EXPECT_THAT(kept(), ElementsAre("step_0000000010"));
+    EXPECT_EQ(run->recorder.steps.size(), 10u);
 }
 
 TEST(TrainerRanksTest, ResumesWithAnyNumberOfRanks) {
