@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "base/error.h"
 #include "base/figures.h"
@@ -131,20 +132,28 @@ void small_collectives(const RunRecord& record, const RecordedWaits& waits,
     out.push_back(finding);
 }
 
-// If the device idles while the host waits for nothing, the device waits for the host. This needs
-// the busy time of the device, from every step or from the driver's counter. Launching takes
-// the same time in every step. Much longer single steps mean that something else held up the host,
-// such as other work on the machine, and no setting of the job fixes that.
-void launch_bound(const RunRecord& record, const Account& account, const RecordedWaits& waits,
-                  std::vector<Finding>& out) {
-    if (waits.steps == 0 || waits.busy_steps < waits.steps) return;
+// If the device idles while the host waits for nothing, the device waits for the host. Launching
+// takes the same time in every step. Much longer single steps mean that something else held up the
+// host, such as other work on the machine, and no setting of the job fixes that.
+struct HostTime {
+    double launching_ns = 0, held_up_ns = 0;
+};
+
+// This needs the busy time of the device, from every step or from the driver's counter.
+HostTime host_time(const Account& account, const RecordedWaits& waits) {
+    if (waits.steps == 0 || waits.busy_steps < waits.steps) return {};
     double idle =
         waits.total_ns - waits.busy_ns - waits.input_ns - waits.sync_ns - waits.communication_ns;
-    if (account.step_p50_ms) {
-        double usual = *account.step_p50_ms * 1e6 * static_cast<double>(waits.steps);
-        idle = std::min(idle, usual - waits.busy_ns);
-    }
-    if (idle < 0.2 * waits.total_ns) return;
+    if (!account.step_p50_ms) return {.launching_ns = idle};
+    double usual = *account.step_p50_ms * 1e6 * static_cast<double>(waits.steps);
+    double launching = std::max(0.0, std::min(idle, usual - waits.busy_ns));
+    return {.launching_ns = launching, .held_up_ns = std::max(0.0, idle - launching)};
+}
+
+void launch_bound(const RunRecord& record, const Account& account, const RecordedWaits& waits,
+                  std::vector<Finding>& out) {
+    double idle = host_time(account, waits).launching_ns;
+    if (idle <= 0 || idle < 0.2 * waits.total_ns) return;
     Finding finding =
         wait_finding("F10", idle, waits, waits.busy_steps,
                      waits.by_driver ? "idle time of the device by the driver's counter, "
@@ -311,6 +320,21 @@ void memory(const RunRecord& record, std::vector<Finding>& out) {
     out.push_back(finding);
 }
 
+void held_up(const Account& account, const RecordedWaits& waits, Diagnosis& out) {
+    double ns = host_time(account, waits).held_up_ns;
+    if (ns <= 0 || ns < 0.1 * waits.total_ns) return;
+    double percent = 100.0 * ns / waits.total_ns;
+    out.idle.emplace_back(Cause::host, percent);
+    std::ranges::stable_sort(out.idle, std::greater<>(), &std::pair<Cause, double>::second);
+    out.health.push_back(
+        {"note",
+         fmt::format("{:.0f} % of the step time is in single steps that take much longer than the "
+                     "usual {:.2f} ms, and the record does not show why: often other work on this "
+                     "machine",
+                     percent, *account.step_p50_ms),
+         "measure again when nothing else runs"});
+}
+
 }  // namespace
 
 std::vector<Finding> run_findings(const RunRecord& record) {
@@ -360,6 +384,7 @@ Diagnosis diagnose_run(const RunRecord& record, const std::string& folder) {
     }
     if (waits.total_ns > 0 && waits.input_ns > 0)
         out.idle.emplace_back(Cause::input, 100.0 * waits.input_ns / waits.total_ns);
+    held_up(account, waits, out);
     for (const Finding& finding : out.findings) {
         if (finding.optional || finding.gain.likely <= out.total.likely) continue;
         out.total = finding.gain;  // gains cannot be joined without a replay: take the largest

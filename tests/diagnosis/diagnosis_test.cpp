@@ -483,6 +483,27 @@ TEST(RunFindingsTest, StepsThatAreHeldUpAreNotLaunchBound) {
     EXPECT_LT(diagnosis.total.high, 1.5);  // of a mean of 2.9 ms
 }
 
+// Most of the time is lost to something that the record does not show. Naming only the small cause
+// that it does show would mislead.
+TEST(RunFindingsTest, StepsThatAreHeldUpAreTheBiggestCause) {
+    RunRecord record;
+    for (int i = 0; i < 200; ++i)
+        record.steps.push_back({.step = i,
+                                .duration_ns = i % 10 == 3 ? 20'000'000 : 1'000'000,
+                                .input_wait_ns = 200'000,
+                                .device_busy_ns = 700'000});
+    Diagnosis diagnosis = diagnose_run(record, "run");
+    EXPECT_THAT(diagnosis.verdict,
+                testing::HasSubstr("biggest cause: host, nothing recorded, 59 % of the step time, "
+                                   "which no finding explains; then waiting for data, 7 %"));
+    ASSERT_EQ(diagnosis.idle.size(), 2u);
+    EXPECT_EQ(diagnosis.idle[0].first, Cause::host);
+    EXPECT_THAT(diagnosis.health.back().text,
+                testing::HasSubstr("single steps that take much longer than the usual 1.00 ms"));
+    for (StepRecord& step : record.steps) step.duration_ns = 1'000'000;
+    EXPECT_EQ(diagnose_run(record, "run").idle.size(), 1u);
+}
+
 // A GPU's steps do not tell how long it worked; the driver's counter does.
 TEST(RunFindingsTest, AGpuThatIdlesByTheDriversCounterIsLaunchBound) {
     RunRecord record{.info = {.kind = "train", .device = "cuda:0"}};
