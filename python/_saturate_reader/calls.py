@@ -7,6 +7,7 @@ import re
 from . import names
 from .call_loaders import LoaderCalls, role_of_words
 from .call_optimizers import OptimizerCalls
+from .call_spreads import Spreads
 from .call_text import below, insert_place, not_training, root_of
 from .conditions import is_evaluation, is_interval, runs_once
 from .loops import is_optimizer
@@ -17,7 +18,7 @@ from .literals import literal
 EVALUATION = re.compile(r"(^|_)(eval|evaluate|evaluation|valid|validate|validation|val|vali|test|dev)(_|$)", re.I)
 
 
-class Calls(LoaderCalls, OptimizerCalls):
+class Calls(LoaderCalls, OptimizerCalls, Spreads):
     def __init__(self, project, values, settings, flow, reach, loops, tensors):
         self.project = project
         self.values = values
@@ -305,46 +306,6 @@ class Calls(LoaderCalls, OptimizerCalls):
             if known and isinstance(value, (bool, int, float, str, type(None))):
                 entry["in_force"] = value
         return entry
-
-    def spreads(self, call):
-        out = []
-        for keyword in call.keywords:
-            if keyword.arg is None:
-                out.append(self._spread(call.src, keyword.value, 2))
-        for argument in call.args:
-            if isinstance(argument, ast.Starred):
-                out.append(self._spread(call.src, argument.value, 1))
-        return out
-
-    def _spread(self, source, node, stars):
-        keys, is_open = [], True
-        for value in self.values.of(node):
-            if value[0] == "box" and isinstance(value[1], ast.Dict):
-                is_open = any(k is None for k in value[1].keys)
-                for name, item in zip(value[1].keys, value[1].values):
-                    known, key = literal(name) if name is not None else (False, None)
-                    if known and isinstance(key, str):
-                        keys.append(self._given(key, name, item))
-            elif value[0] == "made" and value[1] == "builtins.dict" and not value[2].args:
-                is_open = any(k.arg is None for k in value[2].keywords)
-                for keyword in value[2].keywords:
-                    if keyword.arg:
-                        keys.append(self._given(keyword.arg, keyword.value, keyword.value))
-            elif value[0] == "cfg":
-                is_open = False
-                for declaration in self.settings.all:
-                    if declaration.root == value[1] and len(declaration.path) == len(value[2]) + 1 and declaration.path[:-1] == value[2]:
-                        keys.append({"key": declaration.key, "declaration": declaration.id})
-        return {"bytes": source.span(node), "text": source.text(node), "stars": stars, "keys": keys, "open": is_open}
-
-    def _given(self, key, name, item):
-        """A key of a dict that is spread, with what its value is declared by."""
-        if literal(item)[0]:
-            declaration = self.flow.of_literal("dict", key, name, item).id
-        else:
-            sources = self.flow.sources(item)
-            declaration = sources[0]["declaration"] if len(sources) == 1 and sources[0]["certainty"] == "certain" and not sources[0]["derived"] else None
-        return {"key": key, "declaration": declaration, "bytes": item.src.span(item), "file": item.src.file, "line": item.lineno}
 
     # Further facts by kind
 

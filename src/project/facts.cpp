@@ -136,9 +136,12 @@ FactArgument argument_of(const Json& json) {
 FactSpread spread_of(const Json& json) {
     FactSpread out{.text = text(json["text"]), .is_open = json["open"].boolean().value_or(true)};
     for (const Json& key : json["keys"].items()) {
-        std::string name = key.is_object() ? text(key["name"]) : text(key);
-        if (name.empty()) name = text(key["key"]);
-        out.keys.emplace_back(name, whole(key["declaration"]));
+        FactSpreadKey& one = out.keys.emplace_back();
+        one.name = text(key["key"]);
+        one.spread = out.text;
+        one.declaration = whole(key["declaration"]);
+        one.is_maybe = key["maybe"].boolean().value_or(false);
+        set_place(one, key);
     }
     return out;
 }
@@ -292,11 +295,15 @@ const FactArgument* FactCall::argument(std::string_view name) const {
     return nullptr;
 }
 
+const FactSpreadKey* FactCall::spread_key(std::string_view name) const {
+    for (const FactSpread& spread : spreads)
+        for (const FactSpreadKey& key : spread.keys)
+            if (key.name == name) return &key;
+    return nullptr;
+}
+
 bool FactCall::may_hold(std::string_view name) const {
-    return std::ranges::any_of(spreads, [&](const FactSpread& spread) {
-        return spread.is_open ||
-               std::ranges::any_of(spread.keys, [&](const auto& key) { return key.first == name; });
-    });
+    return spread_key(name) || std::ranges::any_of(spreads, &FactSpread::is_open);
 }
 
 std::string_view FactCall::short_callee() const {

@@ -85,9 +85,16 @@ struct FactArgument : FactValue {
     std::vector<FlowSource> sources;
 };
 
+struct FactSpreadKey : SourcePlace {
+    std::string name;
+    std::string spread;     // the text behind **
+    int declaration = -1;   // -1: unknown
+    bool is_maybe = false;  // the key comes in, or gets this value, only under a condition
+};
+
 struct FactSpread {
     std::string text;
-    std::vector<std::pair<std::string, int>> keys;  // with the declaration's id; -1: unknown
+    std::vector<FactSpreadKey> keys;
     bool is_open = true;
 };
 
@@ -130,6 +137,8 @@ struct FactCall : SourcePlace {
     std::vector<FlowSource> interval_sources;
 
     [[nodiscard]] const FactArgument* argument(std::string_view name) const;
+    // What a ** is known to have under the name, or null.
+    [[nodiscard]] const FactSpreadKey* spread_key(std::string_view name) const;
     // True if ** or * may pass the keyword.
     [[nodiscard]] bool may_hold(std::string_view name) const;
     [[nodiscard]] std::string_view short_callee() const;  // "DataLoader"

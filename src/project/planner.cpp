@@ -62,9 +62,12 @@ std::string python_literal(const Json& value) {
 
 KnownValue Planner::value(const FactCall& call, std::string_view name) const {
     KnownValue out = value_read(call, name);
-    if (out.state != KnownValue::State::unknown || !call.argument(name)) return out;
+    if (out.state != KnownValue::State::unknown) return out;
     const WatchedLoader* seen = machine.watched.loader(call.id);
     if (!seen || seen->values[std::string(name)].is_null()) return out;
+    // What only a condition brings in was brought in if the run had this very value.
+    bool is_other = !out.from.empty() && out.literal.line() != seen->values[std::string(name)].line();
+    if (is_other) out.from.clear();
     out.state = KnownValue::State::known;
     out.literal = seen->values[std::string(name)];
     out.is_watched = true;
@@ -75,16 +78,13 @@ KnownValue Planner::value_read(const FactCall& call, std::string_view name) cons
     using enum KnownValue::State;
     const FactArgument* argument = call.argument(name);
     if (!argument) {
-        for (const FactSpread& spread : call.spreads) {
-            for (const auto& [key, id] : spread.keys) {
-                const FactDeclaration* declared = facts.declaration(id);
-                if (key != name) continue;
-                if (!declared || !declared->value || declared->value->literal.is_null())
-                    return {.state = unknown, .text = spread.text};
-                return {known, declared->value->literal, spread.text, declared->setting};
-            }
-        }
-        return {.state = call.may_hold(name) ? unknown : absent};
+        const FactSpreadKey* key = call.spread_key(name);
+        if (!key) return {.state = call.may_hold(name) ? unknown : absent};
+        const FactDeclaration* declared = facts.declaration(key->declaration);
+        if (!declared || !declared->value || declared->value->literal.is_null())
+            return {.state = unknown, .text = key->spread};
+        return {key->is_maybe ? unknown : known, declared->value->literal, key->spread,
+                declared->setting};
     }
     if (!argument->literal.is_null()) return {known, argument->literal, argument->text, ""};
     FlowSource by;
@@ -189,10 +189,11 @@ std::variant<ValueChange, std::string> Planner::change(const FactCall& call,
              {}});
         return out;
     }
-    for (const FactSpread& spread : call.spreads) {
-        for (const auto& [key, id] : spread.keys) {
-            if (key == name) return change_declared({{id, Certainty::certain}}, value);
-        }
+    if (const FactSpreadKey* key = call.spread_key(name)) {
+        KnownValue now = this->value(call, name);
+        if (key->is_maybe && (now.state != KnownValue::State::known || now.from.empty()))
+            return fmt::format("{} comes in only under a condition ({})", name, key->place().text());
+        return change_declared({{key->declaration, Certainty::certain}}, value);
     }
     return add_expression(call, name, python_literal(value));
 }

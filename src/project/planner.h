@@ -15,7 +15,7 @@ namespace saturate {
 struct KnownValue {
     enum class State { absent, known, unknown };
     State state = State::unknown;
-    Json literal;             // if known
+    Json literal;             // if known; if unknown, what it is under a condition, or null
     std::string text;         // as written at the call
     std::string from;         // "--num_workers", if declared elsewhere
     bool is_watched = false;  // not from the source, but from a watched run

@@ -41,14 +41,9 @@ constexpr std::array<std::string_view, 21> kBeforeTwo = {
 // clang-format on
 
 void propose_lightning(Planner& planner, const FactCall& call) {
-    auto is_spread = [&](std::string_view name) {  // Trainer(**config["trainer"])
-        return std::ranges::any_of(call.spreads, [&](const FactSpread& spread) {
-            return std::ranges::any_of(spread.keys,
-                                       [&](const auto& key) { return key.first == name; });
-        });
-    };
     for (std::string_view name : kBeforeTwo) {
-        if (!call.argument(name) && !is_spread(name)) continue;
+        // Also Trainer(**config["trainer"]).
+        if (!call.argument(name) && !call.spread_key(name)) continue;
         planner.refuse(call, "precision",
                        fmt::format("Lightning 2.0 removed {}=, so this project uses an older "
                                    "version, with other values for precision",

@@ -72,9 +72,12 @@ void propose_workers(Planner& planner, const FactCall& loader) {
                                    "from the training process",
                                   is_now)
         : count > 0 ? fmt::format("{}judging by the time a batch takes, {} fit", is_now, fitting)
-                    : fmt::format("{}the training process loads every batch itself, and the "
-                                  "device waits",
-                                  is_now)));
+        : planner.machine.waits_for_data
+            ? fmt::format("{}the training process loads every batch itself, and the steps wait "
+                          "for it",
+                          is_now)
+            : fmt::format("{}the training process loads every batch itself, between the steps",
+                          is_now)));
 }
 
 void propose_persistent(Planner& planner, const FactCall& loader) {
@@ -103,9 +106,12 @@ void propose_persistent(Planner& planner, const FactCall& loader) {
     bool is_spread = !given && workers.state != KnownValue::State::absent;  // **settings
     bool is_constant = !is_spread && (!given || !given->literal.is_null());
     if (!is_constant && !is_plain(workers.text)) return;
+    const FactSpreadKey* key = loader.spread_key("num_workers");
     std::string text = is_constant ? "True"
-                       : is_spread ? fmt::format("{}[\"num_workers\"] > 0", workers.text)
-                                   : fmt::format("{} > 0", workers.text);
+                       : !is_spread ? fmt::format("{} > 0", workers.text)
+                       : key && key->is_maybe
+                           ? fmt::format("{}.get(\"num_workers\", 0) > 0", workers.text)
+                           : fmt::format("{}[\"num_workers\"] > 0", workers.text);
     auto change = now.state == KnownValue::State::known
                       ? planner.change(loader, "persistent_workers", Json(true), text)
                       : planner.add_expression(loader, "persistent_workers", text);
