@@ -44,6 +44,18 @@ std::size_t behind_far_longer(std::span<const double> seconds) {
     return 0;
 }
 
+// True if the first step computed far longer than any other step took: it compiled. One that waited
+// for its batch may be as long as others to come.
+bool has_compiled_first(std::span<const StepSums> blocks) {
+    if (blocks.size() < 2) return false;
+    double longest = 0;
+    for (const StepSums& block : blocks.subspan(1))
+        longest = std::max(longest, block.step_seconds());
+    const StepSums& first = blocks.front();
+    return first.seconds - first.sum(StepPart::input_wait) >
+           kFarLonger * longest * static_cast<double>(first.steps);
+}
+
 std::size_t least_steady(std::span<const double> seconds) {
     return median({seconds.begin(), seconds.end()}) >= kLongSeconds ? kLeastLong : kLeastSteady;
 }
@@ -237,6 +249,7 @@ Account RunAccount::account() const {
     std::vector<double> seconds;
     for (const StepSums& block : blocks_) seconds.push_back(block.step_seconds());
     std::size_t from = behind_ready_batches(blocks_, steady_from(seconds));
+    if (from == 0 && has_compiled_first(blocks_)) from = 1;  // of too few steps to split
     for (std::size_t i = 0; i < from; ++i) out.warm_up += blocks_[i].steps;
     out.parts.assign(blocks_.begin() + static_cast<std::ptrdiff_t>(from), blocks_.end());
     for (const StepSums& part : out.parts) out.steady.add(part);

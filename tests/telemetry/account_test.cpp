@@ -199,6 +199,23 @@ TEST(AccountTest, OfFewStepsAllAreTimed) {
     EXPECT_EQ(account.samples_per_second->n, 1);
 }
 
+TEST(AccountTest, AFirstStepThatCompiledIsWarmUpHoweverFewFollow) {
+    for (int more = 1; more < 8; ++more) {
+        Steps compiled, waited;
+        compiled.add(19'000, 5);
+        waited.add(370, 360);
+        for (int i = 0; i < more; ++i) {
+            compiled.add(70, 3);
+            waited.add(10, 0);
+        }
+        EXPECT_EQ(account_of(compiled.all).warm_up, 1) << more;
+        // The next round of the workers is as long, as far as one can tell.
+        if (more < 4) {
+            EXPECT_EQ(account_of(waited.all).warm_up, 0) << more;
+        }
+    }
+}
+
 TEST(ThinnedTest, KeepsTheFirstTheLastAndAnEvenChoiceBetween) {
     for (int n : {1, 9, 10, 11, 137, 4096}) {
         Thinned<int> some(10);
