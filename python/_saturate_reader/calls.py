@@ -111,6 +111,10 @@ class Calls(LoaderCalls, OptimizerCalls, Spreads):
                 if value[0] == "cls" and any(b.endswith("Trainer") and b.split(".")[0] in ("transformers", "pytorch_lightning", "lightning", "trl")
                                              for b in self.values.lineage(value[1])[1]):
                     return ("trainer", value[1].name, "certain")
+                base = self.values.plain_loader(value[1]) if value[0] == "cls" else None
+                if base is not None:  # one that iterates in a way of its own is another loader
+                    own = self.values.find_method(value[1], "__iter__")
+                    return ("loader", base if own is None or any(getattr(c.func, "attr", "") == "__iter__" for c in own.calls) else value[1].name, "certain")
                 if value[0] == "cls" and any("lr_scheduler" in b for b in self.values.lineage(value[1])[1]):
                     return ("scheduler", value[1].name, "likely")
                 if value[0] == "cls" and any(is_optimizer(b) or b.endswith("optim.Optimizer") or b.endswith("optimizer.Optimizer")

@@ -7,6 +7,8 @@ from . import names
 from .scopes import FUNCTIONS, ancestors, dotted
 
 READS = {"item", "tolist", "cpu", "numpy"}  # numpy() alone never waits: it raises for a tensor on the device
+STEPS = {"i", "step", "idx", "batch_idx", "iteration", "it", "global_step", "iter", "batch_i", "batch", "n_iter", "itr", "batch_id", "iter_num", "steps", "count", "counter",
+         "bi", "nb", "train_step", "current_iter", "total_steps"}  # names that count steps
 INTERVAL = re.compile(r"(freq|interval|every|_per_|period|should_|do_log|do_eval|do_save|log_step|print_step|_now$|is_log|time_to|eval_step|save_step|log_this)", re.I)
 RANKS = re.compile(r"(rank|main_process|is_main|is_primary|is_chief|is_master|master_process|local_rank|is_local)", re.I)
 
@@ -41,11 +43,22 @@ def is_interval(test):
                 return True
         if isinstance(node, ast.Compare) and len(node.ops) == 1 and isinstance(node.ops[0], (ast.Eq, ast.In)):
             text = (dotted(node.left) or "").rsplit(".", 1)[-1].lower()
-            if text in ("i", "step", "idx", "batch_idx", "iteration", "it", "global_step", "iter", "batch_i", "batch", "n_iter", "itr", "batch_id",
-                        "iter_num", "steps", "count", "counter", "bi", "nb", "train_step", "current_iter", "total_steps") or (
+            if text in STEPS or (
                             isinstance(node.ops[0], ast.Eq) and isinstance(node.comparators[0], ast.BinOp) and has_len(node.comparators[0])):
                 return True
     return False
+
+
+def first_steps(test):
+    """`batch_idx < 20`: returns whether a test is true in the first few steps only."""
+    return isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], (ast.Lt, ast.LtE)) and (
+        (dotted(test.left) or "").rsplit(".", 1)[-1].lower() in STEPS and isinstance(test.comparators[0], ast.Constant) and type(test.comparators[0].value) is int
+        and test.comparators[0].value <= 100)
+
+
+def receives(loop):
+    """`while viewer.conn: viewer.receive()`: returns whether a loop talks with another program, for as long as there is one."""
+    return isinstance(loop, ast.While) and any(isinstance(n, ast.Call) and getattr(n.func, "attr", "") in ("receive", "recv", "recvfrom", "accept") for n in ast.walk(loop))
 
 
 def runs_once(node):

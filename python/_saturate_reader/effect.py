@@ -31,6 +31,7 @@ class Effect(Unread, Unused, Flags):
         self._said = None
         self._made = None
         self._spreads = {}
+        self._closes = {}
         self._read_attributes = None
 
     def find(self):

@@ -4,6 +4,7 @@ import ast
 import re
 
 from . import names
+from .conditions import nested
 from .literals import literal
 from .reads_keys import TENSOR_ATTRIBUTES
 from .reads_whole import shows_only
@@ -25,8 +26,8 @@ class Unread:
                     p in HYDRA_OWN for p in declaration.path[:-1]):
                 continue
             if declaration.kind == "option":
-                if not self.reads.loads["args"] or declaration.root is None:
-                    continue
+                if not self.reads.loads["args"] or declaration.root is None or declaration.key == "local_rank":
+                    continue  # torch.distributed.launch passes --local_rank to every program
             elif declaration.kind in ("yaml", "json", "toml"):
                 if not self.reads.loads["file"] or self._under_target(declaration) or declaration.more.get("anchor"):
                     continue
@@ -35,8 +36,9 @@ class Unread:
                 if not declaration.path or any(p.startswith("[") for p in declaration.setting.split(".")):
                     continue
             elif declaration.kind == "yacs":
-                if not self.reads.loads["file"] or declaration.node.scope.parent is not None and declaration.node.src not in self.settings.python_files or any(d.path == declaration.path and d.kind != "yacs" for d in self.settings.by_path[("file", declaration.key)]):
-                    continue  # a preset made by a function; or reported at the configuration file that sets it
+                if not self.reads.loads["file"] or self._is_preset(declaration) or any(
+                        d.path == declaration.path and d.kind != "yacs" for d in self.settings.by_path[("file", declaration.key)]):
+                    continue  # or reported at the configuration file that sets it
             elif declaration.kind == "dataclass":
                 if declaration.value is None:
                     continue  # the code that makes the object gives the value
@@ -49,7 +51,9 @@ class Unread:
                 if spread == "gone" or spread and declaration.key in self._words():
                     continue
             elif declaration.kind == "attribute":
-                if declaration.key.startswith("__") or declaration.key in self._words() or (declaration.value or {}).get("type") in (None, "expression"):
+                if declaration.key.startswith("__") or (declaration.value or {}).get("type") in (None, "expression"):
+                    continue
+                if declaration.key in self._words() and (not self._closed(declaration.scope) or self._named_inside(declaration)):
                     continue
                 if not self._in_use(declaration.scope):
                     continue
@@ -66,6 +70,27 @@ class Unread:
         """Returns whether running code reads a field of this class."""
         return any(self.reach.runs(function_of(node)) for d in self.reads.fields_of(scope) for node in self.reads.nodes.get(d, ()))
 
+    def _closed(self, scope):
+        """Returns whether every use of this class and of its objects is followed: a field that is not seen to be read is not read."""
+        if scope not in self._closes:
+            outside = [base for base in self.values.lineage(scope)[1] if base not in ("object", "builtins.object")]
+            self._closes[scope] = not outside and not self.values.dynamic(scope) and self._spread_class(scope) != "gone" and all(
+                self._use_followed(load) for source in self.project.order if source.index is not None for load in source.index.loads
+                if any(v[0] in ("cls", "inst") and scope in self.values.lineage(v[1])[0] for v in self.values.of(load)))
+        return self._closes[scope]
+
+    def _use_followed(self, load):
+        up = load.up
+        if isinstance(up, (ast.Attribute, ast.Return, ast.arguments, ast.Compare)) or isinstance(up, ast.Assign) and up.value is load:
+            return True  # a read of one field, or another name for the object
+        if isinstance(up, ast.Call):
+            return True  # it makes an object, or gives one to a function: _given_away has what is not followed
+        return isinstance(up, ast.keyword) and up.arg is not None
+
+    def _named_inside(self, declaration):
+        """Returns whether the body of the class computes another field from this one."""
+        return any(load.id == declaration.key and nested(load.scope, declaration.scope) for load in declaration.scope.source.index.loads)
+
     def _words(self):
         """Returns every word that some code of the program reads, calls or names."""
         if self._said is None:
@@ -79,6 +104,13 @@ class Unread:
                 self._said.update(k.arg for call in source.index.calls for k in call.keywords if k.arg)
                 self._said |= source.index.strings
         return self._said
+
+    def _is_preset(self, declaration):
+        """Returns whether a function makes this default, other than the one that makes an object of a configuration class."""
+        scope = declaration.node.scope
+        if scope.parent is None or declaration.node.src in self.settings.python_files:
+            return False
+        return scope.owner is None or scope.name != "__init__" or self.reach.runs(scope) != "certain"
 
     def _how(self, declaration):
         for entry in self.configs.found.values():
@@ -223,15 +255,22 @@ class Unread:
         return None
 
     def _followed(self):
-        """Returns for each configuration file whether a fair part of it is seen to be read. About
-        the others nothing can be said."""
-        total, read = {}, {}
+        """Returns for each configuration file whether a fair part of it is seen to be read, by this program or by name in
+        another one of the project. About the others nothing can be said."""
+        total, read, other = {}, {}, {}
         for declaration in self.settings.all:
             if declaration.root and declaration.leaf and declaration.kind in ("yaml", "json", "toml", "option", "yacs"):
                 key = declaration.file if declaration.root == "file" else None
                 total[key] = total.get(key, 0) + 1
                 if any(r["certainty"] == "certain" for r in declaration.reads) or self.reads.escape_of(declaration):
                     read[key] = read.get(key, 0) + 1
+                else:
+                    other.setdefault(key, []).append(declaration)
+        for key, declarations in other.items():
+            # A file that some module opens may be another program's alone.
+            if key is not None and self._how(declarations[0]) != "opened" and 0 < read.get(key, 0) * 3 < total[key]:
+                elsewhere = self.project.scan_others({d.key for d in declarations})
+                read[key] += sum(1 for d in declarations if self._read_elsewhere(d, elsewhere.get(d.key, ())))
         return {key: read.get(key, 0) * 3 >= count for key, count in total.items()}
 
     def _dropped(self, declaration):

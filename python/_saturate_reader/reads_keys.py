@@ -181,8 +181,13 @@ class KeyReading:
 
 
 def _tail(base):
-    """Returns the key by which an unknown object was itself read: `train` in `x.train.lr`."""
+    """Returns the key by which an unknown object was itself read: `train` in `x.train.lr`, also if the object is kept:
+    `self.part = x["train"]`."""
     if isinstance(base, ast.Attribute):
+        owner = base.scope.owner if isinstance(base.value, ast.Name) and base.value.id == "self" else None
+        for binding in owner.attributes.get(base.attr, ()) if owner is not None else ():
+            if binding.kind == "value" and isinstance(binding.expr, ast.Subscript):
+                return _tail(binding.expr)
         return base.attr
     if isinstance(base, ast.Subscript):
         known, key = literal(base.slice)

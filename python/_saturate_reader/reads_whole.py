@@ -4,7 +4,7 @@ them unseen (a part of Reads)."""
 import ast
 
 from . import names
-from .scopes import COMPREHENSIONS, ancestors, dotted, function_of
+from .scopes import COMPREHENSIONS, ancestors, dotted, function_of, is_main
 
 
 class WholeReading:
@@ -19,7 +19,7 @@ class WholeReading:
         for value in values:
             self.loads[value[1]] = True
         why = self._goes(node)
-        if why:
+        if why and not _of_other_main(node, self.project.entry):
             for value in values:
                 self._escape(value[1], value[2], why, node)
 
@@ -28,9 +28,9 @@ class WholeReading:
         only kept."""
         up = node.up
         if isinstance(up, ast.Attribute):
-            if up.attr in ("items", "values", "keys") and isinstance(up.up, ast.Call) and up.up.func is up:
+            if up.attr in ("items", "values") and isinstance(up.up, ast.Call) and up.up.func is up:
                 return self._looped(up.up)
-            return None
+            return None  # keys() gives names: a value is read with cfg[key]
         if isinstance(up, (ast.For, ast.AsyncFor)) and up.iter is node and not self._is_leaf(node):
             return None if shows_only(up) else "a loop goes over all of it"
         if isinstance(up, ast.Subscript) and up.value is node:
@@ -64,7 +64,7 @@ class WholeReading:
                     if value[1].endswith("instantiate"):
                         return "hydra creates an object from it"
                     return None
-                if value[1].split(".")[0] in ("os", "sys", "logging", "wandb", "json", "yaml", "pickle", "builtins", "pprint", "random", "time", "math", "numpy"):
+                if value[1].split(".")[0] in ("os", "sys", "logging", "wandb", "json", "yaml", "pickle", "builtins", "pprint", "random", "time", "math", "numpy", "pathlib"):
                     return None
                 if any(v[0] == "cfg" and len(v[2]) > 0 for v in self.values.of(node)) and self._is_leaf(node):
                     return None
@@ -101,12 +101,23 @@ class WholeReading:
                     continue
                 return None if up in self.values.callees else "all of it is passed to %s" % (last or "a function")
             if isinstance(up, (ast.For, ast.AsyncFor)) and node is up.iter:
-                return None if shows_only(up) or self._copies(up) else "a loop goes over all of it"
+                return None if shows_only(up) or self._copies(up) or self._sections(node) else "a loop goes over all of it"
             if isinstance(up, ast.comprehension):
                 holder = up.up
                 return None if self.shown(holder) or self._held(holder) else "a comprehension goes over all of it"
             return None
         return None
+
+    def _sections(self, call):
+        """`for phase, part in cfg["data"].items()`: returns whether every part is a section, whose own keys are followed from its name."""
+        if getattr(call.func, "attr", "") not in ("items", "values"):
+            return False
+        for value in self.values.of(call.func.value):
+            if value[0] == "cfg":
+                inside = [d for d in self.settings.all if d.root == value[1] and d.path[:-1] == value[2]] if value[2] else ()
+                if not inside or any(d.leaf for d in inside):
+                    return False
+        return True
 
     def _copies(self, loop):
         """Returns whether a loop copies keys into fields of a known class."""
@@ -167,11 +178,15 @@ class WholeReading:
     def _spread(self, call, node):
         """f(**cfg): parameters of the same names read the keys; a library may read all of them."""
         values = [v for v in self.values.of(node) if v[0] == "cfg"]
-        if not values:
-            return
+        if values and not _of_other_main(call, self.project.entry):
+            for value in values:
+                self.loads[value[1]] = True
+            self._spread_into(call, node, values, ())
+
+    def _spread_into(self, call, node, values, way):
+        """`way`: the functions whose own ** the keys came through."""
         targets = self.values.callees.get(call, ())
         for value in values:
-            self.loads[value[1]] = True
             if not targets:
                 known = [v for v in self.values.of(call.func) if v[0] == "cls"]
                 fields = [s for v in known for s in self.values.lineage(v[1])[0] if list(self.fields_of(s))]
@@ -202,8 +217,24 @@ class WholeReading:
                         if scope.name == "__init__" and self._fills_itself(scope, name):
                             self.filled.add(scope.owner)
                             continue
+                        onward = self._passed_on(scope, name)
+                        if onward and scope not in way and len(way) < 4:
+                            for other in onward:
+                                self._spread_into(other, node, [value], way + (scope,))
+                            continue
                         self._escape(value[1], value[2], "%s takes its keys with ** and uses them" % scope.qualified(), node)
 
+    @staticmethod
+    def _passed_on(scope, name):
+        """Returns the calls that get a function's **kwargs with **, if nothing else is done with them."""
+        found = []
+        for load in scope.source.index.loads:
+            if load.id == name and load.scope is scope:
+                up = load.up
+                if not (isinstance(up, ast.keyword) and up.arg is None and isinstance(up.up, ast.Call)):
+                    return []
+                found.append(up.up)
+        return found
 
     def _fills_itself(self, scope, name):
         """`for k, v in kwargs.items(): self[k] = HParams(**v) if ... else v`: the keys become the
@@ -226,6 +257,11 @@ class WholeReading:
         return True
 
 
+def _of_other_main(node, entry):
+    """Returns whether the node is under `if __name__ == "__main__"` of a file that is imported: another program's."""
+    return node.src is not entry and any(isinstance(up, ast.If) and is_main(up.test) for up in ancestors(node))
+
+
 def _names_target(target, key):
     named = {n.id for n in ast.walk(target) if isinstance(n, ast.Name)}
     return any(isinstance(n, ast.Name) and n.id in named for n in ast.walk(key))
@@ -233,10 +269,13 @@ def _names_target(target, key):
 
 def shows_only(loop):
     """A loop that prints, compares, writes back or copies, and hands nothing to code that may act on it."""
+    own = function_of(loop).name
     for statement in loop.body:
         for node in ast.walk(statement):
             if isinstance(node, ast.Call):
                 last = getattr(node.func, "attr", getattr(node.func, "id", ""))
+                if last == own and type(node.func) is ast.Name:
+                    continue  # the same for a section below
                 if last not in names.SHOWS | {"vars", "setattr", "getattr", "items", "keys", "get", "lower", "upper", "strip", "ljust", "rjust", "get_default",
                                               "isinstance", "startswith", "endswith", "replace", "center", "add_row", "update", "split", "float", "int", "eval",
                                               "literal_eval", "dict2namespace", "callable", "is_tensor", "warn", "sorted", "add"}:

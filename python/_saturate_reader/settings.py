@@ -6,7 +6,7 @@ import re
 from . import names
 from .declarations import Declaration, plain, type_name, value_of
 from .literals import literal
-from .scopes import dotted, function_of, is_main
+from .scopes import FUNCTIONS, ancestors, dotted, function_of, is_main
 from .settings_python import PythonSettings
 from .tree import leaves, scalar
 
@@ -140,10 +140,10 @@ class Settings(PythonSettings):
         for source in self.project.order:
             if source.index is None:
                 continue
-            for target, _, statement in source.index.stores:
+            for target, expr, statement in source.index.stores:
                 base = dotted(target.value) or ""
-                if base == "self" or base.rsplit(".", 1)[-1] not in LOOSE:
-                    continue
+                if base == "self" or base.rsplit(".", 1)[-1] not in LOOSE or isinstance(expr, ast.Call) and self._makes_node(expr):
+                    continue  # _C.MODEL = CfgNode() makes room for keys
                 if isinstance(target, ast.Attribute):
                     self._wrote(target.attr, statement)
                 else:
@@ -162,11 +162,33 @@ class Settings(PythonSettings):
         """Restores keys that are only set by code that the settings switch off. Returns True if
         there were any."""
         dropped = [key for key, statements in self._writers.items() if all(s is not None and reach.off(s) for s in statements)]
+        dropped += self._kept_by_own_test([key for key in self._writers if key not in dropped])
         for key in dropped:
             del self._writers[key]
             self.written["args"].discard(key)
             self.written["file"].discard(key)
         return bool(dropped)
+
+    def _kept_by_own_test(self, keys):
+        """`if config.get("use_mel", False): ... else: config["use_mel"] = False`: returns the keys of which the declared value,
+        taken as it is, keeps the program from setting them."""
+        guards = {key: [_own_test(key, s) for s in self._writers[key]] for key in keys if None not in self._writers[key]}
+        guards = {key: tests for key, tests in guards.items() if None not in tests}
+        for key in guards:
+            self.written["args"].discard(key)
+            self.written["file"].discard(key)
+        if guards:
+            self.values.forget()
+        kept = [key for key, tests in guards.items() if all(self.values.truth(test) is (not inside) for test, inside in tests)]
+        for key in guards:
+            self.written["args"].add(key)
+            self.written["file"].add(key)
+        return kept
+
+    def _set_once(self, key):
+        """Returns (True, value) for a key that no file declares and one statement sets to a constant."""
+        statements = self._writers.get(key, ())
+        return literal(statements[0].value) if len(statements) == 1 and isinstance(statements[0], ast.Assign) else (False, None)
 
     def _merges(self, call):
         name = dotted(call.func) or ""
@@ -272,9 +294,11 @@ class Settings(PythonSettings):
     def constant(self, root, path, depth=0):
         """Returns (True, value) if the effective value is known: given in the command or declared,
         and never written."""
-        if not path or "?" in path or path[-1] in self.written[root]:
+        if not path or "?" in path:
             return False, None
         found = self.find(root, path)
+        if path[-1] in self.written[root]:
+            return (False, None) if found else self._set_once(path[-1])
         files = [d for d in found if d.kind in ("yaml", "json", "toml")]
         files = [d for d in files if d.file in self.named] or files
         found = files or found
@@ -325,6 +349,20 @@ class Settings(PythonSettings):
         if isinstance(text, str) and "${" in text and not (text.startswith("${") and text.count("${") == 1 and ":" not in text and text.endswith("}")):
             return False, None
         return True, value["literal"]
+
+
+def _own_test(key, statement):
+    """Returns (condition, whether the statement is in its first branch) of the nearest `if` around a statement that asks for
+    this key, or None."""
+    child = statement
+    for up in ancestors(statement):
+        if isinstance(up, ast.If) and child is not up.test and any(
+                isinstance(n, ast.Constant) and n.value == key or isinstance(n, ast.Attribute) and n.attr == key for n in ast.walk(up.test)):
+            return up.test, child.block is up.body
+        if isinstance(up, FUNCTIONS):
+            break
+        child = up
+    return None
 
 
 def _below_main(node):

@@ -31,6 +31,10 @@ class CallValues:
             return out
         if name == "next" and node.args:
             return self.element(node.args[0])
+        if name == "eval" and node.args:
+            return self._evaluated(node)
+        if name == "locals" and any(dotted(getattr(d, "func", d)) == "click.option" for d in getattr(node.scope.node, "decorator_list", ())):
+            return (("cfg", "args", ()),)  # Config(locals().copy())
         if last == "super" and not node.args or name == "super":
             owner = node.scope.owner if node.scope.is_function else None
             if owner is not None:
@@ -57,6 +61,17 @@ class CallValues:
             if named:
                 return named
         return out
+
+    def _evaluated(self, node):
+        """eval("models." + name + ".make"): what the text names, if it is known and a dotted name."""
+        known, text = self.constant(node.args[0])
+        parts = text.split(".") if known and isinstance(text, str) else []
+        if not parts or not all(part.isidentifier() for part in parts):
+            return ()
+        found = self._bound(self.lookup(node, parts[0]) or ())
+        for part in parts[1:]:
+            found = tuple(inner for value in found for inner in self.attribute_of(value, part))
+        return found
 
     def _imports(self, scope, depth):
         """Returns whether a function makes or returns what a text names: import_module(path)."""
@@ -135,6 +150,9 @@ class CallValues:
         if kind in ("fn", "bound"):
             return self._returned(value[1])
         if kind == "cls":
+            base = self.plain_loader(value[1])
+            if base is not None:
+                return (("made", base, node),)
             return self._opened(value[1], node) or (("inst", value[1]),)
         if kind == "inst":
             method = self.find_method(value[1], "__call__") or self.find_method(value[1], "forward")
@@ -168,6 +186,11 @@ class CallValues:
                 return (("cfg", "file", ()),)
             return (("made", name, node),)
         return ()
+
+    def plain_loader(self, scope):
+        """Returns the loader class of a library that a class is derived from, if making an object is the same for both; else None."""
+        scopes, outside = self.lineage(scope)
+        return next((base for base in outside if base in names.LOADERS), None) if all(one.method("__init__") is None for one in scopes) else None
 
     def _opened(self, scope, node):
         """AttrDict(json.load(f)): a dict whose keys are attributes too is the configuration that it is made of."""

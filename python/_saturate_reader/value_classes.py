@@ -23,6 +23,8 @@ class Classes:
                 self.open += 1
                 whole = self.settings is not None and attr in self.settings.file_flags
                 return (("cfg", "file", ()),) if whole else (("cfg", "args", (attr,)),)
+            if value[1] == "wandb" and attr == "config":
+                return self._given_to_wandb() or (("ext", "wandb.config"),)
             return (("ext", value[1] + "." + attr),)
         if kind == "mod":
             return self.module_attribute(value[1], attr)
@@ -56,6 +58,11 @@ class Classes:
                 return self.of(argument_of(call, "dataset", 0))
             return (("ext", value[1] + "()." + attr),)
         return ()
+
+    def _given_to_wandb(self):
+        """Returns what wandb.init(config=...) was given: wandb.config has the same keys."""
+        return tuple(v for source in self.project.order if source.index is not None for call in source.index.calls_named("init") if dotted(call.func) == "wandb.init"
+                     for k in call.keywords if k.arg == "config" for v in self.of(k.value) if v[0] == "cfg")
 
     def module_attribute(self, source, attr):
         if source.index is None:

@@ -144,8 +144,7 @@ class Parts:
     def element(self, expr, path=()):
         """Returns the values that a loop over `expr` yields, unpacked for its target."""
         if isinstance(expr, ast.Call):
-            name = dotted(expr.func) or ""
-            last = name.rsplit(".", 1)[-1]
+            last = (dotted(expr.func) or getattr(expr.func, "attr", "")).rsplit(".", 1)[-1]
             if last == "enumerate" and expr.args:
                 if path and path[0] == 0:
                     return ()

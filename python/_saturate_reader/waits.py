@@ -4,7 +4,8 @@ import ast
 import re
 
 from .call_text import training_truth
-from .conditions import READS, conditions, ends, in_condition, is_device, is_evaluation, is_interval, is_rank, name_evaluates, reads, tensor_guard
+from .conditions import (READS, conditions, ends, first_steps, in_condition, is_device, is_evaluation, is_interval, is_rank, name_evaluates, reads,
+                         receives, tensor_guard)
 from .literals import literal
 from .scopes import FUNCTIONS, LOOPS, ancestors, dotted
 from .wait_uses import WaitUses
@@ -116,7 +117,7 @@ class Waits(WaitUses):
                 self._expression(node.test, context)
             else:
                 self._expression(node.iter, context)
-            self._block(node.body, context.but("evaluation") if self._evaluates(node) else context)
+            self._block(node.body, context.but("evaluation") if self._evaluates(node) else context.but("rare") if receives(node) else context)
             self._block(node.orelse, context)
         elif isinstance(node, (ast.With, ast.AsyncWith)):
             for item in node.items:
@@ -169,7 +170,7 @@ class Waits(WaitUses):
                 self._follow(call, context)
 
     def _inside(self, test, body, context, truth):
-        if self._is_interval(test):
+        if self._is_interval(test) or truth is None and self._named_interval(test, context.path, 0):
             return context.but("interval", test)
         if is_interval(test):
             return context  # an interval of one step
@@ -214,6 +215,26 @@ class Waits(WaitUses):
             return False
         every = [node.right for node in ast.walk(test) if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod)]
         return not every or not all(self._is_one(node) for node in every)
+
+    def _named_interval(self, test, path, depth):
+        """`log_images = batch_idx == 0 and ...; if log_images:`, the name a parameter perhaps: returns whether a test that is
+        not true in every step stands behind a name."""
+        if isinstance(test, ast.BoolOp):
+            parts = [self._named_interval(value, path, depth) for value in test.values]
+            return any(parts) if isinstance(test.op, ast.And) else all(parts)
+        if not isinstance(test, ast.Name) or depth > 4:
+            return first_steps(test) or depth > 0 and self._is_interval(test)
+        found = []
+        for binding in self.values.lookup(test) or ():
+            if binding.kind == "value" and not binding.path:
+                found.append(self._named_interval(binding.expr, path, depth + 1))
+            elif binding.kind == "param" and path:
+                given = [self.values.argument(path[-1], shift, binding.name, binding.path[0]) for scope, shift in self.values.callees.get(path[-1], ())
+                         if scope is binding.scope]
+                found += [one is not None and self._named_interval(one, path[:-1], depth + 1) for one in given]
+            else:
+                return False
+        return bool(found) and all(found)
 
     def _is_one(self, node):
         known, value = self.values.constant(node)

@@ -13,6 +13,8 @@ DEEPEST = 60
 MOST = 200000
 KEY = re.compile(r"""(?:"(?:[^"\\]|\\.)*"|'(?:[^']|'')*'|[^\s#&*!|>'"%@`\[\]{},?:-][^#\n]*?|[-?:][^\s#][^#\n]*?|[^\s]+?)\s*:(?=\s|$)""")
 
+COMMENT = re.compile(rb'"(?:[^"\\]|\\.)*"|//[^\r\n]*|/\*.*?\*/', re.S)  # or a text, in which nothing is a comment
+
 
 def read_yaml(data):
     """Returns the documents of a file as a list of Nodes."""
@@ -20,6 +22,9 @@ def read_yaml(data):
 
 
 def read_json(data):
+    """Many programs take comments out of their JSON before they parse it."""
+    if b"//" in data or b"/*" in data:
+        data = COMMENT.sub(lambda m: m.group() if m.group().startswith(b'"') else re.sub(rb"[^\r\n]", b" ", m.group()), data)
     reader = _Yaml(data)
     reader.at = len(b"\xef\xbb\xbf") if data.startswith(b"\xef\xbb\xbf") else 0
     reader.skip_space()
