@@ -23,14 +23,6 @@ Level level_of(const FixChanges& changes) {
     return out;
 }
 
-// Seconds without a step at the end of a run, by the host samples.
-double seconds_without_step(const RunRecord& record) {
-    if (record.steps.empty() || record.hosts.empty()) return 0;
-    const StepRecord& last = record.steps.back();
-    return static_cast<double>(record.hosts.back().time_ns - last.start_ns - last.duration_ns) /
-           1e9;
-}
-
 }  // namespace
 
 FixMeasure::FixMeasure(const FixAnswer& answer, ProjectReader& reader, const FixQuestion& question,
@@ -106,13 +98,9 @@ TrialResult FixMeasure::run(const FixChanges& changes, const FixRunLimits& limit
     if (auto rate = epoch_rate(result.record)) {
         result.samples_per_second->per_second = *rate;
     } else {
-        double silent = seconds_without_step(result.record);
-        bool hangs = silent > result.seconds / 2;
-        result.outcome = hangs ? TrialOutcome::hang : TrialOutcome::too_slow;
+        result.outcome = TrialOutcome::too_slow;
         result.message =
             fmt::format("it finished fewer than {} epochs in the time it had", 1 + epochs_.count);
-        if (hangs)
-            result.message += fmt::format(", and made no step in the last {:.0f} s of it", silent);
     }
     return result;
 }
@@ -130,12 +118,11 @@ TrialResult FixMeasure::judged(const FixChanges& changes, TrialResult result, bo
             return result;
         }
     }
-    // In a script that goes on after any error, other losses may mean lost batches.
     bool swallows = std::ranges::any_of(
         answer_.facts.loops, [](const FactLoop& loop) { return loop.swallows.has_value(); });
     last_guard_ = guard_.judge(
         result.record,
-        {.of_change = level_of(changes), .allowed = swallows ? Level::safe : question_.level},
+        {.of_change = level_of(changes), .allowed = question_.level, .swallows_errors = swallows},
         is_proof ? proof_losses_ : std::vector<LossCurve>{});
     otherwise_ = last_guard_.holds ? "" : last_guard_.text;
     if (last_guard_.holds || (is_proof && last_guard_.is_by_course)) return result;

@@ -21,6 +21,9 @@ namespace fs = std::filesystem;
 
 namespace {
 
+// This long without a step ends a run; a larger budget lets a job evaluate for longer.
+constexpr double kSilenceSeconds = 120;
+
 // How many folders up the job's sources, configurations and command name files.
 int named_above(const Job& job, const ProjectFacts& facts) {
     int out = 0;
@@ -94,6 +97,8 @@ TrialResult FixRunner::run(const FixChanges& changes, const FixRunLimits& limits
                                             .seconds = limits.measured,
                                             .seconds_max = limits.most,
                                             .start_seconds_max = limits.most,
+                                            .silence_seconds_max =
+                                                std::max(kSilenceSeconds, limits.most / 4),
                                             .least_steps = limits.least_steps,
                                             .ready_batches = limits.ready_batches,
                                             .is_stopped = settings_.is_stopped,

@@ -39,6 +39,9 @@ constexpr std::int64_t kReadyTwice = 2;
 constexpr double kReadySeconds = 3;
 constexpr std::size_t kMostOfLine = 400;     // longest part of a log line in a message
 constexpr const char* kStopped = "stopped";  // by Ctrl-C of the search
+// A run whose time is up has stopped making steps if it made none for this part of the time since
+// its first step, for this many times its longest pause, and for this part of the longest silence.
+constexpr double kSilentPart = 0.5, kSilentPauses = 10, kSilentLeast = 1.0 / 24;
 
 double seconds_since(std::int64_t start_ns) {
     return static_cast<double>(now_ns() - start_ns) / 1e9;
@@ -165,20 +168,55 @@ bool is_exception(std::string_view line) {
            (rest.empty() || rest[0] == ':' || rest[0] == '(');
 }
 
+// When steps were seen to arrive.
+class Arrivals {
+  public:
+    void add(std::int64_t steps) {
+        std::int64_t now = now_ns();
+        // The first step may have compiled for minutes.
+        if (steps_ > 1) longest_pause_ = std::max(longest_pause_, seconds_since(last_));
+        if (steps_ == 0) first_ = now;
+        last_ = now;
+        steps_ += steps;
+    }
+    [[nodiscard]] double silence() const { return seconds_since(last_); }
+    // True if no step came for `silent` seconds at the end, and that is no usual pause.
+    [[nodiscard]] bool have_stopped(double silent, double silence_seconds_max) const {
+        return steps_ > 0 && silent >= kSilentPart * seconds_since(first_) &&
+               silent >= kSilentPauses * longest_pause_ &&
+               silent >= kSilentLeast * silence_seconds_max;
+    }
+
+  private:
+    std::int64_t first_ = 0, last_ = 0, steps_ = 0;
+    double longest_pause_ = 0;
+};
+
+// Seconds after the last step in which the record shows an evaluation, a checkpoint or the start of
+// a loader.
+double busy_after_steps(const RunRecord& record) {
+    if (record.steps.empty()) return 0;
+    std::int64_t end = record.steps.back().start_ns + record.steps.back().duration_ns, last = end;
+    for (const EventRecord& event : record.events)
+        last = std::max(last, event.time_ns + event.duration_ns.value_or(0));
+    return static_cast<double>(last - end) / 1e9;
+}
+
 // Why the watching ended.
 enum class Ended { by_itself, enough, hang, stopped, time_up };
 
-Ended watch(TrialChild& group, const TrialProcess& trial, MeasuredSteps& measured) {
+Ended watch(TrialChild& group, const TrialProcess& trial, MeasuredSteps& measured,
+            Arrivals& arrivals) {
     StepTail tail(trial.run_folder);
-    std::int64_t start = now_ns(), last_step = 0, looked = 0;
+    std::int64_t start = now_ns(), looked = 0;
     while (true) {
         std::vector<StepRecord> more = tail.next();
-        if (!more.empty()) last_step = now_ns();
+        if (!more.empty()) arrivals.add(std::ssize(more));
         measured.add(more);
         if (group.status()) return Ended::by_itself;
         if (trial.is_stopped && trial.is_stopped()) return Ended::stopped;
         if (measured.steps() == 0 ? seconds_since(start) > trial.start_seconds_max
-                                  : seconds_since(last_step) > trial.silence_seconds_max)
+                                  : arrivals.silence() > trial.silence_seconds_max)
             return Ended::hang;
         if (seconds_since(start) > trial.seconds_max) return Ended::time_up;
         if (trial.steps == 0 && measured.steps() >= std::max(kLeastSteps, trial.least_steps) &&
@@ -250,17 +288,23 @@ TrialResult result_of_process(const TrialProcess& trial) {
     std::int64_t start = now_ns();
     TrialResult result;
     MeasuredSteps measured(trial);
+    Arrivals arrivals;
     int status = 0;
+    double silent = 0;
     Ended ended = Ended::by_itself;
     try {
         TrialChild group(trial);
-        ended = watch(group, trial, measured);
+        ended = watch(group, trial, measured, arrivals);
+        silent = arrivals.silence();
         if (ended == Ended::enough) group.end(SIGINT, trial.grace_seconds);
         if (ended == Ended::stopped) group.end(SIGINT, 3);
         // A process that still compiles would not react to SIGINT.
-        if (ended == Ended::hang || (ended == Ended::time_up && measured.steps() == 0))
+        if ((ended == Ended::hang || ended == Ended::time_up) && measured.steps() == 0)
             group.end(SIGKILL, 0);
         if (ended == Ended::time_up) group.end(SIGINT, trial.grace_seconds);
+        // Python's traceback of the interruption shows where it stands still.
+        if (ended == Ended::hang)
+            group.end(SIGINT, std::min(trial.grace_seconds, kLastSeconds));
         status = group.status().value_or(0);
     } catch (const ChildNotStarted& error) {
         return {.outcome = TrialOutcome::failed, .message = error.problems()[0].found};
@@ -279,13 +323,17 @@ TrialResult result_of_process(const TrialProcess& trial) {
     if (result.record.summary) result.memory_peak_bytes = result.record.summary->memory_peak_bytes;
     std::string log = read_start_if_there(trial.log, 1 << 20);
     result.seconds = seconds_since(start);
+    if (ended == Ended::time_up &&
+        arrivals.have_stopped(silent - busy_after_steps(result.record), trial.silence_seconds_max))
+        ended = Ended::hang;
     switch (ended) {
         case Ended::hang:
             result.outcome = TrialOutcome::hang;
             result.message =
                 measured.steps() == 0
                     ? fmt::format("no training step within {:.0f} s", trial.start_seconds_max)
-                    : fmt::format("no training step for {:.0f} s", trial.silence_seconds_max);
+                    : fmt::format("it made {} step{}, and none in the last {:.0f} s",
+                                  measured.steps(), measured.steps() == 1 ? "" : "s", silent);
             return result;
         case Ended::stopped:
             result.outcome = TrialOutcome::failed;

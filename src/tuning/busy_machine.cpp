@@ -7,7 +7,8 @@ namespace saturate {
 
 namespace {
 
-constexpr double kMuch = 0.2;  // share of the cores
+constexpr double kMuch = 0.2;         // share of the cores
+constexpr double kIdlePercent = 10;  // of one core; threads that look for news take a little
 
 std::string other_work(double used, int cores, const std::string& queue) {
     return fmt::format(
@@ -44,6 +45,17 @@ std::string busy_beside(std::span<const HostSample> watched) {
     }
     if (seen == 0 || used / seen <= kMuch * cores) return "";
     return other_work(used / seen, cores, "");
+}
+
+bool is_idle_from(std::int64_t time_ns, std::span<const HostSample> watched) {
+    double used = 0;
+    int seen = 0;
+    for (const HostSample& sample : watched) {
+        if (sample.time_ns <= time_ns || !sample.tree || !sample.tree->cpu_percent) continue;
+        used += *sample.tree->cpu_percent;
+        ++seen;
+    }
+    return seen > 0 && used / seen < kIdlePercent;
 }
 
 }  // namespace saturate

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tells whether something else uses the machine that a search is about to measure on. Pure.
+// Tells from samples of the machine's load whether something else uses it, and whether a watched run
+// does anything. Pure.
 #pragma once
 
 #include <span>
@@ -14,5 +15,8 @@ namespace saturate {
 [[nodiscard]] std::string busy_machine(const HostSample& resting);
 // The same for the samples of a watched run: judges the load that the run itself did not cause.
 [[nodiscard]] std::string busy_beside(std::span<const HostSample> watched);
+// True if the watched run used next to no CPU from this time on: it waits for something that does
+// not come. False if nothing was sampled.
+[[nodiscard]] bool is_idle_from(std::int64_t time_ns, std::span<const HostSample> watched);
 
 }  // namespace saturate

@@ -199,7 +199,13 @@ std::string_view without_mark(std::string_view line) {
     return line.starts_with(kMark) ? line.substr(kMark.size()) : line;
 }
 
+// A line of a user's traceback: File "train.py", line 9, in main.
+bool is_of_traceback(std::string_view line) {
+    return trim(line).starts_with("File \"") && line.find("\", line ") != std::string_view::npos;
+}
+
 std::string translated_line(Translator& translator, std::string_view line) {
+    if (is_of_traceback(line)) return std::string(line);
     std::string out(line.substr(0, indent_of(line)));
     line.remove_prefix(out.size());
     if (line.starts_with(kMark)) {

@@ -170,20 +170,50 @@ TEST_F(TrialProcessTest, AJobHasATerminalThatNobodySitsAt) {
 }
 
 TEST_F(TrialProcessTest, AJobThatDoesNotListenIsKilledWithItsChildren) {
+    grace_seconds_ = 0.1;
     TrialResult result = tried("steps 1; trap '' INT; sleep 60 & sleep 60");
     EXPECT_EQ(result.outcome, TrialOutcome::hang);
-    EXPECT_EQ(result.message, "no training step for 0 s");
+    EXPECT_EQ(result.message, "it made 1 step, and none in the last 1 s");
+}
+
+// Python answers with a traceback, which shows where it stands.
+TEST_F(TrialProcessTest, AJobThatStandsStillIsAskedWhere) {
+    TrialResult result = tried(
+        "trap 'echo line 9 >&2; exit 130' INT; steps 9; while :; do sleep 0.05; done");
+    EXPECT_EQ(result.outcome, TrialOutcome::hang);
+    EXPECT_EQ(read_if_there(folder_.path() / "log"), "line 9\n");
 }
 
 TEST_F(TrialProcessTest, WhatIsKnownWhenItsTimeIsUpCounts) {
     seconds_max_ = 0.3;
+    silence_seconds_max_ = 60;
     TrialResult result = tried("steps 20; exec sleep 60");
     EXPECT_EQ(result.outcome, TrialOutcome::ok) << result.message;
     EXPECT_TRUE(result.ok());
 }
 
+// Its steps would make a rate, but it will never make another one.
+TEST_F(TrialProcessTest, AJobThatStandsStillWhenItsTimeIsUpIsNotMeasured) {
+    seconds_max_ = 2;
+    silence_seconds_max_ = 20;
+    TrialResult result = tried("steps 20; exec sleep 60");
+    EXPECT_EQ(result.outcome, TrialOutcome::hang);
+    EXPECT_THAT(result.message, testing::StartsWith("it made 20 steps, and none in the last "));
+    EXPECT_FALSE(result.ok());
+}
+
+TEST_F(TrialProcessTest, AJobThatEvaluatesWhenItsTimeIsUpIsMeasured) {
+    seconds_max_ = 2;
+    silence_seconds_max_ = 20;
+    TrialResult result = tried(
+        "steps 20; echo '{\"event\":\"evaluation\",\"t_ns\":200000000,\"duration_ns\":"
+        "60000000000,\"step\":20}' > $RUN/events.jsonl; exec sleep 60");
+    EXPECT_EQ(result.outcome, TrialOutcome::ok) << result.message;
+}
+
 TEST_F(TrialProcessTest, WithoutARateWhenItsTimeIsUpItIsTooSlow) {
     seconds_max_ = 0.3;
+    silence_seconds_max_ = 60;
     TrialResult result = tried("steps 3; exec sleep 60");
     EXPECT_EQ(result.outcome, TrialOutcome::too_slow);
     EXPECT_EQ(result.message, "3 steps in the 0 s it was given");

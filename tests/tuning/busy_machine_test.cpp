@@ -33,5 +33,14 @@ TEST(BusyMachineTest, OfAWatchedRunItsOwnWorkDoesNotCount) {
     EXPECT_EQ(busy_beside({}), "");
 }
 
+TEST(BusyMachineTest, ARunThatUsesNoCpuAnyMoreIsIdle) {
+    std::vector<HostSample> watched{{.time_ns = 1, .tree = TreeSample{.cpu_percent = 180}},
+                                    {.time_ns = 5, .tree = TreeSample{.cpu_percent = 2}},
+                                    {.time_ns = 9, .tree = TreeSample{.cpu_percent = 1}}};
+    EXPECT_TRUE(is_idle_from(1, watched));
+    EXPECT_FALSE(is_idle_from(0, watched));
+    EXPECT_FALSE(is_idle_from(9, watched)) << "nothing was sampled since";
+}
+
 }  // namespace
 }  // namespace saturate

@@ -187,6 +187,11 @@ TEST(WordsTest, TheSummaryOfMonitorIsChineseFromTheFirstLineToTheLast) {
               "下一步：saturate diagnose RUN（找出原因）\n");
 }
 
+TEST(WordsTest, ATracebackStaysAsPythonWroteIt) {
+    std::string line = "      File \"/home/me/train.py\", line 17, in wait_for_server";
+    EXPECT_EQ(zh(line), line);
+}
+
 TEST(WordsTest, WhatIsNotInTheTableStaysEnglish) {
     EXPECT_EQ(zh("a sentence that nobody has written"), "a sentence that nobody has written");
     EXPECT_EQ(zh(""), "");
