@@ -148,11 +148,10 @@ LossGuard guard_losses(std::span<const LossCurve> baselines,
                               step_noise(baselines, out.samples) / std::sqrt(losses) *
                                   of_means(candidates.size(), baselines.size()),
                               kLeastDeviation * std::abs(out.before)});
-    out.verdict =
-        out.after <= out.before + 2 * out.deviation ? GuardVerdict::holds : GuardVerdict::differs;
+    out.verdict = out.after <= out.highest() ? GuardVerdict::holds : GuardVerdict::differs;
     out.text =
-        fmt::format("loss {:.4g} after {:.0f} samples, {:.4g} +- {:.2g} before (n={}): {}",
-                    out.after, out.samples, out.before, out.deviation, means.size(),
+        fmt::format("loss {:.4g} after {:.0f} samples; {:.4g} before (n={}, up to {:.4g} by chance): {}",
+                    out.after, out.samples, out.before, means.size(), out.highest(),
                     out.verdict == GuardVerdict::holds ? "no worse" : "worse than chance explains");
     return out;
 }

@@ -29,6 +29,10 @@ struct LossGuard {
     double before = 0, deviation = 0;  // mean of the baselines and their spread
     double after = 0;
     std::string text;  // one line
+
+    // What chance explains: other losses than these are not those of an unchanged run.
+    [[nodiscard]] double highest() const { return before + 2 * deviation; }
+    [[nodiscard]] double lowest() const { return before - 2 * deviation; }
 };
 
 // `baselines` are repeats with other seeds, at least two. Compares mean losses over the last

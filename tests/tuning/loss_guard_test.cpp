@@ -29,6 +29,18 @@ TEST(LossGuardTest, DiffersBeyondIt) {
     EXPECT_EQ(guard.samples, 4096);
 }
 
+TEST(LossGuardTest, TheTextShowsTheLimitOfTheVerdict) {
+    LossCurve one{{64, 1}, {128, 1}, {192, 1}, {256, 1}};
+    std::vector<LossCurve> baselines{one, one};
+    for (LossPoint& point : one) point.loss = 1.019;
+    EXPECT_EQ(guard_loss(baselines, one).text,
+              "loss 1.019 after 256 samples; 1 before (n=2, up to 1.02 by chance): no worse");
+    for (LossPoint& point : one) point.loss = 1.021;
+    EXPECT_EQ(guard_loss(baselines, one).text,
+              "loss 1.021 after 256 samples; 1 before (n=2, up to 1.02 by chance): worse than "
+              "chance explains");
+}
+
 // Losses of the first steps of a real job: two seeds, and the first again with another layout.
 TEST(LossGuardTest, TwoShortRunsThatAgreeByChanceProveNothing) {
     auto curve = [](std::initializer_list<double> losses) {
