@@ -90,6 +90,25 @@ void check_command(const Arguments& arguments) {
                      .fix = "saturate fix -- python train.py"});
 }
 
+// The command line that the user gave, with another budget. Its output folder is taken by now.
+std::string command_with_budget(const Arguments& arguments, const std::string& budget) {
+    std::vector<std::string> out = {"saturate", "fix", "--budget", budget};
+    for (std::size_t i = 0; i < arguments.words.size(); ++i) {
+        const std::string& word = arguments.words[i];
+        bool is_replaced = is_one_of(word, {"--budget", "-o", "--output"});
+        if (word == "--") {
+            out.insert(out.end(), arguments.words.begin() + static_cast<std::ptrdiff_t>(i),
+                       arguments.words.end());
+            break;
+        }
+        if (is_replaced)
+            ++i;
+        else if (!word.starts_with("--budget=") && !word.starts_with("--output="))
+            out.push_back(word);
+    }
+    return shell_words(out);
+}
+
 Json baseline_json(const FixTrials& tried) {
     if (!tried.baseline.samples_per_second) return {};
     const Rate& rate = *tried.baseline.samples_per_second;
@@ -153,17 +172,25 @@ int try_and_prove(const Arguments& arguments, FixAnswer& answer, ProjectReader& 
     json.set("written_outside", Json::array_of(tried.outside));
     json.set("losses", Json::object({{"before", curve_json(tried.losses_before)},
                                      {"after", curve_json(tried.losses_after)}}));
+    const Proof* proof = tried.proof ? &*tried.proof : nullptr;
+    std::string with_more_time =
+        tried.baseline.ok() ? with_more_time_text(answer, proof,
+                                                  [&](const std::string& longer) {
+                                                      return command_with_budget(arguments, longer);
+                                                  })
+                            : "";
     fs::path page = folder / "report.html";
     write_file_whole(page, fix_html({.answer = answer,
                                      .command = join(arguments.command, " "),
                                      .baseline = tried.baseline.samples_per_second,
                                      .findings = tried.findings,
-                                     .proof = tried.proof ? &*tried.proof : nullptr,
+                                     .proof = proof,
                                      .losses_before = tried.losses_before,
                                      .losses_after = tried.losses_after,
                                      .trials = tried.trials,
                                      .seconds = tried.seconds,
                                      .busy = tried.busy,
+                                     .with_more_time = with_more_time,
                                      .language = shown_language()}));
     json.set("report", page.string());
     write_file_whole(folder / "fix.json", json.pretty() + "\n");
@@ -191,8 +218,9 @@ int try_and_prove(const Arguments& arguments, FixAnswer& answer, ProjectReader& 
         if (tried.proof) show(stdout, "\n{}", proof_text(*tried.proof));
         if (tried.baseline.ok())
             show(stdout, "\nYour job: {}. {} run{} in {:.0f} s; page: {}\n",
-                 fix_verdict(answer, tried.proof ? &*tried.proof : nullptr), tried.trials,
-                 tried.trials == 1 ? "" : "s", tried.seconds, page.string());
+                 fix_verdict(answer, proof), tried.trials, tried.trials == 1 ? "" : "s",
+                 tried.seconds, page.string());
+        show(stdout, "{}", with_more_time);
         if (!tried.busy.empty()) show(stdout, "note: {}\n", tried.busy);
         if (!tried.unguarded.empty()) show(stdout, "note: {}\n", tried.unguarded);
         if (!tried.outside.empty())

@@ -32,6 +32,19 @@ std::string upper(std::string_view text) {
     return out;
 }
 
+std::string shell_words(std::span<const std::string> words) {
+    constexpr std::string_view kPlain =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./=:,@%+-";
+    std::vector<std::string> out;
+    for (const std::string& word : words) {
+        bool is_plain = !word.empty() && word.find_first_not_of(kPlain) == std::string::npos;
+        std::string escaped;
+        for (char c : word) escaped += c == '\'' ? std::string("'\\''") : std::string(1, c);
+        out.push_back(is_plain ? word : "'" + escaped + "'");
+    }
+    return join(out, " ");
+}
+
 std::string or_dash(std::string_view text) { return std::string(text.empty() ? "-" : text); }
 
 bool is_one_of(std::string_view word, std::initializer_list<std::string_view> words) {

@@ -17,6 +17,8 @@ namespace saturate {
 [[nodiscard]] std::string upper(std::string_view text);
 [[nodiscard]] std::vector<std::string_view> split(std::string_view text, char separator);
 [[nodiscard]] std::string join(std::span<const std::string> parts, std::string_view between);
+// A command line to copy into a shell: words with blanks or other special characters in quotes.
+[[nodiscard]] std::string shell_words(std::span<const std::string> words);
 
 [[nodiscard]] bool is_one_of(std::string_view word, std::initializer_list<std::string_view> words);
 

@@ -23,6 +23,17 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// A trial of compile() and five runs of its proof compile for up to a minute each.
+constexpr const char* kCompileBudget = "10m";
+
+// True if the job made steps and then waited for something that did not come. A job that computes
+// without making steps may be evaluating.
+bool has_stopped_training(const TrialResult& run) {
+    const std::vector<StepRecord>& steps = run.record.steps;
+    return run.outcome == TrialOutcome::hang && !steps.empty() &&
+           is_idle_from(steps.back().start_ns + steps.back().duration_ns, run.record.hosts);
+}
+
 class Trier {
   public:
     Trier(FixAnswer& answer, ProjectReader& reader, const FixQuestion& question,
@@ -51,7 +62,8 @@ class Trier {
             order = order_trials(answer_.plan, watched());
         }
         for (const auto& [id, why] : order.left_out) answer_.outcomes[id].note = why;
-        if (order.epochs_wanted > 0) answer_.longer = measure_.longer_for(order.epochs_wanted);
+        for (const std::string& id : order.for_epochs) answer_.outcomes[id].lacks_time = true;
+        if (order.epochs_wanted > 0) want_budget(measure_.longer_for(order.epochs_wanted));
         // Another batch size gains more than changes that relieve no cause seen, so it comes before
         // them.
         std::span<const FixChanges> trials = order.trials;
@@ -59,7 +71,7 @@ class Trier {
         if (question_.level >= Level::training) find_batch();
         for (const FixChanges& together : trials.subspan(order.by_cause)) try_group(together);
         for (const auto& [id, why] : missing_beside(answer_.plan, kept_, record))
-            if (answer_.outcomes[id].word == "not tried") answer_.outcomes[id].note = why;
+            if (answer_.outcomes[id].word == "not tried") answer_.outcomes[id] = {.note = why};
         if (!kept_.empty() && !measure_.is_stopped()) prove_kept();
         return finish();
     }
@@ -84,11 +96,12 @@ class Trier {
     bool repeat_baseline() {
         TrialResult again = measure_.again();
         if (!again.ok()) {
-            // A job that asks for input or fails in its second minute cannot be compared with
-            // anything. A job that was in the middle of a long evaluation can.
-            bool had_time = again.outcome != TrialOutcome::not_run &&
-                            again.outcome != TrialOutcome::too_slow &&
-                            again.outcome != TrialOutcome::hang;
+            // A job that asks for input, fails or stands still in its second minute cannot be
+            // compared with anything. A job that was in the middle of a long evaluation can.
+            bool had_time = (again.outcome != TrialOutcome::not_run &&
+                             again.outcome != TrialOutcome::too_slow &&
+                             again.outcome != TrialOutcome::hang) ||
+                            has_stopped_training(again);
             if (!had_time || measure_.is_stopped()) return true;
             out_.baseline = std::move(again);
             out_.baseline_log = measure_.runner().log();
@@ -159,11 +172,15 @@ class Trier {
             std::erase_if(together, [&](const FixProposal* one) {
                 return answer_.outcomes[one->id].ratio.has_value();
             });
-            note_all(together, {"not tried", std::nullopt,
-                                measure_.is_stopped() ? "you interrupted the search"
-                                : has_runs            ? "there was no time left for it"
-                                                      : "enough was tried already"});
-            if (!measure_.is_stopped() && has_runs) answer_.longer = measure_.budget().longer();
+            FixOutcome outcome{.note = measure_.is_stopped() ? "you interrupted the search"
+                                       : has_runs            ? "there was no time left for it"
+                                                             : "enough was tried already",
+                               .lacks_time = !measure_.is_stopped() && has_runs};
+            note_all(together, outcome);
+            if (!outcome.lacks_time) return;
+            want_budget(measure_.budget().longer());
+            for (const FixProposal* one : together)
+                if (one->setting == "compile") want_budget(kCompileBudget);
             return;
         }
         FixOutcome outcome = measure(together);
@@ -295,6 +312,14 @@ class Trier {
         }
     }
 
+    // Notes a budget in minutes ("20m") that what is left needs. The longest one counts.
+    void want_budget(const std::string& budget) {
+        auto minutes = [](const std::string& text) {
+            return parse_number(text.substr(0, text.find('m'))).value_or(0);
+        };
+        if (minutes(budget) > minutes(answer_.longer)) answer_.longer = budget;
+    }
+
     // Searches for the batch size with the kept changes in force.
     void find_batch() {
         FixBatch found =
@@ -302,8 +327,10 @@ class Trier {
         if (!found.refused.empty())
             answer_.plan.refused.push_back(
                 {{.file = answer_.facts.script}, "batch_size", found.refused});
-        if (found.has_no_time && !measure_.is_stopped() && measure_.runs_left() > 0)
-            answer_.longer = measure_.budget().longer();
+        if (found.has_no_time && !measure_.is_stopped() && measure_.runs_left() > 0) {
+            answer_.batch_lacks_time = true;
+            want_budget(measure_.budget().longer());
+        }
         if (!found.proposal) return;
         answer_.outcomes[found.proposal->id] = found.outcome;
         answer_.plan.proposals.push_back(std::move(*found.proposal));

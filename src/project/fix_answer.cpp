@@ -24,6 +24,18 @@ FixOutcome FixAnswer::outcome(const FixProposal& proposal) const {
     return found == outcomes.end() ? FixOutcome{} : found->second;
 }
 
+std::vector<std::string> FixAnswer::untried() const {
+    std::vector<std::string> out;
+    if (batch_lacks_time) out.emplace_back("batch_size");
+    for (const FixProposal& proposal : plan.proposals) {
+        FixOutcome now = outcome(proposal);
+        if (now.lacks_time && now.word == "not tried" &&
+            std::ranges::find(out, proposal.setting) == out.end())
+            out.push_back(proposal.setting);
+    }
+    return out;
+}
+
 bool FixAnswer::has_training() const {
     return !facts.loops.empty() || std::ranges::any_of(facts.calls, [](const FactCall& call) {
         return call.kind == "loader" || call.kind == "trainer" || call.kind == "arguments";
@@ -235,6 +247,8 @@ Json to_json(const FixAnswer& answer) {
          {"above_level", above},
          {"refused", refused},
          {"limits", Json::array_of(facts.limits)},
+         {"untried", Json::array_of(answer.untried())},
+         {"longer_budget", or_null(answer.longer)},
          {"patch", or_null(answer.patch_file)},
          {"proof", Json()},
          {"loss_guard", Json()},

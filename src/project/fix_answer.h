@@ -17,6 +17,7 @@ struct FixOutcome {
     std::string word = "not tried";  // kept, no gain, slower, changed training, failed
     std::optional<double> ratio;     // of the rates: after over before
     std::string note;
+    bool lacks_time = false;  // not tried, and a longer budget would try it
 };
 
 // A value that the watched run read from the device.
@@ -42,10 +43,13 @@ struct FixAnswer {
     Level level = Level::numerics;
     std::map<std::string, FixOutcome> outcomes;  // by the proposal's id
     std::vector<WatchedRead> watched;            // empty: no run, or nothing waited
-    std::string longer;           // "20m": a budget for what was left; empty: nothing was left
-    bool is_interrupted = false;  // by Ctrl-C, before everything was tried
+    std::string longer;             // "20m": a budget for what lacks time; empty: unknown, or hours
+    bool batch_lacks_time = false;  // the search for another batch size
+    bool is_interrupted = false;    // by Ctrl-C, before everything was tried
 
     [[nodiscard]] FixOutcome outcome(const FixProposal& proposal) const;
+    // The settings that were not tried for lack of time.
+    [[nodiscard]] std::vector<std::string> untried() const;
     [[nodiscard]] bool has_training() const;  // the source has a loop, a loader or a trainer
 };
 

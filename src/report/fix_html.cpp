@@ -139,11 +139,16 @@ std::string fix_verdict(const FixAnswer& answer, const Proof* proof) {
         return proof_headline(*proof);
     if (proof) return std::string(verdict_name(proof->verdict));
     if (answer.is_interrupted) return "interrupted; not everything was tried";
-    if (!answer.longer.empty())
-        return fmt::format("not everything was tried; run longer: --budget {}", answer.longer);
-    bool was_tried = std::ranges::any_of(
-        answer.outcomes, [](const auto& entry) { return entry.second.ratio.has_value(); });
-    return was_tried ? "nothing that was tried is faster" : "nothing to gain was found";
+    if (!answer.untried().empty()) return "not everything was tried";
+    bool was_tried = false, was_refused = false;
+    for (const auto& [id, outcome] : answer.outcomes) {
+        if (outcome.word == "not tried") continue;
+        was_tried = true;
+        was_refused |= !outcome.ratio;  // it failed, or training changed
+    }
+    return was_refused ? "nothing that was tried could be kept"
+           : was_tried ? "nothing that was tried is faster"
+                       : "nothing to gain was found";
 }
 
 std::string fix_html(const FixPage& page) {
@@ -152,6 +157,8 @@ std::string fix_html(const FixPage& page) {
     std::string out = page_start(page.language, "saturate fix", nullptr);
     out +=
         fmt::format("<h1>{}</h1>\n<p><code>{}</code></p>\n", say(verdict), html_text(page.command));
+    for (std::string_view line : split(trim(page.with_more_time), '\n'))
+        if (!line.empty()) out += fmt::format("<p>{}</p>\n", say(std::string(line)));
     if (!page.busy.empty()) out += fmt::format("<p class=\"quiet\">{}</p>\n", say(page.busy));
     out += why_html(page, say);
     out += tried_html(page.answer, say);

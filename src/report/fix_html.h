@@ -25,6 +25,7 @@ struct FixPage {
     int trials = 0;
     double seconds = 0;
     std::string busy = {};  // other work on this machine; empty if little or none
+    std::string with_more_time = {};  // of fix_run_text.h
     Language language = Language::english;
 };
 

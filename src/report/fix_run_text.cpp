@@ -73,6 +73,9 @@ std::string caught_error(std::string_view log) {
 std::string headline(const TrialResult& job, std::string_view log) {
     switch (job.outcome) {
         case TrialOutcome::hang:
+            if (!job.record.steps.empty())
+                return fmt::format("Your job stopped training: {}", job.message);
+            [[fallthrough]];
         case TrialOutcome::too_slow:
             return fmt::format("Your job could not be measured: {}", job.message);
         case TrialOutcome::out_of_memory:
@@ -141,8 +144,11 @@ std::string remedy(const TrialResult& job, std::string_view log, bool has_gpu) {
                "if "
                "it only needs longer to start, give it time: --budget 30m";
     if (job.outcome == TrialOutcome::hang && !job.record.steps.empty())
-        return "it trained and then stood still; if it evaluates or saves for that long, give it "
-               "time: --budget 30m; if not, py-spy dump --pid PID shows where it waits";
+        return says("KeyboardInterrupt")
+                   ? "these lines show where it was interrupted; if it evaluates or saves there for "
+                     "that long, give it time: --budget 30m"
+                   : "if it evaluates or saves for that long, give it time: --budget 30m; if not, "
+                     "py-spy dump --pid PID shows where it waits";
     if (job.outcome == TrialOutcome::hang || job.outcome == TrialOutcome::too_slow)
         return "if it only needs longer to start, give it time: --budget 30m";
     if (job.outcome != TrialOutcome::failed || !job.message.starts_with("it ended after") ||
@@ -171,6 +177,20 @@ std::string fix_why_text(const Rate& rate, const std::vector<Finding>& findings)
     if (shown == 0)
         out += "  no cause was found: the steps are computing, and no wait takes 3 % or more\n";
     return out;
+}
+
+std::string with_more_time_text(const FixAnswer& answer, const Proof* proof,
+                                const std::function<std::string(const std::string&)>& with_budget) {
+    std::vector<std::string> untried = answer.untried();
+    bool is_unproven = proof && !proof->longer.empty();
+    if (answer.is_interrupted || (untried.empty() && !is_unproven)) return "";
+    std::string out;
+    if (!untried.empty())
+        out = fmt::format("not tried, for lack of time: {}\n", join(untried, ", "));
+    // An unfinished proof has to be finished first; its budget covers the rest of the search.
+    const std::string& budget = is_unproven ? proof->longer : answer.longer;
+    if (budget.empty()) return out + "whole epochs are needed to measure it: that takes hours\n";
+    return out + fmt::format("with more time: {}\n", with_budget(budget));
 }
 
 std::string fix_failure_text(const TrialResult& job, std::string_view log, bool has_gpu) {

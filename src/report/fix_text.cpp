@@ -346,8 +346,8 @@ std::string fix_text(const FixAnswer& answer, const FixTextSettings& settings) {
         page.line(!settings.was_run       ? "Nothing to change was found by reading."
                   : has_tried             ? "Nothing that was tried is proven to be faster."
                   : answer.is_interrupted ? "It was interrupted before anything could be tried."
-                  : answer.longer.empty() ? "Nothing was worth a trial here."
-                                          : "Nothing could be tried within the budget.");
+                  : answer.untried().empty() ? "Nothing was worth a trial here."
+                                             : "Nothing could be tried within the budget.");
         return page.take();
     }
     page.title(

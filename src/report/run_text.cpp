@@ -72,19 +72,6 @@ std::string tree_text(const StepSums& steps, std::string_view cause) {
     return out;
 }
 
-std::string shell_words(const std::vector<std::string>& words) {
-    constexpr std::string_view kPlain =
-        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./=:,@%+-";
-    std::vector<std::string> out;
-    for (const std::string& word : words) {
-        bool is_plain = !word.empty() && word.find_first_not_of(kPlain) == std::string::npos;
-        std::string escaped;
-        for (char c : word) escaped += c == '\'' ? std::string("'\\''") : std::string(1, c);
-        out.push_back(is_plain ? word : fmt::format("'{}'", escaped));
-    }
-    return join(out, " ");
-}
-
 // Returns the next steps: the fix of the first finding, and the command that tries it.
 std::string next_text(const RunAnswer& view, const std::vector<Finding>& shown) {
     if (shown.empty()) return "";

@@ -198,8 +198,10 @@ FixOrder order_trials(const FixPlan& plan, const WatchedRun& watched) {
             auto pause = pause_of(proposal, watched);
             double seconds = pause ? pause->longest(watched.epoch.seconds) : 0;
             if (seconds > 0 && seconds >= kLeastShare * watched.epoch.seconds &&
-                missing_for(proposal, {}, watched.record).empty())
+                missing_for(proposal, {}, watched.record).empty()) {
                 out.epochs_wanted = std::max(out.epochs_wanted, interval_of(proposal));
+                out.for_epochs.insert(proposal.id);
+            }
         } else if (std::ranges::find(kFree, proposal.setting) != kFree.end()) {
             free.push_back(&proposal);
         } else {

@@ -25,8 +25,9 @@ struct FixOrder {
     // The first `by_cause` trials relieve a cause that was seen.
     std::size_t by_cause = 0;
     std::map<std::string, std::string> left_out;  // why, by the id of the proposal
-    // Epochs that a trial would need for proposals left out because trials are too short; 0: none.
-    int epochs_wanted = 0;
+    // Those left out because trials are too short, by id, and the epochs that a trial would need.
+    std::set<std::string> for_epochs;
+    int epochs_wanted = 0;  // 0: none
 };
 
 struct WatchedRun {

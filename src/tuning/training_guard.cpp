@@ -141,16 +141,20 @@ GuardAnswer TrainingGuard::compare_losses(const Run& run, const GuardLevels& lev
     if (levels.of_change != Level::safe || !holds)
         return {.holds = holds, .text = guard.text, .is_by_course = is_by_course};
     // A change of level safe must not train better either.
-    if (guard.verdict == GuardVerdict::holds && guard.after < guard.before - 2 * guard.deviation) {
+    if (guard.verdict == GuardVerdict::holds && guard.after < guard.lowest()) {
         return {.holds = false,
-                .text = fmt::format("loss {:.4g} after {:.0f} samples, {:.4g} +- {:.2g} before: "
-                                    "more than chance explains, and nothing was to change",
-                                    guard.after, guard.samples, guard.before, guard.deviation),
+                .text = fmt::format("loss {:.4g} after {:.0f} samples; {:.4g} before (down to "
+                                    "{:.4g} by chance): it must not change, and it is lower",
+                                    guard.after, guard.samples, guard.before, guard.lowest()),
                 .is_by_course = true};
     }
     if (n < kLeastLosses) return {true, guard.text};
     std::string from = same == 0 ? std::string("from the first step on")
                                  : fmt::format("after {} steps that are the same", same);
+    if (levels.swallows_errors) {
+        std::string why = "and the script goes on after any error: batches may be lost";
+        return {.holds = false, .text = fmt::format("the losses differ {}, {}", from, why)};
+    }
     GuardAnswer out{.holds = levels.allowed >= Level::numerics, .text = {}, .other_draws = true};
     out.text = fmt::format("the losses differ {}, as if random numbers came in another order ({})",
                            from, out.holds ? guard.text : "allowed with --level numerics");

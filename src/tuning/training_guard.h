@@ -29,6 +29,7 @@ struct GuardAnswer {
 struct GuardLevels {
     Level of_change = Level::safe;  // the highest level among the changes
     Level allowed = Level::safe;
+    bool swallows_errors = false;  // the script goes on after any error, so batches may be lost
 };
 
 class TrainingGuard {

@@ -62,12 +62,52 @@ TEST(FixRunTextTest, WhatToDoFollowsFromWhatTheScriptSays) {
 }
 
 TEST(FixRunTextTest, OneThatStandsStillInTheMiddleDoesNotNeedLongerToStart) {
-    TrialResult job{.outcome = TrialOutcome::hang, .message = "no training step for 120 s"};
+    TrialResult job{.outcome = TrialOutcome::hang, .message = "no training step within 9 s"};
     EXPECT_THAT(fix_failure_text(job, "epoch 1\n"), HasSubstr("longer to start"));
     job.record.steps.resize(12);
+    job.message = "it made 12 steps, and none in the last 120 s";
     std::string text = fix_failure_text(job, "epoch 1\n");
-    EXPECT_THAT(text, HasSubstr("it trained and then stood still"));
+    EXPECT_THAT(text, HasSubstr("Your job stopped training: it made 12 steps, and none in the "
+                                "last 120 s; its last lines:\n"));
+    EXPECT_THAT(text, HasSubstr("py-spy dump"));
     EXPECT_THAT(text, Not(HasSubstr("longer to start")));
+}
+
+TEST(FixRunTextTest, ATracebackOfTheInterruptionShowsWhereItStoodStill) {
+    TrialResult job{.outcome = TrialOutcome::hang, .message = "it made 12 steps, and none in the"};
+    job.record.steps.resize(12);
+    std::string text = fix_failure_text(job,
+                                        "epoch 1\nTraceback (most recent call last):\n"
+                                        "  File \"train.py\", line 9, in <module>\n"
+                                        "    lock.acquire()\nKeyboardInterrupt\n");
+    EXPECT_THAT(text, HasSubstr("line 9, in <module>\n"));
+    EXPECT_THAT(text, HasSubstr("fix: these lines show where it was interrupted"));
+}
+
+TEST(FixRunTextTest, WhatLackedTimeIsNamedWithTheCommandThatHasIt) {
+    auto with_budget = [](const std::string& budget) { return "saturate fix --budget " + budget; };
+    FixAnswer answer;
+    answer.longer = "12m";
+    EXPECT_EQ(with_more_time_text(answer, nullptr, with_budget), "") << "nothing was left";
+    answer.plan.proposals = {{.id = "compile", .setting = "compile"},
+                             {.id = "precision", .setting = "precision"},
+                             {.id = "precision-2", .setting = "precision"},
+                             {.id = "threads", .setting = "threads"}};
+    for (const char* id : {"compile", "precision", "precision-2"})
+        answer.outcomes[id].lacks_time = true;
+    EXPECT_EQ(with_more_time_text(answer, nullptr, with_budget),
+              "not tried, for lack of time: compile, precision\n"
+              "with more time: saturate fix --budget 12m\n");
+    Proof proof;
+    EXPECT_EQ(with_more_time_text(answer, &proof, with_budget),
+              "not tried, for lack of time: compile, precision\n"
+              "with more time: saturate fix --budget 12m\n");
+    proof.longer = "20m";
+    answer.outcomes.clear();
+    EXPECT_EQ(with_more_time_text(answer, &proof, with_budget),
+              "with more time: saturate fix --budget 20m\n");
+    answer.is_interrupted = true;
+    EXPECT_EQ(with_more_time_text(answer, &proof, with_budget), "");
 }
 
 TEST(FixRunTextTest, WhatSpeaksOfAGpuMayNeedOne) {

@@ -82,6 +82,14 @@ TEST(FixTextTest, WithoutATrialNothingWasTried) {
     EXPECT_THAT(text, Not(HasSubstr("Changes that were tried")));
     EXPECT_THAT(text, HasSubstr("Nothing was worth a trial here."));
     EXPECT_EQ(fix_verdict(answer, nullptr), "nothing to gain was found");
+    answer.outcomes["num_workers"] = {.word = "no gain", .ratio = 1.01, .note = ""};
+    EXPECT_EQ(fix_verdict(answer, nullptr), "nothing that was tried is faster");
+    answer.outcomes["num_workers"] = {.word = "changed training", .note = "the losses differ"};
+    EXPECT_EQ(fix_verdict(answer, nullptr), "nothing that was tried could be kept");
+    answer.outcomes["num_workers"] = {.note = "there was no time left for it", .lacks_time = true};
+    text = fix_text(answer, {.was_run = true, .on_gpu = false});
+    EXPECT_THAT(text, HasSubstr("Nothing could be tried within the budget."));
+    EXPECT_EQ(fix_verdict(answer, nullptr), "not everything was tried");
     // Nobody knows after Ctrl-C.
     answer.is_interrupted = true;
     text = fix_text(answer, {.was_run = true, .on_gpu = false});

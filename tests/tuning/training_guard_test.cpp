@@ -121,6 +121,12 @@ TEST(TrainingGuardTest, OtherDrawsOfASeededScriptAreNotSafe) {
     answer = guard.judge(parts, {.of_change = Level::safe, .allowed = Level::numerics});
     EXPECT_TRUE(answer.holds);
     EXPECT_TRUE(answer.other_draws);
+    // What is lost looks like other draws, too.
+    answer = guard.judge(parts, {.of_change = Level::safe, .allowed = Level::numerics, .swallows_errors = true});
+    EXPECT_FALSE(answer.holds);
+    EXPECT_EQ(answer.text,
+              "the losses differ after 24 steps that are the same, and the script goes on after "
+              "any error: batches may be lost");
     // Another course is no matter of draws.
     RunRecord worse = run_with({.level = 3, .parts_at = 0});
     EXPECT_FALSE(guard.judge(worse, {.of_change = Level::safe, .allowed = Level::numerics}).holds);
