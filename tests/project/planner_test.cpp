@@ -14,8 +14,8 @@
 namespace saturate {
 namespace {
 
-// The number of workers that is proposed for a loader with `has`; -1: none.
-int proposed(const std::string& has, const FixMachine& machine) {
+// What is proposed for the workers of a loader with `has`, if anything.
+std::optional<FixProposal> proposal_of_workers(const std::string& has, const FixMachine& machine) {
     TemporaryFolder folder;
     folder.file("train.py",
                 "import torch\n"
@@ -32,8 +32,14 @@ int proposed(const std::string& has, const FixMachine& machine) {
     ProjectReader reader({{"python3", "train.py"}, {}, folder.path()});
     FixPlan plan = plan_fixes(reader.read(), machine, {.folder = folder.path()});
     for (const FixProposal& proposal : plan.proposals)
-        if (proposal.setting == "num_workers") return std::stoi(proposal.after);
-    return -1;
+        if (proposal.setting == "num_workers") return proposal;
+    return std::nullopt;
+}
+
+// The number of workers that is proposed; -1: none.
+int proposed(const std::string& has, const FixMachine& machine) {
+    auto found = proposal_of_workers(has, machine);
+    return found ? std::stoi(found->after) : -1;
 }
 
 TEST(PlannerTest, HowManyWorkersIsWhatAWatchedRunShows) {
@@ -43,6 +49,13 @@ TEST(PlannerTest, HowManyWorkersIsWhatAWatchedRunShows) {
     EXPECT_EQ(proposed("1", {.workers = 7, .is_watched = true}), 7);
     EXPECT_EQ(proposed("7", {.workers = 7, .is_watched = true}), -1);
     EXPECT_EQ(proposed("8", {.workers = 7, .is_watched = true}), 7);
+}
+
+TEST(PlannerTest, ThatStepsWaitForDataIsSaidOnlyIfItWasSeen) {
+    EXPECT_EQ(proposal_of_workers("0", {.workers = 2})->reason,
+              "the training process loads every batch itself, between the steps");
+    EXPECT_EQ(proposal_of_workers("0", {.workers = 2, .waits_for_data = true})->reason,
+              "the training process loads every batch itself, and the steps wait for it");
 }
 
 TEST(PlannerTest, PinsTheBatchesThatLightningCopies) {
