@@ -45,8 +45,10 @@ void choose_threads(FixMachine& machine, const TrialResult& watched) {
     // holds for present workers and for those that are proposed.
     if (machine.waits_for_data) {
         facts.loader = LoaderTimes{};
-        machine.threads_for_workers = facts.number("num_workers").value_or(0) == 0;
-        if (machine.threads_for_workers) facts.now["num_workers"] = std::to_string(machine.workers);
+        bool has_workers = facts.number("num_workers").value_or(0) > 0;
+        // More threads than cores get in each other's way, whatever the workers do.
+        machine.threads_for_workers = !has_workers && *threads <= facts.cores;
+        if (!has_workers) facts.now["num_workers"] = std::to_string(machine.workers);
     }
     facts.now["threads"] = std::to_string(*threads);
     Proposal proposal = find_remedy("threads")->propose(facts);

@@ -9,12 +9,14 @@ namespace {
 class WatchedMachineTest : public testing::Test {
   protected:
     // A loader of so many workers, and two threads that compute on a CPU.
-    FixMachine after(int workers, double waits, const std::vector<Finding>& findings = {}) {
+    FixMachine after(int workers, double waits, const std::vector<Finding>& findings = {},
+                     int threads = 2) {
         TrialResult watched;
         watched.record.python =
             Json::parse(R"({"loaders": [{"id": 0, "num_workers": )" + std::to_string(workers) +
                             R"(}], "steps_by_loader": [{"loader": 0, "steps": 9}],
-                "device": "cpu", "flags": {"threads": 2, "cores": 2}})",
+                "device": "cpu", "flags": {"cores": 2, "threads": )" +
+                            std::to_string(threads) + "}}",
                         "test");
         watched.samples_per_second =
             Rate{.per_second = 10, .steps = 9, .step_seconds = 0.8, .input_wait_share = waits};
@@ -49,6 +51,12 @@ TEST_F(WatchedMachineTest, ThreadsLeaveCoresToWorkersThatAreToBe) {
     EXPECT_TRUE(after(0, 0.3).threads_for_workers);
     EXPECT_EQ(after(0, 0.01).threads, 0);
     EXPECT_FALSE(after(0, 0.01).threads_for_workers);
+}
+
+// They relieve a cause of their own, so they are tried also if workers bring nothing.
+TEST_F(WatchedMachineTest, FewerThreadsThanThereAreTooManyOfAreNoRoomForWorkers) {
+    EXPECT_EQ(after(0, 0.3, {}, 64).threads, 2);
+    EXPECT_FALSE(after(0, 0.3, {}, 64).threads_for_workers);
 }
 
 }  // namespace
