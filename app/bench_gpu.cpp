@@ -141,6 +141,7 @@ GpuBenchJob measure(const DemoJob& job, const std::string& device, const std::st
         return out;
     }
     out.foretold = run.diagnosis.total;
+    out.named = named_fixes(run.diagnosis, search);
     out.proof = run.answer.proof;
     out.settings = search.best;
     if (!out.proof) out.without_proof = "nothing faster was found";

@@ -162,6 +162,7 @@ void launch_bound(const RunRecord& record, const Account& account, const Recorde
                                        "nothing");
     finding.confidence = Confidence::medium;
     finding.surer = "a trace shows the operators";
+    finding.assumes = "batches stay as they are: larger ones may gain more";
     if (record.info.kind == "train") finding.fix = "a larger batch_size; compile: true";
     out.push_back(finding);
 }

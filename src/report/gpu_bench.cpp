@@ -3,8 +3,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/figures.h"
 #include "base/text.h"
+#include "remedies/catalogue.h"
 #include "report/table.h"
 #include "report/timeline_html.h"
 
@@ -12,8 +15,13 @@ namespace saturate {
 
 namespace {
 
-const std::vector<std::string> kColumns = {
-    "job", "before", "after", "speed-up", "diagnose predicted", "simulated, off by"};
+const std::vector<std::string> kColumns = {"job",
+                                           "before",
+                                           "after",
+                                           "speed-up",
+                                           "diagnose predicted",
+                                           "its fixes gained",
+                                           "simulated, off by"};
 
 std::string rate_of(const Measured& rate) {
     return fmt::format("{} (n={}, {}..{})", rate_text(rate.median), rate.n, rate_text(rate.low),
@@ -37,6 +45,9 @@ std::vector<std::string> row_of(const GpuBenchJob& job) {
             job.foretold ? fmt::format("{:.2f} times ({:.2f} to {:.2f})", job.foretold->likely,
                                        job.foretold->low, job.foretold->high)
                          : "-",
+            job.named.settings.empty()
+                ? "-"
+                : fmt::format("{:.2f} times ({})", job.named.ratio, join(job.named.settings, ", ")),
             job.before || job.after
                 ? fmt::format("{} before, {} after", off_text(job.before), off_text(job.after))
                 : "-"};
@@ -66,6 +77,21 @@ Json rate_json(const std::optional<SimulatedRate>& rate) {
 
 }  // namespace
 
+NamedFixes named_fixes(const Diagnosis& diagnosis, const SearchAnswer& search) {
+    NamedFixes out;
+    std::vector<Finding> findings = diagnosis.shown(diagnosis.findings.size(), false);
+    for (const KeptSetting& kept : kept_settings(search)) {
+        const Remedy* remedy = find_remedy(kept.key);
+        if (!remedy || !kept.ratio || kept.key == "batch_size") continue;
+        if (std::ranges::none_of(findings,
+                                 [&](const Finding& one) { return remedy->relieves(one.id); }))
+            continue;
+        out.ratio *= *kept.ratio;
+        out.settings.push_back(kept.key);
+    }
+    return out;
+}
+
 Json to_json(const GpuBench& bench) {
     Json jobs = Json::array();
     for (const GpuBenchJob& job : bench.jobs) {
@@ -79,6 +105,10 @@ Json to_json(const GpuBench& bench) {
                                                        {"likely", job.foretold->likely},
                                                        {"high", job.foretold->high}})
                                        : Json()},
+             {"named", job.named.settings.empty()
+                           ? Json()
+                           : Json::object({{"ratio", job.named.ratio},
+                                           {"settings", Json::array_of(job.named.settings)}})},
              {"settings", settings},
              {"simulated", Json::object({{"before", rate_json(job.before)},
                                          {"after", rate_json(job.after)}})}}));

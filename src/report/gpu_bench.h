@@ -9,8 +9,9 @@
 
 #include "base/json.h"
 #include "config/assignment.h"
-#include "diagnosis/finding.h"
+#include "diagnosis/diagnosis.h"
 #include "tuning/proof.h"
+#include "tuning/search.h"
 
 namespace saturate {
 
@@ -20,11 +21,20 @@ struct SimulatedRate {
     [[nodiscard]] double off_percent() const { return 100 * (simulated / real - 1); }
 };
 
+// What the search kept of the fixes that diagnose named. The batch size is not among them: a
+// prediction is for the batches as they are.
+struct NamedFixes {
+    double ratio = 1;                   // measured, all of them together
+    std::vector<std::string> settings;  // by canonical name
+};
+[[nodiscard]] NamedFixes named_fixes(const Diagnosis& diagnosis, const SearchAnswer& search);
+
 struct GpuBenchJob {
     std::string name;
     std::optional<Proof> proof;
     std::string without_proof;     // why there is no proof
     std::optional<Gain> foretold;  // predicted by diagnose for the unchanged job
+    NamedFixes named;              // ... and measured
     Assignment settings;           // the best settings found
     std::optional<SimulatedRate> before, after;
 };

@@ -460,6 +460,8 @@ TEST(RunFindingsTest, ADeviceThatIdlesWhileTheHostWaitsForNothingIsLaunchBound) 
     Diagnosis diagnosis = diagnose_run(record, "run");
     ASSERT_NE(find(diagnosis, "F10"), nullptr);
     EXPECT_NEAR(find(diagnosis, "F10")->share_percent, 63, 1e-9);
+    EXPECT_EQ(find(diagnosis, "F10")->assumes,
+              "batches stay as they are: larger ones may gain more");
     for (StepRecord& step : record.steps) step.input_wait_ns = 600'000;
     EXPECT_EQ(find(diagnose_run(record, "run"), "F10"), nullptr) << "it waits for data";
     for (StepRecord& step : record.steps) step.input_wait_ns = 20'000;
