@@ -53,6 +53,8 @@ def analyse(facts, project, values, settings, configs):
         if entry["kind"] == "loader":
             entry["dataset"] = datasets.of_loader(node)
     facts["traps"] = Traps(project, values, reach, loops, calls, datasets, waits, tensors).find()
+    if any(trap["kind"] == "on_cpu" for trap in facts["traps"]):
+        waits = []  # for no GPU
     facts["waits"] = [_wait(w) for w in waits]
     facts["loops"] = [_loop(one, loops, calls) for one in found]
     Edits(project, values, loops, calls, tensors).add(facts, found, waits)

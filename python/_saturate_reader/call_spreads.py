@@ -33,7 +33,8 @@ class Spreads:
         merged = {}
         for keys in ways:
             for key, given in keys.items():
-                maybe = merged.setdefault(key, given).get("maybe") or given.get("maybe") or any(key not in other for other in ways)
+                # Several dicts may be meant: what only one of them has, or each in its own way, is not sure.
+                maybe = merged.setdefault(key, given).get("maybe") or given.get("maybe") or any(other.get(key) != given for other in ways)
                 if maybe:
                     merged[key] = dict(merged[key], maybe=True)
         return {"bytes": source.span(node), "text": source.text(node), "stars": stars, "keys": list(merged.values()), "open": is_open or not ways}

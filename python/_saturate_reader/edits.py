@@ -160,7 +160,7 @@ class Edits:
 
     def _runs_module(self, call, depth, seen):
         name = dotted(call.func) or ""
-        last = name.rsplit(".", 1)[-1]
+        last = name.rsplit(".", 1)[-1] or getattr(call.func, "attr", "")
         if last in ("to", "cuda", "zero_grad", "train", "eval", "parameters", "step", "item", "cpu", "update", "size", "backward"):
             return False
         values = self.values.of(call.func)

@@ -97,6 +97,7 @@ FRAMEWORKS = {"pytorch_lightning": "lightning", "lightning": "lightning", "trans
               "colossalai": "colossalai", "nemo": "nemo", "speechbrain": "speechbrain", "espnet": "espnet", "jax": "jax", "tensorflow": "tensorflow"}
 SCHEDULERS_TOTAL = {"OneCycleLR": "total_steps", "CyclicLR": "step_size_up"}
 RNG = {"torch.rand", "torch.randn", "torch.randint", "torch.randperm", "torch.normal", "torch.bernoulli", "torch.multinomial"}
+DRAWN_FROM = {"torch.normal", "torch.bernoulli", "torch.multinomial"}  # may get a tensor with the probabilities
 MADE_ON_CPU = RNG | {"torch." + name for name in (
     "zeros", "ones", "empty", "full", "tensor", "arange", "eye", "linspace", "from_numpy", "as_tensor", "Tensor", "FloatTensor",
     "LongTensor", "IntTensor", "BoolTensor", "ByteTensor", "DoubleTensor", "meshgrid", "logspace", "stack_numpy")}

@@ -6,6 +6,7 @@
 memory until it is moved.
 """
 import ast
+import re
 
 from . import names
 from .scopes import dotted
@@ -211,13 +212,37 @@ class Tensors:
         for value in self.values.of(node.value):
             if value[0] == "inst":
                 for one in self.values.lineage(value[1])[0]:
+                    if self._moves_with(one, node.attr) and self.is_module(value):
+                        return "gpu"
                     for binding in one.attributes.get(node.attr, ())[:6]:
                         kinds.append(self.of_binding(binding))
         return self._most(kinds)
 
+    def _moves_with(self, scope, attr):
+        """Returns whether an attribute is a buffer or parameter of its module, which is where the module is."""
+        named = [c for method in scope.children for c in method.calls if getattr(c.func, "attr", "") in ("register_buffer", "register_parameter") and c.args]
+        return any(literal(c.args[0]) == (True, attr) for c in named) or any(
+            isinstance(b.expr, ast.Call) and any(v == ("ext", "torch.nn.Parameter") or v == ("ext", "torch.nn.parameter.Parameter") for v in self.values.of(b.expr.func))
+            for b in scope.attributes.get(attr, ()))
+
+    def device(self, node, depth=0):
+        """Returns "cpu" or "gpu" if that is what a device is by the settings, else None."""
+        known, value = self.values.constant(node)
+        if known:
+            return None if not isinstance(value, str) else "cpu" if value.startswith("cpu") else "gpu"
+        found = set()
+        for value in self.values.of(node):
+            if value[0] == "made" and value[1] == "torch.device" and value[2].args and depth < 4:
+                found.add(self.device(value[2].args[0], depth + 1))
+            elif not (value[0] == "lit" and literal(value[1]) == (True, None)):
+                found.add(None)
+        return found.pop() if len(found) == 1 else None
+
     def is_module(self, value):
         """Returns whether a value is a torch.nn.Module."""
         if value[0] == "made":
+            if re.search(r"Tokenizer|Processor|FeatureExtractor|Config\b|_schedule", value[1]):
+                return False
             return value[1].startswith(("torch.nn.", "torchvision.models", "timm.", "transformers.", "segmentation_models_pytorch", "monai.networks",
                                         "torch.hub.load")) and not value[1].startswith(("torch.nn.functional", "torch.nn.init", "torch.nn.utils"))
         if value[0] == "inst":
@@ -290,9 +315,9 @@ class Tensors:
             values = self.values.of(target)
             if not any(v[0] == "cfg" for v in values):  # x.to(other.device)
                 return self.kind(target.value) if self.kind(target.value) in ("gpu", "cpu") else inside
-        known, value = self.values.constant(target)
-        if known and isinstance(value, str):
-            return "cpu" if value.startswith("cpu") else "gpu"
+        known = self.device(target)
+        if known is not None:
+            return known
         text = dotted(target) or ""
         if text.startswith("torch.") or "dtype" in text:
             return inside
@@ -311,6 +336,8 @@ class Tensors:
         if "()" in name and isinstance(func, ast.Attribute):  # a method of an object from a library
             return self.kind(func.value)
         device = next((k.value for k in node.keywords if k.arg == "device"), None)
+        if name in names.DRAWN_FROM and any(self.kind(a) != "host" for a in arguments):
+            return self._most(self.kind(a) for a in arguments)  # on the device of what is drawn from
         if name in names.MADE_ON_CPU:
             if device is None:
                 return "cpu"

@@ -9,6 +9,7 @@ from . import names
 from .conditions import tensor_guard
 from .scopes import FUNCTIONS, LOOPS, ancestors, dotted, function_of
 from .literals import argument_of, literal
+from .traps_step import StepTraps
 
 SEEDS = {"seed", "manual_seed", "manual_seed_all", "set_seed", "seed_everything"}
 
@@ -27,7 +28,7 @@ def _elements(loop):
     return {e.id for e in target.elts if isinstance(e, ast.Name)} if isinstance(target, ast.Tuple) else set()
 
 
-class Traps:
+class Traps(StepTraps):
     def __init__(self, project, values, reach, loops, calls, datasets, waits, tensors):
         self.project = project
         self.values = values
@@ -58,6 +59,9 @@ class Traps:
             self._batches(loop)
             self._logarithms(loop)
             self._distributions(loop)
+            self._same_types(loop)
+            self._on_cpu(loop)
+            self._limited_workers(loop)
         for node, entry in self.calls.by_node.items():
             handler = getattr(self, "_" + entry["kind"], None)
             if handler:
@@ -133,30 +137,6 @@ class Traps:
                 if scope is loop.scope and isinstance(loop.node, LOOPS) and not any(up is loop.node for up in ancestors(target)):
                     continue
                 self._add("step_schedule", scope.source, statement, "the learning rate is set in every step: another batch size changes its course", ["batch_size"])
-
-    def _logarithms(self, loop):
-        """log(1 - p): at 16 bits a p of 0.999 is 1."""
-        for call in self._calls_of_step(loop):
-            last = getattr(call.func, "attr", getattr(call.func, "id", ""))
-            given = call.args[0] if call.args else getattr(call.func, "value", None)
-            if last in ("log", "log2", "log10") and _from_one(given) and self.tensors.kind(given) != "host":
-                self._add("fragile_loss", call.src, call, "log(1 - p) at 16 bits: a p near 1 is rounded to 1, and the loss becomes infinite", ["precision"])
-                return
-
-    def _distributions(self, loop):
-        """distribution.log_prob(x): ratios and likelihoods are differences of what comes out."""
-        for call in self._calls_of_step(loop):
-            if getattr(call.func, "attr", "") == "log_prob":
-                self._add("fragile_loss", call.src, call, "the loss is made of log-probabilities, whose small differences 16 bits cannot hold", ["precision"])
-                return
-
-    def _calls_of_step(self, loop):
-        """Every call in the step, and in the functions that it enters for training."""
-        for scope in [loop.scope] + [scope for scope, when in loop.functions.items() if when != "evaluation"]:
-            for call in scope.calls:
-                if self.reach.off(call) or scope is loop.scope and isinstance(loop.node, LOOPS) and not any(up is loop.node for up in ancestors(call)):
-                    continue
-                yield call
 
     def _batches(self, loop):
         """Examines what the step does with a batch before it learns from it."""
@@ -322,6 +302,26 @@ class Traps:
         if entry["groups"] == "per_parameter":
             self._add("group_per_parameter", node.src, node, "each parameter is in its own group: a fused step would update one tensor at a time",
                       ["fused_optimizer"], [entry["id"]])
+        elif entry["fused_known"] and self._is_picked(node, entry):
+            self._add("picked_class", node.src, node, "the class is picked by a setting, and not every class that it may name has a fused form; if it stays %s, add fused=True" %
+                      entry["callee"].rsplit(".", 1)[-1], ["fused_optimizer"], [entry["id"]])
+
+    def _is_picked(self, node, entry):
+        """optimizers[name](...), getattr(torch.optim, name)(...): returns whether another name would make an optimizer without a fused form."""
+        if entry["chosen"] not in ("getattr", "registry", "dict"):
+            return False
+        last = entry["callee"].rsplit(".", 1)[-1].lower()
+        if any(isinstance(up, ast.If) and any(isinstance(n, ast.Constant) and str(n.value).lower() == last for n in ast.walk(up.test)) for up in ancestors(node)):
+            return False  # only for this class
+        picked = [node.func] + [b.expr for b in self.values.lookup(node.func) or () if b.kind == "value"] if isinstance(node.func, ast.Name) else [node.func]
+        for one in picked:
+            if isinstance(one, ast.Call):
+                return not (dotted(one.func) == "getattr" and len(one.args) > 1 and literal(one.args[1])[0])
+            if isinstance(one, ast.Subscript) and not literal(one.slice)[0]:
+                made = [v[1].rsplit(".", 1)[-1] for box in self.values.of(one.value) if box[0] == "box" and isinstance(box[1], ast.Dict) for item in box[1].values
+                        for v in self.values.of(item) if v[0] == "ext"]
+                return any(name not in names.FUSED for name in made)
+        return False
 
     def _criterion(self, node, entry):
         if entry["callee"].endswith(".BCELoss") or entry["callee"].endswith("functional.binary_cross_entropy"):
@@ -470,10 +470,3 @@ def _guarded(node):
                 if isinstance(one, ast.Name) and one.id == "__name__":
                     return True
     return False
-
-
-def _from_one(node):
-    """Returns whether an expression is `1 - p` at the precision of the step."""
-    if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Sub) or literal(node.left) not in ((True, 1), (True, 1.0)) or literal(node.right)[0]:
-        return False
-    return not any(isinstance(n, ast.Call) and getattr(n.func, "attr", "") in ("float", "double") for n in ast.walk(node.right))

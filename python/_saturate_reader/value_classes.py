@@ -3,6 +3,7 @@
 import ast
 
 from . import names
+from .holders import is_data
 from .literals import OPAQUE, argument_of
 from .scopes import dotted
 
@@ -164,12 +165,31 @@ class Classes:
             bindings = one.attributes.get(attr, []) + one.names.get(attr, [])
             if bindings:
                 found = self._bound(bindings)
+                if found and attr not in one.attributes and is_data(one):
+                    found = self._union([found] + self._given_to_field(one, attr))
                 return (OPAQUE,) + found if found and attr in self.foreign() else found
         if self.dynamic(scope):
             return (("cfg", "file", (attr,)),) if attr not in names.DICT_METHODS else ()
         if outside:
             return (("ext", outside[0] + "()." + attr),)
         return ()
+
+    def _given_to_field(self, scope, attr):
+        """Returns what makes objects of a dataclass with another value than the default: () for one that is not seen."""
+        words = {word.split("=")[0].lstrip("-").replace("-", "_") for word in self.project.command.arguments}
+        found = [()] if attr in words else []  # a parser of dataclasses takes it from the command
+        for source in self.project.order:
+            for call in source.index.calls_named(scope.name, "replace") if source.index is not None else ():
+                last = getattr(call.func, "attr", getattr(call.func, "id", ""))
+                is_copy = last == "replace" and call.args and any(v == ("inst", scope) for v in self.of(call.args[0]))
+                if not is_copy and ("cls", scope) not in self.of(call.func):
+                    continue
+                given = [k.value for k in call.keywords if k.arg == attr]
+                if given:
+                    found.append(self.of(given[0]))
+                elif len(call.args) > is_copy or any(k.arg is None for k in call.keywords):
+                    found.append(())
+        return found
 
     def foreign(self):
         """Returns names of attributes that are set from outside their class."""

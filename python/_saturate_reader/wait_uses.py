@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The purpose of a value that the host reads: a log, a decision, or nothing (a part of Waits)."""
 import ast
+import re
 
 from .conditions import log_name, nested
 from .scopes import ancestors, function_of, statement_of
@@ -13,6 +14,7 @@ LOGGERS = {"info", "debug", "warning", "error", "log", "print", "write", "add_sc
 # What a number given to these decides: the shape of a tensor, or how often something is done.
 SHAPES = {"expand", "view", "repeat", "repeat_interleave", "arange", "zeros", "ones", "full", "empty", "new_zeros", "range", "narrow", "split", "chunk", "unfold", "pad",
           "interpolate", "islice"}
+SUMS = re.compile(r"Error|R2Score|CorrCoef|Mean|Sum|Variance")  # of torchmetrics: they check no labels, so they read nothing
 
 
 class WaitUses:
@@ -116,7 +118,7 @@ class WaitUses:
         logged, so that nothing learns from it."""
         statement = call.up
         if isinstance(statement, ast.Expr):  # self.train_acc(output, target): counted in the object
-            return any(v[0] in ("made", "ext") and v[1].startswith("torchmetrics.") for v in self.values.of(call.func))
+            return any(v[0] in ("made", "ext") and v[1].startswith("torchmetrics.") and not SUMS.search(v[1]) for v in self.values.of(call.func))
         if not isinstance(statement, ast.Assign) or len(statement.targets) != 1 or not isinstance(statement.targets[0], ast.Name):
             return False
         target = statement.targets[0]

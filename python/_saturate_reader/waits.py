@@ -309,6 +309,10 @@ class Waits(WaitUses):
             if self.tensors.kind(node.args[0]) == "gpu":
                 self._add(node, name, "sync", context, node.args[0], "certain")
             return
+        if name.startswith("torch.") and last in ("tensor", "Tensor", "FloatTensor", "LongTensor", "as_tensor") and node.args and isinstance(
+                node.args[0], (ast.List, ast.Tuple, ast.ListComp)) and self._holds_tensors(node.args[0]):
+            self._add(node, "tolist", "sync", context, node.args[0], "certain")  # each number is read from the device
+            return
         if name.endswith("cuda.synchronize"):
             self._add(node, "synchronize", "sync", context, None, "certain")
             return
@@ -327,6 +331,11 @@ class Waits(WaitUses):
                 self._unlearned(node) or self._only_shown(node)):
             self._add(self._named_by(func), "metric", "metric_step", context, None, "certain")
         self._follow(node, context)
+
+    def _holds_tensors(self, node):
+        """Returns whether a list is made of numbers that are tensors on the device."""
+        elements = [node.elt] if isinstance(node, ast.ListComp) else node.elts
+        return any(self.tensors.kind(one) == "gpu" for one in elements)
 
     def _is_metric(self, func, name):
         """Returns whether a function is a metric, by its name or by the class of its object."""

@@ -223,7 +223,8 @@ void propose_flags(Planner& planner) {
     report_anomaly_checks(planner);
     const FactCall* deterministic =
         flag_of(facts, {"deterministic", "use_deterministic_algorithms"});
-    if (!flag_of(facts, {"allow_tf32", "float32_matmul_precision"})) {
+    if (!flag_of(facts, {"allow_tf32", "float32_matmul_precision"}) &&
+        !planner.is_forbidden(facts.loops[0], "tf32", -1)) {
         propose_line(planner, "tf32", "set_float32_matmul_precision(\"high\")", "high",
                      "fp32 matrix products do not use the tensor cores");
     }

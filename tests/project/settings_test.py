@@ -133,6 +133,75 @@ class Intervals(Settings):
         self.assertEqual(["print('a', loss.item())", "print('b', loss.item())"], self.said(self.facts(files)))
 
 
+class Devices(Settings):
+    HEAD = TOP + "class Config:\n    use_gpu = False\n    workers = 2\n    epochs = 3\nconfig = Config()\nprint(config.workers, config.epochs)\n"
+    LOOP = "for x in loader:\n    loss = model(x.to(device)).sum()\n    loss.backward()\n    optimizer.step()\n    print(loss.item())\n"
+
+    def forbidden(self, facts, kind):
+        return [(trap["line"], trap["forbids"]) for trap in facts["traps"] if trap["kind"] == kind]
+
+    def test_settings_that_keep_training_on_the_cpu(self):
+        device = "device = torch.device('cuda:0' if config.use_gpu and torch.cuda.is_available() else 'cpu')\n"
+        facts = self.facts(self.HEAD + device + self.LOOP)
+        self.assertEqual(([], 1), (self.said(facts), len(self.forbidden(facts, "on_cpu"))))
+        facts = self.facts(self.HEAD.replace("False", "True") + device + self.LOOP)
+        self.assertEqual((["print(loss.item())"], []), (self.said(facts), self.forbidden(facts, "on_cpu")))
+
+    def test_a_device_that_callers_pass(self):
+        program = TOP + "def train(device):\n" + textwrap.indent(self.LOOP, "    ") + "def other(device=None):\n    train(device or 'cuda')\ntrain(torch.device('cpu'))\n"
+        self.assertEqual([], self.said(self.facts(program)))
+        self.assertEqual(["print(loss.item())"], self.said(self.facts(program + "other()\n")))
+
+    def test_a_tensor_that_takes_one_type(self):
+        net = "class Net(nn.Module):\n    def forward(self, x):\n        return torch.zeros(3, 4).scatter_(1, x.long(), %s)\nmodel = Net()\ndevice = 'cuda'\n"
+        for value, count in (("x * 2", 1), ("1", 0), ("x.float()", 0)):
+            self.assertEqual(count, len(self.forbidden(self.facts(TOP + net % value + self.LOOP), "same_type")), value)
+
+    def test_a_program_that_refuses_workers(self):
+        data = "def make(num_workers):\n    if num_workers > 1:\n        raise NotImplementedError\n    return DataLoader([1], num_workers=num_workers)\nloader = make(0)\ndevice = 'cuda'\n"
+        self.assertEqual([["num_workers"]], [forbids for _, forbids in self.forbidden(self.facts(TOP + data + self.LOOP), "limited_workers")])
+
+    def test_an_optimizer_that_a_setting_picks(self):
+        picks = "import sys\nkind = sys.argv[1]\n"
+        for made, count in (("getattr(torch.optim, 'Adam')", 0), ("{'adam': torch.optim.Adam, 'sgd': torch.optim.SGD}['adam']", 0),
+                            ("getattr(torch.optim, name)", 1), ("{'adam': torch.optim.Adam, 'rms': torch.optim.RMSprop}[word]", 1)):
+            files = {"c.yaml": "name: Adam\nword: adam\n", "train.py": TOP + "import yaml\nconfig = yaml.safe_load(open('c.yaml'))\nname, word = config['name'], config['word']\n"
+                     "optimizer = %s(model.parameters())\ndevice = 'cuda'\n" % made + self.LOOP}
+            self.assertEqual(count, len(self.forbidden(self.facts(files), "picked_class")), made)
+
+    def test_values_that_are_drawn_kept_or_listed_on_the_device(self):
+        net = "class Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.register_buffer('place', torch.zeros(1))\n" \
+              "        self.scale = nn.Parameter(torch.ones(1))\n    def forward(self, x):\n        first = int(self.place)\n        second = torch.multinomial(x, 1).item()\n" \
+              "        third = self.scale.item()\n        fourth = torch.Tensor([1 / y for y in x])\n        fifth = torch.tensor([first, 2])\n" \
+              "        return x[first] + x[second] + third + fourth + fifth\nmodel = Net().cuda()\ndevice = 'cuda'\n"
+        self.assertEqual(["first = int(self.place)", "second = torch.multinomial(x, 1).item()", "third = self.scale.item()", "fourth = torch.Tensor([1 / y for y in x])",
+                          "print(loss.item())"], self.said(self.facts(TOP + net + self.LOOP)))
+
+    def test_a_forward_pass_starts_behind_the_tokens(self):
+        files = {"words.py": "from transformers import PreTrainedTokenizer\nclass Words(PreTrainedTokenizer):\n    pass\n",
+                 "train.py": TOP + "from words import Words\ntokenize = Words.from_pretrained(1)\nfor x in loader:\n    ids = tokenize(x).to('cuda')\n    loss = model(ids).sum()\n    loss.backward()\n    optimizer.step()\n"}
+        facts = self.facts(files)
+        begin = facts["loops"][0]["compute"][0]
+        self.assertEqual("loss = model(ids).sum()", files["train.py"][begin:].split("\n")[0])
+
+
+class Given(Settings):
+    def test_a_field_that_the_program_fills(self):
+        train = TOP + "from dataclasses import dataclass\n@dataclass\nclass Config:\n    kind: str = None\n    width: int = 2\n%s" \
+                "if config.kind is not None:\n    optimizer = torch.optim.Adam(model.parameters())\nelse:\n    optimizer = torch.optim.SGD(model.parameters(), lr=1)\n" \
+                "for x in loader:\n" + STEP
+        for made, names in (("config = Config()\n", ["SGD"]), ("import sys\nconfig = Config(kind=sys.argv[1])\n", ["Adam", "SGD"]),
+                            ("import dataclasses, sys\nconfig = dataclasses.replace(Config(), kind=sys.argv[1])\n", ["Adam", "SGD"])):
+            calls = [c for c in self.of_kind(self.facts(train % made), "optimizer") if c["line"] > 6]
+            self.assertEqual(names, [c["callee"].rsplit(".", 1)[-1] for c in calls], made)
+
+    def test_two_dicts_that_a_loader_may_get(self):
+        train = TOP + "import sys\nif sys.argv[1] == 'train':\n    given = dict(num_workers=int(sys.argv[2]), batch_size=4)\nelse:\n    given = dict(num_workers=0, batch_size=4)\n" \
+                "loader = DataLoader([torch.ones(4)], **given)\nfor x in loader:\n" + STEP
+        call = [c for c in self.of_kind(self.facts(train), "loader") if c["line"] > 6][0]
+        self.assertEqual({"num_workers": True, "batch_size": True}, {key["key"]: key.get("maybe", False) for key in call["spreads"][0]["keys"]})
+
+
 class Loaders(Settings):
     def test_a_loader_class_of_the_project(self):
         files = {"kept.py": "from torch.utils.data import DataLoader\nclass Ahead(DataLoader):\n    def __iter__(self):\n        return iter(super().__iter__())\n"
