@@ -291,16 +291,16 @@ class Project:
         for number, part in enumerate(parts):
             names = self._listing(folder)
             last = number == len(parts) - 1
-            if part in names and os.path.isdir(os.path.join(folder, part)):
-                folder = os.path.join(folder, part)
-                if last:
-                    init = os.path.join(folder, "__init__.py")
-                    return init if "__init__.py" in self._listing(folder) else folder
-                continue
-            if last and part + ".py" in names:
-                return os.path.join(folder, part + ".py")
-            return None
-        return None
+            inside = os.path.join(folder, part)
+            is_folder = part in names and os.path.isdir(inside)
+            if is_folder and last and "__init__.py" in self._listing(inside):
+                return os.path.join(inside, "__init__.py")
+            if last and part + ".py" in names:  # before a folder that is no package: data.py beside data/
+                return inside + ".py"
+            if not is_folder:
+                return None
+            folder = inside
+        return folder
 
     def has_module(self, folder, name):
         """Returns whether a folder of the project that is not yet a root has this module."""

@@ -233,6 +233,12 @@ class BadInput(unittest.TestCase):
         facts = self.read({"train.py": "from a import f\nf()\n", "a.py": "from b import g\ndef f():\n    return g()\n", "b.py": "from a import f\ndef g():\n    return f()\n"})
         self.assertEqual(len(facts["files"]), 3)
 
+    def test_a_module_beside_a_folder_of_its_name(self):
+        """data.py beside the folder data, which holds the data: Python takes the file, and a package before it."""
+        files = {"train.py": "from data import rows\nimport nets.small\nprint(rows)\n", "data.py": "rows = 3\n", "data/rows.csv": "1\n",
+                 "nets.py": "x = 1\n", "nets/__init__.py": "", "nets/small.py": "y = 2\n"}
+        self.assertEqual(sorted(f["file"] for f in self.read(files)["files"]), ["data.py", "nets/__init__.py", "nets/small.py", "train.py"])
+
     @unittest.skipIf(os.getuid() == 0, "root reads everything")
     def test_no_permission(self):
         write(self.folder, {"train.py": "import other\n", "other.py": "x = 1\n"})
