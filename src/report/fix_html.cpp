@@ -46,8 +46,8 @@ std::string losses_svg(const LossCurve& before, const LossCurve& after, const Pa
     // The dashed line is on top, so that both are visible where they coincide.
     std::string out = path_of(after, x, y, "stroke=\"var(--r1)\"") +
                       path_of(before, x, y, "stroke=\"var(--r0)\" stroke-dasharray=\"5 5\"");
-    out += svg_words(kSvgLeft - 8, y(most) + 4, "end", fmt::format("{:.3g}", most));
-    out += svg_words(kSvgLeft - 8, y(least) + 4, "end", fmt::format("{:.3g}", least));
+    out += svg_words(kSvgLeft - 8, y(most) + 4, "end", fmt::format("{:.2g}", most));
+    out += svg_words(kSvgLeft - 8, y(least) + 4, "end", fmt::format("{:.2g}", least));
     out += svg_words(kSvgWidth - kSvgRight, height - 8, "end",
                      say(fmt::format("{:.0f} samples", samples)));
     std::string legend = fmt::format(
@@ -94,8 +94,17 @@ std::string tried_html(const FixAnswer& answer, const PageWords& say) {
         "style=\"min-width:5em\">{}</th><th>{}</th><th>{}</th></tr></thead>\n<tbody>\n",
         say("What was tried"), say("change"), say("where"), say("level"), say("outcome"),
         say("gain"));
-    for (const FixProposal& proposal : answer.plan.proposals) {
+    std::vector<const FixProposal*> proposals;
+    for (const FixProposal& proposal : answer.plan.proposals) proposals.push_back(&proposal);
+    // What is kept comes first, what was not tried last.
+    std::ranges::stable_sort(proposals, {}, [&](const FixProposal* proposal) {
+        std::string word = answer.outcome(*proposal).word;
+        return word == "kept" ? 0 : word == "not tried" ? 2 : 1;
+    });
+    for (const FixProposal* one : proposals) {
+        const FixProposal& proposal = *one;
         FixOutcome outcome = answer.outcome(proposal);
+        if (outcome.note.empty() && outcome.word != "not tried") outcome.note = proposal.reason;
         std::string change =
             proposal.before.empty()
                 ? fmt::format("{}: {}", proposal.setting, proposal.after)

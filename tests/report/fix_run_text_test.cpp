@@ -198,6 +198,20 @@ TEST(FixHtmlTest, ShowsWhatThereIsAndNamesABusyMachine) {
     EXPECT_THAT(html, testing::Not(HasSubstr("</i>after</li>")));
 }
 
+TEST(FixHtmlTest, WhatIsKeptComesFirstWithItsReasonAndWhatWasNotTriedLast) {
+    FixAnswer answer;
+    for (const char* id : {"tf32", "compile", "threads"})
+        answer.plan.proposals.push_back(
+            {.id = id, .setting = id, .after = "1", .reason = std::string("why ") + id});
+    answer.outcomes["compile"] = {.word = "slower", .ratio = 0.9};
+    answer.outcomes["threads"] = {.word = "kept", .ratio = 1.5};
+    std::string html = fix_html({.answer = answer, .command = "python train.py"});
+    EXPECT_LT(html.find("threads: 1"), html.find("compile: 1"));
+    EXPECT_LT(html.find("compile: 1"), html.find("tf32: 1"));
+    EXPECT_THAT(html, HasSubstr("why threads"));
+    EXPECT_THAT(html, testing::Not(HasSubstr("why tf32")));
+}
+
 TEST(FixHtmlTest, SpeaksTheReadersLanguage) {
     FixAnswer answer;
     answer.plan.proposals = {
