@@ -83,6 +83,19 @@ std::size_t hanging_indent(std::string_view line, std::size_t columns) {
     return first + 2;
 }
 
+// Returns where a command to copy begins, "fix: saturate run -- python train.py", or npos.
+std::size_t command_in(std::string_view line) {
+    constexpr std::string_view kProgram = "saturate ";
+    for (std::size_t at = line.find(kProgram); at != std::string_view::npos;
+         at = line.find(kProgram, at + 1)) {
+        std::string_view before = line.substr(0, at);
+        before = before.substr(0, before.find_last_not_of(' ') + 1);
+        if (before.size() < at && (before.ends_with(':') || before.ends_with("："))) return at;
+        if (before.ends_with("：")) return at;
+    }
+    return std::string_view::npos;
+}
+
 constexpr const char *kBold = "\x1b[1m", *kRed = "\x1b[1;31m", *kGreen = "\x1b[32m",
                      *kYellow = "\x1b[33m", *kFaint = "\x1b[2m";
 
@@ -119,11 +132,16 @@ std::string fitted(std::string_view line, std::size_t columns) {
     if (shown_width(line) <= columns) return std::string(line);
     std::string indent(hanging_indent(line, columns), ' ');
     std::string out;
-    std::size_t used = 0;
+    std::size_t used = 0, command = command_in(line), end = 0;
     for (std::string_view piece : pieces_of(line)) {
         std::size_t width = shown_width(piece);
-        if (used > indent.size() && used + width > columns) {
+        // The shell reads a broken command as one if its lines end in a backslash.
+        bool is_command = command < end;
+        end += piece.size();
+        std::size_t room = columns - (command < end && end < line.size() ? 2 : 0);
+        if (used > indent.size() && used + width > room) {
             piece.remove_prefix(std::min(piece.find_first_not_of(' '), piece.size()));
+            if (is_command) out += " \\";
             out += "\n" + indent;
             used = indent.size();
             width = shown_width(piece);

@@ -224,7 +224,18 @@ TEST(FitTest, ALineOfAnErrorGoesOnBelowItsText) {
     EXPECT_EQ(fitted("  expected: fix, doctor or optimize", 26),
               "  expected: fix, doctor or\n            optimize");
     EXPECT_EQ(fitted("  fix:      saturate fix -- python", 26),
-              "  fix:      saturate fix\n            -- python");
+              "  fix:      saturate fix \\\n            -- python");
+}
+
+// So that it can be copied from the screen as it is.
+TEST(FitTest, ABrokenCommandIsStillOneForTheShell) {
+    EXPECT_EQ(fitted("with more time: saturate fix --budget 9m -- python train.py", 30),
+              "with more time: saturate fix \\\n  --budget 9m -- python \\\n  train.py");
+    EXPECT_EQ(fitted("给更多时间：saturate fix --budget 9m", 26),
+              "给更多时间：saturate fix \\\n  --budget 9m");
+    // What stands before it is text.
+    EXPECT_EQ(fitted("fix: put -- before the command: saturate run -- x", 30),
+              "fix: put -- before the\n  command: saturate run -- x");
 }
 
 TEST(FitTest, AShortBracketStaysWhole) {
