@@ -36,6 +36,7 @@ class Effect(Unread, Unused, Flags):
 
     def find(self):
         self._wrong_types()
+        self._always_on()
         self._untyped_numbers()
         self._compared_words()
         self._never_read()
@@ -68,6 +69,14 @@ class Effect(Unread, Unused, Flags):
                 kind = declaration.more.get("option_type")
                 if kind in BAD_TYPES:
                     self._say(declaration, "wrong type", "type=%s: %s" % (kind, BAD_TYPES[kind]))
+
+    def _always_on(self):
+        """add_argument('--fast', action='store_true', default=True)"""
+        for declaration in self.settings.all:
+            on = {"store_true": True, "store_false": False}.get(declaration.more.get("action")) if declaration.kind == "option" and declaration.root else None
+            if on is not None and (declaration.value or {}).get("literal") is on and self.settings.by_path["args", declaration.key] == [declaration] and not (
+                    self.settings.other_default(declaration.key)):
+                self._say(declaration, "without effect", "the default is already %s, so the flag changes nothing" % on)
 
     def _untyped_numbers(self):
         """add_argument('--every', default=5) without type=int: a value from the command line is

@@ -18,7 +18,7 @@ class Flags:
     def _unknown_flags(self):
         for source in self.project.order:
             for target, expr, statement in source.index.stores if source.index is not None else ():
-                if not isinstance(target, ast.Attribute) or target.attr.startswith("_") or expr is None or not literal(expr)[0]:
+                if not isinstance(target, ast.Attribute) or target.attr.startswith("_") or expr is None:
                     continue
                 for value in self.values.of(target.value):
                     known = FLAGS.get(value[1]) if value[0] == "ext" else None
@@ -27,6 +27,8 @@ class Flags:
                     name = "%s.%s" % (value[1], target.attr)
                     import difflib  # rarely needed
                     near = difflib.get_close_matches(target.attr.replace("cudnn_", ""), sorted(FLAGS["torch.backends.cudnn"]), 1)
+                    if not near and not literal(expr)[0]:
+                        continue  # a function of its own perhaps
                     entry = source.place(statement)
                     entry.update({"declaration": None, "setting": name, "kind": "without effect", "certainty": "certain", "at": None,
                                   "why": "PyTorch has no %s and reads nothing from it%s" % (

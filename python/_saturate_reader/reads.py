@@ -28,13 +28,13 @@ class Reads(KeyReading, WholeReading):
         self.missing = {}   # (class Scope, key) -> node: read from a class without such a field
         self.nodes = {}     # declaration -> [node that reads it]
         self._holds = {}    # (Scope, name) -> whether it may be a configuration
-        self.keys = set()   # last parts of all declared settings
+        self.keys = set()   # of all declared settings and of the sections around them
         self._plain_classes = {}  # class Scope -> whether its `self` is not a configuration
         self.asked = {}     # path -> [node]: read from the configuration, present or not
 
     def collect(self):
         constants = {d.key for d in self.settings.all if d.kind in ("constant", "variable") or d.root == "args"}
-        keys = self.keys = {d.key for d in self.settings.all}
+        keys = self.keys = {key for d in self.settings.all for key in d.path} | {d.key for d in self.settings.all}
         for source in self.project.order:
             if source.index is None:
                 continue
@@ -173,7 +173,17 @@ class Reads(KeyReading, WholeReading):
             if parent is not None and declaration.root == "args" and parent not in LOOSE:
                 continue
             out.append(node)
+        if declaration.root == "file":
+            for length in range(1, len(declaration.path)):  # build(x.loss): a section may be given away
+                for parent, node in self.unknown.get(declaration.path[length - 1], ()):
+                    if (parent is None or length == 1 or parent == declaration.path[length - 2] or parent in LOOSE) and self._handed_on(node):
+                        out.append(node)
         return out
+
+    def _handed_on(self, node):
+        """Returns whether a part of an object that nobody followed is an argument of a call."""
+        return isinstance(node, (ast.Attribute, ast.Subscript)) and not self.values.of(node.value) and (
+            isinstance(node.up, ast.keyword) or isinstance(node.up, ast.Call) and node in node.up.args)
 
 
 def _may_hold(path, declared):

@@ -85,6 +85,10 @@ class KeyReading:
                 for declaration in self.settings.find("file", (key,)):
                     self._note(declaration, node, "likely")
                 self.unknown.setdefault(key, []).append((None, node))
+        elif kind == "params":
+            for given in self.values.attribute_of(value, key):
+                for declaration in self.settings.find(given[1], given[2]) if given[0] == "cfg" else ():
+                    self._note(declaration, node)
         elif kind == "mod" and value[1].index is not None:
             for binding in value[1].index.top.names.get(key, ()):
                 declaration = self.settings.by_node.get(binding.node)

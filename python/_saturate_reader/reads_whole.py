@@ -274,8 +274,9 @@ def shows_only(loop):
         for node in ast.walk(statement):
             if isinstance(node, ast.Call):
                 last = getattr(node.func, "attr", getattr(node.func, "id", ""))
-                if last == own and type(node.func) is ast.Name:
-                    continue  # the same for a section below
+                if last == own and type(node.func) is ast.Name and (
+                        isinstance(node.up, (ast.AugAssign, ast.BinOp, ast.Expr)) or isinstance(node.up, ast.Assign) and _names_target(loop.target, node.up.targets[0])):
+                    continue  # text += to_text(section), new[key] = copied(section): the same for a section below
                 if last not in names.SHOWS | {"vars", "setattr", "getattr", "items", "keys", "get", "lower", "upper", "strip", "ljust", "rjust", "get_default",
                                               "isinstance", "startswith", "endswith", "replace", "center", "add_row", "update", "split", "float", "int", "eval",
                                               "literal_eval", "dict2namespace", "callable", "is_tensor", "warn", "sorted", "add"}:

@@ -158,6 +158,10 @@ class Settings(PythonSettings):
         self.written["file"].add(key)
         self._writers.setdefault(key, []).append(statement)
 
+    def other_default(self, key):
+        """Returns whether set_defaults() or a configuration may replace the default of an option."""
+        return self.merged or None in self._writers.get(key, ())
+
     def drop_off_writes(self, reach):
         """Restores keys that are only set by code that the settings switch off. Returns True if
         there were any."""

@@ -38,6 +38,8 @@ class PythonSettings:
                     if isinstance(default, ast.Call) and (dotted(default.func) or "").rsplit(".", 1)[-1] in ("field", "Field"):
                         default = next((k.value for k in default.keywords if k.arg == "default"), None)
                     self._field("dataclass", source, scope, statement, statement.target.id, default)
+                elif isinstance(statement, ast.Assign) and len(statement.targets) == 1 and isinstance(statement.targets[0], ast.Name) and config_class(scope):
+                    self._field("attribute", source, scope, statement, statement.targets[0].id, statement.value)  # without a type it is no field
             return
         if config_class(scope):
             for name, bindings in scope.names.items():

@@ -34,6 +34,11 @@ class Classes:
             for binding in value[1].names.get(attr, ()):
                 if binding.kind == "param":
                     out += tuple(self.binding(binding))
+            if not out and any(how == "**" for _, _, how in value[1].params):  # what **kwargs brought is saved too
+                self.open += 1
+                for call, shift in self.callers.get(value[1], ()):
+                    given = self.argument(call, shift, attr, None)
+                    out += tuple(self.of(given) if given is not None else self._spread_value(call, attr))
             return out
         if kind == "mods":
             out = ()

@@ -93,6 +93,8 @@ class Parts:
                 for name, item in self._put(value[1]):
                     if not known or not literal(name)[0] or literal(name) == (True, text):
                         out += self.of(item)
+            elif kind == "box" and isinstance(value[1], ast.DictComp):
+                out += self.of(value[1].value)
             elif kind == "box" and isinstance(value[1], ast.List) and not value[1].elts:
                 for one in self._appended(value[1]):
                     out += self.of(one)

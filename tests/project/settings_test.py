@@ -202,7 +202,73 @@ class Given(Settings):
         self.assertEqual({"num_workers": True, "batch_size": True}, {key["key"]: key.get("maybe", False) for key in call["spreads"][0]["keys"]})
 
 
+class Copies(Settings):
+    MAKE = "from importlib import import_module\nfrom omegaconf.dictconfig import DictConfig\ndef make(info):\n    given = {}\n" \
+           "    for name in info.params:\n        part = info.params[name]\n        if type(part) is DictConfig:\n            given.update({name: make(part)})\n" \
+           "        else:\n            given.update({name: part})\n    module, name = info.type.rsplit('.', 1)\n    return getattr(import_module(module), name)(**given)\n"
+    MAIN = TOP + "from omegaconf import OmegaConf\nfrom make import make\nconfig = OmegaConf.load('c.yaml')\noptimizer = make(config.optimizer)\nloader = DataLoader([1], num_workers=config.workers)\n"
+
+    def test_a_section_that_becomes_parameters(self):
+        config = "workers: 2\nunused: 1\noptimizer:\n  type: torch.optim.Adam\n  params:\n    lr: 1.0\n"
+        self.assertEqual(["unused"], self.dead({"make.py": self.MAKE, "c.yaml": config, "train.py": self.MAIN}))
+
+    def test_a_section_that_an_unseen_object_gives_away(self):
+        config = "workers: 2\nunused: 1\nmodel: nets.Net\noptimizer:\n  type: torch.optim.Adam\n  params: {}\nloss:\n  type: a.B\n  params:\n    smooth: 1\n"
+        net = "from make import make\nclass Net:\n    def __init__(self, config):\n        self.loss = make(config.loss)\n"
+        main = self.MAIN + "from importlib import import_module\nmodule, name = config.model.split('.')\nmodel = getattr(import_module(module), name)(config)\n"
+        self.assertEqual(["unused"], self.dead({"make.py": self.MAKE, "nets.py": net, "c.yaml": config, "train.py": main}))
+
+    def test_a_copy_that_answers_none(self):
+        copy = "import json\nclass Lenient(dict):\n    def __missing__(self, key):\n        return None\ndef lenient(part):\n    if isinstance(part, dict):\n        new = dict()\n" \
+               "        for key, value in part.items():\n            new[key] = lenient(value)\n        return Lenient(**new)\n    return part\n"
+        main = TOP + copy + "import argparse\nparser = argparse.ArgumentParser()\nparser.add_argument('--config', default='c.json')\n" \
+                            "config = lenient(json.load(open(parser.parse_args().config)))\nloader = DataLoader([1], num_workers=config['data']['workers'])\n"
+        self.assertEqual(["data.unused"], self.dead({"c.json": '{"data": {\n"workers": 2,\n"unused": 1}}', "train.py": main}))
+
+
+class Lightning(Settings):
+    MODULE = "import pytorch_lightning as pl\nclass Net(pl.LightningModule):\n    def __init__(self, **kwargs):\n        super().__init__()\n        self.save_hyperparameters()\n" \
+             "        self.lr = self.hparams.lr\n        self.size = self.hparams['size']\n"
+
+    def test_what_keywords_bring_is_saved(self):
+        main = TOP + "import argparse\nfrom net import Net\nparser = argparse.ArgumentParser()\nfor_one = parser.add_argument('--lr', type=float, default=1)\n" \
+                     "parser.add_argument('--size', type=int, default=1)\nparser.add_argument('--epochs', type=int, default=1)\nparser.add_argument('--unused', type=int, default=1)\n" \
+                     "args = parser.parse_args()\nnet = Net(lr=args.lr, size=args.size)\nfor _ in range(args.epochs):\n    pass\n"
+        self.assertEqual(["--unused"], self.dead({"net.py": self.MODULE, "train.py": main}))
+        read = {d["setting"]: [(r["file"], r["line"]) for r in d["reads"]] for d in self.facts({"net.py": self.MODULE, "train.py": main})["declarations"]}
+        self.assertIn(("net.py", 6), read["--lr"])
+
+    def test_a_file_that_goes_in_as_keywords(self):
+        main = TOP + "import yaml\nfrom net import Net\nconfig = yaml.safe_load(open('c.yaml'))\nnet = Net(**config['model'])\nloader = DataLoader([1], num_workers=config['workers'])\n"
+        self.assertEqual(["unused"], self.dead({"net.py": self.MODULE, "c.yaml": "workers: 1\nunused: 2\nmodel:\n  lr: 1.0\n  size: 3\n", "train.py": main}))
+
+
+class Flags(Settings):
+    def test_a_flag_that_is_on_already(self):
+        option = "import argparse\nparser = argparse.ArgumentParser()\nparser.add_argument('--amp', action='store_true', default=%s)\nparser.add_argument('--plain', action='store_false', default=%s)\n" \
+                 "args = parser.parse_args()\nprint(args.amp, args.plain)\n"
+        self.assertEqual(["--amp"], self.dead(TOP + option % (True, True)))
+        self.assertEqual(["--plain"], self.dead(TOP + option % (False, False)))
+        self.assertEqual([], self.dead(TOP + option % (True, True) + "parser.add_argument('--no-amp', dest='amp', action='store_false')\n"))
+        self.assertEqual([], self.dead(TOP + option % (True, True) + "parser.set_defaults(amp=False)\n"))
+
+    def test_a_misspelled_switch_of_a_setting(self):
+        self.assertEqual(["torch.backends.cudnn.benchmarks"], self.dead(TOP + "import sys\ntorch.backends.cudnn.benchmarks = sys.argv[1] == 'fast'\n"))
+        self.assertEqual([], self.dead(TOP + "torch.backends.cudnn.my_own = sorted([1])\n"))
+
+    def test_a_field_without_a_type(self):
+        config = "from dataclasses import dataclass\n@dataclass\nclass Config:\n    workers: int = 2\n    warmup = 5\n    epochs = 3\n"
+        train = TOP + "from config import Config\nconfig = Config()\nloader = DataLoader([1], num_workers=config.workers)\nprint(config.epochs)\n"
+        self.assertEqual(["Config.warmup"], self.dead({"config.py": config, "train.py": train}))
+
+
 class Loaders(Settings):
+    def test_a_dict_of_loaders(self):
+        train = TOP + "data = {'train': [torch.ones(4)], 'val': [torch.ones(4)]}\nloaders = {key: DataLoader(part, batch_size=2) for key, part in data.items()}\n" \
+                      "for x in loaders['train']:\n" + STEP
+        facts = self.facts(train)
+        self.assertEqual(["train"], [c["role"] for c in self.of_kind(facts, "loader") if c["line"] == 8])
+
     def test_a_loader_class_of_the_project(self):
         files = {"kept.py": "from torch.utils.data import DataLoader\nclass Ahead(DataLoader):\n    def __iter__(self):\n        return iter(super().__iter__())\n"
                             "class Threads(DataLoader):\n    def __iter__(self):\n        for rows in self.batch_sampler:\n            yield rows\n",
