@@ -121,16 +121,7 @@ class LoaderCalls:
             if _for_evaluation(call) and not all(_for_evaluation(other) for other in self.training):
                 return "evaluation"
             return self._branch_role(call) or "train"
-        words = []
-        statement = statement_of(call)
-        if isinstance(statement, (ast.Assign, ast.AnnAssign)):
-            targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
-            words += [call.src.text(t) for t in targets]
-            for up in ancestors(call):  # {'train': DataLoader(...), 'val': ...}
-                if isinstance(up, ast.Dict):
-                    for key, value in zip(up.keys, up.values):
-                        if key is not None and below(call, value):
-                            words.insert(0, call.src.text(key))
+        words = _names_of(call)
         scope = function_of(call)
         words += [scope.name] if scope is not None and scope.is_function else []
         dataset = argument_of(call, "dataset", 0)
@@ -175,9 +166,14 @@ def role_of_words(words):
 
 
 def _for_evaluation(call):
-    """Returns whether the name that the loader is assigned to says evaluation."""
+    """Returns whether the name that the loader is kept under says evaluation."""
+    return role_of_words(_names_of(call)) == "evaluation"
+
+
+def _names_of(call):
+    """Returns the names that a loader is kept under: the key in a dict, then what the statement assigns to."""
+    words = [call.src.text(key) for up in ancestors(call) if isinstance(up, ast.Dict)  # {'train': DataLoader(...), 'val': ...}
+             for key, value in zip(up.keys, up.values) if key is not None and below(call, value)]
     statement = statement_of(call)
-    if not isinstance(statement, ast.Assign):
-        return False
-    text = " ".join(call.src.text(target) for target in statement.targets).lower()
-    return bool(EVALUATION.search(text)) and not TRAINING.search(text)
+    targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target] if isinstance(statement, ast.AnnAssign) else []
+    return words + [call.src.text(target) for target in targets]

@@ -112,6 +112,7 @@ class Configs:
                         name, known_name = word.split("=", 1)[1], True
                     elif word in ("--config-path", "-cp", "--config-dir", "-cd") and index + 1 < len(words):
                         folder, known_path = words[index + 1], True
+                folder = folder.replace("\\", "/") if isinstance(folder, str) else folder  # as written on Windows
                 if known_path and isinstance(folder, str) and folder.endswith((".yaml", ".yml")) and not name:
                     folder, name = os.path.split(folder)  # hydra before 1.0: a group's files name their section
                     self.packages = False

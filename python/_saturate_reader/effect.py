@@ -32,6 +32,8 @@ class Effect(Unread, Unused, Flags):
         self._made = None
         self._spreads = {}
         self._closes = {}
+        self._uncalled = {}
+        self._text_calls = None
         self._read_attributes = None
 
     def find(self):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Settings that nothing reads, after ruling out every unseen reader (a part of Effect)."""
 import ast
+import os
 import re
 
 from . import names
@@ -14,6 +15,8 @@ from .source import Source
 
 HYDRA_OWN = {"_target_", "_partial_", "_recursive_", "_convert_", "defaults", "hydra", "class_path", "init_args", "_self_", "_args_", "_name_", "_group_"}
 
+# Names of files that are a configuration.
+CONFIGURES = re.compile(r"conf|cfg|param|setting|option", re.I)
 # Names of constants in a script that are settings.
 SETTING = re.compile(r"batch|worker|epoch|(^|_)lr($|_)|learning_?rate|momentum|weight_?decay|(^|_)amp($|_)|autocast|fp16|bf16|precision|compile|pin_mem|prefetch|interval|freq"
                      r"|(^|_)seed|benchmark|determinis|accum", re.I)
@@ -22,7 +25,7 @@ SETTING = re.compile(r"batch|worker|epoch|(^|_)lr($|_)|learning_?rate|momentum|w
 class Unread:
     def _candidates(self):
         for declaration in self.settings.all:
-            if declaration.reads or not declaration.leaf or declaration.key in HYDRA_OWN or declaration.key.startswith("_") or any(
+            if declaration.reads and not self._read_in_vain(declaration) or not declaration.leaf or declaration.key in HYDRA_OWN or declaration.key.startswith("_") or any(
                     p in HYDRA_OWN for p in declaration.path[:-1]):
                 continue
             if declaration.kind == "option":
@@ -31,8 +34,8 @@ class Unread:
             elif declaration.kind in ("yaml", "json", "toml"):
                 if not self.reads.loads["file"] or self._under_target(declaration) or declaration.more.get("anchor"):
                     continue
-                if self._how(declaration) == "opened" and declaration.kind == "json":
-                    continue
+                if self._how(declaration) == "opened" and declaration.kind == "json" and not CONFIGURES.search(os.path.basename(declaration.file)):
+                    continue  # data perhaps
                 if not declaration.path or any(p.startswith("[") for p in declaration.setting.split(".")):
                     continue
             elif declaration.kind == "yacs":
@@ -65,6 +68,32 @@ class Unread:
             else:
                 continue
             yield declaration
+
+    def _read_in_vain(self, declaration):
+        """Returns whether every read stands in a function that nothing calls."""
+        nodes = self.reads.nodes.get(declaration, ())
+        return len(nodes) == len(declaration.reads) and all(self._never_runs(node) for node in nodes)
+
+    def _never_runs(self, node):
+        """Returns whether a node stands in a function of a module that no code of the project calls or names."""
+        scope = function_of(node)
+        while scope.parent is not None and scope.parent.parent is not None:
+            scope = scope.parent
+        if scope not in self._uncalled:
+            self._uncalled[scope] = scope.is_function and scope not in self.values.callers and self.reach.runs(scope) is None and (
+                not scope.node.decorator_list and scope.name != "main" and scope.name not in self._words() and not self._called_by_text()
+                and not self.project.scan_others({scope.name}))
+        return self._uncalled[scope]
+
+    def _called_by_text(self):
+        """Returns whether the program finds functions by computed names: eval(), import_module(), getattr(module, name)."""
+        if self._text_calls is None:
+            self._text_calls = any(
+                call.func.id != "getattr" or len(call.args) > 1 and not literal(call.args[1])[0] and any(v[0] in ("mod", "mods") for v in self.values.of(call.args[0]))
+                for source in self.project.order if source.index is not None
+                for call in source.index.calls_named("eval", "exec", "globals", "__import__", "getattr") if isinstance(call.func, ast.Name)) or any(
+                    source.index.calls_named("import_module") for source in self.project.order if source.index is not None)
+        return self._text_calls
 
     def _in_use(self, scope):
         """Returns whether running code reads a field of this class."""
@@ -148,12 +177,13 @@ class Unread:
                 values = [v for v in self.values.of(call.args[0]) if v[0] != "opaque"] if call.args else []
                 if values and all(v[0] in ("inst", "cls") and scope not in self.values.lineage(v[1])[0] for v in values):
                     continue  # of another class
-                if self._fills(call):
+                if self._fills(call) or name in ("vars", "asdict") and self._goes_to_show(call):
                     continue
-                found = "copied" if name in ("vars", "asdict") and (self._into_namespace(call) or self._goes_to_show(call)) else "gone"
+                found = "copied" if name in ("vars", "asdict") and self._into_namespace(call) else "gone"
             for node in source.index.attributes if source.index is not None and found != "gone" else ():
-                if node.attr == "__dict__" and any(v[0] == "inst" and scope in self.values.lineage(v[1])[0] for v in self.values.of(node.value)):
-                    found = "copied" if self._goes_to_show(node) else "gone"
+                if node.attr == "__dict__" and not self._goes_to_show(node) and any(
+                        v[0] == "inst" and scope in self.values.lineage(v[1])[0] for v in self.values.of(node.value)):
+                    found = "gone"
         self._spreads[scope] = found
         return found
 
@@ -163,17 +193,14 @@ class Unread:
 
     @staticmethod
     def _into_namespace(call):
-        """Namespace(**vars(args)), print(vars(args)): code that reads a field of the result names
-        the field."""
+        """Namespace(**vars(args)): code that reads a field of the result names the field."""
         up = call.up
-        if isinstance(up, ast.keyword) and up.arg is None:
-            up = up.up
-            return (dotted(up.func) or "").rsplit(".", 1)[-1] in ("Namespace", "SimpleNamespace", "EasyDict", "AttrDict")
-        return isinstance(up, ast.Call) and getattr(up.func, "attr", getattr(up.func, "id", "")) in ("print", "pprint", "pformat", "info", "add_hparams", "dump", "dumps")
+        return isinstance(up, ast.keyword) and up.arg is None and (dotted(up.up.func) or "").rsplit(".", 1)[-1] in (
+            "Namespace", "SimpleNamespace", "EasyDict", "AttrDict")
 
     def _fills(self, call):
-        """tyro.cli(Args) gives an object of the class."""
-        return any(v[0] == "ext" and v[1] in names.FILLS_CLASS for v in self.values.of(call.func))
+        """tyro.cli(Args) gives an object of the class, and so does what a parser made with the class parses."""
+        return any(v[0] == "ext" and (v[1] in names.FILLS_CLASS or v[1] in names.PARSES_CLASS) for v in self.values.of(call.func))
 
     def _goes_to_show(self, call):
         """wandb.init(config=vars(args)), f"{key}: {value}" for key, value in vars(args).items(): shown or kept, and read by nobody."""
@@ -199,11 +226,13 @@ class Unread:
                     last = getattr(call.func, "attr", getattr(call.func, "id", ""))
                     if call in self.values.callees or last in names.SHOWS - {"save", "init"} or last in ("vars", "asdict", "fields", "astuple", "Namespace", "SimpleNamespace"):
                         continue  # _spread_class handles these
-                    if last in ("hasattr", "setattr", "delattr") or last == "getattr" and len(call.args) > 1 and literal(call.args[1])[0]:
+                    if last in ("hasattr", "setattr", "delattr", "field", "Field", "super") or last == "getattr" and len(call.args) > 1 and literal(call.args[1])[0]:
                         continue  # reads no field, or one that is named
                     if self._fills(call) or any(v[0] == "ext" and v[1] in names.TRACKERS for v in self.values.of(call.func)):
                         continue  # fills a class, or keeps the values with a run
                     for argument in list(call.args) + [k.value for k in call.keywords]:
+                        if isinstance(argument, ast.Call) and getattr(argument.func, "attr", getattr(argument.func, "id", "")) in ("vars", "asdict", "astuple"):
+                            continue  # likewise
                         own = call.scope.owner if isinstance(argument, ast.Name) and argument.id == "self" else None  # setattr(self, key, value)
                         for value in self.values.of(argument):
                             if value[0] in ("inst", "cls") and not (value[1] is own and own in self.reads.filled) and value[1] not in self._away:
@@ -221,7 +250,7 @@ class Unread:
             if self._dropped(declaration):
                 continue
             why = self.reads.escape_of(declaration) or (gone if declaration.root == "file" else None)
-            unknown = self.reads.unknown_reads(declaration)
+            unknown = [node for node in self.reads.unknown_reads(declaration) if not self._never_runs(node)]
             if why:
                 declaration.escapes = why
             elif unknown:
@@ -262,7 +291,7 @@ class Unread:
             if declaration.root and declaration.leaf and declaration.kind in ("yaml", "json", "toml", "option", "yacs"):
                 key = declaration.file if declaration.root == "file" else None
                 total[key] = total.get(key, 0) + 1
-                if any(r["certainty"] == "certain" for r in declaration.reads) or self.reads.escape_of(declaration):
+                if any(r["certainty"] == "certain" or self.reads.filled for r in declaration.reads) or self.reads.escape_of(declaration):
                     read[key] = read.get(key, 0) + 1
                 else:
                     other.setdefault(key, []).append(declaration)
@@ -296,6 +325,10 @@ class Unread:
             return self._say(declaration, "wrong place" if nested[1] is None else "never read",
                              "nothing reads %s; %s reads %s" % (declaration.setting, "%s:%d" % nested[2:], nested[0]),
                              at=None, instead="%s is in effect" % nested[0] if nested[1] is not None else None)
+        vain = (self.reads.nodes.get(declaration, []) + self.reads.unknown_reads(declaration))[:1]
+        if vain:
+            return self._say(declaration, "never read", "only %s() reads it (%s:%d), and nothing calls that function" % (
+                function_of(vain[0]).name, vain[0].src.file, vain[0].lineno), at=vain[0].src.place(vain[0]))
         return self._say(declaration, "never read", "nothing in this project reads it")
 
     def _same_key(self, declaration):

@@ -4,6 +4,7 @@
 import ast
 
 from .conditions import nested
+from .settings_python import config_class
 
 DEEPEST = 4
 
@@ -46,6 +47,8 @@ class Unused:
     def _target_unused(self, target, depth):
         if isinstance(target, ast.Name):
             scope = target.scope
+            if scope.is_class and config_class(scope):
+                return target.id not in self._words()
             return scope.is_function and target.id not in scope.outer and not self._loads(scope, target.id)
         if isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) and target.value.id == "self":
             return not self._outside(target) and target.attr not in self._attributes()

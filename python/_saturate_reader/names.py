@@ -46,6 +46,7 @@ READS_CONFIG = {
     "detectron2.config.CfgNode", "yacs.config.CfgNode.load_cfg"}
 # Calls that fill a class from the command line, and the argument that is the class.
 FILLS_CLASS = {"tyro.cli": "f", "simple_parsing.parse": "config_class", "datargs.parse": "cls"}
+PARSES_CLASS = {"argparse_dataclass.ArgumentParser"}  # parse_args() gives an object of the class that it is made with
 TARGETS = ("_target_", "class", "cls", "target")  # keys that name a class
 READS_JSON = {"json.load", "json.loads"}
 # Calls that scripts often put behind a setting: `if args.amp:`

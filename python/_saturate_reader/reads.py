@@ -40,8 +40,11 @@ class Reads(KeyReading, WholeReading):
                 continue
             for node in source.index.attributes:
                 base = node.value
-                if base not in self.values.library and (node.attr in keys or not self._own(base)):
-                    self._access(node, base, node.attr)
+                if base not in self.values.library:
+                    if node.attr in keys or not self._own(base):
+                        self._access(node, base, node.attr)
+                    if gives(node):
+                        self._whole(node)
             for node in source.index.subscripts:
                 known, key = literal(node.slice)
                 if known and isinstance(key, str):
@@ -184,6 +187,13 @@ class Reads(KeyReading, WholeReading):
         """Returns whether a part of an object that nobody followed is an argument of a call."""
         return isinstance(node, (ast.Attribute, ast.Subscript)) and not self.values.of(node.value) and (
             isinstance(node.up, ast.keyword) or isinstance(node.up, ast.Call) and node in node.up.args)
+
+
+def gives(node):
+    """Returns whether more than one key may be taken from this attribute: it is looped over, spread or an argument."""
+    up = node.up
+    return isinstance(up, ast.Attribute) and up.attr in ("items", "values") or isinstance(up, (ast.For, ast.AsyncFor, ast.comprehension, ast.keyword, ast.Starred)) or (
+        isinstance(up, ast.Call) and up.func is not node)
 
 
 def _may_hold(path, declared):

@@ -214,7 +214,7 @@ class WholeReading:
                             if declaration.path[:-1] == value[2] or declaration.root == "args":
                                 self._note(declaration, call, "certain")
                     elif how == "**" and any(load.id == name for load in scope.source.index.loads if load.scope is scope):
-                        if scope.name == "__init__" and self._fills_itself(scope, name):
+                        if scope.name == "__init__" and self._fills_itself(scope, name, value):
                             self.filled.add(scope.owner)
                             continue
                         onward = self._passed_on(scope, name)
@@ -236,25 +236,37 @@ class WholeReading:
                 found.append(up.up)
         return found
 
-    def _fills_itself(self, scope, name):
-        """`for k, v in kwargs.items(): self[k] = HParams(**v) if ... else v`: the keys become the
-        object's attributes, and nothing else is done with them."""
+    def _fills_itself(self, scope, name, value):
+        """`for k, v in kwargs.items(): self[k] = HParams(**v) if ... else v`, `for k in kwargs: setattr(self, k.upper(), kwargs[k])`:
+        the keys become the object's attributes, and nothing else is done with them."""
         if scope.owner is None or not self.values.dynamic(scope.owner):
             return False
+        keys = [d.path[len(value[2])] for d in self.settings.all if d.root == value[1] and d.path[:len(value[2])] == value[2] and len(d.path) > len(value[2])]
         for load in scope.source.index.loads:
             if load.id != name or load.scope is not scope:
                 continue
             up = load.up
             if isinstance(up, ast.Call) and (dotted(up.func) or "").endswith("__dict__.update"):
                 continue
-            loop = up.up.up if isinstance(up, ast.Attribute) and up.attr == "items" and isinstance(up.up, ast.Call) else None
-            if not isinstance(loop, ast.For) or loop.iter is not up.up:
+            if isinstance(up, ast.Subscript) and any(isinstance(one, ast.For) and _iterates(one, name) for one in ancestors(up)):
+                continue  # in the body of such a loop
+            loop = up if isinstance(up, ast.For) else up.up.up if isinstance(up, ast.Attribute) and isinstance(up.up, ast.Call) else None
+            if not isinstance(loop, ast.For) or not _iterates(loop, name):
                 return False
             for node in (n for statement in loop.body for n in ast.walk(statement)):
+                last = getattr(getattr(node, "func", None), "attr", "")
+                if last in ("upper", "lower") and all(key == getattr(key, last)() for key in keys):
+                    continue
                 if isinstance(node, ast.Call) and dotted(node.func) not in ("setattr", "type", "isinstance") and not any(
                         v == ("cls", scope.owner) for v in self.values.of(node.func)):
                     return False
         return True
+
+
+def _iterates(loop, name):
+    """Returns whether a loop goes over a dict of this name, or its items."""
+    over = loop.iter.func.value if isinstance(loop.iter, ast.Call) and getattr(loop.iter.func, "attr", "") in ("items", "keys") else loop.iter
+    return isinstance(over, ast.Name) and over.id == name
 
 
 def _of_other_main(node, entry):
@@ -272,6 +284,10 @@ def shows_only(loop):
     own = function_of(loop).name
     for statement in loop.body:
         for node in ast.walk(statement):
+            if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Mult, ast.Div, ast.Sub, ast.Pow, ast.FloorDiv)) or isinstance(node, ast.AugAssign):
+                operands = (node.left, node.right) if isinstance(node, ast.BinOp) else (node.value,)
+                if any(isinstance(one, ast.Name) and _names_target(loop.target, one) for one in operands):
+                    return False  # total += losses[key] * weight
             if isinstance(node, ast.Call):
                 last = getattr(node.func, "attr", getattr(node.func, "id", ""))
                 if last == own and type(node.func) is ast.Name and (

@@ -5,7 +5,7 @@ import ast
 
 from . import names
 from .declarations import Declaration, value_of
-from .literals import literal
+from .literals import argument_of, literal
 from .scopes import dotted
 
 SELF_MADE = ("config", "cfg", "conf", "opt", "option", "options", "args", "arguments", "hparam", "hparams", "hyperparameters", "params",
@@ -36,7 +36,7 @@ class PythonSettings:
                 if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
                     default = statement.value
                     if isinstance(default, ast.Call) and (dotted(default.func) or "").rsplit(".", 1)[-1] in ("field", "Field"):
-                        default = next((k.value for k in default.keywords if k.arg == "default"), None)
+                        default = argument_of(default, "default", 0)
                     self._field("dataclass", source, scope, statement, statement.target.id, default)
                 elif isinstance(statement, ast.Assign) and len(statement.targets) == 1 and isinstance(statement.targets[0], ast.Name) and config_class(scope):
                     self._field("attribute", source, scope, statement, statement.targets[0].id, statement.value)  # without a type it is no field

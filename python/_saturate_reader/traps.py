@@ -132,11 +132,18 @@ class Traps(StepTraps):
         scopes = [loop.scope] + list(loop.functions)
         for scope in scopes:
             for target, _, statement in scope.source.index.stores:
-                if target.scope is not scope or not isinstance(target, ast.Subscript) or literal(target.slice) != (True, "lr"):
+                if target.scope is not scope or not isinstance(target, ast.Subscript) or literal(target.slice) != (True, "lr") or not (
+                        self._is_group(target.value)):
                     continue
                 if scope is loop.scope and isinstance(loop.node, LOOPS) and not any(up is loop.node for up in ancestors(target)):
                     continue
                 self._add("step_schedule", scope.source, statement, "the learning rate is set in every step: another batch size changes its course", ["batch_size"])
+
+    def _is_group(self, node):
+        """Returns whether this is one of an optimizer's param_groups; a dict of numbers for a log may have a key "lr" too."""
+        bound = self.values.lookup(node) or () if isinstance(node, ast.Name) else ()
+        from_groups = [node] + [b.expr for b in bound if b.expr is not None]
+        return any(getattr(one, "attr", "") == "param_groups" for expr in from_groups for one in ast.walk(expr)) or "group" in getattr(node, "id", "")
 
     def _batches(self, loop):
         """Examines what the step does with a batch before it learns from it."""

@@ -5,7 +5,7 @@ import ast
 import builtins
 
 from . import names
-from .literals import MOST, OPAQUE, literal
+from .literals import MOST, OPAQUE, argument_of, literal
 from .scopes import dotted
 
 BUILTINS = set(dir(builtins))
@@ -75,6 +75,8 @@ class Bindings:
     def binding(self, binding):
         kind = binding.kind
         if kind == "value":
+            if binding.scope.is_class and isinstance(binding.node, ast.AnnAssign):
+                return self._field(binding)
             return self.part(self.of(binding.expr), binding.path, binding.expr)
         if kind == "def":
             return self._decorated(binding.node)
@@ -89,6 +91,16 @@ class Bindings:
         if kind == "with":
             return self.part(self.of(binding.expr), binding.path, binding.expr)
         return (OPAQUE,) if kind == "aug" else ()
+
+    def _field(self, binding):
+        """`data: Data = field(default_factory=Data)`: an object of the class, also where the type alone says so."""
+        expr = binding.expr
+        if isinstance(expr, ast.Call) and (dotted(expr.func) or "").rsplit(".", 1)[-1] in ("field", "Field"):
+            found = tuple(made for value in self.of(argument_of(expr, "default_factory", None)) for made in self.result(value, expr))
+            found = found or self.of(argument_of(expr, "default", 0))
+        else:
+            found = self.of(expr)
+        return found or self._annotated(binding.node)
 
     def _decorated(self, node):
         for decorator in node.decorator_list:

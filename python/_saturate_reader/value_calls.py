@@ -14,7 +14,7 @@ class CallValues:
         name = dotted(func) or ""
         last = name.rsplit(".", 1)[-1] if name else getattr(func, "attr", "")
         if last in names.PARSE_CALLS:
-            return (("cfg", "args", ()),) if last != "parse_known_args" else (("made", "parse_known_args", node),)
+            return self._parsed_class(func) or ((("cfg", "args", ()),) if last != "parse_known_args" else (("made", "parse_known_args", node),))
         if last == "getattr" and name == "getattr" and len(node.args) > 1:
             known, attr = self.constant(node.args[1])
             if known:
@@ -61,6 +61,15 @@ class CallValues:
             if named:
                 return named
         return out
+
+    def _parsed_class(self, func):
+        """ArgumentParser(Options).parse_args() of argparse_dataclass, Options().parse_args() of a class derived from Tap: an object of the class."""
+        for value in self.of(func.value) if isinstance(func, ast.Attribute) else ():
+            if value[0] == "made" and value[1] in names.PARSES_CLASS:
+                return tuple(("inst", v[1]) for v in self.of(argument_of(value[2], "options_class", 0)) if v[0] == "cls")
+            if value[0] == "inst" and any(base.rsplit(".", 1)[-1] == "Tap" for base in self.lineage(value[1])[1]):
+                return (value,)
+        return ()
 
     def _evaluated(self, node):
         """eval("models." + name + ".make"): what the text names, if it is known and a dotted name."""

@@ -75,6 +75,7 @@ class Values(Names, Bindings, Classes, Parts, CallValues, Truth):
         self._given = Kept(self)   # binding of a parameter -> what its callers pass
         self._live = Kept(self)    # (Scope, name) -> its bindings, without those that the settings switch off
         self._foreign = None
+        self._registries = None  # binding of the object -> [(name, function or class)]
         self.holders = {}     # class Scope -> (path, fields): filled from the configuration at path, only these fields (None: any)
         self.callers = {}     # function Scope -> [(call, shift)]
         self.callees = {}     # call -> [(function Scope, shift)]

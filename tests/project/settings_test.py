@@ -262,7 +262,83 @@ class Flags(Settings):
         self.assertEqual(["Config.warmup"], self.dead({"config.py": config, "train.py": train}))
 
 
+class Classes(Settings):
+    FILES = {"config.py": "from dataclasses import dataclass, field\n@dataclass\nclass Train:\n    workers: int = 2\n    loss: str = 'mse'\n    every: int = 3\n"
+                          "@dataclass\nclass Config:\n    train: Train = field(default_factory=Train)\n"}
+
+    def test_a_class_in_a_class(self):
+        train = TOP + "from config import Config\nclass Job:\n    def __init__(self, config: Config):\n        torch.save(vars(config.train), 'c.pt')\n" \
+                      "        self.loader = DataLoader([1], num_workers=config.train.workers)\n        self.loss = nn.MSELoss()\njob = Job(Config())\nprint(job.loss)\n"
+        facts = self.facts(dict(self.FILES, **{"train.py": train}))
+        self.assertEqual(["Train.every", "Train.loss"], sorted(one["setting"] for one in facts["without_effect"]))
+        call = [c for c in self.of_kind(facts, "loader") if c["line"] > 8][0]
+        self.assertEqual([1], [len(a["sources"]) for a in call["arguments"] if a["name"] == "num_workers"])
+
+    def test_a_parser_of_a_class(self):
+        for top, made in (("from argparse_dataclass import ArgumentParser\n", "ArgumentParser(Options).parse_args()"), ("", "Options().parse_args()")):
+            base = "(Tap)" if not top else ""
+            train = TOP + top + "from dataclasses import dataclass\nfrom tap import Tap\n%sclass Options%s:\n    workers: int = 2\n    unused: int = 1\n" % (
+                "" if base else "@dataclass\n", base) + "options = %s\nloader = DataLoader([1], num_workers=options.workers)\n" % made
+            self.assertEqual(["Options.unused"], self.dead(train), made)
+
+    def test_an_option_that_a_class_takes_and_nothing_uses(self):
+        config = "import argparse\nparser = argparse.ArgumentParser()\nparser.add_argument('--workers', type=int, default=2)\nparser.add_argument('--valid', default='a')\n" \
+                 "class Config:\n    args = vars(parser.parse_args())\n    workers = args.get('workers')\n    valid_set = args.get('valid', None)\n    rate = 1\n"
+        train = TOP + "from config import Config\nloader = DataLoader([1], num_workers=Config.workers)\nprint(Config.rate)\n"
+        self.assertEqual(["--valid"], self.dead({"config.py": config, "train.py": train}))
+        self.assertEqual([], self.dead({"config.py": config, "train.py": train + "print(Config.valid_set)\n"}))
+
+
+class Functions(Settings):
+    HEAD = "import argparse\nparser = argparse.ArgumentParser()\nparser.add_argument('--workers', type=int, default=2)\nparser.add_argument('--step', type=int, default=1)\n" \
+           "args = parser.parse_args()\nloader = DataLoader([1], num_workers=args.workers)\n"
+
+    def test_a_function_that_nothing_calls(self):
+        files = {"util.py": "def adjust(args, epoch):\n    return 0.1 ** (epoch // args.step)\ndef show(text):\n    print(text)\n"}
+        train = TOP + "from util import show\n" + self.HEAD + "show('a')\n"
+        facts = self.facts(dict(files, **{"train.py": train}))
+        self.assertEqual([("--step", "only adjust() reads it (util.py:2), and nothing calls that function")], [(one["setting"], one["why"]) for one in facts["without_effect"]])
+        for used in ("import util\nutil.adjust(args, 1)\n", "import sys, util\ngetattr(util, sys.argv[1])(args, 1)\n", "names = ['adjust']\n"):
+            self.assertEqual([], self.dead(dict(files, **{"train.py": train + used})), used)
+
+    def test_functions_of_a_registry(self):
+        files = {"registry.py": "class Registry(dict):\n    def register(self, name):\n        def keep(made):\n            self[name] = made\n            return made\n        return keep\n"
+                                "NETS = Registry()\n",
+                 "nets.py": "from torch import nn\nfrom registry import NETS\n@NETS.register('small')\ndef small(config):\n    return nn.Linear(config.MODEL.WIDTH, 1)\n"
+                            "def make(config):\n    return NETS[config.MODEL.NAME](config)\n",
+                 "config.py": "from yacs.config import CfgNode as CN\nconfig = CN()\nconfig.MODEL = CN()\nconfig.MODEL.NAME = 'small'\nconfig.MODEL.WIDTH = 1\n",
+                 "c.yaml": "MODEL:\n  NAME: small\n  WIDTH: 2\n  DEPTH: 3\n",
+                 "train.py": TOP + "from config import config\nfrom nets import make\nconfig.merge_from_file('c.yaml')\nnet = make(config)\n"}
+        self.assertEqual(["MODEL.DEPTH"], self.dead(files))
+
+
+class Sections(Settings):
+    def test_a_section_that_an_object_keeps(self):
+        train = TOP + "import yaml\nclass Reducer:\n    def __init__(self, config):\n        self.weights = dict(config['weights'])\n    def __call__(self, losses):\n        total = 0\n" \
+                      "        for key, weight in self.weights.items():\n            total += losses[key] * weight\n        return total\nconfig = yaml.safe_load(open('c.yaml'))\n" \
+                      "reduce = Reducer(config)\nprint(reduce({}), config['workers'])\n"
+        self.assertEqual(["unused"], self.dead({"c.yaml": "workers: 2\nunused: 1\nweights:\n  a: 1\n  b: 2\n", "train.py": train}))
+
+    def test_a_json_file_that_becomes_attributes(self):
+        train = TOP + "import json\nclass Job:\n    def __init__(self, **given):\n        for key in given:\n            setattr(self, key.upper(), given[key])\n" \
+                      "    def run(self):\n        return DataLoader([1], num_workers=self.WORKERS, batch_size=self.BATCH)\njob = Job(**json.load(open('config.json')))\njob.run()\n"
+        self.assertEqual(["SEED"], self.dead({"config.json": '{"WORKERS": 2,\n"BATCH": 3,\n"SEED": 1}', "train.py": train}))
+        self.assertEqual([], self.dead({"config.json": '{"workers": 2,\n"batch": 3,\n"seed": 1}', "train.py": train}))  # upper() names them otherwise
+        self.assertEqual([], self.dead({"labels.json": '{"WORKERS": 2,\n"BATCH": 3,\n"SEED": 1}', "train.py": train.replace("config.json", "labels.json")}))
+
+    def test_a_folder_as_windows_writes_it(self):
+        train = TOP + "import hydra\n@hydra.main(version_base=None, config_path='.\\\\configs', config_name='c.yaml')\ndef main(config):\n" \
+                      "    loader = DataLoader([1], num_workers=config.workers)\nif __name__ == '__main__':\n    main()\n"
+        self.assertEqual(["unused"], self.dead({"configs/c.yaml": "workers: 2\nunused: 1\n", "train.py": train}))
+
+
 class Loaders(Settings):
+    def test_loaders_that_a_function_returns_in_a_dict(self):
+        train = TOP + "def make(data):\n    return {'train_loader': DataLoader(data, batch_size=2),\n            'val_loader': DataLoader(data, batch_size=3)}\n" \
+                      "def epoch(loader, optimizer=None):\n    for x in loader:\n        loss = model(x.cuda()).sum()\n        if optimizer is not None:\n            loss.backward()\n" \
+                      "            optimizer.step()\nloaders = make([torch.ones(4)] * 9)\nepoch(loaders['train_loader'], optimizer)\nepoch(loaders['val_loader'])\n"
+        self.assertEqual(["train", "evaluation"], [c["role"] for c in self.of_kind(self.facts(train), "loader") if c["line"] > 6])
+
     def test_a_dict_of_loaders(self):
         train = TOP + "data = {'train': [torch.ones(4)], 'val': [torch.ones(4)]}\nloaders = {key: DataLoader(part, batch_size=2) for key, part in data.items()}\n" \
                       "for x in loaders['train']:\n" + STEP

@@ -129,6 +129,9 @@ class Traps(unittest.TestCase):
                 if words is not None:
                     self.assertIn(words, lines[mine[0]["line"] - 1])
 
+    def test_a_rate_in_a_log_is_no_schedule(self):
+        self.assertEqual(traps_of({"last": "row = {}\n            row['lr'] = optimizer.param_groups[0]['lr']"})[0], [])
+
     def test_lists_that_may_come_beside_tensors(self):
         self.assertEqual(traps_of({"first": "if type(x) == list:\n                x = torch.LongTensor(x)"})[0], [])
 
