@@ -16,6 +16,7 @@ namespace {
 constexpr int kMostTrials = 12;
 constexpr double kBaselineShare = 0.5;  // share of the budget for the unchanged job
 constexpr double kBriefSeconds = 0.4;   // seconds of steps, if epochs are measured
+constexpr double kCompileSeconds = 90;  // compile() takes up to so long before the first step
 
 Level level_of(const FixChanges& changes) {
     Level out = Level::safe;
@@ -190,8 +191,9 @@ FixRunLimits FixMeasure::limits(const FixChanges& changes, double measured, doub
 
 FixRunLimits FixMeasure::of_search(const FixChanges& changes) const {
     // A run that takes far longer than the unchanged job would use up the proof's time.
+    double most = std::max({20.0, 3 * baseline_seconds_, 3 * budget_.proof_run_seconds()});
     return limits(changes, budget_.trial_seconds(),
-                  std::max({20.0, 3 * baseline_seconds_, 3 * budget_.proof_run_seconds()}));
+                  most + (has_compile(changes) ? kCompileSeconds : 0));
 }
 
 FixMeasure::StepsAlone::StepsAlone(FixMeasure& measure)

@@ -179,8 +179,7 @@ class Trier {
             note_all(together, outcome);
             if (!outcome.lacks_time) return;
             want_budget(measure_.budget().longer());
-            for (const FixProposal* one : together)
-                if (one->setting == "compile") want_budget(kCompileBudget);
+            if (has_compile(together)) want_budget(kCompileBudget);
             return;
         }
         FixOutcome outcome = measure(together);
@@ -268,7 +267,14 @@ class Trier {
         TrialResult result = measure_.trial(changes);
         if (!result.ok()) {
             FixOutcome out{word_of(result.outcome), std::nullopt, result.message};
-            say(fmt::format("{}: {} ({})", name_of(added), out.word, result.message));
+            bool made_no_step =
+                result.outcome == TrialOutcome::hang && result.record.steps.empty();
+            if ((result.outcome == TrialOutcome::too_slow || made_no_step) && has_compile(added)) {
+                out = {"not tried", std::nullopt, "compiling took all the time that it had"};
+                out.lacks_time = true;
+                want_budget(kCompileBudget);
+            }
+            say(fmt::format("{}: {} ({})", name_of(added), out.word, out.note));
             return out;
         }
         GuardAnswer guard = measure_.guard_answer();
@@ -382,8 +388,10 @@ class Trier {
         if (broken.empty()) broken = measure_.otherwise();
         out_.proof->loss_guard = broken.empty() ? compared : broken;
         if (!out_.proof->has_interval() && !measure_.is_stopped() && broken.empty() &&
-            unrepeated.empty())
-            out_.proof->longer = budget.longer();
+            unrepeated.empty()) {
+            want_budget(budget.longer());
+            out_.proof->longer = answer_.longer;
+        }
         if (!broken.empty()) out_.proof->verdict = Verdict::not_proven;
         if (out_.proof->verdict == Verdict::faster) return;
         for (const FixProposal* proposal : kept_) {

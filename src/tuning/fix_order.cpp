@@ -89,9 +89,10 @@ std::string hopeless(const FixProposal& proposal, const WatchedRun& watched) {
     if (watched.unseen_calls.contains(proposal.call) ||
         watched.unseen_loops.contains(proposal.loop))
         return "the watched run never reached this part of your code";
-    // The edit of a training loop adds CUDA's autocast. A framework's own setting may help on a
-    // CPU.
-    bool is_cuda_only = proposal.setting == "precision" && proposal.loop >= 0;
+    // The edit of a training loop adds CUDA's autocast, and some edits ask for a GPU themselves. A
+    // framework's own setting may help on a CPU.
+    bool is_cuda_only = (proposal.setting == "precision" && proposal.loop >= 0) ||
+                        proposal.after.find("cuda.is_available()") != std::string::npos;
     if ((remedy->for_gpu || is_cuda_only) && !watched.has_gpu)
         return "it does nothing without a GPU, and there is none here";
     auto pause = pause_of(proposal, watched);
@@ -138,6 +139,10 @@ double share_of(const FixProposal& proposal, const WatchedRun& watched) {
 }
 
 }  // namespace
+
+bool has_compile(std::span<const FixProposal* const> changes) {
+    return std::ranges::find(changes, "compile", &FixProposal::setting) != changes.end();
+}
 
 int interval_of(const FixProposal& proposal) {
     if (proposal.setting != "eval_interval" && proposal.setting != "checkpoint_interval") return 1;
@@ -214,8 +219,9 @@ FixOrder order_trials(const FixPlan& plan, const WatchedRun& watched) {
         std::erase(rest, &proposal);
         out.left_out[proposal.id] = why;
     }
+    // Of those that relieve as much, the one that compiles first is the dearest to try.
     std::ranges::stable_sort(rest, std::greater<>(), [&](const FixProposal* proposal) {
-        return share_of(*proposal, watched);
+        return std::pair(share_of(*proposal, watched), proposal->setting != "compile");
     });
     // Moves each change after the changes that it needs.
     std::ranges::stable_partition(rest, [&](const FixProposal* proposal) {

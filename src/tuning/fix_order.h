@@ -44,6 +44,9 @@ struct WatchedRun {
 // How many times larger the changes make the batch.
 [[nodiscard]] double batch_growth(std::span<const FixProposal* const> changes);
 
+// True if one of the changes compiles the model before the first step.
+[[nodiscard]] bool has_compile(std::span<const FixProposal* const> changes);
+
 // The interval in epochs that the proposal sets, or 1 if it sets no interval.
 [[nodiscard]] int interval_of(const FixProposal& proposal);
 

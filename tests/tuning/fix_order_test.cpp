@@ -59,6 +59,13 @@ TEST_F(FixOrderTest, WhatRelievesACauseStandsBeforeWhatMayGainAllTheSame) {
     EXPECT_EQ(order(true, 0.6).by_cause, 2U);
 }
 
+TEST_F(FixOrderTest, WhatCompilesFirstComesAfterWhatMayGainAsMuch) {
+    plan_.proposals = {proposal("compile"), proposal("threads", "1"), proposal("num_workers", "4")};
+    EXPECT_EQ(ids(order(false, 0.6)), (Ids{{"num_workers"}, {"threads"}, {"compile"}}));
+    findings_ = {{.id = "F12", .share_percent = 40}};
+    EXPECT_EQ(ids(order(true, 0.1)), (Ids{{"compile"}, {"num_workers"}, {"threads"}}));
+}
+
 TEST_F(FixOrderTest, LargerBatchesMakeShorterEpochs) {
     FixProposal batch = proposal("batch_size", "64"), other = proposal("num_workers", "4");
     batch.before = "8";
@@ -121,6 +128,7 @@ TEST_F(FixOrderTest, PausesAreTriedWhereTheyAreMeasured) {
               "the start of the workers takes 1.0 % of an epoch, and no more than that can be "
               "gained");
     EXPECT_EQ(order(false, 0).epochs_wanted, 5) << "with more time the evaluation could be tried";
+    EXPECT_EQ(order(false, 0).for_epochs, std::set<std::string>{"eval_interval"});
     epoch_ = {.steps = 10, .seconds = 0.9, .seen = 1, .evaluation = 0.1, .start = 0.3};
     epochs_ = 5;
     EXPECT_EQ(order(false, 0).epochs_wanted, 0);
@@ -177,6 +185,14 @@ TEST_F(FixOrderTest, AFindingWithAGainAloneComesFirst) {
     FixOrder found = order(false, 0);
     EXPECT_EQ(ids(found), (Ids{{"threads"}, {"compile"}}));
     EXPECT_EQ(found.left_out["precision"], "it does nothing without a GPU, and there is none here");
+}
+
+// As the arguments of a trainer: bf16=torch.cuda.is_available().
+TEST_F(FixOrderTest, AnEditThatAsksForAGpuIsNotTriedWithoutOne) {
+    plan_.proposals = {proposal("precision", "torch.cuda.is_available()")};
+    EXPECT_EQ(order(false, 0).left_out["precision"],
+              "it does nothing without a GPU, and there is none here");
+    EXPECT_EQ(ids(order(true, 0)), (Ids{{"precision"}}));
 }
 
 TEST_F(FixOrderTest, WhatTheRunDidNotComeThroughIsNotTried) {

@@ -172,6 +172,52 @@ if __name__ == "__main__":
     EXPECT_GT(now[at + 10], '4') << ran.out;
 }
 
+// What the time was too short for is not called slow: a longer budget is named.
+TEST_F(FixSlowTest, ACompilerThatHadTooLittleTimeIsNotCalledSlow) {
+    project_.file("train.py", R"py(import time
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(64, 64)
+        self.wait = 0
+
+    def compile(self):
+        self.wait = 1000
+
+    def forward(self, x):
+        time.sleep(self.wait)
+        return self.layer(x)
+
+
+torch.set_num_threads(1)
+model = Net()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+for step in range(1000000):
+    loss = model(torch.rand(32, 64)).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+)py");
+    Ran ran = run({SATURATE_BINARY, "fix", "--level", "numerics", "--budget", "40s", "-o",
+                   (out_.path() / "out").string(), "--", python_, "train.py"},
+                  {.folder = project_.path(),
+                   .environment = {{"SATURATE_CACHE", cache_.path().string()}}});
+    EXPECT_EQ(ran.status, 1) << ran.out << ran.err;
+    Json json = Json::parse(read_if_there(out_.path() / "out/fix.json"), "fix.json");
+    bool has_compile = false;
+    for (const Json& proposal : json["proposals"].items()) {
+        if (proposal["setting"].string() != "compile") continue;
+        has_compile = true;
+        EXPECT_EQ(proposal["outcome"].string(), "not tried") << proposal.line();
+    }
+    EXPECT_TRUE(has_compile) << json.pretty();
+    EXPECT_THAT(ran.out + ran.err, testing::HasSubstr("--budget 10m"));
+}
+
 // A script that waits for nothing gets no edit, ten times.
 TEST_F(FixSlowTest, AWellWrittenScriptGetsNoEdit) {
     std::string script =
