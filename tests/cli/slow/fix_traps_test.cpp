@@ -46,12 +46,51 @@ std::string header(const std::string& source, const std::string& name) {
     return source.substr(at, source.find_first_of("\r\n", at) - at);
 }
 
-// "# never: num_workers, pin_memory" of a script.
-std::vector<std::string> never(const std::string& source) {
+// "# never: num_workers, pin_memory" of a script: settings that must not be kept. "# kept: threads":
+// settings that must be kept, as there is much to gain; "-": none.
+std::vector<std::string> settings(const std::string& source, const std::string& name) {
     std::vector<std::string> out;
-    for (std::string_view name : split(header(source, "never"), ','))
-        if (trim(name) != "-") out.emplace_back(trim(name));
+    for (std::string_view setting : split(header(source, name), ','))
+        if (trim(setting) != "-") out.emplace_back(trim(setting));
     return out;
+}
+
+std::vector<std::string> lines_of(std::string_view text) {
+    std::vector<std::string> out;
+    for (std::string_view line : split(text, '\n')) out.emplace_back(line);
+    return out;
+}
+
+// The lines of `all` without the first of each of `some`, in order.
+std::vector<std::string> without(std::vector<std::string> all,
+                                 const std::vector<std::string>& some) {
+    auto from = all.begin();
+    for (const std::string& line : some) {
+        auto found = std::find(from, all.end(), line);
+        if (found != all.end()) from = all.erase(found);
+    }
+    return all;
+}
+
+// What the patch leaves alone keeps every byte, and what it writes has the script's line ends and
+// indentation.
+void expect_others_as_they_were(const std::string& source, const std::string& patched,
+                                const std::string& patch) {
+    std::vector<std::string> removed, added;
+    for (const std::string& line : lines_of(patch)) {
+        if (line.starts_with("--- ") || line.starts_with("+++ ")) continue;
+        if (line.starts_with('-')) removed.push_back(line.substr(1));
+        if (line.starts_with('+')) added.push_back(line.substr(1));
+    }
+    EXPECT_FALSE(added.empty());
+    EXPECT_EQ(without(lines_of(patched), added), without(lines_of(source), removed));
+    bool has_returns = source.find('\r') != std::string::npos;
+    bool has_tabs = source.find("\n\t") != std::string::npos;
+    for (const std::string& line : added) {
+        EXPECT_EQ(line.ends_with('\r'), has_returns) << line;
+        std::string indent = line.substr(0, line.find_first_not_of(" \t"));
+        EXPECT_EQ(indent.find(has_tabs ? ' ' : '\t'), std::string::npos) << line;
+    }
 }
 
 class FixTrapsTest : public testing::TestWithParam<std::string> {};
@@ -62,7 +101,7 @@ TEST_P(FixTrapsTest, IsRefusedOrHarmless) {
     Ran found = run({kSource + "/tests/support/python_torch"});
     if (found.status != 0) GTEST_SKIP() << "tests/support/python_torch finds no Python";
     std::string python(trim(found.out)), name = GetParam() + ".py";
-    TemporaryFolder project, out, patched, cache;
+    TemporaryFolder project, out, patched, by_git, cache;
     std::string source = read_if_there(kSource + "/tests/python/scripts/traps/" + name);
     project.file(name, source);
     auto before = contents(project.path());
@@ -84,13 +123,13 @@ TEST_P(FixTrapsTest, IsRefusedOrHarmless) {
     Json planned = Json::parse(dry.out, "fix.json");  // outlives the loop over its items
     for (const Json& proposal : planned["proposals"].items())
         read.push_back(*proposal["setting"].string());
-    for (const std::string& setting : never(source)) {
+    for (const std::string& setting : settings(source, "never")) {
         if (setting == "num_workers") continue;
         EXPECT_THAT(read, testing::Not(testing::Contains(setting)));
     }
 
     std::string asked = header(source, "level"), level = asked.empty() ? "safe" : asked;
-    Ran ran = fix({"--level", level, "--budget", "3m", "-o", (out.path() / "f").string()});
+    Ran ran = fix({"--level", level, "--budget", "4m", "-o", (out.path() / "f").string()});
     ASSERT_TRUE(ran.status == 0 || ran.status == 1) << ran.err;
     EXPECT_EQ(contents(project.path()), before);
     EXPECT_FALSE(fs::exists(out.path() / "reported"));
@@ -104,15 +143,26 @@ TEST_P(FixTrapsTest, IsRefusedOrHarmless) {
         kept.push_back(setting);
         is_safe &= proposal["level"].string() == "safe";
     }
-    for (const std::string& setting : never(source))
+    for (const std::string& setting : settings(source, "never"))
         EXPECT_THAT(kept, testing::Not(testing::Contains(setting)));
-
-    // What it prints is the loss of each epoch.
+    for (const std::string& setting : settings(source, "kept"))
+        EXPECT_THAT(kept, testing::Contains(setting)) << ran.err << ran.out;
+    if (header(source, "kept") == "-") {
+        EXPECT_THAT(kept, testing::IsEmpty());
+    }
     if (kept.empty()) return;
+
+    std::string patch = answer["patch"].string().value_or("");
     patched.file(name, source);
-    Ran applied = run({"patch", "-p1", "-i", answer["patch"].string().value_or("")},
-                      {.folder = patched.path()});
+    by_git.file(name, source);
+    Ran applied = run({"patch", "-p1", "-i", patch}, {.folder = patched.path()});
     ASSERT_EQ(applied.status, 0) << applied.out << applied.err;
+    applied = run({"git", "apply", patch}, {.folder = by_git.path()});
+    ASSERT_EQ(applied.status, 0) << applied.out << applied.err;
+    std::string after = read_if_there(patched.path() / name);
+    EXPECT_EQ(read_if_there(by_git.path() / name), after);
+    expect_others_as_they_were(source, after, read_if_there(patch));
+    // What it prints is the loss of each epoch.
     environment["EPOCHS"] = "2";
     Ran as_it_was = run({python, name}, {.folder = project.path(), .environment = environment});
     Ran as_patched = run({python, name}, {.folder = patched.path(), .environment = environment});

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The batch size is the sampler's: the loader's own must stay away.
 # never: batch_size
+# kept: num_workers
 # level: training
 import os
 import time
@@ -18,7 +19,7 @@ class Rows(Dataset):
         return 128
 
     def __getitem__(self, index):
-        time.sleep(0.001)  # slow storage
+        time.sleep(0.01)  # slow storage
         generator = torch.Generator().manual_seed(index)
         x = torch.randn(16, generator=generator)
         return x, (x.sum() > 0).float()

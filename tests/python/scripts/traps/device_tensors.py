@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The data set holds tensors of the device: on a GPU workers and pinned memory would raise.
 # never: pin_memory
+# kept: num_workers
 import os
 import time
 
@@ -20,7 +21,7 @@ class Rows(Dataset):
         return 128
 
     def __getitem__(self, index):
-        time.sleep(0.001)  # a lookup beside it
+        time.sleep(0.01)  # a lookup beside it
         x = self.x[index]
         return x, (x.sum() > 0).float()
 

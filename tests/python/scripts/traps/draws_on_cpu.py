@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Numbers drawn on the CPU: drawn elsewhere they would be other numbers.
 # never: reads
+# kept: num_workers
 import os
 import time
 
@@ -17,7 +18,7 @@ class Rows(Dataset):
         return 128
 
     def __getitem__(self, index):
-        time.sleep(0.001)  # slow storage
+        time.sleep(0.01)  # slow storage
         generator = torch.Generator().manual_seed(index)
         x = torch.randn(16, generator=generator)
         return x, (x.sum() > 0).float()

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # A source in another encoding than UTF-8.
 # never: -
+# kept: num_workers
 import os
 import time
 
@@ -18,7 +19,7 @@ class Rows(Dataset):
         return 128
 
     def __getitem__(self, index):
-        time.sleep(0.001)  # träge Platte
+        time.sleep(0.01)  # träge Platte
         generator = torch.Generator().manual_seed(index)
         x = torch.randn(16, generator=generator)
         return x, (x.sum() > 0).float()

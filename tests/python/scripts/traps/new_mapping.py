@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The data set draws its order anew after every epoch, in the training process.
 # never: persistent_workers
+# kept: num_workers
 import os
 import random
 import time
@@ -25,7 +26,7 @@ class Rows(Dataset):
         return 128
 
     def __getitem__(self, index):
-        time.sleep(0.001)  # slow storage
+        time.sleep(0.01)  # slow storage
         generator = torch.Generator().manual_seed(self.mapping[index])
         x = torch.randn(16, generator=generator)
         return x, (x.sum() > 0).float()

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The learning rate follows the evaluations: evaluating less often would move it.
 # never: eval_interval
+# kept: num_workers
 # level: training
 import os
 import time
@@ -18,7 +19,7 @@ class Rows(Dataset):
         return 128
 
     def __getitem__(self, index):
-        time.sleep(0.001)  # slow storage
+        time.sleep(0.01)  # slow storage
         generator = torch.Generator().manual_seed(index)
         x = torch.randn(16, generator=generator)
         return x, (x.sum() > 0).float()

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The loop changes its data set between epochs: workers that stay would not see it.
 # never: persistent_workers
+# kept: num_workers
 import os
 import time
 
@@ -23,7 +24,7 @@ class Rows(Dataset):
         return 128
 
     def __getitem__(self, index):
-        time.sleep(0.001)  # slow storage
+        time.sleep(0.01)  # slow storage
         generator = torch.Generator().manual_seed(index)
         x = torch.randn(16, generator=generator)
         return x * self.scale, (x.sum() > 0).float()

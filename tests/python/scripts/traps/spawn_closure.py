@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Workers are spawned and the collate function is a closure: it cannot be sent to them.
 # never: num_workers
+# kept: threads
+# level: numerics
 import os
 import time
 
@@ -10,20 +12,21 @@ from torch.utils.data import DataLoader, Dataset
 
 EPOCHS = int(os.environ.get("EPOCHS", 1000))
 torch.manual_seed(5)
-torch.set_num_threads(1)
+torch.set_num_threads(64)
 
 class Rows(Dataset):
     def __len__(self):
         return 128
 
     def __getitem__(self, index):
-        time.sleep(0.001)  # slow storage
+        time.sleep(0.01)  # slow storage
         generator = torch.Generator().manual_seed(index)
         x = torch.randn(16, generator=generator)
         return x, (x.sum() > 0).float()
 
 
-model = nn.Sequential(nn.Linear(16, 64), nn.ReLU(), nn.Linear(64, 1))
+model = nn.Sequential(nn.Unflatten(1, (1, 4, 4)), nn.Conv2d(1, 256, 3, padding=1), nn.ReLU(), nn.Conv2d(256, 64, 3, padding=1), nn.ReLU(),
+                      nn.Flatten(), nn.Linear(1024, 1))
 criterion = nn.BCEWithLogitsLoss()
 optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Workers get the same seed whenever they start: with workers that stay the second epoch would draw other numbers.
 # never: persistent_workers
+# kept: -
 import os
 import random
 import time
@@ -19,7 +20,7 @@ class Rows(Dataset):
         return 128
 
     def __getitem__(self, index):
-        time.sleep(0.001)  # slow storage
+        time.sleep(0.01)  # slow storage
         generator = torch.Generator().manual_seed(index)
         x = torch.randn(16, generator=generator)
         return x + 0.1 * random.random(), (x.sum() > 0).float()
