@@ -151,10 +151,11 @@ GuardAnswer TrainingGuard::compare_losses(const Run& run, const GuardLevels& lev
     if (n < kLeastLosses) return {true, guard.text};
     std::string from = same == 0 ? std::string("from the first step on")
                                  : fmt::format("after {} steps that are the same", same);
-    if (levels.swallows_errors) {
-        std::string why = "and the script goes on after any error: batches may be lost";
-        return {.holds = false, .text = fmt::format("the losses differ {}, {}", from, why)};
-    }
+    if (levels.swallows_errors)
+        return {.holds = false,
+                .text = fmt::format("the losses differ {}, and the script goes on after any error: "
+                                    "batches may be lost",
+                                    from)};
     GuardAnswer out{.holds = levels.allowed >= Level::numerics, .text = {}, .other_draws = true};
     out.text = fmt::format("the losses differ {}, as if random numbers came in another order ({})",
                            from, out.holds ? guard.text : "allowed with --level numerics");

@@ -241,7 +241,7 @@ TEST_F(RunPythonTest, OptimizeMeasuresACommandWithItsConfiguration) {
     folder_.file("c.yaml", text);
     std::vector<std::string> words = {
         SATURATE_BINARY, "optimize", "--config", "c.yaml", "--benchmark", "--json", "--quiet",
-        "--budget",      "60s",      "--max",    "8",      "--device",    "cpu",    "--"};
+        "--budget",      "150s",     "--max",    "8",      "--device",    "cpu",    "--"};
     for (const std::string& word : script("tune_me.py", {"{config}"})) words.push_back(word);
     Ran ran = plain(words);
     ASSERT_TRUE(ran.status == 0 || ran.status == 1) << ran.err << ran.out;
