@@ -48,6 +48,7 @@ class Conductor {
         if (!busy.empty()) answer.search.notes.insert(answer.search.notes.begin(), busy);
         if (answer.search.baseline) {
             say_unreachable(answer.search);
+            say_too_short(answer.search);
             follow_batch(answer.search);
             if (std::ranges::any_of(answer.search.best,
                                     [](const auto& entry) { return is_interval(entry.first); }))
@@ -94,6 +95,15 @@ class Conductor {
         found.notes.push_back(
             fmt::format("not tried, because {} {}; saturate fix -- {} can change sources and files",
                         where, join(names, ", "), join(request_.job.command, " ")));
+    }
+
+    // The search leaves time for a proof. If it found nothing to prove, that time looks unused.
+    void say_too_short(SearchAnswer& found) const {
+        if (!found.best.empty() || stopped() || budget_.left_for_search(seconds()) > 0) return;
+        found.notes.push_back(fmt::format(
+            "not everything was tried: one more trial would leave no time for its proof; "
+            "--budget {} tries more",
+            budget_.longer()));
     }
 
     [[noreturn]] void throw_no_baseline(const SearchAnswer& found) const {

@@ -122,6 +122,17 @@ TEST(ConductorTest, ProvesATwofoldGainOnANoisyMachine) {
     EXPECT_GE(proven, 19);
 }
 
+TEST(ConductorTest, TimeThatIsLeftForAProofIsNotCalledUsedUp) {
+    PaperWorld world(40);
+    world.start_seconds = 8;
+    TuneAnswer answer = world.conduct();
+    EXPECT_FALSE(answer.proof);
+    EXPECT_LT(world.clock, 20);
+    EXPECT_THAT(answer.search.notes,
+                Contains("not everything was tried: one more trial would leave no time for its "
+                         "proof; --budget 8m tries more"));
+}
+
 TEST(ConductorTest, ABudgetThatIsTooSmallProvesNothingAndNamesALongerOne) {
     PaperWorld world(80);
     world.start_seconds = 6;
