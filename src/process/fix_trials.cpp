@@ -98,10 +98,10 @@ class Trier {
         if (!again.ok()) {
             // A job that asks for input, fails or stands still in its second minute cannot be
             // compared with anything. A job that was in the middle of a long evaluation can.
-            bool had_time = (again.outcome != TrialOutcome::not_run &&
-                             again.outcome != TrialOutcome::too_slow &&
-                             again.outcome != TrialOutcome::hang) ||
-                            has_stopped_training(again);
+            bool had_time =
+                (again.outcome != TrialOutcome::not_run &&
+                 again.outcome != TrialOutcome::too_slow && again.outcome != TrialOutcome::hang) ||
+                has_stopped_training(again);
             if (!had_time || measure_.is_stopped()) return true;
             out_.baseline = std::move(again);
             out_.baseline_log = measure_.runner().log();
@@ -157,9 +157,11 @@ class Trier {
     // one by one.
     void try_group(FixChanges together) {
         if (!take_what_it_makes_room_for(together)) return;
+        FixChanges all = kept_;
+        all.insert(all.end(), together.begin(), together.end());
         std::erase_if(together, [&](const FixProposal* one) {
             std::string why = moot(*one, kept_);
-            if (why.empty()) why = missing_for(*one, kept_, out_.baseline.record);
+            if (why.empty()) why = missing_for(*one, all, out_.baseline.record);
             if (!why.empty()) note_all({one}, {"not tried", std::nullopt, why});
             return !why.empty();
         });
@@ -267,8 +269,7 @@ class Trier {
         TrialResult result = measure_.trial(changes);
         if (!result.ok()) {
             FixOutcome out{word_of(result.outcome), std::nullopt, result.message};
-            bool made_no_step =
-                result.outcome == TrialOutcome::hang && result.record.steps.empty();
+            bool made_no_step = result.outcome == TrialOutcome::hang && result.record.steps.empty();
             if ((result.outcome == TrialOutcome::too_slow || made_no_step) && has_compile(added)) {
                 out = {"not tried", std::nullopt, "compiling took all the time that it had"};
                 out.lacks_time = true;

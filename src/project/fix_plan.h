@@ -35,7 +35,8 @@ struct FixProposal {
     std::string apply;            // word for `run --apply`; empty: not possible there
     int call = -1;                // the call that it changes
     int loop = -1;                // the loop that it changes
-    // The setting of another proposal that needs this one's room. Without it this one is useless.
+    // The setting of another proposal that may gain only together with this one. Without it this
+    // one is useless.
     std::string room_for = {};
 };
 

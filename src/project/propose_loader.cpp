@@ -123,9 +123,13 @@ void propose_persistent(Planner& planner, const FactCall& loader) {
         for (const FileEdit& edit : planner.edits_of("num_workers", loader.id))
             done->edits.push_back(edit);
     }
-    planner.propose(make(*done, loader, "persistent_workers",
-                         "the workers are restarted in every epoch; if they stay alive, a script "
-                         "with a fixed seed shuffles differently from its second epoch on"));
+    FixProposal proposal =
+        make(*done, loader, "persistent_workers",
+             "the workers are restarted in every epoch; if they stay alive, a script with a fixed "
+             "seed shuffles differently from its second epoch on");
+    // Where epochs are short, starting workers anew in each takes longer than they save.
+    if (will_have && !has) proposal.room_for = "num_workers";
+    planner.propose(std::move(proposal));
 }
 
 std::vector<const FactCall*> batch_copies(const ProjectFacts& facts, const FactCall& loader) {

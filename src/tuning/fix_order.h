@@ -56,9 +56,10 @@ struct WatchedRun {
 [[nodiscard]] std::string moot(const FixProposal& proposal,
                                const std::vector<const FixProposal*>& kept);
 
-// Workers may take the cores that the model's threads need. A change that makes room for workers is
-// tried together with the workers' change if that was measured and did not gain alone, and on its
-// own if that is kept. Empty: neither.
+// Workers may take the cores that the model's threads need, and starting them in every epoch may
+// take longer than they save. A change that makes room for workers is tried together with the
+// workers' change if that was measured and did not gain alone, and on its own if that is kept.
+// Empty: neither.
 [[nodiscard]] std::vector<const FixProposal*> with_what_needs_it(
     const FixProposal& room, const FixPlan& plan, std::span<const FixProposal* const> kept,
     const std::set<std::string>& measured);

@@ -151,6 +151,20 @@ TEST_F(TargetsTest, WorkersThatAreKeptOffStayOffWithoutWorkers) {
     EXPECT_THAT(proposed(), Contains("train.py: persistent_workers: args.workers > 0"));
 }
 
+// Starting workers anew in every short epoch may take longer than they save.
+TEST_F(TargetsTest, WorkersThatStayMakeRoomForTheFirstOnes) {
+    auto room = [&](const std::string& loader) {
+        file("train.py", script("loader = " + loader + "\n"));
+        plan();
+        for (const FixProposal& one : plan_.proposals)
+            if (one.setting == "persistent_workers") return one.room_for;
+        return std::string("not proposed");
+    };
+    EXPECT_EQ(room("DataLoader([1])"), "num_workers");
+    EXPECT_EQ(room("DataLoader([1], num_workers=0)"), "num_workers");
+    EXPECT_EQ(room("DataLoader([1], num_workers=1)"), "");
+}
+
 TEST_F(TargetsTest, WorkersThatASpreadGives) {
     file("train.py", script("settings = {'num_workers': args.workers, 'pin_memory': True}\n"
                             "loader = DataLoader([1], **settings)\n"));

@@ -15,10 +15,10 @@ torch.set_num_threads(1)
 
 class Rows(Dataset):
     def __init__(self, device):
-        self.x = torch.randn(128, 16, device=device)
+        self.x = torch.randn(512, 16, device=device)
 
     def __len__(self):
-        return 128
+        return 512
 
     def __getitem__(self, index):
         time.sleep(0.01)  # a lookup beside it

@@ -17,13 +17,13 @@ torch.set_num_threads(1)
 
 class Rows(Dataset):
     def __init__(self):
-        self.mapping = list(range(128))
+        self.mapping = list(range(512))
 
     def shuffle(self):
         random.shuffle(self.mapping)
 
     def __len__(self):
-        return 128
+        return 512
 
     def __getitem__(self, index):
         time.sleep(0.01)  # slow storage

@@ -21,7 +21,7 @@ class Rows(Dataset):
         self.scale = scale
 
     def __len__(self):
-        return 128
+        return 512
 
     def __getitem__(self, index):
         time.sleep(0.01)  # slow storage
