@@ -223,10 +223,14 @@ FixOrder order_trials(const FixPlan& plan, const WatchedRun& watched) {
     std::ranges::stable_sort(rest, std::greater<>(), [&](const FixProposal* proposal) {
         return std::pair(share_of(*proposal, watched), proposal->setting != "compile");
     });
-    // Moves each change after the changes that it needs.
-    std::ranges::stable_partition(rest, [&](const FixProposal* proposal) {
+    // Moves what only helps workers to the place behind them.
+    auto behind = std::ranges::stable_partition(rest, [&](const FixProposal* proposal) {
         return missing_for(*proposal, {}, watched.record).empty();
     });
+    auto workers = std::find_if(rest.begin(), behind.begin(), [](const FixProposal* proposal) {
+        return proposal->setting == "num_workers";
+    });
+    if (workers != behind.begin()) std::rotate(workers + 1, behind.begin(), rest.end());
     for (const FixProposal* proposal : rest) out.trials.push_back({proposal});
     // Tries the free changes after a cause that takes most of the time: it would hide their gain.
     bool is_behind = !rest.empty() && share_of(*rest[0], watched) >= 100 * kLeastShare;

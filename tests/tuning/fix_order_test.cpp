@@ -98,6 +98,18 @@ TEST_F(FixOrderTest, WhatMakesRoomForWorkersIsTriedWithThem) {
     EXPECT_EQ(with_what_needs_it(room, plan_, {}, {}), Changes{}) << "workers could not be had";
 }
 
+TEST_F(FixOrderTest, WorkersThatStayComeRightBehindTheWorkers) {
+    record_.python = Json::parse(
+        R"({"loaders": [{"id": 0, "num_workers": 0}], "steps_by_loader": [{"loader": 0, "steps": 9}]})",
+        "test");
+    epoch_ = {.steps = 10, .seconds = 1, .seen = 3};
+    epochs_ = 2;
+    plan_.proposals = {proposal("persistent_workers"), proposal("compile"),
+                       proposal("num_workers", "4"), proposal("threads", "1")};
+    EXPECT_EQ(ids(order(false, 0.9)),
+              (Ids{{"num_workers"}, {"persistent_workers"}, {"threads"}, {"compile"}}));
+}
+
 // Workers that were tried and not kept are none for what needs them.
 TEST_F(FixOrderTest, WhatNeedsWorkersLacksThoseThatWereNotKept) {
     plan_.proposals = {proposal("num_workers", "2"), proposal("persistent_workers")};
