@@ -24,15 +24,17 @@ function(embed_tree folder root)
   foreach(file IN LISTS ARGN)
     set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${root}/${file})
     file(READ ${root}/${file} text)
-    string(APPEND rows "    {\"${file}\", R\"embedded(${text})embedded\"},\n")
+    string(APPEND rows "        {\"${file}\", R\"embedded(${text})embedded\"},\n")
   endforeach()
   set(out ${CMAKE_BINARY_DIR}/embedded/${name}.cpp)
   file(CONFIGURE OUTPUT ${out} @ONLY CONTENT [=[#include <span>
 #include "base/embedded.h"
 namespace saturate {
-static constexpr EmbeddedFile kFiles[] = {
-@rows@};
-std::span<const EmbeddedFile> embedded_@name@() { return kFiles; }
+std::span<const EmbeddedFile> embedded_@name@() {
+    static constexpr EmbeddedFile kFiles[] = {
+@rows@    };
+    return kFiles;
+}
 }  // namespace saturate
 ]=])
   set(embedded_${folder} ${embedded_${folder}} ${out} PARENT_SCOPE)
