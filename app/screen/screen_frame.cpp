@@ -17,9 +17,10 @@ constexpr std::size_t kHistory = 1024;
 constexpr int kWide = 80, kTall = 24;
 constexpr int kGutter = 12;  // columns left of a graph
 
-class Builder {
+class FrameBuilder {
   public:
-    Builder(const Snapshot& snapshot, const FrameHistory& history, const FrameSettings& settings)
+    FrameBuilder(const Snapshot& snapshot, const FrameHistory& history,
+                 const FrameSettings& settings)
         : snapshot_(snapshot),
           history_(history),
           settings_(settings),
@@ -370,7 +371,7 @@ std::vector<FrameLine> make_frame(const Snapshot& snapshot, const FrameHistory& 
                                   const FrameSettings& settings) {
     FrameSettings checked = settings;
     if (checked.selected >= static_cast<int>(snapshot.gpus.size())) checked.selected = -1;
-    return Builder(snapshot, history, checked).build();
+    return FrameBuilder(snapshot, history, checked).build();
 }
 
 }  // namespace saturate

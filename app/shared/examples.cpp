@@ -8,13 +8,13 @@ namespace saturate {
 
 namespace {
 
-struct Example {
+struct VerbExample {
     std::string_view verb;
     std::string_view command;  // the text after "saturate "
     std::string_view what;
 };
 
-constexpr Example kExamples[] = {
+constexpr VerbExample kExamples[] = {
     {"fix", "fix --dry-run -- python train.py", "read only: what it would change, and why"},
     {"fix", "fix --write -- python train.py", "try, prove, and change your files"},
     {"doctor", "doctor", "show what this machine has"},
@@ -55,7 +55,7 @@ constexpr Example kExamples[] = {
 
 std::vector<std::pair<std::string_view, std::string_view>> verb_examples(std::string_view verb) {
     std::vector<std::pair<std::string_view, std::string_view>> out;
-    for (const Example& example : kExamples) {
+    for (const VerbExample& example : kExamples) {
         if (example.verb == verb) out.emplace_back(example.command, example.what);
     }
     return out;

@@ -11,7 +11,7 @@ HookState hook_state;
 
 namespace {
 
-struct Names {
+struct AttributeNames {
     PyObject *id, *ended, *size, *is_cuda, *device, *type, *item, *zero;
 } names;
 

@@ -23,15 +23,15 @@ namespace {
 constexpr std::size_t kBlock = 256 << 10;
 
 // The source of packed bytes: a file or memory.
-class Source {
+class PackedBytes {
   public:
-    explicit Source(int file) : file_(file), buffer_(kBlock) {}
-    explicit Source(std::string_view bytes) : bytes_(bytes) {}
-    ~Source() {
+    explicit PackedBytes(int file) : file_(file), buffer_(kBlock) {}
+    explicit PackedBytes(std::string_view bytes) : bytes_(bytes) {}
+    ~PackedBytes() {
         if (file_ >= 0) ::close(file_);
     }
-    Source(const Source&) = delete;
-    Source& operator=(const Source&) = delete;
+    PackedBytes(const PackedBytes&) = delete;
+    PackedBytes& operator=(const PackedBytes&) = delete;
 
     // The next bytes, empty at the end. Valid until the next call.
     std::string_view next() {
@@ -49,11 +49,11 @@ class Source {
     std::string_view bytes_;
 };
 
-class Stream : public ByteStream {
+class UnpackedStream : public ByteStream {
   public:
     // `first` has the bytes already read from the source to recognise its format.
-    Stream(std::unique_ptr<Source> source, std::string_view first, std::string name,
-           std::uint64_t limit, std::string_view flag)
+    UnpackedStream(std::unique_ptr<PackedBytes> source, std::string_view first, std::string name,
+                   std::uint64_t limit, std::string_view flag)
         : input_(first),
           source_(std::move(source)),
           name_(std::move(name)),
@@ -90,16 +90,16 @@ class Stream : public ByteStream {
     bool torn_ = false;
 
   private:
-    std::unique_ptr<Source> source_;
+    std::unique_ptr<PackedBytes> source_;
     std::string name_;
     std::uint64_t limit_;
     std::string flag_;
     std::uint64_t given_ = 0;
 };
 
-class PlainStream : public Stream {
+class PlainStream : public UnpackedStream {
   public:
-    using Stream::Stream;
+    using UnpackedStream::UnpackedStream;
 
   private:
     std::size_t unpack(char* into, std::size_t size) override {
@@ -111,10 +111,10 @@ class PlainStream : public Stream {
     }
 };
 
-class GzipStream : public Stream {
+class GzipStream : public UnpackedStream {
   public:
     template <typename... Args>
-    explicit GzipStream(Args&&... args) : Stream(std::forward<Args>(args)...) {
+    explicit GzipStream(Args&&... args) : UnpackedStream(std::forward<Args>(args)...) {
         SATURATE_CHECK(inflateInit2(&state_, 15 + 16) == Z_OK, "zlib starts");
     }
     ~GzipStream() override { inflateEnd(&state_); }
@@ -152,11 +152,11 @@ class GzipStream : public Stream {
     bool between_members_ = false;
 };
 
-class ZstdStream : public Stream {
+class ZstdStream : public UnpackedStream {
   public:
     template <typename... Args>
     explicit ZstdStream(Args&&... args)
-        : Stream(std::forward<Args>(args)...), state_(ZSTD_createDStream()) {
+        : UnpackedStream(std::forward<Args>(args)...), state_(ZSTD_createDStream()) {
         SATURATE_CHECK(state_ != nullptr, "zstd starts");
     }
     ~ZstdStream() override { ZSTD_freeDStream(state_); }
@@ -187,7 +187,7 @@ class ZstdStream : public Stream {
     bool unfinished_ = false;
 };
 
-std::unique_ptr<ByteStream> open_source(std::unique_ptr<Source> source, std::string name,
+std::unique_ptr<ByteStream> open_source(std::unique_ptr<PackedBytes> source, std::string name,
                                         std::uint64_t limit, std::string_view flag) {
     std::string_view first = source->next();
     if (first.starts_with("\x1f\x8b"))
@@ -207,7 +207,7 @@ std::unique_ptr<ByteStream> open_stream(const std::filesystem::path& path,
                          .found = fmt::format("cannot be read: {}", std::strerror(errno)),
                          .expected = "a file"});
     }
-    auto source = std::make_unique<Source>(file);
+    auto source = std::make_unique<PackedBytes>(file);
     struct stat facts = {};
     if (::fstat(file, &facts) == 0 && S_ISDIR(facts.st_mode)) {
         throw UserError({.where = {path.string()}, .found = "is a folder", .expected = "a file"});
@@ -217,7 +217,7 @@ std::unique_ptr<ByteStream> open_stream(const std::filesystem::path& path,
 
 std::unique_ptr<ByteStream> open_stream_of(std::string_view bytes, std::uint64_t limit_bytes,
                                            std::string_view limit_flag) {
-    return open_source(std::make_unique<Source>(bytes), "", limit_bytes, limit_flag);
+    return open_source(std::make_unique<PackedBytes>(bytes), "", limit_bytes, limit_flag);
 }
 
 std::string gzip(std::string_view content) {

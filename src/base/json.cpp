@@ -140,7 +140,7 @@ std::string Json::pretty() const {
 namespace {
 
 // Builds the value on a stack of open containers.
-class Builder : public nlohmann::json_sax<nlohmann::json> {
+class JsonBuilder : public nlohmann::json_sax<nlohmann::json> {
   public:
     Json root;
     std::size_t error_at = 0;
@@ -215,7 +215,7 @@ Place place_of(std::string_view text, std::size_t at, const std::string& file) {
 }  // namespace
 
 Json Json::parse(std::string_view text, const std::string& file) {
-    Builder builder;
+    JsonBuilder builder;
     if (nlohmann::json::sax_parse(text.begin(), text.end(), &builder))
         return std::move(builder.root);
     if (builder.too_deep) {

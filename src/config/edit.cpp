@@ -41,9 +41,9 @@ const Node* find_merged(const Document& document, const Node& map, std::string_v
     return nullptr;
 }
 
-class Locator {
+class EditLocator {
   public:
-    explicit Locator(const Document& document) : document_(document) {
+    explicit EditLocator(const Document& document) : document_(document) {
         collect_aliases(document.root(), aliases_);
     }
 
@@ -188,7 +188,7 @@ void refuse(const EditTarget& target, const std::string& found, const std::strin
 
 std::string apply_edits(const Document& document, std::span<const Edit> edits) {
     EditPlan plan(document);
-    Locator locator(document);
+    EditLocator locator(document);
     std::vector<Problem> problems;
     std::vector<EditTarget> targets;
     std::vector<NewValue> values;

@@ -11,8 +11,6 @@ namespace saturate {
 
 namespace {
 
-struct Stop {};
-
 class JsonReader {
   public:
     JsonReader(std::string_view text, const std::string& file, std::vector<Problem>& problems)
@@ -38,7 +36,7 @@ class JsonReader {
                              .found = here.empty() ? found : found + ": " + in_quotes(here),
                              .expected = expected,
                              .fix = fix});
-        throw Stop();
+        throw StopReading();
     }
 
     [[nodiscard]] char peek() const { return at_ < text_.size() ? text_[at_] : '\0'; }
@@ -47,11 +45,11 @@ class JsonReader {
     Node value(std::size_t depth) {
         if (++values_ > kMostValues) {
             problems_.push_back(too_many(lines_.place(at_)));
-            throw Stop();
+            throw StopReading();
         }
         if (depth > kDeepest) {
             problems_.push_back(too_deep(lines_.place(at_)));
-            throw Stop();
+            throw StopReading();
         }
         Node node;
         node.place = lines_.place(at_);
@@ -236,7 +234,7 @@ class JsonReader {
 Node read_json(std::string_view text, const std::string& file, std::vector<Problem>& problems) {
     try {
         return JsonReader(text, file, problems).read();
-    } catch (const Stop&) {
+    } catch (const StopReading&) {
         return {};
     }
 }

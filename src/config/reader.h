@@ -15,6 +15,8 @@ namespace saturate {
 inline constexpr std::size_t kDeepest = 100;         // nested lists and maps
 inline constexpr std::size_t kMostValues = 500'000;  // in one file
 
+struct StopReading {};  // thrown through a reader to stop it; the problem is recorded
+
 // `second`: the start of another document.
 [[nodiscard]] Node read_yaml(std::string_view text, const std::string& file,
                              std::vector<Problem>& problems, std::optional<Place>& second);

@@ -47,9 +47,9 @@ std::optional<Precision> parse_precision_type(std::string_view text) {
     return std::nullopt;
 }
 
-class Reader {
+class SettingReader {
   public:
-    Reader(const Document& document, const Dialect& dialect)
+    SettingReader(const Document& document, const Dialect& dialect)
         : document_(document), dialect_(dialect) {}
 
     std::vector<Value> values;
@@ -252,7 +252,7 @@ Settings Settings::read(const Document& document, const Dialect* dialect) {
     Settings out;
     out.dialect_ = dialect ? dialect : &recognise_dialect(document);
     bool forgiving = out.dialect_->is_ours() || out.dialect_->name == "plain";
-    Reader reader(document, *out.dialect_);
+    SettingReader reader(document, *out.dialect_);
     std::set<KeyPath> seen;
     KeyIndex index(document, forgiving);
     DialectKeys keys(index, *out.dialect_);

@@ -15,8 +15,6 @@ namespace saturate {
 
 namespace {
 
-struct Stop {};
-
 // toml++ limits brackets but not dots: a key with a million parts would overflow the stack. Dots in
 // quoted text count too; a hundred of them without a comma in between are no configuration either.
 std::optional<std::size_t> find_endless_key(std::string_view text) {
@@ -82,7 +80,7 @@ class TomlReader {
 
     void stop(Problem problem) {
         problems_.push_back(std::move(problem));
-        throw Stop();
+        throw StopReading();
     }
 
     Node read(const toml::node& value, bool flow) {
@@ -155,7 +153,7 @@ Node read_toml(std::string_view text, const std::string& file, std::vector<Probl
     try {
         toml::table root = toml::parse(text, std::string_view(file));
         return reader.map(root, false);
-    } catch (const Stop&) {
+    } catch (const StopReading&) {
     } catch (const toml::parse_error& error) {
         std::size_t at = reader.at(error.source().begin);
         Lines& lines = reader.lines();

@@ -22,8 +22,6 @@ namespace saturate {
 
 namespace {
 
-struct Stop {};  // thrown through the parser to stop it; the problem is recorded
-
 class View : public std::streambuf {
   public:
     explicit View(std::string_view text) {
@@ -33,7 +31,7 @@ class View : public std::streambuf {
 };
 
 // One open map or list.
-struct Frame {
+struct OpenNode {
     Node node;
     std::size_t column = 0;    // of its keys or dashes, from 0; block style only
     bool in_brackets = false;  // flow style with its own brackets ([a: 1] has a map without)
@@ -145,7 +143,7 @@ class TreeBuilder : public YAML::EventHandler {
     Node start(Node::Kind kind, std::size_t begin) {
         if (++values_ > kMostValues) {
             problems_.push_back(too_many(lines_.place(begin)));
-            throw Stop();
+            throw StopReading();
         }
         Node node;
         node.kind = kind;
@@ -227,9 +225,9 @@ class TreeBuilder : public YAML::EventHandler {
         std::size_t begin = own_properties ? value_begin(mark) : mark;
         if (frames_.size() >= kDeepest) {
             problems_.push_back(too_deep(lines_.place(begin)));
-            throw Stop();
+            throw StopReading();
         }
-        Frame frame;
+        OpenNode frame;
         bool flow = style == YAML::EmitterStyle::Flow || in_flow();
         frame.in_brackets = flow && begin < text_.size() && text_[begin] == bracket;
         frame.node = start(kind, begin);
@@ -240,7 +238,7 @@ class TreeBuilder : public YAML::EventHandler {
     }
 
     void close(char bracket) {
-        Frame frame = std::move(frames_.back());
+        OpenNode frame = std::move(frames_.back());
         frames_.pop_back();
         Node node = std::move(frame.node);
         if (frame.in_brackets) {
@@ -258,7 +256,7 @@ class TreeBuilder : public YAML::EventHandler {
             add_document(std::move(node));
             return;
         }
-        Frame& frame = frames_.back();
+        OpenNode& frame = frames_.back();
         if (frame.node.kind == Node::Kind::sequence) {
             frame.node.items.push_back(std::move(node));
         } else if (frame.has_key) {
@@ -283,7 +281,7 @@ class TreeBuilder : public YAML::EventHandler {
         root_.end = std::max(root_.end, node.end);
     }
 
-    void add_key(Frame& frame, Node node) {
+    void add_key(OpenNode& frame, Node node) {
         frame.has_key = true;
         if (node.kind != Node::Kind::scalar) {
             const char* what = node.kind == Node::Kind::null       ? "an empty value"
@@ -307,7 +305,7 @@ class TreeBuilder : public YAML::EventHandler {
     Lines lines_;
     std::vector<Problem>& problems_;
     std::size_t shift_;
-    std::vector<Frame> frames_;
+    std::vector<OpenNode> frames_;
     Node root_;
     std::string anchor_;      // of the next node
     bool tagged_ = false;     // the next empty value has a tag
@@ -350,7 +348,7 @@ Node read_yaml(std::string_view text, const std::string& file, std::vector<Probl
         YAML::Parser parser(stream);
         while (parser.HandleNextDocument(builder)) {
         }
-    } catch (const Stop&) {
+    } catch (const StopReading&) {
     } catch (const YAML::Exception& error) {
         std::size_t at = builder.at(error.mark);
         Lines& lines = builder.lines();

@@ -35,7 +35,7 @@ struct Head {
 };
 
 // `bytes` is written last; 0 means that the sample is not stored.
-struct Row {
+struct CacheRow {
     std::uint64_t start;
     std::uint64_t checksum;
     std::uint64_t bytes;
@@ -73,7 +73,7 @@ class FileStore final : public SampleStore {
         std::filesystem::create_directories(folder, ignored);
         path_ =
             folder / fmt::format("{:016x}{:016x}.samples", head_.identity[0], head_.identity[1]);
-        data_start_ = (sizeof(Head) + samples_ * sizeof(Row) + 4095) / 4096 * 4096;
+        data_start_ = (sizeof(Head) + samples_ * sizeof(CacheRow) + 4095) / 4096 * 4096;
         open();
     }
     ~FileStore() override {
@@ -87,7 +87,7 @@ class FileStore final : public SampleStore {
         auto i = static_cast<std::size_t>(index);
         std::uint8_t state = state_[i].load(std::memory_order_acquire);
         if (state == kBroken) return {};
-        Row& row = rows()[i];
+        CacheRow& row = rows()[i];
         std::uint64_t bytes = std::atomic_ref(row.bytes).load(std::memory_order_acquire);
         if (bytes == 0) return {};
         std::uint64_t room = mapped_bytes_ - data_start_;
@@ -113,7 +113,7 @@ class FileStore final : public SampleStore {
             full_ = true;
             return;
         }
-        Row& row = rows()[i];
+        CacheRow& row = rows()[i];
         row.start = start;
         row.checksum = hash(bytes, i);
         std::atomic_ref(row.bytes).store(bytes.size(), std::memory_order_release);
@@ -126,7 +126,9 @@ class FileStore final : public SampleStore {
   private:
     enum State : std::uint8_t { kUnseen, kGood, kBroken };
 
-    [[nodiscard]] Row* rows() const { return reinterpret_cast<Row*>(memory_ + sizeof(Head)); }
+    [[nodiscard]] CacheRow* rows() const {
+        return reinterpret_cast<CacheRow*>(memory_ + sizeof(Head));
+    }
 
     [[nodiscard]] UserError no_file(const std::string& what) const {
         return UserError({.where = {path_.string()},
@@ -155,7 +157,7 @@ class FileStore final : public SampleStore {
         memory_ = static_cast<std::byte*>(memory);
         std::uint64_t used = 0;
         for (std::size_t i = 0; i < samples_; ++i) {
-            const Row& row = rows()[i];
+            const CacheRow& row = rows()[i];
             if (row.bytes > 0 && row.start < head_.limit_bytes)
                 used = std::max(used, (row.start + row.bytes + 63) / 64 * 64);
         }

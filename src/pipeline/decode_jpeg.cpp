@@ -17,18 +17,18 @@ namespace {
 // libjpeg reports errors through a callback that must not return, so it uses longjmp. The jump
 // crosses only C frames of libjpeg and our plain loops: no object with a destructor lives between
 // setjmp and longjmp.
-struct ErrorManager {
+struct DecodeErrors {
     jpeg_error_mgr base;
     std::jmp_buf jump;
     char text[JMSG_LENGTH_MAX];
 };
 
-ErrorManager& errors_of(j_common_ptr common) {
-    return *reinterpret_cast<ErrorManager*>(common->err);
+DecodeErrors& errors_of(j_common_ptr common) {
+    return *reinterpret_cast<DecodeErrors*>(common->err);
 }
 
 [[noreturn]] void on_error(j_common_ptr common) {
-    ErrorManager& errors = errors_of(common);
+    DecodeErrors& errors = errors_of(common);
     (*common->err->format_message)(common, errors.text);
     std::longjmp(errors.jump, 1);
 }
@@ -100,7 +100,7 @@ void cmyk_row(const std::uint8_t* in, std::uint8_t* out, int width, int channels
 
 struct JpegDecoder::Impl {
     jpeg_decompress_struct context{};
-    ErrorManager errors{};
+    DecodeErrors errors{};
     jpeg_source_mgr source{};
     jpeg_progress_mgr progress{};
     Buffer<std::uint8_t> pixels;

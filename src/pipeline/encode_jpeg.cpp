@@ -14,14 +14,14 @@ namespace saturate {
 
 namespace {
 
-struct ErrorManager {
+struct EncodeErrors {
     jpeg_error_mgr base;
     std::jmp_buf jump;
     char text[JMSG_LENGTH_MAX];
 };
 
 [[noreturn]] void on_error(j_common_ptr common) {
-    ErrorManager& errors = *reinterpret_cast<ErrorManager*>(common->err);
+    EncodeErrors& errors = *reinterpret_cast<EncodeErrors*>(common->err);
     (*common->err->format_message)(common, errors.text);
     std::longjmp(errors.jump, 1);
 }
@@ -37,7 +37,7 @@ void write_orientation(jpeg_compress_struct& context, int orientation) {
 // Owns what libjpeg allocates, so that it is freed on every way out of encode_jpeg.
 struct Encoder {
     jpeg_compress_struct context{};
-    ErrorManager errors{};
+    EncodeErrors errors{};
     unsigned char* memory = nullptr;
     unsigned long size = 0;
     ~Encoder() {

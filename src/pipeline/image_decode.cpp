@@ -23,16 +23,16 @@ void check_image_size(std::int64_t width, std::int64_t height) {
 
 namespace {
 
-enum class Format { none, jpeg, png, webp };
+enum class ImageFormat { none, jpeg, png, webp };
 
-Format sniff(Bytes file) {
+ImageFormat sniff(Bytes file) {
     if (file.empty()) throw BadImage("the file is empty");
     auto starts = [&](const char* text, std::size_t length, std::size_t at = 0) {
         return file.size() >= at + length && std::memcmp(file.data() + at, text, length) == 0;
     };
-    if (starts("\xFF\xD8\xFF", 3)) return Format::jpeg;
-    if (starts("\x89PNG\r\n\x1A\n", 8)) return Format::png;
-    if (starts("RIFF", 4) && starts("WEBP", 4, 8)) return Format::webp;
+    if (starts("\xFF\xD8\xFF", 3)) return ImageFormat::jpeg;
+    if (starts("\x89PNG\r\n\x1A\n", 8)) return ImageFormat::png;
+    if (starts("RIFF", 4) && starts("WEBP", 4, 8)) return ImageFormat::webp;
     throw BadImage("not a JPEG, PNG or WebP file");
 }
 
@@ -105,7 +105,7 @@ struct ImageDecoder::Impl {
     JpegDecoder jpeg;
     PngDecoder png;
     WebpDecoder webp;
-    Format format = Format::none;
+    ImageFormat format = ImageFormat::none;
     ImageSize upright;
     Turn turn;
     bool turned = false;
@@ -121,12 +121,12 @@ ImageDecoder::~ImageDecoder() = default;
 
 ImageSize ImageDecoder::open(Bytes file) {
     Impl& my = *impl_;
-    my.format = Format::none;
+    my.format = ImageFormat::none;
     my.turned = false;
-    Format format = sniff(file);
-    if (format == Format::png) {
+    ImageFormat format = sniff(file);
+    if (format == ImageFormat::png) {
         my.upright = my.png.open(file);
-    } else if (format == Format::webp) {
+    } else if (format == ImageFormat::webp) {
         my.upright = my.webp.open(file);
     } else {
         JpegHeader header = my.jpeg.open(file);
@@ -146,16 +146,16 @@ const Decoded& ImageDecoder::decode(const Region& wanted, ImageSize target) {
                        wanted.width <= my.upright.width - wanted.x &&
                        wanted.height <= my.upright.height - wanted.y,
                    "the wanted region lies within the image that was opened");
-    if (my.format == Format::jpeg) {
+    if (my.format == ImageFormat::jpeg) {
         int reduce = my.settings.jpeg == JpegDecode::scaled ? reduction(wanted, target) : 1;
         my.jpeg.decode(stored_region(wanted, my.upright, my.turn), my.settings.channels, reduce,
                        my.settings.jpeg == JpegDecode::full, my.decoded);
         if (my.turned) apply(my.turn, my.decoded, my.turned_pixels);
         return my.decoded;
     }
-    SATURATE_CHECK(my.format != Format::none, "open() succeeded before decode()");
-    my.decoded.view = my.format == Format::png ? my.png.decode(my.settings.channels)
-                                               : my.webp.decode(my.settings.channels);
+    SATURATE_CHECK(my.format != ImageFormat::none, "open() succeeded before decode()");
+    my.decoded.view = my.format == ImageFormat::png ? my.png.decode(my.settings.channels)
+                                                    : my.webp.decode(my.settings.channels);
     my.decoded.x = wanted.x;
     my.decoded.y = wanted.y;
     my.decoded.width = wanted.width;

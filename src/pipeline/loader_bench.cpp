@@ -30,19 +30,19 @@ double per_second(std::int64_t count, std::int64_t ns) {
     return static_cast<double>(count) * 1e9 / static_cast<double>(std::max<std::int64_t>(ns, 1));
 }
 
-struct Measured {
+struct MeasuredPoint {
     double rate = 0, first_seconds = 0;
     LoaderStats stats;
 };
 
 // Measures from the first batch on, over at least three batches.
-Measured measure_point(const std::shared_ptr<const SampleSource>& source, LoaderSettings settings,
-                       int workers, std::int64_t time_ns) {
+MeasuredPoint measure_point(const std::shared_ptr<const SampleSource>& source,
+                            LoaderSettings settings, int workers, std::int64_t time_ns) {
     NullRecorder recorder;
     settings.workers = workers;
     std::int64_t begun_ns = now_ns();
     Loader loader(source, std::move(settings), recorder);
-    Measured out;
+    MeasuredPoint out;
     std::int64_t first_ns = 0, samples = 0, batches = 0;
     while (true) {
         std::optional<Batch> batch = loader.next();
@@ -160,7 +160,7 @@ LoaderBench bench_loader(const std::shared_ptr<const SampleSource>& source,
     for (int round = 0; round < plan.rounds; ++round) {
         for (std::size_t i = 0; i < counts.size(); ++i) {
             tell(counts[i] < 0 ? "auto" : fmt::format("{} workers", counts[i]));
-            Measured measured = measure_point(source, with_cores, counts[i], time_ns);
+            MeasuredPoint measured = measure_point(source, with_cores, counts[i], time_ns);
             rates[i].push_back(measured.rate);
             LoaderBenchPoint& point = out.points[i];
             point.workers = counts[i];

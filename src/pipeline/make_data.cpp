@@ -68,9 +68,9 @@ void make_folder(const fs::path& path) {
 }
 
 // Makes and writes pictures, each from its number alone. One per thread.
-class Writer {
+class PictureWriter {
   public:
-    Writer(const MakeDataSettings& settings, MadeFiles files)
+    PictureWriter(const MakeDataSettings& settings, MadeFiles files)
         : settings_(settings), files_(files) {}
 
     void make(std::int64_t index) {
@@ -229,7 +229,7 @@ MadeData make_pictures(const MakeDataSettings& settings, MadeFiles files,
     std::atomic<std::int64_t> next{0};
     std::exception_ptr failed;
     std::mutex mutex;  // guards `failed`
-    auto work = [&](Writer& writer, bool tells) {
+    auto work = [&](PictureWriter& writer, bool tells) {
         try {
             for (std::int64_t i = next++; i < settings.samples; i = next++) {
                 if (tells) progress(i, settings.samples);
@@ -241,8 +241,8 @@ MadeData make_pictures(const MakeDataSettings& settings, MadeFiles files,
             next = settings.samples;
         }
     };
-    std::vector<Writer> writers(std::max(1u, std::thread::hardware_concurrency()),
-                                Writer(settings, files));
+    std::vector<PictureWriter> writers(std::max(1u, std::thread::hardware_concurrency()),
+                                       PictureWriter(settings, files));
     {
         std::vector<std::jthread> threads;
         for (std::size_t i = 1; i < writers.size(); ++i)
@@ -253,7 +253,7 @@ MadeData make_pictures(const MakeDataSettings& settings, MadeFiles files,
     MadeData out{.path = settings.out, .validation = settings.samples / kValidationEvery};
     out.training = settings.samples - out.validation;
     std::map<std::int64_t, std::string> labels;
-    for (Writer& writer : writers) {
+    for (PictureWriter& writer : writers) {
         out.bytes += writer.bytes;
         labels.merge(writer.labels);
     }

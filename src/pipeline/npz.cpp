@@ -47,13 +47,13 @@ class Bytes {
     std::string place_;
 };
 
-struct Member {
+struct ZipMember {
     std::string name;
     std::uint64_t method = 0, packed = 0, size = 0, header = 0;
 };
 
 // Sizes beyond 4 GB are in an extra field, in the order of the fields that are all ones.
-void read_large_sizes(const Bytes& zip, std::uint64_t at, std::uint64_t end, Member& member) {
+void read_large_sizes(const Bytes& zip, std::uint64_t at, std::uint64_t end, ZipMember& member) {
     while (at + 4 <= end) {
         std::uint64_t id = zip.number(at, 2), bytes = zip.number(at + 2, 2);
         if (id == 1) {
@@ -69,7 +69,7 @@ void read_large_sizes(const Bytes& zip, std::uint64_t at, std::uint64_t end, Mem
     }
 }
 
-std::vector<Member> directory(const Bytes& zip) {
+std::vector<ZipMember> directory(const Bytes& zip) {
     std::string_view text = zip.all();
     // The end record has 22 bytes plus a comment of at most 65535.
     std::size_t tail = text.size() > 65557 ? text.size() - 65557 : 0;
@@ -85,15 +85,15 @@ std::vector<Member> directory(const Bytes& zip) {
         count = zip.number(wide + 32, 8);
         at = zip.number(wide + 48, 8);
     }
-    std::vector<Member> members;
+    std::vector<ZipMember> members;
     for (std::uint64_t i = 0; i < count; ++i) {
         if (zip.part(at, 4) != "PK\x01\x02") throw zip.torn();
         std::uint64_t name = zip.number(at + 28, 2), extra = zip.number(at + 30, 2);
-        Member member{.name = std::string(zip.part(at + 46, name)),
-                      .method = zip.number(at + 10, 2),
-                      .packed = zip.number(at + 20, 4),
-                      .size = zip.number(at + 24, 4),
-                      .header = zip.number(at + 42, 4)};
+        ZipMember member{.name = std::string(zip.part(at + 46, name)),
+                         .method = zip.number(at + 10, 2),
+                         .packed = zip.number(at + 20, 4),
+                         .size = zip.number(at + 24, 4),
+                         .header = zip.number(at + 42, 4)};
         read_large_sizes(zip, at + 46 + name, at + 46 + name + extra, member);
         members.push_back(std::move(member));
         at += 46 + name + extra + zip.number(at + 32, 2);
@@ -108,7 +108,7 @@ std::vector<NpyArray> parse_npz(std::span<const std::byte> bytes, const std::str
     Bytes zip({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, place);
     std::vector<NpyArray> arrays;
     std::uint64_t unpacked_bytes = 0;
-    for (const Member& member : directory(zip)) {
+    for (const ZipMember& member : directory(zip)) {
         if (!member.name.ends_with(".npy")) continue;
         if (zip.part(member.header, 4) != "PK\x03\x04") throw zip.torn();
         std::uint64_t start = member.header + 30 + zip.number(member.header + 26, 2) +

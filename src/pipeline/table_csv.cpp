@@ -15,7 +15,7 @@ namespace saturate {
 
 namespace {
 
-struct Format {
+struct CsvFormat {
     char separator = ',';
     bool decimal_comma = false;
 };
@@ -71,7 +71,7 @@ bool is_missing(std::string_view cell) {
     return word == "na" || word == "nan" || word == "null" || word == "n/a" || word == "none";
 }
 
-std::optional<float> number_of(std::string_view cell, const Format& format) {
+std::optional<float> number_of(std::string_view cell, const CsvFormat& format) {
     if (!cell.empty() && cell.front() == '+') cell.remove_prefix(1);
     char with_point[64];
     std::size_t comma = format.decimal_comma ? cell.find(',') : std::string_view::npos;
@@ -92,7 +92,7 @@ std::optional<float> number_of(std::string_view cell, const Format& format) {
     return value;
 }
 
-Format sniff(std::string_view first_line) {
+CsvFormat sniff(std::string_view first_line) {
     auto count = [&](char c) { return std::ranges::count(first_line, c); };
     if (count(';') > 0) return {.separator = ';', .decimal_comma = true};
     if (count('\t') > count(',')) return {.separator = '\t', .decimal_comma = false};
@@ -203,7 +203,7 @@ class TableReader {
 
     const std::string& name_;
     LineCutter lines_;
-    Format format_;
+    CsvFormat format_;
     bool has_head_ = false;
     std::optional<std::string_view> first_;  // of data
     std::vector<std::string> names_, ignored_;

@@ -21,13 +21,13 @@ namespace {
 
 constexpr std::int64_t kNeighbours = 32;
 
-struct Part {  // of a shard
+struct ShardPart {  // of a shard
     std::uint64_t offset = 0;
     std::uint64_t size = 0;
 };
 
 struct Sample {
-    Part image, label;       // size 0: none
+    ShardPart image, label;  // size 0: none
     std::uint64_t name = 0;  // offset of the image's name in `names`
     std::uint32_t shard = 0;
 };

@@ -33,7 +33,7 @@ namespace {
 constexpr double kGiB = 1024.0 * 1024 * 1024;
 
 // A row and the parsed names of its card.
-struct Row {
+struct GpuRow {
     GpuFacts facts;
     GpuName name;      // from the table's short name
     GpuName official;  // the maker's name; has the form if the short name has none
@@ -103,14 +103,14 @@ GpuFacts facts_of(const CsvRow& row) {
     return facts;
 }
 
-struct Table {
+struct GpuTable {
     std::vector<GpuFacts> facts;
-    std::vector<Row> rows;
+    std::vector<GpuRow> rows;
 };
 
-const Table& table() {
-    static const Table kTable = [] {
-        Table out;
+const GpuTable& table() {
+    static const GpuTable kTable = [] {
+        GpuTable out;
         for (const CsvRow& row : parse_csv(embedded_gpus(), "gpus.csv")) {
             out.facts.push_back(facts_of(row));
             out.rows.push_back({out.facts.back(), parse_gpu_name(row.find("name")->second),
@@ -122,8 +122,8 @@ const Table& table() {
 }
 
 // One row with one of its sizes, and the distance from the wanted card.
-struct Choice {
-    const Row* row = nullptr;
+struct GpuChoice {
+    const GpuRow* row = nullptr;
     std::uint64_t memory_bytes = 0;
     double size_distance = 0;  // 0: equal, or no size wanted
     bool other_form = false;
@@ -135,8 +135,8 @@ double size_distance(std::uint64_t wanted, std::uint64_t there) {
     return apart < 0.12 ? 0 : apart;
 }
 
-Choice choice_of(const Row& row, std::uint64_t memory, const GpuName& name,
-                 std::optional<std::uint64_t> wanted) {
+GpuChoice choice_of(const GpuRow& row, std::uint64_t memory, const GpuName& name,
+                    std::optional<std::uint64_t> wanted) {
     return {.row = &row,
             .memory_bytes = memory,
             .size_distance = wanted ? size_distance(*wanted, memory) : 0,
@@ -147,19 +147,19 @@ std::string gb_text(std::uint64_t bytes) {
     return fmt::format("{:.0f} GB", static_cast<double>(bytes) / kGiB);
 }
 
-std::string label(const Choice& choice) {
+std::string label(const GpuChoice& choice) {
     const GpuFacts& facts = choice.row->facts;
     if (facts.other_memory_bytes.empty()) return facts.name;
     return fmt::format("{} {}", facts.name, gb_text(choice.memory_bytes));
 }
 
 // Describes a match by name, with what was assumed.
-std::string how_by_name(std::string_view asked, const GpuName& name, const Choice& best,
-                        const std::vector<Choice>& equals, std::optional<std::uint64_t> wanted) {
+std::string how_by_name(std::string_view asked, const GpuName& name, const GpuChoice& best,
+                        const std::vector<GpuChoice>& equals, std::optional<std::uint64_t> wanted) {
     std::string how = "by name";
     if (equals.size() > 1) {
         std::vector<std::string> labels;
-        for (const Choice& choice : equals) labels.push_back(label(choice));
+        for (const GpuChoice& choice : equals) labels.push_back(label(choice));
         how += fmt::format(": {} may be {}; treated as {}", in_quotes(asked), join(labels, ", "),
                            labels[0]);
     }
@@ -179,8 +179,8 @@ std::optional<GpuMatch> match_by_name(std::string_view asked, const GpuName& nam
     if (name.key.empty()) return std::nullopt;
     std::optional<std::uint64_t> wanted = memory_bytes;
     if (!wanted && name.memory_gb && *name.memory_gb > 0) wanted = bytes_of(*name.memory_gb);
-    std::vector<Choice> choices;
-    for (const Row& row : table().rows) {
+    std::vector<GpuChoice> choices;
+    for (const GpuRow& row : table().rows) {
         if (row.name.key != name.key && row.official.key != name.key) continue;
         for (std::uint64_t memory : row.memories())
             choices.push_back(choice_of(row, memory, name, wanted));
@@ -188,13 +188,13 @@ std::optional<GpuMatch> match_by_name(std::string_view asked, const GpuName& nam
     if (choices.empty()) return std::nullopt;
     // If several fit, take the one with the least memory: what fits into it fits into the others
     // too.
-    auto rank = [](const Choice& choice) {
+    auto rank = [](const GpuChoice& choice) {
         return std::tuple(choice.size_distance, choice.other_form, choice.memory_bytes,
                           choice.row->form() != "sxm");
     };
     std::ranges::stable_sort(choices, {}, rank);
-    const Choice best = choices.front();
-    std::erase_if(choices, [&](const Choice& choice) {
+    const GpuChoice best = choices.front();
+    std::erase_if(choices, [&](const GpuChoice& choice) {
         return choice.size_distance != best.size_distance || choice.other_form != best.other_form;
     });
     GpuMatch match{.facts = best.row->facts, .kind = GpuMatchKind::name};
@@ -210,22 +210,22 @@ bool is_laptop(const GpuName& name) {
 std::optional<GpuMatch> match_by_capability(std::string_view asked, const GpuName& name,
                                             Capability capability,
                                             std::optional<std::uint64_t> memory_bytes) {
-    std::vector<Choice> choices;
-    for (const Row& row : table().rows) {
+    std::vector<GpuChoice> choices;
+    for (const GpuRow& row : table().rows) {
         if (!row.facts.capability || row.facts.capability->major != capability.major) continue;
         for (std::uint64_t memory : row.memories())
             choices.push_back(choice_of(row, memory, name, memory_bytes));
     }
     if (choices.empty()) return std::nullopt;
-    auto rank = [&](const Choice& choice) {
-        const Row& row = *choice.row;
+    auto rank = [&](const GpuChoice& choice) {
+        const GpuRow& row = *choice.row;
         bool shares_model = std::ranges::find(name.words, row.name.words[0]) != name.words.end();
         return std::tuple(std::abs(row.facts.capability->minor - capability.minor),
                           is_laptop(row.name) != is_laptop(name), choice.size_distance,
                           !shares_model, row.official.geforce != name.geforce, choice.other_form,
                           choice.memory_bytes, row.form() != "sxm");
     };
-    const Choice best = *std::ranges::min_element(choices, {}, rank);
+    const GpuChoice best = *std::ranges::min_element(choices, {}, rank);
     GpuMatch match{.facts = best.row->facts, .kind = GpuMatchKind::capability};
     match.how = fmt::format("{}: treated as {}, going by capability {}.{}",
                             trim(asked).empty() ? "no name" : "new name", best.row->facts.name,
@@ -253,14 +253,14 @@ std::optional<GpuMatch> match_gpu(std::string_view name, std::optional<Capabilit
 std::vector<std::string> near_gpu_names(std::string_view name) {
     GpuName parsed = parse_gpu_name(name);
     std::vector<std::string> near, keys;
-    for (const Row& row : table().rows) {
+    for (const GpuRow& row : table().rows) {
         keys.push_back(row.name.key);
         if (std::ranges::find(parsed.words, row.name.words[0]) != parsed.words.end())
             near.push_back(row.facts.name);
     }
     if (!near.empty()) return near;
     auto meant = closest(parsed.key, keys);
-    for (const Row& row : table().rows) {
+    for (const GpuRow& row : table().rows) {
         if (meant && row.name.key == *meant) near.push_back(row.facts.name);
     }
     return near;

@@ -25,7 +25,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Found {
+struct FileToRead {
     fs::path path;
     std::uint64_t bytes = 0;
 };
@@ -41,9 +41,9 @@ bool is_worth_reading(const struct stat& status, std::uint64_t smallest) {
 
 // Searches breadth first, each folder once (links may form circles), within the limits of entries
 // and time.
-std::vector<Found> find_files(const fs::path& top, const ReadBudget& budget,
-                              Clock::time_point end) {
-    std::vector<Found> files;
+std::vector<FileToRead> find_files(const fs::path& top, const ReadBudget& budget,
+                                   Clock::time_point end) {
+    std::vector<FileToRead> files;
     std::deque<fs::path> folders{top};
     std::set<std::pair<dev_t, ino_t>> seen;
     int entries = 0;
@@ -75,9 +75,9 @@ bool is_in_memory(const fs::path& folder) {
 }
 
 // Reads files one after the other and measures the speed of each part.
-class Reader {
+class TimedReader {
   public:
-    Reader(const ReadBudget& budget, Clock::time_point end) : budget_(budget), end_(end) {
+    TimedReader(const ReadBudget& budget, Clock::time_point end) : budget_(budget), end_(end) {
         void* memory = nullptr;
         if (::posix_memalign(&memory, 4096, kChunk) == 0) buffer_.reset(static_cast<char*>(memory));
     }
@@ -178,7 +178,7 @@ StorageFacts probe_storage(const fs::path& folder, const ReadBudget& budget) {
         return facts;
     }
     // At most a third of the time is for the search, the rest for reading.
-    std::vector<Found> files = find_files(folder, budget, start + budget.time / 3);
+    std::vector<FileToRead> files = find_files(folder, budget, start + budget.time / 3);
     if (files.empty()) {
         facts.unknown_because =
             budget.smallest_file > 1
@@ -187,8 +187,8 @@ StorageFacts probe_storage(const fs::path& folder, const ReadBudget& budget) {
         return facts;
     }
     facts.from_page_cache = is_in_memory(folder);
-    Reader reader(budget, start + budget.time);
-    for (const Found& file : files) {
+    TimedReader reader(budget, start + budget.time);
+    for (const FileToRead& file : files) {
         if (reader.is_done()) break;
         reader.read(file.path);
     }

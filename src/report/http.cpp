@@ -25,9 +25,9 @@ constexpr std::size_t kStreamBlock = 4096;
 
 // One listener. The server's thread reads from it; without an event the connection is suspended,
 // and push() resumes it. Only the newest event waits, to save memory if a client does not read.
-class Stream {
+class EventStream {
   public:
-    Stream(MHD_Connection* connection, std::string channel)
+    EventStream(MHD_Connection* connection, std::string channel)
         : channel(std::move(channel)), connection_(connection) {}
 
     void offer(std::shared_ptr<const std::string> event) {
@@ -156,7 +156,7 @@ struct HttpServer::Impl {
     MHD_Daemon* daemon = nullptr;
     mutable std::mutex mutex;  // guards the members below
     std::map<std::string, HttpReply, std::less<>> pages;
-    std::set<std::shared_ptr<Stream>> streams;
+    std::set<std::shared_ptr<EventStream>> streams;
     bool is_ending = false;
     HttpLimits limits;
     HttpDeadlines deadlines;
@@ -231,7 +231,7 @@ struct HttpServer::Impl {
 
     struct Listening {
         Impl* impl;
-        std::shared_ptr<Stream> stream;
+        std::shared_ptr<EventStream> stream;
     };
 
     static ssize_t read_stream(void* listening, std::uint64_t, char* out, std::size_t room) {
@@ -246,7 +246,7 @@ struct HttpServer::Impl {
     }
 
     MHD_Result stream(MHD_Connection* connection, HttpReply reply) {
-        auto listener = std::make_shared<Stream>(connection, reply.channel);
+        auto listener = std::make_shared<EventStream>(connection, reply.channel);
         auto* listening = new Listening{this, listener};
         MHD_Response* response = MHD_create_response_from_callback(
             MHD_SIZE_UNKNOWN, kStreamBlock, &read_stream, listening, &end_stream);
@@ -265,7 +265,7 @@ struct HttpServer::Impl {
         return queue(connection, response, reply);
     }
 
-    [[nodiscard]] std::vector<std::shared_ptr<Stream>> all_streams() const {
+    [[nodiscard]] std::vector<std::shared_ptr<EventStream>> all_streams() const {
         std::lock_guard lock(mutex);
         return {streams.begin(), streams.end()};
     }

@@ -158,7 +158,7 @@ const std::vector<HostFamily>& host_families() {
     return kFamilies;
 }
 
-class Writer {
+class FamilyWriter {
   public:
     // The head of a family is written with its first value, so that no family is empty.
     void begin(const Family& family) {
@@ -182,7 +182,7 @@ class Writer {
     bool is_open_ = false;
 };
 
-void write_throttle(Writer& writer, const std::string& labels, const ThrottleTimes& times) {
+void write_throttle(FamilyWriter& writer, const std::string& labels, const ThrottleTimes& times) {
     const std::pair<const char*, const std::optional<std::uint64_t>&> kReasons[] = {
         {"power_cap", times.power_cap_ns},
         {"sync_boost", times.sync_boost_ns},
@@ -197,7 +197,7 @@ void write_throttle(Writer& writer, const std::string& labels, const ThrottleTim
 }  // namespace
 
 std::string prometheus_text(const Snapshot& snapshot) {
-    Writer writer;
+    FamilyWriter writer;
     std::vector<std::string> labels;
     for (const GpuIdentity& gpu : snapshot.gpus) labels.push_back(gpu_labels(gpu));
     std::size_t count = std::min(snapshot.devices.size(), labels.size());

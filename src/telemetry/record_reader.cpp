@@ -63,8 +63,8 @@ class Oddities {
 };
 
 // How far a file was read, and the problems found so far.
-struct Progress {
-    explicit Progress(const char* name) : name(name), odd(name) {}
+struct ReadProgress {
+    explicit ReadProgress(const char* name) : name(name), odd(name) {}
     const char* name;
     std::uint64_t position = 0;
     std::int64_t lines = 0;
@@ -82,7 +82,7 @@ void check_is_file(const std::filesystem::path& path) {
 
 // `take` returns false for a line that is not a record.
 template <typename Take>
-void read_texts(const std::filesystem::path& folder, Progress& progress, bool is_end,
+void read_texts(const std::filesystem::path& folder, ReadProgress& progress, bool is_end,
                 RunRecord& run, Take take) {
     std::filesystem::path path = folder / progress.name;
     if (!std::filesystem::exists(path)) {
@@ -116,7 +116,7 @@ void read_texts(const std::filesystem::path& folder, Progress& progress, bool is
 }
 
 template <typename Take>
-void read_lines(const std::filesystem::path& folder, Progress& progress, bool is_end,
+void read_lines(const std::filesystem::path& folder, ReadProgress& progress, bool is_end,
                 RunRecord& run, Take take) {
     read_texts(folder, progress, is_end, run,
                [&](std::string_view text, std::int64_t line, Oddities& odd) {
@@ -205,7 +205,7 @@ bool is_run_record(const std::filesystem::path& folder) {
 struct RunFollower::Impl {
     std::filesystem::path folder;
     RunVisitor visitor;
-    Progress steps{"steps.jsonl"}, samples{"samples.jsonl"}, events{"events.jsonl"};
+    ReadProgress steps{"steps.jsonl"}, samples{"samples.jsonl"}, events{"events.jsonl"};
 };
 
 RunFollower::RunFollower(std::filesystem::path folder, RunVisitor visitor)
@@ -218,7 +218,7 @@ RunFollower::~RunFollower() = default;
 RunFollower::RunFollower(RunFollower&&) noexcept = default;
 
 bool RunFollower::has_shrunk() const {
-    for (const Progress* file : {&impl_->steps, &impl_->samples, &impl_->events}) {
+    for (const ReadProgress* file : {&impl_->steps, &impl_->samples, &impl_->events}) {
         std::error_code error;
         auto size = std::filesystem::file_size(impl_->folder / file->name, error);
         if (file->position > (error ? 0 : size)) return true;

@@ -7,13 +7,13 @@ namespace saturate {
 
 namespace {
 
-struct Part {
+struct SummedPart {
     std::string_view name;
     std::optional<std::int64_t> StepRecord::*member;
     double unit;  // the value of one, in seconds, bytes or collectives
 };
 constexpr double kNanosecond = 1e-9;
-constexpr std::array<Part, kStepParts> kParts = {{
+constexpr std::array<SummedPart, kStepParts> kParts = {{
     {"input_wait", &StepRecord::input_wait_ns, kNanosecond},
     {"copy", &StepRecord::copy_ns, kNanosecond},
     {"forward", &StepRecord::forward_ns, kNanosecond},

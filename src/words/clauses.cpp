@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::string_view kExpected = "expected: ";
 
-struct Part {
+struct ClausePart {
     std::string_view before;  // punctuation and blanks before the part
     std::size_t start = 0, end = 0;
 };
@@ -40,8 +40,8 @@ std::size_t separator(std::string_view line, std::size_t at) {
     return c == ' ' && follows ? 1 : 0;
 }
 
-std::vector<Part> parts_of(std::string_view line) {
-    std::vector<Part> parts(1);
+std::vector<ClausePart> parts_of(std::string_view line) {
+    std::vector<ClausePart> parts(1);
     for (std::size_t at = 0; at < line.size();) {
         std::size_t length = separator(line, at);
         if (length == 0) {
@@ -102,17 +102,18 @@ class Marks {
     std::vector<bool> wide_;
 };
 
-struct Choice {
+struct ClauseChoice {
     std::size_t score = 0, last = 0;
     std::size_t closing = 0;  // parentheses after the last part that belong to the clause
     std::optional<std::string> translation;
 };
 
 // Returns, for each part, the clause that starts there in the best translation of the rest.
-std::vector<Choice> choose(std::string_view line, const std::vector<Part>& parts,
-                           const std::function<std::optional<Clause>(std::string_view)>& look) {
+std::vector<ClauseChoice> choose(
+    std::string_view line, const std::vector<ClausePart>& parts,
+    const std::function<std::optional<Clause>(std::string_view)>& look) {
     constexpr std::size_t kMostParts = 16;  // per clause
-    std::vector<Choice> best(parts.size() + 1);
+    std::vector<ClauseChoice> best(parts.size() + 1);
     for (std::size_t i = parts.size(); i-- > 0;) {
         best[i] = {
             .score = best[i + 1].score, .last = i, .closing = 0, .translation = std::nullopt};
@@ -143,8 +144,8 @@ std::vector<Choice> choose(std::string_view line, const std::vector<Part>& parts
 
 Clause joined_clauses(std::string_view line,
                       const std::function<std::optional<Clause>(std::string_view)>& look) {
-    std::vector<Part> parts = parts_of(line);
-    std::vector<Choice> best = choose(line, parts, look);
+    std::vector<ClausePart> parts = parts_of(line);
+    std::vector<ClauseChoice> best = choose(line, parts, look);
     if (best[0].score == 0) return {std::string(line), 0};
     std::string out;
     Marks marks;
@@ -166,7 +167,7 @@ Clause joined_clauses(std::string_view line,
             out += std::string(std::max(display_width(out) + 2, wanted) - display_width(out), ' ');
             marks.add(out, behind, false, best[i].translation.has_value());
         }
-        const Part& last = parts[best[i].last];
+        const ClausePart& last = parts[best[i].last];
         left = best[i].translation.has_value();
         out += left ? *best[i].translation
                     : std::string(line.substr(parts[i].start, last.end - parts[i].start));

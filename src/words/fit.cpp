@@ -99,13 +99,13 @@ std::size_t command_in(std::string_view line) {
 constexpr const char *kBold = "\x1b[1m", *kRed = "\x1b[1;31m", *kGreen = "\x1b[32m",
                      *kYellow = "\x1b[33m", *kFaint = "\x1b[2m";
 
-struct Tone {
+struct LineTone {
     std::string_view start;  // start of the line, after its indentation
     const char* code;
 };
 
 // The first match counts.
-constexpr Tone kTones[] = {
+constexpr LineTone kTones[] = {
     {"error:", kRed},
     {"warning:", kYellow},
     {"note:", kFaint},
@@ -158,8 +158,8 @@ std::string coloured(std::string_view text, std::string_view english) {
     constexpr std::string_view kOurs = "saturate: ";
     std::string_view start = english.starts_with(kOurs) ? english.substr(kOurs.size()) : english;
     start.remove_prefix(std::min(start.find_first_not_of(' '), start.size()));
-    const Tone* tone =
-        std::ranges::find_if(kTones, [&](const Tone& one) { return start.starts_with(one.start); });
+    const LineTone* tone = std::ranges::find_if(
+        kTones, [&](const LineTone& one) { return start.starts_with(one.start); });
     if (tone == std::end(kTones)) return std::string(text);
     std::string out;
     for (std::string_view line : split(text, '\n')) {

@@ -46,8 +46,8 @@ std::size_t behind_id(std::string_view text) {
     return is_id ? end + 1 : 0;
 }
 
-struct Table {
-    Table() {
+struct SentenceTable {
+    SentenceTable() {
         for (const Sentence& sentence : all_sentences()) {
             Pattern pattern(sentence.english, sentence.chinese);
             if (sentence.english.find('}') == std::string::npos)  // no hole
@@ -61,8 +61,8 @@ struct Table {
     std::vector<Pattern> patterns;  // the largest weight first
 };
 
-const Table& chinese() {
-    static const Table kTable;
+const SentenceTable& chinese() {
+    static const SentenceTable kTable;
     return kTable;
 }
 
