@@ -15,6 +15,7 @@
 
 #include "arguments.h"
 #include "base/clock.h"
+#include "base/descriptor.h"
 #include "base/error.h"
 #include "base/host.h"
 #include "commands.h"
@@ -52,29 +53,24 @@ class Companion {
   public:
     explicit Companion(std::optional<long> pid) : pid_(pid) {
         if (!pid_) return;
-        fd_ = static_cast<int>(::syscall(SYS_pidfd_open, *pid_, 0));
-        if (fd_ < 0 && errno == ESRCH)
+        process_ = Descriptor(static_cast<int>(::syscall(SYS_pidfd_open, *pid_, 0)));
+        if (!process_.is_open() && errno == ESRCH)
             throw UserError({.found = fmt::format("no process {}", *pid_),
                              .expected = "the pid of a running process"});
         // The job is more important than the page.
         ::setpriority(PRIO_PROCESS, 0, 10);
     }
-    ~Companion() {
-        if (fd_ >= 0) ::close(fd_);
-    }
-    Companion(const Companion&) = delete;
-    Companion& operator=(const Companion&) = delete;
 
-    [[nodiscard]] int fd() const { return fd_; }
+    [[nodiscard]] int fd() const { return process_.get(); }
     // On a kernel without pidfd, is_gone() must be polled.
-    [[nodiscard]] bool must_be_asked() const { return pid_ && fd_ < 0; }
+    [[nodiscard]] bool must_be_asked() const { return pid_ && !process_.is_open(); }
     [[nodiscard]] bool is_gone() const {
         return pid_ && ::kill(static_cast<pid_t>(*pid_), 0) != 0 && errno == ESRCH;
     }
 
   private:
     std::optional<long> pid_;
-    int fd_ = -1;
+    Descriptor process_;
 };
 
 RunShelf shelf_of(const Arguments& arguments) {

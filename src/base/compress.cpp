@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/descriptor.h"
 #include "base/error.h"
 #include "base/text.h"
 
@@ -25,26 +26,21 @@ constexpr std::size_t kBlock = 256 << 10;
 // The source of packed bytes: a file or memory.
 class PackedBytes {
   public:
-    explicit PackedBytes(int file) : file_(file), buffer_(kBlock) {}
+    explicit PackedBytes(Descriptor file) : file_(std::move(file)), buffer_(kBlock) {}
     explicit PackedBytes(std::string_view bytes) : bytes_(bytes) {}
-    ~PackedBytes() {
-        if (file_ >= 0) ::close(file_);
-    }
-    PackedBytes(const PackedBytes&) = delete;
-    PackedBytes& operator=(const PackedBytes&) = delete;
 
     // The next bytes, empty at the end. Valid until the next call.
     std::string_view next() {
-        if (file_ < 0) return std::exchange(bytes_, {});
+        if (!file_.is_open()) return std::exchange(bytes_, {});
         ssize_t count = 0;
         do {
-            count = ::read(file_, buffer_.data(), buffer_.size());
+            count = ::read(file_.get(), buffer_.data(), buffer_.size());
         } while (count < 0 && errno == EINTR);
         return {buffer_.data(), count > 0 ? static_cast<std::size_t>(count) : 0};
     }
 
   private:
-    int file_ = -1;
+    Descriptor file_;
     std::vector<char> buffer_;
     std::string_view bytes_;
 };
@@ -201,18 +197,18 @@ std::unique_ptr<ByteStream> open_source(std::unique_ptr<PackedBytes> source, std
 
 std::unique_ptr<ByteStream> open_stream(const std::filesystem::path& path,
                                         std::uint64_t limit_bytes, std::string_view limit_flag) {
-    int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    if (file < 0) {
+    Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!file.is_open()) {
         throw UserError({.where = {path.string()},
                          .found = fmt::format("cannot be read: {}", std::strerror(errno)),
                          .expected = "a file"});
     }
-    auto source = std::make_unique<PackedBytes>(file);
     struct stat facts = {};
-    if (::fstat(file, &facts) == 0 && S_ISDIR(facts.st_mode)) {
+    if (::fstat(file.get(), &facts) == 0 && S_ISDIR(facts.st_mode)) {
         throw UserError({.where = {path.string()}, .found = "is a folder", .expected = "a file"});
     }
-    return open_source(std::move(source), path.string(), limit_bytes, limit_flag);
+    return open_source(std::make_unique<PackedBytes>(std::move(file)), path.string(), limit_bytes,
+                       limit_flag);
 }
 
 std::unique_ptr<ByteStream> open_stream_of(std::string_view bytes, std::uint64_t limit_bytes,

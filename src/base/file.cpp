@@ -11,8 +11,8 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
-#include <utility>
 
+#include "base/descriptor.h"
 #include "base/error.h"
 #include "base/file_write.h"
 #include "base/text.h"
@@ -20,19 +20,6 @@
 namespace saturate {
 
 namespace {
-
-class Descriptor {
-  public:
-    explicit Descriptor(int fd) : fd_(fd) {}
-    Descriptor(const Descriptor&) = delete;
-    Descriptor& operator=(const Descriptor&) = delete;
-    ~Descriptor() { close(); }
-    [[nodiscard]] int get() const { return fd_; }
-    int close() { return fd_ >= 0 ? ::close(std::exchange(fd_, -1)) : 0; }
-
-  private:
-    int fd_;
-};
 
 [[noreturn]] void throw_write_error(const std::filesystem::path& path, int error) {
     Problem problem{.where = {path.string()},
@@ -65,7 +52,7 @@ std::string read_file(const std::filesystem::path& path, std::uint64_t limit_byt
                       std::string_view what) {
     Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
     struct stat status {};
-    if (file.get() < 0 || ::fstat(file.get(), &status) != 0) {
+    if (!file.is_open() || ::fstat(file.get(), &status) != 0) {
         throw UserError({.where = {path.string()},
                          .found = fmt::format("cannot be read: {}", std::strerror(errno)),
                          .expected = fmt::format("{} that exists and is readable", what)});
@@ -111,7 +98,7 @@ std::string read_if_there(const std::filesystem::path& path) {
 
 std::string read_start_if_there(const std::filesystem::path& path, std::size_t limit_bytes) {
     Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-    if (file.get() < 0) return {};
+    if (!file.is_open()) return {};
     std::string content;
     char buffer[16384];
     while (content.size() < limit_bytes) {
@@ -171,7 +158,7 @@ void write_file(const std::filesystem::path& given, std::string_view content,
     // Devices such as /dev/stdout cannot be replaced by a rename: write to them directly.
     if (replaces && !S_ISREG(old.st_mode)) {
         Descriptor device(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
-        if (device.get() < 0) throw_write_error(path, errno);
+        if (!device.is_open()) throw_write_error(path, errno);
         write_all(device.get(), content, path);
         return;
     }
@@ -179,7 +166,7 @@ void write_file(const std::filesystem::path& given, std::string_view content,
     mode_t mode = replaces ? old.st_mode & 07777 : rule.mode;
     Descriptor file(
         ::open(neighbour.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode & 0666));
-    if (file.get() < 0) throw_write_error(path, errno);
+    if (!file.is_open()) throw_write_error(path, errno);
     try {
         write_all(file.get(), content, path);
         if (replaces && ::fchmod(file.get(), mode) != 0) throw_write_error(path, errno);

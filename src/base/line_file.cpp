@@ -15,16 +15,14 @@ namespace saturate {
 
 LineFile::LineFile(const std::filesystem::path& path, bool replace) : path_(path) {
     int flags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | (replace ? O_TRUNC : O_EXCL);
-    fd_ = ::open(path.c_str(), flags, 0644);
-    if (fd_ < 0) {
+    file_ = Descriptor(::open(path.c_str(), flags, 0644));
+    if (!file_.is_open()) {
         throw MachineError(
             {.where = {path.string()},
              .found = fmt::format("not writable: {}", std::strerror(errno)),
              .expected = "a disk with free space and a folder that you can write to"});
     }
 }
-
-LineFile::~LineFile() { ::close(fd_); }
 
 bool LineFile::has_room() const {
     constexpr std::size_t kMostWaiting = 16u << 20;
@@ -35,7 +33,7 @@ void LineFile::write() {
     std::size_t done = 0;
     error_ = 0;
     while (done < waiting_.size()) {
-        ssize_t wrote = ::write(fd_, waiting_.data() + done, waiting_.size() - done);
+        ssize_t wrote = ::write(file_.get(), waiting_.data() + done, waiting_.size() - done);
         if (wrote < 0 && errno == EINTR) continue;
         if (wrote <= 0) {
             error_ = wrote < 0 ? errno : ENOSPC;

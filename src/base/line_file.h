@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // A file that grows by lines. Keeps data that a full disk refused and writes it again with the next
-// write, so no line ever has a hole. One thread at a time.
+// write, so no line ever has a hole. What is not written at the end is lost. One thread at a time.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
 #include <string>
+
+#include "base/descriptor.h"
 
 namespace saturate {
 
@@ -14,9 +16,6 @@ class LineFile {
     // Throws MachineError if the file cannot be made. `replace` empties an existing file; without
     // it the file must not exist.
     explicit LineFile(const std::filesystem::path& path, bool replace = false);
-    ~LineFile();  // closes the file; unwritten data is lost
-    LineFile(const LineFile&) = delete;
-    LineFile& operator=(const LineFile&) = delete;
 
     // True if there is room for one more line. At most 16 MiB wait for a full disk.
     [[nodiscard]] bool has_room() const;
@@ -27,7 +26,7 @@ class LineFile {
 
   private:
     std::filesystem::path path_;
-    int fd_ = -1;
+    Descriptor file_;
     int error_ = 0;
     std::string waiting_;
 };

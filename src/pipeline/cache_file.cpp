@@ -17,6 +17,7 @@
 #include <cstring>
 #include <vector>
 
+#include "base/descriptor.h"
 #include "base/error.h"
 #include "pipeline/cache.h"
 #include "pipeline/random.h"
@@ -78,7 +79,6 @@ class FileStore final : public SampleStore {
     }
     ~FileStore() override {
         if (memory_) ::munmap(memory_, mapped_bytes_);
-        if (file_ >= 0) ::close(file_);  // also releases the lock
     }
     FileStore(const FileStore&) = delete;
     FileStore& operator=(const FileStore&) = delete;
@@ -138,13 +138,13 @@ class FileStore final : public SampleStore {
     }
 
     void open() {
-        file_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-        if (file_ < 0) throw no_file("cannot be opened");
-        writes_ = ::flock(file_, LOCK_EX | LOCK_NB) == 0;
+        file_ = Descriptor(::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
+        if (!file_.is_open()) throw no_file("cannot be opened");
+        writes_ = ::flock(file_.get(), LOCK_EX | LOCK_NB) == 0;
         struct stat facts {};
         Head there{};
-        bool fits = ::fstat(file_, &facts) == 0 &&
-                    ::pread(file_, &there, sizeof there, 0) == ssize_t{sizeof there} &&
+        bool fits = ::fstat(file_.get(), &facts) == 0 &&
+                    ::pread(file_.get(), &there, sizeof there, 0) == ssize_t{sizeof there} &&
                     std::memcmp(&there, &head_, sizeof(Head) - sizeof(std::uint64_t)) == 0 &&
                     static_cast<std::uint64_t>(facts.st_size) >= data_start_ + there.limit_bytes;
         if (!fits && !writes_) throw no_file("is being written by another process");
@@ -152,7 +152,7 @@ class FileStore final : public SampleStore {
         if (writes_) prepare(fits);
         mapped_bytes_ = data_start_ + (writes_ ? head_.limit_bytes : there.limit_bytes);
         int access = writes_ ? PROT_READ | PROT_WRITE : PROT_READ;
-        void* memory = ::mmap(nullptr, mapped_bytes_, access, MAP_SHARED, file_, 0);
+        void* memory = ::mmap(nullptr, mapped_bytes_, access, MAP_SHARED, file_.get(), 0);
         if (memory == MAP_FAILED) throw no_file("cannot be mapped");
         memory_ = static_cast<std::byte*>(memory);
         std::uint64_t used = 0;
@@ -166,20 +166,21 @@ class FileStore final : public SampleStore {
 
     // Allocates disk space for the head and the rows now; samples take space when they are written.
     void prepare(bool fits) {
-        if (!fits && ::ftruncate(file_, 0) != 0) throw no_file("cannot be emptied");
-        int refused = ::posix_fallocate(file_, 0, static_cast<off_t>(data_start_));
+        if (!fits && ::ftruncate(file_.get(), 0) != 0) throw no_file("cannot be emptied");
+        int refused = ::posix_fallocate(file_.get(), 0, static_cast<off_t>(data_start_));
         if (refused != 0) {
             errno = refused;
             throw no_file("no space for the list of samples");
         }
-        if (::ftruncate(file_, static_cast<off_t>(data_start_ + head_.limit_bytes)) != 0 ||
+        if (::ftruncate(file_.get(), static_cast<off_t>(data_start_ + head_.limit_bytes)) != 0 ||
             !put(std::as_bytes(std::span(&head_, 1)), 0))
             throw no_file("cannot be written");
     }
 
     [[nodiscard]] bool put(std::span<const std::byte> bytes, std::uint64_t at) const {
         while (!bytes.empty()) {
-            ssize_t done = ::pwrite(file_, bytes.data(), bytes.size(), static_cast<off_t>(at));
+            ssize_t done =
+                ::pwrite(file_.get(), bytes.data(), bytes.size(), static_cast<off_t>(at));
             if (done < 0 && errno == EINTR) continue;
             if (done <= 0) return false;
             bytes = bytes.subspan(static_cast<std::size_t>(done));
@@ -193,7 +194,7 @@ class FileStore final : public SampleStore {
     Head head_{};
     std::filesystem::path path_;
     std::uint64_t data_start_ = 0, mapped_bytes_ = 0;
-    int file_ = -1;
+    Descriptor file_;  // also holds the lock
     bool writes_ = false;
     std::atomic<bool> full_ = false;
     std::byte* memory_ = nullptr;

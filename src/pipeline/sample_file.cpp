@@ -10,19 +10,13 @@
 #include <cstring>
 
 #include "base/clock.h"
+#include "base/descriptor.h"
 
 namespace saturate {
 
 namespace {
 
 constexpr std::int64_t kBytesMax = std::int64_t{1} << 30;
-
-struct Descriptor {
-    int fd;
-    ~Descriptor() {
-        if (fd >= 0) ::close(fd);
-    }
-};
 
 [[noreturn]] void fail(const std::string& path, int error) {
     std::string why = fmt::format("cannot be read: {}", std::strerror(error));
@@ -36,17 +30,17 @@ struct Descriptor {
 Bytes read_part(const std::string& path, std::int64_t offset, std::int64_t size,
                 Buffer<std::uint8_t>& memory, SampleCost& cost) {
     std::int64_t start = now_ns();
-    Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
-    if (file.fd < 0) fail(path, errno);
+    Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+    if (!file.is_open()) fail(path, errno);
     struct stat status {};
-    if (::fstat(file.fd, &status) != 0) fail(path, errno);
+    if (::fstat(file.get(), &status) != 0) fail(path, errno);
     if (!S_ISREG(status.st_mode)) throw BadSample(path, "not a file");
     if (size < 0) size = status.st_size;
     if (size > kBytesMax) throw BadSample(path, "more than 1 GiB");
     std::size_t wanted = static_cast<std::size_t>(size), got = 0;
     std::uint8_t* to = memory.get(wanted + 1);
     while (got < wanted) {
-        ssize_t count = ::pread(file.fd, to + got, wanted - got,
+        ssize_t count = ::pread(file.get(), to + got, wanted - got,
                                 static_cast<off_t>(offset + static_cast<std::int64_t>(got)));
         if (count < 0 && errno == EINTR) continue;
         if (count < 0) fail(path, errno);
@@ -72,9 +66,9 @@ Bytes read_sample_part(const std::string& path, std::uint64_t offset, std::uint6
 }
 
 void read_ahead(const std::string& path, std::uint64_t offset, std::uint64_t size) {
-    Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
-    if (file.fd < 0) return;
-    ::posix_fadvise(file.fd, static_cast<off_t>(offset), static_cast<off_t>(size),
+    Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+    if (!file.is_open()) return;
+    ::posix_fadvise(file.get(), static_cast<off_t>(offset), static_cast<off_t>(size),
                     POSIX_FADV_WILLNEED);
 }
 

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pipeline/serve_batches.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <condition_variable>
 #include <cstring>
@@ -329,8 +327,7 @@ class BatchServer {
             is_there = is_there && socket_.write({.kind = FrameKind::slab,
                                                   .a = fresh.number,
                                                   .b = static_cast<std::int64_t>(fresh.bytes)},
-                                                 fresh.file);
-            ::close(fresh.file);
+                                                 fresh.file.get());
         }
         return is_there;
     }

@@ -15,33 +15,23 @@ namespace saturate {
 namespace {
 
 // Creates an anonymous file whose size is sealed, so that a mapping of it never causes SIGBUS.
-int make_file(std::size_t bytes) {
-    int file = ::memfd_create("saturate-batch", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    if (file < 0) throw std::bad_alloc();
-    if (::ftruncate(file, static_cast<off_t>(bytes)) != 0 ||
-        ::fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
-        ::close(file);
+Descriptor make_file(std::size_t bytes) {
+    Descriptor file(::memfd_create("saturate-batch", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+    if (!file.is_open() || ::ftruncate(file.get(), static_cast<off_t>(bytes)) != 0 ||
+        ::fcntl(file.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
         throw std::bad_alloc();
-    }
     return file;
 }
 
 }  // namespace
 
-SharedSlabs::~SharedSlabs() {
-    for (const Fresh& fresh : fresh_) ::close(fresh.file);
-}
-
 void* SharedSlabs::allocate(std::size_t bytes) {
-    int file = make_file(bytes);
-    void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-    if (memory == MAP_FAILED) {
-        ::close(file);
-        throw std::bad_alloc();
-    }
+    Descriptor file = make_file(bytes);
+    void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
+    if (memory == MAP_FAILED) throw std::bad_alloc();
     std::lock_guard lock(mutex_);
     places_[memory] = {next_, bytes};
-    fresh_.push_back({next_, file, bytes});
+    fresh_.push_back({next_, std::move(file), bytes});
     ++next_;
     return memory;
 }
@@ -62,14 +52,12 @@ std::int64_t SharedSlabs::number_of(const void* memory) const {
 void SharedSlabs::replace(void* memory) {
     std::lock_guard lock(mutex_);
     Place& place = places_.at(memory);
-    int file = make_file(place.bytes);
-    if (::mmap(memory, place.bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, 0) ==
-        MAP_FAILED) {
-        ::close(file);
+    Descriptor file = make_file(place.bytes);
+    if (::mmap(memory, place.bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file.get(),
+               0) == MAP_FAILED)
         throw std::bad_alloc();
-    }
     place.number = next_;
-    fresh_.push_back({next_, file, place.bytes});
+    fresh_.push_back({next_, std::move(file), place.bytes});
     ++next_;
 }
 

@@ -7,17 +7,13 @@
 #include <mutex>
 #include <vector>
 
+#include "base/descriptor.h"
 #include "pipeline/slab.h"
 
 namespace saturate {
 
 class SharedSlabs final : public SlabMemory {
   public:
-    SharedSlabs() = default;
-    ~SharedSlabs() override;
-    SharedSlabs(const SharedSlabs&) = delete;
-    SharedSlabs& operator=(const SharedSlabs&) = delete;
-
     void* allocate(std::size_t bytes) override;
     void release(void* memory, std::size_t bytes) noexcept override;
 
@@ -26,10 +22,10 @@ class SharedSlabs final : public SlabMemory {
     // memory keep it unchanged. Nobody may be writing to it. Throws std::bad_alloc.
     void replace(void* memory);
 
-    // Memory allocated since the last call. The receiver closes `file` after passing it on.
+    // Memory allocated since the last call.
     struct Fresh {
         std::int64_t number = 0;
-        int file = -1;
+        Descriptor file;
         std::size_t bytes = 0;
     };
     [[nodiscard]] std::vector<Fresh> take_fresh();

@@ -12,6 +12,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/descriptor.h"
 #include "base/error.h"
 #include "base/text.h"
 
@@ -99,20 +100,16 @@ std::string plain_name(const char* header) {
 class FileBytes final : public TarBytes {
   public:
     explicit FileBytes(const std::filesystem::path& path)
-        : path_(path.string()), fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+        : path_(path.string()), file_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
         struct stat status {};
-        if (fd_ < 0 || ::fstat(fd_, &status) != 0) stop(errno);
+        if (!file_.is_open() || ::fstat(file_.get(), &status) != 0) stop(errno);
         if (!S_ISREG(status.st_mode)) stop(EISDIR);
         size_ = static_cast<std::uint64_t>(status.st_size);
-    }
-    FileBytes(const FileBytes&) = delete;
-    ~FileBytes() override {
-        if (fd_ >= 0) ::close(fd_);
     }
     [[nodiscard]] std::uint64_t size() const override { return size_; }
     void read(std::uint64_t offset, std::size_t count, char* out) override {
         while (count > 0) {
-            ssize_t got = ::pread(fd_, out, count, static_cast<off_t>(offset));
+            ssize_t got = ::pread(file_.get(), out, count, static_cast<off_t>(offset));
             if (got < 0 && errno == EINTR) continue;
             if (got <= 0) stop(got < 0 ? errno : EIO);
             out += got;
@@ -123,13 +120,12 @@ class FileBytes final : public TarBytes {
 
   private:
     [[noreturn]] void stop(int error) {
-        if (fd_ >= 0) ::close(std::exchange(fd_, -1));
         throw UserError({.where = {path_},
                          .found = fmt::format("cannot be read: {}", std::strerror(error)),
                          .expected = "a tar archive"});
     }
     std::string path_;
-    int fd_;
+    Descriptor file_;
     std::uint64_t size_ = 0;
 };
 

@@ -16,6 +16,7 @@
 #include <set>
 
 #include "base/clock.h"
+#include "base/descriptor.h"
 #include "base/text.h"
 #include "probe/machine.h"
 
@@ -89,17 +90,18 @@ class TimedReader {
     void read(const fs::path& path) {
         Clock::time_point start = Clock::now();
         bool direct = true;
-        int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | O_DIRECT);
-        if (fd < 0 && errno == EINVAL) {
+        Descriptor file(
+            ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | O_DIRECT));
+        if (!file.is_open() && errno == EINVAL) {
             direct = false;
-            fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+            file = Descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
         }
-        if (fd < 0) return;
+        if (!file.is_open()) return;
         while (!is_done()) {
-            ssize_t got = ::read(fd, buffer_.get(), kChunk);
+            ssize_t got = ::read(file.get(), buffer_.get(), kChunk);
             if (got < 0 && errno == EINVAL && direct) {  // as some FUSE file systems do
                 direct = false;
-                if (::fcntl(fd, F_SETFL, O_NONBLOCK) == 0) continue;
+                if (::fcntl(file.get(), F_SETFL, O_NONBLOCK) == 0) continue;
             }
             if (got <= 0) break;
             Clock::time_point now = Clock::now();
@@ -108,7 +110,6 @@ class TimedReader {
             any_cached_ = any_cached_ || !direct;
             if (static_cast<std::size_t>(got) < kChunk) break;
         }
-        ::close(fd);
     }
 
     void report(StorageFacts& facts) {

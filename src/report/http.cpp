@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 #include <microhttpd.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
@@ -274,9 +273,9 @@ struct HttpServer::Impl {
 HttpServer::HttpServer(const HttpAddress& address, std::string_view option, HttpHandler handler,
                        const HttpLimits& limits, HttpRefusal refusal)
     : impl_(std::make_unique<Impl>()) {
-    int fd = listen_on(address, option);
+    Descriptor socket = listen_on(address, option);
     impl_->address = address;
-    impl_->address.port = bound_port(fd);
+    impl_->address.port = bound_port(socket.get());
     impl_->handler = std::move(handler);
     impl_->refusal = std::move(refusal);
     impl_->limits = limits;
@@ -284,16 +283,15 @@ HttpServer::HttpServer(const HttpAddress& address, std::string_view option, Http
     unsigned threads = limits.threads > 1 ? limits.threads : 0;
     impl_->daemon = MHD_start_daemon(
         MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME, 0, nullptr, nullptr,
-        &Impl::answer, impl_.get(), MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT,
-        limits.connections, MHD_OPTION_PER_IP_CONNECTION_LIMIT, limits.connections_per_client,
-        MHD_OPTION_CONNECTION_TIMEOUT, limits.idle_seconds, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-        kRequestBytes, MHD_OPTION_THREAD_POOL_SIZE, threads, MHD_OPTION_NOTIFY_CONNECTION,
-        &Impl::notice, impl_.get(), MHD_OPTION_NOTIFY_COMPLETED, &Impl::finish, impl_.get(),
-        MHD_OPTION_END);
-    if (!impl_->daemon) {
-        ::close(fd);
+        &Impl::answer, impl_.get(), MHD_OPTION_LISTEN_SOCKET, socket.get(),
+        MHD_OPTION_CONNECTION_LIMIT, limits.connections, MHD_OPTION_PER_IP_CONNECTION_LIMIT,
+        limits.connections_per_client, MHD_OPTION_CONNECTION_TIMEOUT, limits.idle_seconds,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, kRequestBytes, MHD_OPTION_THREAD_POOL_SIZE, threads,
+        MHD_OPTION_NOTIFY_CONNECTION, &Impl::notice, impl_.get(), MHD_OPTION_NOTIFY_COMPLETED,
+        &Impl::finish, impl_.get(), MHD_OPTION_END);
+    if (!impl_->daemon)
         throw MachineError({.found = fmt::format("{}: the web server did not start", option)});
-    }
+    (void)socket.release();  // the daemon closes it
 }
 
 HttpServer::~HttpServer() {
@@ -303,7 +301,7 @@ HttpServer::~HttpServer() {
     }
     // The library must not be stopped while a connection is suspended.
     for (const auto& stream : impl_->all_streams()) stream->end();
-    MHD_stop_daemon(impl_->daemon);  // closes the listening socket too
+    MHD_stop_daemon(impl_->daemon);
 }
 
 void HttpServer::publish(const std::string& path, std::string content_type, std::string content) {

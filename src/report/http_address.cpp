@@ -3,7 +3,6 @@
 
 #include <arpa/inet.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -41,16 +40,17 @@ std::optional<SocketAddress> resolve(const HttpAddress& address) {
 
 }  // namespace
 
-int listen_on(const HttpAddress& address, std::string_view option) {
+Descriptor listen_on(const HttpAddress& address, std::string_view option) {
     SocketAddress where = resolve(address).value();
-    int fd = ::socket(where.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    Descriptor socket(
+        ::socket(where.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     int yes = 1;
-    if (fd >= 0) ::setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-    if (fd >= 0 && ::bind(fd, reinterpret_cast<sockaddr*>(&where.storage), where.length) == 0 &&
-        ::listen(fd, kWaiting) == 0)
-        return fd;
+    if (socket.is_open()) ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+    if (socket.is_open() &&
+        ::bind(socket.get(), reinterpret_cast<sockaddr*>(&where.storage), where.length) == 0 &&
+        ::listen(socket.get(), kWaiting) == 0)
+        return socket;
     int error = errno;
-    if (fd >= 0) ::close(fd);
     if (error == EADDRINUSE)
         throw UserError(
             {.found = fmt::format("{}: {} is in use by another program", option, address.text()),

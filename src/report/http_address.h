@@ -9,6 +9,8 @@
 #include <optional>
 #include <string_view>
 
+#include "base/descriptor.h"
+
 namespace saturate {
 
 struct HttpAddress;
@@ -21,7 +23,7 @@ struct SocketAddress {
 
 // Opens a listening socket ourselves, because libmicrohttpd does not say why it cannot start.
 // Throws UserError (in use, no such address) and MachineError.
-[[nodiscard]] int listen_on(const HttpAddress& address, std::string_view option);
+[[nodiscard]] Descriptor listen_on(const HttpAddress& address, std::string_view option);
 // Returns the port of the socket, which the system chose if 0 was requested.
 [[nodiscard]] std::uint16_t bound_port(int fd);
 

@@ -46,29 +46,26 @@ KinetoServer::KinetoServer(const std::filesystem::path& folder) : path_(folder /
     int error = ENAMETOOLONG;
     if (text.size() < sizeof address.sun_path) {
         std::memcpy(address.sun_path, text.c_str(), text.size() + 1);
-        fd_ = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-        error = fd_ < 0 || ::bind(fd_, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0
-                    ? errno
-                    : 0;
+        socket_ = Descriptor(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+        bool is_bound =
+            socket_.is_open() &&
+            ::bind(socket_.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
+        error = is_bound ? 0 : errno;
     }
     if (error == 0) return;
-    if (fd_ >= 0) ::close(fd_);
     throw MachineError({.where = {text},
                         .found = fmt::format("cannot create a socket: {}", std::strerror(error)),
                         .expected = "a folder with a short path, in which sockets can be created"});
 }
 
-KinetoServer::~KinetoServer() {
-    ::close(fd_);
-    ::unlink(path_.c_str());
-}
+KinetoServer::~KinetoServer() { ::unlink(path_.c_str()); }
 
 void KinetoServer::answer(const std::function<bool(std::int64_t pid)>& may_begin) {
     char message[8192];
     while (true) {
         sockaddr_un from{};
         socklen_t length = sizeof from;
-        ssize_t got = ::recvfrom(fd_, message, sizeof message, 0,
+        ssize_t got = ::recvfrom(socket_.get(), message, sizeof message, 0,
                                  reinterpret_cast<sockaddr*>(&from), &length);
         if (got < 0) return;
         if (static_cast<std::size_t>(got) < kHeadBytes) continue;
@@ -78,7 +75,7 @@ void KinetoServer::answer(const std::function<bool(std::int64_t pid)>& may_begin
         if (type == "ctxt" && size >= 16) {
             asked_.insert(value_at<std::int32_t>(body + 4));
             auto known = static_cast<std::int32_t>(asked_.size());
-            send_to(fd_, from, length, "ctxt",
+            send_to(socket_.get(), from, length, "ctxt",
                     {reinterpret_cast<const char*>(&known), sizeof known});
         } else if (type == "req" && size >= 20) {
             auto what = value_at<std::int32_t>(body);
@@ -91,7 +88,7 @@ void KinetoServer::answer(const std::function<bool(std::int64_t pid)>& may_begin
                 wanted_.erase(wanted);
                 delivered_.insert(pid);
             }
-            send_to(fd_, from, length, "req", configuration);
+            send_to(socket_.get(), from, length, "req", configuration);
         }
     }
 }

@@ -12,6 +12,8 @@
 #include <set>
 #include <string>
 
+#include "base/descriptor.h"
+
 namespace saturate {
 
 class KinetoServer {
@@ -22,7 +24,7 @@ class KinetoServer {
     KinetoServer(const KinetoServer&) = delete;
     KinetoServer& operator=(const KinetoServer&) = delete;
 
-    [[nodiscard]] int fd() const { return fd_; }
+    [[nodiscard]] int fd() const { return socket_.get(); }
     // Answers all waiting messages. Calls `may_begin` before it tells a process to record; if that
     // returns false, it tries again at the next message of the process.
     void answer(const std::function<bool(std::int64_t pid)>& may_begin);
@@ -41,7 +43,7 @@ class KinetoServer {
 
   private:
     std::filesystem::path path_;
-    int fd_ = -1;
+    Descriptor socket_;
     std::set<std::int64_t> asked_, delivered_;
     std::map<std::int64_t, std::string> wanted_;
 };

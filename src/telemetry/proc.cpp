@@ -9,6 +9,7 @@
 
 #include <algorithm>
 
+#include "base/descriptor.h"
 #include "base/text.h"
 
 namespace saturate {
@@ -91,16 +92,15 @@ std::optional<std::string> slurm_job_of_cgroup(std::string_view text) {
 }
 
 std::string Proc::read(const std::string& name) const {
-    int fd = ::open((root_ / name).c_str(), O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return "";
+    Descriptor file(::open((root_ / name).c_str(), O_RDONLY | O_CLOEXEC));
+    if (!file.is_open()) return "";
     std::string out;
     char buffer[8192];
     constexpr std::size_t kMost = 4u << 20;
     ssize_t got = 0;
-    while (out.size() < kMost && (got = ::read(fd, buffer, sizeof buffer)) > 0) {
+    while (out.size() < kMost && (got = ::read(file.get(), buffer, sizeof buffer)) > 0) {
         out.append(buffer, static_cast<std::size_t>(got));
     }
-    ::close(fd);
     return out;
 }
 

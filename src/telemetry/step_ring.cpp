@@ -10,6 +10,8 @@
 #include <cstring>
 #include <utility>
 
+#include "base/descriptor.h"
+
 namespace saturate {
 
 using namespace ring;
@@ -22,18 +24,18 @@ T StepRing::at(std::size_t offset) const {
 }
 
 std::optional<StepRing> StepRing::open(const std::filesystem::path& path) {
-    int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
-    if (fd < 0) return std::nullopt;
+    Descriptor file(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+    if (!file.is_open()) return std::nullopt;
     // Check the file before mapping it: if it were too short, access would raise a bus error.
     unsigned char head[kWindowUntilAt];
     struct stat info {};
-    bool is_ours = ::fstat(fd, &info) == 0 && info.st_size > static_cast<off_t>(kRecordsAt) &&
-                   ::pread(fd, head, sizeof head, 0) == static_cast<ssize_t>(sizeof head) &&
+    bool is_ours = ::fstat(file.get(), &info) == 0 &&
+                   info.st_size > static_cast<off_t>(kRecordsAt) &&
+                   ::pread(file.get(), head, sizeof head, 0) == static_cast<ssize_t>(sizeof head) &&
                    std::memcmp(head, kMagic, 8) == 0;
     auto size = static_cast<std::size_t>(info.st_size);
-    void* bytes =
-        is_ours ? ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : MAP_FAILED;
-    ::close(fd);
+    void* bytes = is_ours ? ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0)
+                          : MAP_FAILED;
     if (bytes == MAP_FAILED) return std::nullopt;
     StepRing ring(static_cast<unsigned char*>(bytes), size);
     std::uint64_t capacity = ring.at<std::uint64_t>(kCapacityAt);

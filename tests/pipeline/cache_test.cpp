@@ -171,5 +171,14 @@ TEST_F(DiskCacheTest, AFolderThatCannotBeMadeIsSaid) {
     }
 }
 
+TEST_F(DiskCacheTest, AFileThatCannotBeMadeIsNotHeld) {
+    auto inner = std::make_shared<CountingSource>();
+    constexpr std::uint64_t kNoFileIsSoLarge = std::uint64_t{1} << 63;
+    EXPECT_THROW((void)cached(inner, kNoFileIsSoLarge), UserError);
+    // Another user, who could only read it while the first held it.
+    EXPECT_EQ(load(cached(inner), 2), load(std::make_shared<CountingSource>(), 2));
+    EXPECT_EQ(inner->prepared_count, 64);
+}
+
 }  // namespace
 }  // namespace saturate
