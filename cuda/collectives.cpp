@@ -25,7 +25,7 @@ namespace saturate {
 
 namespace {
 
-class NcclCollective final : public Collective {
+class NcclCollective final : public PendingCollective {
   public:
     explicit NcclCollective(c10::intrusive_ptr<c10d::Work> work) : work_(std::move(work)) {}
     void wait() override { work_->wait(); }  // makes the current stream wait, not the host
@@ -60,11 +60,11 @@ class NcclCollectives final : public DeviceCollectives {
             // The device is lost: the process ends.
         }
     }
-    std::unique_ptr<Collective> start_sum(torch::Tensor tensor) override {
+    std::unique_ptr<PendingCollective> start_sum(torch::Tensor tensor) override {
         std::vector<torch::Tensor> tensors{std::move(tensor)};
         return started(nccl_->allreduce(tensors));
     }
-    std::unique_ptr<Collective> start_broadcast(torch::Tensor tensor) override {
+    std::unique_ptr<PendingCollective> start_broadcast(torch::Tensor tensor) override {
         std::vector<torch::Tensor> tensors{std::move(tensor)};
         return started(nccl_->broadcast(tensors));
     }
@@ -126,7 +126,7 @@ class NcclCollectives final : public DeviceCollectives {
         return marks_[static_cast<std::size_t>(mark) % marks_.size()];
     }
     // Also called from autograd's threads.
-    std::unique_ptr<Collective> started(c10::intrusive_ptr<c10d::Work> work) {
+    std::unique_ptr<PendingCollective> started(c10::intrusive_ptr<c10d::Work> work) {
         std::lock_guard lock(mutex_);
         since_.push_back(work);
         return std::make_unique<NcclCollective>(std::move(work));

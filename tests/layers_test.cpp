@@ -151,26 +151,64 @@ TEST(LayersTest, SrcNeitherPrintsNorExits) {
     EXPECT_EQ(violation(table, "src/base/x.cpp", "    snprintf(buffer, 2, \"\");"), "");
 }
 
-TEST(LayersTest, TheTreeKeepsTheRules) {
-    Table table = read_table();
+// Calls `see` with the path and the text of every C++ file.
+template <typename See>
+void for_each_source(std::initializer_list<const char*> folders, const See& see) {
     std::filesystem::path root = SATURATE_SOURCE_DIR;
     int files = 0;
-    for (const char* folder : {"app", "src", "cuda", "python", "tests"}) {
+    for (const char* folder : folders) {
         for (const auto& entry : std::filesystem::recursive_directory_iterator(root / folder)) {
             std::string extension = entry.path().extension();
             if (extension != ".cpp" && extension != ".h" && extension != ".cu") continue;
             ++files;
-            std::string path = std::filesystem::relative(entry.path(), root);
-            std::string text = read_file(entry.path(), 1 << 22, "a source file");
-            int number = 0;
-            for (std::string_view line : split(text, '\n')) {
-                ++number;
-                std::string said = violation(table, path, std::string(line));
-                EXPECT_EQ(said, "") << path << ":" << number;
-            }
+            see(std::filesystem::relative(entry.path(), root).string(),
+                read_file(entry.path(), 1 << 22, "a source file"));
         }
     }
     EXPECT_GT(files, 20);
+}
+
+TEST(LayersTest, TheTreeKeepsTheRules) {
+    Table table = read_table();
+    for_each_source({"app", "src", "cuda", "python", "tests"},
+                    [&](const std::string& path, const std::string& text) {
+                        int number = 0;
+                        for (std::string_view line : split(text, '\n')) {
+                            ++number;
+                            std::string said = violation(table, path, std::string(line));
+                            EXPECT_EQ(said, "") << path << ":" << number;
+                        }
+                    });
+}
+
+// The type that a line defines, unless it is a member of another; empty for every other line.
+std::string defined_type(const std::string& line) {
+    static const std::regex kDefines(
+        R"re(^(?:class|struct|enum|enum class) ([A-Z]\w*)(?: final)?(?: :| \{|$).*)re");
+    std::smatch match;
+    return std::regex_match(line, match, kDefines) ? match[1] : std::string();
+}
+
+// Even where one source alone knows a type, a second type of its name makes the reader ask which one
+// is meant. Where both are in headers, the linker may take one for the other.
+TEST(LayersTest, ATypesNameStandsForOneThing) {
+    for (const char* line : {"class Box {", "class Box : public Thing {", "struct Box final {",
+                             "struct Box {};", "enum class Box { red };", "enum Box : int {"})
+        EXPECT_EQ(defined_type(line), "Box") << line;
+    for (const char* line : {"class Box;", "struct Thing::Box {", "    struct Box {",
+                             "struct Box box;", "template <typename Box>"})
+        EXPECT_EQ(defined_type(line), "") << line;
+    std::map<std::string, std::string> homes;
+    for_each_source(
+        {"app", "src", "cuda", "python"}, [&](const std::string& path, const std::string& text) {
+            for (std::string_view line : split(text, '\n')) {
+                std::string type = defined_type(std::string(line));
+                if (type.empty()) continue;
+                auto [home, is_new] = homes.emplace(type, path);
+                EXPECT_TRUE(is_new) << type << " of " << path << " is also in " << home->second;
+            }
+        });
+    EXPECT_GT(homes.size(), 100u);
 }
 
 }  // namespace

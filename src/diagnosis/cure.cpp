@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "diagnosis/python_job.h"
+#include "diagnosis/python_json.h"
 #include "remedies/catalogue.h"
 
 namespace saturate {

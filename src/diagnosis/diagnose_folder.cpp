@@ -3,7 +3,7 @@
 
 #include "base/error.h"
 #include "diagnosis/diagnosis.h"
-#include "diagnosis/python_job.h"
+#include "diagnosis/python_json.h"
 #include "diagnosis/trace_read.h"
 #include "telemetry/run_gather.h"
 

@@ -9,7 +9,7 @@
 #include "config/settings.h"
 #include "diagnosis/cure.h"
 #include "diagnosis/diagnosis.h"
-#include "diagnosis/python_job.h"
+#include "diagnosis/python_json.h"
 
 namespace saturate {
 namespace {

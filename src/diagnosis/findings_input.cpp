@@ -19,15 +19,15 @@ constexpr double kPressureLikely = 1.1;
 constexpr double kPressureMost = 1.25;
 constexpr double kNextWithWorkers = 0.02;  // a fetch, as a share of making a batch
 
-struct Loader {
+struct TracedLoader {
     std::vector<std::uint32_t> calls;  // __next__ in the window
     std::int64_t median_ns = 0;
     std::int64_t longest_ns = 0;
     bool in_process = false;
 };
 
-Loader find_loader(const Context& context) {
-    Loader loader;
+TracedLoader find_loader(const Context& context) {
+    TracedLoader loader;
     std::vector<std::int64_t> times;
     for (std::size_t i = 0; i < context.trace.events.size(); ++i) {
         const Event& event = context.event(i);
@@ -47,7 +47,7 @@ Loader find_loader(const Context& context) {
     return loader;
 }
 
-void input_wait(Context& context, const Loader& loader) {
+void input_wait(Context& context, const TracedLoader& loader) {
     std::int64_t wait = at(context.line.causes, Cause::input);
     double share = context.percent(wait);
     if (share < 5) return;
@@ -110,7 +110,7 @@ void input_wait(Context& context, const Loader& loader) {
     context.add_part(part, "F01");
 }
 
-void jitter(Context& context, const Loader& loader) {
+void jitter(Context& context, const TracedLoader& loader) {
     if (loader.calls.size() < 5 || loader.longest_ns < 5 * loader.median_ns) return;
     std::int64_t excess = 0;
     std::vector<std::uint32_t> slow;
@@ -241,7 +241,7 @@ void pinned_copies(Context& context) {
 }  // namespace
 
 void find_input(Context& context) {
-    Loader loader = find_loader(context);
+    TracedLoader loader = find_loader(context);
     input_wait(context, loader);
     jitter(context, loader);
     pageable_copies(context);

@@ -167,20 +167,20 @@ class FrameNames {
 };
 
 // A frame or range in which the host spends time while the GPU idles.
-struct Frame {
+struct IdleFrame {
     std::int64_t idle_ns = 0;
     std::int64_t own_ns = 0;  // of the host, also while the GPU works
     std::int32_t event = -1;
     std::uint32_t name = 0;  // as FrameNames::of() returns it
 };
 
-std::vector<Frame> idle_frames(const Context& context, FrameNames& names) {
-    std::map<std::uint32_t, Frame> by_name;
+std::vector<IdleFrame> idle_frames(const Context& context, FrameNames& names) {
+    std::map<std::uint32_t, IdleFrame> by_name;
     std::size_t at_gap = 0;
     for (const Activity& activity : context.line.host) {
         if (activity.cause != Cause::python || activity.event < 0) continue;
         std::uint32_t name = names.of(context.event(static_cast<std::size_t>(activity.event)).name);
-        Frame& frame = by_name[name];
+        IdleFrame& frame = by_name[name];
         frame.name = name;
         frame.event = activity.event;
         frame.own_ns += activity.end_ns - activity.start_ns;
@@ -198,15 +198,15 @@ std::vector<Frame> idle_frames(const Context& context, FrameNames& names) {
                 std::min(gap.end_ns, activity.end_ns) - std::max(gap.start_ns, activity.start_ns);
         }
     }
-    std::vector<Frame> frames;
+    std::vector<IdleFrame> frames;
     for (const auto& [name, frame] : by_name) frames.push_back(frame);
-    std::ranges::sort(frames, std::greater<>(), &Frame::idle_ns);
+    std::ranges::sort(frames, std::greater<>(), &IdleFrame::idle_ns);
     return frames;
 }
 
 // True if one function or range takes most of the idle time and calls nothing else, such as a sleep
 // or a download. The fix removes such a call as a whole, instead of speeding it up.
-bool is_one_thing(const Context& context, const Frame& frame, FrameNames& names) {
+bool is_one_thing(const Context& context, const IdleFrame& frame, FrameNames& names) {
     if (10 * frame.idle_ns < 8 * context.line.split.idle_ns) return false;
     std::int64_t whole = 0;
     for (const Event& event : context.trace.events) {
@@ -224,7 +224,7 @@ void python_between(Context& context, const CauseTimes& causes) {
     if (context.percent(late) < 10) return;
     if (context.line.device >= 0 && !context.has_operators) return;  // F10 reports it
     FrameNames names(context.trace);
-    std::vector<Frame> frames = idle_frames(context, names);
+    std::vector<IdleFrame> frames = idle_frames(context, names);
     Finding finding{.id = "F11", .share_percent = context.percent(late)};
     finding.confidence = context.trace.has_stacks ? Confidence::high : Confidence::medium;
     finding.evidence = fmt::format(

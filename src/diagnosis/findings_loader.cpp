@@ -11,7 +11,7 @@
 #include "diagnosis/core_use.h"
 #include "diagnosis/cure.h"
 #include "diagnosis/patch.h"
-#include "diagnosis/python_job.h"
+#include "diagnosis/python_json.h"
 #include "remedies/catalogue.h"
 
 namespace saturate {
@@ -48,7 +48,7 @@ Fetch fetch_of(const Json& python, std::int64_t loader) {
 
 // If the loop waits though the workers should be enough by their mean time, that time varies. The
 // loop then shows how often they really had a batch.
-void see_arrivals(Fetch& fetch, std::int64_t workers, const StepTimes& times, Facts& facts) {
+void see_arrivals(Fetch& fetch, std::int64_t workers, const MeanStep& times, Facts& facts) {
     if (!fetch.is_storage() || workers == 0 || worker_count(facts) > workers) return;
     fetch.between = std::max(fetch.wall, static_cast<double>(workers) * times.step);
     facts.loader->fetch_seconds = fetch.between / 1e9;
@@ -69,7 +69,7 @@ constexpr double kHandingOver = 3e5;  // ns to pass a batch through shared memor
 // T' = max(T - W, D / w, work / cores) with step time T, wait W, time D to make a batch, and w
 // workers. The work of a step is the CPU time that the job's processes used; if that is unknown,
 // the most that its threads could use.
-Plan plan_of(const StepTimes& times, const Fetch& fetch, double compute_cores, const Facts& facts,
+Plan plan_of(const MeanStep& times, const Fetch& fetch, double compute_cores, const Facts& facts,
              const CoreUse& host) {
     int cores = facts.cores_per_process();
     Plan plan{.workers = worker_count(facts)};
@@ -85,7 +85,7 @@ Plan plan_of(const StepTimes& times, const Fetch& fetch, double compute_cores, c
 // Returns the time of an epoch of `steps` steps with the workers of the plan. The loop waits in
 // full for the first batch. Workers that wait for storage start together, so their batches come in
 // waves of one batch per worker.
-double epoch_ns(double steps, const StepTimes& times, const Fetch& fetch, const Plan& plan) {
+double epoch_ns(double steps, const MeanStep& times, const Fetch& fetch, const Plan& plan) {
     double one_by_one = steps * plan.step_ns + fetch.wall * (1 - 1.0 / plan.workers);
     if (!fetch.is_storage()) return one_by_one;
     double waves = std::ceil(steps / plan.workers);
@@ -96,7 +96,7 @@ double epoch_ns(double steps, const StepTimes& times, const Fetch& fetch, const 
 
 // Returns the time of a recorded epoch over that of an epoch with the planned workers. Unless
 // workers persist, every epoch starts and ends them.
-double gain_over_epochs(const RunRecord& record, const Json& loader, const StepTimes& times,
+double gain_over_epochs(const RunRecord& record, const Json& loader, const MeanStep& times,
                         const Fetch& fetch, const Plan& plan, bool they_stay) {
     constexpr double kStart = 10e6;  // ns to start one worker, if none was measured
     double samples = loader["dataset_size"].number().value_or(0);
@@ -118,7 +118,7 @@ double gain_over_epochs(const RunRecord& record, const Json& loader, const StepT
 // For waits that no setting fixes: the gain of improving the data pipeline itself is unknown.
 Gain unsure(double bound) { return {1.0, 1.0 + std::min(1.0, 0.3 * (bound - 1.0)), bound}; }
 
-void in_memory(Finding& wait, const Json& loader, const StepTimes& times) {
+void in_memory(Finding& wait, const Json& loader, const MeanStep& times) {
     wait.fix =
         "the data set is tensors in memory: cut whole batches out of them, "
         "for rows in torch.randperm(n).split(batch_size): x[rows], y[rows] "
@@ -132,7 +132,7 @@ void in_memory(Finding& wait, const Json& loader, const StepTimes& times) {
 }
 
 void no_workers(std::vector<Finding>& findings, Finding& wait, const RunRecord& record,
-                const Json& loader, const StepTimes& times, const Fetch& fetch, const Facts& facts,
+                const Json& loader, const MeanStep& times, const Fetch& fetch, const Facts& facts,
                 const CoreUse& host) {
     const Json& python = record.python;
     int cores = facts.cores_per_process();
@@ -198,9 +198,8 @@ void no_workers(std::vector<Finding>& findings, Finding& wait, const RunRecord& 
     findings.push_back(part);
 }
 
-void with_workers(Finding& wait, const RunRecord& record, const Json& loader,
-                  const StepTimes& times, const Fetch& fetch, const Facts& facts,
-                  const CoreUse& host) {
+void with_workers(Finding& wait, const RunRecord& record, const Json& loader, const MeanStep& times,
+                  const Fetch& fetch, const Facts& facts, const CoreUse& host) {
     const Json& python = record.python;
     std::int64_t workers = loader["num_workers"].integer().value_or(1);
     Plan plan = plan_of(times, fetch, is_on_gpu(python) ? 1.0 : 0.5, facts, host);
@@ -230,7 +229,7 @@ void with_workers(Finding& wait, const RunRecord& record, const Json& loader,
 
 // Returns the step time if C++ threads decode: each image then takes a third of the CPU time,
 // measured on JPEG files (bench/loader). The other work of the job stays the same.
-double step_with_own_loader(const StepTimes& times, const Fetch& fetch, const Facts& facts,
+double step_with_own_loader(const MeanStep& times, const Fetch& fetch, const Facts& facts,
                             const CoreUse& host) {
     constexpr double kFewer = 2.9;
     int cores = facts.cores_per_process();
@@ -243,7 +242,7 @@ double step_with_own_loader(const StepTimes& times, const Fetch& fetch, const Fa
 
 // Suggests saturate_gpu.Loader instead of a DataLoader that decodes images, or says why it cannot
 // read this data set.
-void loader_like(Finding& wait, const Json& loader, const StepTimes& times, const Fetch& fetch,
+void loader_like(Finding& wait, const Json& loader, const MeanStep& times, const Fetch& fetch,
                  const Facts& facts, const CoreUse& host) {
     const Json& like = loader["saturate_loader"];
     if (!like.is_object() || fetch.is_storage()) return;
@@ -274,7 +273,7 @@ void own_loader(Finding& wait, const Json& loader) {
         wait.evidence += fmt::format("; saturate_gpu.Loader: {}", *why);
 }
 
-void explain_wait(const RunRecord& record, const StepTimes& times, std::vector<Finding>& findings) {
+void explain_wait(const RunRecord& record, const MeanStep& times, std::vector<Finding>& findings) {
     const Json& python = record.python;
     CoreUse host = core_use(record);
     Json loader = training_loader(python);
@@ -306,7 +305,7 @@ void explain_wait(const RunRecord& record, const StepTimes& times, std::vector<F
 }
 
 // Reports time lost by starting the workers anew in every epoch.
-void restarts(const RunRecord& record, const StepTimes& times, std::vector<Finding>& findings) {
+void restarts(const RunRecord& record, const MeanStep& times, std::vector<Finding>& findings) {
     Json loader = training_loader(record.python);
     if (loader["num_workers"].integer().value_or(0) == 0 ||
         loader["persistent_workers"].boolean().value_or(true) ||
@@ -353,7 +352,7 @@ void not_pinned(const RunRecord& record, std::vector<Finding>& findings) {
 
 }  // namespace
 
-void loader_findings(const RunRecord& record, const StepTimes& times,
+void loader_findings(const RunRecord& record, const MeanStep& times,
                      std::vector<Finding>& findings) {
     explain_wait(record, times, findings);
     restarts(record, times, findings);

@@ -9,7 +9,7 @@
 #include "diagnosis/cure.h"
 #include "diagnosis/diagnosis.h"
 #include "diagnosis/patch.h"
-#include "diagnosis/python_job.h"
+#include "diagnosis/python_json.h"
 
 namespace saturate {
 namespace {
@@ -23,7 +23,7 @@ Json reads_that_wait(const Json& python) {
     return out;
 }
 
-void reads(const Json& python, const StepTimes& times, std::vector<Finding>& findings) {
+void reads(const Json& python, const MeanStep& times, std::vector<Finding>& findings) {
     double steps = std::max(1.0, python["steps"].number().value_or(1));
     double ns = 0;
     std::int64_t count = 0;
@@ -64,7 +64,7 @@ void reads(const Json& python, const StepTimes& times, std::vector<Finding>& fin
     findings.push_back(finding);
 }
 
-void collections(const Json& python, const StepTimes& times, std::vector<Finding>& findings) {
+void collections(const Json& python, const MeanStep& times, std::vector<Finding>& findings) {
     double ns = python["gc"]["ns"].number().value_or(0);
     double total = times.step * std::max(1.0, python["steps"].number().value_or(1));
     // One long collection cleans up after the code before the loop; the loop does not repeat it.
@@ -181,7 +181,7 @@ void threads(const Json& python, std::vector<Finding>& findings) {
 void python_findings(const RunRecord& record, std::vector<Finding>& findings) {
     const Json& python = record.python;
     if (!python.is_object()) return;
-    StepTimes times = times_of(record);
+    MeanStep times = times_of(record);
     loader_findings(record, times, findings);
     reads(python, times, findings);
     collections(python, times, findings);

@@ -13,7 +13,7 @@
 namespace saturate {
 namespace {
 
-struct Point {
+struct TrendPoint {
     double seconds = 0;
     double value = 0;
 };
@@ -48,13 +48,13 @@ struct Growth {
 
 // Returns the growth if every part is above the one before and no part holds most of the rise. An
 // allocator that takes one more block and then stays level does not rise like that.
-std::optional<Growth> straight_rise(const std::vector<Point>& points) {
+std::optional<Growth> straight_rise(const std::vector<TrendPoint>& points) {
     constexpr std::size_t kLeast = 15, kParts = 5;
     constexpr double kLeastSeconds = 10, kLeastBytes = 64e6, kLeastShare = 0.03;
     if (points.size() < kLeast || points.back().seconds - points.front().seconds < kLeastSeconds)
         return std::nullopt;
     std::vector<double> values, times;
-    for (const Point& point : points) {
+    for (const TrendPoint& point : points) {
         values.push_back(point.value);
         times.push_back(point.seconds);
     }
@@ -122,7 +122,7 @@ void kept_without_growth(const RunRecord& record, std::vector<Finding>& out) {
 }
 
 void host_memory(const RunRecord& record, std::vector<Finding>& out) {
-    std::vector<Point> points;
+    std::vector<TrendPoint> points;
     double left = 0;
     int workers = 0, processes_first = 0, processes_last = 0;
     for (const HostSample& sample : record.hosts) {
@@ -158,7 +158,7 @@ void host_memory(const RunRecord& record, std::vector<Finding>& out) {
 }
 
 void device_memory(const RunRecord& record, std::vector<Finding>& out) {
-    std::map<int, std::vector<Point>> points;
+    std::map<int, std::vector<TrendPoint>> points;
     std::map<int, double> left;
     for (const DeviceSample& sample : record.devices) {
         if (!sample.memory_used_bytes) continue;

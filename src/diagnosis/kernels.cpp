@@ -8,13 +8,13 @@
 namespace saturate {
 namespace {
 
-struct Pattern {
+struct KernelPattern {
     std::string_view text;  // lower case
     KernelClass kind;
 };
 
 // The first pattern found in the lower-case name decides.
-constexpr Pattern kPatterns[] = {
+constexpr KernelPattern kPatterns[] = {
     {"nccl", KernelClass::communication},
     {"rccl", KernelClass::communication},
     {"c10d", KernelClass::communication},
@@ -102,7 +102,7 @@ bool ends_with_any(std::string_view text, std::initializer_list<std::string_view
 
 KernelClass classify_kernel(std::string_view name) {
     std::string low = lower(name);
-    for (const Pattern& pattern : kPatterns) {
+    for (const KernelPattern& pattern : kPatterns) {
         if (low.find(pattern.text) != std::string::npos) return pattern.kind;
     }
     return KernelClass::other;

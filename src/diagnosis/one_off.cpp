@@ -43,9 +43,9 @@ std::int64_t median(std::vector<std::int64_t>& values) {
     return *middle;
 }
 
-class Finder {
+class OneOffFinder {
   public:
-    Finder(const Timeline& line, const IdleTimes& idle)
+    OneOffFinder(const Timeline& line, const IdleTimes& idle)
         : line_(line), trace_(*line.trace), idle_(idle), is_ours_(trace_.lanes.size()) {
         for (std::uint16_t lane : line.host_lanes) is_ours_[lane] = true;
     }
@@ -353,7 +353,7 @@ bool is_compiled_region(std::string_view name) {
 }
 
 std::vector<OneOff> find_one_offs(const Timeline& line, const IdleTimes& idle) {
-    return Finder(line, idle).find();
+    return OneOffFinder(line, idle).find();
 }
 
 }  // namespace saturate

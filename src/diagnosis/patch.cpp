@@ -8,7 +8,7 @@
 namespace saturate {
 namespace {
 
-struct Source {
+struct SourceLines {
     std::int64_t first = 1;  // line number of lines[0]
     std::vector<std::string> lines;
 
@@ -25,7 +25,7 @@ std::string indent_of(const std::string& line) {
 }
 
 // Replaces the text of the value in its line. Returns false if it spans several lines.
-bool replace_value(Source& source, const Json& place, const std::string& value) {
+bool replace_value(SourceLines& source, const Json& place, const std::string& value) {
     auto line = place["line"].integer(), end_line = place["end_line"].integer();
     auto column = place["column"].integer(), end = place["end_column"].integer();
     if (!line || line != end_line || !column || !end || *column > *end) return false;
@@ -38,7 +38,7 @@ bool replace_value(Source& source, const Json& place, const std::string& value) 
 
 // Inserts keywords before the closing parenthesis, in the style of the call: on the same line, or
 // on a new line if the parenthesis is alone on its line. Returns false if there is no parenthesis.
-bool insert_keywords(Source& source, const Json& call, const std::string& added) {
+bool insert_keywords(SourceLines& source, const Json& call, const std::string& added) {
     std::int64_t end_line = call["end_line"].integer().value_or(0);
     std::int64_t column = call["end_column"].integer().value_or(0) - 1;
     std::string* line = source.at(end_line);
@@ -86,7 +86,7 @@ std::string diff(const std::string& file, std::int64_t first,
 std::string keyword_patch(const Json& site, const Json& call,
                           const std::vector<KeywordChange>& changes) {
     if (!call.is_object() || changes.empty()) return "";
-    Source source{.first = call["first_line"].integer().value_or(1)};
+    SourceLines source{.first = call["first_line"].integer().value_or(1)};
     for (const Json& line : call["lines"].items())
         source.lines.push_back(line.string().value_or(""));
     std::vector<std::string> before = source.lines;

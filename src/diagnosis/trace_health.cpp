@@ -11,20 +11,20 @@ namespace saturate {
 namespace {
 
 // How to record what is missing, for each profiler.
-struct Advice {
+struct RecordingAdvice {
     const char* steps;
     const char* later;
     const char* launches;
 };
-constexpr Advice kPyTorch = {
+constexpr RecordingAdvice kPyTorch = {
     "record with a schedule of wait 1, warm-up 1, active 5 or more (saturate diagnose --how)",
     "record a later part: a schedule with wait and warm-up steps (saturate diagnose --how)",
     "record with ProfilerActivity.CPU as well"};
-constexpr Advice kNsys = {
+constexpr RecordingAdvice kNsys = {
     "mark them: torch.cuda.nvtx.range_push(\"step 1\") and range_pop() around each",
     "record a later part: nsys profile --delay, or --capture-range=cudaProfilerApi",
     "start recording before the work, with --trace=cuda"};
-const Advice& advice_for(const Timeline& line) {
+const RecordingAdvice& advice_for(const Timeline& line) {
     return line.trace->kind == TraceKind::nsys ? kNsys : kPyTorch;
 }
 

@@ -28,9 +28,9 @@ constexpr std::size_t kLongestValue = 16 << 20;  // of a key other than the even
 
 constexpr std::string_view kHow = "saturate diagnose --how prints how to record one";
 
-class Reader {
+class TraceReader {
   public:
-    Reader(ByteStream& stream, std::string file)
+    TraceReader(ByteStream& stream, std::string file)
         : stream_(stream), window_(stream), builder_(trace_) {
         trace_.file = std::move(file);
     }
@@ -88,7 +88,7 @@ class Reader {
 };
 
 // Continues after "{": reads the keys before traceEvents, the events, and the keys after them.
-void Reader::read_object() {
+void TraceReader::read_object() {
     for (;;) {
         std::optional<char> next = window_.peek();
         if (next == ',') {
@@ -119,7 +119,7 @@ void Reader::read_object() {
     }
 }
 
-std::optional<std::string> Reader::read_key() {
+std::optional<std::string> TraceReader::read_key() {
     window_.want(4096);
     std::string_view text = window_.view();
     std::size_t end = text.find('"', 1);
@@ -131,7 +131,7 @@ std::optional<std::string> Reader::read_key() {
 
 // Reads a value other than the events. Returns its text, or "" if it is too large to matter and was
 // skipped.
-std::optional<std::string> Reader::read_value() {
+std::optional<std::string> TraceReader::read_value() {
     std::optional<char> first = window_.peek();
     if (!first) return std::nullopt;
     for (std::size_t size = kChunk;; size *= 2) {
@@ -159,7 +159,7 @@ std::optional<std::string> Reader::read_value() {
 
 // Starts at "[" and reads chunks of whole events. Overwrites the commas around a chunk to pass it
 // to the parser as an array; if the parser rejects it, reads it event by event.
-void Reader::read_events() {
+void TraceReader::read_events() {
     has_events_ = true;
     for (;;) {
         std::size_t size = 2 * kChunk;
@@ -202,7 +202,7 @@ void Reader::read_events() {
 
 // Reads events one by one, starting at "[" or ",". Returns true if the array ends within `text`;
 // the window then starts after it.
-bool Reader::read_slowly(std::string_view text) {
+bool TraceReader::read_slowly(std::string_view text) {
     std::size_t at = 1;
     for (;;) {
         while (at < text.size() && (text[at] == ',' || std::strchr(" \n\r\t", text[at]))) ++at;
@@ -235,7 +235,7 @@ bool Reader::read_slowly(std::string_view text) {
 }
 
 // Repairs and reads an event that does not parse, or drops and counts it.
-void Reader::read_one(std::string_view text) {
+void TraceReader::read_one(std::string_view text) {
     TraceBuilder::Mark mark = builder_.mark();
     std::string repaired = repair_event(text);
     std::size_t end = value_end(repaired, 0).value_or(0);
@@ -247,14 +247,14 @@ void Reader::read_one(std::string_view text) {
     ++trace_.losses.dropped_events;
 }
 
-bool Reader::parse_copy(std::string_view text) {
+bool TraceReader::parse_copy(std::string_view text) {
     scratch_.assign("[").append(text).append("]");
     std::size_t length = scratch_.size();
     scratch_.append(EventParser::kPadding, ' ');
     return parser_.parse(scratch_.data(), length, builder_);
 }
 
-void Reader::use(const std::string& key, const std::string& value) {
+void TraceReader::use(const std::string& key, const std::string& value) {
     if (value.empty()) return;
     if (key != "deviceProperties" && key != "distributedInfo") return;
     Json json;
@@ -286,7 +286,7 @@ void Reader::use(const std::string& key, const std::string& value) {
 }
 
 // Rejects files that are not traces of the PyTorch profiler, such as those without any known event.
-void Reader::check_kind() {
+void TraceReader::check_kind() {
     bool has_known = std::ranges::any_of(
         trace_.events, [](const Event& event) { return event.category != Category::other; });
     if (has_known) {
@@ -344,12 +344,12 @@ std::vector<Trace> read_any(const std::filesystem::path& path, const TraceOption
 
 Trace read_trace(const std::filesystem::path& path, const TraceOptions& options) {
     std::unique_ptr<ByteStream> stream = open_stream(path, options.limit_bytes, "--limit");
-    return Reader(*stream, path.string()).read();
+    return TraceReader(*stream, path.string()).read();
 }
 
 Trace parse_trace(std::string_view bytes, const std::string& file, const TraceOptions& options) {
     std::unique_ptr<ByteStream> stream = open_stream_of(bytes, options.limit_bytes, "--limit");
-    return Reader(*stream, file).read();
+    return TraceReader(*stream, file).read();
 }
 
 std::vector<Trace> read_traces(const std::vector<std::filesystem::path>& paths,

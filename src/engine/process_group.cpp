@@ -236,7 +236,7 @@ struct ProcessGroup::Impl {
 
 namespace {
 
-class GlooCollective final : public Collective {
+class GlooCollective final : public PendingCollective {
   public:
     using Await = std::function<void(c10d::Work&)>;
     GlooCollective(c10::intrusive_ptr<c10d::Work> work, Await await)
@@ -282,7 +282,7 @@ void ProcessGroup::use_device(std::unique_ptr<DeviceCollectives> device) {
     impl_->device = std::move(device);
 }
 
-std::unique_ptr<Collective> ProcessGroup::start_sum(torch::Tensor tensor) {
+std::unique_ptr<PendingCollective> ProcessGroup::start_sum(torch::Tensor tensor) {
     impl_->watch->count_collective();
     if (impl_->device && !tensor.is_cpu()) return impl_->device->start_sum(std::move(tensor));
     std::vector<torch::Tensor> tensors{std::move(tensor)};
@@ -290,7 +290,7 @@ std::unique_ptr<Collective> ProcessGroup::start_sum(torch::Tensor tensor) {
                                             [this](c10d::Work& work) { impl_->await(work); });
 }
 
-std::unique_ptr<Collective> ProcessGroup::start_broadcast(torch::Tensor tensor) {
+std::unique_ptr<PendingCollective> ProcessGroup::start_broadcast(torch::Tensor tensor) {
     impl_->watch->count_collective();
     if (impl_->device && !tensor.is_cpu()) return impl_->device->start_broadcast(std::move(tensor));
     std::vector<torch::Tensor> tensors{std::move(tensor)};

@@ -48,9 +48,9 @@ class RankLost : public MachineError {
 
 // A collective in progress. wait() blocks the host on the CPU; on a GPU it makes
 // later GPU work wait.
-class Collective {
+class PendingCollective {
   public:
-    virtual ~Collective() = default;
+    virtual ~PendingCollective() = default;
     virtual void wait() = 0;
     [[nodiscard]] virtual std::int64_t done_ns() const = 0;  // 0: unknown
 };
@@ -71,8 +71,9 @@ inline constexpr std::int64_t kStartMark = -1;
 class DeviceCollectives {
   public:
     virtual ~DeviceCollectives() = default;
-    [[nodiscard]] virtual std::unique_ptr<Collective> start_sum(torch::Tensor tensor) = 0;
-    [[nodiscard]] virtual std::unique_ptr<Collective> start_broadcast(torch::Tensor tensor) = 0;
+    [[nodiscard]] virtual std::unique_ptr<PendingCollective> start_sum(torch::Tensor tensor) = 0;
+    [[nodiscard]] virtual std::unique_ptr<PendingCollective> start_broadcast(
+        torch::Tensor tensor) = 0;
     // Called before and after the device waits for the collectives started since the last mark.
     // Marks count up.
     virtual void mark_waiting(std::int64_t mark) = 0;
@@ -107,8 +108,9 @@ class ProcessGroup {
     void await_device(std::int64_t mark);
 
     // Both work in place; wait() throws RankLost.
-    [[nodiscard]] std::unique_ptr<Collective> start_sum(torch::Tensor tensor);
-    [[nodiscard]] std::unique_ptr<Collective> start_broadcast(torch::Tensor tensor);  // from rank 0
+    [[nodiscard]] std::unique_ptr<PendingCollective> start_sum(torch::Tensor tensor);
+    [[nodiscard]] std::unique_ptr<PendingCollective> start_broadcast(
+        torch::Tensor tensor);  // from rank 0
     void sum(const torch::Tensor& tensor) { start_sum(tensor)->wait(); }
     void broadcast(const torch::Tensor& tensor) { start_broadcast(tensor)->wait(); }
     [[nodiscard]] std::string text_of_first(const std::string& mine);

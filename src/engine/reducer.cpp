@@ -20,7 +20,7 @@ struct Bucket {
     torch::Tensor wire;  // what is sent: the same memory, or a bf16 copy
     std::vector<std::size_t> members;
     std::size_t missing = 0;
-    std::unique_ptr<Collective> sum;
+    std::unique_ptr<PendingCollective> sum;
     std::int64_t begin_ns = 0;
 };
 
@@ -37,7 +37,7 @@ struct BufferSet {
     std::vector<torch::Tensor> buffers;
     torch::Tensor flat;
     std::vector<torch::Tensor> places;  // views of the buffers in `flat`
-    std::unique_ptr<Collective> under_way;
+    std::unique_ptr<PendingCollective> under_way;
 
     void allocate() {
         std::int64_t size = 0;
@@ -205,7 +205,7 @@ struct GradientReducer::Impl {
         // the ranks agree that the sums of the step before are complete everywhere, and a lost rank
         // is noticed here.
         settle();
-        std::unique_ptr<Collective> agreed = group.start_sum(flags);
+        std::unique_ptr<PendingCollective> agreed = group.start_sum(flags);
         DeviceCollectives* device = group.device();
         if (device) device->mark_waiting(mark);
         for (Bucket& bucket : buckets) bucket.sum->wait();

@@ -37,7 +37,7 @@ void spin_until(std::int64_t time_ns) {
 }
 
 // When the device worked, for readers of its counters.
-class Activity {
+class DeviceActivity {
   public:
     void add(std::int64_t start_ns, std::int64_t end_ns, std::int64_t busy_ns) {
         std::lock_guard lock(mutex_);
@@ -79,7 +79,7 @@ class Activity {
 // Reports the counters as a driver would.
 class SimReader final : public DeviceReader {
   public:
-    SimReader(const GpuFacts& gpu, std::shared_ptr<Activity> activity)
+    SimReader(const GpuFacts& gpu, std::shared_ptr<DeviceActivity> activity)
         : gpu_(gpu), activity_(std::move(activity)), last_ns_(now_ns()) {
         driver_.gpus = {{.index = 0,
                          .name = gpu.name + " (simulated)",
@@ -105,15 +105,15 @@ class SimReader final : public DeviceReader {
 
   private:
     GpuFacts gpu_;
-    std::shared_ptr<Activity> activity_;
+    std::shared_ptr<DeviceActivity> activity_;
     GpuDriver driver_;
     std::int64_t last_ns_;
     double joules_ = 0;
 };
 
-class LateReading final : public Reading {
+class SimulatedReading final : public Reading {
   public:
-    LateReading(torch::Tensor values, std::int64_t ready_ns)
+    SimulatedReading(torch::Tensor values, std::int64_t ready_ns)
         : values_(std::move(values)), ready_ns_(ready_ns) {}
     torch::Tensor values() override {
         sleep_until(ready_ns_);
@@ -131,7 +131,7 @@ class SimBackend final : public DeviceBackend, public SimulatedStep {
         : gpu_(std::move(gpu)),
           rates_(find_rates(gpu_.name)),
           pinned_(options.pin_memory),
-          activity_(std::make_shared<Activity>()) {
+          activity_(std::make_shared<DeviceActivity>()) {
         use_caching_cpu_allocator();
         ::prctl(PR_SET_TIMERSLACK, 1);  // waits end on time, not 50 us later
     }
@@ -166,7 +166,7 @@ class SimBackend final : public DeviceBackend, public SimulatedStep {
     }
 
     std::unique_ptr<Reading> start_reading(const torch::Tensor& values) override {
-        return std::make_unique<LateReading>(values.detach().clone(), free_ns_);
+        return std::make_unique<SimulatedReading>(values.detach().clone(), free_ns_);
     }
     void synchronise() override { sleep_until(free_ns_); }
     std::optional<torch::Tensor> random_state() override { return std::nullopt; }
@@ -238,7 +238,7 @@ class SimBackend final : public DeviceBackend, public SimulatedStep {
     GpuFacts gpu_;
     MeasuredRates rates_;
     bool pinned_;
-    std::shared_ptr<Activity> activity_;
+    std::shared_ptr<DeviceActivity> activity_;
     StepCost cost_;
     SimSettings settings_;
     bool counted_ = false;

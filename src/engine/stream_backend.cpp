@@ -28,10 +28,10 @@ std::shared_ptr<void> taken(const std::shared_ptr<SlabMemory>& memory, std::size
     return {memory->allocate(size), [memory, size](void* held) { memory->release(held, size); }};
 }
 
-class LateReading final : public Reading {
+class StreamReading final : public Reading {
   public:
-    LateReading(const torch::Tensor& values, const std::shared_ptr<SlabMemory>& memory,
-                const c10::Stream& stream)
+    StreamReading(const torch::Tensor& values, const std::shared_ptr<SlabMemory>& memory,
+                  const c10::Stream& stream)
         : done_(stream.device_type()) {
         std::shared_ptr<void> held = taken(memory, values.nbytes());
         host_ = torch::from_blob(
@@ -111,7 +111,7 @@ void StreamBackend::await_upload(const Upload& upload) {
 }
 
 std::unique_ptr<Reading> StreamBackend::start_reading(const torch::Tensor& values) {
-    return std::make_unique<LateReading>(values, for_readings_, current());
+    return std::make_unique<StreamReading>(values, for_readings_, current());
 }
 
 std::optional<torch::Tensor> StreamBackend::random_state() {

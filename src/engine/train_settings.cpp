@@ -13,9 +13,9 @@ namespace saturate {
 
 namespace {
 
-class Reader {
+class TrainSettingReader {
   public:
-    explicit Reader(const Settings& settings) : settings_(settings) {}
+    explicit TrainSettingReader(const Settings& settings) : settings_(settings) {}
 
     std::vector<Problem> problems;
 
@@ -57,7 +57,7 @@ class Reader {
     const Settings& settings_;
 };
 
-void read_batch(Reader& reader, int ranks, TrainSettings& out) {
+void read_batch(TrainSettingReader& reader, int ranks, TrainSettings& out) {
     using enum Setting;
     out.batch_size = reader.whole(batch_size, 32);
     out.accumulation = reader.whole(gradient_accumulation_steps, 1);
@@ -88,7 +88,7 @@ void read_batch(Reader& reader, int ranks, TrainSettings& out) {
     out.seed = static_cast<std::uint64_t>(reader.whole(seed, 0));
 }
 
-void read_optimizer(Reader& reader, TrainSettings& out) {
+void read_optimizer(TrainSettingReader& reader, TrainSettings& out) {
     using enum Setting;
     OptimizerSettings& chosen = out.step.optimizer;
     constexpr OptimizerKind kKinds[] = {OptimizerKind::adamw, OptimizerKind::adam,
@@ -120,7 +120,7 @@ void read_optimizer(Reader& reader, TrainSettings& out) {
     }
 }
 
-void read_length(Reader& reader, const TrainLimits& limits, TrainSettings& out) {
+void read_length(TrainSettingReader& reader, const TrainLimits& limits, TrainSettings& out) {
     using enum Setting;
     bool limited = limits.epochs || limits.steps || limits.seconds;
     if (limits.epochs) {
@@ -156,7 +156,7 @@ void read_length(Reader& reader, const TrainLimits& limits, TrainSettings& out) 
     }
 }
 
-void read_device(Reader& reader, const Settings& settings, TrainSettings& out) {
+void read_device(TrainSettingReader& reader, const Settings& settings, TrainSettings& out) {
     using enum Setting;
     out.step.channels_last = reader.flag(channels_last, false);
     out.precision_wish = settings.precision();
@@ -184,7 +184,7 @@ void read_device(Reader& reader, const Settings& settings, TrainSettings& out) {
         out.notes.emplace_back("non_blocking: false has no effect: copies never hold up the host");
 }
 
-void read_recompute(Reader& reader, const Settings& settings, TrainSettings& out) {
+void read_recompute(TrainSettingReader& reader, const Settings& settings, TrainSettings& out) {
     bool wanted = reader.flag(Setting::gradient_checkpointing, false);
     const ReferenceJob* job = find_reference_job(settings.word(Setting::job));
     if (job && wanted && !job->can_recompute)
@@ -194,7 +194,7 @@ void read_recompute(Reader& reader, const Settings& settings, TrainSettings& out
     out.can_recompute = job && job->can_recompute && !wanted;
 }
 
-void read_ranks(Reader& reader, TrainSettings& out) {
+void read_ranks(TrainSettingReader& reader, TrainSettings& out) {
     using enum Setting;
     out.check_ranks = reader.whole(check_ranks, 0);
     out.reducer.compress = reader.choice(gradient_compression, {"none", "bf16"}) == 1;
@@ -210,7 +210,7 @@ void read_ranks(Reader& reader, TrainSettings& out) {
 
 TrainSettings train_settings(const Settings& settings, const TrainLimits& limits) {
     TrainSettings out;
-    Reader reader(settings);
+    TrainSettingReader reader(settings);
     read_batch(reader, limits.ranks, out);
     read_optimizer(reader, out);
     read_length(reader, limits, out);

@@ -25,7 +25,7 @@ namespace {
 constexpr double kSilenceSeconds = 120;
 
 // How many folders up the job's sources, configurations and command name files.
-int named_above(const Job& job, const ProjectFacts& facts) {
+int named_above(const MeasuredJob& job, const ProjectFacts& facts) {
     int out = 0;
     for (const std::string& word : job.command) out = std::max(out, folders_above(word));
     for (const FactSource& source : facts.files)

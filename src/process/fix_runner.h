@@ -11,7 +11,7 @@
 
 #include "process/scratch_tree.h"
 #include "project/fix_answer.h"
-#include "tuning/job.h"
+#include "tuning/measured_job.h"
 #include "tuning/trial.h"
 
 namespace saturate {
@@ -22,7 +22,7 @@ using FixChanges = std::vector<const FixProposal*>;
 [[nodiscard]] std::string label_of(const FixChanges& changes);
 
 struct FixRunnerSettings {
-    Job job;                       // a command with its project
+    MeasuredJob job;               // a command with its project
     std::filesystem::path output;  // parent folder of records and logs
     bool with_losses = false;      // on a GPU, also losses that the script does not read itself
     std::function<bool()> is_stopped;

@@ -10,7 +10,7 @@
 
 #include "base/text.h"
 #include "diagnosis/diagnosis.h"
-#include "diagnosis/python_job.h"
+#include "diagnosis/python_json.h"
 #include "process/fix_batch.h"
 #include "process/fix_measure.h"
 #include "tuning/busy_machine.h"

@@ -13,15 +13,15 @@
 #include "process/scratch_tree.h"
 #include "project/fix_answer.h"
 #include "tuning/batch_size.h"
-#include "tuning/job.h"
 #include "tuning/loss_guard.h"
+#include "tuning/measured_job.h"
 #include "tuning/proof.h"
 #include "tuning/trial.h"
 
 namespace saturate {
 
 struct FixTrialSettings {
-    Job job;                       // a command with its project
+    MeasuredJob job;               // a command with its project
     std::filesystem::path output;  // parent folder of the trials' records and logs
     double budget_seconds = 600;
     FixMachine machine = {};

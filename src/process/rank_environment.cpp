@@ -35,14 +35,14 @@ std::optional<int> whole(const Environment& environment, const std::string& name
 }
 
 // Variable names of one kind of launcher.
-struct Names {
+struct LauncherNames {
     const char* launcher;
     const char* rank;
     const char* count;
     const char* local_rank;
     const char* local_count;
 };
-constexpr Names kKinds[] = {
+constexpr LauncherNames kKinds[] = {
     {"environment", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"},
     {"mpi", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
      "OMPI_COMM_WORLD_LOCAL_SIZE"},
@@ -52,7 +52,7 @@ constexpr Names kKinds[] = {
 };
 
 std::optional<RankPlace> numbers(const Environment& environment) {
-    for (const Names& names : kKinds) {
+    for (const LauncherNames& names : kKinds) {
         auto rank = whole(environment, names.rank), count = whole(environment, names.count);
         bool is_plain = names.launcher == std::string_view("environment");
         if (is_plain && rank.has_value() != count.has_value()) {

@@ -88,7 +88,7 @@ std::string settings_html(const TunePage& page, const PageWords& say) {
 std::string tune_html(const TunePage& page) {
     PageWords say(page.language);
     const TuneAnswer& answer = page.answer;
-    const Job& job = page.request.job;
+    const MeasuredJob& job = page.request.job;
     std::string out = page_start(page.language, "saturate tune", nullptr);
     out += fmt::format("<h1>{}</h1>\n<p><code>{}</code></p>\n", say(tune_headline(answer)),
                        html_text(job.command.empty() ? job.config : join(job.command, " ")));

@@ -13,10 +13,10 @@ namespace {
 // A look at a larger size that gains this share of the best rate is worth another look.
 constexpr double kStillGains = 0.01;
 
-class Finder {
+class BatchFinder {
   public:
-    Finder(std::int64_t start, const BatchLimits& limits, const Assignment& base,
-           const RunTrial& run)
+    BatchFinder(std::int64_t start, const BatchLimits& limits, const Assignment& base,
+                const RunTrial& run)
         : limits_(limits), base_(base), run_(run), start_(rounded(start)) {}
 
     BatchAnswer find() {
@@ -249,7 +249,7 @@ class Finder {
 
 BatchAnswer find_batch_size(std::int64_t start, const BatchLimits& limits, const Assignment& base,
                             const RunTrial& run) {
-    return Finder(start, limits, base, run).find();
+    return BatchFinder(start, limits, base, run).find();
 }
 
 Json to_json(const BatchAnswer& answer) {

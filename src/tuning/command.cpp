@@ -3,7 +3,7 @@
 
 #include "base/text.h"
 #include "config/schema.h"
-#include "diagnosis/python_job.h"
+#include "diagnosis/python_json.h"
 #include "remedies/catalogue.h"
 
 namespace saturate {

@@ -13,8 +13,8 @@
 
 #include "base/json.h"
 #include "tuning/config_file.h"
-#include "tuning/job.h"
 #include "tuning/loss_guard.h"
+#include "tuning/measured_job.h"
 #include "tuning/proof.h"
 #include "tuning/search.h"
 #include "tuning/use.h"
@@ -22,7 +22,7 @@
 namespace saturate {
 
 struct TuneRequest {
-    Job job;
+    MeasuredJob job;
     std::optional<ConfigFile> file;  // the file that the command reads, if any
     Assignment start;                // values in force, by canonical name
     std::string device = "auto";

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <vector>
 
-#include "diagnosis/python_job.h"
+#include "diagnosis/python_json.h"
 #include "telemetry/statistics.h"
 
 namespace saturate {

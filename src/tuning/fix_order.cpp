@@ -7,7 +7,7 @@
 #include <array>
 
 #include "base/text.h"
-#include "diagnosis/python_job.h"
+#include "diagnosis/python_json.h"
 #include "remedies/catalogue.h"
 #include "tuning/in_force.h"
 

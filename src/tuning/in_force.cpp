@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/text.h"
-#include "diagnosis/python_job.h"
+#include "diagnosis/python_json.h"
 #include "remedies/catalogue.h"
 #include "telemetry/statistics.h"
 
@@ -78,16 +78,16 @@ std::string seen_value(const std::string& key, const std::string& asked, const R
     return "";
 }
 
-struct Change {
+struct ShimChange {
     std::string state, text, value;
 };
 // The last change that the shim reported for a setting.
-std::optional<Change> change_of(std::string_view key, const Json& python) {
-    std::optional<Change> out;
+std::optional<ShimChange> change_of(std::string_view key, const Json& python) {
+    std::optional<ShimChange> out;
     for (const Json& change : python["changes"].items()) {
         if (change["name"].string() != name_in_shim(key)) continue;
-        out = Change{change["state"].string().value_or(""), change["text"].string().value_or(""),
-                     text_of(change["value"])};
+        out = ShimChange{change["state"].string().value_or(""),
+                         change["text"].string().value_or(""), text_of(change["value"])};
     }
     return out;
 }

@@ -5,7 +5,7 @@
 
 #include "base/text.h"
 #include "diagnosis/cure.h"
-#include "diagnosis/python_job.h"
+#include "diagnosis/python_json.h"
 #include "remedies/catalogue.h"
 
 namespace saturate {

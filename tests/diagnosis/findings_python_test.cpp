@@ -8,7 +8,7 @@
 #include <algorithm>
 
 #include "diagnosis/diagnosis.h"
-#include "diagnosis/python_job.h"
+#include "diagnosis/python_json.h"
 
 namespace saturate {
 namespace {

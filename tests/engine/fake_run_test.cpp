@@ -151,8 +151,8 @@ class FakeCollectives final : public DeviceCollectives {
     // often it is asked of each mark before it has passed it.
     explicit FakeCollectives(FakeDevice& device, std::int64_t stuck = 1 << 30, int late = 0)
         : device_(device), stuck_(stuck), late_(late) {}
-    std::unique_ptr<Collective> start_sum(torch::Tensor) override { return nullptr; }
-    std::unique_ptr<Collective> start_broadcast(torch::Tensor) override { return nullptr; }
+    std::unique_ptr<PendingCollective> start_sum(torch::Tensor) override { return nullptr; }
+    std::unique_ptr<PendingCollective> start_broadcast(torch::Tensor) override { return nullptr; }
     void give_up() noexcept override { device_.asked.emplace_back("abort"); }
     void mark_waiting(std::int64_t) override {}
     void mark_waited(std::int64_t mark) override {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "diagnosis/python_job.h"
+#include "diagnosis/python_json.h"
 
 #include <fmt/format.h>
 
 namespace saturate {
 
-StepTimes times_of(const RunRecord& record) {
+MeanStep times_of(const RunRecord& record) {
     StepSums steady = account_of(record).steady;
     if (steady.steps == 0) return {};
     return {.step = 1e9 * steady.step_seconds(),

@@ -9,15 +9,13 @@
 
 namespace saturate {
 
-struct Job {
+struct MeasuredJob {
     std::string config;  // file of `train` or of the command; may be empty for a command
     std::vector<std::string> command;  // words with {placeholders}; empty: `train` runs the job
     std::filesystem::path project;     // for `fix`: the folder that the command runs in; else empty
 
     // `train` runs the job: it can run without its loader and reports its losses.
     [[nodiscard]] bool is_ours() const { return command.empty(); }
-    // The settings are keys of a file: each trial gets its own copy of the file.
-    [[nodiscard]] bool has_file() const { return !command.empty() && !config.empty(); }
     // The settings are in the sources: each trial gets its own copy of the folder.
     [[nodiscard]] bool has_project() const { return !command.empty() && !project.empty(); }
 };

@@ -12,13 +12,13 @@
 namespace saturate {
 
 // Mean times per step in ns, over the steady steps.
-struct StepTimes {
+struct MeanStep {
     double step = 0, wait = 0;
     std::int64_t n = 0;
     [[nodiscard]] double compute() const { return std::max(step - wait, 1.0); }
 };
 
-[[nodiscard]] StepTimes times_of(const RunRecord& record);
+[[nodiscard]] MeanStep times_of(const RunRecord& record);
 
 [[nodiscard]] std::string where_of(const Json& site);    // "train.py:12 (main)"
 [[nodiscard]] Json training_loader(const Json& python);  // loader of the training steps, or null
@@ -35,7 +35,7 @@ void advise_no_persistence(std::vector<Finding>& findings);
 [[nodiscard]] Gain gain_of(double likely, double bound);
 
 // Explains why the training loop waits for its loader, with the line and the edit that fixes it.
-void loader_findings(const RunRecord& record, const StepTimes& times,
+void loader_findings(const RunRecord& record, const MeanStep& times,
                      std::vector<Finding>& findings);
 
 }  // namespace saturate
