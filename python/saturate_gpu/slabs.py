@@ -46,7 +46,7 @@ class Field:
     def __init__(self, spec, offset):
         self.name, self.dtype, self.shape = spec["name"], spec["dtype"], tuple(spec["shape"])
         self.channels_last = spec["channels_last"]
-        self.offset, self.sample_bytes = offset, spec["sample_bytes"]
+        self.offset = offset
         self.elements = 1
         for length in self.shape:
             self.elements *= length
@@ -77,7 +77,6 @@ class Field:
             out = ndarray((samples, *stored), dtype, exporter, offset)
             return out.transpose(0, 3, 1, 2) if turned else out
         return show
-
 
     def alone(self, module):
         """For batches with only this field: saves an object per batch, which matters for small

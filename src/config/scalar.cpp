@@ -95,12 +95,6 @@ bool is_sexagesimal(std::string_view text) {
 
 }  // namespace
 
-std::string_view type_name(ScalarType type) {
-    constexpr std::string_view kNames[] = {"empty", "a boolean", "a whole number", "a number",
-                                           "a word"};
-    return kNames[static_cast<int>(type)];
-}
-
 ScalarType scalar_type(std::string_view text, bool quoted, Format format) {
     if (quoted) return ScalarType::word;
     if (format == Format::yaml) {

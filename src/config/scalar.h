@@ -12,7 +12,6 @@
 namespace saturate {
 
 enum class ScalarType { null, boolean, whole, number, word };
-[[nodiscard]] std::string_view type_name(ScalarType type);  // "a boolean"
 
 // `quoted`: Node::quoted.
 [[nodiscard]] ScalarType scalar_type(std::string_view text, bool quoted, Format format);

@@ -182,15 +182,6 @@ std::optional<std::string> Proc::container(std::int64_t pid) const {
     return container_of_cgroup(read(fmt::format("{}/cgroup", pid)));
 }
 
-std::optional<std::int64_t> Proc::inner_pid(std::int64_t pid) const {
-    std::string status = read(fmt::format("{}/status", pid));
-    auto line = line_value(status, "NSpid:");
-    if (!line) return std::nullopt;
-    std::vector<std::string_view> pids = split(*line, '\t');
-    if (pids.size() < 2) return std::nullopt;
-    return parse_integer(pids.back());
-}
-
 bool Proc::sees_host_pids() const {
     std::error_code error;
     // The kernel's initial pid namespace has this fixed number.

@@ -46,8 +46,6 @@ class Proc {
     [[nodiscard]] std::optional<std::string> user(std::int64_t pid) const;
     [[nodiscard]] std::optional<std::string> slurm_job(std::int64_t pid) const;
     [[nodiscard]] std::optional<std::string> container(std::int64_t pid) const;
-    // Returns the pid in the innermost namespace, or nullopt if it has no other pid there.
-    [[nodiscard]] std::optional<std::int64_t> inner_pid(std::int64_t pid) const;
     // False inside a container: the pids that the driver reports are then not those of /proc.
     [[nodiscard]] bool sees_host_pids() const;
 
