@@ -13,6 +13,7 @@
 #include "batch_range.h"
 #include "commands.h"
 #include "exit_code.h"
+#include "fix_show.h"
 #include "probe/gpu_table.h"
 #include "probe/machine.h"
 #include "process/device_lock.h"
@@ -26,10 +27,8 @@
 #include "progress.h"
 #include "project/fix_answer.h"
 #include "remedies/catalogue.h"
-#include "report/fix_html.h"
 #include "report/fix_run_text.h"
 #include "report/fix_text.h"
-#include "report/tuning_text.h"
 #include "show.h"
 
 namespace saturate {
@@ -37,8 +36,6 @@ namespace saturate {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr std::size_t kManyFiles = 100;
 
 struct MachineHere {
     FixMachine facts;
@@ -109,36 +106,23 @@ std::string command_with_budget(const Arguments& arguments, const std::string& b
     return shell_words(out);
 }
 
-Json baseline_json(const FixTrials& tried) {
-    if (!tried.baseline.samples_per_second) return {};
-    const Rate& rate = *tried.baseline.samples_per_second;
-    Json findings = Json::array();
-    for (const Finding& finding : tried.findings) {
-        findings.add(Json::object({{"id", finding.id},
-                                   {"name", std::string(finding.name())},
-                                   {"share_percent", finding.share_percent},
-                                   {"evidence", finding.evidence},
-                                   {"where", finding.where.empty() ? Json() : Json(finding.where)},
-                                   {"fix", finding.fix_text()}}));
-    }
-    return Json::object(
-        {{"samples_per_second", rate.per_second},
-         {"busy_percent", rate.device_busy_share ? Json(100 * *rate.device_busy_share) : Json()},
-         {"input_wait_percent", 100 * rate.input_wait_share},
-         {"step_ms", 1e3 * rate.step_seconds},
-         {"findings", findings}});
+// Writes the patch, if anything is to be changed, and notes its path in the answer.
+void write_patch(FixAnswer& answer, const fs::path& folder) {
+    std::string patch = answer.patch.text();
+    if (patch.empty()) return;
+    answer.patch_file = (folder / "fix.patch").string();
+    write_file_whole(answer.patch_file, patch);
 }
 
-Json curve_json(const LossCurve& curve) {
-    Json out = Json::array();
-    for (const LossPoint& point : curve)
-        out.add(Json::array({Json(point.samples), Json(point.loss)}));
-    return out;
+void write_json(const Arguments& arguments, const Json& json, const fs::path& folder) {
+    write_file_whole(folder / "fix.json", json.pretty() + "\n");
+    if (arguments.has("--json")) fmt::print("{}\n", json.pretty());
 }
 
-// Tries and proves changes and prints the result. Returns the exit code.
-int try_and_prove(const Arguments& arguments, FixAnswer& answer, ProjectReader& reader,
-                  const FixQuestion& question, const fs::path& folder, const MachineHere& machine) {
+// Tries the changes of the plan and proves those that gain; puts the kept ones into the answer.
+FixTrials run_trials(const Arguments& arguments, FixAnswer& answer, ProjectReader& reader,
+                     const FixQuestion& question, const fs::path& folder,
+                     const MachineHere& machine) {
     double budget = *arguments.seconds("--budget", 10, 7 * 86400);
     SearchProgress progress(false, budget);
     FixTrialSettings settings{
@@ -154,91 +138,55 @@ int try_and_prove(const Arguments& arguments, FixAnswer& answer, ProjectReader& 
                           double seconds) { progress.working(what, seconds); }};
     if (auto address = arguments.text("--serve"))
         show(stderr, "the live page is {}\n", start_page_server(folder, *address));
-    FixTrials tried = try_fixes(answer, reader, question, settings);
-    progress.end();
-    std::string patch = answer.patch.text();
-    if (!patch.empty()) {
-        answer.patch_file = (folder / "fix.patch").string();
-        write_file_whole(answer.patch_file, patch);
-    }
-    Json json = to_json(answer);
-    json.set("baseline", baseline_json(tried));
-    if (tried.proof) {
-        json.set("proof", to_json(*tried.proof));
-        json.set("loss_guard", tried.proof->loss_guard);
-    }
-    json.set("trials", tried.trials);
-    json.set("seconds", tried.seconds);
-    json.set("written_outside", Json::array_of(tried.outside));
-    json.set("losses", Json::object({{"before", curve_json(tried.losses_before)},
-                                     {"after", curve_json(tried.losses_after)}}));
-    const Proof* proof = tried.proof ? &*tried.proof : nullptr;
-    std::string with_more_time =
-        tried.baseline.ok() ? with_more_time_text(answer, proof,
-                                                  [&](const std::string& longer) {
-                                                      return command_with_budget(arguments, longer);
-                                                  })
-                            : "";
-    fs::path page = folder / "report.html";
-    write_file_whole(page, fix_html({.answer = answer,
-                                     .command = join(arguments.command, " "),
-                                     .baseline = tried.baseline.samples_per_second,
-                                     .findings = tried.findings,
-                                     .proof = proof,
-                                     .losses_before = tried.losses_before,
-                                     .losses_after = tried.losses_after,
-                                     .trials = tried.trials,
-                                     .seconds = tried.seconds,
-                                     .busy = tried.busy,
-                                     .with_more_time = with_more_time,
-                                     .language = shown_language()}));
-    json.set("report", page.string());
-    write_file_whole(folder / "fix.json", json.pretty() + "\n");
-    bool is_proven = tried.proof && tried.proof->verdict == Verdict::faster && !patch.empty();
-    if (arguments.has("--json")) fmt::print("{}\n", json.pretty());
+    return try_fixes(answer, reader, question, settings);
+}
+
+// Returns the exit code.
+int try_and_prove(const Arguments& arguments, FixAnswer& answer, ProjectReader& reader,
+                  const FixQuestion& question, const fs::path& folder, const MachineHere& machine) {
+    FixTrials tried = run_trials(arguments, answer, reader, question, folder, machine);
+    write_patch(answer, folder);
+    TriedFix fix{.answer = answer,
+                 .tried = tried,
+                 .command = join(arguments.command, " "),
+                 .page = folder / "report.html"};
+    if (tried.baseline.ok())
+        fix.with_more_time = with_more_time_text(
+            answer, fix.proof(),
+            [&](const std::string& budget) { return command_with_budget(arguments, budget); });
+    write_file_whole(fix.page, fix_page(fix));
+    write_json(arguments, fix_json(fix), folder);
     // If the job does not run, nothing was tried, and its own error is the answer.
     if (!tried.baseline.ok() && !tried.is_stopped) {
-        show(stderr, "{}",
-             fix_failure_text(tried.baseline, read_if_there(tried.baseline_log), machine.has_gpu));
-        bool was_slow = tried.baseline.outcome == TrialOutcome::hang ||
-                        tried.baseline.outcome == TrialOutcome::too_slow;
-        if (was_slow && !tried.busy.empty()) show(stderr, "note: {}\n", tried.busy);
-        show(stderr, "nothing was tried; --dry-run shows what reading alone finds\n");
+        show_failed_job(tried, machine.has_gpu);
         return kJobFailed;
     }
-    if (!arguments.has("--json")) {
-        const auto& rate = tried.baseline.samples_per_second;
-        show(stdout, "{}",
-             fix_text(answer, {.colour = wants_coloured_words(stdout),
-                               .is_broken = has_broken_lines(stdout),
-                               .all = arguments.has("--all"),
-                               .was_run = true,
-                               .on_gpu = tried.is_on_gpu,
-                               .why = rate ? fix_why_text(*rate, tried.findings) : ""}));
-        if (tried.proof) show(stdout, "\n{}", proof_text(*tried.proof));
-        if (tried.baseline.ok())
-            show(stdout, "\nYour job: {}. {} run{} in {:.0f} s; page: {}\n",
-                 fix_verdict(answer, proof), tried.trials, tried.trials == 1 ? "" : "s",
-                 tried.seconds, page.string());
-        show(stdout, "{}", with_more_time);
-        if (!tried.busy.empty()) show(stdout, "note: {}\n", tried.busy);
-        if (!tried.unguarded.empty()) show(stdout, "note: {}\n", tried.unguarded);
-        if (!tried.outside.empty())
-            show(stdout, "note: your job writes outside its folder, and so do the trials: {}\n",
-                 join(tried.outside, ", "));
-        if (tried.files_made.count >= kManyFiles)
-            show(stdout,
-                 "note: your job made {} files, most of them in {}; trials leave none behind, so "
-                 "each one makes them again. If they are data, let your script make them once "
-                 "beforehand\n",
-                 tried.files_made.count, tried.files_made.folder);
-    }
+    if (!arguments.has("--json")) show_fix(fix, arguments.has("--all"));
+    bool is_proven =
+        tried.proof && tried.proof->verdict == Verdict::faster && !answer.patch_file.empty();
     if (is_proven && arguments.has("--write")) {
         write_fixes(answer.patch, question, folder / "before");
         show(stderr, "written; the old files are in {}\n", (folder / "before").string());
     }
     if (tried.is_stopped) return kInterrupted;
     return is_proven ? kDone : kAnswerIsNo;
+}
+
+// --dry-run: the patch of all proposals, untried. Returns the exit code.
+int propose(const Arguments& arguments, FixAnswer& answer, ProjectReader& reader,
+            const FixQuestion& question, const fs::path& folder) {
+    std::vector<const FixProposal*> all;
+    for (const FixProposal& proposal : answer.plan.proposals) all.push_back(&proposal);
+    answer.patch = make_patch(reader, answer.facts, question, all);
+    SATURATE_CHECK(answer.patch.problem.empty(), "what was kept can be made together");
+    write_patch(answer, folder);
+    write_json(arguments, to_json(answer), folder);
+    if (!arguments.has("--json"))
+        show(stdout, "{}",
+             fix_text(answer, {.colour = wants_coloured_words(stdout),
+                               .is_broken = has_broken_lines(stdout),
+                               .all = arguments.has("--all")}));
+    return answer.patch_file.empty() ? kAnswerIsNo : kDone;
 }
 
 // Returns the error for a program that is missing, unreadable or not Python.
@@ -282,28 +230,8 @@ int cmd_fix(const Arguments& arguments) {
     std::optional<DeviceLock> lock;
     if (!arguments.has("--dry-run")) lock.emplace(machine.has_gpu ? "cuda:0" : "cpu");
     fs::path folder = make_folder(arguments);
-    if (!arguments.has("--dry-run"))
-        return try_and_prove(arguments, answer, reader, question, folder, machine);
-
-    std::vector<const FixProposal*> all;
-    for (const FixProposal& proposal : answer.plan.proposals) all.push_back(&proposal);
-    answer.patch = make_patch(reader, answer.facts, question, all);
-    SATURATE_CHECK(answer.patch.problem.empty(), "what was kept can be made together");
-    std::string patch = answer.patch.text();
-    if (!patch.empty()) {
-        answer.patch_file = (folder / "fix.patch").string();
-        write_file_whole(answer.patch_file, patch);
-    }
-    Json json = to_json(answer);
-    write_file_whole(folder / "fix.json", json.pretty() + "\n");
-    if (arguments.has("--json"))
-        fmt::print("{}\n", json.pretty());
-    else
-        show(stdout, "{}",
-             fix_text(answer, {.colour = wants_coloured_words(stdout),
-                               .is_broken = has_broken_lines(stdout),
-                               .all = arguments.has("--all")}));
-    return patch.empty() ? kAnswerIsNo : kDone;
+    if (arguments.has("--dry-run")) return propose(arguments, answer, reader, question, folder);
+    return try_and_prove(arguments, answer, reader, question, folder, machine);
 }
 
 }  // namespace saturate
