@@ -86,14 +86,7 @@ void PythonJob::poll(bool is_last) {
 void PythonJob::take(PythonProcess& process, const RingRecord& record) {
     auto kind = static_cast<RingKind>(record.kind);
     process.totals.add(record);
-    if (kind == RingKind::training && !process.recorder) {
-        int rank = process.ring.rank();
-        process.rank = rank >= 0 ? rank : without_rank_++;
-        process.world_size = std::max(1, process.ring.world_size());
-        process.recorder = recorder_for_(process);
-        process.first_step_ns = record.start_ns;
-        process.evaluation_batches = 0;  // batches before the first step are no pause
-    }
+    if (kind == RingKind::training && !process.recorder) begin(process, record);
     if (process.account.steps() >= kStepsUntilSteady) {
         process.gc_ns += record.gc_ns;
         process.gc_longest_ns = std::max(process.gc_longest_ns, record.gc_ns);
@@ -102,31 +95,41 @@ void PythonJob::take(PythonProcess& process, const RingRecord& record) {
         process.loader_start_ns = record.start_ns;
         process.loader_took_ns = record.duration_ns;
         process.loader_started = record.loader;
-        return;
     }
     if (!process.recorder) return;
-    if (kind == RingKind::evaluation) {
-        if (process.evaluation_batches++ == 0) {
-            bool has_start = process.loader_took_ns > 0;
-            process.evaluation = {.kind = EventKind::evaluation,
-                                  .time_ns = has_start ? process.loader_start_ns : record.start_ns,
-                                  .step = process.account.steps()};
-        }
-        process.evaluation.duration_ns =
-            record.start_ns + record.duration_ns - process.evaluation.time_ns;
-        process.evaluation_loader = record.loader;
-        process.loader_took_ns = 0;
-        return;
-    }
-    if (kind == RingKind::checkpoint) {
+    if (kind == RingKind::evaluation) take_evaluation(process, record);
+    if (kind == RingKind::training) take_step(process, record);
+    if (kind == RingKind::checkpoint)
         process.recorder->event({.kind = EventKind::checkpoint,
                                  .time_ns = record.start_ns,
                                  .duration_ns = record.duration_ns,
                                  .step = process.account.steps(),
                                  .text = "torch.save"});
-        return;
+}
+
+void PythonJob::begin(PythonProcess& process, const RingRecord& first_step) {
+    int rank = process.ring.rank();
+    process.rank = rank >= 0 ? rank : without_rank_++;
+    process.world_size = std::max(1, process.ring.world_size());
+    process.recorder = recorder_for_(process);
+    process.first_step_ns = first_step.start_ns;
+    process.evaluation_batches = 0;  // batches before the first step are no pause
+}
+
+void PythonJob::take_evaluation(PythonProcess& process, const RingRecord& record) {
+    if (process.evaluation_batches++ == 0) {
+        bool has_start = process.loader_took_ns > 0;
+        process.evaluation = {.kind = EventKind::evaluation,
+                              .time_ns = has_start ? process.loader_start_ns : record.start_ns,
+                              .step = process.account.steps()};
     }
-    if (kind != RingKind::training) return;
+    process.evaluation.duration_ns =
+        record.start_ns + record.duration_ns - process.evaluation.time_ns;
+    process.evaluation_loader = record.loader;
+    process.loader_took_ns = 0;
+}
+
+void PythonJob::take_step(PythonProcess& process, const RingRecord& record) {
     // accelerate fetches one batch ahead: a single batch of the training loader without backward is
     // no evaluation.
     if (process.evaluation_batches == 1 && process.evaluation_loader == record.loader)

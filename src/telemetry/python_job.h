@@ -64,7 +64,10 @@ class PythonJob {
   private:
     void find_rings();
     void take(PythonProcess& process, const RingRecord& record);
-    void end_evaluation(PythonProcess& process);
+    void begin(PythonProcess& process, const RingRecord& first_step);
+    static void take_evaluation(PythonProcess& process, const RingRecord& record);
+    static void take_step(PythonProcess& process, const RingRecord& record);
+    static void end_evaluation(PythonProcess& process);
     void read_facts(PythonProcess& process);
 
     std::filesystem::path folder_;
