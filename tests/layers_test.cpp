@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The include rules: the table of CMakeLists.txt, the doors of third-party headers, and that src/
-// neither prints nor exits. Each rule is first tried on lines that must pass and lines that must
-// not.
+// The rules of the tree: who includes whom (the table of CMakeLists.txt), the doors of third-party
+// headers, src/ neither prints nor exits, no work before main, and a type's name stands for one
+// thing. Each rule is first tried on lines that must pass and lines that must not.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -72,6 +72,8 @@ std::string violation(const Table& table, const std::string& path, const std::st
     static const std::regex kTheirs(R"re(^\s*#\s*include\s+<([^>]+)>)re");
     static const std::regex kPrints(
         R"re(\b(std::cout|std::cerr|printf|fprintf|puts|fmt::print|exit|_exit|abort)\s*[(<])re");
+    static const std::regex kBeforeMain(
+        R"re(^(?:static |inline )*const (?:std|fs)::[^&()]* k[A-Z]\w* ?[={(;])re");
     std::string folder = folder_of(path);
     std::smatch match;
     if (folder != "app" && folder != "tests" && std::regex_search(line, match, kOurs)) {
@@ -98,6 +100,9 @@ std::string violation(const Table& table, const std::string& path, const std::st
         path.starts_with("src/process/child") && line.find("::_exit(127)") != line.npos;
     if (path.starts_with("src/") && !is_childs && std::regex_search(line, kPrints))
         return "src/ neither prints nor exits";
+    if (folder != "tests" && line.find("const ") != line.npos &&
+        std::regex_search(line, kBeforeMain))
+        return "no work before main: constexpr, or a function that returns it";
     return "";
 }
 
@@ -151,6 +156,18 @@ TEST(LayersTest, SrcNeitherPrintsNorExits) {
     EXPECT_EQ(violation(table, "src/base/x.cpp", "    snprintf(buffer, 2, \"\");"), "");
 }
 
+TEST(LayersTest, NoWorkBeforeMain) {
+    Table table = read_table();
+    for (const char* line :
+         {"const std::vector<std::string> kNames = {\"a\"};", "const std::string kName(\"a\");",
+          "static const std::set<std::string_view> kNames = {\"a\",", "const fs::path kHome = x;"})
+        EXPECT_NE(violation(table, "src/base/x.cpp", line), "") << line;
+    for (const char* line :
+         {"constexpr std::array<std::string_view, 1> kNames = {\"a\"};",
+          "const std::vector<std::string>& names() {", "    static const std::string kName = x();"})
+        EXPECT_EQ(violation(table, "src/base/x.cpp", line), "") << line;
+}
+
 // Calls `see` with the path and the text of every C++ file.
 template <typename See>
 void for_each_source(std::initializer_list<const char*> folders, const See& see) {
@@ -185,8 +202,10 @@ TEST(LayersTest, TheTreeKeepsTheRules) {
 std::string defined_type(const std::string& line) {
     static const std::regex kDefines(
         R"re(^(?:class|struct|enum|enum class) ([A-Z]\w*)(?: final)?(?: :| \{|$).*)re");
+    bool may_define =
+        line.starts_with("class ") || line.starts_with("struct ") || line.starts_with("enum ");
     std::smatch match;
-    return std::regex_match(line, match, kDefines) ? match[1] : std::string();
+    return may_define && std::regex_match(line, match, kDefines) ? match[1] : std::string();
 }
 
 // Even where one source alone knows a type, a second type of its name makes the reader ask which one

@@ -15,13 +15,15 @@ namespace saturate {
 
 namespace {
 
-const std::vector<std::string> kColumns = {"job",
-                                           "before",
-                                           "after",
-                                           "speed-up",
-                                           "diagnose predicted",
-                                           "its fixes gained",
-                                           "simulated, off by"};
+std::vector<std::string> columns() {
+    return {"job",
+            "before",
+            "after",
+            "speed-up",
+            "diagnose predicted",
+            "its fixes gained",
+            "simulated, off by"};
+}
 
 std::string rate_of(const Measured& rate) {
     return fmt::format("{} (n={}, {}..{})", rate_text(rate.median), rate.n, rate_text(rate.low),
@@ -125,7 +127,7 @@ Json to_json(const GpuBench& bench) {
 }
 
 std::string gpu_bench_text(const GpuBench& bench) {
-    TextTable table(kColumns);
+    TextTable table(columns());
     for (const GpuBenchJob& job : bench.jobs) table.add(row_of(job));
     return fmt::format("{} in {:.0f} s, samples/s\n\n{}\n{}\n{}\n", bench.device, bench.seconds,
                        table.text(), selftest_line(bench), simulation_line(bench));
@@ -139,7 +141,7 @@ std::string gpu_bench_page(const GpuBench& bench) {
             rows += fmt::format("<{0}>{1}</{0}>", kind, html_text(cell));
         rows += "</tr>\n";
     };
-    add(kColumns, "th");
+    add(columns(), "th");
     for (const GpuBenchJob& job : bench.jobs) add(row_of(job), "td");
     std::string settings;
     for (const GpuBenchJob& job : bench.jobs) {

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <set>
 
 #include "base/text.h"
 
@@ -16,9 +15,11 @@ namespace {
 constexpr double kWaitingDevice = 0.25;  // from this idle share on, the device is not the limit
 constexpr double kSerialLog = 0.03;  // from this share of loss reads on, host and device take turns
 
-// Settings with their own search, settings that follow it, or settings that are tried last.
-const std::set<std::string_view> kElsewhere = {"batch_size", "gradient_accumulation_steps",
-                                               "learning_rate", "compile"};
+// True for a setting that has its own search, follows from it, or is tried last.
+bool is_tried_elsewhere(std::string_view setting) {
+    return is_one_of(setting,
+                     {"batch_size", "gradient_accumulation_steps", "learning_rate", "compile"});
+}
 
 // The part of the step that waits, or the name of the remedy if there is none.
 std::string cause_of(const Remedy& remedy) {
@@ -125,7 +126,7 @@ std::vector<Move> compute_moves(const Facts& facts, const Assignment& now, doubl
     std::vector<Move> moves;
     for (const Remedy& remedy : remedies()) {
         if (!remedy.is_measured || remedy.relief == Relief::input ||
-            kElsewhere.contains(remedy.name))
+            is_tried_elsewhere(remedy.name))
             continue;
         // A setting that goes along with another one has no trial of its own.
         bool is_along = std::ranges::any_of(moves, [&](const Move& move) {
