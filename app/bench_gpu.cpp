@@ -17,7 +17,6 @@
 #include "base/version.h"
 #include "demo_run.h"
 #include "exit_code.h"
-#include "probe/gpu_table.h"
 #include "process/child.h"
 #include "process/gpus.h"
 #include "process/run_folder.h"
@@ -74,15 +73,9 @@ std::string device_of(const Arguments& arguments) {
 // finds the name.
 std::string simulated_card(const std::string& device) {
     if (device == "cpu") return "";
-    if (is_simulated(device)) {
-        auto match = match_gpu(device.substr(4), std::nullopt, std::nullopt);
-        if (match) return match->facts.name;
-        throw UserError(
-            {.found = fmt::format("--device is {}", in_quotes(device)),
-             .expected = "sim: and a GPU of the table (saturate optimize --gpu lists them)"});
-    }
+    if (is_simulated(device)) return simulated_gpu(device).name;
     GpuSurvey survey = survey_gpus();
-    if (!survey.driver || survey.driver->gpus.empty()) {
+    if (!survey.first()) {
         throw MachineError({.found = fmt::format("no GPU to measure: {}", survey.absent_because),
                             .expected = "a GPU that CUDA can use",
                             .fix = "--device \"sim:RTX 4090\" simulates one; --device cpu measures "

@@ -103,14 +103,7 @@ Inputs sort_inputs(const std::vector<std::string>& operands) {
 
 // Returns the facts of this machine, like optimize.
 Facts here() {
-    std::optional<GpuFacts> gpu;
-    GpuSurvey survey = survey_gpus();
-    if (survey.driver && !survey.driver->gpus.empty()) {
-        const GpuIdentity& first = survey.driver->gpus[0];
-        auto match = match_gpu(first.name, first.capability, first.memory_total_bytes);
-        if (match) gpu = match->facts;
-    }
-    return machine_facts(probe_cpu(), probe_memory(), gpu, Level::training);
+    return machine_facts(probe_cpu(), probe_memory(), first_gpu(survey_gpus()), Level::training);
 }
 
 // Diagnoses the file alone, plus the keys that no program near it reads.

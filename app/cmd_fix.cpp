@@ -14,7 +14,6 @@
 #include "commands.h"
 #include "exit_code.h"
 #include "fix_show.h"
-#include "probe/gpu_table.h"
 #include "probe/machine.h"
 #include "process/device_lock.h"
 #include "process/fix_trials.h"
@@ -45,18 +44,16 @@ struct MachineHere {
 
 MachineHere this_machine(Level level) {
     GpuSurvey survey = survey_gpus();
-    std::optional<GpuFacts> gpu;
-    bool has_gpu = survey.driver && !survey.driver->gpus.empty();
-    if (has_gpu) {
-        const GpuIdentity& first = survey.driver->gpus[0];
-        auto match = match_gpu(first.name, first.capability, first.memory_total_bytes);
-        if (match) gpu = match->facts;
-    }
+    std::optional<GpuFacts> gpu = first_gpu(survey);
     Facts facts = machine_facts(probe_cpu(), probe_memory(), gpu, level);
-    return {
-        {.workers = worker_count(facts), .has_bf16 = !gpu || gpu->has_bf16, .cores = facts.cores},
-        has_gpu,
-        has_gpu ? survey.driver->gpus[0].memory_total_bytes.value_or(0) : 0};
+    MachineHere out{.facts = {.workers = worker_count(facts),
+                              .has_bf16 = !gpu || gpu->has_bf16,
+                              .cores = facts.cores}};
+    if (const GpuIdentity* here = survey.first()) {
+        out.has_gpu = true;
+        out.device_memory_bytes = here->memory_total_bytes.value_or(0);
+    }
+    return out;
 }
 
 // Creates a new folder, or accepts an empty one: fix never overwrites files.

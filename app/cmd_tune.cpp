@@ -32,20 +32,8 @@ namespace fs = std::filesystem;
 
 std::optional<GpuFacts> gpu_of(const std::string& device) {
     if (device == "cpu") return std::nullopt;
-    if (device.starts_with("sim:")) {
-        auto match = match_gpu(device.substr(4), std::nullopt, std::nullopt);
-        if (!match) {
-            throw UserError(
-                {.found = fmt::format("--device is {}", in_quotes(device)),
-                 .expected = "sim: and a GPU of the table (saturate optimize --gpu lists them)"});
-        }
-        return match->facts;
-    }
-    GpuSurvey survey = survey_gpus();
-    if (!survey.driver || survey.driver->gpus.empty()) return std::nullopt;
-    const GpuIdentity& gpu = survey.driver->gpus[0];
-    auto match = match_gpu(gpu.name, gpu.capability, gpu.memory_total_bytes);
-    return match ? std::optional(match->facts) : std::nullopt;
+    if (device.starts_with("sim:")) return simulated_gpu(device);
+    return first_gpu(survey_gpus());
 }
 
 BatchLimits batch_limits(const Arguments& arguments) {

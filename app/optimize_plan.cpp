@@ -54,9 +54,10 @@ std::optional<GpuFacts> choose_gpu(const Arguments& arguments, const GpuSurvey& 
         if (match->how != "by name") how = match->how;
         return match->facts;
     }
-    if (!survey.driver || survey.driver->gpus.empty()) return std::nullopt;
-    const GpuIdentity& gpu = survey.driver->gpus[0];
-    auto match = match_gpu(gpu.name, gpu.capability, memory ? memory : gpu.memory_total_bytes);
+    if (!survey.first()) return std::nullopt;
+    GpuIdentity gpu = *survey.first();
+    if (memory) gpu.memory_total_bytes = memory;
+    auto match = match_gpu(gpu);
     // The table holds only NVIDIA's GPUs; for other vendors advise for the CPU.
     if (!match && !survey.absent_because.empty()) return std::nullopt;
     if (!match) {

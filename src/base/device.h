@@ -42,6 +42,10 @@ struct GpuDriver {
 struct GpuSurvey {
     std::optional<GpuDriver> driver;
     std::string absent_because;
+
+    [[nodiscard]] const GpuIdentity* first() const {  // null: no GPU
+        return driver && !driver->gpus.empty() ? &driver->gpus[0] : nullptr;
+    }
 };
 
 // Why the clocks are reduced right now: bits of DeviceSample::throttle_reasons.

@@ -255,7 +255,7 @@ class SimBackend final : public DeviceBackend, public SimulatedStep {
 
 std::unique_ptr<DeviceBackend> make_sim_backend(const std::string& gpu,
                                                 const DeviceOptions& options) {
-    auto match = match_gpu(gpu, std::nullopt, std::nullopt);
+    auto match = match_gpu(gpu);
     if (!match) {
         Problem problem{.found = fmt::format("no GPU {} to simulate", in_quotes(gpu)),
                         .expected = "a GPU of the table (saturate optimize --gpu names them)"};

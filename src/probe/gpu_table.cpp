@@ -250,6 +250,10 @@ std::optional<GpuMatch> match_gpu(std::string_view name, std::optional<Capabilit
     return match_by_capability(name, parsed, *capability, memory_bytes);
 }
 
+std::optional<GpuMatch> match_gpu(const GpuIdentity& gpu) {
+    return match_gpu(gpu.name, gpu.capability, gpu.memory_total_bytes);
+}
+
 std::vector<std::string> near_gpu_names(std::string_view name) {
     GpuName parsed = parse_gpu_name(name);
     std::vector<std::string> near, keys;

@@ -53,9 +53,10 @@ struct GpuMatch {
 // Matches the name that NVML or a user gives ("NVIDIA GeForce RTX 4090", "rtx4090", "4090",
 // "A100-SXM4-80GB"), else the capability and the nearest memory. If the memory is given, takes the
 // variant with that size and replaces its memory. Returns nothing if neither fits.
-[[nodiscard]] std::optional<GpuMatch> match_gpu(std::string_view name,
-                                                std::optional<Capability> capability,
-                                                std::optional<std::uint64_t> memory_bytes);
+[[nodiscard]] std::optional<GpuMatch> match_gpu(
+    std::string_view name, std::optional<Capability> capability = std::nullopt,
+    std::optional<std::uint64_t> memory_bytes = std::nullopt);
+[[nodiscard]] std::optional<GpuMatch> match_gpu(const GpuIdentity& gpu);
 // The text of docs/gpus.md, made from the table. A test compares the two.
 [[nodiscard]] std::string gpu_reference();
 // Cards that a user may have meant by an unknown name. Empty if none is similar.

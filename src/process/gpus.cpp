@@ -5,9 +5,9 @@
 
 #include <algorithm>
 
+#include "base/error.h"
 #include "base/text.h"
 #include "cuda/nvml.h"
-#include "probe/gpu_table.h"
 #include "telemetry/run_device.h"
 #include "telemetry/sysfs_device.h"
 
@@ -75,12 +75,11 @@ std::optional<int> gpu_at(const GpuDriver& driver, std::string_view pci_bus_id) 
 }
 
 std::string card_at(const GpuSurvey& survey, std::string_view pci_bus_id, std::string_view name) {
-    auto match = match_gpu(name, std::nullopt, std::nullopt);
+    auto match = match_gpu(name);
     auto index = survey.driver ? gpu_at(*survey.driver, pci_bus_id) : std::nullopt;
     if (index) {
         for (const GpuIdentity& gpu : survey.driver->gpus) {
-            if (gpu.index == *index)
-                match = match_gpu(gpu.name, gpu.capability, gpu.memory_total_bytes);
+            if (gpu.index == *index) match = match_gpu(gpu);
         }
     }
     return match ? match->facts.name : "";
@@ -94,6 +93,23 @@ GpuSurvey survey_gpus(std::span<const GpuVendor> vendors) {
         if (why.empty()) why = survey.absent_because;
     }
     return {.absent_because = why};
+}
+
+std::optional<GpuFacts> first_gpu(const GpuSurvey& survey) {
+    const GpuIdentity* gpu = survey.first();
+    auto match = gpu ? match_gpu(*gpu) : std::nullopt;
+    return match ? std::optional(match->facts) : std::nullopt;
+}
+
+GpuFacts simulated_gpu(std::string_view device) {
+    constexpr std::string_view kPrefix = "sim:";
+    auto match = match_gpu(device.substr(kPrefix.size()));
+    if (!match) {
+        throw UserError(
+            {.found = fmt::format("--device is {}", in_quotes(device)),
+             .expected = "sim: and a GPU of the table (saturate optimize --gpu lists them)"});
+    }
+    return match->facts;
 }
 
 }  // namespace saturate

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/device.h"
+#include "probe/gpu_table.h"
 
 namespace saturate {
 
@@ -59,5 +60,11 @@ struct Devices {
 // The same GPUs as facts. `absent_because` says why there is no NVML, even if another vendor has a
 // GPU.
 [[nodiscard]] GpuSurvey survey_gpus(std::span<const GpuVendor> vendors = gpu_vendors());
+
+// The row of the GPU table for the first GPU; nothing if there is none or no row fits.
+[[nodiscard]] std::optional<GpuFacts> first_gpu(const GpuSurvey& survey);
+
+// The row for a simulated device, "sim:RTX 4090". Throws UserError if the table has no such card.
+[[nodiscard]] GpuFacts simulated_gpu(std::string_view device);
 
 }  // namespace saturate

@@ -12,7 +12,7 @@ namespace {
 
 std::optional<GpuMatch> match_of(const GpuIdentity& gpu) {
     if (gpu.fault) return std::nullopt;
-    return match_gpu(gpu.name, gpu.capability, gpu.memory_total_bytes);
+    return match_gpu(gpu);
 }
 
 std::optional<std::string> capability_text(const std::optional<Capability>& capability) {

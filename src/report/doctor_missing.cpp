@@ -38,7 +38,7 @@ void about_one_gpu(const GpuIdentity& gpu, List& list) {
         list.push_back({fmt::format("{} is split into instances (MIG)", which),
                         "it reports no utilisation; only run and train can tell how busy it is"});
     }
-    auto match = match_gpu(gpu.name, gpu.capability, gpu.memory_total_bytes);
+    auto match = match_gpu(gpu);
     if (!match) {
         list.push_back({fmt::format("{} ({}) is not in the GPU table", which, in_quotes(gpu.name)),
                         "its peak rates, MFU and best precision are unknown"});

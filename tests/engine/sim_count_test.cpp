@@ -75,7 +75,7 @@ TEST(SimCountTest, ASequenceTakesItsStepsInTurn) {
         if (op.kind == OpClass::recurrent) in_turn += op.in_turn;
     }
     EXPECT_EQ(in_turn, 20 + 2 * 20);
-    GpuFacts gpu = match_gpu("RTX 3090", std::nullopt, std::nullopt)->facts;
+    GpuFacts gpu = match_gpu("RTX 3090")->facts;
     double small = simulate_step(cost, gpu, {}, 16).device_seconds;
     double large = simulate_step(cost, gpu, {}, 64).device_seconds;
     EXPECT_NEAR(large / small, 1, 0.01) << "four times the samples in the same time";

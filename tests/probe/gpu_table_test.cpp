@@ -16,12 +16,12 @@ constexpr std::uint64_t kGiB = 1024ull * 1024 * 1024;
 constexpr std::uint64_t kMiB = 1024ull * 1024;
 
 std::string matched(std::string_view name) {
-    auto match = match_gpu(name, std::nullopt, std::nullopt);
+    auto match = match_gpu(name);
     return match ? match->facts.name : "-";
 }
 
 std::string how(std::string_view name) {
-    auto match = match_gpu(name, std::nullopt, std::nullopt);
+    auto match = match_gpu(name);
     return match ? match->how : "-";
 }
 
@@ -195,7 +195,7 @@ TEST(GpuTableTest, AmbiguousNamesTakeTheLeastMemoryAndSayWhich) {
     EXPECT_EQ(how("V100"),
               "by name: \"V100\" may be V100 SXM2 16 GB, V100 PCIe 16 GB, V100 SXM2 32 GB, V100 "
               "PCIe 32 GB; treated as V100 SXM2 16 GB");
-    EXPECT_EQ(match_gpu("V100", std::nullopt, std::nullopt)->facts.memory_bytes, 16 * kGiB);
+    EXPECT_EQ(match_gpu("V100")->facts.memory_bytes, 16 * kGiB);
 }
 
 TEST(GpuTableTest, AVariantTheTableLacksIsSaid) {
@@ -216,8 +216,7 @@ TEST(GpuTableTest, MemoryOfTheMachineReplacesTheTables) {
               15360 * kMiB);
     EXPECT_EQ(match_gpu("Tesla T4", Capability{7, 5}, 15360 * kMiB)->how, "by name");
     EXPECT_EQ(match_gpu("a100", std::nullopt, 80 * kGiB)->facts.name, "A100 80GB SXM4");
-    EXPECT_EQ(match_gpu("Tesla V100-SXM2-16GB", std::nullopt, std::nullopt)->facts.memory_bytes,
-              16 * kGiB);
+    EXPECT_EQ(match_gpu("Tesla V100-SXM2-16GB")->facts.memory_bytes, 16 * kGiB);
     EXPECT_EQ(match_gpu("4090", std::nullopt, 0)->facts.memory_bytes, 24 * kGiB);
     // Cards of one name that differ in more than their memory are told apart by it.
     EXPECT_EQ(match_gpu("NVIDIA GeForce RTX 3080", Capability{8, 6}, 12288 * kMiB)->facts.name,

@@ -15,8 +15,7 @@ using testing::Not;
 Facts with_gpu(const std::string& name, int cores = 16) {
     CpuFacts cpu;
     cpu.cores_usable = cores;
-    return machine_facts(cpu, {}, match_gpu(name, std::nullopt, std::nullopt)->facts,
-                         Level::training);
+    return machine_facts(cpu, {}, match_gpu(name)->facts, Level::training);
 }
 
 Facts cpu(int cores, bool has_bf16 = false) {

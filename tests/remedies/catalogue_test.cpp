@@ -18,8 +18,7 @@ using testing::HasSubstr;
 Facts on_gpu(const std::string& name, int cores = 16) {
     CpuFacts cpu;
     cpu.cores_usable = cores;
-    return machine_facts(cpu, {}, match_gpu(name, std::nullopt, std::nullopt)->facts,
-                         Level::training);
+    return machine_facts(cpu, {}, match_gpu(name)->facts, Level::training);
 }
 
 Facts on_cpu(int cores) {

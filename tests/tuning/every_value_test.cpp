@@ -39,7 +39,7 @@ Facts facts_for(const char* gpu) {
     CpuFacts cpu;
     cpu.cores_usable = 8;
     std::optional<GpuFacts> found;
-    if (*gpu) found = match_gpu(gpu, std::nullopt, std::nullopt)->facts;
+    if (*gpu) found = match_gpu(gpu)->facts;
     MemoryFacts memory;
     memory.available_bytes = 1ull << 33;
     return machine_facts(cpu, memory, found, Level::training);
