@@ -2,27 +2,14 @@
 #include "pipeline/image_files.h"
 
 #include <fmt/format.h>
-#include <sys/stat.h>
 
 #include <cstring>
 
 #include "base/error.h"
-#include "pipeline/image_stage.h"
+#include "pipeline/image_scratch.h"
 #include "pipeline/random.h"
-#include "pipeline/sample_file.h"
 
 namespace saturate {
-
-namespace {
-
-struct FilesScratch final : Scratch {
-    explicit FilesScratch(const ImageTransform& transform) : stage(transform) {}
-    ImageStage stage;
-    std::string path;
-    Buffer<std::uint8_t> file;
-};
-
-}  // namespace
 
 ImageFiles::ImageFiles(ImageFilesSettings settings) : settings_(std::move(settings)) {
     settings_.transform.check();
@@ -45,7 +32,7 @@ ImageFiles::ImageFiles(ImageFilesSettings settings) : settings_(std::move(settin
 std::int64_t ImageFiles::size() const { return static_cast<std::int64_t>(starts_.size()); }
 
 std::unique_ptr<Scratch> ImageFiles::make_scratch() const {
-    return std::make_unique<FilesScratch>(settings_.transform);
+    return std::make_unique<ImageScratch>(settings_.transform);
 }
 
 std::string ImageFiles::name_of(std::int64_t index) const {
@@ -60,34 +47,25 @@ void ImageFiles::write_label(std::int64_t index, std::span<std::byte* const> pla
 
 void ImageFiles::write(const SampleDraw& draw, Scratch& scratch, std::span<std::byte* const> places,
                        SampleCost& cost) const {
-    auto& memory = static_cast<FilesScratch&>(scratch);
+    auto& memory = static_cast<ImageScratch&>(scratch);
     memory.path = settings_.paths.data() + starts_[static_cast<std::size_t>(draw.index)];
-    Bytes bytes = read_sample_file(memory.path, memory.file, cost);
-    try {
-        (void)memory.stage.write(bytes, draw, places[0], cost);
-    } catch (const BadImage& bad) {
-        throw BadSample(memory.path, bad.what());
-    }
+    memory.with_file(cost,
+                     [&](Bytes bytes) { (void)memory.stage.write(bytes, draw, places[0], cost); });
     write_label(draw.index, places);
 }
 
 void ImageFiles::prepare(std::int64_t index, Scratch& scratch, std::vector<std::byte>& prepared,
                          SampleCost& cost) const {
-    auto& memory = static_cast<FilesScratch&>(scratch);
+    auto& memory = static_cast<ImageScratch&>(scratch);
     memory.path = settings_.paths.data() + starts_[static_cast<std::size_t>(index)];
-    Bytes bytes = read_sample_file(memory.path, memory.file, cost);
     prepared.clear();
-    try {
-        memory.stage.prepare(bytes, prepared, cost);
-    } catch (const BadImage& bad) {
-        throw BadSample(memory.path, bad.what());
-    }
+    memory.with_file(cost, [&](Bytes bytes) { memory.stage.prepare(bytes, prepared, cost); });
 }
 
 void ImageFiles::finish(const SampleDraw& draw, std::span<const std::byte> prepared,
                         Scratch& scratch, std::span<std::byte* const> places,
                         SampleCost& cost) const {
-    auto& memory = static_cast<FilesScratch&>(scratch);
+    auto& memory = static_cast<ImageScratch&>(scratch);
     try {
         (void)memory.stage.write_prepared(prepared, draw, places[0], cost);
     } catch (const BadImage& bad) {
@@ -100,15 +78,7 @@ std::string ImageFiles::identity() const {
     // Starts with the version of what prepare() writes; increase it when decoding changes.
     std::uint64_t hash = mix(1, static_cast<std::uint64_t>(settings_.transform.decode.channels));
     hash = mix(hash, settings_.transform.decode.exif_orientation);
-    for (std::int64_t i = 0; i < size(); ++i) {
-        std::string path = name_of(i);
-        struct stat status {};
-        (void)::stat(path.c_str(), &status);  // a vanished file counts as empty
-        hash = mix(hash, std::hash<std::string>()(path));
-        hash = mix(hash, static_cast<std::uint64_t>(status.st_size));
-        hash = mix(hash, static_cast<std::uint64_t>(status.st_mtim.tv_sec));
-        hash = mix(hash, static_cast<std::uint64_t>(status.st_mtim.tv_nsec));
-    }
+    for (std::int64_t i = 0; i < size(); ++i) hash = mix_file(hash, name_of(i));
     return fmt::format("image files {} {:016x}", size(), hash);
 }
 

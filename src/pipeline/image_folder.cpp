@@ -2,7 +2,6 @@
 #include "pipeline/image_folder.h"
 
 #include <fmt/format.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <cmath>
@@ -13,20 +12,12 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/text.h"
-#include "pipeline/image_stage.h"
+#include "pipeline/image_scratch.h"
 #include "pipeline/random.h"
-#include "pipeline/sample_file.h"
 
 namespace saturate {
 
 namespace {
-
-struct ImageScratch final : Scratch {
-    explicit ImageScratch(const ImageTransform& transform) : stage(transform) {}
-    ImageStage stage;
-    std::string path;
-    Buffer<std::uint8_t> file;
-};
 
 // Path without ending, which both sides of a pair share: "a/b/0001" for "a/b" and "0001.png".
 std::string stem_of(const FileList& list, std::int64_t file) {
@@ -65,9 +56,6 @@ struct ImageFolder::Impl {
         return settings.layout == FolderLayout::table ? rows[static_cast<std::size_t>(index)]
                                                       : index;
     }
-    template <typename Use>
-    void with_file(const FileList& list, std::int64_t file, ImageScratch& scratch, SampleCost& cost,
-                   Use use) const;
     void write_rest(const SampleDraw& draw, ImageSize size,
                     std::span<std::byte* const> places) const;
     void check_pair(std::int64_t index, ImageSize input, ImageSize target) const;
@@ -230,19 +218,6 @@ std::unique_ptr<Scratch> ImageFolder::make_scratch() const {
     return std::make_unique<ImageScratch>(impl_->settings.transform);
 }
 
-// Reads a file and passes it to `use`; errors of the image get the file's name.
-template <typename Use>
-void ImageFolder::Impl::with_file(const FileList& list, std::int64_t file, ImageScratch& scratch,
-                                  SampleCost& cost, Use use) const {
-    list.path(file, scratch.path);
-    Bytes bytes = read_sample_file(scratch.path, scratch.file, cost);
-    try {
-        use(bytes);
-    } catch (const BadImage& bad) {
-        throw BadSample(scratch.path, bad.what());
-    }
-}
-
 void ImageFolder::Impl::write_rest(const SampleDraw& draw, ImageSize size,
                                    std::span<std::byte* const> places) const {
     std::size_t row = static_cast<std::size_t>(draw.index);
@@ -275,13 +250,13 @@ void ImageFolder::write(const SampleDraw& draw, Scratch& scratch,
     const Impl& my = *impl_;
     ImageScratch& memory = static_cast<ImageScratch&>(scratch);
     ImageSize size, other;
-    my.with_file(my.files, my.file_of(draw.index), memory, cost,
-                 [&](Bytes bytes) { size = memory.stage.write(bytes, draw, places[0], cost); });
+    my.files.path(my.file_of(draw.index), memory.path);
+    memory.with_file(cost,
+                     [&](Bytes bytes) { size = memory.stage.write(bytes, draw, places[0], cost); });
     if (my.settings.layout == FolderLayout::pairs) {
-        std::int64_t target = my.target_of[static_cast<std::size_t>(draw.index)];
-        my.with_file(my.targets, target, memory, cost, [&](Bytes bytes) {
-            other = memory.stage.write(bytes, draw, places[1], cost);
-        });
+        my.targets.path(my.target_of[static_cast<std::size_t>(draw.index)], memory.path);
+        memory.with_file(
+            cost, [&](Bytes bytes) { other = memory.stage.write(bytes, draw, places[1], cost); });
         my.check_pair(draw.index, size, other);
     }
     my.write_rest(draw, size, places);
@@ -293,10 +268,11 @@ void ImageFolder::prepare(std::int64_t index, Scratch& scratch, std::vector<std:
     ImageScratch& memory = static_cast<ImageScratch&>(scratch);
     auto decode = [&](Bytes bytes) { memory.stage.prepare(bytes, prepared, cost); };
     prepared.clear();
-    my.with_file(my.files, my.file_of(index), memory, cost, decode);
-    if (my.settings.layout == FolderLayout::pairs)
-        my.with_file(my.targets, my.target_of[static_cast<std::size_t>(index)], memory, cost,
-                     decode);
+    my.files.path(my.file_of(index), memory.path);
+    memory.with_file(cost, decode);
+    if (my.settings.layout != FolderLayout::pairs) return;
+    my.targets.path(my.target_of[static_cast<std::size_t>(index)], memory.path);
+    memory.with_file(cost, decode);
 }
 
 void ImageFolder::finish(const SampleDraw& draw, std::span<const std::byte> prepared,
@@ -326,12 +302,7 @@ std::string ImageFolder::identity() const {
     for (const FileList* list : {&my.files, &my.targets}) {
         for (std::int64_t i = 0; i < list->size(); ++i) {
             list->path(i, path);
-            struct stat status {};
-            (void)::stat(path.c_str(), &status);  // a vanished file counts as empty
-            hash = mix(hash, std::hash<std::string>()(path));
-            hash = mix(hash, static_cast<std::uint64_t>(status.st_size));
-            hash = mix(hash, static_cast<std::uint64_t>(status.st_mtim.tv_sec));
-            hash = mix(hash, static_cast<std::uint64_t>(status.st_mtim.tv_nsec));
+            hash = mix_file(hash, path);
         }
     }
     for (std::int64_t row : my.rows) hash = mix(hash, static_cast<std::uint64_t>(row));
