@@ -181,4 +181,17 @@ void write_file(const std::filesystem::path& given, std::string_view content,
     }
 }
 
+std::filesystem::path make_temporary_folder(const std::filesystem::path& parent,
+                                            std::string_view name) {
+    std::string pattern = fmt::format("{}XXXXXX", (parent / name).string());
+    if (!::mkdtemp(pattern.data())) {
+        throw MachineError(
+            {.where = {parent.string()},
+             .found = fmt::format("cannot create a folder here: {}", std::strerror(errno)),
+             .expected = "a folder for temporary files",
+             .fix = "set TMPDIR"});
+    }
+    return pattern;
+}
+
 }  // namespace saturate

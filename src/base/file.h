@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads whole files with a limit, and writes files completely or not at all.
+// Reads whole files with a limit, writes files completely or not at all, makes temporary folders.
 #pragma once
 
 #include <cstdint>
@@ -25,5 +25,9 @@ namespace saturate {
 // file or the new one. A replaced file keeps its permissions. Throws UserError (no such folder, no
 // permission) or MachineError (disk full) and removes the temporary file.
 void write_file_whole(const std::filesystem::path& path, std::string_view content);
+
+// Makes a folder "<parent>/<name>......" that only this user can read. Throws MachineError.
+[[nodiscard]] std::filesystem::path make_temporary_folder(const std::filesystem::path& parent,
+                                                          std::string_view name);
 
 }  // namespace saturate

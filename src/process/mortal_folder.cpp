@@ -2,17 +2,15 @@
 #include "process/mortal_folder.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdlib>
-#include <cstring>
 
 #include "base/cache_folder.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "process/child.h"
 
 namespace saturate {
@@ -66,15 +64,7 @@ MortalFolder::MortalFolder(const fs::path& parent) {
     std::error_code error;
     fs::create_directories(parent, error);
     sweep(parent);
-    std::string pattern = (parent / kName).string() + "XXXXXX";
-    if (!::mkdtemp(pattern.data())) {
-        throw MachineError(
-            {.where = {parent.string()},
-             .found = fmt::format("cannot create a folder here: {}", std::strerror(errno)),
-             .expected = "a folder for temporary files",
-             .fix = "set TMPDIR"});
-    }
-    path_ = pattern;
+    path_ = make_temporary_folder(parent, kName);
     // Our forks hold this lock too; programs that they start do not.
     lock_ = ::open((path_ / "lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (lock_ >= 0) ::flock(lock_, LOCK_EX | LOCK_NB);

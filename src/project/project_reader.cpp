@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
@@ -31,15 +30,7 @@ fs::path make_scratch() {
     std::error_code error;
     fs::path parent = fs::temp_directory_path(error);
     if (error) parent = "/tmp";
-    std::string pattern = (parent / "saturate-fix-XXXXXX").string();
-    if (!::mkdtemp(pattern.data())) {
-        throw MachineError(
-            {.where = {parent.string()},
-             .found = fmt::format("cannot create a folder here: {}", std::strerror(errno)),
-             .expected = "a folder for temporary files",
-             .fix = "set TMPDIR"});
-    }
-    return pattern;
+    return make_temporary_folder(parent, "saturate-fix-");
 }
 
 void lay_out(const fs::path& folder) {
