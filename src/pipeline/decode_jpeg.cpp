@@ -212,8 +212,8 @@ Extent extent(int start, int length, int reduce, int margin, int limit) {
 
 }  // namespace
 
-void JpegDecoder::decode(const Region& wanted, int channels, int reduce, bool whole,
-                         Decoded& result) {
+Decoded JpegDecoder::decode(const JpegPart& part) {
+    const auto& [wanted, channels, reduce, whole] = part;
     Impl& my = *impl_;
     if (setjmp(my.errors.jump)) my.fail();
     my.start(channels, reduce);
@@ -237,11 +237,11 @@ void JpegDecoder::decode(const Region& wanted, int channels, int reduce, bool wh
     jpeg_abort_decompress(&my.context);
     int columns = across.last - across.first, rows = down.last - down.first;
     std::size_t stride = static_cast<std::size_t>(columns) * channels;
-    result.view = {my.pixels.get(stride * rows), {columns, rows}, channels, stride};
-    result.x = static_cast<double>(wanted.x) / reduce - across.first;
-    result.y = static_cast<double>(wanted.y) / reduce - down.first;
-    result.width = static_cast<double>(wanted.width) / reduce;
-    result.height = static_cast<double>(wanted.height) / reduce;
+    return {.view = {my.pixels.get(stride * rows), {columns, rows}, channels, stride},
+            .x = static_cast<double>(wanted.x) / reduce - across.first,
+            .y = static_cast<double>(wanted.y) / reduce - down.first,
+            .width = static_cast<double>(wanted.width) / reduce,
+            .height = static_cast<double>(wanted.height) / reduce};
 }
 
 }  // namespace saturate

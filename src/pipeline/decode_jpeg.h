@@ -14,14 +14,22 @@ struct JpegHeader {
     int orientation = 1;  // EXIF: 1 to 8
 };
 
+// Which part is decoded, in stored orientation, and how.
+struct JpegPart {
+    Region wanted;
+    int channels = 3;
+    int reduce = 1;      // 1, 2, 4 or 8: at 1/reduce of the size
+    bool whole = false;  // the part within the whole image, not cropped while decoding
+};
+
 class JpegDecoder {
   public:
     JpegDecoder();
     ~JpegDecoder();
 
     [[nodiscard]] JpegHeader open(Bytes file);
-    // Decodes in stored orientation. `reduce` is 1, 2, 4 or 8: decodes at 1/reduce of the size.
-    void decode(const Region& wanted, int channels, int reduce, bool whole, Decoded& result);
+    // The pixels are valid until the next call.
+    [[nodiscard]] Decoded decode(const JpegPart& part);
 
   private:
     struct Impl;

@@ -148,8 +148,10 @@ const Decoded& ImageDecoder::decode(const Region& wanted, ImageSize target) {
                    "the wanted region lies within the image that was opened");
     if (my.format == ImageFormat::jpeg) {
         int reduce = my.settings.jpeg == JpegDecode::scaled ? reduction(wanted, target) : 1;
-        my.jpeg.decode(stored_region(wanted, my.upright, my.turn), my.settings.channels, reduce,
-                       my.settings.jpeg == JpegDecode::full, my.decoded);
+        my.decoded = my.jpeg.decode({.wanted = stored_region(wanted, my.upright, my.turn),
+                                     .channels = my.settings.channels,
+                                     .reduce = reduce,
+                                     .whole = my.settings.jpeg == JpegDecode::full});
         if (my.turned) apply(my.turn, my.decoded, my.turned_pixels);
         return my.decoded;
     }
