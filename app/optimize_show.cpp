@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
-#include "report/table.h"
+#include "report/text_table.h"
 
 namespace saturate {
 

@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
-#include "base/lines.h"
+#include "base/line_reader.h"
 #include "base/text.h"
 #include "cuda/nvml_recording.h"
 

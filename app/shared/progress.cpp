@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "show.h"
-#include "words/fit.h"
+#include "words/terminal.h"
 
 namespace saturate {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/text.h"
-#include "words/fit.h"
+#include "words/terminal.h"
 
 namespace saturate {
 

@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "base/text.h"
-#include "report/table.h"
+#include "report/text_table.h"
 #include "report/tuning_text.h"
 
 namespace saturate {

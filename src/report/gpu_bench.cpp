@@ -8,7 +8,7 @@
 #include "base/figures.h"
 #include "base/text.h"
 #include "remedies/catalogue.h"
-#include "report/table.h"
+#include "report/text_table.h"
 #include "report/timeline_html.h"
 
 namespace saturate {

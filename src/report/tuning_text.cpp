@@ -6,7 +6,7 @@
 #include <map>
 
 #include "base/text.h"
-#include "report/table.h"
+#include "report/text_table.h"
 
 namespace saturate {
 

@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "base/lines.h"
+#include "base/line_reader.h"
 #include "base/text.h"
 #include "telemetry/record_json.h"
 

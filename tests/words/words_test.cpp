@@ -6,8 +6,8 @@
 #include <gtest/gtest.h>
 
 #include "words/clauses.h"
-#include "words/fit.h"
 #include "words/pattern.h"
+#include "words/terminal.h"
 
 namespace saturate {
 namespace {

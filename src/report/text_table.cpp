@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "report/table.h"
+#include "report/text_table.h"
 
 #include <algorithm>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/lines.h"
+#include "base/line_reader.h"
 
 #include <fmt/format.h>
 

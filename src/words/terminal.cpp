@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "words/fit.h"
+#include "words/terminal.h"
 
 #include <fmt/format.h>
 
