@@ -203,10 +203,9 @@ class ScreenOutput final : public MonitorOutput {
   public:
     explicit ScreenOutput(const MonitorOutputSettings& settings) : settings_(settings) {}
     void start(const MonitorStart&) override {
-        screen_ =
-            std::make_unique<Screen>(ScreenSettings{.thresholds = settings_.thresholds,
-                                                    .language = shown_language(),
-                                                    .colour = wants_colour(stdout)});
+        screen_ = std::make_unique<Screen>(ScreenSettings{.thresholds = settings_.thresholds,
+                                                          .language = shown_language(),
+                                                          .colour = wants_colour(stdout)});
     }
     void tick(const Snapshot& snapshot) override { screen_->update(snapshot); }
     void finish(const Summary& summary, const std::string&) override {

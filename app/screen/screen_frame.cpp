@@ -137,9 +137,8 @@ class FrameBuilder {
             DeviceSample memory;
             memory.memory_total_bytes = host.memory_total_bytes;
             memory.memory_used_bytes = *host.memory_total_bytes - *host.memory_available_bytes;
-            line.push_back(
-                {fmt::format("  {} {}", text_.ram, memory_text(memory, settings_.unit)),
-                 memory_tone(memory)});
+            line.push_back({fmt::format("  {} {}", text_.ram, memory_text(memory, settings_.unit)),
+                            memory_tone(memory)});
         }
         if (host.tree) {
             line.push_back({fmt::format("  {} {}: {} {}, {} {}", text_.job, host.tree->root_pid,

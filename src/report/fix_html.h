@@ -24,7 +24,7 @@ struct FixPage {
     LossCurve losses_before, losses_after;
     int trials = 0;
     double seconds = 0;
-    std::string busy = {};  // other work on this machine; empty if little or none
+    std::string busy = {};            // other work on this machine; empty if little or none
     std::string with_more_time = {};  // of fix_run_text.h
     Language language = Language::english;
 };

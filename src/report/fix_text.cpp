@@ -343,9 +343,9 @@ std::string fix_text(const FixAnswer& answer, const FixTextSettings& settings) {
         bool has_tried = std::ranges::any_of(
             answer.plan.proposals,
             [&](const FixProposal& proposal) { return has_been_tried(answer, proposal); });
-        page.line(!settings.was_run       ? "Nothing to change was found by reading."
-                  : has_tried             ? "Nothing that was tried is proven to be faster."
-                  : answer.is_interrupted ? "It was interrupted before anything could be tried."
+        page.line(!settings.was_run          ? "Nothing to change was found by reading."
+                  : has_tried                ? "Nothing that was tried is proven to be faster."
+                  : answer.is_interrupted    ? "It was interrupted before anything could be tried."
                   : answer.untried().empty() ? "Nothing was worth a trial here."
                                              : "Nothing could be tried within the budget.");
         return page.take();

@@ -250,7 +250,7 @@ std::vector<ShownLine> translated_lines(std::string_view english, Language langu
         std::size_t count = broken_lines(std::span(lines).subspan(i), sentence);
         std::optional<Translator::Found> found;
         constexpr std::size_t kSure = 25;  // a smaller match of joined lines may be chance
-        if (count > 1) {  // a line that is a sentence has not been broken
+        if (count > 1) {                   // a line that is a sentence has not been broken
             auto alone = translator.whole(std::string(trim(lines[i])), 0);
             if (alone && alone->is_complete) count = 1;
         }

@@ -168,9 +168,8 @@ TEST(ScreenFrameTest, WithoutAGpuItDrawsTheCpuAndTheJob) {
     std::vector<std::string> lines = text(host, {.columns = 100});
     ASSERT_EQ(lines.size(), 24u);
     EXPECT_EQ(lines[1], "No GPU to watch: libnvidia-ml.so.1 was not found: no NVIDIA driver");
-    EXPECT_EQ(
-        lines[2],
-        "Host CPU 50 %  IO wait 1 %  RAM 4.0/16 GiB  Job 4711: CPU 50 %, 1 loader workers");
+    EXPECT_EQ(lines[2],
+              "Host CPU 50 %  IO wait 1 %  RAM 4.0/16 GiB  Job 4711: CPU 50 %, 1 loader workers");
     std::vector<std::string> chinese = text(host, {.columns = 100, .language = Language::chinese});
     EXPECT_EQ(chinese[1], "没有可监控的 GPU：没有 libnvidia-ml.so.1：没有 NVIDIA 驱动");
     EXPECT_NE(chinese[2].find("内存 4.0/16 GiB"), std::string::npos) << chinese[2];
