@@ -61,7 +61,6 @@ class Driver {
     std::unique_ptr<Recording> recording;
     std::deque<Device> devices;  // addresses are the handles
     std::uint64_t start_us = 0;  // since 1970, at t = 0
-    std::optional<unsigned> announced_processes;
     CallCounts counts;
 
     [[nodiscard]] double now() const;  // on the time axis of the recording
