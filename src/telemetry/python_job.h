@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Follows the Python processes of a job through the data of their shims: finds their rings in a
 // folder, turns ring records into steps and events of a run record (one per rank), and keeps their
-// facts. A process counts from its first training step on. Polled by app's `run`, from one thread.
+// facts. A process counts from its first training step on. Polled by process/run_job, from one
+// thread.
 #pragma once
 
 #include <filesystem>
