@@ -111,8 +111,8 @@ void show_fix(const TriedFix& fix, bool all) {
 }
 
 void show_failed_job(const FixTrials& tried, bool has_gpu) {
-    show(stderr, "{}",
-         fix_failure_text(tried.baseline, read_if_there(tried.baseline_log), has_gpu));
+    std::string log = read_end_if_there(tried.baseline_log, 1 << 20);
+    show(stderr, "{}", fix_failure_text(tried.baseline, log, has_gpu));
     bool was_slow = tried.baseline.outcome == TrialOutcome::hang ||
                     tried.baseline.outcome == TrialOutcome::too_slow;
     if (was_slow && !tried.busy.empty()) show(stderr, "note: {}\n", tried.busy);

@@ -96,9 +96,9 @@ std::string read_if_there(const std::filesystem::path& path) {
     }
 }
 
-std::string read_start_if_there(const std::filesystem::path& path, std::size_t limit_bytes) {
-    Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-    if (!file.is_open()) return {};
+namespace {
+
+std::string read_up_to(const Descriptor& file, std::size_t limit_bytes) {
     std::string content;
     char buffer[16384];
     while (content.size() < limit_bytes) {
@@ -109,6 +109,22 @@ std::string read_start_if_there(const std::filesystem::path& path, std::size_t l
         content.append(buffer, static_cast<std::size_t>(got));
     }
     return content;
+}
+
+}  // namespace
+
+std::string read_start_if_there(const std::filesystem::path& path, std::size_t limit_bytes) {
+    Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    return file.is_open() ? read_up_to(file, limit_bytes) : "";
+}
+
+std::string read_end_if_there(const std::filesystem::path& path, std::size_t limit_bytes) {
+    Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!file.is_open()) return {};
+    off_t size = ::lseek(file.get(), 0, SEEK_END);
+    off_t start = std::max<off_t>(size - static_cast<off_t>(limit_bytes), 0);
+    ::lseek(file.get(), start, SEEK_SET);  // fails on a pipe, which has no end to seek
+    return read_up_to(file, limit_bytes);
 }
 
 std::filesystem::path followed(const std::filesystem::path& path) {

@@ -21,6 +21,10 @@ namespace saturate {
 [[nodiscard]] std::string read_start_if_there(const std::filesystem::path& path,
                                               std::size_t limit_bytes);
 
+// Reads only the last bytes, as of a log. Returns "" if the file is absent or unreadable.
+[[nodiscard]] std::string read_end_if_there(const std::filesystem::path& path,
+                                            std::size_t limit_bytes);
+
 // Writes a temporary file next to `path`, syncs it and renames it to `path`: a reader sees the old
 // file or the new one. A replaced file keeps its permissions. Throws UserError (no such folder, no
 // permission) or MachineError (disk full) and removes the temporary file.

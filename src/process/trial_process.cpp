@@ -321,7 +321,7 @@ TrialResult result_of_process(const TrialProcess& trial) {
     if (auto rate = rate_within_epochs(trial, result.record, measured.steps()))
         result.samples_per_second = rate;
     if (result.record.summary) result.memory_peak_bytes = result.record.summary->memory_peak_bytes;
-    std::string log = read_start_if_there(trial.log, 1 << 20);
+    std::string log = read_end_if_there(trial.log, 1 << 20);
     result.seconds = seconds_since(start);
     if (ended == Ended::time_up &&
         arrivals.have_stopped(silent - busy_after_steps(result.record), trial.silence_seconds_max))

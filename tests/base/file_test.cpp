@@ -27,7 +27,19 @@ TEST(FileTest, ReadsFilesThatTellNoSize) {
     EXPECT_FALSE(read_if_there("/proc/self/status").empty());
 }
 
-TEST(FileTest, WhatIsNotThereIsEmpty) { EXPECT_EQ(read_if_there("/no/such/file"), ""); }
+TEST(FileTest, WhatIsNotThereIsEmpty) {
+    EXPECT_EQ(read_if_there("/no/such/file"), "");
+    EXPECT_EQ(read_start_if_there("/no/such/file", 10), "");
+    EXPECT_EQ(read_end_if_there("/no/such/file", 10), "");
+}
+
+TEST(FileTest, ReadsOnlyTheStartOrTheEnd) {
+    TemporaryFolder folder;
+    fs::path file = folder.file("log", "first line, last line");
+    EXPECT_EQ(read_start_if_there(file, 10), "first line");
+    EXPECT_EQ(read_end_if_there(file, 9), "last line");
+    EXPECT_EQ(read_end_if_there(file, 1000), "first line, last line");
+}
 
 TEST(FileTest, ReplacesWholeAndKeepsPermissions) {
     TemporaryFolder folder;

@@ -88,6 +88,14 @@ TEST_F(TrialProcessTest, TheOnePauseBetweenEpochsIsNotMeasured) {
     EXPECT_LT(many.samples_per_second->per_second, 600);
 }
 
+// The progress bars before it are longer than what is read of a log.
+TEST_F(TrialProcessTest, TheReasonOfAFailureIsAtTheEndOfALongLog) {
+    TrialResult result = tried(
+        "yes 'epoch 1, loss 0.5' | head -c 2000000; echo; echo 'ValueError: no data'; exit 1");
+    EXPECT_EQ(result.outcome, TrialOutcome::failed);
+    EXPECT_EQ(result.message, "ValueError: no data");
+}
+
 TEST_F(TrialProcessTest, AJobWhoseRateIsKnownIsEnded) {
     TrialResult result = tried("steps 400; exec sleep 60");
     EXPECT_EQ(result.outcome, TrialOutcome::ok) << result.message;
