@@ -71,7 +71,8 @@ class Trier {
         if (question_.level >= Level::training) find_batch();
         for (const FixChanges& together : trials.subspan(order.by_cause)) try_group(together);
         for (const auto& [id, why] : missing_beside(answer_.plan, kept_, record))
-            if (answer_.outcomes[id].word == "not tried") answer_.outcomes[id] = {.note = why};
+            if (answer_.outcomes[id].word == "not tried" && !answer_.outcomes[id].lacks_time)
+                answer_.outcomes[id] = {.note = why};
         if (!kept_.empty() && !measure_.is_stopped()) prove_kept();
         return finish();
     }
@@ -153,6 +154,26 @@ class Trier {
         for (const FixProposal* change : changes) answer_.outcomes[change->id] = outcome;
     }
 
+    // The most promising change is always tried, and others as long as there is nothing to prove: the
+    // proof may then end late.
+    [[nodiscard]] bool may_be_late() const {
+        if (measure_.is_stopped() || measure_.runs_left() <= 0) return false;
+        if (!has_tried_) return measure_.budget().has_time_for_proof_run(measure_.seconds());
+        return kept_.empty() && measure_.budget().has_time_for_late_proof(measure_.seconds());
+    }
+
+    // The gain of changes that were measured together is not the gain of each.
+    void note_company(const FixChanges& together) {
+        for (const FixProposal* change : together) {
+            std::vector<std::string> others;
+            for (const FixProposal* one : together)
+                if (one != change) others.push_back(one->id);
+            std::string& note = answer_.outcomes[change->id].note;
+            note = note.empty() ? fmt::format("together with {}", join(others, ", "))
+                                : fmt::format("together with {}; {}", join(others, ", "), note);
+        }
+    }
+
     // Measures the changes together with those kept so far. If the group gains nothing, tries them
     // one by one.
     void try_group(FixChanges together) {
@@ -166,10 +187,7 @@ class Trier {
             return !why.empty();
         });
         if (together.empty()) return;
-        // The most promising change is always tried; the proof may then end late.
-        bool is_first = !has_tried_ && !measure_.is_stopped() &&
-                        measure_.budget().has_time_for_proof_run(measure_.seconds());
-        if (!measure_.has_time() && !is_first) {
+        if (!measure_.has_time() && !may_be_late()) {
             bool has_runs = measure_.runs_left() > 0;
             std::erase_if(together, [&](const FixProposal* one) {
                 return answer_.outcomes[one->id].ratio.has_value();
@@ -195,6 +213,7 @@ class Trier {
         }
         note_all(together, outcome);
         if (outcome.word != "kept") return;
+        if (together.size() > 1) note_company(together);
         for (const FixProposal* one : kept_)
             if (std::string why = moot(*one, together); !why.empty())
                 note_all({one}, {"not needed", answer_.outcomes[one->id].ratio, why});

@@ -188,11 +188,14 @@ void add_without_effect(FixText& page, const ProjectFacts& facts) {
     page.rest(all.size(), "more");
 }
 
-std::string measured_words(const FixOutcome& outcome) {
-    std::string out = outcome.word;
-    if (outcome.ratio) out += fmt::format(", {:+.0f} %", 100 * (*outcome.ratio - 1));
-    if (!outcome.note.empty()) out += fmt::format(" ({})", outcome.note);
-    return out;
+std::string measured_text(const FixOutcome& outcome) {
+    if (!outcome.ratio)
+        return outcome.note.empty() ? fmt::format("measured: {}", outcome.word)
+                                    : fmt::format("measured: {} ({})", outcome.word, outcome.note);
+    double percent = 100 * (*outcome.ratio - 1);
+    return outcome.note.empty()
+               ? fmt::format("measured: {}, {:+.0f} %", outcome.word, percent)
+               : fmt::format("measured: {}, {:+.0f} % ({})", outcome.word, percent, outcome.note);
 }
 
 // One line of the list: the same change in several places.
@@ -261,8 +264,7 @@ void add_proposals(FixText& page, const FixAnswer& answer, bool was_run) {
                                   page.bold(proposal.setting), change_words(proposal)));
             page.wrapped(6, fmt::format("{}.", proposal.reason));
             if (was_run)
-                page.wrapped(6,
-                             fmt::format("measured: {}", measured_words(answer.outcome(proposal))));
+                page.wrapped(6, measured_text(answer.outcome(proposal)));
             else
                 page.wrapped(6, fmt::format("expect: {}", proposal.expected));
         }

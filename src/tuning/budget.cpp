@@ -56,6 +56,10 @@ double TuneBudget::guard_seconds() const {
     return std::max(std::clamp(seconds_ / 60, 0.5, 6.0), kGuardSteps * step_seconds_);
 }
 
+double TuneBudget::trial_run_seconds() const {
+    return start_seconds_ + trial_seconds() + kEndSeconds;
+}
+
 double TuneBudget::proof_run_seconds() const {
     return start_seconds_ + proof_seconds() + kEndSeconds;
 }
@@ -71,14 +75,18 @@ double TuneBudget::reserve() const {
 }
 
 double TuneBudget::left_for_search(double elapsed) const {
-    double one_trial = start_seconds_ + trial_seconds() + kEndSeconds;
     // Before the first trial nothing is subtracted for a trial: there is always one.
     if (trials_ == 0) return seconds_ - reserve() - elapsed;
-    return seconds_ - reserve() - elapsed - one_trial;
+    return seconds_ - reserve() - elapsed - trial_run_seconds();
 }
 
 bool TuneBudget::has_time_for_proof_run(double elapsed) const {
     return elapsed + proof_run_seconds() <= (1 + kLate) * seconds_;
+}
+
+bool TuneBudget::has_time_for_late_proof(double elapsed) const {
+    double needed = trial_run_seconds() + 2 * kProofPairs * proof_run_seconds();
+    return elapsed + needed <= (1 + kLate) * seconds_;
 }
 
 bool TuneBudget::has_time_for_more(double elapsed) const {

@@ -33,6 +33,7 @@ class TuneBudget {
     [[nodiscard]] double proof_seconds() const;
     [[nodiscard]] double guard_seconds() const;
     // Time of the whole run, from start to end.
+    [[nodiscard]] double trial_run_seconds() const;
     [[nodiscard]] double proof_run_seconds() const;
     [[nodiscard]] double guard_run_seconds() const;
 
@@ -43,6 +44,8 @@ class TuneBudget {
     // True if there is time for one more run of the first five pairs. These runs may end a quarter
     // of the budget late: without them the whole search would be worth nothing.
     [[nodiscard]] bool has_time_for_proof_run(double elapsed) const;
+    // True if there is time for one more trial and a whole proof, which may end as late.
+    [[nodiscard]] bool has_time_for_late_proof(double elapsed) const;
     // True if both runs of a further pair would end in time.
     [[nodiscard]] bool has_time_for_more(double elapsed) const;
     // Time limit of one run: the rest of the budget plus the allowed delay.

@@ -64,6 +64,18 @@ TEST(TuneBudgetTest, FivePairsMayEndAQuarterLateAndFurtherOnesMayNot) {
 }
 
 // Search, guard and five pairs as a clock would see them, over many kinds of jobs.
+// While there is nothing to prove, the proof's reserve need not end the search.
+TEST(TuneBudgetTest, AProofMayEndLateForOneMoreTrial) {
+    TuneBudget budget(180, false);
+    budget.see(took(7, 0.04));
+    double elapsed = 50;
+    EXPECT_LE(budget.left_for_search(elapsed), 0);
+    EXPECT_TRUE(budget.has_time_for_late_proof(elapsed));
+    double most = 1.25 * 180 - 10 * budget.proof_run_seconds() - budget.trial_run_seconds();
+    EXPECT_TRUE(budget.has_time_for_late_proof(most - 1));
+    EXPECT_FALSE(budget.has_time_for_late_proof(most + 1));
+}
+
 TEST(TuneBudgetTest, FivePairsFitWhateverAStartAndAStepTake) {
     for (double start : {0.5, 2.0, 5.0}) {
         for (double step : {0.002, 0.1, 0.6}) {
