@@ -85,8 +85,8 @@ struct Written {
     fs::path backup;  // empty: none
 };
 
-// Takes changes that cannot be written exactly out of the advice. Without changes, writes the output
-// only if -o was given.
+// Takes changes that cannot be written exactly out of the advice. Without changes, writes the
+// output only if -o was given.
 std::optional<Written> write_result(const Arguments& arguments, OptimizePlan& plan,
                                     const std::optional<OutputFile>& output) {
     std::string text = apply_changes(plan.document, plan.advice);

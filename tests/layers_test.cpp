@@ -208,8 +208,8 @@ std::string defined_type(const std::string& line) {
     return may_define && std::regex_match(line, match, kDefines) ? match[1] : std::string();
 }
 
-// Even where one source alone knows a type, a second type of its name makes the reader ask which one
-// is meant. Where both are in headers, the linker may take one for the other.
+// Even where one source alone knows a type, a second type of its name makes the reader ask which
+// one is meant. Where both are in headers, the linker may take one for the other.
 TEST(LayersTest, ATypesNameStandsForOneThing) {
     for (const char* line : {"class Box {", "class Box : public Thing {", "struct Box final {",
                              "struct Box {};", "enum class Box { red };", "enum Box : int {"})

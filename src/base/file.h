@@ -14,8 +14,8 @@ namespace saturate {
 [[nodiscard]] std::string read_file(const std::filesystem::path& path, std::uint64_t limit_bytes,
                                     std::string_view what);
 
-// Reads a small file, such as one of /proc or /sys. Returns "" if it is absent, unreadable or larger
-// than 1 MiB.
+// Reads a small file, such as one of /proc or /sys. Returns "" if it is absent, unreadable or
+// larger than 1 MiB.
 [[nodiscard]] std::string read_if_there(const std::filesystem::path& path);
 // Reads only the first bytes: on a large machine, reading all of /proc/cpuinfo takes longer than a
 // whole verb.

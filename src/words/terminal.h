@@ -10,8 +10,8 @@
 namespace saturate {
 
 // Breaks the line between words if it is wider than `columns`. The rest is indented a little more
-// than the line, or up to the last column of a table. Never breaks a word. Lines of a command to copy
-// end in a backslash.
+// than the line, or up to the last column of a table. Never breaks a word. Lines of a command to
+// copy end in a backslash.
 [[nodiscard]] std::string fitted(std::string_view line, std::size_t columns);
 
 // Colours the text (the lines of one sentence) if it is a verdict, a gain, a warning or an error.
