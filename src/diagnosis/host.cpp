@@ -163,14 +163,14 @@ std::vector<Activity> host_activities(const Timeline& line) {
     }
     std::ranges::stable_sort(edges, {}, &Edge::time);
     std::vector<Activity> out;
-    std::array<int, kCauses> open = {};
-    std::array<std::uint32_t, kCauses> latest = {};
+    // The open events of each cause, the innermost last. Time behind an inner one is the outer's.
+    std::array<std::vector<std::uint32_t>, kCauses> open;
     std::int64_t since = start_ns;
     for (const Edge& edge : edges) {
         if (edge.time > since) {
             for (std::size_t cause = 0; cause < kCauses; ++cause) {
-                if (open[cause] == 0) continue;
-                auto event = static_cast<std::int32_t>(latest[cause]);
+                if (open[cause].empty()) continue;
+                auto event = static_cast<std::int32_t>(open[cause].back());
                 if (!out.empty() && out.back().end_ns == since && out.back().event == event &&
                     out.back().cause == static_cast<Cause>(cause))
                     out.back().end_ns = edge.time;
@@ -180,8 +180,13 @@ std::vector<Activity> host_activities(const Timeline& line) {
             }
             since = edge.time;
         }
-        open[edge.cause] += edge.opens ? 1 : -1;
-        if (edge.opens) latest[edge.cause] = edge.event;
+        std::vector<std::uint32_t>& same = open[edge.cause];
+        if (edge.opens) {
+            same.push_back(edge.event);
+        } else if (auto last = std::ranges::find(same.rbegin(), same.rend(), edge.event);
+                   last != same.rend()) {
+            same.erase(std::next(last).base());
+        }
     }
     return out;
 }
