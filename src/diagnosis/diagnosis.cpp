@@ -124,6 +124,11 @@ Diagnosis diagnose_timeline(const Timeline& line) {
     out.dropped_events = line.trace->losses.lost();
     out.repaired_events = line.trace->losses.repaired_events;
     out.verdict = verdict_of(out);
+    for (Finding& part : out.findings) {
+        auto whole = std::ranges::find(out.findings, part.part_of, &Finding::id);
+        if (!part.part_of.empty() && whole != out.findings.end() && whole->optional)
+            part.optional = true;
+    }
     return out;
 }
 

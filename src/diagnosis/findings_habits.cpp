@@ -72,8 +72,8 @@ void filled_then_moved(Context& context) {
     if (context.per_step(count) < 1 || context.percent(time) < 1) return;
     // Few long operators on the CPU: do not also report the same time as slow launching.
     std::erase_if(context.findings, [&](const Finding& other) {
-        return other.id == "F10" && other.optional &&
-               other.share_percent <= 1.2 * context.percent(time);
+        bool is_unsure = other.optional || other.confidence == Confidence::low;
+        return other.id == "F10" && is_unsure && other.share_percent <= 1.2 * context.percent(time);
     });
     Finding finding{.id = "F26",
                     .share_percent = context.percent(time),

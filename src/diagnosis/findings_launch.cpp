@@ -38,6 +38,19 @@ bool repeats_itself(const Context& context) {
 // 0.5 of the time of eager code, a captured step in 0.1 or less.
 constexpr double kCompiled = 0.4, kCaptured = 0.1;
 
+// True if one call launches this work together with other work.
+bool is_in_graph(const Context& context, const Event* launch) {
+    return launch && is_graph_launch(context.trace.name(*launch));
+}
+
+// True if CUDA graphs launch most of the work already.
+bool uses_graphs(const Context& context) {
+    std::size_t inside = 0;
+    for (std::size_t i = 0; i < context.line.gpu.size(); ++i)
+        inside += is_in_graph(context, context.launch(i));
+    return 2 * inside >= context.line.gpu.size();
+}
+
 constexpr const char* kCompiledFix =
     "torch.compile(mode='reduce-overhead') for CUDA graphs; remove graph breaks "
     "(TORCH_LOGS=graph_breaks); a larger batch";
@@ -60,23 +73,80 @@ void captured_step(Context& context, const Finding& bound, std::int64_t late) {
     context.add_part(graph, "F10");
 }
 
-// True if a few gaps (three, or three per step) hold at least two thirds of the time.
-bool is_few_gaps(const Context& context, std::int64_t late) {
-    std::vector<std::int64_t> lengths;
+struct LateGap {
+    const Gap* gap = nullptr;
+    std::int64_t late_ns = 0;  // because the host launched late
+};
+
+// Returns the few longest of these gaps (three, or three per step) if they hold at least two
+// thirds of the time, or none.
+std::vector<LateGap> few_gaps(const Context& context, std::int64_t late) {
+    std::vector<LateGap> gaps;
     for (const Gap& gap : context.line.gaps) {
         if (gap.next < 0) continue;
-        lengths.push_back(at(gap.causes, Cause::launch) + at(gap.causes, Cause::latency) +
-                          (context.has_operators
-                               ? 0
-                               : at(gap.causes, Cause::python) + at(gap.causes, Cause::host)));
+        gaps.push_back({&gap, at(gap.causes, Cause::launch) + at(gap.causes, Cause::latency) +
+                                  (context.has_operators ? 0
+                                                         : at(gap.causes, Cause::python) +
+                                                               at(gap.causes, Cause::host))});
     }
     std::size_t few =
-        std::min(lengths.size(), 3 * static_cast<std::size_t>(context.line.step_count()));
-    std::ranges::partial_sort(lengths, lengths.begin() + static_cast<std::ptrdiff_t>(few),
-                              std::greater<>());
+        std::min(gaps.size(), 3 * static_cast<std::size_t>(context.line.step_count()));
+    std::ranges::partial_sort(gaps, gaps.begin() + static_cast<std::ptrdiff_t>(few),
+                              std::greater<>(), &LateGap::late_ns);
+    gaps.resize(few);
     std::int64_t held = 0;
-    for (std::size_t i = 0; i < few; ++i) held += lengths[i];
-    return 3 * held >= 2 * late;
+    for (const LateGap& gap : gaps) held += gap.late_ns;
+    return 3 * held >= 2 * late ? gaps : std::vector<LateGap>{};
+}
+
+// True if such gaps return in nearly every one of three or more steps: no start-up then.
+bool returns_in_steps(const Context& context, const std::vector<LateGap>& gaps) {
+    const std::vector<Step>& steps = context.line.steps;
+    constexpr std::int64_t kLong = 1'000'000;
+    if (!context.line.has_steps || steps.size() < 3 || gaps.empty() || gaps[0].late_ns < kLong)
+        return false;
+    std::int64_t held = 0;
+    for (const LateGap& gap : gaps) held += gap.late_ns;
+    auto with = std::ranges::count_if(steps, [&](const Step& step) {
+        std::int64_t inside = 0;
+        for (const LateGap& gap : gaps) {
+            if (gap.gap->end_ns > step.start_ns && gap.gap->end_ns <= step.end_ns)
+                inside += gap.late_ns;
+        }
+        return 2 * inside * static_cast<std::int64_t>(steps.size()) >= held;
+    });
+    return 5 * with >= 4 * static_cast<std::int64_t>(steps.size());
+}
+
+// The operator, none around it, in which the host spends most of these gaps.
+struct LongOperator {
+    std::int64_t time_ns = 0;
+    std::int64_t event = -1;
+};
+
+LongOperator operator_in(const Context& context, const std::vector<LateGap>& gaps) {
+    std::map<std::uint32_t, LongOperator> by_name;
+    for (const LateGap& late : gaps) {
+        std::int64_t until = late.gap->start_ns;  // operators before this are inside another one
+        for (std::size_t i = 0; i < context.trace.events.size(); ++i) {
+            const Event& event = context.event(i);
+            if (event.start_ns >= late.gap->end_ns) break;
+            if (event.category != Category::op || event.end_ns() <= until ||
+                std::ranges::find(context.line.host_lanes, event.lane) ==
+                    context.line.host_lanes.end())
+                continue;
+            std::int64_t end = std::min(event.end_ns(), late.gap->end_ns);
+            LongOperator& one = by_name[event.name];
+            one.time_ns += end - std::max(event.start_ns, until);
+            if (one.event < 0) one.event = static_cast<std::int64_t>(i);
+            until = end;
+        }
+    }
+    LongOperator longest;
+    for (const auto& [name, one] : by_name) {
+        if (one.time_ns > longest.time_ns) longest = one;
+    }
+    return longest;
 }
 
 void launch_bound(Context& context, const CauseTimes& causes) {
@@ -104,16 +174,40 @@ void launch_bound(Context& context, const CauseTimes& causes) {
         static_cast<double>(context.line.split.busy_ns()) / 1e3 / static_cast<double>(count));
     finding.assumes =
         fmt::format("compiled code launches in {:.0f} % of the time (estimate)", 100 * kCompiled);
-    if (context.is_compiled) {
+    bool has_graphs = uses_graphs(context);
+    if (has_graphs) {
+        finding.fix = "launch less outside of the CUDA graphs, or capture it too; a larger batch";
+        finding.assumes = "60 % of it can be avoided (estimate)";
+    } else if (context.is_compiled) {
         finding.fix = kCompiledFix;
-        finding.assumes = "a step of CUDA graphs, or half the launches (estimate)";
+        finding.assumes =
+            "launching takes 40 % of the time with CUDA graphs or fewer breaks (estimate)";
     } else {
         finding.settings = cures("F10", context.facts);
     }
     ReplayChange change;
     change.scale(Cause::launch) = change.scale(Cause::optimizer) = kCompiled;
     // Slow launching means many short calls; few long ones are start-up or work on the CPU.
-    if ((count < 200 && host > count * 1'000'000) || is_few_gaps(context, late)) {
+    std::vector<LateGap> few = few_gaps(context, late);
+    if (context.has_operators && returns_in_steps(context, few)) {
+        LongOperator longest = operator_in(context, few);
+        std::string name = longest.event < 0 ? "operators"
+                                             : std::string(context.trace.name(context.event(
+                                                   static_cast<std::size_t>(longest.event))));
+        finding.confidence = Confidence::low;
+        finding.evidence = fmt::format(
+            "the GPU idles {:.1f} % of the recorded time while the host is inside operators, most "
+            "of it in few long waits of every step: {} ({:.1f} ms in all)",
+            context.percent(late), name, static_cast<double>(longest.time_ns) / 1e6);
+        finding.fix = fmt::format(
+            "{} works on the host there: do it with fewer and larger tensors, once before the "
+            "loop, or on the GPU",
+            name);
+        finding.settings.clear();
+        finding.assumes = "60 % of it can be avoided (estimate)";
+        if (longest.event >= 0)
+            finding.examples.push_back(context.example(static_cast<std::size_t>(longest.event)));
+    } else if ((count < 200 && host > count * 1'000'000) || !few.empty()) {
         finding.confidence = Confidence::low;
         finding.optional = true;
         finding.surer = "record a later part: these few, long calls look like start-up";
@@ -131,7 +225,7 @@ void launch_bound(Context& context, const CauseTimes& causes) {
     ReplayChange best = change;
     best.scale(Cause::launch) = best.scale(Cause::optimizer) = kCaptured;
     context.most.emplace_back(finding.id, best);
-    if (!finding.optional) captured_step(context, finding, late);
+    if (!finding.optional && few.empty() && !has_graphs) captured_step(context, finding, late);
 }
 
 // Removes the address: "<built-in method copy_ of Tensor object at 0x7f12>" is the same function
@@ -238,6 +332,16 @@ void python_between(Context& context, const CauseTimes& causes) {
             context.example(static_cast<std::size_t>(frames[i].event), text));
     }
     if (!context.trace.has_stacks) finding.surer = "with_stack=True shows the Python frames";
+    std::int64_t head = 0;  // before the first work on the GPU
+    for (const Gap& gap : context.line.gaps) {
+        if (gap.head) head += at(gap.causes, Cause::python) + at(gap.causes, Cause::host);
+    }
+    if (!context.line.has_steps && 5 * head >= 4 * late) {
+        finding.confidence = Confidence::low;
+        finding.surer =
+            "nearly all of it comes before the first work on the GPU: record several steps, to see "
+            "whether it returns";
+    }
     if (!context.is_training) finding.fix = "move Python work out of the loop";
     ReplayChange change;
     bool is_whole =
@@ -257,11 +361,12 @@ void python_between(Context& context, const CauseTimes& causes) {
 
 void tiny_kernels(Context& context) {
     std::int64_t count = 0, tiny = 0, time = 0, waits = 0;
-    for (std::uint32_t index : context.line.gpu) {
-        const Event& kernel = context.event(index);
+    // The kernels of a CUDA graph are launched together: none of them waits for its own launch.
+    for (std::size_t i = 0; i < context.line.gpu.size(); ++i) {
+        const Event& kernel = context.event(context.line.gpu[i]);
         if (kernel.category != Category::kernel) continue;
         ++count;
-        if (kernel.duration_ns >= kTinyKernel) continue;
+        if (kernel.duration_ns >= kTinyKernel || is_in_graph(context, context.launch(i))) continue;
         ++tiny;
         time += kernel.duration_ns;
     }
@@ -269,6 +374,12 @@ void tiny_kernels(Context& context) {
         if (gap.next < 0) continue;
         const Event& next = context.event(static_cast<std::size_t>(gap.next));
         if (next.category != Category::kernel || next.duration_ns >= kTinyKernel) continue;
+        // A kernel's own launch takes microseconds; a longer wait is something else.
+        constexpr std::int64_t kLongWait = 1'000'000;
+        if (at(gap.causes, Cause::launch) >= kLongWait) continue;
+        if (gap.launch >= 0 &&
+            is_in_graph(context, &context.event(static_cast<std::size_t>(gap.launch))))
+            continue;
         for (Cause cause : {Cause::launch, Cause::optimizer, Cause::latency})
             waits += at(gap.causes, cause);
     }
