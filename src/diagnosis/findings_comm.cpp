@@ -36,13 +36,34 @@ void exposed_communication(Context& context) {
     finding.surer =
         "traces of all ranks would show whether this is transfer or waiting for a late rank";
     finding.examples.push_back(context.example(longest));
-    if (!context.is_training)
+    std::string_view name = context.trace.name(context.event(longest));
+    bool is_exchange = name.find("SendRecv") != name.npos || name.find("AllToAll") != name.npos;
+    if (!context.is_training && is_exchange)
+        finding.fix =
+            "all-to-all or pipeline traffic: overlap it with other work, send less (a smaller "
+            "type), "
+            "a faster link";
+    else if (!context.is_training)
         finding.fix =
             "tensor-parallel traffic: overlap it with other work (asynchronous or sequence "
             "parallel), fewer and larger collectives, fewer GPUs per replica, a faster link";
     finding.assumes = "half of it can be hidden (estimate)";
     // One rank cannot tell how much of the time is transfer; we assume that half can be hidden.
     context.add(finding, scaling_works(all, 0.5), exposed, true);
+}
+
+// Returns how many of these collectives (by start) follow another one without any work between.
+std::int64_t neighbours(const Context& context, const std::vector<std::uint32_t>& collectives) {
+    std::int64_t count = 0;
+    std::uint32_t before = 0;
+    bool is_first = true;
+    for (std::uint32_t index : context.line.gpu) {
+        bool is_one = std::ranges::binary_search(collectives, index);
+        if (!is_first) count += is_one && std::ranges::binary_search(collectives, before);
+        before = index;
+        is_first = false;
+    }
+    return count;
 }
 
 // The share of calls saved: a default bucket of DDP, 25 MB, holds gradients of some 40 layers.
@@ -66,6 +87,8 @@ void small_collectives(Context& context) {
     }
     auto count = static_cast<std::int64_t>(all.size());
     if (count == 0 || context.per_step(count) <= 50) return;
+    // Without gradients, each layer needs the result of its collective: only neighbours can join.
+    if (!context.is_training && 2 * neighbours(context, all) < count) return;
     std::ranges::sort(calls);
     std::ranges::sort(times);
     std::int64_t median = times[times.size() / 2];
