@@ -132,11 +132,21 @@ void allocations(Context& context) {
         "{}: {:.0f} ms on the host, and the GPU is idle for {:.1f} % of the recorded time", names,
         static_cast<double>(host) / 1e6, context.percent(exposed));
     finding.settings = cures("F09", context.facts);
-    // Allocating without freeing in a trace without steps means that the cache is filling up.
-    bool has_free = std::ranges::any_of(
-        by_name, [](const auto& entry) { return entry.first.find("Free") != entry.first.npos; });
-    bool is_filling = !has_free && !context.line.has_steps;
-    if (is_filling || !is_spread(context, calls)) {
+    int frees = 0;
+    for (const auto& [name, count] : by_name) frees += name.find("Free") != name.npos ? count : 0;
+    // Allocating without freeing in a trace without steps means that the cache is filling up. A
+    // cache that gives much back between steps is full; libraries that start free once or twice.
+    constexpr int kManyFrees = 5;
+    bool is_filling = frees == 0 && !context.line.has_steps;
+    bool is_spread_out = is_spread(context, calls);
+    if (!is_spread_out && context.line.has_steps && frees >= kManyFrees) {
+        finding.confidence = Confidence::medium;
+        finding.evidence +=
+            "; memory is given back and taken again: the GPU's memory is nearly full";
+        finding.fix =
+            "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True; fixed shapes; a slightly smaller "
+            "batch; no empty_cache()";
+    } else if (is_filling || !is_spread_out) {
         finding.optional = true;
         finding.confidence = Confidence::low;
         finding.evidence += is_filling
