@@ -89,10 +89,14 @@ void input_wait(Context& context, const TracedLoader& loader) {
         finding.surer =
             "num_workers and the free cores are not in the trace; compare with `saturate doctor`";
     }
-    for (std::size_t i = 0; i < std::min<std::size_t>(loader.calls.size(), 2); ++i) {
-        const Event& call = context.event(loader.calls[i]);
+    std::vector<std::uint32_t> longest = loader.calls;
+    std::ranges::stable_sort(longest, std::greater<>(), [&](std::uint32_t call) {
+        return context.event(call).duration_ns;
+    });
+    for (std::size_t i = 0; i < std::min<std::size_t>(longest.size(), 2); ++i) {
+        const Event& call = context.event(longest[i]);
         finding.examples.push_back(context.example(
-            loader.calls[i],
+            longest[i],
             fmt::format("__next__ {:.1f} ms", static_cast<double>(call.duration_ns) / 1e6)));
     }
     if (!context.add(finding, change, wait) || !loader.in_process) return;
@@ -177,12 +181,25 @@ void pageable_copies(Context& context) {
         change.unblock = unblocking(waits.calls).unblock;
         std::int64_t exposed = waits.idle_ns + std::min(time, context.line.split.memcpy_ns);
         Finding finding{.id = "F03", .count = static_cast<std::int64_t>(calls.size())};
+        // The driver stages copies of up to 64 KB at once: page-locked memory is no faster.
+        bool is_tiny = bytes <= 65'536 * static_cast<std::int64_t>(calls.size());
         double mb = static_cast<double>(bytes) / 1e6, ms = static_cast<double>(blocked) / 1e6;
         finding.evidence =
             fmt::format("{} cop{}, {:.{}f} {} at {:.1f} GB/s; the host is blocked {:.{}f} ms",
-                        calls.size(), calls.size() == 1 ? "y" : "ies", mb >= 1000 ? mb / 1e3 : mb,
-                        mb >= 1000 ? 2 : 1, mb >= 1000 ? "GB" : "MB", speed, ms, ms < 10 ? 1 : 0);
-        if (context.has_loader) {
+                        calls.size(), calls.size() == 1 ? "y" : "ies",
+                        mb >= 1000  ? mb / 1e3
+                        : mb >= 0.1 ? mb
+                                    : mb * 1e3,
+                        mb >= 1000 ? 2 : 1,
+                        mb >= 1000  ? "GB"
+                        : mb >= 0.1 ? "MB"
+                                    : "KB",
+                        speed, ms, ms < 10 ? 1 : 0);
+        if (is_tiny) {
+            finding.fix =
+                "make small tensors on the GPU (torch.tensor(..., device=device)), once before the "
+                "loop where they do not change, or copy them with non_blocking=True";
+        } else if (context.has_loader) {
             finding.settings = cures("F03", context.facts);
         } else {
             finding.fix =
@@ -191,8 +208,10 @@ void pageable_copies(Context& context) {
         }
         finding.examples.push_back(context.example(calls.front()));
         finding.assumes =
-            fmt::format("page-locked copies at {:.0f} GB/s (estimate for the GPU's generation)",
-                        pinned_gb_per_second(context));
+            is_tiny ? "the host no longer waits for them (estimate)"
+                    : fmt::format(
+                          "page-locked copies at {:.0f} GB/s (estimate for the GPU's generation)",
+                          pinned_gb_per_second(context));
         context.add_waiting(finding, change, exposed);
     }
 }
