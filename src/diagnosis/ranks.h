@@ -36,7 +36,8 @@ struct RankComparison {
     [[nodiscard]] std::int64_t others_wait_ns() const;
 };
 
-[[nodiscard]] RankComparison compare_ranks(const std::vector<Timeline>& timelines);
+// Also writes down in the timelines which collectives all the other ranks waited for.
+[[nodiscard]] RankComparison compare_ranks(std::vector<Timeline>& timelines);
 // The same from run records, each with its folder, the first rank's record first. The time in a
 // collective is the step's wait for communication after the backward pass. In rank_records.cpp.
 [[nodiscard]] RankComparison compare_ranks(

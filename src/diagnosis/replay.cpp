@@ -191,7 +191,15 @@ void Replay::link_work() {
     }
     for (const Held& one : held) {
         Work& work = works_[one.work];
-        if (one.by_launch && work.is_collective) continue;  // the other ranks held it too
+        if (one.by_launch && work.is_collective) {
+            // The other ranks held it too, except for the time that they are known to have waited.
+            auto known = std::ranges::lower_bound(line_.awaited, work.event, {},
+                                                  &std::pair<std::uint32_t, std::int64_t>::first);
+            if (known != line_.awaited.end() && known->first == work.event)
+                work.queue_lag = std::max(std::min(work.queue_lag, usual_queue_[work.kind]),
+                                          work.queue_lag - known->second);
+            continue;
+        }
         if (one.by_launch)
             work.queue_lag = std::min(work.queue_lag, usual_queue_[work.kind]);
         else

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "diagnosis/trace.h"
@@ -155,6 +156,9 @@ struct Timeline {
 
     [[nodiscard]] std::int64_t length_ns() const { return end_ns - start_ns - cut_ns; }
     // Returns how much of [from, to) is cut.
+    // Collectives for which all the other ranks waited (in Trace::events, by start), and for how
+    // long at least. Known only if the other ranks' traces are there.
+    std::vector<std::pair<std::uint32_t, std::int64_t>> awaited;
     [[nodiscard]] std::int64_t cut_between(std::int64_t from, std::int64_t to) const;
     [[nodiscard]] bool is_in_one_off(const Event& event) const;  // at least half of it
     [[nodiscard]] double percent(std::int64_t ns) const;         // of the window
