@@ -101,8 +101,13 @@ Diagnosis diagnose_timeline(const Timeline& line) {
     out.unseen_launches = unseen_launches(line);
     // A truncated file without GPU work may have lost it. Launching calls without GPU work prove
     // that it is missing.
-    bool is_nothing = (out.truncated && line.device < 0) || out.unseen_launches > 0;
+    if (line.device < 0) out.other_device = line.trace->other_device;
+    out.gpu_operator = gpu_operator(line);
+    bool is_nothing = (out.truncated && line.device < 0) || out.unseen_launches > 0 ||
+                      !out.other_device.empty() || !out.gpu_operator.empty();
     bool is_clock_off = starts_before_launch(line) > 0;
+    // The host's time alone says nothing about a device whose work is missing.
+    if (is_nothing && line.device < 0) out.findings.clear();
     for (Finding& finding : out.findings) {
         // A gain computed from a window that was mostly not recorded cannot be trusted.
         if (is_unknown || is_nothing || replay.error_percent() > 5)
@@ -119,16 +124,16 @@ Diagnosis diagnose_timeline(const Timeline& line) {
             finding.optional = true;
         }
     }
-    out.total = is_unknown || is_nothing ? Gain{} : total_of(context, out.findings);
-    out.replay_error_percent = replay.error_percent();
-    out.dropped_events = line.trace->losses.lost();
-    out.repaired_events = line.trace->losses.repaired_events;
-    out.verdict = verdict_of(out);
     for (Finding& part : out.findings) {
         auto whole = std::ranges::find(out.findings, part.part_of, &Finding::id);
         if (!part.part_of.empty() && whole != out.findings.end() && whole->optional)
             part.optional = true;
     }
+    out.total = is_unknown || is_nothing ? Gain{} : total_of(context, out.findings);
+    out.replay_error_percent = replay.error_percent();
+    out.dropped_events = line.trace->losses.lost();
+    out.repaired_events = line.trace->losses.repaired_events;
+    out.verdict = verdict_of(out);
     return out;
 }
 
@@ -161,6 +166,12 @@ Finding straggler(const RankComparison& ranks, const Diagnosis& late, double win
     double likely = std::min(bound, std::max(1.0, late.total.likely));
     finding.gain = {1.0 + 0.6 * (likely - 1.0), likely, bound};
     return finding;
+}
+
+std::string_view Diagnosis::part_text(Cause cause) const {
+    if (!busy_percent && cause == Cause::launch) return "operators";
+    if (!busy_percent && cause == Cause::optimizer) return "the optimizer";
+    return cause_text(cause);
 }
 
 std::vector<Finding> Diagnosis::shown(std::size_t most, bool everything) const {

@@ -62,11 +62,15 @@ struct Diagnosis {
     std::optional<double> replay_error_percent;
     std::vector<HealthNote> health;
     std::size_t unseen_launches = 0;  // calls that launch, in a trace without any GPU work
+    std::string gpu_operator;  // in such a trace: an operator that only jobs on a GPU run, or empty
+    std::string other_device;  // in such a trace: an accelerator whose work is not read, or empty
     std::uint64_t dropped_events = 0;
     std::uint64_t repaired_events = 0;
     std::optional<RankComparison> ranks;
     std::size_t rank_shown = 0;  // which of several traces the times and findings belong to
 
+    // Returns what a bar calls this part of the time; without a GPU, operators are the work itself.
+    [[nodiscard]] std::string_view part_text(Cause cause) const;
     // Returns the findings worth showing: a gain of 3 % or more and not optional, at most `most`.
     // With `everything`, returns all of them.
     [[nodiscard]] std::vector<Finding> shown(std::size_t most, bool everything) const;
@@ -103,6 +107,8 @@ struct Diagnosis {
 [[nodiscard]] std::size_t starts_before_launch(const Timeline& timeline);
 // Returns the number of calls that launch GPU work in a trace that holds no GPU work, or 0.
 [[nodiscard]] std::size_t unseen_launches(const Timeline& timeline);
+// Returns the name of an operator that only jobs on a GPU run, in a trace without GPU work, or "".
+[[nodiscard]] std::string gpu_operator(const Timeline& timeline);
 // findings_run.cpp, findings_python.cpp, findings_config.cpp
 [[nodiscard]] std::vector<Finding> run_findings(const RunRecord& record);
 // Explains existing findings with the data of the Python shim and adds further ones.

@@ -179,7 +179,8 @@ void collect_gpu(const Trace& trace, const Launches& launches, Timeline& line) {
         if (is_ours[i] && !trace.lanes[i].gpu)
             line.host_lanes.push_back(static_cast<std::uint16_t>(i));
     }
-    if (line.gpu.empty() && line.host_lanes.empty()) {
+    if (line.gpu.empty()) {  // the work is on the host: the backward pass has a thread of its own
+        line.host_lanes.clear();
         for (const Event& event : trace.events) {
             if (event.category == Category::op) is_ours[event.lane] = true;
         }

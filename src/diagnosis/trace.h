@@ -130,6 +130,7 @@ struct Trace {
     std::optional<int> rank;
     std::optional<int> world_size;
     std::string backend;         // nccl, gloo
+    std::string other_device;    // an accelerator whose work is not read ("mtia"); mostly empty
     std::int64_t origin_ns = 0;  // the time in the file that is start_ns 0
     bool has_stacks = false;     // Python frames or call stacks
     bool has_shapes = false;

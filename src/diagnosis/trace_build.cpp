@@ -153,6 +153,9 @@ void TraceBuilder::add_complete(const RawEvent& raw) {
         event.duration_ns = std::max<std::int64_t>(*duration, 0);
     }
     event.category = category_of(raw.category, raw.name);
+    constexpr std::string_view kRuntime = "_runtime";  // "mtia_runtime", "privateuse1_runtime"
+    if (event.category == Category::other && raw.category.ends_with(kRuntime))
+        trace_.other_device = raw.category.substr(0, raw.category.size() - kRuntime.size());
     event.name = trace_.names.add(raw.name);
     event.correlation = id_of(raw.correlation);
     event.external = id_of(raw.external);

@@ -179,5 +179,17 @@ std::vector<HealthNote> trace_health(const Timeline& line) {
     losses(*line.trace, notes);
     return notes;
 }
+std::string gpu_operator(const Timeline& line) {
+    if (line.device >= 0) return "";
+    for (const Event& event : line.trace->events) {
+        if (event.category != Category::op && event.category != Category::annotation) continue;
+        std::string_view name = line.trace->name(event);
+        for (std::string_view part : {"::cudnn_", "::miopen_", "nccl:", "aten::pin_memory"}) {
+            if (name.find(part) != name.npos) return std::string(name);
+        }
+    }
+    return "";
+}
+
 
 }  // namespace saturate

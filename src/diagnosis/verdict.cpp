@@ -196,6 +196,17 @@ std::string verdict_of(const Diagnosis& diagnosis) {
     if (diagnosis.ranks && !diagnosis.ranks->late.empty())
         return cut + head + late_ranks(diagnosis);
     if (head.empty() && diagnosis.window && diagnosis.window->is_remnant)
+        if (!diagnosis.other_device.empty())
+            return fmt::format(
+                "cannot say: this trace is of an accelerator ({}) whose work is not read here, "
+                "only "
+                "that of GPUs",
+                diagnosis.other_device);
+        if (!diagnosis.gpu_operator.empty())
+            return fmt::format(
+                "cannot say: this job uses a GPU ({}), but none of the GPU's work was recorded; "
+                "record with ProfilerActivity.CUDA, and with no other profiler running",
+                diagnosis.gpu_operator);
         return cut + fmt::format(
                          "cannot say: too little of the job's own work was recorded ({:.1f} of "
                          "{:.1f} ms, the GPU busy {:.1f} % of it); record whole steps",

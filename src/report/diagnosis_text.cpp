@@ -32,9 +32,7 @@ std::string bar_text(const Diagnosis& diagnosis) {
     for (const auto& [cause, share] : diagnosis.idle) {
         bool is_unknown = !is_idle(cause);
         char mark = is_unknown ? '?' : marks[std::min<std::size_t>(used++, 11)];
-        // Without a GPU, operators are the work itself, not the launching of it.
-        bool is_work = !diagnosis.busy_percent && cause == Cause::launch;
-        pieces.push_back({mark, is_work ? "operators" : std::string(cause_text(cause)), share});
+        pieces.push_back({mark, std::string(diagnosis.part_text(cause)), share});
     }
     std::string bar;
     std::string legend;

@@ -36,10 +36,11 @@ std::vector<Piece> pieces_of(const Diagnosis& diagnosis) {
     }
     for (const auto& [cause, share] : diagnosis.idle) {
         auto index = static_cast<std::size_t>(cause);
-        pieces.push_back(
-            {fmt::format("c{}", index),
-             fmt::format("{}: {}", is_idle(cause) ? "idle" : "not known", cause_text(cause)), share,
-             index % 2 == 1});
+        std::string_view what = diagnosis.part_text(cause);
+        bool is_idle_gpu = diagnosis.busy_percent && is_idle(cause);
+        pieces.push_back({fmt::format("c{}", index),
+                          is_idle_gpu ? fmt::format("idle: {}", what) : std::string(what), share,
+                          index % 2 == 1});
     }
     std::erase_if(pieces, [](const Piece& piece) { return piece.share < 0.05; });
     return pieces;
