@@ -102,6 +102,9 @@ struct Step {
 // The kind of the time left out at the head of a trace that was cut out of a longer run.
 inline constexpr std::string_view kBeforeOwnWork = "before the trace's own work";
 
+// The kind of the time left out at the end of a program.
+inline constexpr std::string_view kAfterWork = "after the last work on the GPU";
+
 // A part of the recorded time that is left out: "start-up", "recording CUDA graphs" ...
 struct UnsteadyTime {
     std::string kind;
@@ -138,8 +141,9 @@ struct Timeline {
     std::int64_t end_ns = 0;
     std::vector<Step>
         steps;  // in the window; a single one for the whole window if steps are not marked
-    bool has_steps = false;         // the profiler or the optimizer marks them
-    std::size_t steps_dropped = 0;  // at the start, because of profiler start-up
+    bool has_steps = false;           // the profiler or the optimizer marks them
+    std::size_t steps_dropped = 0;    // at the start, because of profiler start-up
+    bool is_first_step_long = false;  // it was dropped for its length alone
     Split split;
     CauseTimes causes = {};
     std::vector<Gap> gaps;
@@ -152,13 +156,13 @@ struct Timeline {
     std::vector<Activity> one_offs;
     bool cut = false;
     std::int64_t cut_ns = 0;
+    // Collectives for which all the other ranks waited (in Trace::events, by start), and for how
+    // long at least. Known only if the other ranks' traces are there.
+    std::vector<std::pair<std::uint32_t, std::int64_t>> awaited;
     SteadyPart steady;
 
     [[nodiscard]] std::int64_t length_ns() const { return end_ns - start_ns - cut_ns; }
     // Returns how much of [from, to) is cut.
-    // Collectives for which all the other ranks waited (in Trace::events, by start), and for how
-    // long at least. Known only if the other ranks' traces are there.
-    std::vector<std::pair<std::uint32_t, std::int64_t>> awaited;
     [[nodiscard]] std::int64_t cut_between(std::int64_t from, std::int64_t to) const;
     [[nodiscard]] bool is_in_one_off(const Event& event) const;  // at least half of it
     [[nodiscard]] double percent(std::int64_t ns) const;         // of the window

@@ -125,6 +125,30 @@ void drop_head(Timeline& line) {
     narrow(line, start, std::move(steps));
 }
 
+// Drops the end of the program: after the last GPU work, with nothing recorded but calls that give
+// things back. Operators, ranges or Python frames there are the job's own work.
+void drop_tail(Timeline& line) {
+    if (line.has_steps || line.gpu.empty()) return;
+    const Trace& trace = *line.trace;
+    std::int64_t done = line.start_ns;
+    for (std::uint32_t index : line.gpu) done = std::max(done, trace.events[index].end_ns());
+    std::int64_t tail = line.end_ns - done;
+    if (tail < kMs || 4 * tail < line.end_ns - line.start_ns) return;
+    std::int64_t own = 0, covered = done;
+    for (const Event& event : trace.events) {
+        if (event.category != Category::op && event.category != Category::annotation &&
+            event.category != Category::python)
+            continue;
+        if (event.end_ns() <= covered) continue;
+        own += event.end_ns() - std::max(event.start_ns, covered);
+        covered = event.end_ns();
+    }
+    if (10 * own > tail) return;
+    add_left_out(line.steady, std::string(kAfterWork), tail);
+    line.end_ns = done;
+    line.steps.back().end_ns = done;
+}
+
 // Returns the idle part of the one-offs, without overlap.
 std::vector<Activity> idle_one_offs(const std::vector<OneOff>& all, const IdleTimes& idle,
                                     std::map<std::string_view, std::int64_t>& by_kind) {
@@ -305,6 +329,7 @@ void find_steady(Timeline& line) {
     steady.whole_busy_ns = steady.whole_ns - whole.within(line.start_ns, line.end_ns);
     if (line.device < 0) return;
     drop_head(line);
+    drop_tail(line);
     IdleTimes idle(line);
     std::vector<OneOff> found = find_one_offs(line, idle);
     if (found.empty()) return;

@@ -104,23 +104,23 @@ std::vector<Step> marked_steps(const Trace& trace) {
     return out;
 }
 
-// Returns how many steps to drop at the start because the profiler was starting up.
-std::size_t steps_to_drop(const Trace& trace, const std::vector<Step>& steps) {
-    if (steps.size() < 3) return 0;
-    std::vector<std::int64_t> lengths;
-    for (const Step& step : steps) lengths.push_back(step.length_ns());
-    std::ranges::nth_element(lengths,
-                             lengths.begin() + static_cast<std::ptrdiff_t>(lengths.size() / 2));
-    std::int64_t median = lengths[lengths.size() / 2];
-    const Step& first = steps[0];
-    if (first.length_ns() > 2 * median) return 1;
+// True if the profiler was still starting up in the first step, as far as it says so itself.
+bool starts_in(const Trace& trace, const Step& first) {
     std::int64_t overhead = 0;
     for (const Event& event : trace.events) {
         if (event.category == Category::overhead && event.start_ns >= first.start_ns &&
             event.start_ns < first.end_ns)
             overhead += event.duration_ns;
     }
-    return overhead * 20 > first.length_ns() ? 1 : 0;
+    return overhead * 20 > first.length_ns();
+}
+
+bool is_long(const std::vector<Step>& steps) {
+    std::vector<std::int64_t> lengths;
+    for (const Step& step : steps) lengths.push_back(step.length_ns());
+    std::ranges::nth_element(lengths,
+                             lengths.begin() + static_cast<std::ptrdiff_t>(lengths.size() / 2));
+    return steps[0].length_ns() > 2 * lengths[lengths.size() / 2];
 }
 
 void find_window(const Trace& trace, const Launches& launches, Timeline& line) {
@@ -134,9 +134,12 @@ void find_window(const Trace& trace, const Launches& launches, Timeline& line) {
         return;
     }
     line.has_steps = true;
-    line.steps_dropped = steps_to_drop(trace, line.steps);
-    line.steps.erase(line.steps.begin(),
-                     line.steps.begin() + static_cast<std::ptrdiff_t>(line.steps_dropped));
+    bool is_starting = starts_in(trace, line.steps[0]);
+    if (line.steps.size() >= 3 && (is_starting || is_long(line.steps))) {
+        line.steps_dropped = 1;
+        line.is_first_step_long = !is_starting;
+        line.steps.erase(line.steps.begin());
+    }
     line.start_ns = line.steps.front().start_ns;
     std::int64_t last_end = 0;
     for (const Step& step : line.steps) last_end = std::max(last_end, step.end_ns);

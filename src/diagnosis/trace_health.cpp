@@ -35,8 +35,11 @@ void recording(const Timeline& line, std::vector<HealthNote>& notes) {
         return;
     }
     if (line.steps_dropped > 0)
-        notes.push_back(
-            {"H1", "the first step was dropped: it contains the start of the profiler", ""});
+        notes.push_back({"H1",
+                         line.is_first_step_long
+                             ? "the first step was dropped: it is over twice as long as the others"
+                             : "the first step was dropped: it contains the start of the profiler",
+                         ""});
     std::int64_t overhead = 0;
     for (const Event& event : line.trace->events) {
         if (event.category == Category::overhead && event.start_ns >= line.start_ns &&
@@ -62,6 +65,12 @@ void graphs(const Timeline& line, std::vector<HealthNote>& notes) {
          "record graph nodes: a newer PyTorch and driver, or nsys --cuda-graph-trace=node"});
 }
 
+// True if the host was recorded: launches are then missing because they came before the trace.
+bool has_calls(const Trace& trace) {
+    return std::ranges::any_of(
+        trace.events, [](const Event& event) { return event.category == Category::runtime; });
+}
+
 void launches(const Timeline& line, std::vector<HealthNote>& notes) {
     if (line.gpu.empty()) return;
     std::ptrdiff_t missing = std::ranges::count(line.launch_of, -1);
@@ -72,7 +81,7 @@ void launches(const Timeline& line, std::vector<HealthNote>& notes) {
              fmt::format(
                  "{:.0f} % of the GPU events have no launch: their waits cannot be explained",
                  share),
-             advice_for(line).launches});
+             has_calls(*line.trace) ? "" : advice_for(line).launches});
     if (std::size_t early = starts_before_launch(line); early > 0)
         notes.push_back(
             {"H3",
@@ -170,15 +179,6 @@ std::size_t unseen_launches(const Timeline& line) {
         }));
 }
 
-std::vector<HealthNote> trace_health(const Timeline& line) {
-    std::vector<HealthNote> notes;
-    recording(line, notes);
-    one_offs(line, notes);
-    graphs(line, notes);
-    launches(line, notes);
-    losses(*line.trace, notes);
-    return notes;
-}
 std::string gpu_operator(const Timeline& line) {
     if (line.device >= 0) return "";
     for (const Event& event : line.trace->events) {
@@ -191,5 +191,14 @@ std::string gpu_operator(const Timeline& line) {
     return "";
 }
 
+std::vector<HealthNote> trace_health(const Timeline& line) {
+    std::vector<HealthNote> notes;
+    recording(line, notes);
+    one_offs(line, notes);
+    graphs(line, notes);
+    launches(line, notes);
+    losses(*line.trace, notes);
+    return notes;
+}
 
 }  // namespace saturate

@@ -26,6 +26,7 @@ std::vector<Cause> causes_of(std::string_view id) {
 struct Biggest {
     std::string name;
     double share = 0;
+    bool has_finding = false;  // one that only --all shows
 };
 
 // Returns the finding with the largest share of the recorded time; the first one on a tie.
@@ -50,17 +51,21 @@ const Finding* as_large(const std::vector<Finding>& shown, const Finding& larges
     return found;
 }
 
-// Returns a cause of idle time that no finding explains and that is larger than all findings.
+bool explains(const std::vector<Finding>& findings, Cause cause) {
+    return std::ranges::any_of(findings, [&](const Finding& finding) {
+        std::vector<Cause> named = causes_of(finding.id);
+        return std::ranges::find(named, cause) != named.end();
+    });
+}
+
+// Returns a cause of idle time that no shown finding explains and that is larger than all of them.
 std::optional<Biggest> unexplained(const Diagnosis& diagnosis, const std::vector<Finding>& shown,
                                    double told) {
     for (const auto& [cause, share] : diagnosis.idle) {
-        if (!is_idle(cause) || is_one_off(cause)) continue;
-        bool is_named = std::ranges::any_of(shown, [&, cause = cause](const Finding& finding) {
-            std::vector<Cause> named = causes_of(finding.id);
-            return std::ranges::find(named, cause) != named.end();
-        });
-        if (!is_named && share >= 10 && share >= 1.3 * told)
-            return Biggest{std::string(cause_text(cause)), share};
+        if (!is_idle(cause) || is_one_off(cause) || explains(shown, cause)) continue;
+        if (share >= 10 && share > told)
+            return Biggest{std::string(cause_text(cause)), share,
+                           explains(diagnosis.findings, cause)};
     }
     return std::nullopt;
 }
@@ -79,19 +84,27 @@ std::string not_steady(const Diagnosis& diagnosis) {
             "this trace shows CUDA graphs being recorded ({:.0f} % of it), which happens once and "
             "runs nothing: trace a later call; in the rest ",
             window.recording_percent);
-    double head = 0;
-    for (const auto& [kind, ms] : window.left_out)
+    double head = 0, tail = 0;
+    for (const auto& [kind, ms] : window.left_out) {
         head += kind == kBeforeOwnWork ? 100 * ms / window.whole_ms : 0;
+        tail += kind == kAfterWork ? 100 * ms / window.whole_ms : 0;
+    }
     if (head >= 50 && !window.is_remnant)
         return fmt::format(
             "during the first {:.0f} % of this trace the GPU works on what was started before it: "
             "record whole steps; in the rest ",
             head);
+    if (tail >= 50 && !window.is_remnant)
+        return fmt::format(
+            "the last {:.0f} % of this trace is the end of the program, after the last work on the "
+            "GPU: record a longer run; in the rest ",
+            tail);
     if (window.startup_percent < 25) return "";
     // The work between the one-offs is left out with them.
     double before = 0;
     for (const auto& [kind, ms] : window.left_out)
-        before += kind.find("step") == kind.npos && kind.find("own work") == kind.npos
+        before += kind.find("step") == kind.npos && kind.find("own work") == kind.npos &&
+                          kind != kAfterWork
                       ? 100 * ms / window.whole_ms
                       : 0;
     if (before >= window.startup_percent + 10)
@@ -147,8 +160,12 @@ std::string cause_and_fix(const Diagnosis& diagnosis, std::string_view whole) {
         hidden = unexplained(diagnosis, named, largest ? largest->share_percent : 0);
     std::string text;
     if (hidden) {
-        text = fmt::format("; biggest cause: {}, {:.0f} % of the {}, which no finding explains",
-                           hidden->name, hidden->share, whole);
+        text =
+            hidden->has_finding
+                ? fmt::format("; biggest cause: {}, {:.0f} % of the {} (--all says more)",
+                              hidden->name, hidden->share, whole)
+                : fmt::format("; biggest cause: {}, {:.0f} % of the {}, which no finding explains",
+                              hidden->name, hidden->share, whole);
         if (largest)
             text += fmt::format("; then {}, {:.0f} %", largest->name(), largest->share_percent);
     } else if (const Finding* second = largest ? as_large(named, *largest) : nullptr) {
@@ -179,6 +196,17 @@ std::string verdict_of(const Diagnosis& diagnosis) {
                 "cannot say: the host starts work on the GPU {} times, but none of that work was "
                 "recorded; record with ProfilerActivity.CUDA, and with no other profiler running",
                 diagnosis.unseen_launches);
+        if (!diagnosis.other_device.empty())
+            return fmt::format(
+                "cannot say: this trace is of an accelerator ({}) whose work is not read here, "
+                "only "
+                "that of GPUs",
+                diagnosis.other_device);
+        if (!diagnosis.gpu_operator.empty())
+            return fmt::format(
+                "cannot say: this job uses a GPU ({}), but none of the GPU's work was recorded; "
+                "record with ProfilerActivity.CUDA, and with no other profiler running",
+                diagnosis.gpu_operator);
         return "no GPU work in this trace: it was recorded on the CPU, or without "
                "ProfilerActivity.CUDA" +
                cause_and_fix(diagnosis, "recorded time");
@@ -196,17 +224,6 @@ std::string verdict_of(const Diagnosis& diagnosis) {
     if (diagnosis.ranks && !diagnosis.ranks->late.empty())
         return cut + head + late_ranks(diagnosis);
     if (head.empty() && diagnosis.window && diagnosis.window->is_remnant)
-        if (!diagnosis.other_device.empty())
-            return fmt::format(
-                "cannot say: this trace is of an accelerator ({}) whose work is not read here, "
-                "only "
-                "that of GPUs",
-                diagnosis.other_device);
-        if (!diagnosis.gpu_operator.empty())
-            return fmt::format(
-                "cannot say: this job uses a GPU ({}), but none of the GPU's work was recorded; "
-                "record with ProfilerActivity.CUDA, and with no other profiler running",
-                diagnosis.gpu_operator);
         return cut + fmt::format(
                          "cannot say: too little of the job's own work was recorded ({:.1f} of "
                          "{:.1f} ms, the GPU busy {:.1f} % of it); record whole steps",
@@ -217,12 +234,15 @@ std::string verdict_of(const Diagnosis& diagnosis) {
     if (!head.empty() && is_quiet &&
         (diagnosis.window->is_remnant || diagnosis.window_ms < 0.25 * diagnosis.window->whole_ms))
         return cut + head + fmt::format("the GPU is busy {:.1f} % of the time", busy);
-    if (is_quiet && (told.empty() || busy >= 80))
+    // A GPU that idles for a known reason is not healthy, even if no fix is known.
+    constexpr double kHealthyFrom = 80, kHealthyAnyway = 90;
+    if (is_quiet && (told.empty() || busy >= kHealthyAnyway))
         return cut + head +
                fmt::format(
                    "{}: the GPU is busy {:.1f} % of the time and no drop-in change would "
                    "gain 3 % or more{}",
-                   busy >= 80 ? "healthy" : "no single cause", busy, opportunity(diagnosis));
+                   busy >= kHealthyFrom ? "healthy" : "no single cause", busy,
+                   opportunity(diagnosis));
     return cut + head + fmt::format("the GPU is busy {:.1f} % of the time{}", busy, told);
 }
 
