@@ -187,6 +187,22 @@ TEST(WordsTest, TheSummaryOfMonitorIsChineseFromTheFirstLineToTheLast) {
               "下一步：saturate diagnose RUN（找出原因）\n");
 }
 
+TEST(WordsTest, AVerdictOnPartOfATraceIsChineseLineByLine) {
+    for (std::string_view line :
+         {"this trace shows start-up: 93 % of it happens once", "record a later part",
+          "in the rest the GPU is busy 24.0 % of the time",
+          "during the first 98 % of this trace the GPU works on what was started before it: record "
+          "whole steps",
+          "biggest cause: launch bound, 37 % of the rest",
+          "the fixes below would make it about 2.63 times as fast",
+          "  left out of 858.6 ms recorded (busy 1.3 %): start-up 799.0 ms, work before the steady "
+          "part 15.5 ms"}) {
+        std::string said = zh(line);
+        for (std::string_view word : {"record", "rest", "start", "busy", "fix", "left", "part"})
+            EXPECT_EQ(said.find(word), said.npos) << said;
+    }
+}
+
 TEST(WordsTest, ATracebackStaysAsPythonWroteIt) {
     std::string line = "      File \"/home/me/train.py\", line 17, in wait_for_server";
     EXPECT_EQ(zh(line), line);
