@@ -143,13 +143,16 @@ std::string legend_html(const Timeline& line, const PageWords& say) {
         out += fmt::format("<li><i{} style=\"--colour: var(--{})\"></i>{}</li>\n",
                            is_striped ? " class=\"striped\"" : "", colour, say(name));
     };
-    add("compute", "kernel", false);
-    add("communication", "communication", false);
-    add("copy", "memory copy", false);
+    bool has_gpu = line.device >= 0;
+    if (has_gpu) {
+        add("compute", "kernel", false);
+        add("communication", "communication", false);
+        add("copy", "memory copy", false);
+    }
     add("op", "operator", false);
     add("call", "runtime call", false);
     add("range", "marked range", false);
-    for (std::size_t i = 0; i < kCauses; ++i) {
+    for (std::size_t i = 0; has_gpu && i < kCauses; ++i) {
         if (line.causes[i] <= 0) continue;
         add(fmt::format("c{}", i), fmt::format("idle: {}", cause_text(static_cast<Cause>(i))),
             i % 2 == 1);
