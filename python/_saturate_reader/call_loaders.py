@@ -35,6 +35,7 @@ class LoaderCalls:
             # If one function does training and evaluation, the names of the
             # loaders tell them apart.
             mine = [one for one in loaders if not _for_evaluation(one)] or loaders
+            mine = [one for one in mine if self.reach.runs(function_of(one))] or mine
             loop.loader = loop.loader or (mine[0] if mine else None)
         return found
 
@@ -85,7 +86,7 @@ class LoaderCalls:
         for value in self.values.of(node):
             if value[0] == "made" and value[1] in names.LOADERS:
                 yield value[2]
-            elif value[0] == "made" and value[1].startswith("builtins.") and value[2].args:
+            elif value[0] == "made" and value[2].args and (value[1].startswith("builtins.") or value[1].rsplit(".", 1)[-1] in names.LOOKAHEAD):
                 yield from self.loaders_of(value[2].args[0], depth + 1)
             elif value[0] == "batch":
                 yield value[1]

@@ -108,9 +108,9 @@ class Calls(LoaderCalls, OptimizerCalls, Spreads):
                     return None  # the partial itself is the place to edit
                 if value[0] == "partial" and value[1][0] == "ext" and is_optimizer(value[1][1]):
                     return None
-                if value[0] == "cls" and any(b.endswith("Trainer") and b.split(".")[0] in ("transformers", "pytorch_lightning", "lightning", "trl")
-                                             for b in self.values.lineage(value[1])[1]):
-                    return ("trainer", value[1].name, "certain")
+                for base in self.values.lineage(value[1])[1] if value[0] == "cls" else ():
+                    if base.endswith("Trainer") and base.split(".")[0] in ("transformers", "pytorch_lightning", "lightning", "trl"):
+                        return ("trainer", base if base.startswith("transformers.") else value[1].name, "certain")
                 base = self.values.plain_loader(value[1]) if value[0] == "cls" else None
                 if base is not None:  # one that iterates in a way of its own is another loader
                     own = self.values.find_method(value[1], "__iter__")
@@ -175,7 +175,7 @@ class Calls(LoaderCalls, OptimizerCalls, Spreads):
         if name.startswith("torch.nn.") and last.endswith("Loss") and last[:1].isupper() or name in (
                 "torch.nn.functional.binary_cross_entropy",):
             return ("criterion", name, "certain")
-        if name.endswith(".Trainer") and name.split(".")[0] in ("pytorch_lightning", "lightning", "transformers"):
+        if name.endswith(".Trainer") and name.split(".")[0] in ("pytorch_lightning", "lightning") or name.startswith("transformers.") and last.endswith("Trainer"):
             return ("trainer", name, "certain")
         if name.startswith("transformers.") and last.endswith("TrainingArguments"):
             return ("arguments", name, "certain")

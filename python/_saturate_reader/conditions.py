@@ -125,6 +125,14 @@ def tensor_guard(node):
     return False
 
 
+def asks_tensor(test):
+    """Returns whether a test is `isinstance(v, torch.Tensor)`: true whenever a tensor comes here."""
+    if not isinstance(test, ast.Call):
+        return False
+    return dotted(test.func) in ("torch.is_tensor", "is_tensor") or dotted(test.func) == "isinstance" and len(test.args) > 1 and any(
+        (dotted(one) or "").rsplit(".", 1)[-1] == "Tensor" for one in getattr(test.args[1], "elts", [test.args[1]]))
+
+
 def is_evaluation(scope):
     """Returns whether a function puts the model into evaluation mode or loops over data
     without gradients."""

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """One declared setting: its place, its value, and the places that read and write it."""
+import ast
+
 from .literals import literal
+from .scopes import ancestors, is_main
 
 
 def type_name(value):
@@ -56,6 +59,8 @@ class Declaration:
     def json(self):
         entry = {"id": self.id, "kind": self.kind, "setting": self.setting, "key": self.key, "file": self.file, "line": self.line,
                  "bytes": self.span, "value": self.value, "reads": self.reads, "writes": self.writes, "escapes": self.escapes}
+        if self.kind in ("constant", "variable"):
+            entry["branch"] = any(isinstance(up, ast.If) and not is_main(up.test) for up in ancestors(self.node))
         entry.update(self.more)
         return entry
 

@@ -33,6 +33,7 @@ class Effect(Unread, Unused, Flags):
         self._spreads = {}
         self._closes = {}
         self._uncalled = {}
+        self._modules = {}
         self._text_calls = None
         self._read_attributes = None
 
@@ -43,6 +44,7 @@ class Effect(Unread, Unused, Flags):
         self._compared_words()
         self._never_read()
         self._read_for_nothing()
+        self._unused_locals()
         self._overwritten()
         self._branches()
         self._wrong_words()

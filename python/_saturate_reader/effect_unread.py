@@ -6,6 +6,7 @@ import re
 
 from . import names
 from .conditions import nested
+from .effect_unused import SETTING
 from .literals import literal
 from .reads_keys import TENSOR_ATTRIBUTES
 from .reads_whole import shows_only
@@ -17,9 +18,6 @@ HYDRA_OWN = {"_target_", "_partial_", "_recursive_", "_convert_", "defaults", "h
 
 # Names of files that are a configuration.
 CONFIGURES = re.compile(r"conf|cfg|param|setting|option", re.I)
-# Names of constants in a script that are settings.
-SETTING = re.compile(r"batch|worker|epoch|(^|_)lr($|_)|learning_?rate|momentum|weight_?decay|(^|_)amp($|_)|autocast|fp16|bf16|precision|compile|pin_mem|prefetch|interval|freq"
-                     r"|(^|_)seed|benchmark|determinis|accum", re.I)
 
 
 class Unread:
@@ -61,9 +59,12 @@ class Unread:
                 if not self._in_use(declaration.scope):
                     continue
             elif declaration.kind in ("constant", "variable"):
-                if declaration.file != self.project.entry.file or not SETTING.search(declaration.key) or declaration.key in self._words():
+                if declaration.key in self._words() or declaration.scope.source.index.rewrites or declaration.scope.parent is not None:
                     continue
-                if declaration.scope.source.index.rewrites or (declaration.value or {}).get("type") not in ("int", "float", "bool"):
+                if declaration.file == self.project.entry.file:
+                    if not SETTING.search(declaration.key) or (declaration.value or {}).get("type") not in ("int", "float", "bool"):
+                        continue
+                elif not self._config_module(declaration.scope.source) or len(declaration.scope.names[declaration.key]) > 1:
                     continue
             else:
                 continue
@@ -94,6 +95,16 @@ class Unread:
                 for call in source.index.calls_named("eval", "exec", "globals", "__import__", "getattr") if isinstance(call.func, ast.Name)) or any(
                     source.index.calls_named("import_module") for source in self.project.order if source.index is not None)
         return self._text_calls
+
+    def _config_module(self, source):
+        """Returns whether a module is there for its constants, most of which are read, and is only asked for them by name."""
+        if source not in self._modules:
+            own = [d for d in self.settings.all if d.scope is source.index.top and d.kind in ("constant", "variable")]
+            self._modules[source] = bool(CONFIGURES.search(os.path.basename(source.file))) and 2 * sum(
+                1 for d in own if d.reads or d.key in self._words()) > len(own) and not any(
+                    not isinstance(load.up, ast.Attribute) and ("mod", source) in self.values.of(load)
+                    for other in self.project.order if other.index is not None for load in other.index.loads)
+        return self._modules[source]
 
     def _in_use(self, scope):
         """Returns whether running code reads a field of this class."""
@@ -288,7 +299,7 @@ class Unread:
         another one of the project. About the others nothing can be said."""
         total, read, other = {}, {}, {}
         for declaration in self.settings.all:
-            if declaration.root and declaration.leaf and declaration.kind in ("yaml", "json", "toml", "option", "yacs"):
+            if declaration.root and declaration.leaf and declaration.kind in ("yaml", "json", "toml", "option", "yacs") and ".[" not in declaration.setting:
                 key = declaration.file if declaration.root == "file" else None
                 total[key] = total.get(key, 0) + 1
                 if any(r["certainty"] == "certain" or self.reads.filled for r in declaration.reads) or self.reads.escape_of(declaration):

@@ -2,11 +2,16 @@
 """Settings that are read into something unused: a local name, an attribute, a parameter
 (a part of Effect)."""
 import ast
+import re
 
 from .conditions import nested
+from .literals import literal
 from .settings_python import config_class
 
 DEEPEST = 4
+# Names of constants and variables that are settings.
+SETTING = re.compile(r"batch|worker|epoch|(^|_)lr($|_)|learning_?rate|momentum|weight_?decay|(^|_)amp($|_)|autocast|fp16|bf16|precision|compile|pin_mem|prefetch|interval|freq"
+                     r"|(^|_)seed|benchmark|determinis|accum", re.I)
 
 
 class Unused:
@@ -21,6 +26,24 @@ class Unused:
                 self._say_unused(declaration, nodes[0])
             elif not declaration.reads and declaration.kind in ("yaml", "json", "toml"):
                 self._unused_parameter(declaration)
+
+    def _unused_locals(self):
+        """`num_workers = 8` in a function that never uses the name."""
+        for source in self.project.order:
+            for scope in source.index.scopes if source.index is not None else ():
+                if not scope.is_function or self.reach.runs(scope) is None or any(
+                        getattr(call.func, "id", "") in ("locals", "vars", "eval", "exec") for call in scope.calls):
+                    continue
+                for name, bindings in scope.names.items():
+                    one = bindings[0]
+                    if len(bindings) > 1 or one.kind != "value" or one.path or not SETTING.search(name) or not isinstance(one.node, (ast.Assign, ast.AnnAssign)):
+                        continue
+                    known, value = literal(one.expr)
+                    if known and isinstance(value, (bool, int, float)) and (value or isinstance(value, bool) or "worker" in name) and not self._loads(scope, name):
+                        entry = source.place(one.node)
+                        entry.update({"declaration": None, "setting": name, "kind": "never read", "certainty": "certain", "at": None, "instead": None,
+                                      "why": "nothing in %s() uses it" % scope.name})
+                        self.found.append(entry)
 
     def _say_unused(self, declaration, node):
         if declaration.root == "file" and self._read_elsewhere(declaration, self.project.scan_others({declaration.key}).get(declaration.key, ())):

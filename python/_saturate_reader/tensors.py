@@ -171,7 +171,8 @@ class Tensors:
                 return self._element(value[2], path)
             if value[0] == "made" and (value[1] in names.LOADERS or value[1].endswith("DataLoader")):
                 return "cpu"
-            if value[0] == "made" and value[1] in ("builtins.enumerate", "builtins.zip") and value[2] is not expr:  # bar = tqdm(enumerate(loader))
+            if value[0] == "made" and value[2] is not expr and (  # bar = tqdm(enumerate(loader))
+                    value[1] in ("builtins.enumerate", "builtins.zip") or value[1].rsplit(".", 1)[-1] in names.LOOKAHEAD):
                 return self._element(value[2], path)
             if value[0] == "gen":
                 return self._most(self.kind(v) for v in value[1].yields)
@@ -264,7 +265,7 @@ class Tensors:
                 return "cpu"
             if last == "to":
                 return self._moved(node, func)
-            if last in HOST_METHODS:
+            if last in HOST_METHODS or last == "type" and not arguments:
                 return "host"
             if last == "prepare":
                 return self._most(self.kind(a) for a in arguments)

@@ -16,6 +16,7 @@ SEEDS = {"seed", "manual_seed", "manual_seed_all", "set_seed", "seed_everything"
 GRAPHS = re.compile(r"edge|graph|num_nodes|offset|cumsum|ragged|nested", re.I)
 PADS = re.compile(r"^pad(_|$)|_pad(ded)?$|^collate_(pad|variable)", re.I)
 ALLOCATES = {"zeros", "new_zeros", "full", "ones", "new_full", "empty", "LongTensor", "FloatTensor", "Tensor", "IntTensor"}
+LABELS = re.compile(r"label|target|\by\b|truth|\bgts?\b|annot|class", re.I)
 SPAWNS = re.compile(rb"""["'](spawn|forkserver)["']""")
 
 
@@ -61,6 +62,7 @@ class Traps(StepTraps):
             self._distributions(loop)
             self._same_types(loop)
             self._on_cpu(loop)
+            self._on_apple(loop)
             self._limited_workers(loop)
         for node, entry in self.calls.by_node.items():
             handler = getattr(self, "_" + entry["kind"], None)
@@ -161,7 +163,8 @@ class Traps(StepTraps):
                 if scope is loop.scope and isinstance(loop.node, LOOPS) and not any(up is loop.node for up in ancestors(call)):
                     continue
                 last = (dotted(call.func) or getattr(call.func, "attr", "")).rsplit(".", 1)[-1]
-                if last in ("from_numpy", "as_tensor", "tensor", "FloatTensor", "LongTensor") and call.args and self._is_batch(call.args[0]) and not tensor_guard(call):
+                if last in ("from_numpy", "as_tensor", "tensor", "FloatTensor", "LongTensor") and call.args and self._is_batch(call.args[0]) and not (
+                        tensor_guard(call) or self._copies_batch(loop)):
                     self._add("numpy_batches", call.src, call, "the step turns its batches into tensors: they arrive as numpy arrays or lists, and pinned "
                               "memory does nothing for them", ["pin_memory"], ids)
                 elif last == "squeeze" and one and self._is_batch(call.func.value) and [literal(a) for a in call.args] == [(True, 0)]:
@@ -170,6 +173,11 @@ class Traps(StepTraps):
                 elif last in ("interpolate", "upsample", "resize") and drawn and call.args and self._is_batch(call.args[0]):
                     self._add("variable_shapes", call.src, call, "batches are resized to a random size: shapes change from step to step",
                               ["compile", "cudnn_benchmark"], ids)
+
+    def _copies_batch(self, loop):
+        """Returns whether the step moves a part of the batch as it came, other than the labels: that part is a tensor."""
+        return any(getattr(call.func, "attr", "") in ("to", "cuda") and not isinstance(call.func.value, ast.Call) and self._is_batch(call.func.value)
+                   and not LABELS.search(call.src.text(call.func.value)) for call in self._calls_of_step(loop))
 
     def _is_batch(self, node):
         return any(v[0] == "batch" for v in self.values.of(node))

@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a training step does that 16 bits, or the GPU itself, would not serve (a part of Traps)."""
 import ast
+import re
 
 from .literals import literal
 from .scopes import LOOPS, ancestors, function_of
 
 SAME_TYPE = ("scatter_", "scatter_add_", "scatter_reduce_", "index_add_", "index_copy_", "masked_scatter_")  # refuse a source of another type
+PICKS_DEVICE = ("lightning", "pytorch_lightning", "accelerate", "transformers", "ignite", "fastai", "catalyst", "composer", "deepspeed")
+NAMES_DEVICE = re.compile(rb"cuda|device|gpu|\.to\(|mps|xpu", re.I)
 FOR_GPUS = ["pin_memory", "fused_optimizer", "precision", "tf32", "cudnn_benchmark"]
 
 
@@ -36,7 +39,10 @@ class StepTraps:
                 return
 
     def _on_cpu(self, loop):
-        """The settings send every batch to the CPU."""
+        """The settings send every batch to the CPU, or nothing is ever sent anywhere."""
+        if self._names_no_device():
+            self._add("on_cpu", loop.scope.source, loop.node, "nothing here moves the model or its batches to a GPU: the program trains on the CPU", FOR_GPUS)
+            return
         places = []
         for call in self._calls_of_step(loop):
             last = getattr(call.func, "attr", "")
@@ -50,6 +56,25 @@ class StepTraps:
         if places:
             made = self._made_device(places[0].args[0], 0) or places[0]
             self._add("on_cpu", made.src, made, "the program trains on the CPU, so nothing here would use a GPU", FOR_GPUS)
+
+    def _names_no_device(self):
+        """Returns whether no source has a word for a device, and no framework picks one."""
+        return not self.project.is_partly_read and not any(
+            NAMES_DEVICE.search(source.data) or source.index is None or self._frameworks_of(source) for source in self.project.order)
+
+    def _on_apple(self, loop):
+        """The program asks for mps, never names CUDA, and no framework picks the device."""
+        if any(b"cuda" in source.data or source.index is not None and self._frameworks_of(source) for source in self.project.order):
+            return
+        for source in self.project.order:
+            for node in ast.walk(source.tree) if b"mps" in source.data and source.index is not None else ():
+                if getattr(node, "attr", getattr(node, "value", "")) == "mps":
+                    self._add("on_apple", source, node, "the program trains on Apple's GPU (mps) or on the CPU, and these settings are for CUDA", FOR_GPUS)
+                    return
+
+    @staticmethod
+    def _frameworks_of(source):
+        return any(module.split(".")[0] in PICKS_DEVICE for module, _, level, _ in source.index.imports if not level)
 
     def _device(self, node, depth):
         """Returns where the callers that run send it, if the node is a parameter; else as the settings say."""

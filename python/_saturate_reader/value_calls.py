@@ -7,6 +7,9 @@ from .literals import MOST, argument_of, literal
 from .scopes import dotted, is_main
 
 
+NONE_BY_PLACE = -1000  # the function gets its arguments by name alone
+
+
 class CallValues:
     def _call(self, node):
         out = ()
@@ -51,6 +54,9 @@ class CallValues:
             special = self._method(node, func, last)
             if special is not None:
                 return special
+        built = self.built(node)
+        if built is not None:
+            return self.result(built, node)
         values = self.of(func)
         for value in values:
             out += tuple(self.result(value, node))
@@ -268,8 +274,8 @@ class CallValues:
             return ()
         sets = any((dotted(c.func) == "setattr" and len(c.args) > 1 and not isinstance(c.args[1], ast.Constant)) for c in scope.calls)
         if not sets:
-            sets = any(isinstance(t, ast.Subscript) and t.scope is scope and not isinstance(t.slice, ast.Constant)
-                       for t, _, _ in scope.source.index.stores)
+            sets = any(isinstance(t, ast.Subscript) and t.scope is scope and not isinstance(t.slice, ast.Constant) and not self._is_object(expr)
+                       for t, expr, _ in scope.source.index.stores)
         if not sets:
             return ()
         kept = ()
@@ -282,6 +288,11 @@ class CallValues:
                 kept += tuple(v for v in self.of(call) if v[0] == "cfg" and v[2] == ())
         whole = tuple(v for v in kept if "?" not in v[2])  # for nested sections the function calls itself
         return whole or kept
+
+    def _is_object(self, expr):
+        """Returns whether a value is certainly an object and no setting: `loaders[phase] = DataLoader(...)`."""
+        values = self.of(expr) if expr is not None else ()
+        return bool(values) and all(v[0] == "inst" or v[0] == "made" and v[1].split(".")[0] in ("torch", "torchvision", "numpy") for v in values)
 
     def connect(self):
         """Fills callers and callees. The second round knows the parameters that
@@ -334,6 +345,9 @@ class CallValues:
         func = call.func
         for value in self.of(func):
             out.extend(self.enters(value))
+        built = self.built(call)
+        if built is not None:
+            out.extend((scope, NONE_BY_PLACE) for scope, _ in self.enters(built))
         last = func.attr if func.__class__ is ast.Attribute else func.id if func.__class__ is ast.Name else ""
         if last in ("spawn", "partial", "map", "submit", "run") and call.args:
             for value in self.of(call.args[0]):

@@ -123,41 +123,6 @@ class Parts:
             out = self._stored(node) or self._keyword(node)
         return out
 
-    def registered(self, base, key):
-        """Returns what `@MODELS.register("name")` put into the registry `base` under this name, or under any if the name is not known."""
-        entries = self._registries.get(self._origin(base)) or () if self._find_registries() else ()
-        known, text = self.constant(key) if entries else (False, None)
-        return tuple(value for name, value in entries if not known or name == text)
-
-    def _find_registries(self):
-        """Makes the table of registries: the binding of the object -> [(name, function or class)]."""
-        if self._registries is None:
-            self._registries = {}
-            for source in self.project.order:
-                for scope in source.index.scopes if source.index is not None else ():
-                    for decorator in getattr(scope.node, "decorator_list", ()):
-                        call = decorator if isinstance(decorator, ast.Call) else None
-                        func = call.func if call is not None else decorator
-                        if isinstance(func, ast.Attribute) and func.attr.startswith("register"):
-                            given = literal(call.args[0])[1] if call is not None and call.args else None
-                            self._registries.setdefault(self._origin(func.value), []).append(
-                                (given if isinstance(given, str) else scope.name, ("cls" if scope.is_class else "fn", scope)))
-            self._registries.pop(None, None)
-        return self._registries
-
-    def _origin(self, node):
-        """Returns the one binding at the top of a module that a name has, also where it is imported; else None."""
-        bound = self.lookup(node) if isinstance(node, ast.Name) else None
-        for _ in range(4):
-            if not bound or len(bound) != 1 or bound[0].scope.parent is not None:
-                return None
-            if bound[0].kind != "import" or bound[0].attr is None:
-                return bound[0]
-            module, level = bound[0].module
-            source = self.project.find(bound[0].scope.source, module, level)
-            bound = source.index.top.names.get(bound[0].attr) if source is not None and source.index is not None else None
-        return None
-
     def _keyword(self, node):
         """Returns what callers give for `kwargs['args']`, where kwargs is the function's **kwargs."""
         known, key = literal(node.slice)
@@ -225,7 +190,7 @@ class Parts:
                 out += self.part(self.of(value[1].elt), path)
             elif kind == "made" and (value[1] in names.LOADERS or value[1].endswith("DataLoader")):
                 out += (("batch", value[2]),)
-            elif kind == "made" and value[1] in ("builtins.enumerate", "builtins.zip") and value[2] is not expr:  # bar = tqdm(enumerate(loader))
+            elif kind == "made" and value[2] is not expr and (value[1] in ("builtins.enumerate", "builtins.zip") or value[1].rsplit(".", 1)[-1] in names.LOOKAHEAD):  # bar = tqdm(enumerate(loader))
                 out += self.element(value[2], path)
             elif kind == "cfg":
                 out += (("cfg", value[1], value[2] + ("?",)),)

@@ -22,6 +22,7 @@ from .value_calls import CallValues
 from .value_classes import Classes
 from .value_names import Names
 from .value_parts import Parts
+from .value_registries import Registries
 from .value_truth import Truth
 
 
@@ -54,7 +55,7 @@ class Kept:
         return found
 
 
-class Values(Names, Bindings, Classes, Parts, CallValues, Truth):
+class Values(Names, Bindings, Classes, Parts, CallValues, Registries, Truth):
     def __init__(self, project):
         self.project = project
         self.memo = {}
@@ -75,7 +76,8 @@ class Values(Names, Bindings, Classes, Parts, CallValues, Truth):
         self._given = Kept(self)   # binding of a parameter -> what its callers pass
         self._live = Kept(self)    # (Scope, name) -> its bindings, without those that the settings switch off
         self._foreign = None
-        self._registries = None  # binding of the object -> [(name, function or class)]
+        self._registries = None  # binding of the object -> [(words, function or class)]
+        self._lookups = {}    # function Scope -> the entries of the registry that it calls one of
         self.holders = {}     # class Scope -> (path, fields): filled from the configuration at path, only these fields (None: any)
         self.callers = {}     # function Scope -> [(call, shift)]
         self.callees = {}     # call -> [(function Scope, shift)]

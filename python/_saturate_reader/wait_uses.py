@@ -4,7 +4,7 @@ import ast
 import re
 
 from .conditions import log_name, nested
-from .scopes import ancestors, function_of, statement_of
+from .scopes import LOOPS, ancestors, function_of, statement_of
 
 LOGGERS = {"info", "debug", "warning", "error", "log", "print", "write", "add_scalar", "add_scalars", "set_postfix", "set_description", "set_postfix_str",
            "set_description_str", "update", "append", "add", "log_metrics", "log_scalar", "report_scalar", "track", "log_dict", "log_metric", "format", "extend",
@@ -25,6 +25,7 @@ class WaitUses:
         if wait.kind in ("sync_implicit", "sync_control"):
             wait.use = "control" if wait.what in ("if", "bool") else "log"
             return
+        self.loop = wait.loop
         wait.use = self._use(wait.node, 0, set())
         in_metric = wait.what in ("cpu", "numpy", "tolist") and wait.use != "control" and wait.path
         if wait.use == "control":
@@ -44,7 +45,7 @@ class WaitUses:
         child, held = node, None  # held: its place in a tuple that goes on, "deep" further inside
         for up in ancestors(node):
             if isinstance(up, (ast.If, ast.While, ast.IfExp)) and child is up.test or isinstance(up, ast.Assert):
-                return "control"
+                return "control" if self._in_step(up) else "log"  # the best model of an epoch: the step goes on as it is
             if isinstance(up, ast.Slice):
                 return "control"
             if isinstance(up, ast.Attribute) and up.attr in ("shape", "dtype", "device", "ndim"):
@@ -78,6 +79,13 @@ class WaitUses:
                 return "unknown"
             child = up
         return "unknown"
+
+    def _in_step(self, node):
+        """Returns whether code is part of the step, and not of what is around it."""
+        scope = function_of(node)
+        if scope is self.loop.scope:
+            return not isinstance(self.loop.node, LOOPS) or any(up is self.loop.node for up in ancestors(node))
+        return scope in self.loop.functions
 
     def _assigned(self, statement, depth, seen, held=None):
         targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]

@@ -4,7 +4,7 @@ import ast
 import re
 
 from .call_text import training_truth
-from .conditions import (READS, conditions, ends, first_steps, in_condition, is_device, is_evaluation, is_interval, is_rank, name_evaluates, reads,
+from .conditions import (READS, asks_tensor, conditions, ends, first_steps, in_condition, is_device, is_evaluation, is_interval, is_rank, name_evaluates, reads,
                          receives, tensor_guard)
 from .literals import literal
 from .scopes import FUNCTIONS, LOOPS, ancestors, dotted
@@ -150,6 +150,8 @@ class Waits(WaitUses):
             truth = self.guards.get(ast.dump(node.test))
         if truth is None:
             truth = self.values.truth(node.test)
+        if truth is None and context.path:
+            truth = self._by_path(node.test, context.path)
         if truth is not False:
             self._block(node.body, self._inside(node.test, node.body, context, truth))
         if truth is not True:
@@ -159,6 +161,38 @@ class Waits(WaitUses):
             self._block(node.orelse, other)
             if truth is None:
                 self._either(node, context)
+
+    def _by_path(self, test, path):
+        """`if profile:` in forward(x, profile=False), which the step calls without it: returns what a test of parameters is in the
+        calls that lead here, or None."""
+        if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+            inner = self._by_path(test.operand, path)
+            return None if inner is None else not inner
+        if isinstance(test, ast.BoolOp):
+            parts = [self._by_path(value, path) for value in test.values]
+            stops = isinstance(test.op, ast.Or)
+            return stops if stops in parts else None if None in parts else not stops
+        if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], (ast.Is, ast.IsNot)) and literal(test.comparators[0]) == (True, None):
+            known, value = self._here(test.left, path, 0)
+            return (value is None) is isinstance(test.ops[0], ast.Is) if known else None
+        known, value = self._here(test, path, 0)
+        return bool(value) if known else None
+
+    def _here(self, node, path, depth):
+        """Returns (True, value) if the node is a constant, or a parameter that has one in the calls that lead here."""
+        if not isinstance(node, ast.Name) or not path or depth > 4:
+            return literal(node)
+        bindings = node.scope.names.get(node.id, ())
+        if len(bindings) != 1 or bindings[0].kind != "param" or isinstance(bindings[0].path[0], str):
+            return False, None
+        found = []
+        for scope, shift in self.values.callees.get(path[-1], ()):
+            if scope is node.scope:
+                if any(k.arg is None for k in path[-1].keywords) or any(isinstance(a, ast.Starred) for a in path[-1].args):
+                    return False, None
+                given = self.values.argument(path[-1], shift, node.id, bindings[0].path[0])
+                found.append(self._here(given, path[:-1], depth + 1) if given is not None else literal(bindings[0].expr) if bindings[0].expr is not None else (False, None))
+        return found[0] if len(found) == 1 else (False, None)
 
     def _either(self, node, context):
         """What both branches call is called either way."""
@@ -178,7 +212,7 @@ class Waits(WaitUses):
             return context.but("rare")
         if self._switches_to_evaluation(body):
             return context.but("evaluation")
-        if truth is True or is_rank(test) or is_device(test):
+        if truth is True or is_rank(test) or is_device(test) or asks_tensor(test):
             return context
         if self._fills_missing(test, context):
             return context.but("rare")

@@ -11,7 +11,7 @@ from .tree import Node, TreeError, scalar
 
 DEEPEST = 60
 MOST = 200000
-KEY = re.compile(r"""(?:"(?:[^"\\]|\\.)*"|'(?:[^']|'')*'|[^\s#&*!|>'"%@`\[\]{},?:-][^#\n]*?|[-?:][^\s#][^#\n]*?|[^\s]+?)\s*:(?=\s|$)""")
+KEY = re.compile(r"""(?:"(?:[^"\\]|\\.)*"|'(?:[^']|'')*'|[^\s#&*!|>'"%@`\[\]{},?:-][^#\n]*?|[-?:][^\s#][^#\n]*?|[^\s\[{]\S*?)\s*:(?=\s|$)""")
 
 COMMENT = re.compile(rb'"(?:[^"\\]|\\.)*"|//[^\r\n]*|/\*.*?\*/', re.S)  # or a text, in which nothing is a comment
 

@@ -120,6 +120,7 @@ FactDeclaration declaration_of(const Json& json) {
     if (json["value"].is_object()) set_value(out.value.emplace(), json["value"]);
     if (json["given"].is_object()) out.given = text(json["given"]["text"]);
     out.reads = json["reads"].items().size();
+    out.is_in_branch = json["branch"].boolean().value_or(false);
     out.writes = places(json["writes"]);
     return out;
 }

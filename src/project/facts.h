@@ -69,6 +69,7 @@ struct FactDeclaration : SourcePlace {
     std::optional<FactValue> value;
     std::optional<std::string> given;  // the command's value, which replaces the default
     std::size_t reads = 0;
+    bool is_in_branch = false;  // the source sets it only under a condition
     std::vector<SourcePlace> writes;
     std::string escapes;
 };

@@ -123,10 +123,16 @@ void propose_persistent(Planner& planner, const FactCall& loader) {
         for (const FileEdit& edit : planner.edits_of("num_workers", loader.id))
             done->edits.push_back(edit);
     }
+    KnownValue shuffle = planner.value(loader, "shuffle");
+    bool keeps_order =
+        shuffle.is(false) || (shuffle.state == KnownValue::State::absent &&
+                              !loader.argument("sampler") && !loader.argument("batch_sampler") &&
+                              !loader.may_hold("sampler"));
     FixProposal proposal =
         make(*done, loader, "persistent_workers",
-             "the workers are restarted in every epoch; if they stay alive, a script with a fixed "
-             "seed shuffles differently from its second epoch on");
+             keeps_order ? "the workers are restarted in every epoch"
+                         : "the workers are restarted in every epoch; if they stay alive, a script "
+                           "with a fixed seed shuffles differently from its second epoch on");
     // Where epochs are short, starting workers anew in each takes longer than they save.
     if (will_have && !has) proposal.room_for = "num_workers";
     planner.propose(std::move(proposal));

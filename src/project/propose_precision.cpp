@@ -90,7 +90,7 @@ void propose_precision_switch(Planner& planner) {
     }
     for (const FactDeclaration& declared : planner.facts.declarations) {
         if (std::ranges::find(kNames, lower(declared.key)) == kNames.end()) continue;
-        if (declared.reads == 0) continue;
+        if (declared.reads == 0 || declared.is_in_branch) continue;
         if (is_off(declared))
             propose_switch(planner, "precision", declared, has_precision(declared));
     }

@@ -27,13 +27,17 @@ bool keep_on_device(Planner& planner, const FactWait& wait) {
         return use.when == "step" || use.when.empty() || (wait.into_list && use.when == "interval");
     });
     if (is_read_early || wait.uses.empty()) return false;
+    // The value as it is written: `(a + b).item()` keeps its brackets.
+    constexpr std::string_view kRead = ".item()";
+    std::string before = planner.text(wait.file, wait.span);
+    if (!before.ends_with(kRead)) return false;
+    std::string value = before.substr(0, before.size() - kRead.size());
     bool stays_as_it_is = wait.is_count || wait.is_as_read;
     FixProposal proposal{
         .setting = "log_interval",
         .at = wait,
-        .before = fmt::format("{}.item()", wait.value_text),
-        .after = fmt::format("{}{}", wait.value_text,
-                             stays_as_it_is ? ".detach()" : ".detach().double()"),
+        .before = before,
+        .after = value + (stays_as_it_is ? ".detach()" : ".detach().double()"),
         .reason = fmt::format("{} is not needed in every step, but every step waits for the GPU "
                               "to add to it",
                               wait.into),

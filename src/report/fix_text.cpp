@@ -281,24 +281,31 @@ void add_proposals(FixText& page, const FixAnswer& answer, bool was_run) {
 }
 
 void add_refused(FixText& page, const FixAnswer& answer) {
-    // Group by reason: one reason often applies to many places.
-    std::vector<std::pair<const FixRefusal*, std::vector<SourcePlace>>> all;
+    // Group by reason: one reason often applies to many places, or to several settings.
+    struct Reason {
+        std::string why;
+        std::vector<std::string> settings;
+        std::vector<SourcePlace> places;
+    };
+    std::vector<Reason> all;
     for (const FixRefusal& refusal : answer.plan.refused) {
-        auto alike = std::ranges::find_if(all, [&](const auto& one) {
-            return one.first->setting == refusal.setting && one.first->why == refusal.why;
+        auto alike = std::ranges::find(all, refusal.why, &Reason::why);
+        if (alike == all.end()) alike = all.insert(all.end(), {refusal.why, {}, {}});
+        std::string setting(setting_words(refusal.setting));
+        if (std::ranges::find(alike->settings, setting) == alike->settings.end())
+            alike->settings.push_back(setting);
+        bool is_new = std::ranges::none_of(alike->places, [&](const SourcePlace& place) {
+            return place.place().text() == refusal.at.place().text();
         });
-        if (alike == all.end())
-            all.push_back({&refusal, {refusal.at}});
-        else
-            alike->second.push_back(refusal.at);
+        if (is_new) alike->places.push_back(refusal.at);
     }
     if (all.empty()) return;
     page.title("Left alone, and why");
     for (std::size_t i = 0; i < page.shown(all.size()); ++i) {
-        const auto& [refusal, places] = all[i];
-        page.line(fmt::format("  {}  {}", page.strong(places_text(places)),
-                              page.bold(setting_words(refusal->setting))));
-        page.wrapped(6, fmt::format("{}.", refusal->why));
+        const Reason& one = all[i];
+        page.line(fmt::format("  {}  {}", page.strong(places_text(one.places)),
+                              page.bold(fmt::format("{}", fmt::join(one.settings, ", ")))));
+        page.wrapped(6, fmt::format("{}.", one.why));
     }
     page.rest(all.size(), "more");
 }

@@ -115,6 +115,46 @@ TEST(ProposalsTest, ALossThatIsOnlyUsedAfterTheEpochStaysOnTheDevice) {
                                       "np.mean([value.item() for value in values]))\n"));
 }
 
+TEST(ProposalsTest, ASumOfLossesKeepsItsBrackets) {
+    std::string script = collects("    print(np.mean(values))\n");
+    script.replace(script.rfind("values.append(loss.item())"), 26,
+                   "values.append((loss + total).item())");
+    EXPECT_THAT(planned(script, "log_interval").after,
+                HasSubstr("values.append((loss + total).detach())\n"));
+}
+
+TEST(ProposalsTest, OnlyALoaderThatShufflesIsSaidToShuffle) {
+    for (const char* order : {"", ", shuffle=False", ", shuffle=True", ", sampler=Picks()"}) {
+        std::string script = with_step("    done += 1\n");
+        script.replace(script.find("num_workers=2"), 13, std::string("num_workers=2") + order);
+        script.replace(script.find("for i, x"), 0, "for epoch in range(2):\n  ");
+        for (std::size_t at = script.find("\n    "); at != std::string::npos;
+             at = script.find("\n    ", at + 7))
+            script.insert(at + 1, "  ");
+        std::string reason;
+        for (const FixProposal& one : planned(script, "").plan.proposals)
+            if (one.setting == "persistent_workers") reason = one.reason;
+        bool shuffles = std::string(order).find("True") != std::string::npos ||
+                        std::string(order).find("sampler") != std::string::npos;
+        EXPECT_EQ(reason.find("shuffles differently") != std::string::npos, shuffles) << order;
+        EXPECT_NE(reason, "") << script;
+    }
+}
+
+TEST(ProposalsTest, WhatIsOffOnlyWithoutAGpuIsNotSwitchedOn) {
+    std::string script = with_step("    done += 1\n");
+    script.replace(script.find("for i, x"), 0,
+                   "use_amp = not args.fp32\n"
+                   "if not torch.cuda.is_available():\n"
+                   "    use_amp = False\n"
+                   "scaler = torch.amp.GradScaler(enabled=use_amp)\n");
+    EXPECT_EQ(planned(script, "precision").after, "");
+    std::string plain = with_step("    done += 1\n");
+    plain.replace(plain.find("for i, x"), 0,
+                  "use_amp = False\nscaler = torch.amp.GradScaler(enabled=use_amp)\n");
+    EXPECT_THAT(planned(plain, "precision").after, HasSubstr("use_amp = True\n"));
+}
+
 TEST(ProposalsTest, ALossThatIsUsedBeforeTheEpochEndsIsRead) {
     for (const char* use : {"        print(total, values[-1])\n", "    values.sort()\n",
                             "    def show():\n        return values, total\n"}) {

@@ -46,6 +46,29 @@ class Rules(unittest.TestCase):
 
 
 class Waits(Rules):
+    def test_what_only_the_end_of_an_epoch_asks(self):
+        script = TOP + "best = 9\nfor epoch in range(2):\n    total = 0\n    for x in loader:\n        loss = model(x.cuda()).sum()\n        loss.backward()\n        optimizer.step()\n" \
+                       "        total += loss.item()\n%s    if total < best:\n        best = total\n"
+        for last, use in (("", "log"), ("        if total > 9:\n            break\n", "control")):
+            self.assertEqual([use], [w["use"] for w in self.facts(script % last)["waits"] if w["said"]], last)
+
+    def test_a_parameter_that_this_call_leaves_out(self):
+        net = "class Net(nn.Module):\n    def forward(self, x, profile=False, seen=None):\n        return self.once(x, profile, seen)\n    def once(self, x, profile=False, seen=None):\n" \
+              "        if profile:\n            torch.cuda.synchronize()\n        if seen is not None and profile:\n            print(x.sum().item())\n        return x\nnet = Net().cuda()\n"
+        loop = "for x in loader:\n    loss = net(x.cuda()%s).sum()\n    loss.backward()\n    optimizer.step()\n"
+        for given, said in (("", []), (", seen=1", []), (", True", ["torch.cuda.synchronize()"]), (", profile=True, seen=1", ["torch.cuda.synchronize()", "print(x.sum().item())"])):
+            self.assertEqual(said, self.said(self.facts(TOP + net + loop % given)), given)
+
+    def test_the_name_of_a_type_is_no_tensor(self):
+        facts = self.facts(TOP + "kept = torch.ones(4)\nfor x in loader:\n    x = x.cuda()\n    if kept.type() == x.type():\n        kept = x\n    loss = model(x).sum()\n"
+                           "    loss.backward()\n    optimizer.step()\n")
+        self.assertEqual([], facts["waits"])
+
+    def test_a_test_for_tensors_is_true_for_them(self):
+        facts = self.facts(TOP + "def note(**given):\n    for key, value in given.items():\n        if isinstance(value, torch.Tensor):\n            value = value.item()\n"
+                           "        print(key, value)\nfor x in loader:\n    loss = model(x.cuda()).sum()\n    loss.backward()\n    optimizer.step()\n    note(loss=loss)\n")
+        self.assertEqual([("item", "step")], [(w["what"], w["when"]) for w in facts["waits"] if w["said"]])
+
     def test_a_copy_to_the_cpu_is_a_read(self):
         facts = self.facts(TOP + "for x in loader:\n    loss = model(x.cuda()).sum()\n    loss.backward()\n    optimizer.step()\n"
                            "    kept = loss.to('cpu')\n    print(kept.item())\n    also = loss.to('cpu').numpy()\n    print(also)\n    x.to('cpu')\n")
@@ -363,6 +386,12 @@ class WithoutEffect(Rules):
         self.assertEqual(["forgotten: int = 3", "adam8bit: bool = False"], self.lines(facts["without_effect"]))
         gone = self.facts(program.replace("argparse.Namespace(**", "other.make(**"))
         self.assertEqual([], self.lines(gone["without_effect"]))
+
+
+class Frameworks(Rules):
+    def test_a_class_derived_from_a_trainer(self):
+        facts = self.facts("from transformers import Trainer, Seq2SeqTrainer\nclass Own(Trainer):\n    pass\nOwn(model=None)\nSeq2SeqTrainer(model=None)\n")
+        self.assertEqual(["transformers.Trainer", "transformers.Seq2SeqTrainer"], [c["callee"] for c in self.of_kind(facts, "trainer")])
 
 
 if __name__ == "__main__":

@@ -289,6 +289,17 @@ class Classes(Settings):
         self.assertEqual([], self.dead({"config.py": config, "train.py": train + "print(Config.valid_set)\n"}))
 
 
+class Modules(Settings):
+    CONFIG = "import os\nmode = 'train'\nworkers = 2\nif mode == 'train':\n    epochs = 3\n    decay = 0.9\nelse:\n    epochs = 1\n"
+
+    def test_a_constant_of_a_configuration_module(self):
+        train = TOP + "import config\nloader = DataLoader([1], num_workers=config.workers)\nfor _ in range(config.epochs):\n    pass\n"
+        self.assertEqual(["decay"], self.dead({"config.py": self.CONFIG, "train.py": train}))
+        for used in ("print(vars(config))\n", "print(config.decay)\n", "from config import decay\n", "for name in ['decay']:\n    print(getattr(config, name))\n"):
+            self.assertEqual([], self.dead({"config.py": self.CONFIG, "train.py": train + used}), used)
+        self.assertEqual([], self.dead({"layers.py": self.CONFIG, "train.py": train.replace("import config", "import layers as config")}))
+
+
 class Functions(Settings):
     HEAD = "import argparse\nparser = argparse.ArgumentParser()\nparser.add_argument('--workers', type=int, default=2)\nparser.add_argument('--step', type=int, default=1)\n" \
            "args = parser.parse_args()\nloader = DataLoader([1], num_workers=args.workers)\n"
@@ -310,6 +321,26 @@ class Functions(Settings):
                  "c.yaml": "MODEL:\n  NAME: small\n  WIDTH: 2\n  DEPTH: 3\n",
                  "train.py": TOP + "from config import config\nfrom nets import make\nconfig.merge_from_file('c.yaml')\nnet = make(config)\n"}
         self.assertEqual(["MODEL.DEPTH"], self.dead(files))
+
+
+    def test_a_function_that_looks_its_words_up(self):
+        files = {"registry.py": "from collections import defaultdict\nKNOWN = defaultdict(dict)\ndef register(kind, name):\n    def keep(made):\n        KNOWN[kind][name.lower()] = made\n"
+                                "        return made\n    return keep\ndef build(kind, name, **given):\n    try:\n        made = KNOWN[kind][name.lower()]\n    except KeyError:\n"
+                                "        raise ValueError(name)\n    return made(**given)\n",
+                 "data.py": "from torch.utils.data import DataLoader\nfrom registry import register\n@register('data', 'small')\ndef small(config):\n"
+                            "    return DataLoader([1], num_workers=config['workers'])\n@register('data', 'large')\ndef large(config):\n    return DataLoader([1], num_workers=8)\n",
+                 "c.yaml": "data:\n  name: Small\n  workers: 2\n  unused: 1\nsteps:\n  - {name: crop, size: 3}\n  - {name: flip, }\n",
+                 "train.py": TOP + "import data, yaml\nfrom registry import build\nconfig = yaml.safe_load(open('c.yaml'))\nrows = build('data', config['data']['name'], config=config['data'])\n"
+                                   "for x in rows:\n" + STEP}
+        facts = self.facts(files)
+        self.assertEqual(["data.unused", "steps"], sorted(one["setting"] for one in facts["without_effect"]))
+        self.assertEqual([("data.py", 5, "train")], [(c["file"], c["line"], c["role"]) for c in self.of_kind(facts, "loader") if c["file"] == "data.py"])
+
+    def test_a_local_name_that_nothing_uses(self):
+        train = TOP + "def run(folder):\n    batch_size = 64\n    num_workers = 8\n    epochs, lr = 3, 1\n    start_epoch = 0\n    for _ in range(epochs):\n        pass\n" \
+                      "    return DataLoader(folder, batch_size=batch_size)%s\nrun([1])\n"
+        self.assertEqual(["num_workers"], self.dead(train % ""))
+        self.assertEqual([], self.dead(train % ", locals()"))
 
 
 class Sections(Settings):
@@ -344,6 +375,23 @@ class Loaders(Settings):
                       "for x in loaders['train']:\n" + STEP
         facts = self.facts(train)
         self.assertEqual(["train"], [c["role"] for c in self.of_kind(facts, "loader") if c["line"] == 8])
+
+    def test_loaders_put_into_a_dict_by_phase(self):
+        train = TOP + "import argparse\nparser = argparse.ArgumentParser()\nparser.add_argument('--root', default='a')\ndef make(root):\n    loaders = {}\n" \
+                      "    for phase in ['train', 'val']:\n        loaders[phase] = DataLoader([torch.ones(4)], batch_size=2)\n    return loaders\n" \
+                      "loaders = make(parser.parse_args().root)\nfor phase in ['train', 'val']:\n    rows = loaders[phase]\n    for x in rows:\n        x = x.cuda()\n" \
+                      "        with torch.set_grad_enabled(phase == 'train'):\n            loss = model(x).sum()\n        if phase == 'train':\n            loss.backward()\n" \
+                      "            optimizer.step()\n"
+        facts = self.facts(train)
+        self.assertEqual(["train"], [c["role"] for c in self.of_kind(facts, "loader") if c["line"] > 6])
+        self.assertEqual([True], [c["from_loader"] for c in self.of_kind(facts, "copy") if c["line"] > 6])
+
+    def test_a_loader_behind_a_thread(self):
+        train = TOP + "from prefetch_generator import BackgroundGenerator\nfrom tqdm import tqdm\nbar = tqdm(BackgroundGenerator(loader, max_prefetch=2))\n" \
+                      "for i, data in enumerate(bar):\n    x, y = data\n    x = x.cuda()\n" + STEP
+        facts = self.facts(train)
+        self.assertEqual([self.of_kind(facts, "loader")[0]["id"]], [loop["loader"] for loop in facts["loops"]])
+        self.assertEqual([True], [c["from_loader"] for c in self.of_kind(facts, "copy") if c["line"] == 12])
 
     def test_a_loader_class_of_the_project(self):
         files = {"kept.py": "from torch.utils.data import DataLoader\nclass Ahead(DataLoader):\n    def __iter__(self):\n        return iter(super().__iter__())\n"

@@ -52,6 +52,16 @@ def main():
 SLOTS = {"top": "", "init": "pass", "item": "return torch.zeros(8), 1", "loss": "nn.CrossEntropyLoss()", "scheduler": "pass",
          "optimizer": "torch.optim.Adam(model.parameters())", "loader": "batch_size=8, num_workers=2", "epoch": "pass", "first": "pass", "last": "pass",
          "call": "if __name__ == '__main__':\n    main()"}
+PLAIN = """import torch
+from torch.utils.data import DataLoader
+model = torch.nn.Linear(8, 2)MOVED
+optimizer = torch.optim.Adam(model.parameters())
+for x in DataLoader([torch.ones(8)], batch_size=8):
+    loss = model(xMOVED).sum()
+    loss.backward()
+    optimizer.step()
+    print(loss.item())
+"""
 # kind, slots, what it forbids, a text in the line that it stands on
 TRAPS = [
     ("swallowed_run", {"call": "if __name__ == '__main__':\n    try:\n        main()\n    except Exception as error:\n        print(error)"}, None, None),
@@ -131,6 +141,26 @@ class Traps(unittest.TestCase):
 
     def test_a_rate_in_a_log_is_no_schedule(self):
         self.assertEqual(traps_of({"last": "row = {}\n            row['lr'] = optimizer.param_groups[0]['lr']"})[0], [])
+
+    def test_labels_that_become_tensors_beside_pictures(self):
+        for first, found in (("y = torch.as_tensor(y)\n            x = x.cuda()", []), ("x = torch.as_tensor(x)\n            y = y.cuda()", ["numpy_batches"])):
+            self.assertEqual([trap["kind"] for trap in traps_of({"first": first})[0]], found, first)
+
+    def test_a_program_for_apple(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for device, kinds in (("'mps' if torch.backends.mps.is_available() else 'cpu'", ["on_apple"]), ("'mps' if apple else 'cuda'", [])):
+                write(folder, {"train.py": PLAIN.replace("MOVED", ".to(%s)" % device)})
+                facts = read(folder, ["python3", "train.py"])
+                self.assertEqual([trap["kind"] for trap in facts["traps"]], kinds, device)
+                self.assertEqual([wait["line"] for wait in facts["waits"]], [9], device)  # a read waits for Apple's GPU too
+
+    def test_a_program_that_names_no_device(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for top, kinds, lines in (("", ["on_cpu"], []), ("import pytorch_lightning\n", [], [10])):
+                write(folder, {"train.py": top + PLAIN.replace("MOVED", "")})
+                facts = read(folder, ["python3", "train.py"])
+                self.assertEqual([trap["kind"] for trap in facts["traps"]], kinds)
+                self.assertEqual([wait["line"] for wait in facts["waits"]], lines)
 
     def test_lists_that_may_come_beside_tensors(self):
         self.assertEqual(traps_of({"first": "if type(x) == list:\n                x = torch.LongTensor(x)"})[0], [])

@@ -49,6 +49,20 @@ TEST(FixTextTest, WhatWasNotTriedIsToldOncePerReason) {
     EXPECT_THAT(text, HasSubstr("Nothing that was tried is proven to be faster."));
 }
 
+TEST(FixTextTest, OneReasonForSeveralSettingsIsToldOnce) {
+    FixAnswer answer;
+    answer.facts.script = "train.py";
+    answer.facts.loops.resize(1);
+    for (const char* setting : {"precision", "tf32"})
+        answer.plan.refused.push_back(
+            {.at = {.file = "train.py", .line = 9}, .setting = setting, .why = "it is so"});
+    answer.plan.refused.push_back(
+        {.at = {.file = "train.py", .line = 12}, .setting = "tf32", .why = "it is so"});
+    EXPECT_THAT(fix_text(answer, {}), HasSubstr("Left alone, and why\n"
+                                                "  train.py:9, 12  precision, tf32\n"
+                                                "      it is so.\n"));
+}
+
 TEST(FixTextTest, PossibleWaitsStandApartAsTheyAreNotCounted) {
     FixAnswer answer;
     answer.facts.loops.resize(1);
