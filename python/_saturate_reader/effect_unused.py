@@ -9,6 +9,7 @@ from .literals import literal
 from .settings_python import config_class
 
 DEEPEST = 4
+NUMBERS = 5  # so many numbers in one function are its settings
 # Names of constants and variables that are settings.
 SETTING = re.compile(r"batch|worker|epoch|(^|_)lr($|_)|learning_?rate|momentum|weight_?decay|(^|_)amp($|_)|autocast|fp16|bf16|precision|compile|pin_mem|prefetch|interval|freq"
                      r"|(^|_)seed|benchmark|determinis|accum", re.I)
@@ -28,18 +29,15 @@ class Unused:
                 self._unused_parameter(declaration)
 
     def _unused_locals(self):
-        """`num_workers = 8` in a function that never uses the name."""
+        """`num_workers = 8` in a function that never uses the name; also `width = 28` among other numbers that are set there."""
         for source in self.project.order:
             for scope in source.index.scopes if source.index is not None else ():
                 if not scope.is_function or self.reach.runs(scope) is None or any(
                         getattr(call.func, "id", "") in ("locals", "vars", "eval", "exec") for call in scope.calls):
                     continue
-                for name, bindings in scope.names.items():
-                    one = bindings[0]
-                    if len(bindings) > 1 or one.kind != "value" or one.path or not SETTING.search(name) or not isinstance(one.node, (ast.Assign, ast.AnnAssign)):
-                        continue
-                    known, value = literal(one.expr)
-                    if known and isinstance(value, (bool, int, float)) and (value or isinstance(value, bool) or "worker" in name) and not self._loads(scope, name):
+                numbers = {name: bindings[0] for name, bindings in scope.names.items() if len(bindings) == 1 and _is_number(bindings[0])}
+                for name, one in numbers.items():
+                    if (SETTING.search(name) or len(numbers) >= NUMBERS) and not self._loads(scope, name) and name not in scope.outer and not name.startswith("_"):
                         entry = source.place(one.node)
                         entry.update({"declaration": None, "setting": name, "kind": "never read", "certainty": "certain", "at": None, "instead": None,
                                       "why": "nothing in %s() uses it" % scope.name})
@@ -134,3 +132,11 @@ class Unused:
             if init is not None and init.owner is found[1] and self.reach.runs(init) and self._parameter_unused(init, name, 1):
                 self._say(declaration, "without effect", "%s() takes it, and nothing uses it" % found[1].name, at=init.source.place(init.node))
                 return
+
+
+def _is_number(binding):
+    """Returns whether a name is bound to a number that somebody chose: not to the 0 that a sum begins with."""
+    if binding.kind != "value" or binding.path or not isinstance(binding.node, (ast.Assign, ast.AnnAssign)):
+        return False
+    known, value = literal(binding.expr)
+    return known and isinstance(value, (bool, int, float)) and bool(value or isinstance(value, bool) or "worker" in binding.name)

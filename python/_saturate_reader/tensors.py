@@ -275,6 +275,8 @@ class Tensors:
             if name == "next":
                 return self._element(node.args[0], ()) if node.args else None
             return self._most(self.kind(a) for a in arguments)
+        if last == "step" and node.args:  # loss = optimizer.step(closure)
+            return self._most(self.kind(one) for value in self.values.of(node.args[0]) if value[0] == "fn" for one in value[1].returns)
         values = self.values.of(func)
         for value in values:
             if value[0] == "made" and value[1].endswith("namedtuple"):  # Losses = namedtuple(...); Losses(*losses)

@@ -63,7 +63,12 @@ class StepTraps:
             NAMES_DEVICE.search(source.data) or source.index is None or self._frameworks_of(source) for source in self.project.order)
 
     def _on_apple(self, loop):
-        """The program asks for mps, never names CUDA, and no framework picks the device."""
+        """The settings send the batches to mps; or the program asks for mps, never names CUDA, and no framework picks the device."""
+        for call in self._calls_of_step(loop):
+            known, text = self.values.constant(call.args[0]) if getattr(call.func, "attr", "") == "to" and call.args else (False, None)
+            if known and isinstance(text, str) and text.startswith("mps"):
+                self._add("on_apple", call.src, call, "the program trains on Apple's GPU (mps), and these settings are for CUDA", FOR_GPUS)
+                return
         if any(b"cuda" in source.data or source.index is not None and self._frameworks_of(source) for source in self.project.order):
             return
         for source in self.project.order:

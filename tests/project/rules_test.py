@@ -59,6 +59,11 @@ class Waits(Rules):
         for given, said in (("", []), (", seen=1", []), (", True", ["torch.cuda.synchronize()"]), (", profile=True, seen=1", ["torch.cuda.synchronize()", "print(x.sum().item())"])):
             self.assertEqual(said, self.said(self.facts(TOP + net + loop % given)), given)
 
+    def test_what_a_step_with_a_closure_returns(self):
+        facts = self.facts(TOP + "total = 0\nfor x in loader:\n    x = x.cuda()\n    def closure():\n        optimizer.zero_grad()\n        loss = model(x).sum()\n        loss.backward()\n"
+                           "        return loss\n    loss = optimizer.step(closure)\n    total += loss.item()\nprint(total)\n")
+        self.assertEqual(["total += loss.item()"], self.said(facts))
+
     def test_the_name_of_a_type_is_no_tensor(self):
         facts = self.facts(TOP + "kept = torch.ones(4)\nfor x in loader:\n    x = x.cuda()\n    if kept.type() == x.type():\n        kept = x\n    loss = model(x).sum()\n"
                            "    loss.backward()\n    optimizer.step()\n")

@@ -341,6 +341,9 @@ class Functions(Settings):
                       "    return DataLoader(folder, batch_size=batch_size)%s\nrun([1])\n"
         self.assertEqual(["num_workers"], self.dead(train % ""))
         self.assertEqual([], self.dead(train % ", locals()"))
+        many = TOP + "def run():\n    width = 28\n    height = 28\n    depth = 3\n    best = 0\n    rate = 0.1\n%s    print(height, depth, rate)\nrun()\n"
+        self.assertEqual(["width"], self.dead(many % "    size = 4\n    print(size)\n"))
+        self.assertEqual([], self.dead(many % ""))
 
 
 class Sections(Settings):

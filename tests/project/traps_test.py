@@ -148,7 +148,7 @@ class Traps(unittest.TestCase):
 
     def test_a_program_for_apple(self):
         with tempfile.TemporaryDirectory() as folder:
-            for device, kinds in (("'mps' if torch.backends.mps.is_available() else 'cpu'", ["on_apple"]), ("'mps' if apple else 'cuda'", [])):
+            for device, kinds in (("'mps'", ["on_apple"]), ("'mps' if torch.backends.mps.is_available() else 'cpu'", ["on_apple"]), ("'mps' if apple else 'cuda'", [])):
                 write(folder, {"train.py": PLAIN.replace("MOVED", ".to(%s)" % device)})
                 facts = read(folder, ["python3", "train.py"])
                 self.assertEqual([trap["kind"] for trap in facts["traps"]], kinds, device)
