@@ -5,6 +5,7 @@ import ast
 import re
 
 from . import names
+from .effect_boxes import Boxes
 from .effect_flags import Flags
 from .effect_unread import Unread
 from .effect_unused import Unused
@@ -16,7 +17,7 @@ BAD_TYPES = {"bool": 'any text that is not empty counts as true, even "False"', 
 SEEDS = {"seed", "manual_seed", "manual_seed_all", "seed_everything", "set_seed", "set_float32_matmul_precision"}
 
 
-class Effect(Unread, Unused, Flags):
+class Effect(Unread, Unused, Boxes, Flags):
     def __init__(self, project, values, settings, reads, reach, calls, configs, holders):
         self.configs = configs
         self.holders = holders
@@ -45,6 +46,7 @@ class Effect(Unread, Unused, Flags):
         self._never_read()
         self._read_for_nothing()
         self._unused_locals()
+        self._unasked_keys()
         self._overwritten()
         self._branches()
         self._wrong_words()

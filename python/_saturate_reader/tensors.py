@@ -63,11 +63,11 @@ class Tensors:
         if kind is ast.Subscript:
             return self._subscript(node)
         if kind is ast.BinOp:
+            if formatted(node):
+                return "host"
             left, right = self.kind(node.left), self.kind(node.right)
             if "gpu" in (left, right):
                 return "gpu"
-            if isinstance(node.op, ast.Mod) and isinstance(node.left, (ast.Constant, ast.JoinedStr)):
-                return "host"
             return left if left == right else ("cpu" if "cpu" in (left, right) else None)
         if kind is ast.UnaryOp:
             return "host" if isinstance(node.op, ast.Not) else self.kind(node.operand)
@@ -361,6 +361,11 @@ class Tensors:
         if any(self.kind(a) == "gpu" for a in arguments):
             return None
         return None
+
+
+def formatted(node):
+    """Returns whether an operation puts values into a text: "%.4f" % loss."""
+    return isinstance(node.op, ast.Mod) and (isinstance(node.left, ast.JoinedStr) or isinstance(node.left, ast.Constant) and isinstance(node.left.value, str))
 
 
 def _named(scope):

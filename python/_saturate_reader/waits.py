@@ -8,6 +8,7 @@ from .conditions import (READS, asks_tensor, conditions, ends, first_steps, in_c
                          receives, tensor_guard)
 from .literals import literal
 from .scopes import FUNCTIONS, LOOPS, ancestors, dotted
+from .tensors import formatted
 from .wait_uses import WaitUses
 
 DEEPEST = 7
@@ -319,6 +320,10 @@ class Waits(WaitUses):
             elif isinstance(node, ast.FormattedValue):
                 if self.tensors.kind(node.value) == "gpu":
                     self._add(node.value, "format", "sync_implicit", context, node.value, "likely")
+            elif isinstance(node, ast.BinOp) and formatted(node):
+                for value in node.right.elts if isinstance(node.right, ast.Tuple) else [node.right]:
+                    if self.tensors.kind(value) == "gpu" and not reads(value):
+                        self._add(value, "format", "sync_implicit", context, value, "likely")
             stack.extend(ast.iter_child_nodes(node))
 
     def _old_item(self, node, context):

@@ -347,6 +347,20 @@ class Functions(Settings):
 
 
 class Sections(Settings):
+    def test_a_dict_of_settings_in_the_program(self):
+        settings = "settings_cfg = {'workers': 2, 'batch': 3,\n'momentum': 0.9,\n'depth': {'low': 1, 'high': 2, 'middle': 3,\n'top': 4}, 'seed': 1}\n"
+        train = TOP + "from configuration import settings_cfg as cfg\ndef make(config):\n    print(config)\n    depth = config['depth']\n" \
+                      "    print(depth['low'], depth['high'], depth.get('middle'))\n    return DataLoader([1], num_workers=config['workers'], batch_size=config['batch'])\n%s\nmake(cfg)\n"
+        for line, expected in (("torch.manual_seed(cfg['seed'])", ["depth.top", "momentum"]), ("", ["depth.top", "momentum", "seed"]), ("print('seed' in cfg)", ["depth.top", "momentum"]),
+                               ("print(dict(**cfg))", []), ("torch.save(cfg, 'x')", []), ("for key in ('seed', 'momentum'):\n    print(cfg[key])", []),
+                               ("class A:\n    def __init__(self, c):\n        self.c = c\n    def go(self):\n        print(self.c['seed'])\nA(cfg).go()", ["depth.top", "momentum"]),
+                               ("kept = {'a': cfg}", []), ("for key, value in cfg.items():\n    print(key, value)", ["depth.top", "momentum", "seed"])):
+            with self.subTest(line):
+                self.assertEqual(expected, self.dead({"configuration.py": settings, "train.py": train % line}))
+        other = {"other.py": "from configuration import settings_cfg\nprint(settings_cfg['momentum'])\n"}
+        self.assertEqual(["depth.top", "seed"], self.dead({"configuration.py": settings, "train.py": train % "", **other}))
+        self.assertEqual([], self.dead({"configuration.py": settings + "settings_cfg = 3\n", "train.py": train % ""}))
+
     def test_a_section_that_an_object_keeps(self):
         train = TOP + "import yaml\nclass Reducer:\n    def __init__(self, config):\n        self.weights = dict(config['weights'])\n    def __call__(self, losses):\n        total = 0\n" \
                       "        for key, weight in self.weights.items():\n            total += losses[key] * weight\n        return total\nconfig = yaml.safe_load(open('c.yaml'))\n" \
