@@ -48,7 +48,7 @@ class Boxes:
             for key, node, value in zip(keys, box.keys, box.values):
                 if key not in asked and literal(value)[0] and not key.startswith("_"):
                     setting = ".".join(path + (key,))
-                    found.append((Declaration("constant", setting, key, None, path + (key,), source.file, node.lineno, source.span(node), None), source))
+                    found.append((Declaration("key", setting, key, None, path + (key,), source.file, node.lineno, source.span(node), None), source))
         for key, value in zip(keys, box.values):
             if key in asked and isinstance(value, ast.Dict):
                 self._unasked_of(binding, value, path + (key,), found)

@@ -10,7 +10,7 @@ from .effect_unused import SETTING
 from .literals import literal
 from .reads_keys import TENSOR_ATTRIBUTES
 from .reads_whole import shows_only
-from .scopes import ancestors, dotted, function_of
+from .scopes import ancestors, dotted, function_of, is_main
 from .settings import LOOSE
 from .source import Source
 
@@ -384,6 +384,8 @@ class Unread:
                     own = True  # a class of the same name, and its own field
             if own and (declaration.root == "args" or declaration.kind == "dataclass"):
                 continue
+            if declaration.kind in ("constant", "variable") and _takes(source, declaration.key):
+                return source.file
             for node in ast.walk(source.tree):
                 key, base = _key_of(node)
                 if key != declaration.key:
@@ -408,12 +410,21 @@ class Unread:
         return self._others[path]
 
 
+def _takes(source, name):
+    """Returns whether a file reads a name that it does not bind itself: it has it from another module."""
+    found = [node for node in ast.walk(source.tree) if isinstance(node, ast.Name) and node.id == name]
+    return bool(found) and all(isinstance(node.ctx, ast.Load) for node in found)
+
+
 def _checks(source):
     """A file of unit tests, unlike a test.py that evaluates a model."""
     imported = {alias.name.split(".")[0] for node in source.tree.body if isinstance(node, ast.Import) for alias in node.names}
     imported |= {(node.module or "").split(".")[0] for node in source.tree.body if isinstance(node, ast.ImportFrom)}
     own = [node.name for node in source.tree.body if isinstance(node, (ast.FunctionDef, ast.ClassDef))]
-    return bool(imported & {"pytest", "unittest"}) or bool(own) and all(name.lower().startswith("test") for name in own)
+    if not own or not all(name.lower().startswith("test") for name in own):
+        return bool(imported & {"pytest", "unittest"})
+    started = [call for node in source.tree.body if isinstance(node, ast.If) and is_main(node.test) for call in ast.walk(node) if isinstance(call, ast.Call)]
+    return all(getattr(call.func, "id", "") in own + ["print"] for call in started) or bool(imported & {"pytest", "unittest"})
 
 
 def _default_of(node):

@@ -275,7 +275,7 @@ class Loops:
             return next((name for name, _, _ in loop.scope.params if name in ("batch_idx", "batch_index", "batch_nb")), None)
         for statement in loop.body:
             if isinstance(statement, ast.AugAssign) and isinstance(statement.op, ast.Add) and isinstance(statement.value, ast.Constant) and (
-                    statement.value.value == 1):
+                    statement.value.value == 1) and not _begins_anew(loop, dotted(statement.target)):
                 return dotted(statement.target)
         return None
 
@@ -314,6 +314,12 @@ def is_optimizer(name):
     # Other libraries have theirs in a module of that name: timm.optim, composer.optim,
     # colossalai.nn.optimizer.
     return not name.startswith(OTHER_LIBRARIES) and bool(OPTIMIZER_MODULE.search(module)) and bool(OPTIMIZER_CLASS.search(last))
+
+
+def _begins_anew(loop, name):
+    """Returns whether the body sets the name: `collected = 0` after each step of the optimizer."""
+    return name is None or any(isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Store) and dotted(node) == name and not isinstance(node.up, ast.AugAssign)
+                               for statement in loop.body for node in ast.walk(statement))
 
 
 def _within(node, top):

@@ -130,7 +130,8 @@ class Editor {
         std::string unit = indent_unit(text_, *margin);
         std::size_t first = edit.span.begin - margin->size();
         replace({first, first}, kHeader,
-                fmt::format("{}{}{}", *margin, edit.text, newline_at(text_, first)));
+                fmt::format("{}{}{}{}", *margin, added_margin(edit.span, *margin), edit.text,
+                            newline_at(text_, first)));
         std::vector<ByteSpan> strings;
         for (const PythonToken& token : python_tokens(text_, edit.span))
             if (token.kind == PythonToken::Kind::string) strings.push_back(token.span);

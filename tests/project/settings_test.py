@@ -298,6 +298,10 @@ class Modules(Settings):
         for used in ("print(vars(config))\n", "print(config.decay)\n", "from config import decay\n", "for name in ['decay']:\n    print(getattr(config, name))\n"):
             self.assertEqual([], self.dead({"config.py": self.CONFIG, "train.py": train + used}), used)
         self.assertEqual([], self.dead({"layers.py": self.CONFIG, "train.py": train.replace("import config", "import layers as config")}))
+        for text, expected in (("from config import *\nprint(decay)\n", []), ("decay = 3\nprint(decay)\n", ["decay"]),
+                               ("from config import *\ndef test_time(x):\n    pass\nif __name__ == '__main__':\n    test_time(int(decay))\n", []),
+                               ("from config import *\ndef test_time():\n    assert decay\n", ["decay"])):
+            self.assertEqual(expected, self.dead({"config.py": self.CONFIG, "train.py": train, "summary.py": text}), text)
 
 
 class Functions(Settings):

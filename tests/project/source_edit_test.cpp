@@ -95,6 +95,23 @@ TEST(SourceEditTest, WrapsStatementsButNotTheInsideOfStrings) {
               "  loss.backward()\n");
 }
 
+TEST(SourceEditTest, ABlockInsideAnotherIsIndentedTwice) {
+    std::string text =
+        "for x in y:\n"
+        "  loss = net(x)\n"
+        "  show(loss.item())\n"
+        "  loss = loss / 2\n";
+    ByteSpan span{of(text, "loss = net").begin, of(text, "loss / 2").end};
+    EXPECT_EQ(edited(text, {{Kind::wrap, span, "", "with autocast():"},
+                            {Kind::wrap, of(text, "show(loss.item())"), "", "if i % 50 == 0:"}}),
+              "for x in y:\n"
+              "  with autocast():\n"
+              "    loss = net(x)\n"
+              "    if i % 50 == 0:\n"
+              "      show(loss.item())\n"
+              "    loss = loss / 2\n");
+}
+
 TEST(SourceEditTest, PutsACallAroundAnotherThatIsChangedToo) {
     std::string text = "d = make(f(\n    x,  # rows\n    n=0))\n";
     ByteSpan call = of(text, "f(\n    x,  # rows\n    n=0)");
