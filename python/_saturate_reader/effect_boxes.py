@@ -19,6 +19,8 @@ class Boxes:
     def _unasked_keys(self):
         """`config = {"lr": 0.1, "momentum": 0.9}`, of which every use is followed, and none asks for momentum."""
         found = []
+        if self.project.is_partly_read or any("larger" in text or "more than" in text for text in self.project.limits):
+            return
         for binding in self._dicts():
             self._unasked_of(binding, binding.expr, (), found)
         elsewhere = self.project.scan_others({d.key for d, _ in found})
