@@ -2,6 +2,7 @@
 """Settings that are read into something unused: a local name, an attribute, a parameter
 (a part of Effect)."""
 import ast
+import os
 import re
 
 from .conditions import nested
@@ -70,9 +71,25 @@ class Unused:
             scope = target.scope
             if scope.is_class and config_class(scope):
                 return target.id not in self._words()
+            if scope.parent is None:
+                return not self._asked_of_module(scope.source, target.id)
             return scope.is_function and target.id not in scope.outer and not self._loads(scope, target.id)
         if isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) and target.value.id == "self":
             return not self._outside(target) and target.attr not in self._attributes()
+        return False
+
+    def _asked_of_module(self, source, name):
+        """Returns whether some code may use a name of a module."""
+        stem = os.path.splitext(os.path.basename(source.file))[0]
+        elsewhere = self.project.scan_others({name, stem})
+        if source.index.rewrites or self.project.is_partly_read or set(elsewhere.get(name, ())).intersection(elsewhere.get(stem, ())):
+            return True
+        for other in self.project.order:
+            index = other.index
+            if index is not None and (name in index.strings or any(load.id == name for load in index.loads if other is source or index.stars) or any(
+                    attr == name for _, attr, _, _ in index.imports) or any(
+                        node.attr == name and any(v[0] not in ("cfg", "opaque") for v in self.values.of(node.value)) for node in index.attributes)):
+                return True
         return False
 
     def _outside(self, target):

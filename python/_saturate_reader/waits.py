@@ -87,12 +87,40 @@ class Waits(WaitUses):
             child, inside = call, {}
             for up in ancestors(call):
                 if isinstance(up, ast.If) and child is not up.test and not any(isinstance(n, ast.Call) for n in ast.walk(up.test)):
-                    inside[ast.dump(up.test)] = child.block is up.body
+                    truth = inside[ast.dump(up.test)] = child.block is up.body
+                    name, value, equal = self._equality(up.test)
+                    if name is not None and equal is truth:
+                        inside["==", name] = value
                 if up is loop.node:
-                    found = inside if found is None else {text: truth for text, truth in found.items() if inside.get(text) is truth}
+                    found = inside if found is None else {text: truth for text, truth in found.items() if text in inside and inside[text] == truth}
                     break
                 child = up
         return found or {}
+
+    def _equality(self, test):
+        """Returns what a test compares, the constant that it compares with, and whether they must be equal: `phase == TRAIN`."""
+        if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], (ast.Eq, ast.NotEq)) and isinstance(test.left, (ast.Name, ast.Attribute)):
+            known, value = self.values.constant(test.comparators[0])
+            if known and isinstance(value, (str, int)):
+                return ast.dump(test.left), value, isinstance(test.ops[0], ast.Eq)
+        return None, None, None
+
+    def _guarded(self, test):
+        """Returns what a test is in every training step, as the conditions around backward() tell, or None."""
+        found = self.guards.get(ast.dump(test))
+        if found is not None:
+            return found
+        if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+            inner = self._guarded(test.operand)
+            return None if inner is None else not inner
+        if isinstance(test, ast.BoolOp):
+            parts = [self._guarded(value) for value in test.values]
+            stops = isinstance(test.op, ast.Or)
+            return stops if stops in parts else None if None in parts else not stops
+        name, value, equal = self._equality(test)
+        if name is not None and ("==", name) in self.guards:
+            return (self.guards["==", name] == value) is equal
+        return None
 
     # Statements
 
@@ -148,7 +176,7 @@ class Waits(WaitUses):
         self._expression(node.test, context)
         truth = training_truth(node.test)
         if truth is None and self.guards:
-            truth = self.guards.get(ast.dump(node.test))
+            truth = self._guarded(node.test)
         if truth is None:
             truth = self.values.truth(node.test)
         if truth is None and context.path:

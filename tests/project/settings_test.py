@@ -281,6 +281,14 @@ class Classes(Settings):
                 "" if base else "@dataclass\n", base) + "options = %s\nloader = DataLoader([1], num_workers=options.workers)\n" % made
             self.assertEqual(["Options.unused"], self.dead(train), made)
 
+    def test_an_option_that_only_a_name_has(self):
+        train = TOP + "import argparse\nparser = argparse.ArgumentParser()\nparser.add_argument('--workers', type=int, default=2)\n" \
+                      "parser.add_argument('--size', type=int, default=6000)\nargs = parser.parse_args()\nloader = DataLoader([1], num_workers=args.workers)\nsize = args.size\n"
+        self.assertEqual(["--size"], self.dead({"train.py": train}))
+        for used in ("def show():\n    print(size)\nshow()\n", "print(globals())\n", "for name in ['size']:\n    print(name)\n"):
+            self.assertEqual([], self.dead({"train.py": train + used}), used)
+        self.assertEqual([], self.dead({"train.py": train, "show.py": "from train import size\nprint(size)\n"}))
+
     def test_an_option_that_a_class_takes_and_nothing_uses(self):
         config = "import argparse\nparser = argparse.ArgumentParser()\nparser.add_argument('--workers', type=int, default=2)\nparser.add_argument('--valid', default='a')\n" \
                  "class Config:\n    args = vars(parser.parse_args())\n    workers = args.get('workers')\n    valid_set = args.get('valid', None)\n    rate = 1\n"
@@ -406,6 +414,17 @@ class Loaders(Settings):
         facts = self.facts(train)
         self.assertEqual(["train"], [c["role"] for c in self.of_kind(facts, "loader") if c["line"] > 6])
         self.assertEqual([True], [c["from_loader"] for c in self.of_kind(facts, "copy") if c["line"] > 6])
+
+    def test_a_phase_that_is_not_the_one_that_learns(self):
+        names = "TRAIN, CHECK = 'train', 'check'\n"
+        train = TOP + "from names import TRAIN, CHECK\nfor phase in [TRAIN, CHECK]:\n    for x in loader:\n        loss = model(x.cuda()).sum()\n" \
+                      "        if phase == TRAIN:\n            loss.backward()\n            optimizer.step()\n        %s:\n            print(loss.item())\n"
+        for test, said in (("if phase == CHECK", False), ("if phase != TRAIN", False), ("if phase == 'train'", True), ("if not phase == TRAIN and x", False), ("if phase", True)):
+            waits = [w for w in self.facts({"names.py": names, "train.py": train % test})["waits"] if w["what"] == "item" and w["line"] > 8]
+            self.assertEqual([True] if said else [], [w["said"] for w in waits if w["said"]], test)
+        for text, what in (("print('loss %.4f' % loss)", ["format"]), ("print('%s %d' % (x.shape, 3))", []), ("print('%.4f' % loss.item())", ["item"])):
+            waits = self.facts({"names.py": names, "train.py": (train % "if True").replace("print(loss.item())", text)})["waits"]
+            self.assertEqual(what, [w["what"] for w in waits if w["line"] > 13], text)
 
     def test_a_loader_behind_a_thread(self):
         train = TOP + "from prefetch_generator import BackgroundGenerator\nfrom tqdm import tqdm\nbar = tqdm(BackgroundGenerator(loader, max_prefetch=2))\n" \
