@@ -124,10 +124,9 @@ void propose_persistent(Planner& planner, const FactCall& loader) {
             done->edits.push_back(edit);
     }
     KnownValue shuffle = planner.value(loader, "shuffle");
-    bool keeps_order =
-        shuffle.is(false) || (shuffle.state == KnownValue::State::absent &&
-                              !loader.argument("sampler") && !loader.argument("batch_sampler") &&
-                              !loader.may_hold("sampler"));
+    bool keeps_order = shuffle.is(false) ||
+                       (shuffle.state == KnownValue::State::absent && !loader.argument("sampler") &&
+                        !loader.argument("batch_sampler") && !loader.may_hold("sampler"));
     FixProposal proposal =
         make(*done, loader, "persistent_workers",
              keeps_order ? "the workers are restarted in every epoch"

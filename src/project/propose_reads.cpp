@@ -33,9 +33,8 @@ bool keep_on_device(Planner& planner, const FactWait& wait) {
     if (!before.ends_with(kRead)) return false;
     std::string value = before.substr(0, before.size() - kRead.size());
     bool stays_as_it_is = wait.is_count || wait.is_as_read;
-    bool is_on_apple =
-        std::ranges::find(planner.facts.traps, "on_apple", &FactTrap::kind) !=
-        planner.facts.traps.end();
+    bool is_on_apple = std::ranges::find(planner.facts.traps, "on_apple", &FactTrap::kind) !=
+                       planner.facts.traps.end();
     if (is_on_apple && !stays_as_it_is) return false;  // mps has no 64-bit floats
     FixProposal proposal{
         .setting = "log_interval",
