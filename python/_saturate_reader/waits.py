@@ -167,6 +167,10 @@ class Waits(WaitUses):
         else:
             if isinstance(node, ast.Assert):
                 self._condition(node.test, context)
+                self._expression(node.test, context)
+                if node.msg is not None:
+                    self._expression(node.msg, context.but("rare"))
+                return
             if isinstance(node, ast.Raise):
                 context = context.but("rare")
             self._expression(node, context)
