@@ -16,6 +16,8 @@ from .source import Source
 
 HYDRA_OWN = {"_target_", "_partial_", "_recursive_", "_convert_", "defaults", "hydra", "class_path", "init_args", "_self_", "_args_", "_name_", "_group_"}
 
+FAIR = 6  # so many keys are read by the program that opens a file: it is its own configuration
+
 # Names of files that are a configuration.
 CONFIGURES = re.compile(r"conf|cfg|param|setting|option", re.I)
 
@@ -308,7 +310,7 @@ class Unread:
                     other.setdefault(key, []).append(declaration)
         for key, declarations in other.items():
             # A file that some module opens may be another program's alone.
-            if key is not None and self._how(declarations[0]) != "opened" and 0 < read.get(key, 0) * 3 < total[key]:
+            if key is not None and 0 < read.get(key, 0) * 3 < total[key] and (self._how(declarations[0]) != "opened" or read[key] >= FAIR):
                 elsewhere = self.project.scan_others({d.key for d in declarations})
                 read[key] += sum(1 for d in declarations if self._read_elsewhere(d, elsewhere.get(d.key, ())))
         return {key: read.get(key, 0) * 3 >= count for key, count in total.items()}
