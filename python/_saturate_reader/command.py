@@ -26,6 +26,9 @@ DEEPSPEED_VALUES = {"--num_gpus", "--num_nodes", "--include", "--exclude", "-i",
 WRAPPERS = {"exec", "nohup", "time", "command", "env", "nice", "ionice", "taskset", "stdbuf", "srun", "xvfb-run", "sudo",
             "poetry", "uv", "pipenv", "conda", "numactl", "timeout", "setsid", "wandb", "sbatch", "qsub", "bsub", "salloc"}
 SHELLS = {"sh", "bash", "zsh", "dash", "ksh"}
+# Modules that run the program named after their options: python -m cProfile -o out train.py.
+RUNNERS = {"cProfile", "profile", "pdb", "trace", "coverage", "scalene", "kernprof", "pyinstrument", "viztracer", "memory_profiler",
+           "debugpy", "ipdb", "torch.utils.bottleneck", "dotenv", "lightning", "fabric"}
 WRAPPER_VALUES = {"-n", "-c", "-u", "-i", "-o", "-e", "-N", "-m", "-p", "-S", "-s", "--signal", "-k"}
 
 
@@ -62,7 +65,7 @@ def _read(command, argv, folder, depth):
         if VARIABLE.match(word):
             argv = argv[1:]
         elif PYTHON.match(name):
-            return _python(command, argv[1:])
+            return _python(command, argv[1:], folder, depth)
         elif name in ("torchrun", "torchrun-script"):
             return _torchrun(command, argv[1:])
         elif name == "accelerate":
@@ -85,7 +88,7 @@ def _read(command, argv, folder, depth):
 
 def _elsewhere(command, argv, folder, depth):
     """What an unknown program starts: mpirun -np 2 python train.py."""
-    for number, word in enumerate(argv[1:], 1):
+    for number, word in enumerate(argv):
         name = os.path.basename(word)
         if PYTHON.match(name) or name in LAUNCHERS or word.endswith(".py") and os.path.isfile(os.path.join(folder, word)):
             return _read(command, argv[number:], folder, depth)
@@ -106,6 +109,8 @@ def _unwrap(name, argv):
     if name in ("poetry", "uv", "pipenv", "conda") and argv[:1] == ["run"]:
         argv = argv[1:]
         while argv and argv[0].startswith("-"):
+            if argv[0] in ("-m", "--module") and name == "uv":
+                return ["python", "-m"] + argv[1:]
             argv = argv[2:] if argv[0] in ("-n", "-p", "--name", "--prefix", "--with") else argv[1:]
     if name in ("timeout", "taskset") and argv:
         argv = argv[1:]
@@ -118,20 +123,32 @@ def _script(command, script, arguments, kind):
     command.kind, command.script, command.arguments = kind, script, list(arguments)
 
 
-def _module(command, module, arguments, kind):
+def _module(command, module, arguments, folder, depth):
+    if module in RUNNERS:
+        return _read(command, _started_by(arguments), folder, depth)
     if module in ("torch.distributed.run", "torch.distributed.launch"):
         return _torchrun(command, arguments)
     if module == "accelerate.commands.launch":
         return _accelerate(command, arguments)
-    command.kind, command.module, command.arguments = kind, module, list(arguments)
+    command.kind, command.module, command.arguments = "module", module, list(arguments)
 
 
-def _python(command, argv):
+def _started_by(arguments):
+    """The program in the arguments of a module that runs another: -o out -m pkg.train, run train.py."""
+    for number, word in enumerate(arguments):
+        if word == "-m":
+            return ["python"] + arguments[number:]
+        if word.endswith(".py") or PYTHON.match(os.path.basename(word)):
+            return arguments[number:]
+    return []
+
+
+def _python(command, argv, folder, depth):
     while argv:
         word = argv[0]
         if word == "-m":
             if len(argv) > 1:
-                _module(command, argv[1], argv[2:], "module")
+                _module(command, argv[1], argv[2:], folder, depth)
             return
         if word == "-c":
             command.problem = "the program is given with -c: there is no file to read"
@@ -140,7 +157,7 @@ def _python(command, argv):
             argv = argv[2:]
         elif word.startswith("-") and word != "-":
             if not word.startswith("--") and word.endswith("m") and len(word) > 2 and len(argv) > 1:
-                return _module(command, argv[1], argv[2:], "module")  # -um
+                return _module(command, argv[1], argv[2:], folder, depth)  # -um
             argv = argv[1:]
         elif word == "-":
             command.problem = "the program comes from standard input: there is no file to read"
@@ -197,7 +214,7 @@ def _starts_python(path):
 
 def _shell(command, argv, folder, depth):
     while argv and argv[0].startswith("-"):
-        if argv[0] in ("-c", "-lc", "-ec", "-cx"):
+        if re.match(r"^-[a-z]*c$|^-c[a-z]+$", argv[0]):
             if len(argv) > 1:
                 return _shell_text(command, argv[1], argv[2:], folder, depth)
             return

@@ -88,10 +88,11 @@ class Project:
             return
         if command.script:
             path = os.path.join(self.where, command.script)
-            if os.path.isdir(path):
+            is_folder = os.path.isdir(path)
+            if is_folder:
                 path = os.path.join(path, "__main__.py")
             if not os.path.isfile(path):
-                command.problem = "%s: no such file" % command.script
+                command.problem = ("%s: a folder without __main__.py; name the script in it" if is_folder else "%s: no such file") % command.script
                 return
             here = os.path.dirname(os.path.realpath(path))
             self.roots = [here]

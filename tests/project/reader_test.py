@@ -292,6 +292,13 @@ class Commands(unittest.TestCase):
             "bash jobs/all.sh": ("script", "train.py", ["--config", "a.yaml"]),
             "bash jobs/here.sh": ("script", "train.py", []),
             "env PYTHONPATH=lib python -m deep.run": ("module", "lib/deep/run.py", []),
+            "bash -ic 'python train.py --d'": ("script", "train.py", ["--d"]),
+            "uv run -m pkg.run --f": ("module", "pkg/run.py", ["--f"]),
+            "uv run --with torch --no-sync train.py": ("script", "train.py", []),
+            "python -m cProfile -o out.prof train.py --g": ("script", "train.py", ["--g"]),
+            "python -m cProfile -s cumtime -m pkg.run": ("module", "pkg/run.py", []),
+            "python -m coverage run --branch train.py": ("script", "train.py", []),
+            "python -m dotenv run python -u train.py": ("script", "train.py", []),
         }
         files.update({"eval.py": "", "lib/deep/run.py": "", "a.yaml": "b: 1\n", "jobs/all.sh": "cd \"$(dirname \"$0\")/..\"\npython train.py --config a.yaml\npython eval.py\n",
                       "jobs/here.sh": "HERE=\"$( cd \"$( dirname \"${BASH_SOURCE[0]}\" )\" && pwd )\"\ncd ${HERE}/..\npython train.py\n"})
@@ -305,7 +312,8 @@ class Commands(unittest.TestCase):
     def test_what_is_no_program(self):
         with tempfile.TemporaryDirectory() as folder:
             write(folder, {"train.ipynb": "{}", "pkg/run.sh": "cd ..\npython train.py\n", "train.py": ""})
-            for command in ("python train.ipynb", "jupyter nbconvert --execute train.ipynb", "papermill train.ipynb out.ipynb"):
+            self.assertEqual("pkg: a folder without __main__.py; name the script in it", read(folder, ["python", "pkg"])["command"]["problem"])
+            for command in ("python train.ipynb", "train.ipynb", "./train.ipynb", "jupyter nbconvert --execute train.ipynb", "papermill train.ipynb out.ipynb"):
                 self.assertIn("train.ipynb: a notebook; make a script of it first", read(folder, command.split())["command"]["problem"])
             self.assertEqual("run.sh changes to ..: start saturate there", read(os.path.join(folder, "pkg"), ["bash", "run.sh"])["command"]["problem"])
 
