@@ -19,6 +19,7 @@
 #include "process/fix_trials.h"
 #include "process/fix_write.h"
 #include "process/gpus.h"
+#include "process/how_to_start.h"
 #include "process/mortal_folder.h"
 #include "process/page_server.h"
 #include "process/run_folder.h"
@@ -221,6 +222,7 @@ int cmd_fix(const Arguments& arguments) {
     ProjectReader reader({arguments.command, arguments.all("--config"), question.folder});
     FixAnswer answer{.facts = reader.read(), .level = question.level};
     if (!answer.facts.command_problem.empty()) throw UserError(why_no_program(answer.facts));
+    if (!arguments.has("--dry-run")) check_can_start(arguments.command);
     MachineHere machine = this_machine(question.level);
     answer.plan = plan_fixes(answer.facts, machine.facts, question);
     keep_exact(reader, answer.facts, question, answer.plan);

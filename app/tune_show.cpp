@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "probe/machine.h"
+#include "process/how_to_start.h"
 #include "process/mortal_folder.h"
 #include "process/page_server.h"
 #include "process/scratch_tree.h"
@@ -41,6 +42,7 @@ void write_page(const TuneRequest& request, const TuneAnswer& answer, std::int64
 TuneAnswer tune_and_show(const TuneRequest& request, bool quiet,
                          const std::optional<std::string>& serve) {
     check_budget(request.budget_seconds);
+    if (!request.job.command.empty()) check_can_start(request.job.command);
     make_tune_folder(request);
     // Temporary files of the trials of a user's command are deleted at the end.
     std::optional<MortalFolder> temporary;

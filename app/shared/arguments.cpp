@@ -39,6 +39,17 @@ std::optional<Problem> check_choice(const Option& option, const std::string& val
     return problem;
 }
 
+// Starts the command as a shell would: A=b in front of it is a variable, not a program.
+void set_variables(std::vector<std::string>& command) {
+    constexpr std::string_view kLetters =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789";
+    if (command.empty()) return;
+    std::size_t end = command[0].find_first_not_of(kLetters);
+    bool is_variable = end != std::string::npos && end > 0 && command[0][end] == '=' &&
+                       !(command[0][0] >= '0' && command[0][0] <= '9');
+    if (is_variable) command.insert(command.begin(), "env");
+}
+
 bool is_configuration(std::string_view word) {
     return word.ends_with(".yaml") || word.ends_with(".yml") || word.ends_with(".json") ||
            word.ends_with(".toml");
@@ -77,6 +88,7 @@ Arguments Arguments::parse(const Verb& verb, const std::vector<std::string>& wor
         if (word == "--") {
             if (verb.takes_command) {
                 out.command.assign(words.begin() + static_cast<std::ptrdiff_t>(i) + 1, words.end());
+                set_variables(out.command);
             } else {
                 out.operands.insert(out.operands.end(),
                                     words.begin() + static_cast<std::ptrdiff_t>(i) + 1,

@@ -14,8 +14,8 @@
 #include <cstring>
 
 #include "base/clock.h"
-#include "base/text.h"
 #include "process/child_keeper.h"
+#include "process/how_to_start.h"
 #include "process/write_guard.h"
 
 namespace saturate {
@@ -61,11 +61,8 @@ std::vector<char*> pointers(const std::vector<std::string>& command) {
 
 }  // namespace
 
-ChildNotStarted::ChildNotStarted(const std::string& command, int error)
-    : UserError(
-          {.found = fmt::format("cannot start {}: {}", in_quotes(command), std::strerror(error)),
-           .expected = "a program that exists and can be run"}),
-      error_(error) {}
+ChildNotStarted::ChildNotStarted(const std::vector<std::string>& command, int error)
+    : UserError(why_not_started(command, error)), error_(error) {}
 
 struct Child::Keeper {
     pid_t pid = -1;
@@ -105,7 +102,7 @@ Child::Child(const std::vector<std::string>& command, const ChildSettings& setti
         if (pid_ < 0) throw_no_process(fork_error);
         if (got == sizeof error) {
             wait();
-            throw ChildNotStarted(command[0], error);
+            throw ChildNotStarted(command, error);
         }
         return;
     }
@@ -128,7 +125,7 @@ Child::Child(const std::vector<std::string>& command, const ChildSettings& setti
         return;
     }
     ::waitpid(keeper_->pid, nullptr, 0);
-    throw ChildNotStarted(command[0], news ? news->value : ECHILD);
+    throw ChildNotStarted(command, news ? news->value : ECHILD);
 }
 
 Child::~Child() {

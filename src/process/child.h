@@ -43,7 +43,7 @@ struct ChildSettings {
 
 class ChildNotStarted : public UserError {
   public:
-    ChildNotStarted(const std::string& command, int error);
+    ChildNotStarted(const std::vector<std::string>& command, int error);
     [[nodiscard]] int error() const { return error_; }  // errno
 
   private:

@@ -191,6 +191,17 @@ TEST(FixTest, OfAJobThatFailsItsErrorIsTheAnswer) {
                 HasSubstr("nothing was tried; --dry-run shows what reading alone finds\n"));
 }
 
+TEST(FixTest, ACommandThatCannotBeStartedIsNoFailedJob) {
+    Project project;
+    Ran ran = run({SATURATE_BINARY, "fix", "-o", "out", "--", "./train.py"},
+                  {.folder = project.folder.path()});
+    EXPECT_EQ(ran.status, 2);
+    EXPECT_EQ(ran.err,
+              "error: cannot start \"./train.py\": Permission denied\n"
+              "  expected: a program that exists and can be run\n"
+              "  fix:      put python before it: python ./train.py\n");
+}
+
 // A new build may take its place while a search goes on.
 TEST(FixTest, ThatItsOwnFileIsGoneChangesNothing) {
     Project project;

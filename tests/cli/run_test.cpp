@@ -59,12 +59,44 @@ TEST_F(RunTest, ACommandThatASignalEndedEndsUsAlike) {
     EXPECT_EQ(watched({"sh", "-c", "kill -KILL $$"}, {"-o", "b"}).status, 128 + SIGKILL);
 }
 
+TEST_F(RunTest, WhatToTypeInsteadOfACommandThatCannotBeStarted) {
+    auto advice = [&](const std::vector<std::string>& command) {
+        Ran ran = watched(command, {"-o", "a"});
+        EXPECT_THAT(ran.status, testing::AnyOf(126, 127));
+        std::size_t at = ran.err.find("fix:      ");
+        return at == std::string::npos ? "" : ran.err.substr(at + 10);
+    };
+    folder_.file("my train.py", "x = 1\n");
+    folder_.file("train.sh", "python train.py\n");
+    folder_.file("start", "#!/usr/bin/env python3\nx = 1\n");
+    EXPECT_EQ(advice({"my train.py", "--lr", "1"}),
+              "put python before it: python 'my train.py' --lr 1\n");
+    EXPECT_EQ(advice({"./my train.py"}), "put python before it: python './my train.py'\n");
+    EXPECT_EQ(advice({"./start"}), "put python before it: python ./start\n");
+    EXPECT_EQ(advice({"train.sh"}), "put bash before it: bash train.sh\n");
+    EXPECT_EQ(advice({"./none.ipynb"}),
+              "make a script of the notebook first: jupyter nbconvert --to script ./none.ipynb\n");
+    EXPECT_EQ(advice({"source", "env/bin/activate"}),
+              "source is a word of the shell: start a shell, as in bash -c 'source "
+              "env/bin/activate'\n");
+    EXPECT_EQ(advice({"python train.py"}), "leave out the quotes: -- python train.py\n");
+    EXPECT_EQ(advice({"./"}), "that is a folder: name the program in it\n");
+}
+
+TEST_F(RunTest, VariablesBeforeTheCommandAreSet) {
+    Ran ran = watched({"A=one", "B2_=two words", "sh", "-c", "echo $A, $B2_"}, {"-o", "a"});
+    EXPECT_EQ(ran.status, 0);
+    EXPECT_EQ(ran.out, "one, two words\n");
+}
+
 TEST_F(RunTest, WhatCannotBeStartedIs126Or127AndOurOwnFailure125) {
     Ran ran = watched({"no-such-command"}, {"-o", "a"});
     EXPECT_EQ(ran.status, 127);
     EXPECT_EQ(ran.err,
               "error: cannot start \"no-such-command\": No such file or directory\n"
-              "  expected: a program that exists and can be run\n");
+              "  expected: a program that exists and can be run\n"
+              "  fix:      check the name; if no-such-command belongs to an environment, activate "
+              "that first\n");
     folder_.file("plain.txt", "no program");
     EXPECT_EQ(watched({"./plain.txt"}, {"-o", "b"}).status, 126);
     folder_.file("full/x", "");
