@@ -176,6 +176,7 @@ int run(const Arguments& arguments) {
                    .changes = outcomes(settings, result),
                    .permanent = permanent_edits(result.python),
                    .torch = result.torch,
+                   .is_limited = result.is_limited,
                    .notes = result.notes};
     for (const fs::path& record : result.records) {
         view.records.push_back(record.string());

@@ -149,6 +149,23 @@ Json permanent_json(const std::vector<PermanentEdit>& edits) {
     return out;
 }
 
+// Why no training step was seen.
+std::string why_no_steps(const RunAnswer& view) {
+    if (!view.torch.empty() && view.is_limited)
+        return fmt::format(
+            "PyTorch {} was imported, but the time was up before a PyTorch optimizer made a step",
+            view.torch);
+    if (!view.torch.empty())
+        return fmt::format(
+            "PyTorch {} was imported, but the command ended before a PyTorch optimizer made a step",
+            view.torch);
+    if (view.is_limited) return "the time was up before it trained";
+    // The command has reported its failure; a guess that it is not PyTorch would not help.
+    if (view.result.exit_status.value_or(0) != 0) return "it ended before it trained";
+    return "not Python with PyTorch 1.8 or newer, or python -I, -E or -S, or something replaced "
+           "PYTHONPATH on the way";
+}
+
 // Files below the folder are named from there, as the user types them.
 std::string seen_from(const std::string& folder, const std::string& text) {
     if (folder.empty()) return text;
@@ -188,19 +205,9 @@ std::string run_text(const RunAnswer& view) {
         if (std::string next = next_text(view, shown); !next.empty()) out += next + "\n";
         out += steps_text(view.result);
     } else {
-        std::string why =
-            !view.torch.empty()
-                ? fmt::format(
-                      "PyTorch {} was imported, but the command ended before a PyTorch optimizer "
-                      "made a step",
-                      view.torch)
-            // The command has reported its failure; a guess that it is not PyTorch would not help.
-            : has_failed ? "it ended before it trained"
-                         : "not Python with PyTorch 1.8 or newer, or python -I, -E or -S, or "
-                           "something replaced PYTHONPATH on the way";
         out += fmt::format("{:.1f} s, status {}; no training step seen from inside: {}\n",
                            static_cast<double>(view.result.duration_ns) / 1e9,
-                           view.result.exit_status.value_or(0), why);
+                           view.result.exit_status.value_or(0), why_no_steps(view));
     }
     out += ranks_text(view.ranks);
     if (view.changes.is_array() && !view.changes.items().empty())

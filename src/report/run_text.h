@@ -23,6 +23,7 @@ struct RunAnswer {
     Json changes;                          // made by --apply, as in python.json
     std::vector<PermanentEdit> permanent;  // edits that make them permanent
     std::string torch;                     // version that a process imported, or empty
+    bool is_limited = false;               // ended by --seconds or --steps
     std::vector<std::string> notes;
     std::vector<std::string> records;  // folders, that of the first rank first
     std::vector<RunRecord> ranks;      // if there are several

@@ -80,6 +80,14 @@ TEST(RunTextTest, WithoutACauseThereIsNothingToDoNext) {
     EXPECT_THAT(text, Not(HasSubstr("<- cause")));
 }
 
+TEST(RunTextTest, ACommandWhoseTimeWasUpDidNotEnd) {
+    RunAnswer view{.command = {"python", "train.py"}, .torch = "2.5.0", .is_limited = true};
+    EXPECT_THAT(run_text(view),
+                HasSubstr("the time was up before a PyTorch optimizer made a step"));
+    view.torch.clear();
+    EXPECT_THAT(run_text(view), HasSubstr("the time was up before it trained"));
+}
+
 TEST(RunTextTest, FilesAreNamedFromTheFolderOfTheCommand) {
     RunAnswer view = slow_loader();
     view.folder = "/home/me/job";
