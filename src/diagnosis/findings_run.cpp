@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/figures.h"
 #include "base/text.h"
+#include "diagnosis/core_use.h"
 #include "diagnosis/cure.h"
 #include "diagnosis/diagnosis.h"
 #include "telemetry/statistics.h"
@@ -321,12 +322,31 @@ void memory(const RunRecord& record, std::vector<Finding>& out) {
     out.push_back(finding);
 }
 
-void held_up(const Account& account, const RecordedWaits& waits, Diagnosis& out) {
+// Notes other work on this machine if the job's tasks had to wait for a core meanwhile. Returns
+// whether it did.
+bool note_other_work(const RunRecord& record, Diagnosis& out) {
+    constexpr double kMuch = 0.2;  // of the cores, and of one core
+    CoreUse use = core_use(record);
+    double ranks = std::max(1.0, record.python["world_size"].number().value_or(1));
+    double others = use.others - use.own * (ranks - 1);
+    if (use.n == 0 || others < kMuch * use.machine || use.queued < kMuch) return false;
+    out.health.push_back({"note",
+                          fmt::format("other work uses {:.1f} of the {:.0f} cores of this machine, "
+                                      "and this job's tasks wait for a core",
+                                      others, use.machine),
+                          "measure again when nothing else runs"});
+    return true;
+}
+
+void note_held_up(const RunRecord& record, const Account& account, const RecordedWaits& waits,
+                  Diagnosis& out) {
+    bool has_other_work = note_other_work(record, out);
     double ns = host_time(account, waits).held_up_ns;
     if (ns <= 0 || ns < 0.1 * waits.total_ns) return;
     double percent = 100.0 * ns / waits.total_ns;
     out.idle.emplace_back(Cause::host, percent);
     std::ranges::stable_sort(out.idle, std::greater<>(), &std::pair<Cause, double>::second);
+    if (has_other_work) return;
     out.health.push_back(
         {"note",
          fmt::format("{:.0f} % of the step time is in single steps that take much longer than the "
@@ -385,7 +405,7 @@ Diagnosis diagnose_run(const RunRecord& record, const std::string& folder) {
     }
     if (waits.total_ns > 0 && waits.input_ns > 0)
         out.idle.emplace_back(Cause::input, 100.0 * waits.input_ns / waits.total_ns);
-    held_up(account, waits, out);
+    note_held_up(record, account, waits, out);
     for (const Finding& finding : out.findings) {
         if (finding.optional || finding.gain.likely <= out.total.likely) continue;
         out.total = finding.gain;  // gains cannot be joined without a replay: take the largest
@@ -403,7 +423,9 @@ Diagnosis diagnose_run(const RunRecord& record, const std::string& folder) {
         if (finding.id == "F34")
             told = "; " + finding.evidence.substr(0, finding.evidence.find(';')) + told;
     }
-    if (shown.empty()) told = "; the record shows no cause above 3 %";
+    if (shown.empty())
+        told += told.empty() ? "; the record shows no cause above 3 %"
+                             : "; no change is expected to gain 3 %";
     if (told.empty() && !out.busy_percent) told = "; nothing below takes much of the step time";
     out.verdict = out.busy_percent
                       ? fmt::format("the device is busy {:.1f} %{}", *out.busy_percent, told)

@@ -151,7 +151,7 @@ std::string cause_and_fix(const Diagnosis& diagnosis, std::string_view whole) {
     }
     // Name a large cause even if no fix is known to gain anything.
     for (const Finding& finding : diagnosis.findings) {
-        if (!finding.optional && finding.share_percent >= (measured.empty() ? 10 : 1))
+        if (!finding.optional && finding.share_percent >= (measured.empty() ? 3 : 1))
             named.push_back(finding);
     }
     const Finding* largest = largest_of(named);

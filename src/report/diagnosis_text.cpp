@@ -190,7 +190,7 @@ std::string diagnosis_text(const Diagnosis& diagnosis, const DiagnoseView& view)
     }
     std::size_t hidden = diagnosis.findings.size() - shown.size();
     std::string more = more_than_the_product(diagnosis, shown);
-    if (diagnosis.total.likely > 1.0)
+    if (diagnosis.total.likely > 1.0 && !shown.empty())
         out += fmt::format("  all fixes together: {}{}\n", gain_text(diagnosis.total),
                            more.empty() ? "" : ", " + more);
     if (diagnosis.replay_error_percent && !shown.empty())

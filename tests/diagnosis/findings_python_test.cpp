@@ -160,6 +160,28 @@ TEST(FindingsPythonTest, PausesThatAreRarerGainMostOfTheirTime) {
     EXPECT_NEAR(pause->gain.high, 2, 0.01);
 }
 
+// 10 workers on cores that others use: 6 % of the time is waiting, and nothing gains 3 %.
+TEST(FindingsPythonTest, ACauseThatNoChangeRelievesIsStillNamed) {
+    RunRecord record =
+        record_of({.wait_ms = 6, .fetch_ms = 60, .on_core_ms = 60, .workers = 10, .cores = 2});
+    for (int i = 1; i < 10; ++i) {
+        HostSample host{.time_ns = i * 1'000'000'000LL, .cpu_percent = 100, .cores = 2};
+        host.tree = TreeSample{.cpu_percent = 40, .run_queue_percent = 170};
+        record.hosts.push_back(host);
+    }
+    Diagnosis diagnosis = diagnose_run(record, "r");
+    EXPECT_TRUE(diagnosis.shown(5, false).empty());
+    EXPECT_EQ(diagnosis.verdict,
+              "biggest cause: waiting for data, 6 % of the step time; no change is expected to "
+              "gain 3 %");
+    const char* others =
+        "other work uses 1.6 of the 2 cores of this machine, and this job's tasks wait for a core";
+    ASSERT_EQ(diagnosis.health.size(), 1u);
+    EXPECT_EQ(diagnosis.health[0].text, others);
+    for (HostSample& host : record.hosts) host.tree->run_queue_percent = 0;
+    EXPECT_TRUE(diagnose_run(record, "r").health.empty()) << "it takes nothing from the job";
+}
+
 TEST(FindingsPythonTest, FullCoresAreNotAskedForWorkers) {
     Diagnosis diagnosis = diagnose_run(record_of({.on_core_ms = 80, .cores = 1}), "r");
     const Finding* wait = find(diagnosis, "F01");
