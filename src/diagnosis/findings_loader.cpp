@@ -77,8 +77,11 @@ Plan plan_of(const MeanStep& times, const Fetch& fetch, double compute_cores, co
                              : fetch.core + times.compute() * compute_cores;
     plan.least_ns = std::max({times.compute(), fetch.between / plan.workers, work / cores});
     double share = host.usable({.tasks = std::min(plan.workers, cores), .cores = cores});
-    plan.step_ns =
-        std::max(plan.least_ns, cores > 1 ? work / share / kAllBusy : work) + kHandingOver;
+    plan.step_ns = std::max(plan.least_ns, cores > 1 ? work / share / kAllBusy : work);
+    // Waiting for storage needs no core: even without a free one, only the rest of a batch's time
+    // is added to the step.
+    plan.step_ns = std::min(plan.step_ns, std::max(plan.least_ns, times.compute() + fetch.core));
+    plan.step_ns += kHandingOver;
     return plan;
 }
 

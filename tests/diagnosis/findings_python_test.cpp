@@ -182,6 +182,20 @@ TEST(FindingsPythonTest, ACauseThatNoChangeRelievesIsStillNamed) {
     EXPECT_TRUE(diagnose_run(record, "r").health.empty()) << "it takes nothing from the job";
 }
 
+// Others keep both cores busy: the job gets half a core, and waits 40 ms of 100 ms for storage.
+TEST(FindingsPythonTest, WaitingForStorageIsOverlappedOnFullCoresToo) {
+    RunRecord record =
+        record_of({.step_ms = 100, .wait_ms = 40, .fetch_ms = 40, .on_core_ms = 4, .cores = 2});
+    for (int i = 1; i < 10; ++i) {
+        HostSample host{.time_ns = i * 1'000'000'000LL, .cpu_percent = 100, .cores = 2};
+        host.tree = TreeSample{.cpu_percent = 50, .run_queue_percent = 80};
+        record.hosts.push_back(host);
+    }
+    Diagnosis diagnosis = diagnose_run(record, "r");
+    EXPECT_THAT(find(diagnosis, "F01")->fix, HasSubstr("num_workers="));
+    EXPECT_NEAR(find(diagnosis, "F01")->gain.likely, 100 / 64.3, 0.01);
+}
+
 TEST(FindingsPythonTest, FullCoresAreNotAskedForWorkers) {
     Diagnosis diagnosis = diagnose_run(record_of({.on_core_ms = 80, .cores = 1}), "r");
     const Finding* wait = find(diagnosis, "F01");
