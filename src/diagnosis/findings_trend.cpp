@@ -125,8 +125,11 @@ void host_memory(const RunRecord& record, std::vector<Finding>& out) {
     std::vector<TrendPoint> points;
     double left = 0;
     int workers = 0, processes_first = 0, processes_last = 0;
+    // Before the first step, the memory grows with what is imported and loaded.
+    std::int64_t first = record.steps.empty() ? 0 : record.steps.front().start_ns;
     for (const HostSample& sample : record.hosts) {
         if (!sample.tree || sample.tree->ended || !sample.tree->memory_bytes) continue;
+        if (sample.time_ns < first) continue;
         points.push_back({static_cast<double>(sample.time_ns) / 1e9,
                           static_cast<double>(*sample.tree->memory_bytes)});
         left = static_cast<double>(sample.memory_available_bytes.value_or(0));

@@ -166,6 +166,15 @@ TEST(FindingsTrendTest, F34MemoryThatRisesInAStraightLine) {
     }
 }
 
+// Python imports PyTorch from a slow disk, and the data is read: 17 s before 4 s of training.
+TEST(FindingsTrendTest, F34MemoryThatGrowsBeforeTheFirstStepIsNoTrend) {
+    RunRecord record = with_memory(21, [](int i) { return i < 17 ? 500.0 + 80 * i : 1870.0; });
+    std::erase_if(record.steps, [](const StepRecord& step) { return step.step < 17; });
+    std::vector<Finding> findings;
+    trend_findings(record, findings);
+    EXPECT_EQ(find(findings, "F34"), nullptr);
+}
+
 TEST(FindingsTrendTest, F34NamesTheLossesThatAreKept) {
     RunRecord record = with_memory(120, [](int i) { return 1000.0 + 10 * i; });
     record.python = Json::parse(R"({"kept_losses":{"with_graph":110,"of":120}})", "p");
