@@ -58,7 +58,7 @@ class Steps:
         "backwards", "optimizer_steps", "pause", "has_stepped", "first_optimizer", "last_beat", "training", "loop",
         "on_training_step", "backward_depth", "has_optimizer", "ranks", "wake_ns", "every_step", "batch_sizes", "zero_grads",
         "optimizer_at", "optimizer_pause", "foreign_steps", "on_open", "ready_made", "is_reading", "root",
-        "is_loss_known", "loss", "losses", "batches", "own_samples", "taken", "trained_on",
+        "is_loss_known", "backward_at", "loss", "losses", "batches", "own_samples", "taken", "trained_on",
     )
 
     def __init__(self):
@@ -74,7 +74,7 @@ class Steps:
         """Starts anew; also in a forked child, which may train itself."""
         self.thread = threading.get_ident()
         self.ring = None
-        self.written = self.training = self.last_beat = self.wake_ns = self.optimizer_at = self.optimizer_pause = 0
+        self.written = self.training = self.last_beat = self.wake_ns = self.optimizer_at = self.optimizer_pause = self.backward_at = 0
         self.foreign_steps = 0  # optimizer steps in other threads
         self.own_samples = 0  # for a step without a loader
         self.every_step = False
@@ -271,7 +271,8 @@ class Steps:
     # ---- from the optimizer and from backward
 
     def optimizer_stepped(self, optimizer, took, now):
-        self.optimizer += took
+        # Lightning and LBFGS give step() a closure, in which forward and backward pass happen.
+        self.optimizer += min(took, now - self.backward_at)
         self.optimizer_steps += 1
         self.optimizer_at, self.optimizer_pause = now, self.pause
         self.has_stepped = True
@@ -298,6 +299,7 @@ class Steps:
     def backward_done(self, took, now):
         self.backward += took
         self.backwards += 1
+        self.backward_at = now
         # A training loop without an optimizer of torch.
         if not self.has_optimizer and not (self.start and self.loop == "loader"):
             self.beat("backward", now)

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -245,7 +246,8 @@ void Steps::finish() {
 }
 
 void Steps::optimizer_stepped(const void* optimizer, std::int64_t took, std::int64_t now) {
-    now_.optimizer_ns += took;
+    // Lightning and LBFGS give step() a closure, in which forward and backward pass happen.
+    now_.optimizer_ns += std::min(took, now - backward_at_);
     ++now_.optimizer_steps;
     optimizer_at_ = now;
     optimizer_pause_ns_ = pause_ns_;
@@ -262,6 +264,7 @@ void Steps::optimizer_stepped(const void* optimizer, std::int64_t took, std::int
 void Steps::backward_done(std::int64_t took, std::int64_t now) {
     now_.backward_ns += took;
     ++now_.backwards;
+    backward_at_ = now;
     // A training loop without an optimizer of torch.
     if (!has_optimizer && !(now_.start_ns && loop_ == Loop::loader)) beat(Loop::backward, now);
 }

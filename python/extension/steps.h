@@ -106,6 +106,7 @@ class Steps {
     std::uint64_t trained_on_ = 0;  // ... and of the last training step
     std::int64_t training_ = 0, ended_at_ = 0;
     std::int64_t optimizer_at_ = 0, optimizer_pause_ns_ = 0;  // of its last step
+    std::int64_t backward_at_ = 0;                            // end of the last backward pass
     const void* first_optimizer_ = nullptr;
     const void* thread_ = nullptr;
     std::int64_t foreign_steps_ = 0;  // optimizer steps in other threads

@@ -254,6 +254,26 @@ TEST_P(RunPythonHooksTest, BatchesOfAnEvaluationThatIsCutShortAreOfNoStep) {
     EXPECT_EQ(run.steps[10].samples, 8);
 }
 
+// As Lightning trains.
+TEST_P(RunPythonHooksTest, AClosureIsNoWorkOfTheOptimizer) {
+    folder_.file("closure.py",
+                 "import torch\n"
+                 "batches = torch.utils.data.DataLoader(torch.ones(80, 64), batch_size=8)\n"
+                 "model = torch.nn.Sequential(*(torch.nn.Linear(64, 64) for _ in range(40)))\n"
+                 "opt = torch.optim.SGD(model[-1:].parameters(), lr=1e-3)\n"
+                 "for batch in batches:\n"
+                 "    def closure():\n"
+                 "        loss = model(batch).mean()\n"
+                 "        loss.backward()\n"
+                 "        return loss\n"
+                 "    opt.step(closure)\n");
+    expect_same({python_, "closure.py"});
+    RunRecord run = record();
+    ASSERT_EQ(run.steps.size(), 10u);
+    for (const StepRecord& step : run.steps)
+        EXPECT_LE(*step.optimizer_ns + *step.backward_ns, step.duration_ns);
+}
+
 TEST_P(RunPythonHooksTest, AnErrorInAHookTakesThemOutAndTheScriptGoesOn) {
     folder_.file(
         "breaks.py",
