@@ -420,6 +420,7 @@ class Trier {
             outcome.note =
                 !broken.empty()       ? broken
                 : !unrepeated.empty() ? "a run without the change failed: " + unrepeated
+                : measure_.is_stopped() && !out_.proof->has_interval() ? "you interrupted the proof"
                 : out_.proof->longer.empty()
                     ? "the proof does not confirm the trial"
                     : fmt::format("not enough time for the proof: --budget {}", out_.proof->longer);

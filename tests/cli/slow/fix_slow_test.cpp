@@ -82,6 +82,20 @@ TEST_F(FixSlowTest, TheExampleIsProvenFasterAndWritten) {
     EXPECT_NE(read_if_there(project_.path() / "config.json"), config);
 }
 
+// Ctrl-C before the first pair is done.
+TEST_F(FixSlowTest, AProofThatIsInterruptedDisprovesNothing) {
+    Ran ran = run({"bash", "-c",
+                   "set -m; \"$@\" 2>log & pid=$!; until grep -q 'proving it' log; do "
+                   "kill -0 $pid || exit 99; sleep 0.1; done; kill -INT $pid; wait $pid",
+                   "bash", SATURATE_BINARY, "fix", "--budget", "240s", "-o",
+                   (out_.path() / "out").string(), "--", python_, "train.py"},
+                  {.folder = project_.path(),
+                   .environment = {{"TMPDIR", temporary_.path().string()},
+                                   {"SATURATE_CACHE", cache_.path().string()}}});
+    EXPECT_EQ(ran.status, 130) << ran.out << ran.err;
+    EXPECT_NE(ran.out.find("(you interrupted the proof)"), std::string::npos) << ran.out;
+}
+
 // Workers break every step of it, and it goes on to the next: fast, and no training.
 TEST_F(FixSlowTest, StepsThatFailInSilenceAreNoGain) {
     project_.file("train.py", R"py(import time
