@@ -125,6 +125,10 @@ std::string remedy(const TrialResult& job, std::string_view log, bool has_gpu) {
     if (says("ModuleNotFoundError") || says("No module named"))
         return "start it as you normally do, from the same folder and with the Python that you "
                "train with: saturate fix -- /path/to/python train.py";
+    if (job.message.starts_with("FileNotFoundError") ||
+        job.message.starts_with("NotADirectoryError"))
+        return "start it in the folder where you normally do, and name your data as you normally "
+               "do";
     if (says("Found no NVIDIA driver") || says("No CUDA GPUs are available") ||
         says("Torch not compiled with CUDA"))
         return has_gpu
@@ -145,7 +149,8 @@ std::string remedy(const TrialResult& job, std::string_view log, bool has_gpu) {
                "it only needs longer to start, give it time: --budget 30m";
     if (job.outcome == TrialOutcome::hang && !job.record.steps.empty())
         return says("KeyboardInterrupt")
-                   ? "these lines show where it was interrupted; if it evaluates or saves there for "
+                   ? "these lines show where it was interrupted; if it evaluates or saves there "
+                     "for "
                      "that long, give it time: --budget 30m"
                    : "if it evaluates or saves for that long, give it time: --budget 30m; if not, "
                      "py-spy dump --pid PID shows where it waits";

@@ -56,6 +56,9 @@ TEST(FixRunTextTest, WhatToDoFollowsFromWhatTheScriptSays) {
                 HasSubstr("from the same folder"));
     EXPECT_THAT(fix_failure_text(job, "OSError: [Errno 28] No space left on device"),
                 HasSubstr("fix: the disk is full"));
+    job.message = "FileNotFoundError: [Errno 2] No such file or directory: 'data/train'";
+    EXPECT_THAT(fix_failure_text(job, job.message),
+                HasSubstr("fix: start it in the folder where you normally do"));
     job.outcome = TrialOutcome::out_of_host_memory;
     EXPECT_THAT(fix_failure_text(job, "Killed"),
                 HasSubstr("runs out of memory without any change"));
@@ -120,7 +123,7 @@ TEST(FixRunTextTest, WhatSpeaksOfAGpuMayNeedOne) {
     EXPECT_THAT(text("RuntimeError: nccl requires at least one CUDA device", false),
                 HasSubstr(hint));
     EXPECT_THAT(text("RuntimeError: CUDA error: an illegal access", true), Not(HasSubstr("fix:")));
-    EXPECT_THAT(text("FileNotFoundError: data/gpu.csv", false), Not(HasSubstr("fix:")));
+    EXPECT_THAT(text("FileNotFoundError: data/gpu.csv", false), Not(HasSubstr("no GPU")));
     const char* none = "AssertionError: Torch not compiled with CUDA enabled";
     EXPECT_THAT(text(none, false), HasSubstr("fix: it needs a GPU, and this machine has none"));
     EXPECT_THAT(text(none, true), HasSubstr("PyTorch cannot use the GPU of this machine"));
