@@ -248,9 +248,28 @@ std::string Planner::text(const std::string& file, ByteSpan span) const {
     return span.end <= all.size() ? all.substr(span.begin, span.end - span.begin) : "";
 }
 
+// Lightning's Trainer(accelerator="cpu"), TrainingArguments(use_cpu=True).
+const FactCall* Planner::cpu_trainer() const {
+    for (const FactCall& call : facts.calls) {
+        if (call.kind != "trainer" && call.kind != "arguments") continue;
+        if (value(call, "accelerator").literal.string() == "cpu" ||
+            value(call, "use_cpu").is(true) || value(call, "no_cuda").is(true))
+            return &call;
+    }
+    return nullptr;
+}
+
 void Planner::propose(FixProposal proposal) {
     const Remedy* remedy = find_remedy(proposal.setting);
     SATURATE_CHECK(remedy, "what is proposed is in the catalogue");
+    const FactCall* on_cpu =
+        remedy->for_gpu || proposal.setting == "precision" ? cpu_trainer() : nullptr;
+    if (on_cpu) {
+        refuse(proposal.at, proposal.setting,
+               fmt::format("the program trains on the CPU, so nothing here would use a GPU ({})",
+                           on_cpu->place().text()));
+        return;
+    }
     for (const FileEdit& edit : proposal.edits) {
         if (!std::filesystem::path(edit.file).is_absolute()) continue;
         refuse(proposal.at, proposal.setting,

@@ -73,6 +73,8 @@ class Planner {
     [[nodiscard]] static std::variant<ValueChange, std::string> add_key(const FactCall& call,
                                                                         const std::string& name,
                                                                         const std::string& text);
+    // The trainer of a framework that is set to the CPU, or null.
+    [[nodiscard]] const FactCall* cpu_trainer() const;
     [[nodiscard]] KnownValue value_read(const FactCall& call, std::string_view name) const;
     [[nodiscard]] bool is_given(const std::vector<FlowSource>& sources) const;
 

@@ -186,6 +186,31 @@ TEST(ProposalsTest, PrecisionIsLeftToOlderLightning) {
     EXPECT_THAT(of(", gpus=1").refusal("precision"), HasSubstr("removed gpus="));
 }
 
+TEST(ProposalsTest, ATrainerOnTheCpuNeedsNothingForAGpu) {
+    std::string lightning =
+        "import torch\nimport lightning as L\nfrom torch.utils.data import DataLoader\n"
+        "class Net(L.LightningModule):\n"
+        "    def training_step(self, batch, index):\n"
+        "        return self(batch).sum()\n"
+        "    def configure_optimizers(self):\n"
+        "        return torch.optim.Adam(self.parameters())\n"
+        "KIND = \"cpu\"\n"
+        "L.Trainer(max_epochs=3, accelerator=KIND).fit(Net(), DataLoader(data))\n";
+    for (const char* setting : {"precision", "tf32", "pin_memory", "fused_optimizer"}) {
+        Planned planned_here = planned(lightning, setting);
+        EXPECT_EQ(planned_here.after, "") << setting;
+        EXPECT_THAT(planned_here.refusal(setting), HasSubstr("trains on the CPU")) << setting;
+    }
+    EXPECT_NE(planned(lightning, "num_workers").after, "");
+    std::string transformers =
+        "from transformers import Trainer, TrainingArguments\n"
+        "args = TrainingArguments('out', use_cpu=True)\n"
+        "Trainer(model=model, args=args, train_dataset=data).train()\n";
+    EXPECT_THAT(planned(transformers, "precision").refusal("precision"),
+                HasSubstr("trains on the CPU"));
+    EXPECT_NE(planned(transformers, "num_workers").after, "");
+}
+
 // A script with autocast and torch.compile() below these conditions.
 std::string switched(const std::string& amp, const std::string& compile) {
     return "import argparse\nimport torch\nfrom torch.utils.data import DataLoader\n"
