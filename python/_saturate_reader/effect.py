@@ -75,6 +75,9 @@ class Effect(Unread, Unused, Boxes, Flags):
                 kind = declaration.more.get("option_type")
                 if kind in BAD_TYPES:
                     self._say(declaration, "wrong type", "type=%s: %s" % (kind, BAD_TYPES[kind]))
+                default = (declaration.value or {}).get("literal")
+                if kind == "int" and isinstance(default, float) and default % 1:
+                    self._say(declaration, "wrong type", "type=int: the default is %s, but no such value is accepted on the command line" % default)
 
     def _always_on(self):
         """add_argument('--fast', action='store_true', default=True)"""

@@ -82,6 +82,11 @@ class Files(Settings):
 
 
 class Options(Settings):
+    def test_a_type_that_refuses_its_own_default(self):
+        script = TOP + "import argparse\nparser = argparse.ArgumentParser()\nparser.add_argument('--lr', type=int, default=%s)\nargs = parser.parse_args()\nprint(args.lr)\n"
+        for default, dead in (("0.001", ["--lr"]), ("1e3", []), ("1", [])):
+            self.assertEqual(dead, self.dead({"train.py": script % default}), default)
+
     HEAD = "import argparse\nparser = argparse.ArgumentParser()\nparser.add_argument('--workers', type=int, default=2)\nparser.add_argument('--depth', type=int, default=1)\n" \
            "parser.add_argument('--unused', default=1)\nargs = parser.parse_args()\n"
 
