@@ -180,9 +180,10 @@ class Arrivals {
         steps_ += steps;
     }
     [[nodiscard]] double silence() const { return seconds_since(last_); }
-    // True if no step came for `silent` seconds at the end, and that is no usual pause.
+    // True if no step came for `silent` seconds at the end, and that is no usual pause. Fewer steps
+    // do not show what is usual.
     [[nodiscard]] bool have_stopped(double silent, double silence_seconds_max) const {
-        return steps_ > 0 && silent >= kSilentPart * seconds_since(first_) &&
+        return steps_ >= kLeastSteps && silent >= kSilentPart * seconds_since(first_) &&
                silent >= kSilentPauses * longest_pause_ &&
                silent >= kSilentLeast * silence_seconds_max;
     }

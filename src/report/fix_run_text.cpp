@@ -154,6 +154,8 @@ std::string remedy(const TrialResult& job, std::string_view log, bool has_gpu) {
                      "that long, give it time: --budget 30m"
                    : "if it evaluates or saves for that long, give it time: --budget 30m; if not, "
                      "py-spy dump --pid PID shows where it waits";
+    if (job.outcome == TrialOutcome::too_slow && !job.record.steps.empty())
+        return "its steps take long; give it time: --budget 30m";
     if (job.outcome == TrialOutcome::hang || job.outcome == TrialOutcome::too_slow)
         return "if it only needs longer to start, give it time: --budget 30m";
     if (job.outcome != TrialOutcome::failed || !job.message.starts_with("it ended after") ||

@@ -219,6 +219,14 @@ TEST_F(TrialProcessTest, AJobThatEvaluatesWhenItsTimeIsUpIsMeasured) {
     EXPECT_EQ(result.outcome, TrialOutcome::ok) << result.message;
 }
 
+TEST_F(TrialProcessTest, AJobWhoseStepsTakeLongDoesNotStandStill) {
+    seconds_max_ = 2;
+    silence_seconds_max_ = 20;
+    TrialResult result = tried("steps 1; exec sleep 60");
+    EXPECT_EQ(result.outcome, TrialOutcome::too_slow);
+    EXPECT_EQ(result.message, "1 step in the 2 s it was given");
+}
+
 TEST_F(TrialProcessTest, WithoutARateWhenItsTimeIsUpItIsTooSlow) {
     seconds_max_ = 0.3;
     silence_seconds_max_ = 60;

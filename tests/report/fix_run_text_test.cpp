@@ -64,6 +64,14 @@ TEST(FixRunTextTest, WhatToDoFollowsFromWhatTheScriptSays) {
                 HasSubstr("runs out of memory without any change"));
 }
 
+TEST(FixRunTextTest, OneWithLongStepsDoesNotNeedLongerToStart) {
+    TrialResult job{.outcome = TrialOutcome::too_slow, .message = "1 step in the 90 s it was given"};
+    job.record.steps.resize(1);
+    std::string text = fix_failure_text(job, "epoch 1\n");
+    EXPECT_THAT(text, HasSubstr("Your job could not be measured: 1 step in the 90 s"));
+    EXPECT_THAT(text, HasSubstr("fix: its steps take long; give it time: --budget 30m"));
+}
+
 TEST(FixRunTextTest, OneThatStandsStillInTheMiddleDoesNotNeedLongerToStart) {
     TrialResult job{.outcome = TrialOutcome::hang, .message = "no training step within 9 s"};
     EXPECT_THAT(fix_failure_text(job, "epoch 1\n"), HasSubstr("longer to start"));
