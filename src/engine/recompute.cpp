@@ -62,7 +62,7 @@ class NoCastCache {
     bool was_;
 };
 
-// Restores the tensors at the end of the scope.
+// Restores the tensors at the end of the scope, unless the device is lost.
 class Unchanged {
   public:
     explicit Unchanged(const std::vector<torch::Tensor>& tensors) : tensors_(tensors) {
@@ -71,7 +71,11 @@ class Unchanged {
     }
     ~Unchanged() {
         torch::NoGradGuard no_gradients;
-        for (std::size_t i = 0; i < tensors_.size(); ++i) tensors_[i].copy_(before_[i]);
+        try {
+            for (std::size_t i = 0; i < tensors_.size(); ++i) tensors_[i].copy_(before_[i]);
+        } catch (const std::exception&) {
+            // The error that ends the step is on its way already.
+        }
     }
     Unchanged(const Unchanged&) = delete;
     Unchanged& operator=(const Unchanged&) = delete;

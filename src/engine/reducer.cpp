@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "engine/view_like.h"
 
 namespace saturate {
 
@@ -23,14 +24,6 @@ struct Bucket {
     std::unique_ptr<PendingCollective> sum;
     std::int64_t begin_ns = 0;
 };
-
-// A part of `flat` with the strides of `like`: fused optimizers go through memory in order.
-torch::Tensor view_like(const torch::Tensor& flat, std::int64_t offset, const torch::Tensor& like) {
-    torch::Tensor part = flat.narrow(0, offset, like.numel());
-    return like.is_non_overlapping_and_dense()
-               ? part.as_strided(like.sizes(), like.strides(), part.storage_offset())
-               : part.view(like.sizes());
-}
 
 // Buffers of one type, sent as one tensor.
 struct BufferSet {

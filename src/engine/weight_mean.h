@@ -15,7 +15,7 @@ class WeightMean {
     WeightMean(const NamedTensors& parameters, double decay);
     void update();  // call after each step
     // Swaps the model's weights with the average. Works in place, because captured steps
-    // keep their addresses.
+    // keep their addresses, and takes no memory: half a swap could not be undone.
     void swap();
     // The live tensors: the average, or while it is swapped in, the weights. Named "weights.<name>"
     // for a checkpoint, whose model is the average.
@@ -24,18 +24,18 @@ class WeightMean {
   private:
     double decay_;
     std::vector<torch::Tensor> weights_, means_;
+    std::vector<torch::Tensor> aside_;  // one per weight; all of them share one piece of memory
     NamedTensors named_;
 };
 
-// Puts the average into the model for a scope, if there is one. The weights come back in any case.
+// Puts the average into the model for a scope, if there is one. Then the weights come back, unless
+// the device is lost, whose weights nobody can read.
 class MeanInPlace {
   public:
     explicit MeanInPlace(std::optional<WeightMean>& mean) : mean_(mean) {
         if (mean_) mean_->swap();
     }
-    ~MeanInPlace() {
-        if (mean_) mean_->swap();
-    }
+    ~MeanInPlace();
     MeanInPlace(const MeanInPlace&) = delete;
     MeanInPlace& operator=(const MeanInPlace&) = delete;
 

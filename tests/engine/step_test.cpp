@@ -276,6 +276,55 @@ TEST(CpuAllocatorTest, LimitThrowsAndIsSurvived) {
     EXPECT_EQ(cpu_memory().reserved_bytes, cpu_memory().used_bytes);
 }
 
+// On a lost device every call throws. The buffer here cannot be restored because its size changed.
+TEST(RecomputeTest, AnErrorOnTheWayOutDoesNotEndTheProcess) {
+    int runs = 0;
+    torch::Tensor buffer = torch::zeros({2}), x = torch::ones({3}).requires_grad_(true);
+    Block part = [&](const torch::Tensor& in) {
+        if (++runs == 2) {
+            buffer.resize_({5});
+            throw std::runtime_error("the device is lost");
+        }
+        return in * 2;
+    };
+    torch::Tensor sum = recomputed(part, x, RandomNumbers::none, {buffer}).sum();
+    EXPECT_THROW(sum.backward(), std::runtime_error);
+}
+
+// Half a swap could not be undone.
+TEST(WeightMeanTest, SwappingTakesNoMemory) {
+    RefusingAllocator::install();
+    torch::Tensor large = torch::full({30, 20}, 1.0F), small = torch::full({}, 2.0F);
+    torch::Tensor turned = torch::rand({2, 3, 4, 5}).contiguous(torch::MemoryFormat::ChannelsLast);
+    torch::Tensor before = turned.clone();
+    std::optional<WeightMean> mean;
+    mean.emplace(NamedTensors{{"large", large}, {"small", small}, {"turned", turned}}, 0.5);
+    large.fill_(3), small.fill_(4), turned.mul_(-1);
+    {
+        NoMemory none;
+        MeanInPlace in_place(mean);
+    }
+    EXPECT_EQ(large[29][19].item<float>(), 3);
+    MeanInPlace in_place(mean);
+    EXPECT_EQ(large[29][19].item<float>(), 1);
+    EXPECT_EQ(small.item<float>(), 2);
+    EXPECT_TRUE(torch::equal(turned, before));
+    EXPECT_TRUE(torch::equal(mean->state()[2].second, -before));
+}
+
+// As for the buffers above: the evaluation's own error is the one that is told.
+TEST(WeightMeanTest, AnErrorOnTheWayOutDoesNotEndTheProcess) {
+    std::optional<WeightMean> mean;
+    mean.emplace(NamedTensors{{"a", torch::ones({2})}}, 0.5);
+    auto evaluate = [&] {
+        MeanInPlace in_place(mean);
+        torch::Tensor kept = mean->state()[0].second;
+        kept.resize_({5});
+        throw std::runtime_error("the device is lost");
+    };
+    EXPECT_THROW(evaluate(), std::runtime_error);
+}
+
 // Memory that tells when it is freed.
 torch::Tensor watched(std::vector<float>& numbers, bool& freed) {
     return torch::from_blob(
