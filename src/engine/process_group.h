@@ -78,8 +78,8 @@ class DeviceCollectives {
     // Marks count up.
     virtual void mark_waiting(std::int64_t mark) = 0;
     virtual void mark_waited(std::int64_t mark) = 0;
-    // Times of a mark that the device has passed. Never waits. Absent if not yet
-    // passed or forgotten.
+    // Times of a mark that the device has passed; its collectives hold what they sent until then.
+    // Never waits. Absent if not yet passed or forgotten.
     [[nodiscard]] virtual std::optional<CollectiveTimes> times(std::int64_t mark) = 0;
     [[nodiscard]] virtual AtMark stands_at(std::int64_t mark) = 0;  // never waits
     // Aborts collectives that wait for a lost rank, so that the device computes and answers again.

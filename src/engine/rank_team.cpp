@@ -105,6 +105,7 @@ class GroupRanks final : public Ranks {
             device->mark_waiting(kStartMark);
             device->mark_waited(kStartMark);
             group_.await_device(kStartMark);
+            (void)device->times(kStartMark);  // not needed, but what was sent is held until then
         }
     }
 

@@ -165,6 +165,7 @@ class FakeCollectives final : public DeviceCollectives {
         return AtMark::passed;
     }
     std::optional<CollectiveTimes> times(std::int64_t mark) override {
+        if (mark == kStartMark) device_.asked.emplace_back("start let go");
         if (mark + 3 > passed_) return std::nullopt;  // some steps late
         return CollectiveTimes{.exposed_ns = 7 + mark, .total_ns = 1000 + mark};
     }
@@ -272,10 +273,14 @@ TEST(FakeDeviceTest, TheHostIsAtMostAStepAheadOfTheSums) {
         train_on(run, {}, settings, &group);
     });
     const std::vector<std::string>& asked = runs[0].device.asked;
-    for (int mark = 1; mark < 16; ++mark) {
-        EXPECT_LT(std::ranges::find(asked, fmt::format("passed {}", mark - 1)) - asked.begin(),
-                  std::ranges::find(asked, fmt::format("summed {}", mark)) - asked.begin());
-    }
+    auto at = [&](const std::string& what) {
+        return std::ranges::find(asked, what) - asked.begin();
+    };
+    for (int mark = 1; mark < 16; ++mark)
+        EXPECT_LT(at(fmt::format("passed {}", mark - 1)), at(fmt::format("summed {}", mark)));
+    // What the first weights were sent in is given back before the first step.
+    EXPECT_LT(at("passed -1"), at("start let go"));
+    EXPECT_LT(at("start let go"), at("summed 0"));
 }
 
 // The host waits for the ranks' agreement only; how long the sums took, the device tells.
