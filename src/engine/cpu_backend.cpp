@@ -54,6 +54,7 @@ class CpuBackend final : public DeviceBackend {
         return {std::move(tensors), nullptr, std::move(batch)};
     }
     void await_upload(const Upload&) override {}
+    bool let_catch_up() override { return false; }
 
     std::unique_ptr<Reading> start_reading(const torch::Tensor& values) override {
         return std::make_unique<ReadAlready>(values.detach().clone());

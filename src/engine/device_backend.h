@@ -97,6 +97,10 @@ class DeviceBackend {
     [[nodiscard]] virtual Upload start_upload(Batch batch) = 0;
     // Makes later device work wait for the batch. Never blocks the host.
     virtual void await_upload(const Upload& upload) = 0;
+    // The host launches steps faster than the device runs them, and each batch keeps its memory on
+    // the device until its step has run. Waits while these batches take too much memory, but never
+    // for the last two: the device always has work. True if it waited.
+    virtual bool let_catch_up() = 0;
 
     [[nodiscard]] virtual std::unique_ptr<Reading> start_reading(const torch::Tensor& values) = 0;
     virtual void synchronise() = 0;

@@ -73,6 +73,8 @@ void add_data(Job& job, std::shared_ptr<const SampleSource> data,
             }
         }
         out.samples += size;
+        upload.reset();
+        (void)backend.let_catch_up();
     }
 }
 

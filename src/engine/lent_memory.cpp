@@ -33,14 +33,32 @@ std::vector<torch::Tensor> LentMemory::take_returned() {
     return std::exchange(returned_->tensors, {});
 }
 
-void LentMemory::settle(const std::function<Passed()>& make_mark) {
-    if (std::vector<torch::Tensor> back = take_returned(); !back.empty())
-        waiting_.emplace_back(make_mark(), std::move(back));
-    while (!waiting_.empty() && waiting_.front().first()) waiting_.pop_front();
+void LentMemory::settle(const std::function<Mark()>& make_mark) {
+    if (std::vector<torch::Tensor> back = take_returned(); !back.empty()) {
+        waiting_.push_back({make_mark(), std::move(back)});
+        for (const torch::Tensor& tensor : waiting_.back().tensors)
+            waiting_bytes_ += tensor.nbytes();
+    }
+    while (!waiting_.empty() && waiting_.front().mark.is_passed()) free_front();
+}
+
+bool LentMemory::wait_for_more_than(std::size_t bytes) {
+    bool waited = false;
+    for (; waiting_bytes_ > bytes && waiting_.size() > 2; waited = true) {
+        waiting_.front().mark.wait();
+        free_front();
+    }
+    return waited;
+}
+
+void LentMemory::free_front() {
+    for (const torch::Tensor& tensor : waiting_.front().tensors) waiting_bytes_ -= tensor.nbytes();
+    waiting_.pop_front();
 }
 
 void LentMemory::free_all() {
     waiting_.clear();
+    waiting_bytes_ = 0;
     (void)take_returned();
 }
 

@@ -48,7 +48,8 @@ const CudaPlugin* load_cuda_plugin(std::string& why) {
         why = "this build has no CUDA part";
         return nullptr;
     }
-    // Never closed: CUDA does not survive being unloaded.
+    // Never closed: CUDA does not survive being unloaded. Loaded before anything asks LibTorch about
+    // CUDA (as seeding does): asked without this library, it answers "not there" ever after.
     void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
     if (!library) {
         const char* said = ::dlerror();

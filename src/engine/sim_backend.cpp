@@ -164,6 +164,8 @@ class SimBackend final : public DeviceBackend, public SimulatedStep {
     void await_upload(const Upload& upload) override {
         inputs_ns_ = std::max(inputs_ns_, *std::static_pointer_cast<std::int64_t>(upload.done));
     }
+    // Its batches stay in the host's memory.
+    bool let_catch_up() override { return false; }
 
     std::unique_ptr<Reading> start_reading(const torch::Tensor& values) override {
         return std::make_unique<SimulatedReading>(values.detach().clone(), free_ns_);

@@ -13,7 +13,8 @@ namespace saturate {
 
 namespace {
 
-constexpr std::size_t kMarks = 512;  // steps whose times can still be queried
+constexpr std::size_t kMarks = 512;                        // steps whose times can still be queried
+constexpr std::size_t kLentMost = std::size_t{256} << 20;  // see let_catch_up()
 
 c10::impl::VirtualGuardImpl calls_of(const torch::Device& device) { return {device.type()}; }
 
@@ -86,10 +87,10 @@ Upload StreamBackend::start_upload(Batch batch) {
     for (; copying_.size() >= kCopiesHeld; copying_.pop_front())
         copying_.front().done->synchronize();
     // The mark goes on the compute stream, so it comes after all work that read earlier batches.
-    lent_.settle([this]() -> LentMemory::Passed {
+    lent_.settle([this]() -> LentMemory::Mark {
         auto read = std::make_shared<c10::Event>(streams_.type());
         read->record(current());
-        return [read] { return read->query(); };
+        return {[read] { return read->query(); }, [read] { read->synchronize(); }};
     });
     TensorBatch there;
     auto done = std::make_shared<c10::Event>(streams_.type());
@@ -109,6 +110,8 @@ Upload StreamBackend::start_upload(Batch batch) {
 void StreamBackend::await_upload(const Upload& upload) {
     std::static_pointer_cast<c10::Event>(upload.done)->block(current());
 }
+
+bool StreamBackend::let_catch_up() { return lent_.wait_for_more_than(kLentMost); }
 
 std::unique_ptr<Reading> StreamBackend::start_reading(const torch::Tensor& values) {
     return std::make_unique<StreamReading>(values, for_readings_, current());

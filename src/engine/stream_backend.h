@@ -45,6 +45,7 @@ class StreamBackend : public DeviceBackend {
     std::shared_ptr<SlabMemory> slab_memory() override { return pins_ ? pinned_ : nullptr; }
     Upload start_upload(Batch batch) override;
     void await_upload(const Upload& upload) override;
+    bool let_catch_up() override;
 
     std::unique_ptr<Reading> start_reading(const torch::Tensor& values) override;
     void synchronise() override { current().synchronize(); }

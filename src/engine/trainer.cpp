@@ -207,6 +207,8 @@ void Trainer::run_step(std::vector<Upload> batches) {
     std::exception_ptr failed;
     try {
         feed_->top_up();  // copies newly loaded batches while the device works
+        std::int64_t launched = now_ns();
+        if (backend_.let_catch_up()) record.synchronisation_ns = now_ns() - launched;
         if (losses_->is_full()) log(record);
     } catch (...) {
         failed = std::current_exception();

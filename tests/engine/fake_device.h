@@ -154,6 +154,8 @@ class FakeDevice final : public DeviceBackend {
     mutable std::int64_t asked_lost = 0;  // calls after the failure
     std::int64_t replay_fails = -1;       // replays before one runs out of memory; -1: none
     std::int64_t captures = 0;
+    std::int64_t caught_up = 0;           // times that the host was asked to wait ...
+    bool is_behind = false;               // ... and whether it had to
     std::atomic<std::int64_t> slabs = 0;  // taken from slab_memory(), also by the loaders' threads
     // The state of a generator of its own, which nothing draws from; absent: the host's is used.
     std::optional<torch::Tensor> random;
@@ -179,11 +181,12 @@ class FakeDevice final : public DeviceBackend {
                          "the fake device has no memory for this batch");
         ++uploads_;
         // As on a GPU, memory is released when the steps requested so far have ended.
-        lent_.settle([this]() -> LentMemory::Passed {
-            return [this, until = begun_] {
-                check();
-                return ended_ >= until;
-            };
+        lent_.settle([this]() -> LentMemory::Mark {
+            return {[this, until = begun_] {
+                        check();
+                        return ended_ >= until;
+                    },
+                    nullptr};
         });
         TensorBatch there;
         for (const torch::Tensor& tensor : wrap_batch(batch))
@@ -201,6 +204,12 @@ class FakeDevice final : public DeviceBackend {
             torch::Tensor target = upload.tensors[i];
             target.copy_(from[i]);
         }
+    }
+
+    bool let_catch_up() override {
+        check();
+        ++caught_up;
+        return is_behind;
     }
 
     std::unique_ptr<Reading> start_reading(const torch::Tensor& values) override {

@@ -145,6 +145,20 @@ TEST(FakeDeviceTest, EvaluationsUseTheirMemoryAgain) {
     EXPECT_EQ(once.device.slabs.load(), often.device.slabs.load());
 }
 
+// How long the host waited so that the device could catch up, in training and evaluations.
+TEST(FakeDeviceTest, AHostThatIsFarAheadWaitsAndSaysSo) {
+    for (bool behind : {false, true}) {
+        FakeRun run;
+        run.device.is_behind = behind;
+        TrainSettings settings = small_settings();
+        train_on(run, {}, settings);
+        ASSERT_EQ(run.result.ended, "done");
+        for (const StepRecord& step : run.recorder.steps)
+            EXPECT_EQ(step.synchronisation_ns.has_value(), behind);
+        EXPECT_GT(run.device.caught_up, static_cast<std::int64_t>(run.recorder.steps.size()));
+    }
+}
+
 class FakeCollectives final : public DeviceCollectives {
   public:
     // `stuck`: the mark whose sums never come, because the other rank's device is gone. `late`: so

@@ -337,7 +337,7 @@ TEST(LentMemoryTest, IsFreedOnceTheDeviceHasPassedWhatReadIt) {
     bool freed = false, passed = false;
     LentMemory memory;
     auto settle = [&] {
-        memory.settle([&]() -> LentMemory::Passed { return [&] { return passed; }; });
+        memory.settle([&]() -> LentMemory::Mark { return {[&] { return passed; }, nullptr}; });
     };
     torch::Tensor batch = memory.lend(watched(numbers, freed));
     EXPECT_EQ(batch.data_ptr(), numbers.data());
@@ -364,12 +364,30 @@ TEST(LentMemoryTest, DroppingAsksNothingOfTheDevice) {
         LentMemory memory;
         torch::Tensor batch = memory.lend(watched(numbers, freed));
         batch.reset();
-        EXPECT_THROW(
-            memory.settle([]() -> LentMemory::Passed { throw std::runtime_error("lost"); }),
-            std::runtime_error);
+        EXPECT_THROW(memory.settle([]() -> LentMemory::Mark { throw std::runtime_error("lost"); }),
+                     std::runtime_error);
         batch = memory.lend(torch::ones({1}));
     }
     EXPECT_TRUE(freed);
+}
+
+// The oldest marks only: behind the last two the device always has work.
+TEST(LentMemoryTest, WaitsWhileTooMuchIsBehindItsMarks) {
+    LentMemory memory;
+    std::vector<int> waited_for;
+    for (int mark = 0; mark < 4; ++mark) {
+        (void)memory.lend(torch::ones({256}));
+        memory.settle([&]() -> LentMemory::Mark {
+            return {[] { return false; }, [&, mark] { waited_for.push_back(mark); }};
+        });
+    }
+    EXPECT_FALSE(memory.wait_for_more_than(4096));
+    EXPECT_TRUE(memory.wait_for_more_than(4095));
+    EXPECT_EQ(waited_for, std::vector<int>{0});
+    EXPECT_FALSE(memory.wait_for_more_than(3072));
+    EXPECT_TRUE(memory.wait_for_more_than(0));
+    EXPECT_EQ(waited_for, (std::vector<int>{0, 1}));
+    EXPECT_FALSE(memory.wait_for_more_than(0));
 }
 
 TEST(LentMemoryTest, KeepsItsLayout) {

@@ -138,6 +138,24 @@ TEST_F(StreamBackendTest, ABatchIsFreedOnceItsStepHasPassed) {
     EXPECT_THAT(take_asked(), testing::Contains("record 2 on compute"));
 }
 
+// The host launches faster than the device runs, and nothing else holds it up.
+TEST_F(StreamBackendTest, TheHostWaitsOnceTheDeviceIsFarBehind) {
+    constexpr std::int64_t kFloats = 16 << 20;  // 64 MiB
+    std::vector<float> numbers(kFloats);
+    FieldSpec spec{.name = "x", .element = Element::float32, .shape = {kFloats}};
+    FieldView field{&spec, reinterpret_cast<std::byte*>(numbers.data())};
+    streams_.events_pass = false;
+    std::vector<bool> waited;
+    for (int step = 0; step < 7; ++step) {
+        (void)device_->start_upload({.size = 1, .fields = {&field, 1}});
+        (void)take_asked();
+        waited.push_back(device_->let_catch_up());
+    }
+    // The batch of step 6 is still with its step, as it were.
+    EXPECT_THAT(waited, ElementsAre(false, false, false, false, false, true, true));
+    EXPECT_THAT(take_asked(), ElementsAre(testing::StartsWith("synchronise ")));
+}
+
 TEST_F(StreamBackendTest, AReadingIsReadBehindWhatWasAskedForBefore) {
     auto reading = device_->start_reading(torch::full({3}, 5.0F));
     EXPECT_THAT(take_asked(), ElementsAre("record 1 on compute"));
