@@ -15,6 +15,7 @@ struct SequenceShape {
     std::int64_t hidden_size = 64;
     std::int64_t num_layers = 2;
     bool is_gru = false;
+    bool recomputes = false;  // gradient_checkpointing
 };
 
 class SequenceNet : public torch::nn::Module {
@@ -23,6 +24,9 @@ class SequenceNet : public torch::nn::Module {
     [[nodiscard]] torch::Tensor forward(const torch::Tensor& window);  // [n, rows, features]
 
   private:
+    [[nodiscard]] torch::Tensor forward_by_layers(const torch::Tensor& window);
+
+    bool recomputes_ = false;
     torch::nn::LSTM lstm_{nullptr};
     torch::nn::GRU gru_{nullptr};
     torch::nn::Linear out_{nullptr};

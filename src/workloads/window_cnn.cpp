@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "engine/recompute.h"
 #include "workloads/layers.h"
 
 namespace saturate {
@@ -27,7 +28,7 @@ class WindowCnnJob final : public ForecastJob {
 
 }  // namespace
 
-WindowCnn::WindowCnn(const WindowCnnShape& shape) {
+WindowCnn::WindowCnn(const WindowCnnShape& shape) : recomputes_(shape.recomputes) {
     std::int64_t channels = shape.base_channels;
     std::int64_t cells = (shape.window_size / 4) * (shape.num_features / 4);
     conv1_ = register_module("conv1", convolution_3x3(1, channels));
@@ -39,8 +40,14 @@ WindowCnn::WindowCnn(const WindowCnnShape& shape) {
 }
 
 torch::Tensor WindowCnn::forward(const torch::Tensor& window) {
-    torch::Tensor x = torch::max_pool2d(torch::relu(norm1_(conv1_(window))), 2);
-    x = torch::max_pool2d(torch::relu(norm2_(conv2_(x))), 2);
+    auto half = [this](torch::nn::Conv2d conv, torch::nn::BatchNorm2d norm,
+                       const torch::Tensor& in) {
+        auto run = [conv, norm](const torch::Tensor& x) mutable {
+            return torch::max_pool2d(torch::relu(norm(conv(x))), 2);
+        };
+        return recomputes_ ? recomputed(run, in, RandomNumbers::none, norm->buffers()) : run(in);
+    };
+    torch::Tensor x = half(conv2_, norm2_, half(conv1_, norm1_, window));
     return fc2_(torch::relu(fc1_(x.flatten(1))));
 }
 
@@ -56,9 +63,11 @@ std::unique_ptr<Job> window_cnn_job(const WindowCnnShape& shape, ForecastData da
 
 std::unique_ptr<Job> make_window_cnn(const Settings& settings) {
     ForecastData data = open_forecast_data(settings, /*as_picture=*/true);
-    WindowCnnShape shape{.window_size = data.window_size,
-                         .num_features = data.num_features,
-                         .base_channels = whole_or(settings, Setting::base_channels, 32)};
+    WindowCnnShape shape{
+        .window_size = data.window_size,
+        .num_features = data.num_features,
+        .base_channels = whole_or(settings, Setting::base_channels, 32),
+        .recomputes = settings.flag(Setting::gradient_checkpointing).value_or(false)};
     return window_cnn_job(shape, std::move(data));
 }
 

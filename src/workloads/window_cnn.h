@@ -15,6 +15,7 @@ struct WindowCnnShape {
     std::int64_t window_size = 24;
     std::int64_t num_features = 16;
     std::int64_t base_channels = 32;
+    bool recomputes = false;  // gradient_checkpointing
 };
 
 class WindowCnn : public torch::nn::Module {
@@ -23,6 +24,7 @@ class WindowCnn : public torch::nn::Module {
     [[nodiscard]] torch::Tensor forward(const torch::Tensor& window);  // [n, 1, rows, features]
 
   private:
+    bool recomputes_ = false;
     torch::nn::Conv2d conv1_{nullptr}, conv2_{nullptr};
     torch::nn::BatchNorm2d norm1_{nullptr}, norm2_{nullptr};
     torch::nn::Linear fc1_{nullptr}, fc2_{nullptr};
