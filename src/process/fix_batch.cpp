@@ -63,7 +63,7 @@ FixBatch find_fix_batch(FixMeasure& measure, const FixAnswer& answer, const FixQ
     out.proposal = batch_proposal(answer.facts, question, found.size);
     out.rate = rates[found.size];
     out.outcome.ratio = out.rate / (rates.contains(place.size) ? rates[place.size] : best);
-    out.outcome.word = *out.outcome.ratio >= kFixGain ? "kept" : "no gain";
+    out.outcome.result = *out.outcome.ratio >= kFixGain ? FixResult::kept : FixResult::no_gain;
     out.outcome.note = found.why;
     return out;
 }

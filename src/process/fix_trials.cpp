@@ -71,7 +71,8 @@ class Trier {
         if (question_.level >= Level::training) find_batch();
         for (const FixChanges& together : trials.subspan(order.by_cause)) try_group(together);
         for (const auto& [id, why] : missing_beside(answer_.plan, kept_, record))
-            if (answer_.outcomes[id].word == "not tried" && !answer_.outcomes[id].lacks_time)
+            if (answer_.outcomes[id].result == FixResult::not_tried &&
+                !answer_.outcomes[id].lacks_time)
                 answer_.outcomes[id] = {.note = why};
         if (!kept_.empty() && !measure_.is_stopped()) prove_kept();
         return finish();
@@ -162,6 +163,22 @@ class Trier {
         return kept_.empty() && measure_.budget().has_time_for_late_proof(measure_.seconds());
     }
 
+    // Says why there was no trial of these changes, and which budget would have one.
+    void note_untried(FixChanges together) {
+        bool has_runs = measure_.runs_left() > 0;
+        std::erase_if(together, [&](const FixProposal* one) {
+            return answer_.outcomes[one->id].ratio.has_value();
+        });
+        FixOutcome outcome{.note = measure_.is_stopped() ? "you interrupted the search"
+                                   : has_runs            ? "there was no time left for it"
+                                                         : "enough was tried already",
+                           .lacks_time = !measure_.is_stopped() && has_runs};
+        note_all(together, outcome);
+        if (!outcome.lacks_time) return;
+        want_budget(measure_.budget().longer());
+        if (has_compile(together)) want_budget(kCompileBudget);
+    }
+
     // The gain of changes that were measured together is not the gain of each.
     void note_company(const FixChanges& together) {
         for (const FixProposal* change : together) {
@@ -183,27 +200,13 @@ class Trier {
         std::erase_if(together, [&](const FixProposal* one) {
             std::string why = moot(*one, kept_);
             if (why.empty()) why = missing_for(*one, all, out_.baseline.record);
-            if (!why.empty()) note_all({one}, {"not tried", std::nullopt, why});
+            if (!why.empty()) note_all({one}, {FixResult::not_tried, std::nullopt, why});
             return !why.empty();
         });
         if (together.empty()) return;
-        if (!measure_.has_time() && !may_be_late()) {
-            bool has_runs = measure_.runs_left() > 0;
-            std::erase_if(together, [&](const FixProposal* one) {
-                return answer_.outcomes[one->id].ratio.has_value();
-            });
-            FixOutcome outcome{.note = measure_.is_stopped() ? "you interrupted the search"
-                                       : has_runs            ? "there was no time left for it"
-                                                             : "enough was tried already",
-                               .lacks_time = !measure_.is_stopped() && has_runs};
-            note_all(together, outcome);
-            if (!outcome.lacks_time) return;
-            want_budget(measure_.budget().longer());
-            if (has_compile(together)) want_budget(kCompileBudget);
-            return;
-        }
+        if (!measure_.has_time() && !may_be_late()) return note_untried(std::move(together));
         FixOutcome outcome = measure(together);
-        if (together.size() > 1 && outcome.word != "kept") {
+        if (together.size() > 1 && outcome.result != FixResult::kept) {
             // A pair that makes room: one was tried alone before, the other is useless alone.
             if (!together.back()->room_for.empty())
                 note_all({together.back()}, outcome);
@@ -212,11 +215,11 @@ class Trier {
             return;
         }
         note_all(together, outcome);
-        if (outcome.word != "kept") return;
+        if (outcome.result != FixResult::kept) return;
         if (together.size() > 1) note_company(together);
         for (const FixProposal* one : kept_)
             if (std::string why = moot(*one, together); !why.empty())
-                note_all({one}, {"not needed", answer_.outcomes[one->id].ratio, why});
+                note_all({one}, {FixResult::not_needed, answer_.outcomes[one->id].ratio, why});
         kept_ = beside(together);
         kept_.insert(kept_.end(), together.begin(), together.end());
         while (take_more_workers()) {
@@ -244,12 +247,12 @@ class Trier {
         if (more == plan.proposals.end()) return false;
         say(fmt::format("the steps still wait for data: trying {} workers", more->after));
         FixOutcome outcome = measure({&*more});
-        if (outcome.word != "kept") return false;
+        if (outcome.result != FixResult::kept) return false;
         *answer_.outcomes[id].ratio *= outcome.ratio.value_or(1);
         // What was not tried yet may hold the same edit.
         for (FixProposal& one : answer_.plan.proposals) {
             auto same = std::ranges::find(plan.proposals, one.id, &FixProposal::id);
-            bool is_open = answer_.outcomes[one.id].word == "not tried" || one.id == id;
+            bool is_open = answer_.outcomes[one.id].result == FixResult::not_tried || one.id == id;
             if (!is_open || same == plan.proposals.end() || same->setting != one.setting) continue;
             same->level = std::max(same->level, one.level);
             one = *same;
@@ -266,7 +269,7 @@ class Trier {
             if (outcome.ratio) measured.insert(id);
         together = with_what_needs_it(*room, answer_.plan, kept_, measured);
         if (together.empty())
-            note_all({room}, {"not tried", std::nullopt,
+            note_all({room}, {FixResult::not_tried, std::nullopt,
                               fmt::format("it only makes room for {}", room->room_for)});
         return !together.empty();
     }
@@ -287,14 +290,15 @@ class Trier {
         changes.insert(changes.end(), added.begin(), added.end());
         TrialResult result = measure_.trial(changes);
         if (!result.ok()) {
-            FixOutcome out{word_of(result.outcome), std::nullopt, result.message};
+            FixOutcome out{result_of(result.outcome), std::nullopt, result.message};
             bool made_no_step = result.outcome == TrialOutcome::hang && result.record.steps.empty();
             if ((result.outcome == TrialOutcome::too_slow || made_no_step) && has_compile(added)) {
-                out = {"not tried", std::nullopt, "compiling took all the time that it had"};
+                out = {FixResult::not_tried, std::nullopt,
+                       "compiling took all the time that it had"};
                 out.lacks_time = true;
                 want_budget(kCompileBudget);
             }
-            say(fmt::format("{}: {} ({})", name_of(added), out.word, out.note));
+            say(fmt::format("{}: {} ({})", name_of(added), result_name(out.result), out.note));
             return out;
         }
         GuardAnswer guard = measure_.guard_answer();
@@ -306,15 +310,15 @@ class Trier {
         }
         FixOutcome out;
         out.ratio = rates.ratio();
-        out.word = rates.word();
-        best_ = out.word == "kept" ? rates.after : rates.before;
-        if (out.word == "kept") kept_run_ = std::move(result);
-        if (guard.other_draws && !has_other_draws_ && out.word == "kept") {
+        out.result = rates.result();
+        best_ = out.result == FixResult::kept ? rates.after : rates.before;
+        if (out.result == FixResult::kept) kept_run_ = std::move(result);
+        if (guard.other_draws && !has_other_draws_ && out.result == FixResult::kept) {
             out.note = guard.text;
             raise_level(added);
         }
         say(fmt::format("{}: {:.1f} samples/s, {:+.0f} %: {}", name_of(added), rates.after.back(),
-                        100 * (*out.ratio - 1), out.word));
+                        100 * (*out.ratio - 1), result_name(out.result)));
         return out;
     }
 
@@ -360,7 +364,7 @@ class Trier {
         if (!found.proposal) return;
         answer_.outcomes[found.proposal->id] = found.outcome;
         answer_.plan.proposals.push_back(std::move(*found.proposal));
-        if (found.outcome.word != "kept") return;
+        if (found.outcome.result != FixResult::kept) return;
         best_ = {found.rate};
         kept_.push_back(&answer_.plan.proposals.back());
         // Later changes are measured over epochs, but the batch search was not.
@@ -369,10 +373,10 @@ class Trier {
             best_ = over_epochs;
     }
 
-    [[nodiscard]] std::string word_of(TrialOutcome outcome) const {
-        if (outcome == TrialOutcome::not_run || measure_.is_stopped()) return "not tried";
-        if (measure_.has_changed_training()) return "changed training";
-        return outcome == TrialOutcome::not_in_force ? "not in force" : "failed";
+    [[nodiscard]] FixResult result_of(TrialOutcome outcome) const {
+        if (outcome == TrialOutcome::not_run || measure_.is_stopped()) return FixResult::not_tried;
+        if (measure_.has_changed_training()) return FixResult::changed_training;
+        return outcome == TrialOutcome::not_in_force ? FixResult::not_in_force : FixResult::failed;
     }
 
     void prove_kept() {
@@ -416,7 +420,8 @@ class Trier {
         if (out_.proof->verdict == Verdict::faster) return;
         for (const FixProposal* proposal : kept_) {
             FixOutcome& outcome = answer_.outcomes[proposal->id];
-            outcome.word = out_.proof->verdict == Verdict::not_proven ? "not proven" : "no gain";
+            outcome.result = out_.proof->verdict == Verdict::not_proven ? FixResult::not_proven
+                                                                        : FixResult::no_gain;
             outcome.note =
                 !broken.empty()       ? broken
                 : !unrepeated.empty() ? "a run without the change failed: " + unrepeated

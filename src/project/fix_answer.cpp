@@ -19,6 +19,13 @@ Json or_null(const std::string& text) { return text.empty() ? Json() : Json(text
 
 }  // namespace
 
+std::string_view result_name(FixResult result) {
+    static constexpr std::string_view kNames[] = {
+        "not tried",  "kept",         "no gain",          "slower", "not proven",
+        "not needed", "not in force", "changed training", "failed"};
+    return kNames[static_cast<std::size_t>(result)];
+}
+
 FixOutcome FixAnswer::outcome(const FixProposal& proposal) const {
     auto found = outcomes.find(proposal.id);
     return found == outcomes.end() ? FixOutcome{} : found->second;
@@ -29,7 +36,7 @@ std::vector<std::string> FixAnswer::untried() const {
     if (batch_lacks_time) out.emplace_back("batch_size");
     for (const FixProposal& proposal : plan.proposals) {
         FixOutcome now = outcome(proposal);
-        if (now.lacks_time && now.word == "not tried" &&
+        if (now.lacks_time && now.result == FixResult::not_tried &&
             std::ranges::find(out, proposal.setting) == out.end())
             out.push_back(proposal.setting);
     }
@@ -213,7 +220,7 @@ Json to_json(const FixAnswer& answer) {
         entry.set("reason", proposal.reason);
         entry.set("expected", proposal.expected);
         FixOutcome outcome = answer.outcome(proposal);
-        entry.set("outcome", outcome.word);
+        entry.set("outcome", std::string(result_name(outcome.result)));
         entry.set("measured", outcome.ratio);
         if (!outcome.note.empty()) entry.set("note", outcome.note);
         return entry;

@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/json.h"
@@ -13,9 +14,22 @@
 
 namespace saturate {
 
+enum class FixResult {
+    not_tried,
+    kept,
+    no_gain,
+    slower,
+    not_proven,  // it gained in its trial
+    not_needed,  // another kept change does the same
+    not_in_force,
+    changed_training,
+    failed
+};
+[[nodiscard]] std::string_view result_name(FixResult result);  // "not tried"
+
 struct FixOutcome {
-    std::string word = "not tried";  // kept, no gain, slower, changed training, failed
-    std::optional<double> ratio;     // of the rates: after over before
+    FixResult result = FixResult::not_tried;
+    std::optional<double> ratio;  // of the rates: after over before
     std::string note;
     bool lacks_time = false;  // not tried, and a longer budget would try it
 };

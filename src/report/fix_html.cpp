@@ -98,13 +98,14 @@ std::string tried_html(const FixAnswer& answer, const PageWords& say) {
     for (const FixProposal& proposal : answer.plan.proposals) proposals.push_back(&proposal);
     // What is kept comes first, what was not tried last.
     std::ranges::stable_sort(proposals, {}, [&](const FixProposal* proposal) {
-        std::string word = answer.outcome(*proposal).word;
-        return word == "kept" ? 0 : word == "not tried" ? 2 : 1;
+        FixResult result = answer.outcome(*proposal).result;
+        return result == FixResult::kept ? 0 : result == FixResult::not_tried ? 2 : 1;
     });
     for (const FixProposal* one : proposals) {
         const FixProposal& proposal = *one;
         FixOutcome outcome = answer.outcome(proposal);
-        if (outcome.note.empty() && outcome.word != "not tried") outcome.note = proposal.reason;
+        if (outcome.note.empty() && outcome.result != FixResult::not_tried)
+            outcome.note = proposal.reason;
         std::string change =
             proposal.before.empty()
                 ? fmt::format("{}: {}", proposal.setting, proposal.after)
@@ -113,7 +114,8 @@ std::string tried_html(const FixAnswer& answer, const PageWords& say) {
             "<tr><td>{}</td><td>{}</td><td>{}</td><td style=\"white-space:normal\">{}{}</td>"
             "<td>{}</td></tr>\n",
             html_text(change), html_text(proposal.at.place().text()), level_name(proposal.level),
-            outcome.word == "kept" ? fmt::format("<b>{}</b>", say("kept")) : say(outcome.word),
+            outcome.result == FixResult::kept ? fmt::format("<b>{}</b>", say("kept"))
+                                              : say(result_name(outcome.result)),
             outcome.note.empty()
                 ? ""
                 : fmt::format(" <span class=\"quiet\">{}</span>", say(outcome.note)),
@@ -151,7 +153,7 @@ std::string fix_verdict(const FixAnswer& answer, const Proof* proof) {
     if (!answer.untried().empty()) return "not everything was tried";
     bool was_tried = false, was_refused = false;
     for (const auto& [id, outcome] : answer.outcomes) {
-        if (outcome.word == "not tried") continue;
+        if (outcome.result == FixResult::not_tried) continue;
         was_tried = true;
         was_refused |= !outcome.ratio;  // it failed, or training changed
     }

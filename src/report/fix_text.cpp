@@ -190,12 +190,14 @@ void add_without_effect(FixText& page, const ProjectFacts& facts) {
 
 std::string measured_text(const FixOutcome& outcome) {
     if (!outcome.ratio)
-        return outcome.note.empty() ? fmt::format("measured: {}", outcome.word)
-                                    : fmt::format("measured: {} ({})", outcome.word, outcome.note);
+        return outcome.note.empty()
+                   ? fmt::format("measured: {}", result_name(outcome.result))
+                   : fmt::format("measured: {} ({})", result_name(outcome.result), outcome.note);
     double percent = 100 * (*outcome.ratio - 1);
     return outcome.note.empty()
-               ? fmt::format("measured: {}, {:+.0f} %", outcome.word, percent)
-               : fmt::format("measured: {}, {:+.0f} % ({})", outcome.word, percent, outcome.note);
+               ? fmt::format("measured: {}, {:+.0f} %", result_name(outcome.result), percent)
+               : fmt::format("measured: {}, {:+.0f} % ({})", result_name(outcome.result), percent,
+                             outcome.note);
 }
 
 // One line of the list: the same change in several places.
@@ -205,7 +207,7 @@ struct Group {
 };
 
 bool has_been_tried(const FixAnswer& answer, const FixProposal& proposal) {
-    return answer.outcome(proposal).word != "not tried";
+    return answer.outcome(proposal).result != FixResult::not_tried;
 }
 
 std::vector<Group> grouped(const FixAnswer& answer, Level level, bool was_run) {

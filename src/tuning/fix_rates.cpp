@@ -34,11 +34,11 @@ double FixRates::ratio() const {
     return middle_rate(after) / (after.size() > 1 ? middle_rate(before) : std::ranges::max(before));
 }
 
-std::string_view FixRates::word() const {
-    if (ratio() >= kFixGain) return "kept";
+FixResult FixRates::result() const {
+    if (ratio() >= kFixGain) return FixResult::kept;
     // A single run must be slower than every run before: most runs are slower than the best one.
     double least = after.size() > 1 ? middle_rate(before) : std::ranges::min(before);
-    return middle_rate(after) <= least / kFixGain ? "slower" : "no gain";
+    return middle_rate(after) <= least / kFixGain ? FixResult::slower : FixResult::no_gain;
 }
 
 }  // namespace saturate

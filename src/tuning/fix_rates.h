@@ -4,8 +4,9 @@
 // result stays open until both were measured again. Pure.
 #pragma once
 
-#include <string_view>
 #include <vector>
+
+#include "project/fix_answer.h"
 
 namespace saturate {
 
@@ -20,7 +21,7 @@ struct FixRates {
     [[nodiscard]] bool is_uneven() const;
     // After over before. A single run is compared with the best run before.
     [[nodiscard]] double ratio() const;
-    [[nodiscard]] std::string_view word() const;  // kept, no gain, slower
+    [[nodiscard]] FixResult result() const;  // kept, no gain, slower
 };
 
 }  // namespace saturate

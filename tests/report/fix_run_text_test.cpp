@@ -65,7 +65,8 @@ TEST(FixRunTextTest, WhatToDoFollowsFromWhatTheScriptSays) {
 }
 
 TEST(FixRunTextTest, OneWithLongStepsDoesNotNeedLongerToStart) {
-    TrialResult job{.outcome = TrialOutcome::too_slow, .message = "1 step in the 90 s it was given"};
+    TrialResult job{.outcome = TrialOutcome::too_slow,
+                    .message = "1 step in the 90 s it was given"};
     job.record.steps.resize(1);
     std::string text = fix_failure_text(job, "epoch 1\n");
     EXPECT_THAT(text, HasSubstr("Your job could not be measured: 1 step in the 90 s"));
@@ -214,8 +215,8 @@ TEST(FixHtmlTest, WhatIsKeptComesFirstWithItsReasonAndWhatWasNotTriedLast) {
     for (const char* id : {"tf32", "compile", "threads"})
         answer.plan.proposals.push_back(
             {.id = id, .setting = id, .after = "1", .reason = std::string("why ") + id});
-    answer.outcomes["compile"] = {.word = "slower", .ratio = 0.9};
-    answer.outcomes["threads"] = {.word = "kept", .ratio = 1.5};
+    answer.outcomes["compile"] = {.result = FixResult::slower, .ratio = 0.9};
+    answer.outcomes["threads"] = {.result = FixResult::kept, .ratio = 1.5};
     std::string html = fix_html({.answer = answer, .command = "python train.py"});
     EXPECT_LT(html.find("threads: 1"), html.find("compile: 1"));
     EXPECT_LT(html.find("compile: 1"), html.find("tf32: 1"));
@@ -227,7 +228,7 @@ TEST(FixHtmlTest, SpeaksTheReadersLanguage) {
     FixAnswer answer;
     answer.plan.proposals = {
         {.id = "num_workers", .setting = "num_workers", .before = "0", .after = "8"}};
-    answer.outcomes["num_workers"] = {.word = "kept", .ratio = 5.2};
+    answer.outcomes["num_workers"] = {.result = FixResult::kept, .ratio = 5.2};
     Proof proof{.unit = "samples/s"};
     for (int i = 0; i < 5; ++i) proof.pairs.emplace_back(150 + i, 780 + i);
     judge(proof);

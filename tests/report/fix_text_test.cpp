@@ -35,7 +35,7 @@ FixAnswer answer_of_a_run() {
 
 TEST(FixTextTest, WhatWasNotTriedIsToldOncePerReason) {
     FixAnswer answer = answer_of_a_run();
-    answer.outcomes["num_workers"] = {"slower", 0.9, ""};
+    answer.outcomes["num_workers"] = {FixResult::slower, 0.9, ""};
     std::string text = fix_text(answer, {.was_run = true, .on_gpu = false});
     EXPECT_THAT(text, HasSubstr("Changes that were tried, safe (only the time changes)\n"
                                 "  train.py:7  num_workers: 0 -> 2\n"
@@ -96,9 +96,10 @@ TEST(FixTextTest, WithoutATrialNothingWasTried) {
     EXPECT_THAT(text, Not(HasSubstr("Changes that were tried")));
     EXPECT_THAT(text, HasSubstr("Nothing was worth a trial here."));
     EXPECT_EQ(fix_verdict(answer, nullptr), "nothing to gain was found");
-    answer.outcomes["num_workers"] = {.word = "no gain", .ratio = 1.01, .note = ""};
+    answer.outcomes["num_workers"] = {.result = FixResult::no_gain, .ratio = 1.01, .note = ""};
     EXPECT_EQ(fix_verdict(answer, nullptr), "nothing that was tried is faster");
-    answer.outcomes["num_workers"] = {.word = "changed training", .note = "the losses differ"};
+    answer.outcomes["num_workers"] = {.result = FixResult::changed_training,
+                                      .note = "the losses differ"};
     EXPECT_EQ(fix_verdict(answer, nullptr), "nothing that was tried could be kept");
     answer.outcomes["num_workers"] = {.note = "there was no time left for it", .lacks_time = true};
     text = fix_text(answer, {.was_run = true, .on_gpu = false});
