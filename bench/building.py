@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the programs of bench/ measure, made where it is missing: each of them is one command on a fresh clone."""
+
 import os
 import pathlib
 import subprocess

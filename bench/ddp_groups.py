@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Groups of training processes for bench/ddp and bench/scaling."""
+
 import json
 import socket
 import statistics
@@ -8,10 +9,19 @@ import sys
 import tempfile
 
 JOBS = {
-    "sequence": ({"num_features": 16, "hidden_size": 128, "num_layers": 1}, [{"shape": [64, 60, 16]}, {"shape": [64, 1]}]),
-    "window_cnn": ({"window_size": 24, "num_features": 16, "base_channels": 16}, [{"shape": [64, 1, 24, 16]}, {"shape": [64, 1]}]),
+    "sequence": (
+        {"num_features": 16, "hidden_size": 128, "num_layers": 1},
+        [{"shape": [64, 60, 16]}, {"shape": [64, 1]}],
+    ),
+    "window_cnn": (
+        {"window_size": 24, "num_features": 16, "base_channels": 16},
+        [{"shape": [64, 1, 24, 16]}, {"shape": [64, 1]}],
+    ),
     "restoration": ({"base_channels": 32, "num_blocks": 4}, [{"shape": [4, 3, 48, 48]}, {"shape": [4, 3, 48, 48]}]),
-    "classifier": ({"base_channels": 64, "num_classes": 10}, [{"shape": [4, 1, 128, 128]}, {"shape": [4], "below": 10}]),
+    "classifier": (
+        {"base_channels": 64, "num_classes": 10},
+        [{"shape": [4, 1, 128, 128]}, {"shape": [4], "below": 10}],
+    ),
 }
 
 
@@ -30,8 +40,15 @@ class Group:
         port = free_port()
         self.log = tempfile.TemporaryFile("w+")
         self.processes = [
-            subprocess.Popen(command + [json.dumps({**wish, "ranks": ranks if together else 1, "rank": rank, "port": port})], stdin=subprocess.PIPE,
-                             stdout=subprocess.PIPE, stderr=self.log, text=True) for rank in range(ranks)]
+            subprocess.Popen(
+                command + [json.dumps({**wish, "ranks": ranks if together else 1, "rank": rank, "port": port})],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self.log,
+                text=True,
+            )
+            for rank in range(ranks)
+        ]
         for process in self.processes:
             if not process.stdout.readline().startswith("ready"):
                 for other in self.processes:

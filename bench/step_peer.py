@@ -6,6 +6,7 @@ fused (AdamW in one call), compile (torch.compile of forward and loss, fused Ada
 With "ranks" it is one process of a DistributedDataParallel on Gloo, and "steps N" is answered by "N SECONDS"; "comm N" by "N SECONDS
 EXPOSED TOTAL", the seconds that DDP itself counts (gradients under way; of those, after the backward pass) and its sending of buffers.
 """
+
 import json
 import os
 import pathlib
@@ -34,7 +35,10 @@ def field(spec):
 
 if wish.get("ranks", 1) > 1:
     import torch.distributed
-    torch.distributed.init_process_group("gloo", init_method=f"tcp://127.0.0.1:{wish['port']}", rank=wish["rank"], world_size=wish["ranks"])
+
+    torch.distributed.init_process_group(
+        "gloo", init_method=f"tcp://127.0.0.1:{wish['port']}", rank=wish["rank"], world_size=wish["ranks"]
+    )
 batches = [[field(spec) for spec in wish["fields"]] for _ in range(8)]
 if wish["layout"] == "channels_last":
     model = model.to(memory_format=torch.channels_last)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makes a file part of the binary: embed_binary.py NAME OUT [FILE]; `std::string_view NAME()`, empty without a file."""
+
 import sys
 
 name, out = sys.argv[1:3]

@@ -5,6 +5,7 @@ The request names a TorchScript file whose forward takes (parameters..., buffers
 shape, strides and type of each input, how many of them are parameters, and where the package goes. The package takes the
 same inputs and gives (loss, gradients...); buffers are updated in place. Run by src/engine/compiled_step.cpp.
 """
+
 import json
 import os
 import sys

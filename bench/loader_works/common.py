@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the works of bench/loader share: the ratios they check, and the loop that peers are timed by."""
+
 import json
 import resource
 import statistics
@@ -43,15 +44,24 @@ def time_batches(batches, seconds, count, started):
             counted_from, cpu_from = now, cpu_seconds()
         if counted_from is not None and now - begin > seconds and samples:
             used = resource.getrusage(resource.RUSAGE_SELF)
-            print(json.dumps({"rate": samples / (now - counted_from), "first_seconds": first,
-                              "cpu_us": (cpu_seconds() - cpu_from) * 1e6 / samples,
-                              "memory_bytes": tree_memory() or used.ru_maxrss * 1024}), flush=True)
+            print(
+                json.dumps(
+                    {
+                        "rate": samples / (now - counted_from),
+                        "first_seconds": first,
+                        "cpu_us": (cpu_seconds() - cpu_from) * 1e6 / samples,
+                        "memory_bytes": tree_memory() or used.ru_maxrss * 1024,
+                    }
+                ),
+                flush=True,
+            )
             sys.exit(0)
 
 
 def tree():
     """This process and its descendants."""
     import os
+
     parents = {}
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -72,6 +82,7 @@ def tree():
 
 def cpu_seconds():
     import os
+
     return sum(tree().values()) / os.sysconf("SC_CLK_TCK")
 
 

@@ -4,6 +4,7 @@
 Each peer that is not PyTorch has a virtual environment of its own below the cache; one that cannot be
 installed is said so in the table and does not end the benchmark.
 """
+
 import os
 import pathlib
 import subprocess
@@ -11,8 +12,12 @@ import subprocess
 from building import build
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-PEERS = {"dali": ["nvidia-dali-cuda120", "numpy"], "spdl": ["spdl-io", "spdl-core", "numpy"], "tfdata": ["tensorflow-cpu"],
-         "webdataset": ["webdataset"]}
+PEERS = {
+    "dali": ["nvidia-dali-cuda120", "numpy"],
+    "spdl": ["spdl-io", "spdl-core", "numpy"],
+    "tfdata": ["tensorflow-cpu"],
+    "webdataset": ["webdataset"],
+}
 
 
 def pinned(name):
@@ -54,8 +59,20 @@ def python_of(setting, name):
     if not folder.exists():
         part = folder.with_name(folder.name + ".part")
         subprocess.run(["python3", "-m", "venv", "--clear", part], check=True)
-        done = subprocess.run([part / "bin/python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
-                               "--no-cache-dir", *map(pinned, PEERS[name])], stderr=subprocess.PIPE, text=True)
+        done = subprocess.run(
+            [
+                part / "bin/python",
+                "-m",
+                "pip",
+                "install",
+                "--quiet",
+                "--disable-pip-version-check",
+                "--no-cache-dir",
+                *map(pinned, PEERS[name]),
+            ],
+            stderr=subprocess.PIPE,
+            text=True,
+        )
         if done.returncode != 0:
             return None, f"cannot be installed: {(done.stderr.strip().splitlines() or ['no reason given'])[-1]}"
         os.rename(part, folder)
@@ -79,9 +96,11 @@ def seconds(setting):
 
 def installed(setting, name, command):
     """Gives the command in the environment of a peer, or one that says why there is none."""
+
     def make():
         python, why = python_of(setting, name)
         return [*command[:-1], python, *command[-1]] if python else ["bash", "-c", f"echo {why!r} >&2; exit 1"]
+
     return make
 
 
@@ -91,32 +110,59 @@ def from_python(setting, work, path, seconds):
     folder.mkdir(exist_ok=True)
     (folder / "saturate_gpu").unlink(missing_ok=True)
     (folder / "saturate_gpu").symlink_to(ROOT / "python/saturate_gpu")
-    return ["env", f"SATURATE={setting.build / 'saturate'}", f"PYTHONPATH={folder}", setting.python,
-            setting.works / "python_loader.py", work, path, seconds, 2]
+    return [
+        "env",
+        f"SATURATE={setting.build / 'saturate'}",
+        f"PYTHONPATH={folder}",
+        setting.python,
+        setting.works / "python_loader.py",
+        work,
+        path,
+        seconds,
+        2,
+    ]
 
 
 def peers(setting, work):
     """Contenders of a work, the same for A and B but for their name; the strongest ones when it must be quick."""
     images, shards, here = setting.cache / "images" / work / "train", setting.cache / "shards" / work, setting.works
     given = [work, images, seconds(setting)]
-    site = subprocess.run([setting.python, "-c", "import pathlib, torch; print(pathlib.Path(torch.__path__[0]).parent)"],
-                          check=True, text=True, stdout=subprocess.PIPE).stdout.strip()
+    site = subprocess.run(
+        [setting.python, "-c", "import pathlib, torch; print(pathlib.Path(torch.__path__[0]).parent)"],
+        check=True,
+        text=True,
+        stdout=subprocess.PIPE,
+    ).stdout.strip()
     with_torch = ["env", f"PYTHONPATH={site}"]
     torch, dali = [setting.python, here / "peer_images_torch.py", *given], [here / "peer_images_dali.py", *given]
-    out = [("PyTorch DataLoader, torchvision.io, 2 workers", [*torch, "torchvision.io", 2]),
-           ("LibTorch's DataLoader, 2 workers", lambda: libtorch(work, images, 2, seconds(setting))),
-           ("NVIDIA DALI, CPU, fused", installed(setting, "dali", [[*dali, "fused"]]))]
+    out = [
+        ("PyTorch DataLoader, torchvision.io, 2 workers", [*torch, "torchvision.io", 2]),
+        ("LibTorch's DataLoader, 2 workers", lambda: libtorch(work, images, 2, seconds(setting))),
+        ("NVIDIA DALI, CPU, fused", installed(setting, "dali", [[*dali, "fused"]])),
+    ]
     if setting.quick:
         return out
-    out += [(f"PyTorch DataLoader, {kind}, {workers} workers", [*torch, kind, workers])
-            for kind, workers in (("torchvision.io", 1), ("torchvision.io", 3), ("PIL", 2), ("PIL", 3))]
+    out += [
+        (f"PyTorch DataLoader, {kind}, {workers} workers", [*torch, kind, workers])
+        for kind, workers in (("torchvision.io", 1), ("torchvision.io", 3), ("PIL", 2), ("PIL", 3))
+    ]
     spdl, tfdata = [here / "peer_images_spdl.py", *given], [here / "peer_images_tfdata.py", *given]
-    out += [("SPDL, torchvision.io", installed(setting, "spdl", [*with_torch, [*spdl, "torchvision.io"]])),
-            ("SPDL, ffmpeg", installed(setting, "spdl", [[*spdl, "ffmpeg"]])),
-            ("tf.data, crop", installed(setting, "tfdata", [[*tfdata, "crop"]])),
-            ("WebDataset, torchvision.io, 2 workers",
-             installed(setting, "webdataset", [*with_torch, [here / "peer_images_webdataset.py", work, shards, seconds(setting)]]))]
+    out += [
+        ("SPDL, torchvision.io", installed(setting, "spdl", [*with_torch, [*spdl, "torchvision.io"]])),
+        ("SPDL, ffmpeg", installed(setting, "spdl", [[*spdl, "ffmpeg"]])),
+        ("tf.data, crop", installed(setting, "tfdata", [[*tfdata, "crop"]])),
+        (
+            "WebDataset, torchvision.io, 2 workers",
+            installed(
+                setting,
+                "webdataset",
+                [*with_torch, [here / "peer_images_webdataset.py", work, shards, seconds(setting)]],
+            ),
+        ),
+    ]
     if work == "A":
-        out += [("NVIDIA DALI, CPU, separate", installed(setting, "dali", [[*dali, "separate"]])),
-                ("tf.data, antialias", installed(setting, "tfdata", [[*tfdata, "antialias"]]))]
+        out += [
+            ("NVIDIA DALI, CPU, separate", installed(setting, "dali", [[*dali, "separate"]])),
+            ("tf.data, antialias", installed(setting, "tfdata", [[*tfdata, "antialias"]])),
+        ]
     return out

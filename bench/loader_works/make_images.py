@@ -5,6 +5,7 @@ FOLDER/A/train/cNN/*.jpg: photo-like colour images of about 500x375 and 60 to 11
 spectrum of photographs, shapes with edges, sensor noise; quality 90, 4:2:0). FOLDER/B/train/cNN/*.png:
 grey images of 128x128. Runs in a Python with numpy and Pillow; the same files on every machine.
 """
+
 import argparse
 import multiprocessing
 import pathlib
@@ -20,7 +21,7 @@ def field(rng, height, width, slope):
     fy, fx = numpy.fft.fftfreq(height)[:, None], numpy.fft.rfftfreq(width)[None, :]
     frequency = numpy.sqrt(fy * fy + fx * fx)
     frequency[0, 0] = 1
-    amplitude = frequency ** -slope
+    amplitude = frequency**-slope
     amplitude[0, 0] = 0
     phase = rng.normal(size=amplitude.shape) + 1j * rng.normal(size=amplitude.shape)
     noise = numpy.fft.irfft2(amplitude * phase, s=(height, width))

@@ -3,6 +3,7 @@
 
 A sample is two files of one stem, 000000.jpg and 000000.cls, as WebDataset has it; shuffled once.
 """
+
 import io
 import pathlib
 import random

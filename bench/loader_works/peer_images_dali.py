@@ -3,6 +3,7 @@
 
 fused decodes only the crop, separate the whole image before it crops; both on the CPU, 2 threads.
 """
+
 import pathlib
 import sys
 import time
@@ -24,9 +25,17 @@ def photos():
     if kind == "fused":
         images = fn.resize(fn.decoders.image_random_crop(files, device="cpu", **SHAPE), size=(224, 224), antialias=True)
     else:
-        images = fn.random_resized_crop(fn.decoders.image(files, device="cpu"), size=(224, 224), antialias=True, **SHAPE)
-    return fn.crop_mirror_normalize(images, dtype=types.FLOAT, output_layout="CHW", mirror=fn.random.coin_flip(),
-                                    mean=[0.485 * 255, 0.456 * 255, 0.406 * 255], std=[0.229 * 255, 0.224 * 255, 0.225 * 255]), labels
+        images = fn.random_resized_crop(
+            fn.decoders.image(files, device="cpu"), size=(224, 224), antialias=True, **SHAPE
+        )
+    return fn.crop_mirror_normalize(
+        images,
+        dtype=types.FLOAT,
+        output_layout="CHW",
+        mirror=fn.random.coin_flip(),
+        mean=[0.485 * 255, 0.456 * 255, 0.406 * 255],
+        std=[0.229 * 255, 0.224 * 255, 0.225 * 255],
+    ), labels
 
 
 @pipeline_def(batch_size=BATCH, num_threads=2, device_id=None, prefetch_queue_depth=2, seed=7)

@@ -3,6 +3,7 @@
 
 Two threads either way; its own decoder needs the system's FFmpeg libraries.
 """
+
 import math
 import pathlib
 import random
@@ -34,6 +35,7 @@ def random_crop(width, height):
 
 if kind == "ffmpeg":
     import spdl.io
+
     MEAN = numpy.array([0.485, 0.456, 0.406], numpy.float32).reshape(1, 3, 1, 1) * 255
     DEVIATION = numpy.array([0.229, 0.224, 0.225], numpy.float32).reshape(1, 3, 1, 1) * 255
 
@@ -44,7 +46,9 @@ if kind == "ffmpeg":
         x, y, w, h = random_crop(packets.codec.width, packets.codec.height)
         flip = ",hflip" if random.random() < 0.5 else ""
         return spdl.io.decode_packets(
-            packets, filter_desc=f"crop={w}:{h}:{x}:{y}:exact=1,scale=224:224:flags=bilinear{flip},format=pix_fmts=rgb24")
+            packets,
+            filter_desc=f"crop={w}:{h}:{x}:{y}:exact=1,scale=224:224:flags=bilinear{flip},format=pix_fmts=rgb24",
+        )
 
     def collate(frames):
         images = spdl.io.to_numpy(spdl.io.convert_frames(frames))
@@ -56,19 +60,31 @@ else:
     import torch
     from torchvision.io import ImageReadMode, decode_jpeg, decode_png, read_file
     from torchvision.transforms import v2
+
     torch.set_num_threads(1)
     if work == "A":
-        transform = v2.Compose([v2.RandomResizedCrop(224, antialias=True), v2.RandomHorizontalFlip(),
-                                v2.ToDtype(torch.float32, scale=True), v2.Normalize([0.485, 0.456, 0.406], [0.229, 0.224, 0.225])])
+        transform = v2.Compose(
+            [
+                v2.RandomResizedCrop(224, antialias=True),
+                v2.RandomHorizontalFlip(),
+                v2.ToDtype(torch.float32, scale=True),
+                v2.Normalize([0.485, 0.456, 0.406], [0.229, 0.224, 0.225]),
+            ]
+        )
     else:
         transform = v2.Compose([v2.ToDtype(torch.float32, scale=True), v2.Normalize([0.5], [0.25])])
 
     def decode(path):
         content = read_file(path)
-        return transform(decode_jpeg(content, mode=ImageReadMode.RGB) if work == "A" else decode_png(content, mode=ImageReadMode.GRAY))
+        return transform(
+            decode_jpeg(content, mode=ImageReadMode.RGB)
+            if work == "A"
+            else decode_png(content, mode=ImageReadMode.GRAY)
+        )
 
     def collate(images):
         return torch.stack(images)
+
 
 try:
     collate([decode(path) for path in paths[:2]])  # inside the pipeline an error would only drop the sample
@@ -82,8 +98,15 @@ def forever():
         order = list(paths)
         random.Random(epoch).shuffle(order)
         epoch += 1
-        pipeline = (PipelineBuilder().add_source(order).pipe(decode, concurrency=2).aggregate(BATCH, drop_last=True)
-                    .pipe(collate, concurrency=1).add_sink(3).build(num_threads=2))
+        pipeline = (
+            PipelineBuilder()
+            .add_source(order)
+            .pipe(decode, concurrency=2)
+            .aggregate(BATCH, drop_last=True)
+            .pipe(collate, concurrency=1)
+            .add_sink(3)
+            .build(num_threads=2)
+        )
         with pipeline.auto_stop():
             yield from pipeline.get_iterator()
 

@@ -3,6 +3,7 @@
 
 crop resizes without antialiasing, which is tf.data's usual and does less work than the others.
 """
+
 import os
 import pathlib
 import sys
@@ -22,8 +23,14 @@ MEAN, DEVIATION = tf.constant([0.485, 0.456, 0.406]) * 255, tf.constant([0.229, 
 def photo(path):
     content = tf.io.read_file(path)
     start, size, _ = tf.image.sample_distorted_bounding_box(
-        tf.io.extract_jpeg_shape(content), tf.zeros([1, 0, 4], tf.float32), min_object_covered=0.0, aspect_ratio_range=(3 / 4, 4 / 3),
-        area_range=(0.08, 1.0), max_attempts=10, use_image_if_no_bounding_boxes=True)
+        tf.io.extract_jpeg_shape(content),
+        tf.zeros([1, 0, 4], tf.float32),
+        min_object_covered=0.0,
+        aspect_ratio_range=(3 / 4, 4 / 3),
+        area_range=(0.08, 1.0),
+        max_attempts=10,
+        use_image_if_no_bounding_boxes=True,
+    )
     y, x, _ = tf.unstack(start)
     height, width, _ = tf.unstack(size)
     image = tf.io.decode_and_crop_jpeg(content, tf.stack([y, x, height, width]), channels=3)
@@ -36,9 +43,13 @@ def grey(path):
 
 
 paths = sorted(str(path) for path in pathlib.Path(folder).glob("*/*"))
-dataset = (tf.data.Dataset.from_tensor_slices(paths).shuffle(len(paths), seed=1)
-           .map(photo if work == "A" else grey, num_parallel_calls=tf.data.AUTOTUNE)
-           .batch(64 if work == "A" else 128, drop_remainder=True).prefetch(tf.data.AUTOTUNE))
+dataset = (
+    tf.data.Dataset.from_tensor_slices(paths)
+    .shuffle(len(paths), seed=1)
+    .map(photo if work == "A" else grey, num_parallel_calls=tf.data.AUTOTUNE)
+    .batch(64 if work == "A" else 128, drop_remainder=True)
+    .prefetch(tf.data.AUTOTUNE)
+)
 
 
 def forever():

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A peer of works A and B: peer_images_torch.py A|B FOLDER SECONDS PIL|torchvision.io WORKERS"""
+
 import pathlib
 import sys
 import time
@@ -36,8 +37,12 @@ def read_tensor(path):
 
 
 to_image = [v2.ToImage()] if kind == "PIL" else []
-dataset = ImageFolder(folder, v2.Compose([*crop, *to_image, *to_float, *normalise]), loader=read_pil if kind == "PIL" else read_tensor)
-loader = DataLoader(dataset, 64 if work == "A" else 128, shuffle=True, num_workers=workers, persistent_workers=True, drop_last=True)
+dataset = ImageFolder(
+    folder, v2.Compose([*crop, *to_image, *to_float, *normalise]), loader=read_pil if kind == "PIL" else read_tensor
+)
+loader = DataLoader(
+    dataset, 64 if work == "A" else 128, shuffle=True, num_workers=workers, persistent_workers=True, drop_last=True
+)
 
 
 def forever():

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A peer of work C: peer_windows.py TABLE SECONDS batched|items|by_hand WORKERS"""
+
 import pathlib
 import sys
 import time
@@ -23,7 +24,7 @@ class Items(Dataset):
         return len(table) - LENGTH + 1
 
     def __getitem__(self, index):
-        return table[index:index + LENGTH]
+        return table[index : index + LENGTH]
 
 
 class Batched(Items):
@@ -34,13 +35,15 @@ class Batched(Items):
 def by_hand():
     order = torch.randperm(len(table) - LENGTH + 1)
     for at in range(0, len(order) - BATCH + 1, BATCH):
-        yield table[order[at:at + BATCH, None] + steps]
+        yield table[order[at : at + BATCH, None] + steps]
 
 
 def forever():
     dataset = Batched() if kind == "batched" else Items()
     extra = {"collate_fn": lambda batch: batch} if kind == "batched" else {}
-    loader = DataLoader(dataset, BATCH, shuffle=True, num_workers=workers, persistent_workers=workers > 0, drop_last=True, **extra)
+    loader = DataLoader(
+        dataset, BATCH, shuffle=True, num_workers=workers, persistent_workers=workers > 0, drop_last=True, **extra
+    )
     while True:
         yield from by_hand() if kind == "by_hand" else loader
 

@@ -6,6 +6,7 @@ makes N pictures there first, in four classes that differ in colour. Both in tur
 samples per second of the epochs, accuracy on one image of ten that was held back. At the end medians and ranges. --step-ms leaves the
 model out and sleeps as long as a GPU would take for a step: what the loader alone feeds.
 """
+
 import argparse
 import json
 import pathlib
@@ -26,7 +27,11 @@ MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
 
 
 def transform(size, train):
-    crop = [v2.RandomResizedCrop(size, scale=(0.5, 1.0)), v2.RandomHorizontalFlip()] if train else [v2.Resize((size, size))]
+    crop = (
+        [v2.RandomResizedCrop(size, scale=(0.5, 1.0)), v2.RandomHorizontalFlip()]
+        if train
+        else [v2.Resize((size, size))]
+    )
     return v2.Compose([v2.ToImage(), *crop, v2.ToDtype(torch.float32, scale=True), v2.Normalize(MEAN, STD)])
 
 
@@ -34,12 +39,15 @@ def make(folder, count):
     """Photographs of 500x375, about 60 KB; what stands on them follows the class, with some noise."""
     import numpy
     from PIL import Image
+
     dice = numpy.random.default_rng(0)
     for i in range(count):
         (folder / f"class{i % 4}").mkdir(parents=True, exist_ok=True)
         coarse = dice.integers(0, 255, (12, 16, 3)).astype(numpy.float32)
         coarse[:, :, 0] *= 0.7 + 0.1 * (i % 4) + dice.normal(0, 0.08)
-        pixels = numpy.asarray(Image.fromarray(coarse.clip(0, 255).astype(numpy.uint8)).resize((500, 375), Image.BICUBIC)).astype(numpy.int16)
+        pixels = numpy.asarray(
+            Image.fromarray(coarse.clip(0, 255).astype(numpy.uint8)).resize((500, 375), Image.BICUBIC)
+        ).astype(numpy.int16)
         pixels = (pixels + dice.normal(0, 9, pixels.shape)).clip(0, 255).astype(numpy.uint8)
         Image.fromarray(pixels).save(folder / f"class{i % 4}" / f"{i:05}.jpg", quality=90)
 
@@ -49,9 +57,18 @@ def loaders(options):
     numbers = list(range(len(train)))
     random.Random(0).shuffle(numbers)
     held = len(numbers) // 10
-    return (DataLoader(Subset(train, numbers[held:]), options.batch, shuffle=True, drop_last=True, num_workers=options.workers,
-                       persistent_workers=options.workers > 0),
-            DataLoader(Subset(test, numbers[:held]), options.batch), len(train.classes))
+    return (
+        DataLoader(
+            Subset(train, numbers[held:]),
+            options.batch,
+            shuffle=True,
+            drop_last=True,
+            num_workers=options.workers,
+            persistent_workers=options.workers > 0,
+        ),
+        DataLoader(Subset(test, numbers[:held]), options.batch),
+        len(train.classes),
+    )
 
 
 def accuracy(model, batches):
@@ -78,8 +95,13 @@ def train(name, options, batches, test, classes):
             torch.nn.functional.cross_entropy(model(images), labels).backward()
             optimizer.step()
     seconds = time.monotonic() - start
-    found = {"loader": name, "rate": samples / seconds, "samples": samples, "seconds": seconds,
-             "accuracy": None if options.step_ms else accuracy(model, test)}
+    found = {
+        "loader": name,
+        "rate": samples / seconds,
+        "samples": samples,
+        "seconds": seconds,
+        "accuracy": None if options.step_ms else accuracy(model, test),
+    }
     print(json.dumps(found), flush=True)
     return found
 
@@ -87,7 +109,15 @@ def train(name, options, batches, test, classes):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=pathlib.Path)
-    for name, value in (("size", 64), ("batch", 32), ("epochs", 1), ("workers", 2), ("step-ms", 0.0), ("rounds", 1), ("make", 0)):
+    for name, value in (
+        ("size", 64),
+        ("batch", 32),
+        ("epochs", 1),
+        ("workers", 2),
+        ("step-ms", 0.0),
+        ("rounds", 1),
+        ("make", 0),
+    ):
         parser.add_argument(f"--{name}", type=type(value), default=value)
     options = parser.parse_args()
     if options.make and not options.folder.exists():
@@ -104,7 +134,9 @@ def main():
         for what in ("rate", "accuracy"):
             values = [one[what] for one in found if one["loader"] == name and one[what] is not None]
             if values:
-                print(f"{name}: {what} {statistics.median(values):.4g} (n={len(values)}, {min(values):.4g}..{max(values):.4g})")
+                print(
+                    f"{name}: {what} {statistics.median(values):.4g} (n={len(values)}, {min(values):.4g}..{max(values):.4g})"
+                )
     return 0
 
 

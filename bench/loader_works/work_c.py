@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Work C: windows of 60x16 over a table of a million rows."""
+
 import pathlib
 import subprocess
 import sys
@@ -18,8 +19,16 @@ TARGETS = ["bench_loader_windows", "saturate"]
 def prepare(setting):
     table = setting.cache / "table.npy"
     if not table.exists():
-        subprocess.run([setting.python, "-c", "import numpy, sys; numpy.save(sys.argv[1], "
-                        "numpy.random.default_rng(0).standard_normal((1_000_000, 16), dtype=numpy.float32))", table], check=True)
+        subprocess.run(
+            [
+                setting.python,
+                "-c",
+                "import numpy, sys; numpy.save(sys.argv[1], "
+                "numpy.random.default_rng(0).standard_normal((1_000_000, 16), dtype=numpy.float32))",
+                table,
+            ],
+            check=True,
+        )
 
 
 def contenders(setting):
@@ -40,6 +49,8 @@ def contenders(setting):
 def checks(fields):
     ours = median(fields, OURS)
     best = max((median(fields, name) for name in fields if name.startswith("DataLoader")), default=None)
-    return [*at_least("of the C++ loader, from Python", ratio(median(fields, FROM_PYTHON), ours), 0.95),
-            *at_least("times DataLoader's best", ratio(ours, best), 3.5),
-            *at_least("of memcpy on 2 threads", ratio(ours, median(fields, "memcpy by hand, 2 threads")), 0.8)]
+    return [
+        *at_least("of the C++ loader, from Python", ratio(median(fields, FROM_PYTHON), ours), 0.95),
+        *at_least("times DataLoader's best", ratio(ours, best), 3.5),
+        *at_least("of memcpy on 2 threads", ratio(ours, median(fields, "memcpy by hand, 2 threads")), 0.8),
+    ]

@@ -3,6 +3,7 @@
 
 A program that is linked against it, and against libstdc++.a behind it, takes from the shared library what GCC 8 had and
 holds the rest itself. So it shares one C++ library with LibTorch and asks for no newer one than LibTorch does."""
+
 import pathlib
 import re
 import subprocess
@@ -51,9 +52,22 @@ def main(library, out):
     with tempfile.TemporaryDirectory() as folder:
         source, versions = pathlib.Path(folder, "stand_in.s"), pathlib.Path(folder, "versions.map")
         source.write_text("\n".join(assembly(found)) + "\n")
-        versions.write_text("".join(f"{version} {{ }};\n" for version in sorted({entry[0] for entry in found.values()}, key=parts)))
-        subprocess.run(["gcc", "-shared", "-nostdlib", "-Wl,-soname,libstdc++.so.6", f"-Wl,--version-script={versions}", source,
-                        "-o", out], check=True)
+        versions.write_text(
+            "".join(f"{version} {{ }};\n" for version in sorted({entry[0] for entry in found.values()}, key=parts))
+        )
+        subprocess.run(
+            [
+                "gcc",
+                "-shared",
+                "-nostdlib",
+                "-Wl,-soname,libstdc++.so.6",
+                f"-Wl,--version-script={versions}",
+                source,
+                "-o",
+                out,
+            ],
+            check=True,
+        )
 
 
 if __name__ == "__main__":

@@ -100,7 +100,14 @@ def _threads(torch, wanted):
     if not local:
         local = facts.ranks()[1]
     threads = torch.get_num_threads()
-    here = (local, "" if local == 1 else "es", threads, "" if threads == 1 else "s", cores(), "" if cores() == 1 else "s")
+    here = (
+        local,
+        "" if local == 1 else "es",
+        threads,
+        "" if threads == 1 else "s",
+        cores(),
+        "" if cores() == 1 else "s",
+    )
     if local * threads <= cores():
         refused("threads", "%d process%s of %d thread%s on %d core%s: nothing to cap" % here)
         return
@@ -123,7 +130,9 @@ def _capability(torch):
 def _tf32(torch):
     capability = _capability(torch)
     if capability is None or capability < (8, 0):
-        refused("tf32", "no GPU with TF32 is used" if capability is None else "capability %d.%d has no TF32" % capability)
+        refused(
+            "tf32", "no GPU with TF32 is used" if capability is None else "capability %d.%d has no TF32" % capability
+        )
     elif torch.get_float32_matmul_precision() == "highest":
         torch.set_float32_matmul_precision("high")
         applied("tf32", 'torch.set_float32_matmul_precision("high")')

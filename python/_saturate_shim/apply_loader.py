@@ -44,9 +44,13 @@ def _persist(pilot, loader):
         return
     pilot.is_persistence_known = True
     if hasattr(loader.dataset, "set_epoch"):
-        refused("persistent_workers", "the data set has set_epoch: workers that stay alive would not see it", pilot.entry)
+        refused(
+            "persistent_workers", "the data set has set_epoch: workers that stay alive would not see it", pilot.entry
+        )
     elif pilot.entry["second_iterators"]:
-        refused("persistent_workers", "a second iterator of the loader is created while the first is in use", pilot.entry)
+        refused(
+            "persistent_workers", "a second iterator of the loader is created while the first is in use", pilot.entry
+        )
     else:
         pilot.snapshot = fingerprint(loader.dataset, pilot.torch)
         pilot.is_persistent = True
@@ -89,7 +93,11 @@ def _batched(torch, module, loader, iterator, pilot):
             pilot.workers = 0
             if wall < 0.05 * (wall + compute):
                 del fetcher.fetch
-                refused("batched_fetch", "a batch takes %s of %s: it is not needed" % (ms(wall), ms(wall + compute)), pilot.entry)
+                refused(
+                    "batched_fetch",
+                    "a batch takes %s of %s: it is not needed" % (ms(wall), ms(wall + compute)),
+                    pilot.entry,
+                )
         return data
 
     def fetch(indices):
@@ -101,12 +109,15 @@ def _batched(torch, module, loader, iterator, pilot):
             if not checked:
                 reference = plain(indices)
                 same = len(reference) == len(result) and all(
-                    a.dtype == b.dtype and a.stride() == b.stride() and torch.equal(a, b) for a, b in zip(reference, result)
+                    a.dtype == b.dtype and a.stride() == b.stride() and torch.equal(a, b)
+                    for a, b in zip(reference, result)
                 )
                 if not same:
                     raise ValueError("batches differ")
                 checked = pilot.entry["batched"] = 1
-                applied("batched_fetch", "the data set is tensors in memory: a batch is one index operation", pilot.entry)
+                applied(
+                    "batched_fetch", "the data set is tensors in memory: a batch is one index operation", pilot.entry
+                )
             return result
         except Exception as error:
             taken_back("batched_fetch", str(error), pilot.entry)
@@ -163,7 +174,9 @@ def install(torch, wanted):
                     pilot.began, pilot.start_ns = began, clock() - began
                 if pilot is None:
                     pass
-                elif pilot.is_changed and pilot.workers is not None and self.num_workers == pilot.workers != pilot.before:
+                elif (
+                    pilot.is_changed and pilot.workers is not None and self.num_workers == pilot.workers != pilot.before
+                ):
                     follow(pilot, self, iterator)
                 elif type(iterator) is module._SingleProcessDataLoaderIter:
                     _attend(torch, module, wanted, pilot, self, iterator)

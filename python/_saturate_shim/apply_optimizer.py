@@ -72,8 +72,12 @@ class SetToNone:
             parameter.grad = self.torch.zeros_like(parameter)
         if without and not self.is_off:
             self.is_off = True
-            taken_back("set_to_none", "%d parameter%s had no gradient in a step: weight decay and momentum move a parameter "
-                       "whose gradient is zero, but not one without a gradient" % (len(without), "" if len(without) == 1 else "s"))
+            taken_back(
+                "set_to_none",
+                "%d parameter%s had no gradient in a step: weight decay and momentum move a parameter "
+                "whose gradient is zero, but not one without a gradient"
+                % (len(without), "" if len(without) == 1 else "s"),
+            )
 
 
 def _of_optimizer(optimizer):
@@ -97,7 +101,9 @@ def _optimizers(torch, name):
             given = choices & set(kwargs)
             if type(self).__mro__[0].__init__ is not type(self).__init__ or given:
                 if given:
-                    refused(name, "%s already gets %s from the script" % (type(self).__name__, ", ".join(sorted(given))))
+                    refused(
+                        name, "%s already gets %s from the script" % (type(self).__name__, ", ".join(sorted(given)))
+                    )
                 return old(self, params, *args, **kwargs)
             params = [dict(p, params=list(p["params"])) if isinstance(p, dict) else p for p in params]
             if not all(p.is_cuda and p.is_floating_point() for p in _tensors(params)):

@@ -137,8 +137,10 @@ class Pilot:
         after = max(compute, fetch / workers, work) + 300_000
         self.predicted = step / after
         if not asked and self.predicted < LEAST_GAIN:
-            return self.refuse("%s: %d worker%s on %d cores would gain %.2fx" % (
-                said, workers, "" if workers == 1 else "s", cores(), self.predicted))
+            return self.refuse(
+                "%s: %d worker%s on %d cores would gain %.2fx"
+                % (said, workers, "" if workers == 1 else "s", cores(), self.predicted)
+            )
         if not asked and batches_left is not None and batches_left * (step - after) < 500_000_000:
             return None  # too little is left of this epoch; the next one decides
         self.workers = workers
@@ -173,7 +175,12 @@ class Pilot:
         return not any(t.is_cuda for t in tensors)
 
     def tell(self):
-        text = "%s; %d worker%s, predicted %.2fx" % (self.said, self.workers, "" if self.workers == 1 else "s", self.predicted)
+        text = "%s; %d worker%s, predicted %.2fx" % (
+            self.said,
+            self.workers,
+            "" if self.workers == 1 else "s",
+            self.predicted,
+        )
         if self.draws:
             text += "; the data set or sampler draws random numbers, which would differ in workers"
         applied("num_workers", text, self.entry, self.workers)
@@ -325,13 +332,21 @@ class Flight:
     def is_slower(self):
         pilot = self.pilot
         now = _mean(self.after[FILL:])  # not the median: several workers deliver batches in bursts
-        text = "measured %.2fx: a step with its batch from %s to %s" % (pilot.before_ns / now, ms(pilot.before_ns), ms(now))
+        text = "measured %.2fx: a step with its batch from %s to %s" % (
+            pilot.before_ns / now,
+            ms(pilot.before_ns),
+            ms(now),
+        )
         pilot.before_ns, before = 0, pilot.before_ns
         if now > 1.05 * before and not pilot.wanted.number("num_workers"):
             self.take_back(text)
             return True
         for change in facts.changes:
-            if change["name"] == "num_workers" and change["loader"] == pilot.entry["id"] and change["state"] == "applied":
+            if (
+                change["name"] == "num_workers"
+                and change["loader"] == pilot.entry["id"]
+                and change["state"] == "applied"
+            ):
                 change["text"] += "; " + text
         return False
 
@@ -347,7 +362,9 @@ def configure(loader, workers):
 def _may_run_ahead(pilot, loader):
     """Returns why another number of prefetched batches would change what is trained, or None."""
     if isinstance(loader.dataset, pilot.torch.utils.data.IterableDataset):
-        return "each worker reads its own part of an iterable data set: another number of workers gives different batches"
+        return (
+            "each worker reads its own part of an iterable data set: another number of workers gives different batches"
+        )
     if asks_for_worker(loader):
         return "the data set calls get_worker_info: another number of workers gives different samples"
     return None
@@ -357,8 +374,14 @@ def change_workers(pilot, loader):
     """Changes the number of workers before the first epoch of a loader that has some."""
     asked, has = pilot.wanted.number("num_workers"), loader.num_workers
     if asked is None or asked == has:
-        return pilot.refuse("the loader already has %d worker%s%s" % (
-            has, "" if has == 1 else "s", "; more than the %d cores of this machine" % cores() if has > cores() else ""))
+        return pilot.refuse(
+            "the loader already has %d worker%s%s"
+            % (
+                has,
+                "" if has == 1 else "s",
+                "; more than the %d cores of this machine" % cores() if has > cores() else "",
+            )
+        )
     reason = _may_run_ahead(pilot, loader)
     if reason is None and loader._iterator is not None:
         reason = "its workers are already running"

@@ -38,9 +38,19 @@ class Read:
 
     def object(self):
         number = lambda value: value if value is None or value - value == 0 else None  # noqa: E731
-        return {"call": self.call, "count": self.count, "steps": self.steps, "waits": self.waits, "ns": self.ns,
-                "in_library": self.in_library, "is_loss": self.is_loss, "first": number(self.first), "last": number(self.last),
-                "not_finite": self.not_finite, "site": self.site}
+        return {
+            "call": self.call,
+            "count": self.count,
+            "steps": self.steps,
+            "waits": self.waits,
+            "ns": self.ns,
+            "in_library": self.in_library,
+            "is_loss": self.is_loss,
+            "first": number(self.first),
+            "last": number(self.last),
+            "not_finite": self.not_finite,
+            "site": self.site,
+        }
 
 
 class Facts:
@@ -103,8 +113,13 @@ class Facts:
             entry = known
         else:
             user = user_frame(frame)
-            entry = {"id": len(self.loaders), "type": type(dataset).__name__, "site": site_of(user), "starts": 0,
-                     "second_iterators": 0}
+            entry = {
+                "id": len(self.loaders),
+                "type": type(dataset).__name__,
+                "site": site_of(user),
+                "starts": 0,
+                "second_iterators": 0,
+            }
             self.loaders.append(entry)
             self.by_dataset[id(dataset)] = entry
         loader.__dict__["_saturate_id"] = entry["id"]
@@ -214,8 +229,12 @@ class Facts:
         site = site_of(user_frame(frame))
         key = (site["file"], site["line"]) if site else None
         if len(self.compiles) < 50 and key not in self.compiles:
-            self.compiles[key] = {"site": site, "mode": str(words.get("mode")), "backend": str(words.get("backend")),
-                                  "dynamic": words.get("dynamic")}
+            self.compiles[key] = {
+                "site": site,
+                "mode": str(words.get("mode")),
+                "backend": str(words.get("backend")),
+                "dynamic": words.get("dynamic"),
+            }
 
     def zero_grad_to_zero(self, frame):
         if self.zero_grad_site is None:
@@ -230,7 +249,14 @@ class Facts:
     def change(self, name, level, state, text, entry=None, value=None):
         """Adds a change. state: applied, refused or taken back."""
         self.changes.append(
-            {"name": name, "level": level, "state": state, "text": text, "loader": entry["id"] if entry else None, "value": value}
+            {
+                "name": name,
+                "level": level,
+                "state": state,
+                "text": text,
+                "loader": entry["id"] if entry else None,
+                "value": value,
+            }
         )
 
     # ---- after the first training steps, every ten seconds, and when asked for
@@ -300,16 +326,21 @@ class Facts:
             "steps": steps.training,
             "steps_by": steps.loop,
             "hooks": "python" if steps.native is None else "native",
-            "loaders": [self.with_call(entry, lambda name: name.endswith("DataLoader")) for entry in self.loaders if entry["starts"]],
+            "loaders": [
+                self.with_call(entry, lambda name: name.endswith("DataLoader"))
+                for entry in self.loaders
+                if entry["starts"]
+            ],
             "optimizers": [
-                self.with_call(entry, lambda name, kind=entry["type"]: name == kind) for entry in self.optimizers.values()
+                self.with_call(entry, lambda name, kind=entry["type"]: name == kind)
+                for entry in self.optimizers.values()
             ],
             "zero_grad": self.with_call(
-                {"to_none": to_none, "to_zero": to_zero, "site": self.zero_grad_site},
-                lambda name: name == "zero_grad",
+                {"to_none": to_none, "to_zero": to_zero, "site": self.zero_grad_site}, lambda name: name == "zero_grad"
             ),
             "reads": [
-                read.object() for read in sorted(list(self.read_places.values()), key=lambda read: (-read.ns, -read.count))[:50]
+                read.object()
+                for read in sorted(list(self.read_places.values()), key=lambda read: (-read.ns, -read.count))[:50]
             ],
             "reads_steps": steps.training if self.reads_counted is None else self.reads_counted,
             "autocast": [
@@ -375,7 +406,9 @@ class Facts:
         torch = self.torch
         found = []
         for module in list(self.models):
-            parameters = list(module._parameters.values()) + [p for child in module.children() for p in child.parameters()]
+            parameters = list(module._parameters.values()) + [
+                p for child in module.children() for p in child.parameters()
+            ]
             parameters = [p for p in parameters if p is not None]
             if not parameters:
                 continue
@@ -419,7 +452,9 @@ class Facts:
         if steps.training >= self.next_look:
             self.next_look = 2 * steps.training
             tensor = self.torch.Tensor
-            kept = sum(1 for one in gc.get_objects() if type(one) is tensor and one.grad_fn is not None and one.numel() == 1)
+            kept = sum(
+                1 for one in gc.get_objects() if type(one) is tensor and one.grad_fn is not None and one.numel() == 1
+            )
             if self.losses is None or kept >= self.losses["with_graph"]:
                 self.losses = {"with_graph": kept, "of": steps.training}
         return self.losses

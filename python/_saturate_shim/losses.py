@@ -36,5 +36,5 @@ class Late:
         if done:
             values = torch.stack([value.reshape(()).float() for _, value in done]).tolist()
             self.known += [[step, value if value - value == 0 else None] for (step, _), value in zip(done, values)]
-            self.kept = self.kept[len(done):]
+            self.kept = self.kept[len(done) :]
         return self.known

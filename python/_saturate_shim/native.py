@@ -24,7 +24,9 @@ class NativeSteps:
     def prepare(self, torch, calls, reads_wait_always):
         """calls: the Python functions that the extension calls back, by the names below."""
         names = ("optimizer", "zero_grad", "enough", "fetch", "read", "loss", "disable")
-        native.prepare(torch.Tensor, self.open_ring, self.after_step, *[calls[name] for name in names], reads_wait_always)
+        native.prepare(
+            torch.Tensor, self.open_ring, self.after_step, *[calls[name] for name in names], reads_wait_always
+        )
 
     def after_step(self, number, now):
         if self.on_training_step is not None:

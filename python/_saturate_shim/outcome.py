@@ -11,8 +11,14 @@ from .steps import steps
 def unsettled(torch, wanted):
     known = {change["name"] for change in facts.changes}
     return [
-        {"name": name, "level": LEVELS[name], "state": "refused", "text": _reason(torch, wanted, name), "loader": None,
-         "value": None}
+        {
+            "name": name,
+            "level": LEVELS[name],
+            "state": "refused",
+            "text": _reason(torch, wanted, name),
+            "loader": None,
+            "value": None,
+        }
         for name in wanted.values
         if name not in known
     ]
@@ -34,7 +40,11 @@ def _reason(torch, wanted, name):
     if name == "persistent_workers":
         if not any(workers):
             return "no loader has workers"
-        return "it is already on" if all(e.get("persistent_workers") for e in loaders) else "starting the workers takes hardly any time"
+        return (
+            "it is already on"
+            if all(e.get("persistent_workers") for e in loaders)
+            else "starting the workers takes hardly any time"
+        )
     if name == "prefetch_factor":
         if wanted.number(name) is None:
             return "needs a number: prefetch_factor=4"

@@ -37,11 +37,7 @@ def user_frame(frame):
 def site_of(frame):
     if frame is None:
         return None
-    return {
-        "file": os.path.abspath(frame.f_code.co_filename),
-        "line": frame.f_lineno,
-        "function": frame.f_code.co_name,
-    }
+    return {"file": os.path.abspath(frame.f_code.co_filename), "line": frame.f_lineno, "function": frame.f_code.co_name}
 
 
 def user_site(depth=1):
@@ -78,7 +74,9 @@ def call_at(site, is_meant, context=3):
         return None
     lines, calls = _calls_of(site["file"])
     found = [
-        call for call in calls if call.lineno <= site["line"] <= (call.end_lineno or call.lineno) and is_meant(_name(call.func))
+        call
+        for call in calls
+        if call.lineno <= site["line"] <= (call.end_lineno or call.lineno) and is_meant(_name(call.func))
     ]
     # Of nested calls take the innermost; two calls next to each other on one line are ambiguous.
     found.sort(key=lambda call: (call.end_lineno - call.lineno, call.end_col_offset - call.col_offset))
@@ -116,5 +114,3 @@ def _inside(inner, outer):
         inner.end_lineno,
         inner.end_col_offset,
     ) <= (outer.end_lineno, outer.end_col_offset)
-
-

@@ -30,7 +30,19 @@ RECORD_BYTES = _RECORD.size
 _COUNT = struct.Struct("<Q")
 _HEAD = struct.Struct("<8sIIQQQiiii")
 _write, _count = _RECORD.pack_into, _COUNT.pack_into
-_OF_A_STEP = ("samples", "syncs", "sync", "gc", "backward", "optimizer", "backwards", "optimizer_steps", "loss", "losses", "batches")
+_OF_A_STEP = (
+    "samples",
+    "syncs",
+    "sync",
+    "gc",
+    "backward",
+    "optimizer",
+    "backwards",
+    "optimizer_steps",
+    "loss",
+    "losses",
+    "batches",
+)
 
 
 def ring_path(pid):
@@ -54,11 +66,49 @@ def size_of(data, tensor, depth=3):
 class Steps:
     native = None
     __slots__ = (
-        "ring", "written", "thread", "start", "wait", "samples", "owner", "syncs", "sync", "gc", "backward", "optimizer",
-        "backwards", "optimizer_steps", "pause", "has_stepped", "first_optimizer", "last_beat", "training", "loop",
-        "on_training_step", "backward_depth", "has_optimizer", "ranks", "wake_ns", "every_step", "batch_sizes", "zero_grads",
-        "optimizer_at", "optimizer_pause", "foreign_steps", "on_open", "ready_made", "is_reading", "root",
-        "is_loss_known", "backward_at", "loss", "losses", "batches", "own_samples", "taken", "trained_on",
+        "ring",
+        "written",
+        "thread",
+        "start",
+        "wait",
+        "samples",
+        "owner",
+        "syncs",
+        "sync",
+        "gc",
+        "backward",
+        "optimizer",
+        "backwards",
+        "optimizer_steps",
+        "pause",
+        "has_stepped",
+        "first_optimizer",
+        "last_beat",
+        "training",
+        "loop",
+        "on_training_step",
+        "backward_depth",
+        "has_optimizer",
+        "ranks",
+        "wake_ns",
+        "every_step",
+        "batch_sizes",
+        "zero_grads",
+        "optimizer_at",
+        "optimizer_pause",
+        "foreign_steps",
+        "on_open",
+        "ready_made",
+        "is_reading",
+        "root",
+        "is_loss_known",
+        "backward_at",
+        "loss",
+        "losses",
+        "batches",
+        "own_samples",
+        "taken",
+        "trained_on",
     )
 
     def __init__(self):
@@ -74,7 +124,9 @@ class Steps:
         """Starts anew; also in a forked child, which may train itself."""
         self.thread = threading.get_ident()
         self.ring = None
-        self.written = self.training = self.last_beat = self.wake_ns = self.optimizer_at = self.optimizer_pause = self.backward_at = 0
+        self.written = self.training = self.last_beat = self.wake_ns = self.optimizer_at = self.optimizer_pause = (
+            self.backward_at
+        ) = 0
         self.foreign_steps = 0  # optimizer steps in other threads
         self.own_samples = 0  # for a step without a loader
         self.every_step = False
@@ -117,7 +169,9 @@ class Steps:
         magic, _, _, capacity, written, pid, *_ = _HEAD.unpack_from(ring, 0)
         if magic == b"SATRING1" and (capacity, pid) == (CAPACITY, os.getpid()):
             self.written = written  # from before this process called exec: continue its steps
-        _HEAD.pack_into(ring, 0, b"\0" * 8, 1, _RECORD.size, CAPACITY, self.written, os.getpid(), rank, world, local_world, 0)
+        _HEAD.pack_into(
+            ring, 0, b"\0" * 8, 1, _RECORD.size, CAPACITY, self.written, os.getpid(), rank, world, local_world, 0
+        )
         ring[OWN_PROFILER_AT] = ring[ENDED_AT] = 0
         struct.pack_into("<q", ring, WINDOW_AT, 0)
         ring[0:8] = b"SATRING1"  # last: from now on readers may use it
@@ -190,9 +244,26 @@ class Steps:
             self.open_ring()
             ring = self.ring
         n = self.written
-        _write(ring, RECORDS_AT + (n % CAPACITY) * RECORD_BYTES, kind, loader & 0xFFFFFFFF, self.samples, self.syncs, start,
-               duration, wait, self.sync, self.gc, self.backward, self.optimizer, self.backwards, self.optimizer_steps,
-               self.loss, self.losses, self.batches)
+        _write(
+            ring,
+            RECORDS_AT + (n % CAPACITY) * RECORD_BYTES,
+            kind,
+            loader & 0xFFFFFFFF,
+            self.samples,
+            self.syncs,
+            start,
+            duration,
+            wait,
+            self.sync,
+            self.gc,
+            self.backward,
+            self.optimizer,
+            self.backwards,
+            self.optimizer_steps,
+            self.loss,
+            self.losses,
+            self.batches,
+        )
         self.written = n = n + 1
         _count(ring, COUNT_AT, n)
 

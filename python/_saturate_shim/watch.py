@@ -74,7 +74,8 @@ class Watch:
 
 def _names_worker(code):
     return "get_worker_info" in code.co_names or any(
-        _names_worker(inner) for inner in code.co_consts if hasattr(inner, "co_names"))
+        _names_worker(inner) for inner in code.co_consts if hasattr(inner, "co_names")
+    )
 
 
 def _functions(loader):

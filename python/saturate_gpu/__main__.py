@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """python -m saturate_gpu: replaces this process by the program."""
+
 import os
 import sys
 

@@ -2,12 +2,16 @@
 """The fallback for a Python data set: PyTorch's own worker processes, at PyTorch's speed. Loader
 adds an order that is the same for any number of workers, shards of equal length,
 epochs and exact state."""
+
 import os
 import random
 
 from .errors import LoaderError
 
-NO_SHARED_MEMORY = ("allocate shared memory(shm)", "out of shared memory")  # PyTorch's messages if a worker fails or has died
+NO_SHARED_MEMORY = (
+    "allocate shared memory(shm)",
+    "out of shared memory",
+)  # PyTorch's messages if a worker fails or has died
 
 
 class _Batches:
@@ -39,7 +43,9 @@ class PythonBatches:
         self.notes = ["samples are made by the data set's own Python, in worker processes of PyTorch's DataLoader"]
         self.batches = len(self._of_epoch(0))
         if self.batches == 0:
-            raise LoaderError(f"{self.samples} samples on {order['world']} processes are not enough for a batch of {order['batch_size']}")
+            raise LoaderError(
+                f"{self.samples} samples on {order['world']} processes are not enough for a batch of {order['batch_size']}"
+            )
         self.fields, self.pid, self.position, self._iterator = [], None, None, None
         self.is_open = True
 
@@ -53,7 +59,7 @@ class PythonBatches:
             dice.shuffle(places)
         each = size // order["world"] if order["drop_last"] else -(-size // order["world"])
         mine = [self._chosen[places[(i * order["world"] + order["rank"]) % size]] for i in range(each)]
-        batches = [mine[at:at + order["batch_size"]] for at in range(0, len(mine), order["batch_size"])]
+        batches = [mine[at : at + order["batch_size"]] for at in range(0, len(mine), order["batch_size"])]
         return batches[:-1] if order["drop_last"] and batches and len(batches[-1]) < order["batch_size"] else batches
 
     def reorder(self, order):
@@ -67,8 +73,14 @@ class PythonBatches:
         self._left = len(batches)
         workers = self._workers if self._workers is not None else 2
         extra = {"prefetch_factor": self._prefetch} if workers else {}
-        loader = self._data.DataLoader(self._source.dataset, batch_sampler=_Batches(batches), num_workers=workers,
-                                       collate_fn=self._source.collate_fn, pin_memory=bool(self._pin), **extra)
+        loader = self._data.DataLoader(
+            self._source.dataset,
+            batch_sampler=_Batches(batches),
+            num_workers=workers,
+            collate_fn=self._source.collate_fn,
+            pin_memory=bool(self._pin),
+            **extra,
+        )
         self._iterator, self.is_open = iter(loader), True
 
     def next(self):
@@ -78,9 +90,11 @@ class PythonBatches:
             if not any(sign in str(problem) for sign in NO_SHARED_MEMORY):
                 raise
             space = os.statvfs("/dev/shm")
-            raise LoaderError(f"/dev/shm is full ({space.f_blocks * space.f_frsize >> 20} MiB): the worker processes of a PythonDataset hand "
-                              "batches over there. Give the container more (docker run --shm-size), or take fewer workers, a smaller "
-                              "batch_size, or workers=0") from problem
+            raise LoaderError(
+                f"/dev/shm is full ({space.f_blocks * space.f_frsize >> 20} MiB): the worker processes of a PythonDataset hand "
+                "batches over there. Give the container more (docker run --shm-size), or take fewer workers, a smaller "
+                "batch_size, or workers=0"
+            ) from problem
         self._left -= 1
         if self._left == 0:
             self._iterator = None

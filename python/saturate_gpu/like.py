@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Converts torchvision's data sets and PyTorch's DataLoader to a Loader. Unsupported parts are
 refused by name, with advice."""
+
 import sys
 import warnings
 
@@ -27,7 +28,9 @@ def _flat(transform):
         return []
     if type(transform) in _torchvision("Compose"):
         return [each for part in transform.transforms for each in _flat(part)]
-    if isinstance(transform, (list, tuple)) or type(transform) is getattr(sys.modules.get("torch.nn"), "Sequential", None):
+    if isinstance(transform, (list, tuple)) or type(transform) is getattr(
+        sys.modules.get("torch.nn"), "Sequential", None
+    ):
         return [each for part in transform for each in _flat(part)]
     return [transform]
 
@@ -53,7 +56,9 @@ def _spread(of, name, centre):
     low, high = value
     spread = high - centre
     if abs(low - max(0.0 if centre else -0.5, centre - spread)) > 1e-9:
-        raise NotKnown(f"ColorJitter({name}=({low}, {high})): only ranges around {centre} are there, {name}={spread:g} for example")
+        raise NotKnown(
+            f"ColorJitter({name}=({low}, {high})): only ranges around {centre} are there, {name}={spread:g} for example"
+        )
     return spread
 
 
@@ -99,25 +104,38 @@ def _resize(of):
 
 def _resized_crop(of):
     if getattr(of, "antialias", True) is False:
-        raise NotKnown("RandomResizedCrop(antialias=False) is not supported: the loader always antialiases, as PIL does")
+        raise NotKnown(
+            "RandomResizedCrop(antialias=False) is not supported: the loader always antialiases, as PIL does"
+        )
     return T.RandomResizedCrop(_size(of), of.scale, of.ratio, _interpolation(of))
 
 
 def _jitter(of):
-    return T.ColorJitter(_spread(of, "brightness", 1), _spread(of, "contrast", 1), _spread(of, "saturation", 1), _spread(of, "hue", 0))
+    return T.ColorJitter(
+        _spread(of, "brightness", 1), _spread(of, "contrast", 1), _spread(of, "saturation", 1), _spread(of, "hue", 0)
+    )
 
 
 def _grey(of):
     if of.num_output_channels != 1:
-        raise NotKnown("Grayscale(num_output_channels=3) is not supported; Grayscale() and images.expand(-1, 3, -1, -1) in the "
-                       "training loop give the same")
+        raise NotKnown(
+            "Grayscale(num_output_channels=3) is not supported; Grayscale() and images.expand(-1, 3, -1, -1) in the "
+            "training loop give the same"
+        )
     return T.Grayscale()
 
 
-KNOWN = {"Resize": _resize, "CenterCrop": lambda of: T.CenterCrop(_size(of)), "RandomCrop": _crop,
-         "RandomResizedCrop": _resized_crop, "RandomHorizontalFlip": lambda of: T.HorizontalFlip(of.p),
-         "RandomVerticalFlip": lambda of: T.VerticalFlip(of.p), "ColorJitter": _jitter, "Grayscale": _grey,
-         "Normalize": lambda of: T.Normalize(_list(of.mean), _list(of.std))}
+KNOWN = {
+    "Resize": _resize,
+    "CenterCrop": lambda of: T.CenterCrop(_size(of)),
+    "RandomCrop": _crop,
+    "RandomResizedCrop": _resized_crop,
+    "RandomHorizontalFlip": lambda of: T.HorizontalFlip(of.p),
+    "RandomVerticalFlip": lambda of: T.VerticalFlip(of.p),
+    "ColorJitter": _jitter,
+    "Grayscale": _grey,
+    "Normalize": lambda of: T.Normalize(_list(of.mean), _list(of.std)),
+}
 NOTHING = ("Identity", "RGB", "ToImage", "ToPILImage", "ToPureTensor", "PILToTensor")  # only the type changes
 
 
@@ -145,8 +163,10 @@ class _Numbers:
             if dtype in ("float32", "bfloat16") and scaled:
                 self.dtype = dtype
             elif dtype != "uint8" or self.dtype != "uint8":
-                raise NotKnown(f"{type(of).__name__}({dtype}{'' if scaled else ', scale=False'}): float32 and bfloat16 with scale=True are "
-                               "there, and uint8 as it is read")
+                raise NotKnown(
+                    f"{type(of).__name__}({dtype}{'' if scaled else ', scale=False'}): float32 and bfloat16 with scale=True are "
+                    "there, and uint8 as it is read"
+                )
             return True
         return False
 
@@ -159,8 +179,10 @@ def transforms_of(transform):
         if numbers.take(of):
             continue
         if type(of) not in _torchvision(*KNOWN):  # a derived class may do something else
-            raise NotKnown(f"the transform {name} is not known to the loader; take it out of the Compose and apply it to the "
-                           "batch in the training loop, or keep the DataLoader (saturate_gpu.PythonDataset is the slow way)")
+            raise NotKnown(
+                f"the transform {name} is not known to the loader; take it out of the Compose and apply it to the "
+                "batch in the training loop, or keep the DataLoader (saturate_gpu.PythonDataset is the slow way)"
+            )
         out.append(KNOWN[name](of))
     if not numbers.is_tensor:
         raise NotKnown("the transforms leave PIL images, which make no batch: ToTensor() is missing")
@@ -177,7 +199,9 @@ def _ordered(transforms):
     flips = [each for each in transforms if isinstance(each, (T.HorizontalFlip, T.VerticalFlip))]
     sizes = [each for each in transforms if T.STAGE.get(type(each), 9) < 2]
     rest = [each for each in transforms if each not in flips and each not in sizes]
-    first_colour = next((i for i, each in enumerate(transforms) if isinstance(each, (T.ColorJitter, T.Normalize))), len(transforms))
+    first_colour = next(
+        (i for i, each in enumerate(transforms) if isinstance(each, (T.ColorJitter, T.Normalize))), len(transforms)
+    )
     if any(each in sizes for each in transforms[first_colour:]):
         return transforms  # refused later, by name
     return sizes + flips + rest
@@ -186,6 +210,7 @@ def _ordered(transforms):
 def _subset(dataset):
     """Returns the data set below all Subsets, and the indices that they select."""
     from torch.utils.data import Subset
+
     indices = None
     while type(dataset) is Subset:
         inner = _list(dataset.indices)
@@ -199,17 +224,23 @@ def _check_dataset(dataset, looks=None):
     folder = sys.modules.get("torchvision.datasets.folder")
     name = type(dataset).__name__
     if folder is None or not isinstance(dataset, folder.DatasetFolder):
-        raise NotKnown(f"the data set {name} is not known to the loader: torchvision's ImageFolder, DatasetFolder and Subsets of them are; "
-                       f"saturate_gpu.ImageFiles(paths, labels) takes any list of images, saturate_gpu.PythonDataset(...) any data set")
+        raise NotKnown(
+            f"the data set {name} is not known to the loader: torchvision's ImageFolder, DatasetFolder and Subsets of them are; "
+            f"saturate_gpu.ImageFiles(paths, labels) takes any list of images, saturate_gpu.PythonDataset(...) any data set"
+        )
     if type(dataset).__getitem__ is not folder.DatasetFolder.__getitem__:
-        raise NotKnown(f"{name} has a __getitem__ of its own, which the loader would not run; saturate_gpu.ImageFiles(paths, labels) "
-                       "takes the images without it")
+        raise NotKnown(
+            f"{name} has a __getitem__ of its own, which the loader would not run; saturate_gpu.ImageFiles(paths, labels) "
+            "takes the images without it"
+        )
     if dataset.target_transform is not None:
         raise NotKnown(f"{name} has a target_transform; apply it to the labels in the training loop")
     # The loader decodes to RGB like these functions of torchvision.
     if dataset.loader not in (folder.default_loader, folder.pil_loader, folder.accimage_loader):
-        raise NotKnown(f"the data set's own loader function {getattr(dataset.loader, '__name__', dataset.loader)} would not be run; "
-                       "with torchvision's default_loader the loader gives the same, Grayscale() makes one channel")
+        raise NotKnown(
+            f"the data set's own loader function {getattr(dataset.loader, '__name__', dataset.loader)} would not be run; "
+            "with torchvision's default_loader the loader gives the same, Grayscale() makes one channel"
+        )
     samples = dataset.samples
     step = max(1, len(samples) // looks) if looks else 1
     other = next((path for path, _ in samples[::step] if not path.lower().endswith(ENDINGS)), None)
@@ -224,6 +255,7 @@ def from_torchvision(dataset, batch_size=1, **settings):
     Like torchvision it decodes JPEGs exactly and ignores their EXIF orientation. `settings` are
     arguments of Loader. Unsupported data sets and transforms raise ValueError with advice."""
     from .loader import Loader
+
     whole, indices = _subset(dataset)
     _check_dataset(whole)
     source = ImageFiles([path for path, _ in whole.samples], [label for _, label in whole.samples], whole.classes)
@@ -236,14 +268,23 @@ def from_torchvision(dataset, batch_size=1, **settings):
 
 
 def _sampler(loader, settings):
-    from torch.utils.data import DistributedSampler, RandomSampler, SequentialSampler, SubsetRandomSampler, WeightedRandomSampler
+    from torch.utils.data import (
+        DistributedSampler,
+        RandomSampler,
+        SequentialSampler,
+        SubsetRandomSampler,
+        WeightedRandomSampler,
+    )
+
     sampler, kind = loader.sampler, type(loader.sampler)
     size = len(loader.dataset)
     if kind is SequentialSampler:
         settings["shuffle"] = False
     elif kind is RandomSampler:
         if sampler.replacement or sampler.num_samples != size:
-            raise NotKnown("RandomSampler with replacement or num_samples does not exist; weights=[1] * len(dataset) draws with replacement")
+            raise NotKnown(
+                "RandomSampler with replacement or num_samples does not exist; weights=[1] * len(dataset) draws with replacement"
+            )
         settings["shuffle"] = True
     elif kind is SubsetRandomSampler:
         settings.update(shuffle=True, subset=_list(sampler.indices))
@@ -254,18 +295,23 @@ def _sampler(loader, settings):
     elif kind is DistributedSampler:
         settings.update(shuffle=sampler.shuffle, seed=sampler.seed, rank=sampler.rank, world=sampler.num_replicas)
     else:
-        raise NotKnown(f"the sampler {kind.__name__} is not known to the loader; shuffle=, weights= and subset= of Loader are there")
+        raise NotKnown(
+            f"the sampler {kind.__name__} is not known to the loader; shuffle=, weights= and subset= of Loader are there"
+        )
 
 
 def _settings(loader):
     from torch.utils.data import BatchSampler, DataLoader, default_collate
+
     if not isinstance(loader, DataLoader):
         raise TypeError(f"{type(loader).__name__} is not a PyTorch DataLoader; from_torchvision() takes a data set")
     if loader.batch_sampler is None or type(loader.batch_sampler) is not BatchSampler:
         raise NotKnown("a DataLoader without batches or with a batch_sampler of its own is not known to the loader")
     if loader.collate_fn is not default_collate:
-        raise NotKnown(f"the collate_fn {getattr(loader.collate_fn, '__name__', loader.collate_fn)} would not be run; do in the training loop "
-                       "what it does, and take the default")
+        raise NotKnown(
+            f"the collate_fn {getattr(loader.collate_fn, '__name__', loader.collate_fn)} would not be run; do in the training loop "
+            "what it does, and take the default"
+        )
     settings = {"drop_last": loader.drop_last, "pin_memory": True if loader.pin_memory else None}
     _sampler(loader, settings)
     if "rank" not in settings:
@@ -276,16 +322,27 @@ def _settings(loader):
 def _ranks(loader, settings):
     """Sets the seed, and rank 0 of 1, for a DataLoader without a DistributedSampler."""
     import torch
-    settings.update(rank=0, world=1, seed=torch.initial_seed() if loader.generator is None else loader.generator.initial_seed())
+
+    settings.update(
+        rank=0, world=1, seed=torch.initial_seed() if loader.generator is None else loader.generator.initial_seed()
+    )
 
 
 def like(loader, changes):
     settings = {**_settings(loader), **changes}
     if "rank" in changes or "world" in changes:
         settings.update(rank=changes.get("rank"), world=changes.get("world"))
-    elif settings["world"] == 1 and not are_shared_out() and (settings.get("shuffle") or "weights" in settings) and found()[1] > 1:
-        warnings.warn(f"this DataLoader has no DistributedSampler: each of the {found()[1]} processes gets all samples; "
-                      "Loader.like(loader, rank=..., world=...) gives each its part", stacklevel=3)
+    elif (
+        settings["world"] == 1
+        and not are_shared_out()
+        and (settings.get("shuffle") or "weights" in settings)
+        and found()[1] > 1
+    ):
+        warnings.warn(
+            f"this DataLoader has no DistributedSampler: each of the {found()[1]} processes gets all samples; "
+            "Loader.like(loader, rank=..., world=...) gives each its part",
+            stacklevel=3,
+        )
     out = from_torchvision(loader.dataset, loader.batch_size, **settings)
     # For scripts that use len(loader.dataset), and for Lightning, which looks at the samplers.
     out.dataset, out.sampler, out.batch_sampler = loader.dataset, loader.sampler, loader.batch_sampler

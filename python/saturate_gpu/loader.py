@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The loader: `for batch in loader`. A separate process of the saturate program fills the batches
 (docs/loader.md)."""
+
 import array
 import operator
 import os
@@ -83,29 +84,73 @@ class Loader:
     - as_: "torch" or "numpy"; None: torch if the script has imported it
     """
 
-    def __init__(self, source, batch_size=1, shuffle=False, seed=0, drop_last=False, transforms=None, *, workers=None, prefetch=2,
-                 memory=None, rank=None, world=None, weights=None, subset=None, cache=None, cache_limit=None, cache_folder=None,
-                 dtype="float32", channels_last=False, decode="fast", exif=True, pin_memory=None, bad_samples_max=100,
-                 sample_timeout=60.0, tells_samples=False, as_=None):
-        self._settings = {name: value for name, value in locals().items() if name not in ("self", "source")}  # before any other local
+    def __init__(
+        self,
+        source,
+        batch_size=1,
+        shuffle=False,
+        seed=0,
+        drop_last=False,
+        transforms=None,
+        *,
+        workers=None,
+        prefetch=2,
+        memory=None,
+        rank=None,
+        world=None,
+        weights=None,
+        subset=None,
+        cache=None,
+        cache_limit=None,
+        cache_folder=None,
+        dtype="float32",
+        channels_last=False,
+        decode="fast",
+        exif=True,
+        pin_memory=None,
+        bad_samples_max=100,
+        sample_timeout=60.0,
+        tells_samples=False,
+        as_=None,
+    ):
+        self._settings = {
+            name: value for name, value in locals().items() if name not in ("self", "source")
+        }  # before any other local
         batch_size, prefetch = _whole("batch_size", batch_size, 1), _whole("prefetch", prefetch, 1)
         bad_samples_max, seed = _whole("bad_samples_max", bad_samples_max, 0), _whole("seed", seed, 0) & (2**63 - 1)
         if workers is not None:
             workers = _whole("workers", workers, 0)
-        for name, value, choices in (("dtype", dtype, ("float32", "bfloat16", "uint8")), ("decode", decode, ("fast", "exact"))):
+        for name, value, choices in (
+            ("dtype", dtype, ("float32", "bfloat16", "uint8")),
+            ("decode", decode, ("fast", "exact")),
+        ):
             if value not in choices:
                 raise ValueError(f"{name}={value!r}: expected one of {', '.join(choices)}")
         self._finds_rank = rank is None
         rank, world = rank_and_world(rank, world)
         self.batch_size, self.drop_last, self.source = batch_size, bool(drop_last), source
-        self._order = {"seed": seed, "shuffle": bool(shuffle), "batch_size": batch_size, "drop_last": bool(drop_last),
-                       "rank": rank, "world": world}
+        self._order = {
+            "seed": seed,
+            "shuffle": bool(shuffle),
+            "batch_size": batch_size,
+            "drop_last": bool(drop_last),
+            "rank": rank,
+            "world": world,
+        }
         self._start()
         if isinstance(source, PythonDataset):
             from .fallback import PythonBatches
-            for name, value in (("transforms", transforms), ("cache", cache), ("memory", memory), ("tells_samples", tells_samples)):
+
+            for name, value in (
+                ("transforms", transforms),
+                ("cache", cache),
+                ("memory", memory),
+                ("tells_samples", tells_samples),
+            ):
                 if value:
-                    raise ValueError(f"{name} cannot be used with a PythonDataset: its own Python code makes the samples")
+                    raise ValueError(
+                        f"{name} cannot be used with a PythonDataset: its own Python code makes the samples"
+                    )
             self._batches = PythonBatches(source, self._order, workers, prefetch, weights, subset, pin_memory)
         else:
             if not isinstance(source, Source):
@@ -113,32 +158,46 @@ class Loader:
                 if isinstance(source, (str, os.PathLike)):
                     takes = f"ImageFolder({os.fspath(source)!r}) is one for a folder of images"
                 raise TypeError(f"{type(source).__name__} is not a source of saturate_gpu; {takes}")
-            request, blobs = self._request(source, transforms, weights, subset, {
-                "dtype": dtype, "channels_last": bool(channels_last), "decode": decode, "exif": bool(exif)},
-                _cache(cache, cache_limit, cache_folder))
-            request.update(workers=-1 if workers is None else workers, prefetch=prefetch, memory_bytes=int(memory or 0),
-                           bad_samples_max=bad_samples_max, sample_ms_max=max(1, int(sample_timeout * 1000)),
-                           tells_samples=bool(tells_samples))
+            request, blobs = self._request(
+                source,
+                transforms,
+                weights,
+                subset,
+                {"dtype": dtype, "channels_last": bool(channels_last), "decode": decode, "exif": bool(exif)},
+                _cache(cache, cache_limit, cache_folder),
+            )
+            request.update(
+                workers=-1 if workers is None else workers,
+                prefetch=prefetch,
+                memory_bytes=int(memory or 0),
+                bad_samples_max=bad_samples_max,
+                sample_ms_max=max(1, int(sample_timeout * 1000)),
+                tells_samples=bool(tells_samples),
+            )
             self._batches = NativeBatches(request, blobs, as_, memory, pin_memory)
         self._finalizer = weakref.finalize(self, self._batches.close)
         _all.add(self)
 
     def _start(self):
         self._lock = threading.Lock()
-        self._pass = 0            # number of the pass that may continue
+        self._pass = 0  # number of the pass that may continue
         self._epoch = self._batch = 0  # the next batch to return
-        self._left = 0            # batches still to come in this epoch
-        self._is_fresh = True     # no batch was taken since this position was set
-        self._follows = None      # a DistributedSampler whose set_epoch() also sets this loader's epoch
-        self._followed = 0        # the epoch that the sampler had last
-        self._may_be_shared_out = self._has_own_seed = False  # Loader.like() without a DistributedSampler: see _settle()
+        self._left = 0  # batches still to come in this epoch
+        self._is_fresh = True  # no batch was taken since this position was set
+        self._follows = None  # a DistributedSampler whose set_epoch() also sets this loader's epoch
+        self._followed = 0  # the epoch that the sampler had last
+        self._may_be_shared_out = self._has_own_seed = (
+            False  # Loader.like() without a DistributedSampler: see _settle()
+        )
 
     def _request(self, source, transforms, weights, subset, images, cache):
         request, blobs = {"source": source.spec(), **self._order}, source.blobs()
         if source.has_images:
             transform = T.resolved([] if transforms is None else transforms)
             if transform["fit"] == "as_is" and not source.can_be_as_is:
-                raise ValueError(f"{type(source).__name__} needs a transform that sets a size, for example Resize((224, 224))")
+                raise ValueError(
+                    f"{type(source).__name__} needs a transform that sets a size, for example Resize((224, 224))"
+                )
             request["transform"] = {**transform, **images}
         elif transforms:
             raise ValueError(f"{type(source).__name__} gives no images, so it takes no transforms")
@@ -159,6 +218,7 @@ class Loader:
         `changes` are arguments of Loader that replace those of the DataLoader. Unsupported data
         sets and settings raise ValueError with advice."""
         from .like import like
+
         return like(dataloader, changes)
 
     # -- properties
@@ -279,13 +339,19 @@ class Loader:
         determine the order must be the same."""
         self._settle()
         if state.get("version") != 1:
-            raise ValueError(f"the state of a loader has version {state.get('version')!r}; this package reads version 1")
+            raise ValueError(
+                f"the state of a loader has version {state.get('version')!r}; this package reads version 1"
+            )
         for name, value in {"samples": self.samples, **self._order}.items():
             if name != "seed" and state.get(name) != value:
-                raise ValueError(f"the state was saved with {name}={state.get(name)}, this loader has {value}: the batches would not "
-                                 "be those that were to come")
+                raise ValueError(
+                    f"the state was saved with {name}={state.get(name)}, this loader has {value}: the batches would not "
+                    "be those that were to come"
+                )
         if not 0 <= state["batch"] <= len(self) or state["epoch"] < 0:
-            raise ValueError(f"the state is at batch {state['batch']} of epoch {state['epoch']}; there are {len(self)} batches")
+            raise ValueError(
+                f"the state is at batch {state['batch']} of epoch {state['epoch']}; there are {len(self)} batches"
+            )
         if state["seed"] != self._order["seed"]:
             self._order["seed"] = state["seed"]
             self._batches.reorder(self._order)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Batches from the loader process, for every source except a Python data set."""
+
 import array
 import json
 import os
@@ -28,8 +29,10 @@ class Pinned:
     def lock(self, tensor):
         code = self._cudart.cudaHostRegister(tensor.data_ptr(), tensor.numel(), 0)
         if int(code) != 0:
-            raise LoaderError(f"{tensor.numel() >> 20} MiB cannot be page-locked (CUDA error {int(code)}): "
-                              "raise ulimit -l, or pass pin_memory=False")
+            raise LoaderError(
+                f"{tensor.numel() >> 20} MiB cannot be page-locked (CUDA error {int(code)}): "
+                "raise ulimit -l, or pass pin_memory=False"
+            )
 
     def unlock(self, address):
         self._cudart.cudaHostUnregister(address)
@@ -69,7 +72,9 @@ class NativeBatches:
         self._owed = 0
         self._coming = -1  # the batch that comes next without a new START, counted over all epochs
         try:
-            text = json.dumps({**self._request, "blobs": {name: len(blob) for name, blob in self._blobs.items()}}).encode()
+            text = json.dumps(
+                {**self._request, "blobs": {name: len(blob) for name, blob in self._blobs.items()}}
+            ).encode()
             self._process.send(OPEN, a=len(text), payload=text + b"".join(self._blobs.values()))
             kind, payload, _, _, _ = self._process.receive()
             if kind == ERROR:

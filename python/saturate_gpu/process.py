@@ -4,6 +4,7 @@
 
 A frame is five whole numbers (kind, bytes of payload, three more) and the payload. Not thread-safe.
 """
+
 import array
 import collections
 import json
@@ -31,9 +32,12 @@ def program_path():
     named = os.environ.get("SATURATE")
     found = shutil.which(named) if named else find_program() or shutil.which("saturate")
     if found is None:
-        raise FileNotFoundError(f"SATURATE={named} is not a program" if named else
-                                f"the program saturate is neither in {', '.join(folders())} nor on PATH; "
-                                "saturate's wheel brings it; or set SATURATE to its path")
+        raise FileNotFoundError(
+            f"SATURATE={named} is not a program"
+            if named
+            else f"the program saturate is neither in {', '.join(folders())} nor on PATH; "
+            "saturate's wheel brings it; or set SATURATE to its path"
+        )
     return found
 
 
@@ -43,8 +47,12 @@ class Process:
         mine, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         with its:
             try:
-                self._child = subprocess.Popen([program, "loader-process", str(its.fileno())], pass_fds=[its.fileno()],
-                                               stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+                self._child = subprocess.Popen(
+                    [program, "loader-process", str(its.fileno())],
+                    pass_fds=[its.fileno()],
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                )
             except BaseException:
                 mine.close()
                 raise
@@ -72,7 +80,9 @@ class Process:
         """Waits until there are frames."""
         while not self.frames:
             try:
-                size, rights, flags, _ = self._socket.recvmsg_into((self._room,), FILES_AT_ONCE, socket.MSG_CMSG_CLOEXEC)
+                size, rights, flags, _ = self._socket.recvmsg_into(
+                    (self._room,), FILES_AT_ONCE, socket.MSG_CMSG_CLOEXEC
+                )
             except ConnectionResetError:
                 raise self._died() from None
             if flags & socket.MSG_CTRUNC:  # the memory of a batch arrived and could not be received
@@ -80,7 +90,7 @@ class Process:
             for level, kind, content in rights:
                 if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
                     files = array.array("i")
-                    files.frombytes(content[:len(content) - len(content) % files.itemsize])
+                    files.frombytes(content[: len(content) - len(content) % files.itemsize])
                     self._files.extend(files)
             if not size:
                 raise self._died()
@@ -98,7 +108,7 @@ class Process:
             kind, size, a, b, c = HEAD.unpack_from(data, at)
             if end - at < 40 + size:
                 break
-            self.frames.append((kind, data[at + 40:at + 40 + size] if size else 0, a, b, c))
+            self.frames.append((kind, data[at + 40 : at + 40 + size] if size else 0, a, b, c))
             at += 40 + size
         self._bytes = data[at:]
 
@@ -153,7 +163,12 @@ class Process:
 
 
 # Names in configurations and run records, and the Python names for the same things.
-NAMES = {"prefetch_bytes": "memory", "prefetch_factor": "prefetch", "cache: ram": 'cache="memory"', "the run record's events": "loader.skipped"}
+NAMES = {
+    "prefetch_bytes": "memory",
+    "prefetch_factor": "prefetch",
+    "cache: ram": 'cache="memory"',
+    "the run record's events": "loader.skipped",
+}
 
 
 def in_our_names(text):
@@ -166,7 +181,7 @@ def error_of(payload):
     found = json.loads(payload)
     text = in_our_names(found["text"])
     if text.startswith("error: "):
-        text = text[len("error: "):]
+        text = text[len("error: ") :]
     if found["kind"] == "bug":
         text = "this is a bug of saturate: " + text
     return LoaderError(text, found["place"] or None)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Finds the program that was installed with this package: pip puts it into the environment's
 scripts folder."""
+
 import os
 import sys
 import sysconfig

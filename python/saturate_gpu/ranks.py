@@ -1,10 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Finds the rank of this process in a data-parallel job."""
+
 import os
 import sys
 
 # Set by torchrun, Open MPI, and srun (inside a step).
-NAMES = (("RANK", "WORLD_SIZE"), ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"), ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS"))
+NAMES = (
+    ("RANK", "WORLD_SIZE"),
+    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
+    ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS"),
+)
 
 
 def rank_and_world(rank, world):
@@ -34,7 +39,9 @@ def are_shared_out():
     DataLoader that has no DistributedSampler."""
     state = getattr(sys.modules.get("accelerate.state"), "PartialState", None)
     # Checked late: both may be imported after the loader was made.
-    return "lightning.pytorch" in sys.modules or "pytorch_lightning" in sys.modules or bool(state and state._shared_state)
+    return (
+        "lightning.pytorch" in sys.modules or "pytorch_lightning" in sys.modules or bool(state and state._shared_state)
+    )
 
 
 def shared_seed():

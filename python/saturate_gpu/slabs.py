@@ -6,6 +6,7 @@ A slab is given back when the last array or tensor over it is gone. A weak refer
 that all of them keep alive tells when. A forked child's arrays still show the same memory, so slabs
 in use during a fork are never filled again.
 """
+
 import ctypes
 import functools
 import mmap
@@ -55,9 +56,12 @@ class Field:
     def torch(self, module):
         try:
             import numpy
+
             if self.dtype != "bfloat16":
                 array, from_numpy = self.numpy(numpy), module.from_numpy
-                return lambda exporter, samples: from_numpy(array(exporter, samples))  # half the time of frombuffer and view
+                return lambda exporter, samples: from_numpy(
+                    array(exporter, samples)
+                )  # half the time of frombuffer and view
         except ImportError:
             pass
         dtype, offset, elements = getattr(module, self.dtype), self.offset, self.elements
@@ -66,16 +70,24 @@ class Field:
         def show(exporter, samples):
             out = frombuffer(exporter, dtype=dtype, count=samples * elements, offset=offset).view(samples, *stored)
             return out.permute(0, 3, 1, 2) if turned else out
+
         return show
 
     def numpy(self, module):
         if self.dtype == "bfloat16":
             raise ValueError('dtype="bfloat16" needs PyTorch: NumPy has no such type')
-        dtype, offset, stored, turned, ndarray = module.dtype(self.dtype), self.offset, self.stored, self.channels_last, module.ndarray
+        dtype, offset, stored, turned, ndarray = (
+            module.dtype(self.dtype),
+            self.offset,
+            self.stored,
+            self.channels_last,
+            module.ndarray,
+        )
 
         def show(exporter, samples):
             out = ndarray((samples, *stored), dtype, exporter, offset)
             return out.transpose(0, 3, 1, 2) if turned else out
+
         return show
 
     def alone(self, module):
@@ -90,15 +102,18 @@ class Field:
             return None
         dtype, stored, ndarray, reference = numpy.dtype(self.dtype), self.stored, numpy.ndarray, weakref.ref
         if module.__name__ != "torch":
+
             def lend(slab, samples):
                 array = ndarray((samples, *stored), dtype, slab.memory)
                 return array, reference(array, slab.gone)
+
             return lend
         from_numpy = module.from_numpy
 
         def lend_tensor(slab, samples):
             array = ndarray((samples, *stored), dtype, slab.memory)
             return from_numpy(array), reference(array, slab.gone)
+
         return lend_tensor
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The sources of samples. Each only describes the data; the loader process opens it."""
+
 import array
 import glob
 import os
@@ -16,13 +17,16 @@ def _told_path(path):
     try:
         path.encode()
     except UnicodeEncodeError:
-        raise ValueError(f"the path {path!r} is not UTF-8: rename it, or give the files by ImageFiles(paths), which takes any name") from None
+        raise ValueError(
+            f"the path {path!r} is not UTF-8: rename it, or give the files by ImageFiles(paths), which takes any name"
+        ) from None
     return path
 
 
 class Source:
     """Base class. has_images: transforms, dtype and cache can be used. blobs(): long
     lists sent as bytes."""
+
     has_images = True
     can_be_as_is = True
     can_cache = True
@@ -36,8 +40,17 @@ class Source:
 
 class _Folder(Source):
     def __init__(self, root, layout, **other):
-        self._spec = {"kind": "folder", "root": _told_path(root), "layout": layout, "input": "input", "target": "target",
-                      "table": "labels.csv", "points": False, "classes": [], **other}
+        self._spec = {
+            "kind": "folder",
+            "root": _told_path(root),
+            "layout": layout,
+            "input": "input",
+            "target": "target",
+            "table": "labels.csv",
+            "points": False,
+            "classes": [],
+            **other,
+        }
 
     def spec(self):
         return self._spec
@@ -108,6 +121,7 @@ class TarShards(Source):
     """Images in tar files with WebDataset's names: 000123.jpg and 000123.cls are one sample.
 
     `paths`: tar files, folders of them, or patterns."""
+
     can_be_as_is = can_cache = False
 
     def __init__(self, paths):
@@ -124,6 +138,7 @@ class TarShards(Source):
 class Arrays(Source):
     """Arrays from an .npy file, an .npz archive or a folder of .npy files. The first dimension is
     the sample; each array is a field."""
+
     has_images = can_cache = False
 
     def __init__(self, path):
@@ -139,15 +154,35 @@ class Windows(Source):
 
     horizon=0 leaves the target out. The last validation_percent of the rows are the part
     "validation"; both parts are normalised by the training part."""
+
     has_images = can_cache = False
 
-    def __init__(self, path, length, stride=1, horizon=1, target=None, validation_percent=20.0, normalise=True, channel=False,
-                 part="training"):
+    def __init__(
+        self,
+        path,
+        length,
+        stride=1,
+        horizon=1,
+        target=None,
+        validation_percent=20.0,
+        normalise=True,
+        channel=False,
+        part="training",
+    ):
         if part not in ("training", "validation"):
             raise ValueError(f'part={part!r}: expected "training" or "validation"')
-        self._spec = {"kind": "windows", "path": _told_path(path), "length": int(length), "stride": int(stride), "horizon": int(horizon),
-                      "target": "" if target is None else str(target), "validation_percent": float(validation_percent),
-                      "normalise": bool(normalise), "channel": bool(channel), "part": part}
+        self._spec = {
+            "kind": "windows",
+            "path": _told_path(path),
+            "length": int(length),
+            "stride": int(stride),
+            "horizon": int(horizon),
+            "target": "" if target is None else str(target),
+            "validation_percent": float(validation_percent),
+            "normalise": bool(normalise),
+            "channel": bool(channel),
+            "part": part,
+        }
 
     def spec(self):
         return self._spec
@@ -160,5 +195,7 @@ class PythonDataset:
     def __init__(self, dataset, collate_fn=None):
         for needed in ("__getitem__", "__len__"):
             if not hasattr(dataset, needed):
-                raise TypeError(f"{type(dataset).__name__} has no {needed}: expected a data set with a length and numbered samples")
+                raise TypeError(
+                    f"{type(dataset).__name__} has no {needed}: expected a data set with a length and numbered samples"
+                )
         self.dataset, self.collate_fn = dataset, collate_fn

@@ -5,6 +5,7 @@ runs in the loader process.
 Use them in this order: one that sets the size, then flips, ColorJitter, Normalize. Grayscale may be
 anywhere.
 """
+
 import math
 
 
@@ -96,15 +97,44 @@ class Normalize(Transform):
 
 
 def _defaults():
-    return {"fit": "as_is", "width": 1, "height": 1, "interpolation": "bilinear", "resize_to": 1, "resize_width": 0,
-            "resize_height": 0, "crop_anywhere": False, "area_low": 0.08, "area_high": 1.0, "aspect_low": 3 / 4,
-            "aspect_high": 4 / 3, "pad": 0, "pad_value": 0, "flip_horizontal": 0.0, "flip_vertical": 0.0, "brightness": 0.0,
-            "contrast": 0.0, "saturation": 0.0, "hue": 0.0, "mean": [], "std": [], "channels": 3}
+    return {
+        "fit": "as_is",
+        "width": 1,
+        "height": 1,
+        "interpolation": "bilinear",
+        "resize_to": 1,
+        "resize_width": 0,
+        "resize_height": 0,
+        "crop_anywhere": False,
+        "area_low": 0.08,
+        "area_high": 1.0,
+        "aspect_low": 3 / 4,
+        "aspect_high": 4 / 3,
+        "pad": 0,
+        "pad_value": 0,
+        "flip_horizontal": 0.0,
+        "flip_vertical": 0.0,
+        "brightness": 0.0,
+        "contrast": 0.0,
+        "saturation": 0.0,
+        "hue": 0.0,
+        "mean": [],
+        "std": [],
+        "channels": 3,
+    }
 
 
 # The allowed order: sizes, flips, colours, numbers.
-STAGE = {Resize: 0, CenterCrop: 1, RandomCrop: 1, RandomResizedCrop: 1, HorizontalFlip: 2, VerticalFlip: 2, ColorJitter: 3,
-         Normalize: 4}
+STAGE = {
+    Resize: 0,
+    CenterCrop: 1,
+    RandomCrop: 1,
+    RandomResizedCrop: 1,
+    HorizontalFlip: 2,
+    VerticalFlip: 2,
+    ColorJitter: 3,
+    Normalize: 4,
+}
 
 
 def resolved(transforms):
@@ -112,24 +142,32 @@ def resolved(transforms):
     is not possible."""
     out, stage, resize, seen = _defaults(), -1, None, set()
     if isinstance(transforms, Transform) or not hasattr(transforms, "__iter__"):
-        raise TypeError(f"transforms={transforms!r}: expected a list of saturate_gpu.transforms; from_torchvision() takes torchvision's")
+        raise TypeError(
+            f"transforms={transforms!r}: expected a list of saturate_gpu.transforms; from_torchvision() takes torchvision's"
+        )
     for transform in transforms:
         kind = type(transform)
         if kind is Grayscale:
             out["channels"] = 1
             continue
         if kind not in STAGE:
-            raise TypeError(f"{transform!r} is not one of saturate_gpu.transforms; from_torchvision() takes torchvision's")
+            raise TypeError(
+                f"{transform!r} is not one of saturate_gpu.transforms; from_torchvision() takes torchvision's"
+            )
         if STAGE[kind] < stage:
             raise ValueError(f"{kind.__name__} comes too late: sizes come first, then flips, ColorJitter and Normalize")
         if kind in seen or (STAGE[kind] == 1 and stage == 1):
-            raise ValueError(f"{kind.__name__} appears once too often: there can be one resize, one crop and one of each other kind")
+            raise ValueError(
+                f"{kind.__name__} appears once too often: there can be one resize, one crop and one of each other kind"
+            )
         stage = max(stage, STAGE[kind])
         seen.add(kind)
         resize = _add(out, transform, resize)
     if resize is not None and resize.is_short and out["fit"] == "as_is":
-        raise ValueError(f"Resize({resize.size[0]}) leaves images of different shapes; Resize((height, width)), or a "
-                         "CenterCrop after it")
+        raise ValueError(
+            f"Resize({resize.size[0]}) leaves images of different shapes; Resize((height, width)), or a "
+            "CenterCrop after it"
+        )
     for name in ("mean", "std"):
         if len(out[name]) == 1:  # one value for all channels, as in torchvision
             out[name] = out[name] * out["channels"]
@@ -150,21 +188,35 @@ def _add(out, transform, resize):
         anywhere = kind is RandomCrop
         padding = transform.padding if anywhere else 0
         if resize is None:
-            out.update(fit="random_crop" if anywhere else "centre_crop", pad=padding, pad_value=transform.fill if anywhere else 0)
+            out.update(
+                fit="random_crop" if anywhere else "centre_crop",
+                pad=padding,
+                pad_value=transform.fill if anywhere else 0,
+            )
         elif padding:
-            raise ValueError("RandomCrop with padding after Resize is not supported: leave the padding out, or resize with "
-                             "RandomResizedCrop")
+            raise ValueError(
+                "RandomCrop with padding after Resize is not supported: leave the padding out, or resize with "
+                "RandomResizedCrop"
+            )
         elif resize.is_short:
             out.update(fit="shorter_side", resize_to=resize.size[0], crop_anywhere=anywhere)
         else:
-            out.update(fit="resized_sides", resize_height=resize.size[0], resize_width=resize.size[1], crop_anywhere=anywhere)
+            out.update(
+                fit="resized_sides", resize_height=resize.size[0], resize_width=resize.size[1], crop_anywhere=anywhere
+            )
     elif kind is RandomResizedCrop:
         if resize is not None:
             raise ValueError("RandomResizedCrop after Resize: leave the Resize out, the crop makes the size")
-        out.update(fit="random_resized_crop", height=transform.size[0], width=transform.size[1],
-                   interpolation=transform.interpolation, area_low=float(transform.scale[0]),
-                   area_high=float(transform.scale[1]), aspect_low=float(transform.ratio[0]),
-                   aspect_high=float(transform.ratio[1]))
+        out.update(
+            fit="random_resized_crop",
+            height=transform.size[0],
+            width=transform.size[1],
+            interpolation=transform.interpolation,
+            area_low=float(transform.scale[0]),
+            area_high=float(transform.scale[1]),
+            aspect_low=float(transform.ratio[0]),
+            aspect_high=float(transform.ratio[1]),
+        )
     elif kind in (HorizontalFlip, VerticalFlip):
         if not 0 <= transform.p <= 1 or math.isnan(transform.p):
             raise ValueError(f"{transform!r}: p is a probability, 0 to 1")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """libsaturate_cuda.so, loaded as the engine loads it: LibTorch has every symbol that it uses, and without a driver it
 counts no GPUs instead of failing. part_test.py LIBRARY; under the Python with PyTorch, which has all of CUDA's libraries."""
+
 import ctypes
 import os
 import subprocess

@@ -8,6 +8,7 @@ Each function below trains a toy model with one fault; `healthy` has none. The t
 anew where a Python with PyTorch is there (tests/support/python_torch); the ones in
 tests/diagnosis/traces were made by this script.
 """
+
 import io
 import pathlib
 import sys
@@ -24,8 +25,13 @@ STEPS = 6
 def record(path, step, stacks=False, shapes=False):
     """Two steps unrecorded, then STEPS in the trace; step(i) is called with i from 0."""
     plan = schedule(wait=1, warmup=1, active=STEPS, repeat=1)
-    with profile(activities=[ProfilerActivity.CPU], schedule=plan, with_stack=stacks, record_shapes=shapes,
-                 on_trace_ready=lambda done: done.export_chrome_trace(str(path))) as profiler:
+    with profile(
+        activities=[ProfilerActivity.CPU],
+        schedule=plan,
+        with_stack=stacks,
+        record_shapes=shapes,
+        on_trace_ready=lambda done: done.export_chrome_trace(str(path)),
+    ) as profiler:
         for i in range(STEPS + 2):
             step(i)
             profiler.step()
@@ -49,8 +55,12 @@ def trainer(model, optimizer, batch, set_to_none=True):
 
 def healthy(path):
     model = mlp()
-    record(path, trainer(model, torch.optim.SGD(model.parameters(), 0.01, foreach=True), torch.randn(2048, 256)),
-           stacks=True, shapes=True)
+    record(
+        path,
+        trainer(model, torch.optim.SGD(model.parameters(), 0.01, foreach=True), torch.randn(2048, 256)),
+        stacks=True,
+        shapes=True,
+    )
 
 
 class Uneven(Dataset):
@@ -136,12 +146,24 @@ def recompilation(path):
 
 def bias_before_norm(path):
     model = nn.Sequential(nn.Conv2d(3, 16, 3), nn.BatchNorm2d(16), nn.ReLU(), nn.Conv2d(16, 16, 3), nn.BatchNorm2d(16))
-    record(path, trainer(model, torch.optim.SGD(model.parameters(), 0.01, foreach=True), torch.randn(8, 3, 32, 32)),
-           shapes=True)
+    record(
+        path,
+        trainer(model, torch.optim.SGD(model.parameters(), 0.01, foreach=True), torch.randn(8, 3, 32, 32)),
+        shapes=True,
+    )
 
 
-CASES = [healthy, jitter, python_between, per_tensor_optimizer, zero_grad_by_kernels, misaligned, checkpoint,
-         recompilation, bias_before_norm]
+CASES = [
+    healthy,
+    jitter,
+    python_between,
+    per_tensor_optimizer,
+    zero_grad_by_kernels,
+    misaligned,
+    checkpoint,
+    recompilation,
+    bias_before_norm,
+]
 
 if __name__ == "__main__":
     torch.manual_seed(1)

@@ -3,6 +3,7 @@
 
 TEST.py PROGRAM: runs itself by the Python that tests/support/python_torch (or another finder) prints; status 77 where there is none.
 """
+
 import os
 import pathlib
 import select
@@ -43,17 +44,24 @@ def package():
 def picture(index, width=40, height=30, channels=3):
     """Something with edges and slopes that no two images share."""
     import numpy
+
     y, x = numpy.mgrid[0:height, 0:width]
-    planes = [(x * (3 + c) + y * (2 + index % 5) + index * 37 + 60 * ((x // 7 + y // 5 + c) % 2)) % 256 for c in range(channels)]
+    planes = [
+        (x * (3 + c) + y * (2 + index % 5) + index * 37 + 60 * ((x // 7 + y // 5 + c) % 2)) % 256
+        for c in range(channels)
+    ]
     return numpy.stack(planes, -1).astype("uint8").squeeze()
 
 
 def make_images(root, count, classes=3, ending=".png", **shape):
     from PIL import Image
+
     for i in range(count):
         folder = pathlib.Path(root) / f"class{i % classes}"
         folder.mkdir(parents=True, exist_ok=True)
-        Image.fromarray(picture(i, **shape)).save(folder / f"{i:04}{ending}", **({"quality": 92} if ending == ".jpg" else {}))
+        Image.fromarray(picture(i, **shape)).save(
+            folder / f"{i:04}{ending}", **({"quality": 92} if ending == ".jpg" else {})
+        )
 
 
 class LoaderTest(unittest.TestCase):
@@ -80,5 +88,11 @@ class LoaderTest(unittest.TestCase):
 
 
 def run_script(text, *arguments, **how):
-    return subprocess.run([sys.executable, "-B", "-c", text, *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                          timeout=120, **how)
+    return subprocess.run(
+        [sys.executable, "-B", "-c", text, *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=120,
+        **how,
+    )

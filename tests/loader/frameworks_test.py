@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """saturate_gpu.Loader in loops that others wrote: Lightning and accelerate. Needs them (tests/support/python_frameworks --make)."""
+
 from common import LoaderTest, enter, run_script
 
 enter("python_frameworks")
@@ -22,7 +23,9 @@ loader = Loader.like(DataLoader(ImageFolder(sys.argv[1], transform), batch_size=
 valid = Loader.like(DataLoader(ImageFolder(sys.argv[1], transform), batch_size=4))
 net = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(192, 3))
 """
-LIGHTNING = START + """import lightning
+LIGHTNING = (
+    START
+    + """import lightning
 logging.getLogger("lightning.pytorch").setLevel(logging.ERROR)
 class Model(lightning.LightningModule):
     def __init__(self):
@@ -40,7 +43,10 @@ lightning.Trainer(max_epochs=3, accelerator="cpu", logger=False, enable_checkpoi
                   enable_model_summary=False, num_sanity_val_steps=0).fit(model, loader, valid)
 print(model.counts, loader.state_dict()["epoch"])
 """
-ACCELERATE = START + """from accelerate import Accelerator
+)
+ACCELERATE = (
+    START
+    + """from accelerate import Accelerator
 accelerator = Accelerator(cpu=True)
 net, optimizer, prepared = accelerator.prepare(net, torch.optim.SGD(net.parameters(), lr=0.1), loader)
 count = 0
@@ -52,10 +58,13 @@ for epoch in range(3):
         count += len(labels)
 print(count, loader.state_dict()["epoch"])
 """
+)
 
 # Both make the loader before there are processes: 17 samples on two of them, nine each.
 PARTS = START.replace("shuffle=True))", "shuffle=True), tells_samples=True)")
-LIGHTNING_RANKS = PARTS + """import json, lightning
+LIGHTNING_RANKS = (
+    PARTS
+    + """import json, lightning
 logging.getLogger("lightning.pytorch").setLevel(logging.ERROR)
 class Model(lightning.LightningModule):
     def __init__(self):
@@ -73,7 +82,12 @@ trainer.fit(model, loader)
 with open(f"{sys.argv[2]}/{trainer.global_rank}.json", "w") as file:
     json.dump(model.seen, file)
 """
-ACCELERATE_RANKS = PARTS.replace("loader = Loader", "from accelerate import Accelerator\naccelerator = Accelerator(cpu=True)\nloader = Loader", 1) + """
+)
+ACCELERATE_RANKS = (
+    PARTS.replace(
+        "loader = Loader", "from accelerate import Accelerator\naccelerator = Accelerator(cpu=True)\nloader = Loader", 1
+    )
+    + """
 import json
 net, optimizer, prepared = accelerator.prepare(net, torch.optim.SGD(net.parameters(), lr=0.1), loader)
 seen = []
@@ -87,8 +101,11 @@ with open(f"{sys.argv[2]}/{accelerator.process_index}.json", "w") as file:
     json.dump(seen, file)
 accelerator.end_training()
 """
+)
 # Saves after every second step, then goes on from each of them: what comes is what would have come.
-LIGHTNING_RESUMES = LIGHTNING_RANKS.partition("model = Model()")[0] + """from lightning.pytorch.callbacks import ModelCheckpoint
+LIGHTNING_RESUMES = (
+    LIGHTNING_RANKS.partition("model = Model()")[0]
+    + """from lightning.pytorch.callbacks import ModelCheckpoint
 import pathlib
 def fit(callbacks=(), path=None):
     loader = Loader.like(DataLoader(ImageFolder(sys.argv[1], transform), batch_size=4, shuffle=True), seed=3, tells_samples=True)
@@ -102,16 +119,25 @@ for path in sorted(pathlib.Path(sys.argv[2]).glob("*.ckpt")):
     step = int(path.stem.partition("=")[2])
     print(step, fit(path=path) == expected[step:])
 """
+)
 
 
 class FrameworksTest(LoaderTest):
     def parts(self, script, *launcher):
         (self.folder / "train.py").write_text(script)
-        ran = subprocess.run([sys.executable, "-B", *launcher, self.folder / "train.py", self.images(17), self.folder], stdout=subprocess.PIPE,
-                             stderr=subprocess.STDOUT, text=True, timeout=300, env={**os.environ, "OMP_NUM_THREADS": "1"})
+        ran = subprocess.run(
+            [sys.executable, "-B", *launcher, self.folder / "train.py", self.images(17), self.folder],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=300,
+            env={**os.environ, "OMP_NUM_THREADS": "1"},
+        )
         self.assertEqual(ran.returncode, 0, ran.stdout)
         first, second = (json.loads((self.folder / f"{rank}.json").read_text()) for rank in range(2))
-        self.assertEqual(([len(batch) for batch in first], [len(batch) for batch in second]), ([4, 4, 1] * 2, [4, 4, 1] * 2))
+        self.assertEqual(
+            ([len(batch) for batch in first], [len(batch) for batch in second]), ([4, 4, 1] * 2, [4, 4, 1] * 2)
+        )
         for epoch in (slice(0, 3), slice(3, 6)):
             self.assertEqual({sample for batch in first[epoch] + second[epoch] for sample in batch}, set(range(17)))
         self.assertNotEqual(first[:3], first[3:])
@@ -124,7 +150,11 @@ class FrameworksTest(LoaderTest):
 
     def test_lightning_goes_on_where_it_was_saved(self):
         ran = run_script(LIGHTNING_RESUMES, self.images(20), self.folder)
-        self.assertEqual((ran.returncode, ran.stdout), (0, "".join(f"{step} True\n" for step in (10, 12, 14, 2, 4, 6, 8))), ran.stderr)
+        self.assertEqual(
+            (ran.returncode, ran.stdout),
+            (0, "".join(f"{step} True\n" for step in (10, 12, 14, 2, 4, 6, 8))),
+            ran.stderr,
+        )
 
     def test_lightning(self):
         ran = run_script(LIGHTNING, self.images(10))

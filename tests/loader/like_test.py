@@ -4,6 +4,7 @@
 Tolerances in grey levels (of 255). Files without a resize: none, the decoder is the same library. With one: PIL rounds to 8 bits after
 each of two passes, the loader once at the end or not at all, which is at most one level, and one more where colour jitter or bicubic
 overshoot amplify it; the mean stays below a third of a level."""
+
 from common import LoaderTest, enter, make_images, picture
 
 enter()
@@ -15,7 +16,14 @@ import unittest.mock
 import warnings
 
 import torch
-from torch.utils.data import DataLoader, DistributedSampler, RandomSampler, Subset, SubsetRandomSampler, WeightedRandomSampler
+from torch.utils.data import (
+    DataLoader,
+    DistributedSampler,
+    RandomSampler,
+    Subset,
+    SubsetRandomSampler,
+    WeightedRandomSampler,
+)
 from torchvision import transforms as v1
 from torchvision.datasets import DatasetFolder, FakeData, ImageFolder
 from torchvision.transforms import v2
@@ -29,8 +37,11 @@ MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
 def both(*transforms):
     """The same by v1 on PIL images and by v2 on tensors."""
     old = v1.Compose([getattr(v1, name)(**how) for name, how in transforms] + [v1.ToTensor(), v1.Normalize(MEAN, STD)])
-    new = v2.Compose([v2.ToImage()] + [getattr(v2, name)(**how) for name, how in transforms] +
-                     [v2.ToDtype(torch.float32, scale=True), v2.Normalize(MEAN, STD)])
+    new = v2.Compose(
+        [v2.ToImage()]
+        + [getattr(v2, name)(**how) for name, how in transforms]
+        + [v2.ToDtype(torch.float32, scale=True), v2.Normalize(MEAN, STD)]
+    )
     return {"v1": old, "v2": new}
 
 
@@ -52,16 +63,22 @@ class LikeTest(LoaderTest):
 
     def test_pixels_without_a_resize(self):
         for ending in (".png", ".jpg"):
-            for transform in (v1.ToTensor(), v1.PILToTensor(), v2.Compose([v2.ToImage(), v2.ToDtype(torch.float32, scale=True)]),
-                              v1.Compose([v1.CenterCrop(20), v1.ToTensor()])):
+            for transform in (
+                v1.ToTensor(),
+                v1.PILToTensor(),
+                v2.Compose([v2.ToImage(), v2.ToDtype(torch.float32, scale=True)]),
+                v1.Compose([v1.CenterCrop(20), v1.ToTensor()]),
+            ):
                 with self.subTest(f"{transform} {ending}"):
                     self.compare(transform, 0.01, 0.001, ending)
 
     def test_pixels_with_a_resize(self):
-        for name, transforms in {"both sides": [("Resize", {"size": (24, 36)})],
-                                 "evaluation": [("Resize", {"size": 26}), ("CenterCrop", {"size": 24})],
-                                 "up": [("Resize", {"size": (70, 90)})],
-                                 "sides, then crop": [("Resize", {"size": (32, 32)}), ("CenterCrop", {"size": 28})]}.items():
+        for name, transforms in {
+            "both sides": [("Resize", {"size": (24, 36)})],
+            "evaluation": [("Resize", {"size": 26}), ("CenterCrop", {"size": 24})],
+            "up": [("Resize", {"size": (70, 90)})],
+            "sides, then crop": [("Resize", {"size": (32, 32)}), ("CenterCrop", {"size": 28})],
+        }.items():
             for version, transform in both(*transforms).items():
                 for ending in (".png", ".jpg"):
                     with self.subTest(f"{name} {version} {ending}"):
@@ -69,11 +86,13 @@ class LikeTest(LoaderTest):
 
     def test_random_transforms_have_the_same_distribution(self):
         root = self.images(8, width=64, height=64)
-        transform = v1.Compose([v1.RandomResizedCrop(24), v1.RandomHorizontalFlip(), v1.ColorJitter(0.2, 0.2, 0.2), v1.ToTensor()])
+        transform = v1.Compose(
+            [v1.RandomResizedCrop(24), v1.RandomHorizontalFlip(), v1.ColorJitter(0.2, 0.2, 0.2), v1.ToTensor()]
+        )
         theirs = DataLoader(ImageFolder(root, transform), 8)
         torch.manual_seed(0)
         with Loader.like(theirs) as ours:
-            found, expected = ([torch.cat([next(iter(loader))[0] for _ in range(60)]) for loader in (ours, theirs)])
+            found, expected = [torch.cat([next(iter(loader))[0] for _ in range(60)]) for loader in (ours, theirs)]
         self.assertEqual(found.shape, expected.shape)
         # 480 crops each: means of channels and their spread, about 4 standard errors apart at most
         self.assertLess((found.mean((0, 2, 3)) - expected.mean((0, 2, 3))).abs().max(), 0.04)
@@ -82,15 +101,35 @@ class LikeTest(LoaderTest):
 
     def test_the_usual_training_recipes_are_taken(self):
         root = self.images(8)
-        for transform in (v1.Compose([v1.RandomCrop(32, padding=4), v1.RandomHorizontalFlip(), v1.ToTensor(), v1.Normalize(MEAN, STD)]),
-                          v1.Compose([v1.RandomHorizontalFlip(), v1.Resize((20, 20)), v1.ToTensor()]),
-                          v1.Compose([v1.Resize(28), v1.RandomCrop(24), v1.RandomVerticalFlip(0.3), v1.ToTensor()]),
-                          v1.Compose([v1.Grayscale(), v1.Resize([16, 16]), v1.ToTensor(), v1.Normalize([0.5], [0.5])]),
-                          v2.Compose([v2.RGB(), v2.ToImage(), v2.RandomResizedCrop(size=(20, 24), antialias=True),
-                                      v2.RandomHorizontalFlip(p=0.5), v2.ToDtype(torch.float32, scale=True), v2.Normalize(MEAN, STD)]),
-                          v2.Compose([v2.Resize((16, 16), interpolation=v2.InterpolationMode.BICUBIC), v2.ToImage(),
-                                      v2.ToDtype(torch.bfloat16, scale=True)])):
-            with self.subTest(str(transform)), Loader.like(DataLoader(ImageFolder(root, transform), 4, shuffle=True)) as ours:
+        for transform in (
+            v1.Compose(
+                [v1.RandomCrop(32, padding=4), v1.RandomHorizontalFlip(), v1.ToTensor(), v1.Normalize(MEAN, STD)]
+            ),
+            v1.Compose([v1.RandomHorizontalFlip(), v1.Resize((20, 20)), v1.ToTensor()]),
+            v1.Compose([v1.Resize(28), v1.RandomCrop(24), v1.RandomVerticalFlip(0.3), v1.ToTensor()]),
+            v1.Compose([v1.Grayscale(), v1.Resize([16, 16]), v1.ToTensor(), v1.Normalize([0.5], [0.5])]),
+            v2.Compose(
+                [
+                    v2.RGB(),
+                    v2.ToImage(),
+                    v2.RandomResizedCrop(size=(20, 24), antialias=True),
+                    v2.RandomHorizontalFlip(p=0.5),
+                    v2.ToDtype(torch.float32, scale=True),
+                    v2.Normalize(MEAN, STD),
+                ]
+            ),
+            v2.Compose(
+                [
+                    v2.Resize((16, 16), interpolation=v2.InterpolationMode.BICUBIC),
+                    v2.ToImage(),
+                    v2.ToDtype(torch.bfloat16, scale=True),
+                ]
+            ),
+        ):
+            with (
+                self.subTest(str(transform)),
+                Loader.like(DataLoader(ImageFolder(root, transform), 4, shuffle=True)) as ours,
+            ):
                 images, _ = next(iter(ours))
                 expected, _ = next(iter(DataLoader(ImageFolder(root, transform), 4)))
                 self.assertEqual((images.shape, images.dtype), (expected.shape, expected.dtype))
@@ -107,21 +146,33 @@ class LikeTest(LoaderTest):
         with Loader.like(DataLoader(whole, 5, sampler=SubsetRandomSampler([2, 4, 6])), tells_samples=True) as ours:
             self.assertEqual(sorted(next(iter(ours))[2].tolist()), [0, 1, 2])  # numbers within the subset
             self.assertEqual(len(ours), 1)
-        with Loader.like(DataLoader(whole, 5, sampler=WeightedRandomSampler([0.0] * 19 + [1.0], 20)), tells_samples=True) as ours:
+        with Loader.like(
+            DataLoader(whole, 5, sampler=WeightedRandomSampler([0.0] * 19 + [1.0], 20)), tells_samples=True
+        ) as ours:
             self.assertEqual(set(next(iter(ours))[2].tolist()), {19})
-        with Loader.like(DataLoader(whole, 5, sampler=DistributedSampler(whole, 4, 3, seed=8)), tells_samples=True) as ours:
+        with Loader.like(
+            DataLoader(whole, 5, sampler=DistributedSampler(whole, 4, 3, seed=8)), tells_samples=True
+        ) as ours:
             state = ours.state_dict()
-            self.assertEqual((len(ours), state["rank"], state["world"], state["seed"], state["shuffle"]), (1, 3, 4, 8, True))
+            self.assertEqual(
+                (len(ours), state["rank"], state["world"], state["seed"], state["shuffle"]), (1, 3, 4, 8, True)
+            )
 
     def test_what_is_not_known_is_refused_by_name(self):
         root = self.images(4)
-        for transform, name in ((v1.RandomRotation(5), "RandomRotation"), (v1.Lambda(lambda image: image), "Lambda"), (lambda image: image, "<lambda>"),
-                                (v1.Compose([v1.ToTensor(), v1.RandomErasing()]), "RandomErasing"), (v2.RandAugment(), "RandAugment"),
-                                (v1.Compose([v1.Resize(20), v1.ToTensor()]), "Resize"), (v1.Resize((9, 9)), "ToTensor"),
-                                (v1.Compose([v1.ColorJitter(0.1), v1.RandomResizedCrop(9), v1.ToTensor()]), "RandomResizedCrop"),
-                                (v1.Compose([v1.RandomCrop(9, padding=2, padding_mode="reflect"), v1.ToTensor()]), "padding_mode"),
-                                (v1.Compose([v1.Resize((9, 9), v1.InterpolationMode.NEAREST), v1.ToTensor()]), "nearest"),
-                                (v2.Compose([v2.ToImage(), v2.ToDtype(torch.float32)]), "scale=False")):
+        for transform, name in (
+            (v1.RandomRotation(5), "RandomRotation"),
+            (v1.Lambda(lambda image: image), "Lambda"),
+            (lambda image: image, "<lambda>"),
+            (v1.Compose([v1.ToTensor(), v1.RandomErasing()]), "RandomErasing"),
+            (v2.RandAugment(), "RandAugment"),
+            (v1.Compose([v1.Resize(20), v1.ToTensor()]), "Resize"),
+            (v1.Resize((9, 9)), "ToTensor"),
+            (v1.Compose([v1.ColorJitter(0.1), v1.RandomResizedCrop(9), v1.ToTensor()]), "RandomResizedCrop"),
+            (v1.Compose([v1.RandomCrop(9, padding=2, padding_mode="reflect"), v1.ToTensor()]), "padding_mode"),
+            (v1.Compose([v1.Resize((9, 9), v1.InterpolationMode.NEAREST), v1.ToTensor()]), "nearest"),
+            (v2.Compose([v2.ToImage(), v2.ToDtype(torch.float32)]), "scale=False"),
+        ):
             with self.subTest(name), self.assertRaisesRegex(ValueError, name):
                 from_torchvision(ImageFolder(root, transform), 2)
 
@@ -130,11 +181,15 @@ class LikeTest(LoaderTest):
                 return super().__getitem__(index)[0]
 
         good = ImageFolder(root, v1.ToTensor())
-        for loader, name in ((DataLoader(FakeData(8, transform=v1.ToTensor()), 2), "FakeData"), (DataLoader(Own(root, v1.ToTensor()), 2), "__getitem__"),
-                             (DataLoader(good, 2, collate_fn=list), "collate_fn list"), (DataLoader(good, None), "without batches"),
-                             (DataLoader(good, 2, sampler=RandomSampler(good, num_samples=3)), "RandomSampler"),
-                             (DataLoader(ImageFolder(root, v1.ToTensor(), target_transform=float), 2), "target_transform"),
-                             (DataLoader(ImageFolder(root, v1.ToTensor(), loader=open), 2), "loader function open")):
+        for loader, name in (
+            (DataLoader(FakeData(8, transform=v1.ToTensor()), 2), "FakeData"),
+            (DataLoader(Own(root, v1.ToTensor()), 2), "__getitem__"),
+            (DataLoader(good, 2, collate_fn=list), "collate_fn list"),
+            (DataLoader(good, None), "without batches"),
+            (DataLoader(good, 2, sampler=RandomSampler(good, num_samples=3)), "RandomSampler"),
+            (DataLoader(ImageFolder(root, v1.ToTensor(), target_transform=float), 2), "target_transform"),
+            (DataLoader(ImageFolder(root, v1.ToTensor(), loader=open), 2), "loader function open"),
+        ):
             with self.subTest(name), self.assertRaisesRegex(ValueError, name):
                 Loader.like(loader)
         (root / "class0" / "x.bmp").write_bytes(b"BM")
@@ -155,13 +210,19 @@ class LikeTest(LoaderTest):
                 return super().__call__(image) * 2
 
         root = self.images(4)
-        for transform, name in ((v1.Compose([Resize((9, 9)), v1.ToTensor()]), "Resize"), (ToTensor(), "ToTensor"), (Compose([v1.ToTensor()]), "Compose")):
+        for transform, name in (
+            (v1.Compose([Resize((9, 9)), v1.ToTensor()]), "Resize"),
+            (ToTensor(), "ToTensor"),
+            (Compose([v1.ToTensor()]), "Compose"),
+        ):
             with self.subTest(name), self.assertRaisesRegex(ValueError, f"the transform {name} is not known"):
                 from_torchvision(ImageFolder(root, transform), 2)
 
     def test_what_torchvision_takes_for_all_channels(self):
-        for transform in (v1.Compose([v1.ToTensor(), v1.Normalize([0.5], [0.25])]),
-                          torch.nn.Sequential(v2.ToImage(), v2.ToDtype(torch.float32, scale=True), v2.Normalize([0.5], [0.25]))):
+        for transform in (
+            v1.Compose([v1.ToTensor(), v1.Normalize([0.5], [0.25])]),
+            torch.nn.Sequential(v2.ToImage(), v2.ToDtype(torch.float32, scale=True), v2.Normalize([0.5], [0.25])),
+        ):
             self.compare(transform, 0.01, 0.001)
 
     def test_a_data_set_is_no_loader(self):
@@ -201,22 +262,36 @@ class LikeTest(LoaderTest):
                     self.assertEqual(len(ours), 4)
             with warnings.catch_warnings():
                 warnings.simplefilter("error")
-                with Loader.like(DataLoader(whole, 5)) as ours, Loader.like(DataLoader(whole, 5, shuffle=True), rank=1, world=4) as parts:
+                with (
+                    Loader.like(DataLoader(whole, 5)) as ours,
+                    Loader.like(DataLoader(whole, 5, shuffle=True), rank=1, world=4) as parts,
+                ):
                     self.assertEqual((len(ours), len(parts)), (4, 1))
                 started = types.ModuleType("accelerate.state")
                 started.PartialState = type("PartialState", (), {"_shared_state": {"backend": "gloo"}})
-                for modules in ({"lightning.pytorch": types.ModuleType("lightning.pytorch")}, {"accelerate.state": started}):
-                    with unittest.mock.patch.dict(sys.modules, modules), Loader.like(DataLoader(whole, 5, shuffle=True)) as ours:
+                for modules in (
+                    {"lightning.pytorch": types.ModuleType("lightning.pytorch")},
+                    {"accelerate.state": started},
+                ):
+                    with (
+                        unittest.mock.patch.dict(sys.modules, modules),
+                        Loader.like(DataLoader(whole, 5, shuffle=True)) as ours,
+                    ):
                         state = ours.state_dict()
                         self.assertEqual((len(ours), state["rank"], state["world"], state["seed"]), (2, 1, 2, 5))
 
     def test_what_it_would_refuse_is_known_without_trying(self):
         root = self.images(4)
         good = v1.Compose([v1.Resize((9, 9)), v1.ToTensor()])
-        for loader in (DataLoader(ImageFolder(root, good), 2, shuffle=True, num_workers=2), DataLoader(Subset(ImageFolder(root, good), [2, 1]), 2),
-                       DataLoader(ImageFolder(root, v1.Compose([v1.RandomRotation(5), v1.ToTensor()])), 2), DataLoader(FakeData(8), 2),
-                       DataLoader(ImageFolder(root, good), 2, collate_fn=list), DataLoader(ImageFolder(root, good, loader=open), 2),
-                       DataLoader(ImageFolder(root, good), 2, sampler=RandomSampler(ImageFolder(root), num_samples=3))):
+        for loader in (
+            DataLoader(ImageFolder(root, good), 2, shuffle=True, num_workers=2),
+            DataLoader(Subset(ImageFolder(root, good), [2, 1]), 2),
+            DataLoader(ImageFolder(root, v1.Compose([v1.RandomRotation(5), v1.ToTensor()])), 2),
+            DataLoader(FakeData(8), 2),
+            DataLoader(ImageFolder(root, good), 2, collate_fn=list),
+            DataLoader(ImageFolder(root, good, loader=open), 2),
+            DataLoader(ImageFolder(root, good), 2, sampler=RandomSampler(ImageFolder(root), num_samples=3)),
+        ):
             why = refusal(loader)
             if why is None:
                 Loader.like(loader).close()
@@ -238,6 +313,7 @@ class LikeTest(LoaderTest):
     def test_a_data_set_folder(self):
         root = self.images(6)
         from torchvision.datasets.folder import default_loader
+
         with from_torchvision(DatasetFolder(root, default_loader, (".png",), v1.PILToTensor()), 6) as ours:
             images, labels = next(iter(ours))
             self.assertEqual((images.dtype, labels.tolist()), (torch.uint8, [0, 0, 1, 1, 2, 2]))

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """saturate_gpu.Loader: batches, order, state, memory that is shared with the loader process, and how it ends."""
+
 from common import LoaderTest, enter, picture, run_script
 
 enter()
@@ -29,7 +30,12 @@ def same(a, b):
     return len(a) == len(b) and all(torch.equal(x, y) for one, other in zip(a, b) for x, y in zip(one, other))
 
 
-RANDOM = [T.RandomResizedCrop(16), T.HorizontalFlip(), T.ColorJitter(0.3, 0.3, 0.3, 0.1), T.Normalize([0.5] * 3, [0.25] * 3)]
+RANDOM = [
+    T.RandomResizedCrop(16),
+    T.HorizontalFlip(),
+    T.ColorJitter(0.3, 0.3, 0.3, 0.1),
+    T.Normalize([0.5] * 3, [0.25] * 3),
+]
 
 
 class BatchesTest(LoaderTest):
@@ -51,7 +57,9 @@ class BatchesTest(LoaderTest):
     def test_batches_are_the_same_for_any_number_of_workers(self):
         root, passes = self.images(40), []
         for workers in (0, 1, 3, None):
-            with Loader(ImageFolder(root), 7, shuffle=True, seed=5, transforms=RANDOM, workers=workers, tells_samples=True) as loader:
+            with Loader(
+                ImageFolder(root), 7, shuffle=True, seed=5, transforms=RANDOM, workers=workers, tells_samples=True
+            ) as loader:
                 passes.append(whole(loader) + whole(loader))
         for other in passes[1:]:
             self.assertTrue(same(passes[0], other))
@@ -62,8 +70,11 @@ class BatchesTest(LoaderTest):
 
     def test_channels_last_and_bfloat16(self):
         root = self.images(6)
-        with Loader(ImageFolder(root), 6, channels_last=True) as a, Loader(ImageFolder(root), 6, dtype="bfloat16") as b, \
-                Loader(ImageFolder(root), 6) as c:
+        with (
+            Loader(ImageFolder(root), 6, channels_last=True) as a,
+            Loader(ImageFolder(root), 6, dtype="bfloat16") as b,
+            Loader(ImageFolder(root), 6) as c,
+        ):
             (last, _), (half, _), (plain, _) = next(iter(a)), next(iter(b)), next(iter(c))
             self.assertTrue(last.is_contiguous(memory_format=torch.channels_last))
             self.assertTrue(torch.equal(last, plain))
@@ -80,26 +91,38 @@ class BatchesTest(LoaderTest):
         self.assertEqual(sorted(set(seen)), list(range(23)))
 
     def test_rank_and_world_come_from_the_environment(self):
-        ran = run_script("import sys, torch\nfrom saturate_gpu import ImageFolder, Loader\n"
-                         "print(Loader(ImageFolder(sys.argv[1]), 2).state_dict()['rank'])", self.images(8),
-                         env={**os.environ, "RANK": "2", "WORLD_SIZE": "4"})
+        ran = run_script(
+            "import sys, torch\nfrom saturate_gpu import ImageFolder, Loader\n"
+            "print(Loader(ImageFolder(sys.argv[1]), 2).state_dict()['rank'])",
+            self.images(8),
+            env={**os.environ, "RANK": "2", "WORLD_SIZE": "4"},
+        )
         self.assertEqual((ran.stdout, ran.stderr), ("2\n", ""))
 
     def test_two_ranks_train_on_halves(self):
         """DistributedDataParallel over gloo, with a loader that shuffles and a number of samples that does not divide."""
-        script = ("import json, os, sys, torch\nimport torch.distributed as dist\nfrom torch.nn.parallel import DistributedDataParallel\n"
-                  "from saturate_gpu import ImageFolder, Loader, transforms as T\ntorch.set_num_threads(1)\n"
-                  "dist.init_process_group('gloo', init_method='file://' + sys.argv[2], rank=int(sys.argv[3]), world_size=2)\n"
-                  "loader = Loader(ImageFolder(sys.argv[1]), 3, shuffle=True, seed=2, transforms=[T.Resize((8, 8))], tells_samples=True)\n"
-                  "model = DistributedDataParallel(torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(192, 3)))\n"
-                  "optimizer, seen = torch.optim.SGD(model.parameters(), 0.1), []\n"
-                  "for epoch in range(2):\n    for images, labels, samples in loader:\n        optimizer.zero_grad()\n"
-                  "        torch.nn.functional.cross_entropy(model(images), labels).backward()\n        optimizer.step()\n"
-                  "        seen += samples.tolist() if epoch == 0 else []\n"
-                  "print(json.dumps([seen, sum(p.sum().item() for p in model.parameters())]))\ndist.destroy_process_group()\n")
+        script = (
+            "import json, os, sys, torch\nimport torch.distributed as dist\nfrom torch.nn.parallel import DistributedDataParallel\n"
+            "from saturate_gpu import ImageFolder, Loader, transforms as T\ntorch.set_num_threads(1)\n"
+            "dist.init_process_group('gloo', init_method='file://' + sys.argv[2], rank=int(sys.argv[3]), world_size=2)\n"
+            "loader = Loader(ImageFolder(sys.argv[1]), 3, shuffle=True, seed=2, transforms=[T.Resize((8, 8))], tells_samples=True)\n"
+            "model = DistributedDataParallel(torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(192, 3)))\n"
+            "optimizer, seen = torch.optim.SGD(model.parameters(), 0.1), []\n"
+            "for epoch in range(2):\n    for images, labels, samples in loader:\n        optimizer.zero_grad()\n"
+            "        torch.nn.functional.cross_entropy(model(images), labels).backward()\n        optimizer.step()\n"
+            "        seen += samples.tolist() if epoch == 0 else []\n"
+            "print(json.dumps([seen, sum(p.sum().item() for p in model.parameters())]))\ndist.destroy_process_group()\n"
+        )
         root = self.images(17)
-        ranks = [subprocess.Popen([sys.executable, "-B", "-c", script, root, self.folder / "meet", str(rank)], stdout=subprocess.PIPE,
-                                  stderr=subprocess.PIPE, text=True) for rank in range(2)]
+        ranks = [
+            subprocess.Popen(
+                [sys.executable, "-B", "-c", script, root, self.folder / "meet", str(rank)],
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+            for rank in range(2)
+        ]
         said = [rank.communicate(timeout=120) for rank in ranks]
         self.assertEqual([rank.returncode for rank in ranks], [0, 0], said)
         (first, one), (second, other) = (json.loads(out) for out, _ in said)
@@ -107,7 +130,10 @@ class BatchesTest(LoaderTest):
         self.assertEqual(one, other)  # gradients were averaged at every step
 
     def test_ranks_that_begin_after_the_loader_was_made(self):
-        with Loader(ImageFolder(self.images(20)), 4, tells_samples=True) as loader, Loader(ImageFolder(self.images(20)), 4, rank=0, world=1) as given:
+        with (
+            Loader(ImageFolder(self.images(20)), 4, tells_samples=True) as loader,
+            Loader(ImageFolder(self.images(20)), 4, rank=0, world=1) as given,
+        ):
             self.assertEqual(len(loader), 5)
             with unittest.mock.patch("saturate_gpu.loader.found", return_value=(1, 2)):
                 self.assertEqual((len(loader), len(given)), (3, 5))
@@ -131,14 +157,19 @@ class BatchesTest(LoaderTest):
         with Loader(ImageFolder(root), **settings, decode="exact") as plain:
             expected = whole(plain) + whole(plain)
         for cache in ("memory", "disk"):
-            with Loader(ImageFolder(root), **settings, decode="exact", cache=cache, cache_folder=self.folder / "cache") as loader:
+            with Loader(
+                ImageFolder(root), **settings, decode="exact", cache=cache, cache_folder=self.folder / "cache"
+            ) as loader:
                 self.assertTrue(same(whole(loader) + whole(loader), expected), cache)
                 self.assertGreater(loader.stats()["cache_hits"], 0)
 
     def test_without_pytorch_batches_are_numpy_arrays(self):
-        ran = run_script("import sys\nfrom saturate_gpu import ImageFolder, Loader\n"
-                         "for images, labels in Loader(ImageFolder(sys.argv[1]), 4): pass\n"
-                         "print(type(images).__module__, images.shape, labels.dtype, 'torch' in sys.modules)", self.images(8))
+        ran = run_script(
+            "import sys\nfrom saturate_gpu import ImageFolder, Loader\n"
+            "for images, labels in Loader(ImageFolder(sys.argv[1]), 4): pass\n"
+            "print(type(images).__module__, images.shape, labels.dtype, 'torch' in sys.modules)",
+            self.images(8),
+        )
         self.assertEqual((ran.stdout, ran.stderr), ("numpy (4, 3, 30, 40) int64 False\n", ""))
 
 
@@ -171,24 +202,30 @@ class MemoryTest(LoaderTest):
             self.assertTrue(all(map(numpy.array_equal, arrays, copies)))
 
     def test_more_batches_are_kept_than_files_may_be_open(self):
-        script = ("import resource, sys, torch\nfrom saturate_gpu import ImageFolder, Loader\n"
-                  "resource.setrlimit(resource.RLIMIT_NOFILE, (96, 96))\n"
-                  "first, second = Loader(ImageFolder(sys.argv[1]), 1), Loader(ImageFolder(sys.argv[1]), 1)\n"
-                  "kept, other = list(first), list(second)\n"
-                  "print(len(kept), all(torch.equal(a, b) for one, two in zip(kept, other) for a, b in zip(one, two)))")
+        script = (
+            "import resource, sys, torch\nfrom saturate_gpu import ImageFolder, Loader\n"
+            "resource.setrlimit(resource.RLIMIT_NOFILE, (96, 96))\n"
+            "first, second = Loader(ImageFolder(sys.argv[1]), 1), Loader(ImageFolder(sys.argv[1]), 1)\n"
+            "kept, other = list(first), list(second)\n"
+            "print(len(kept), all(torch.equal(a, b) for one, two in zip(kept, other) for a, b in zip(one, two)))"
+        )
         ran = run_script(script, self.images(120))
         self.assertEqual((ran.stdout, ran.stderr), ("120 True\n", ""))
 
     def test_no_file_may_be_opened_any_more(self):
-        script = ("import os, resource, sys, torch\nfrom saturate_gpu import ImageFolder, Loader, LoaderError\n"
-                  "loader = Loader(ImageFolder(sys.argv[1]), 4)\n"
-                  "before, most = resource.getrlimit(resource.RLIMIT_NOFILE)\n"
-                  "while True:\n    last = os.dup(0)\n    if last > 40: break\n"
-                  "resource.setrlimit(resource.RLIMIT_NOFILE, (last + 1, most))\n"
-                  "try: next(iter(loader))\nexcept LoaderError as problem: print(problem)\n"
-                  "resource.setrlimit(resource.RLIMIT_NOFILE, (before, most))\nprint(len(list(loader)))")
+        script = (
+            "import os, resource, sys, torch\nfrom saturate_gpu import ImageFolder, Loader, LoaderError\n"
+            "loader = Loader(ImageFolder(sys.argv[1]), 4)\n"
+            "before, most = resource.getrlimit(resource.RLIMIT_NOFILE)\n"
+            "while True:\n    last = os.dup(0)\n    if last > 40: break\n"
+            "resource.setrlimit(resource.RLIMIT_NOFILE, (last + 1, most))\n"
+            "try: next(iter(loader))\nexcept LoaderError as problem: print(problem)\n"
+            "resource.setrlimit(resource.RLIMIT_NOFILE, (before, most))\nprint(len(list(loader)))"
+        )
         ran = run_script(script, self.images(20))
-        self.assertEqual((ran.stdout, ran.stderr), ("this process has too many open files (ulimit -n) to map another batch\n5\n", ""))
+        self.assertEqual(
+            (ran.stdout, ran.stderr), ("this process has too many open files (ulimit -n) to map another batch\n5\n", "")
+        )
 
     def test_a_batch_of_one_field_is_kept_too(self):
         root = self.images(60)
@@ -301,7 +338,9 @@ class PinnedTest(LoaderTest):
 class StateTest(LoaderTest):
     def test_restored_at_any_place_with_other_workers(self):
         root, dice = self.images(30), random.Random(1)
-        settings = dict(batch_size=4, shuffle=True, seed=9, transforms=[T.RandomCrop(16), T.HorizontalFlip()], tells_samples=True)
+        settings = dict(
+            batch_size=4, shuffle=True, seed=9, transforms=[T.RandomCrop(16), T.HorizontalFlip()], tells_samples=True
+        )
         with Loader(ImageFolder(root), **settings) as loader:
             batches, states = [], [loader.state_dict()]
             for _ in range(3):
@@ -310,13 +349,15 @@ class StateTest(LoaderTest):
                     states.append(loader.state_dict())
             ends = states[-1]
             after = whole(loader)
-        self.assertEqual((ends["epoch"], ends["batch"]), (3, 0))  # the last batch is out: what comes next is the next epoch
+        self.assertEqual(
+            (ends["epoch"], ends["batch"]), (3, 0)
+        )  # the last batch is out: what comes next is the next epoch
         with Loader(ImageFolder(root), **settings, workers=2) as other:
             for _ in range(25):
                 at = dice.randrange(3) * 8 + dice.randrange(1, 8)  # in mid-epoch
                 other.load_state_dict(pickle.loads(pickle.dumps(states[at])))
                 rest = whole(other)
-                self.assertTrue(same(rest, batches[at:at // 8 * 8 + 8]), at)
+                self.assertTrue(same(rest, batches[at : at // 8 * 8 + 8]), at)
             other.load_state_dict(ends)
             self.assertTrue(same(whole(other), after))
             other.load_state_dict({**ends, "epoch": 2, "batch": 8})  # the end of an epoch is the start of the next
@@ -391,7 +432,9 @@ class BadInputTest(LoaderTest):
         (root / "class0" / "0006.png").write_bytes(b"")
         with Loader(ImageFolder(root), 5, workers=2) as loader:
             self.assertEqual(len(whole(loader)), 4)
-            self.assertEqual(sorted(name for name, _ in loader.skipped), [str(root / "class0" / "0006.png"), str(broken)])
+            self.assertEqual(
+                sorted(name for name, _ in loader.skipped), [str(root / "class0" / "0006.png"), str(broken)]
+            )
             self.assertTrue(all(why for _, why in loader.skipped))
         with Loader(ImageFolder(root), 5, bad_samples_max=1) as loader:
             with self.assertRaises(LoaderError) as caught:
@@ -404,39 +447,59 @@ class BadInputTest(LoaderTest):
         root = self.images(8)
         other = root / "class2" / "0005.png"
         from PIL import Image
+
         Image.fromarray(picture(5, 11, 12)).save(other)
         with Loader(ImageFolder(root), 4) as loader:
             whole(loader)
-            self.assertEqual(loader.skipped, [(str(other), "is 11x12, the others are 40x30: they need a size to be resized or cropped to")])
+            self.assertEqual(
+                loader.skipped,
+                [(str(other), "is 11x12, the others are 40x30: they need a size to be resized or cropped to")],
+            )
 
     def test_wrong_arguments(self):
         root = self.images(4)
-        for wrong, what in (({"batch_size": 0}, "batch_size=0"), ({"dtype": "int4"}, "dtype='int4'"), ({"rank": 1}, "rank and world"),
-                            ({"rank": 4, "world": 4}, "rank=4"), ({"cache": "tape"}, "cache='tape'"), ({"decode": "slow"}, "decode='slow'"),
-                            ({"transforms": [T.Normalize([0], [1]), T.Resize(3)]}, "Resize comes too late"),
-                            ({"transforms": [T.Resize(3)]}, "different shapes"), ({"as_": "jax"}, "as_='jax'")):
+        for wrong, what in (
+            ({"batch_size": 0}, "batch_size=0"),
+            ({"dtype": "int4"}, "dtype='int4'"),
+            ({"rank": 1}, "rank and world"),
+            ({"rank": 4, "world": 4}, "rank=4"),
+            ({"cache": "tape"}, "cache='tape'"),
+            ({"decode": "slow"}, "decode='slow'"),
+            ({"transforms": [T.Normalize([0], [1]), T.Resize(3)]}, "Resize comes too late"),
+            ({"transforms": [T.Resize(3)]}, "different shapes"),
+            ({"as_": "jax"}, "as_='jax'"),
+        ):
             with self.assertRaisesRegex(ValueError, what):
                 Loader(ImageFolder(root), **{"batch_size": 2, **wrong})
-        for wrong, what in (({"seed": None}, "seed=None"), ({"batch_size": 2.0}, "batch_size=2.0"), ({"workers": True}, "workers=True")):
+        for wrong, what in (
+            ({"seed": None}, "seed=None"),
+            ({"batch_size": 2.0}, "batch_size=2.0"),
+            ({"workers": True}, "workers=True"),
+        ):
             with self.assertRaisesRegex(ValueError, what):
                 Loader(ImageFolder(root), **{"batch_size": 2, **wrong})
         with self.assertRaisesRegex(ValueError, "is not UTF-8"):
             ImageFolder(os.fsdecode(b"/data/\xff"))
         with Loader(ImageFolder(root), numpy.int64(2), seed=numpy.uint32(3)) as loader:
             self.assertEqual(json.loads(json.dumps(loader.state_dict()))["batch_size"], 2)
-        with Loader(ImageFolder(root), 2, memory=10) as loader, self.assertRaisesRegex(LoaderError, r"at most 10 B \(memory\)"):
+        with (
+            Loader(ImageFolder(root), 2, memory=10) as loader,
+            self.assertRaisesRegex(LoaderError, r"at most 10 B \(memory\)"),
+        ):
             next(iter(loader))
         with self.assertRaisesRegex(LoaderError, "nowhere"):
             Loader(ImageFolder(self.folder / "nowhere"), 2)
         with self.assertRaisesRegex(LoaderError, "are not enough for a batch of 9"):
             Loader(ImageFolder(root), 9, drop_last=True)
-        for source, what in (([1, 2, 3], "list is not a source.*from_torchvision"), (root, "ImageFolder\\('.*images'\\) is one")):
+        for source, what in (
+            ([1, 2, 3], "list is not a source.*from_torchvision"),
+            (root, "ImageFolder\\('.*images'\\) is one"),
+        ):
             with self.assertRaisesRegex(TypeError, what):
                 Loader(source, 2)
         for wrong in (T.Resize((8, 8)), torch.nn.Identity()):
             with self.assertRaisesRegex(TypeError, r"transforms=.*: expected a list of saturate_gpu.transforms"):
                 Loader(ImageFolder(root), 2, transforms=wrong)
-
 
     def test_an_array_that_becomes_shorter(self):
         path = self.folder / "x.npy"
@@ -502,24 +565,31 @@ class EndsTest(LoaderTest):
 
     def test_the_process_ends_with_its_parent(self):
         for end in ("os._exit(0)", "os.kill(os.getpid(), 9)", "sys.exit(0)"):
-            script = ("import os, sys, torch\nfrom saturate_gpu import ImageFolder, Loader\n"
-                      "loader = Loader(ImageFolder(sys.argv[1]), 2)\nfor batch in loader: break\n"
-                      f"print(loader.pid, flush=True)\n{end}\n")
+            script = (
+                "import os, sys, torch\nfrom saturate_gpu import ImageFolder, Loader\n"
+                "loader = Loader(ImageFolder(sys.argv[1]), 2)\nfor batch in loader: break\n"
+                f"print(loader.pid, flush=True)\n{end}\n"
+            )
             ran = run_script(script, self.images(20))
             self.assertTrue(self.ends(int(ran.stdout)), end)
 
     def test_ctrl_c_reaches_the_program_and_not_the_process(self):
-        script = ("import os, signal, sys, torch\nfrom saturate_gpu import ImageFolder, Loader\n"
-                  "loader = Loader(ImageFolder(sys.argv[1]), 2)\ncount = 0\n"
-                  "try:\n    for batch in loader:\n        count += 1\n        os.killpg(0, signal.SIGINT)\n"
-                  "except KeyboardInterrupt:\n    print('interrupted', loader.state_dict()['batch'] == count)\n"
-                  "print(len(list(loader)))\n")
+        script = (
+            "import os, signal, sys, torch\nfrom saturate_gpu import ImageFolder, Loader\n"
+            "loader = Loader(ImageFolder(sys.argv[1]), 2)\ncount = 0\n"
+            "try:\n    for batch in loader:\n        count += 1\n        os.killpg(0, signal.SIGINT)\n"
+            "except KeyboardInterrupt:\n    print('interrupted', loader.state_dict()['batch'] == count)\n"
+            "print(len(list(loader)))\n"
+        )
         ran = run_script(script, self.images(20), start_new_session=True)
         self.assertEqual((ran.stdout, ran.stderr), ("interrupted True\n10\n", ""))
 
     def test_two_loaders_at_once(self):
         root = self.images(20)
-        with Loader(ImageFolder(root), 4, shuffle=True, seed=3) as a, Loader(ImageFolder(root), 4, shuffle=True, seed=3) as b:
+        with (
+            Loader(ImageFolder(root), 4, shuffle=True, seed=3) as a,
+            Loader(ImageFolder(root), 4, shuffle=True, seed=3) as b,
+        ):
             for one, other in zip(a, b):
                 self.assertTrue(torch.equal(one[0], other[0]))
 
@@ -531,10 +601,14 @@ class EndsTest(LoaderTest):
                 self.assertNotEqual(copy.pid, loader.pid)
                 self.assertEqual(copy.state_dict(), loader.state_dict())
                 self.assertEqual(copy.state_dict()["batch"], 1)
-                self.assertEqual(len(list(copy)), 3)  # the pass of the other loader goes on there; this one begins the next
+                self.assertEqual(
+                    len(list(copy)), 3
+                )  # the pass of the other loader goes on there; this one begins the next
 
     def test_the_verb_is_not_for_people(self):
-        ran = subprocess.run([os.environ["SATURATE"], "loader-process", "1"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        ran = subprocess.run(
+            [os.environ["SATURATE"], "loader-process", "1"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
         self.assertEqual((ran.returncode, ran.stdout), (2, ""))
         self.assertIn("saturate_gpu.Loader", ran.stderr)
 

@@ -2,6 +2,7 @@
 """Stops at random places, forks, kills and restored states by the thousand: nothing may leak, hang or change (label slow).
 
 Counted before and after: open files, mappings of batches, resident memory, child processes."""
+
 from common import LoaderTest, enter, make_images
 
 enter()
@@ -27,7 +28,12 @@ def counts():
     for thread in os.listdir("/proc/self/task"):
         with open(f"/proc/self/task/{thread}/children") as file:
             children |= set(file.read().split())
-    return {"files": len(os.listdir("/proc/self/fd")), "mapped": mapped, "children": len(children), "resident": resident}
+    return {
+        "files": len(os.listdir("/proc/self/fd")),
+        "mapped": mapped,
+        "children": len(children),
+        "resident": resident,
+    }
 
 
 class SoakTest(LoaderTest):
@@ -37,8 +43,15 @@ class SoakTest(LoaderTest):
         numpy.save(self.folder / "x.npy", self.table)
 
     def loader(self, dice, **how):
-        return Loader(Arrays(self.folder / "x.npy"), dice.choice([1, 3, 16, 64]), shuffle=True, seed=dice.randrange(99),
-                      workers=dice.choice([0, 1, 2, None]), tells_samples=dice.random() < 0.5, **how)
+        return Loader(
+            Arrays(self.folder / "x.npy"),
+            dice.choice([1, 3, 16, 64]),
+            shuffle=True,
+            seed=dice.randrange(99),
+            workers=dice.choice([0, 1, 2, None]),
+            tells_samples=dice.random() < 0.5,
+            **how,
+        )
 
     def check(self, batch):
         rows, samples = batch if isinstance(batch, tuple) else (batch, batch[:, 0] // 10)
@@ -135,7 +148,13 @@ class SoakTest(LoaderTest):
     def test_a_hundred_restored_states(self):
         make_images(self.folder / "images", 50)
         dice = random.Random(4)
-        how = dict(batch_size=3, shuffle=True, seed=7, transforms=[T.RandomResizedCrop(12), T.HorizontalFlip()], tells_samples=True)
+        how = dict(
+            batch_size=3,
+            shuffle=True,
+            seed=7,
+            transforms=[T.RandomResizedCrop(12), T.HorizontalFlip()],
+            tells_samples=True,
+        )
         with Loader(ImageFolder(self.folder / "images"), **how, workers=1) as loader:
             states, batches = [], []
             for _ in range(4):
@@ -150,7 +169,7 @@ class SoakTest(LoaderTest):
             with Loader(ImageFolder(self.folder / "images"), **how, workers=dice.choice([0, 2, 3, 5, None])) as other:
                 other.load_state_dict(states[at])
                 rest = list(other)
-                expected = batches[at:(at // len(other) + 1) * len(other)]
+                expected = batches[at : (at // len(other) + 1) * len(other)]
                 self.assertEqual(len(rest), len(expected))
                 for one, two in zip(rest, expected):
                     self.assertTrue(all(map(torch.equal, one, two)), at)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The sources of saturate_gpu.Loader beside what NumPy, tarfile and PIL make of the same files."""
+
 from common import LoaderTest, enter, picture
 
 enter()
@@ -12,8 +13,19 @@ import torch
 from PIL import Image
 from torch.utils.data import Dataset
 
-from saturate_gpu import (Arrays, ImageFiles, ImagePairs, Images, ImageTable, Loader, LoaderError, PythonDataset, TarShards, Windows,
-                          transforms as T)
+from saturate_gpu import (
+    Arrays,
+    ImageFiles,
+    ImagePairs,
+    Images,
+    ImageTable,
+    Loader,
+    LoaderError,
+    PythonDataset,
+    TarShards,
+    Windows,
+    transforms as T,
+)
 
 
 class Squares(Dataset):
@@ -30,7 +42,9 @@ class Squares(Dataset):
 
 class NoSharedMemory(Squares):
     def __getitem__(self, i):  # as PyTorch raises it where a batch is put into /dev/shm
-        raise RuntimeError("unable to allocate shared memory(shm) for file </torch_1_2_0>: No space left on device (28)")
+        raise RuntimeError(
+            "unable to allocate shared memory(shm) for file </torch_1_2_0>: No space left on device (28)"
+        )
 
 
 class Fails(Squares):
@@ -44,7 +58,9 @@ class SourcesTest(LoaderTest):
             (self.folder / side).mkdir()
             for i in range(6):
                 Image.fromarray(picture(i)).save(self.folder / side / f"{i}.png")
-        with Loader(ImagePairs(self.folder), 3, transforms=[T.RandomCrop(12), T.HorizontalFlip(), T.VerticalFlip()]) as loader:
+        with Loader(
+            ImagePairs(self.folder), 3, transforms=[T.RandomCrop(12), T.HorizontalFlip(), T.VerticalFlip()]
+        ) as loader:
             for _ in range(3):
                 for inputs, targets in loader:
                     self.assertEqual(inputs.shape, (3, 3, 12, 12))
@@ -55,7 +71,10 @@ class SourcesTest(LoaderTest):
         for i in range(4):
             Image.fromarray(picture(i)).save(self.folder / "a" / f"{i}.png")
         (self.folder / "labels.csv").write_text("file,x,y\n" + "".join(f"a/{i}.png,{i},{i * 2}\n" for i in range(4)))
-        with Loader(Images(self.folder), 4, dtype="uint8") as alone, Loader(ImageTable(self.folder), 4, dtype="uint8") as table:
+        with (
+            Loader(Images(self.folder), 4, dtype="uint8") as alone,
+            Loader(ImageTable(self.folder), 4, dtype="uint8") as table,
+        ):
             images, (same, numbers) = next(iter(alone)), next(iter(table))
             self.assertTrue(torch.equal(images, same))
             self.assertEqual(numbers.tolist(), [[i, i * 2] for i in range(4)])
@@ -114,7 +133,7 @@ class SourcesTest(LoaderTest):
             self.assertEqual(loader.samples, 95)
             for windows, starts in loader:
                 for window, start in zip(windows, starts.tolist()):
-                    self.assertTrue(numpy.array_equal(window.numpy(), table[start:start + 6]))
+                    self.assertTrue(numpy.array_equal(window.numpy(), table[start : start + 6]))
         with Loader(Windows(**how, horizon=2, target="1"), 8, tells_samples=True) as loader:
             windows, targets, starts = next(iter(loader))
             self.assertEqual(targets.flatten().tolist(), [table[start + 7, 1] for start in starts.tolist()])
@@ -127,7 +146,9 @@ class SourcesTest(LoaderTest):
             with Loader(PythonDataset(Squares()), 4, shuffle=True, seed=2, workers=workers) as loader:
                 self.assertEqual((len(loader), loader.classes), (5, ["even", "odd"]))
                 self.assertIn("own Python", loader.notes[0])
-                epochs = [[(squares.flatten().tolist(), labels.tolist()) for squares, labels in loader] for _ in range(2)]
+                epochs = [
+                    [(squares.flatten().tolist(), labels.tolist()) for squares, labels in loader] for _ in range(2)
+                ]
                 passing = iter(loader)
                 next(passing)
                 loader.load_state_dict(loader.state_dict())

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`saturate run` on scripts that use saturate_gpu.Loader, or could: what the record says of their loaders."""
+
 from common import LoaderTest, enter
 
 enter()
@@ -37,9 +38,27 @@ class WatchedTest(LoaderTest):
         """python.json of the run, and what the script printed."""
         (self.folder / "train.py").write_text(script)
         record = self.folder / f"record-{hooks}-{len(list(self.folder.iterdir()))}"
-        ran = subprocess.run([os.environ["SATURATE"], "run", "-o", record, "--profile", "off", "--", sys.executable, "-B", "train.py",
-                              *map(str, arguments)], cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=600,
-                             env={**os.environ, "SATURATE_SHIM": hooks, "CUDA_VISIBLE_DEVICES": "-1"})
+        ran = subprocess.run(
+            [
+                os.environ["SATURATE"],
+                "run",
+                "-o",
+                record,
+                "--profile",
+                "off",
+                "--",
+                sys.executable,
+                "-B",
+                "train.py",
+                *map(str, arguments),
+            ],
+            cwd=self.folder,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=600,
+            env={**os.environ, "SATURATE_SHIM": hooks, "CUDA_VISIBLE_DEVICES": "-1"},
+        )
         self.assertEqual(ran.returncode, 0, ran.stderr)
         self.assertNotIn("no longer watching", ran.stderr)
         self.record = record
@@ -51,10 +70,20 @@ class WatchedTest(LoaderTest):
         for hooks, start in (("native", START % ""), ("python", "from saturate_gpu import Loader\n" + START % "")):
             told, printed = self.run_under(start + LIKE + REST, root, hooks=hooks)
             self.assertTrue(printed.endswith("done 10\n"), printed)
-            loader, = told["loaders"]
-            self.assertEqual((loader["library"], loader["type"], loader["starts"], loader["batch_size"], loader["dataset_size"],
-                              loader["shuffle"], loader["drop_last"], loader["pin_memory"]),
-                             ("saturate_gpu", "ImageFiles", 3, 4, 10, True, False, False))
+            (loader,) = told["loaders"]
+            self.assertEqual(
+                (
+                    loader["library"],
+                    loader["type"],
+                    loader["starts"],
+                    loader["batch_size"],
+                    loader["dataset_size"],
+                    loader["shuffle"],
+                    loader["drop_last"],
+                    loader["pin_memory"],
+                ),
+                ("saturate_gpu", "ImageFiles", 3, 4, 10, True, False, False),
+            )
             self.assertGreaterEqual(loader["num_workers"], 0)
             self.assertTrue(loader["site"]["file"].endswith("/train.py"), loader["site"])
             self.assertEqual(told["steps_by_loader"], [{"loader": loader["id"], "steps": 9}])
@@ -64,7 +93,10 @@ class WatchedTest(LoaderTest):
             self.assertTrue(all(step["input_wait_ns"] > 0 for step in steps))
 
     def test_loaders_that_it_could_take_the_place_of(self):
-        script = START % "" + LOADER + """first = loader
+        script = (
+            START % ""
+            + LOADER
+            + """first = loader
 turns = v1.Compose([v1.RandomRotation(3), v1.Resize((16, 16)), v1.ToTensor()])
 second = DataLoader(ImageFolder(sys.argv[1], turns), batch_size=4)
 third = DataLoader(torch.utils.data.TensorDataset(torch.rand(8, 3, 16, 16), torch.arange(8) % 3), batch_size=4)
@@ -74,13 +106,16 @@ class Chain:
         for one in (first, second, third):
             yield from one
 loader = Chain()
-""" + REST + """print("saturate_gpu" in sys.modules)
+"""
+            + REST
+            + """print("saturate_gpu" in sys.modules)
 from saturate_gpu import Loader, PythonDataset
 for images, labels in Loader(PythonDataset(first.dataset), 4, workers=0):
     optimizer.zero_grad()
     nn.functional.cross_entropy(model(images), labels).backward()
     optimizer.step()
 """
+        )
         told, printed = self.run_under(script, self.images(8))
         self.assertTrue(printed.endswith("False\n"), printed)  # asking imports nothing
         takes, turns, tensors = [loader.get("saturate_loader") for loader in told["loaders"]]

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tools/cuda-headers against a package index of the test's own: the versions that PyTorch pins, headers alone, little of a wheel read."""
+
 import http.server
 import io
 import os
@@ -34,13 +35,21 @@ def index():
         older = file.replace(version, version + "0")  # another version whose name begins alike
         files["/files/" + file] = wheel(members)
         files["/files/" + older] = b"not this one"
-        files["/simple/%s/" % name] = "".join('<a href="/files/%s#sha256=0">%s</a>\n' % (one, one) for one in (older, file)).encode()
+        files["/simple/%s/" % name] = "".join(
+            '<a href="/files/%s#sha256=0">%s</a>\n' % (one, one) for one in (older, file)
+        ).encode()
 
     pins = "".join("Requires-Dist: nvidia-%s==13.4.1.*; extra == 'all'\n" % part for part in PARTS)
     add("cuda-toolkit", "13.2.2", {"cuda_toolkit-13.2.2.dist-info/METADATA": pins})
     for part in PARTS:
-        add("nvidia-" + part, "13.4.1", {"nvidia/cu13/lib/lib%s.so.13" % part: os.urandom(LIBRARY),
-                                         "nvidia/cu13/include/%s.h" % part: "// %s\n" % part})
+        add(
+            "nvidia-" + part,
+            "13.4.1",
+            {
+                "nvidia/cu13/lib/lib%s.so.13" % part: os.urandom(LIBRARY),
+                "nvidia/cu13/include/%s.h" % part: "// %s\n" % part,
+            },
+        )
     add("nvidia-nccl-cu13", "2.30.7", {"nvidia/nccl/include/nccl.h": "// nccl\n"})
     return files
 
@@ -79,8 +88,12 @@ class CudaHeadersTest(unittest.TestCase):
             file.write(torch)
         address = "http://127.0.0.1:%d/simple/" % server.server_port
         environment = dict(os.environ, no_proxy="127.0.0.1")
-        ran = subprocess.run([sys.executable, "-B", TOOL, address, metadata, folder], env=environment, capture_output=True, text=True)
-        found = sorted(os.path.relpath(os.path.join(at, name), folder) for at, _, names in os.walk(folder) for name in names)
+        ran = subprocess.run(
+            [sys.executable, "-B", TOOL, address, metadata, folder], env=environment, capture_output=True, text=True
+        )
+        found = sorted(
+            os.path.relpath(os.path.join(at, name), folder) for at, _, names in os.walk(folder) for name in names
+        )
         return ran, found, server.sent
 
     def test_headers_alone_are_fetched(self):

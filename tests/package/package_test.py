@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The Python package of the wheel (python/saturate_gpu) in stand-ins for the places where pip puts it; what its engine's wheel must hold."""
+
 import os
 import shutil
 import subprocess
@@ -20,13 +21,20 @@ class PackageTest(unittest.TestCase):
 
     def install(self, site):
         """The package in `site`, a folder below the scratch folder; the place for the program beside it."""
-        shutil.copytree(PACKAGE, os.path.join(self.root, site, "saturate_gpu"), ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(
+            PACKAGE, os.path.join(self.root, site, "saturate_gpu"), ignore=shutil.ignore_patterns("__pycache__")
+        )
         os.makedirs(os.path.join(self.root, "bin"), exist_ok=True)
         return os.path.join(self.root, "bin", "saturate")
 
     def run_module(self, site, *arguments):
         environment = dict(os.environ, PYTHONPATH=os.path.join(self.root, site), HOME=self.root)
-        return subprocess.run([sys.executable, "-s", "-B", "-m", "saturate_gpu", *arguments], env=environment, capture_output=True, text=True)
+        return subprocess.run(
+            [sys.executable, "-s", "-B", "-m", "saturate_gpu", *arguments],
+            env=environment,
+            capture_output=True,
+            text=True,
+        )
 
     def test_the_module_becomes_the_program(self):
         for site in ("lib/python3/site-packages", "."):  # an environment; pip install --target
@@ -58,7 +66,9 @@ class EngineWheelTest(unittest.TestCase):
                 with open(os.path.join(tools, name), "w") as file:
                     file.write("#!/bin/sh\n")  # builds what trains, and no CUDA part
                 os.chmod(file.name, 0o755)
-            ran = subprocess.run([os.path.join(tools, "wheel-engine"), os.path.join(root, "out")], capture_output=True, text=True)
+            ran = subprocess.run(
+                [os.path.join(tools, "wheel-engine"), os.path.join(root, "out")], capture_output=True, text=True
+            )
             self.assertEqual((ran.returncode, ran.stdout), (3, ""))
             self.assertRegex(ran.stderr, "^wheel-engine: this build has no CUDA part: build/release/configure.log says")
             self.assertFalse(os.path.exists(os.path.join(root, "out")))

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tools/release in a checkout whose builds only write a file: what it makes out of a tag, and what it tells a person to do."""
+
 import os
 import shutil
 import subprocess
@@ -48,7 +49,9 @@ class ReleaseTest(unittest.TestCase):
 
     def release(self, *words):
         environment = dict(os.environ, PATH=os.path.join(self.tree, "bin") + ":" + os.environ["PATH"])
-        return subprocess.run([os.path.join(self.tree, "tools", "release"), *words], env=environment, capture_output=True, text=True)
+        return subprocess.run(
+            [os.path.join(self.tree, "tools", "release"), *words], env=environment, capture_output=True, text=True
+        )
 
     def test_a_tag_becomes_files_with_checksums(self):
         self.write("CHANGELOG.md", "# Changes\n\n## 1.2.3 (2030-01-02)\n")
@@ -57,25 +60,38 @@ class ReleaseTest(unittest.TestCase):
         out = os.path.join(self.root, "out")
         ran = self.release("v1.2.3", out)
         self.assertEqual((ran.returncode, ran.stdout), (0, ""), ran.stderr)
-        made = ["saturate-1.2.3.tar.gz", "saturate_1.2.3_amd64.deb", "saturate_gpu-1.2.3-py3-none-manylinux_2_28_x86_64.whl",
-                "saturate_gpu_engine-1.2.3-215-py3-none-manylinux_2_28_x86_64.whl"]
+        made = [
+            "saturate-1.2.3.tar.gz",
+            "saturate_1.2.3_amd64.deb",
+            "saturate_gpu-1.2.3-py3-none-manylinux_2_28_x86_64.whl",
+            "saturate_gpu_engine-1.2.3-215-py3-none-manylinux_2_28_x86_64.whl",
+        ]
         self.assertEqual(sorted(os.listdir(out)), ["SHA256SUMS"] + made)
         checked = subprocess.run(["sha256sum", "-c", "SHA256SUMS"], cwd=out, capture_output=True, text=True)
         self.assertEqual((checked.returncode, checked.stdout.count(": OK")), (0, 4), checked.stderr)
-        source = subprocess.run(["tar", "-xOzf", os.path.join(out, made[0]), "saturate-1.2.3/CMakeLists.txt"], capture_output=True, text=True)
+        source = subprocess.run(
+            ["tar", "-xOzf", os.path.join(out, made[0]), "saturate-1.2.3/CMakeLists.txt"],
+            capture_output=True,
+            text=True,
+        )
         self.assertEqual(source.stdout, "project(saturate VERSION 1.2.3 LANGUAGES CXX)\n")
         for name in made:
             self.assertIn("    %s\n" % name, ran.stderr)
         self.assertIn("git push origin v1.2.3\n", ran.stderr)
-        self.assertIn("twine upload %s/saturate_gpu-1.2.3-*.whl %s/saturate_gpu_engine-1.2.3-*.whl\n" % (out, out), ran.stderr)
+        self.assertIn(
+            "twine upload %s/saturate_gpu-1.2.3-*.whl %s/saturate_gpu_engine-1.2.3-*.whl\n" % (out, out), ran.stderr
+        )
         self.assertEqual(len(self.git("worktree", "list").splitlines()), 1)
 
     def test_a_tag_that_does_not_fit_is_refused(self):
         ran = self.release("v1.2.3")
         self.assertEqual((ran.returncode, ran.stdout), (2, ""))
-        self.assertEqual(ran.stderr, "error: CHANGELOG.md at v1.2.3 does not have the release\n"
-                                     "  expected: a heading \"## 1.2.3 (YEAR-MONTH-DAY)\"\n"
-                                     "  fix:      add it, commit, and tag that commit\n")
+        self.assertEqual(
+            ran.stderr,
+            "error: CHANGELOG.md at v1.2.3 does not have the release\n"
+            "  expected: a heading \"## 1.2.3 (YEAR-MONTH-DAY)\"\n"
+            "  fix:      add it, commit, and tag that commit\n",
+        )
         self.write("CMakeLists.txt", "project(saturate VERSION 1.2.4 LANGUAGES CXX)\n")
         self.commit()
         ran = self.release("v1.2.3")

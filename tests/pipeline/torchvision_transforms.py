@@ -4,6 +4,7 @@
 torchvision_transforms.py CASES.json FOLDER: writes <case>.f32 (float images of 0 to 1 through
 antialiased resizing) and <case>.u8 (8-bit images through it), planes of channel, row, column.
 """
+
 import json
 import pathlib
 import sys
@@ -24,8 +25,16 @@ def transform(image, case):
         image = F.pad(image, [60, 60, 60, 60], fill=case["pad_value"] / (1 if image.dtype == torch.uint8 else 255))
         image = F.crop(image, top + 60, left + 60, case["height"], case["width"])
     else:
-        image = F.resized_crop(image, case["top"], case["left"], case["crop_height"], case["crop_width"],
-                               [case["height"], case["width"]], mode, antialias=True)
+        image = F.resized_crop(
+            image,
+            case["top"],
+            case["left"],
+            case["crop_height"],
+            case["crop_width"],
+            [case["height"], case["width"]],
+            mode,
+            antialias=True,
+        )
     if case["bicubic"] and image.dtype != torch.uint8:
         image = image.clamp(0, 1)  # as on 8 bits, where the pixels come from
     if case["mirror"]:

@@ -4,6 +4,7 @@
 A case is a folder tests/golden/project/<case>/ with command (one shell line), tree/ (the project) and facts.txt (what is read in it).
 SATURATE_GOLDEN_ACCEPT=1 rewrites facts.txt; review the difference like code.
 """
+
 import json
 import multiprocessing
 import os
@@ -22,7 +23,11 @@ GOLDEN = os.path.join(ROOT, "tests", "golden", "project")
 
 
 def read(folder, command, *more):
-    ran = subprocess.run([sys.executable, "-I", "-S", "-B", READER, "--folder", folder, *more, "--", *command], capture_output=True, timeout=120)
+    ran = subprocess.run(
+        [sys.executable, "-I", "-S", "-B", READER, "--folder", folder, *more, "--", *command],
+        capture_output=True,
+        timeout=120,
+    )
     assert ran.returncode == 0, ran.stderr.decode()
     assert not ran.stderr, ran.stderr.decode()
     return json.loads(ran.stdout)
@@ -38,23 +43,61 @@ def write(folder, files):
 
 def described(facts):
     """The facts as lines that a person can review."""
-    out = ["command: %s %s %s%s" % (facts["command"]["kind"], facts["command"]["script"], " ".join(facts["command"]["arguments"]),
-                                    "  problem: %s" % facts["command"]["problem"] if facts["command"]["problem"] else "")]
+    out = [
+        "command: %s %s %s%s"
+        % (
+            facts["command"]["kind"],
+            facts["command"]["script"],
+            " ".join(facts["command"]["arguments"]),
+            "  problem: %s" % facts["command"]["problem"] if facts["command"]["problem"] else "",
+        )
+    ]
     declared = {d["id"]: d for d in facts["declarations"]}
 
     def place(entry):
         return "%s:%s" % (entry["file"], entry["line"])
+
     for file in facts["files"]:
-        out.append("file %s %s %s%s" % (file["file"], file["role"], file["newline"], "  %s" % file["problem"]["text"] if file["problem"] else ""))
+        out.append(
+            "file %s %s %s%s"
+            % (file["file"], file["role"], file["newline"], "  %s" % file["problem"]["text"] if file["problem"] else "")
+        )
     for config in facts["configs"]:
-        out.append("config %s %s %s%s" % (config["file"], config["format"], config["how"], "  %s" % config["problem"]["text"] if config["problem"] else ""))
+        out.append(
+            "config %s %s %s%s"
+            % (
+                config["file"],
+                config["format"],
+                config["how"],
+                "  %s" % config["problem"]["text"] if config["problem"] else "",
+            )
+        )
     for one in facts["declarations"]:
         if one["kind"] in ("option", "yaml", "json", "toml", "dataclass", "yacs"):
-            out.append("declared %s %s %s = %s, read %s%s" % (place(one), one["kind"], one["setting"], (one["value"] or {}).get("text"), " ".join(
-                sorted({place(r) for r in one["reads"]})) or "-", "  (%s)" % one["escapes"] if one["escapes"] else ""))
+            out.append(
+                "declared %s %s %s = %s, read %s%s"
+                % (
+                    place(one),
+                    one["kind"],
+                    one["setting"],
+                    (one["value"] or {}).get("text"),
+                    " ".join(sorted({place(r) for r in one["reads"]})) or "-",
+                    "  (%s)" % one["escapes"] if one["escapes"] else "",
+                )
+            )
     for loop in facts["loops"]:
-        out.append("loop %s %s in %s, epochs %s, loader %s, counter %s%s" % (place(loop), loop["kind"], loop["function"], " ".join(
-            place(e) for e in loop["epochs"]) or "-", loop["loader"], loop["counter"], ", swallows errors" if loop["swallows"] else ""))
+        out.append(
+            "loop %s %s in %s, epochs %s, loader %s, counter %s%s"
+            % (
+                place(loop),
+                loop["kind"],
+                loop["function"],
+                " ".join(place(e) for e in loop["epochs"]) or "-",
+                loop["loader"],
+                loop["counter"],
+                ", swallows errors" if loop["swallows"] else "",
+            )
+        )
     for call in facts["calls"]:
         line = "call %d %s %s %s %s" % (call["id"], place(call), call["kind"], call["callee"], call["when"])
         for name in ("role", "chosen", "groups", "per", "from_loader", "made_here", "every", "value"):
@@ -64,17 +107,43 @@ def described(facts):
             line += " dataset=%s" % call["dataset"]["class"]
         out.append(line)
         for argument in call["arguments"] if call["kind"] in ("loader", "optimizer", "arguments", "trainer") else ():
-            sources = " ".join("%s(%s%s)" % (declared[s["declaration"]]["setting"], s["certainty"], ", derived" if s["derived"] else "")
-                               for s in argument["sources"])
-            out.append("    %s = %s%s%s" % (argument["name"], argument["text"], " in force %r" % argument["in_force"] if "in_force" in argument else "",
-                                           " from " + sources if sources else ""))
+            sources = " ".join(
+                "%s(%s%s)"
+                % (declared[s["declaration"]]["setting"], s["certainty"], ", derived" if s["derived"] else "")
+                for s in argument["sources"]
+            )
+            out.append(
+                "    %s = %s%s%s"
+                % (
+                    argument["name"],
+                    argument["text"],
+                    " in force %r" % argument["in_force"] if "in_force" in argument else "",
+                    " from " + sources if sources else "",
+                )
+            )
         for spread in call["spreads"]:
-            out.append("    **%s keys %s%s" % (spread["text"], ",".join(k["key"] for k in spread["keys"]), " open" if spread["open"] else ""))
+            out.append(
+                "    **%s keys %s%s"
+                % (spread["text"], ",".join(k["key"] for k in spread["keys"]), " open" if spread["open"] else "")
+            )
     for wait in facts["waits"]:
-        out.append("wait %s %s %s %s use=%s %s%s" % (place(wait), wait["what"], wait["class"], wait["when"], wait["use"], wait["certainty"],
-                                                    "" if wait["said"] else " (not said)"))
+        out.append(
+            "wait %s %s %s %s use=%s %s%s"
+            % (
+                place(wait),
+                wait["what"],
+                wait["class"],
+                wait["when"],
+                wait["use"],
+                wait["certainty"],
+                "" if wait["said"] else " (not said)",
+            )
+        )
     for one in facts["without_effect"]:
-        out.append("no effect %s %s: %s: %s%s" % (place(one), one["setting"], one["kind"], one["why"], "; " + one["instead"] if one["instead"] else ""))
+        out.append(
+            "no effect %s %s: %s: %s%s"
+            % (place(one), one["setting"], one["kind"], one["why"], "; " + one["instead"] if one["instead"] else "")
+        )
     for trap in facts["traps"]:
         out.append("trap %s %s forbids %s" % (place(trap), trap["kind"], ",".join(trap["forbids"]) or "-"))
     for limit in facts["limits"]:
@@ -113,17 +182,20 @@ def check_bytes(test, facts, tree):
             with open(os.path.join(tree, name), "rb") as file:
                 texts[name] = file.read()
         return texts[name]
+
     encodings = {f["file"]: f["encoding"] or "utf-8" for f in facts["files"]}
     for kind in ("declarations", "calls", "loops", "waits", "without_effect", "traps"):
         for entry in facts[kind]:
             begin, end = entry["bytes"]
             data = content(entry["file"])
             test.assertTrue(0 <= begin <= end <= len(data), entry)
-            test.assertEqual(data[:begin].replace(b"\r\n", b"\n").replace(b"\r", b"\n").count(b"\n") + 1, entry["line"], entry)
+            test.assertEqual(
+                data[:begin].replace(b"\r\n", b"\n").replace(b"\r", b"\n").count(b"\n") + 1, entry["line"], entry
+            )
     for call in facts["calls"]:
         for argument in call["arguments"]:
             if argument["bytes"] and not call.get("config"):
-                data = content(call["file"])[argument["bytes"][0]:argument["bytes"][1]]
+                data = content(call["file"])[argument["bytes"][0] : argument["bytes"][1]]
                 test.assertEqual(data.decode(encodings.get(call["file"], "utf-8"))[:400], argument["text"])
         if call["insert"]:
             data = content(call["file"])
@@ -167,7 +239,9 @@ class BadInput(unittest.TestCase):
         self.assertIn(facts["files"][0]["problem"]["line"], (2, 3))
 
     def test_imported_syntax_error_leaves_the_rest(self):
-        facts = self.read({"train.py": "import other\nimport torch\no = torch.optim.Adam(p, lr=1)\n", "other.py": "def f(:\n"})
+        facts = self.read(
+            {"train.py": "import other\nimport torch\no = torch.optim.Adam(p, lr=1)\n", "other.py": "def f(:\n"}
+        )
         self.assertIsNone(facts["command"]["problem"])
         self.assertEqual(facts["files"][1]["problem"]["line"], 1)
         self.assertEqual([c["callee"] for c in facts["calls"]], ["torch.optim.Adam"])
@@ -189,10 +263,12 @@ class BadInput(unittest.TestCase):
         self.assertEqual((facts["loops"], facts["calls"], facts["waits"]), ([], [], []))
 
     def test_forked_workers_need_no_guard(self):
-        script = ("import torch\nfrom torch.utils.data import DataLoader\n%smodel = torch.nn.Linear(1, 1)\n"
-                  "optimizer = torch.optim.SGD(model.parameters(), lr=1)\n"
-                  "for x in DataLoader([torch.ones(1)] * 9, batch_size=3, collate_fn=lambda rows: torch.stack(rows)):\n"
-                  "    model(x).sum().backward()\n    optimizer.step()\n")
+        script = (
+            "import torch\nfrom torch.utils.data import DataLoader\n%smodel = torch.nn.Linear(1, 1)\n"
+            "optimizer = torch.optim.SGD(model.parameters(), lr=1)\n"
+            "for x in DataLoader([torch.ones(1)] * 9, batch_size=3, collate_fn=lambda rows: torch.stack(rows)):\n"
+            "    model(x).sum().backward()\n    optimizer.step()\n"
+        )
         forks = multiprocessing.get_all_start_methods()[0] == "fork"
         for line, spawns in (("", not forks), ("torch.multiprocessing.set_start_method('spawn')\n", True)):
             kinds = {trap["kind"] for trap in self.read({"train.py": script % line})["traps"]}
@@ -201,13 +277,20 @@ class BadInput(unittest.TestCase):
 
     def test_unknown_and_wrong_encodings(self):
         self.assertIn("encoding", self.read({"train.py": "# coding: nonsense\n"})["command"]["problem"])
-        self.assertEqual("train.py:2: not UTF-8, and its first two lines name no other encoding",
-                         self.read({"train.py": b"x = 1\ny = '\xff'\n"})["command"]["problem"])
+        self.assertEqual(
+            "train.py:2: not UTF-8, and its first two lines name no other encoding",
+            self.read({"train.py": b"x = 1\ny = '\xff'\n"})["command"]["problem"],
+        )
 
     def test_deep_nesting(self):
-        for text in ("x = " + "(" * 2000 + "1" + ")" * 2000, "x = " + "+".join(["1"] * 30000), "x = a" + ".b" * 15000,
-                     "if x == 0:\n    pass\n" + "".join("elif x == %d:\n    y = %d\n" % (i, i) for i in range(900)),
-                     "x = " + "-" * 5000 + "1", "y = f" + "(1)" * 800):
+        for text in (
+            "x = " + "(" * 2000 + "1" + ")" * 2000,
+            "x = " + "+".join(["1"] * 30000),
+            "x = a" + ".b" * 15000,
+            "if x == 0:\n    pass\n" + "".join("elif x == %d:\n    y = %d\n" % (i, i) for i in range(900)),
+            "x = " + "-" * 5000 + "1",
+            "y = f" + "(1)" * 800,
+        ):
             self.read({"train.py": text + "\n"})
 
     def test_generated_constants_are_no_settings(self):
@@ -216,7 +299,9 @@ class BadInput(unittest.TestCase):
         self.assertEqual(["batch_size"], [d["setting"] for d in facts["declarations"]])
 
     def test_generated_code(self):
-        facts = self.read({"train.py": "import table\n", "table.py": "".join("value_%06d = f(%d)\n" % (i, i) for i in range(100000))})
+        facts = self.read(
+            {"train.py": "import table\n", "table.py": "".join("value_%06d = f(%d)\n" % (i, i) for i in range(100000))}
+        )
         self.assertIn("generated", facts["files"][1]["problem"]["text"])
 
     def test_a_file_of_a_megabyte(self):
@@ -230,14 +315,29 @@ class BadInput(unittest.TestCase):
         self.assertEqual(sorted(f["file"].rsplit("/", 1)[-1] for f in facts["files"]), ["other.py", "train.py"])
 
     def test_modules_that_import_each_other(self):
-        facts = self.read({"train.py": "from a import f\nf()\n", "a.py": "from b import g\ndef f():\n    return g()\n", "b.py": "from a import f\ndef g():\n    return f()\n"})
+        facts = self.read(
+            {
+                "train.py": "from a import f\nf()\n",
+                "a.py": "from b import g\ndef f():\n    return g()\n",
+                "b.py": "from a import f\ndef g():\n    return f()\n",
+            }
+        )
         self.assertEqual(len(facts["files"]), 3)
 
     def test_a_module_beside_a_folder_of_its_name(self):
         """data.py beside the folder data, which holds the data: Python takes the file, and a package before it."""
-        files = {"train.py": "from data import rows\nimport nets.small\nprint(rows)\n", "data.py": "rows = 3\n", "data/rows.csv": "1\n",
-                 "nets.py": "x = 1\n", "nets/__init__.py": "", "nets/small.py": "y = 2\n"}
-        self.assertEqual(sorted(f["file"] for f in self.read(files)["files"]), ["data.py", "nets/__init__.py", "nets/small.py", "train.py"])
+        files = {
+            "train.py": "from data import rows\nimport nets.small\nprint(rows)\n",
+            "data.py": "rows = 3\n",
+            "data/rows.csv": "1\n",
+            "nets.py": "x = 1\n",
+            "nets/__init__.py": "",
+            "nets/small.py": "y = 2\n",
+        }
+        self.assertEqual(
+            sorted(f["file"] for f in self.read(files)["files"]),
+            ["data.py", "nets/__init__.py", "nets/small.py", "train.py"],
+        )
 
     @unittest.skipIf(os.getuid() == 0, "root reads everything")
     def test_no_permission(self):
@@ -247,14 +347,35 @@ class BadInput(unittest.TestCase):
         self.assertIn("cannot be read", facts["files"][1]["problem"]["text"])
 
     def test_bad_configurations(self):
-        for name, text in (("a.yaml", "a: [1\n"), ("a.yaml", "\ta: 1\n"), ("a.yaml", "a: 1\n b: 2\n"), ("a.json", "{"), ("a.json", "[1,,]"), ("a.toml", "a ="),
-                           ("a.yaml", b"a: \xff\n"), ("a.json", "[" * 500), ("a.yaml", "- " * 300 + "a\n")):
-            facts = self.read({"train.py": "import sys, yaml\nc = yaml.safe_load(open(sys.argv[1]))\n", name: text}, "python", "train.py", "--config", name)
+        for name, text in (
+            ("a.yaml", "a: [1\n"),
+            ("a.yaml", "\ta: 1\n"),
+            ("a.yaml", "a: 1\n b: 2\n"),
+            ("a.json", "{"),
+            ("a.json", "[1,,]"),
+            ("a.toml", "a ="),
+            ("a.yaml", b"a: \xff\n"),
+            ("a.json", "[" * 500),
+            ("a.yaml", "- " * 300 + "a\n"),
+        ):
+            facts = self.read(
+                {"train.py": "import sys, yaml\nc = yaml.safe_load(open(sys.argv[1]))\n", name: text},
+                "python",
+                "train.py",
+                "--config",
+                name,
+            )
             self.assertEqual(len(facts["configs"]), 1, name)
             self.assertTrue(facts["configs"][0]["problem"] or facts["declarations"] or name == "a.toml", (name, text))
 
     def test_site_packages_are_not_read(self):
-        facts = self.read({"train.py": "import big\nimport venv_module\n", "venv/lib/site-packages/big.py": "x = 1\n", "site-packages/big.py": "x = 1\n"})
+        facts = self.read(
+            {
+                "train.py": "import big\nimport venv_module\n",
+                "venv/lib/site-packages/big.py": "x = 1\n",
+                "site-packages/big.py": "x = 1\n",
+            }
+        )
         self.assertEqual([f["file"] for f in facts["files"]], ["train.py"])
 
     def test_lone_surrogates_are_valid_json(self):
@@ -270,9 +391,14 @@ class BadInput(unittest.TestCase):
 
 class Commands(unittest.TestCase):
     def test_how_programs_are_started(self):
-        files = {"train.py": "x = 1\n", "pkg/__init__.py": "", "pkg/__main__.py": "y = 1\n", "pkg/run.py": "z = 1\n",
-                 "run.sh": "#!/bin/bash\nset -e\nCFG=a.yaml\n# python old.py\nif [ -n \"$1\" ]; then\n  EXTRA=\"--name $1\"\nfi\n"
-                           "CUDA_VISIBLE_DEVICES=0 exec python -u train.py \\\n    --config $CFG ${LR:---lr 1} $EXTRA 2>&1 | tee log.txt\n"}
+        files = {
+            "train.py": "x = 1\n",
+            "pkg/__init__.py": "",
+            "pkg/__main__.py": "y = 1\n",
+            "pkg/run.py": "z = 1\n",
+            "run.sh": "#!/bin/bash\nset -e\nCFG=a.yaml\n# python old.py\nif [ -n \"$1\" ]; then\n  EXTRA=\"--name $1\"\nfi\n"
+            "CUDA_VISIBLE_DEVICES=0 exec python -u train.py \\\n    --config $CFG ${LR:---lr 1} $EXTRA 2>&1 | tee log.txt\n",
+        }
         cases = {
             "python train.py --a 1": ("script", "train.py", ["--a", "1"]),
             "env A=b python3.11 -u -W ignore train.py": ("script", "train.py", []),
@@ -300,8 +426,15 @@ class Commands(unittest.TestCase):
             "python -m coverage run --branch train.py": ("script", "train.py", []),
             "python -m dotenv run python -u train.py": ("script", "train.py", []),
         }
-        files.update({"eval.py": "", "lib/deep/run.py": "", "a.yaml": "b: 1\n", "jobs/all.sh": "cd \"$(dirname \"$0\")/..\"\npython train.py --config a.yaml\npython eval.py\n",
-                      "jobs/here.sh": "HERE=\"$( cd \"$( dirname \"${BASH_SOURCE[0]}\" )\" && pwd )\"\ncd ${HERE}/..\npython train.py\n"})
+        files.update(
+            {
+                "eval.py": "",
+                "lib/deep/run.py": "",
+                "a.yaml": "b: 1\n",
+                "jobs/all.sh": "cd \"$(dirname \"$0\")/..\"\npython train.py --config a.yaml\npython eval.py\n",
+                "jobs/here.sh": "HERE=\"$( cd \"$( dirname \"${BASH_SOURCE[0]}\" )\" && pwd )\"\ncd ${HERE}/..\npython train.py\n",
+            }
+        )
         with tempfile.TemporaryDirectory() as folder:
             write(folder, files)
             for command, expected in cases.items():
@@ -312,10 +445,25 @@ class Commands(unittest.TestCase):
     def test_what_is_no_program(self):
         with tempfile.TemporaryDirectory() as folder:
             write(folder, {"train.ipynb": "{}", "pkg/run.sh": "cd ..\npython train.py\n", "train.py": ""})
-            self.assertEqual("pkg: a folder without __main__.py; name the script in it", read(folder, ["python", "pkg"])["command"]["problem"])
-            for command in ("python train.ipynb", "train.ipynb", "./train.ipynb", "jupyter nbconvert --execute train.ipynb", "papermill train.ipynb out.ipynb"):
-                self.assertIn("train.ipynb: a notebook; make a script of it first", read(folder, command.split())["command"]["problem"])
-            self.assertEqual("run.sh changes to ..: start saturate there", read(os.path.join(folder, "pkg"), ["bash", "run.sh"])["command"]["problem"])
+            self.assertEqual(
+                "pkg: a folder without __main__.py; name the script in it",
+                read(folder, ["python", "pkg"])["command"]["problem"],
+            )
+            for command in (
+                "python train.ipynb",
+                "train.ipynb",
+                "./train.ipynb",
+                "jupyter nbconvert --execute train.ipynb",
+                "papermill train.ipynb out.ipynb",
+            ):
+                self.assertIn(
+                    "train.ipynb: a notebook; make a script of it first",
+                    read(folder, command.split())["command"]["problem"],
+                )
+            self.assertEqual(
+                "run.sh changes to ..: start saturate there",
+                read(os.path.join(folder, "pkg"), ["bash", "run.sh"])["command"]["problem"],
+            )
 
 
 class NothingRuns(unittest.TestCase):
@@ -324,13 +472,30 @@ class NothingRuns(unittest.TestCase):
         trace = "import pathlib\npathlib.Path(%r).write_text('ran')\n"
         with tempfile.TemporaryDirectory() as folder:
             mark = os.path.join(folder, "ran")
-            names = ["train.py", "ast.py", "json.py", "re.py", "sitecustomize.py", "usercustomize.py", "pkg/__init__.py", "pkg/model.py", "yaml.py", "torch/__init__.py",
-                     "codecs.py", "encodings/utf_8.py", "tokenize.py"]
+            names = [
+                "train.py",
+                "ast.py",
+                "json.py",
+                "re.py",
+                "sitecustomize.py",
+                "usercustomize.py",
+                "pkg/__init__.py",
+                "pkg/model.py",
+                "yaml.py",
+                "torch/__init__.py",
+                "codecs.py",
+                "encodings/utf_8.py",
+                "tokenize.py",
+            ]
             write(folder, {name: trace % mark + "import pkg.model, ast, json, torch, yaml\n" for name in names})
             before = sorted(os.path.join(at, f) for at, _, fs in os.walk(folder) for f in fs)
             environment = dict(os.environ, PYTHONPATH=folder, PYTHONSTARTUP=os.path.join(folder, "train.py"))
-            ran = subprocess.run([sys.executable, "-I", "-S", "-B", READER, "--folder", folder, "--", "python", "train.py"], capture_output=True, cwd=folder,
-                                 env=environment)
+            ran = subprocess.run(
+                [sys.executable, "-I", "-S", "-B", READER, "--folder", folder, "--", "python", "train.py"],
+                capture_output=True,
+                cwd=folder,
+                env=environment,
+            )
             self.assertEqual(ran.returncode, 0, ran.stderr)
             self.assertGreater(len(json.loads(ran.stdout)["files"]), 3)
             self.assertEqual(sorted(os.path.join(at, f) for at, _, fs in os.walk(folder) for f in fs), before)
@@ -342,17 +507,58 @@ class Mutations(unittest.TestCase):
     def test_any_text_is_read(self):
         sys.path.insert(0, os.path.dirname(READER))
         from _saturate_reader.read import read_project
+
         sys.setrecursionlimit(6000)
         dice = random.Random(20)
-        words = [b"(", b")", b":", b"\n", b" ", b"self.", b"**", b"lambda x: ", b"yield ", b"[", b"]", b"\t", b"'", b'"', b"#", b"async ", b"import ", b"del ",
-                 b"global x\n", b"=", b",", b"\\", b"\0", b"\xc3\xa9", b"\xff", b"return ", b"with a as b:\n", b"x := ", b"match x:\n", b"- ", b"{", b"}", b"&a ", b"*a", b"|\n"]
+        words = [
+            b"(",
+            b")",
+            b":",
+            b"\n",
+            b" ",
+            b"self.",
+            b"**",
+            b"lambda x: ",
+            b"yield ",
+            b"[",
+            b"]",
+            b"\t",
+            b"'",
+            b'"',
+            b"#",
+            b"async ",
+            b"import ",
+            b"del ",
+            b"global x\n",
+            b"=",
+            b",",
+            b"\\",
+            b"\0",
+            b"\xc3\xa9",
+            b"\xff",
+            b"return ",
+            b"with a as b:\n",
+            b"x := ",
+            b"match x:\n",
+            b"- ",
+            b"{",
+            b"}",
+            b"&a ",
+            b"*a",
+            b"|\n",
+        ]
         cases = sorted(name for name in os.listdir(GOLDEN) if os.path.isdir(os.path.join(GOLDEN, name)))
         for number in range(int(os.environ.get("SATURATE_FUZZ_COUNT", "120"))):
             case = cases[number % len(cases)]
             with tempfile.TemporaryDirectory() as folder:
                 tree = os.path.join(folder, "tree")
                 shutil.copytree(os.path.join(GOLDEN, case, "tree"), tree)
-                files = sorted(os.path.join(at, f) for at, _, fs in os.walk(tree) for f in fs if os.path.getsize(os.path.join(at, f)))
+                files = sorted(
+                    os.path.join(at, f)
+                    for at, _, fs in os.walk(tree)
+                    for f in fs
+                    if os.path.getsize(os.path.join(at, f))
+                )
                 path = dice.choice(files)
                 with open(path, "rb") as file:
                     data = bytearray(file.read())
@@ -360,7 +566,7 @@ class Mutations(unittest.TestCase):
                     at = dice.randrange(len(data) + 1)
                     what = dice.randrange(4)
                     if what == 0:
-                        del data[at:at + dice.randint(1, 40)]
+                        del data[at : at + dice.randint(1, 40)]
                     elif what == 1:
                         data[at:at] = dice.choice(words)
                     elif what == 2:
@@ -368,13 +574,15 @@ class Mutations(unittest.TestCase):
                         lines.insert(dice.randrange(len(lines) + 1), dice.choice(lines))
                         data = bytearray(b"\n".join(lines))
                     else:
-                        data[at:at + 1] = bytes([dice.randrange(256)])
+                        data[at : at + 1] = bytes([dice.randrange(256)])
                 with open(path, "wb") as file:
                     file.write(data)
                 with open(os.path.join(GOLDEN, case, "command"), encoding="utf-8") as file:
                     command = shlex.split(file.read())
                 facts = read_project(tree, command, [])
-                self.assertFalse([t for t in facts["limits"] if "failed" in t["text"]], (number, case, path, facts["limits"]))
+                self.assertFalse(
+                    [t for t in facts["limits"] if "failed" in t["text"]], (number, case, path, facts["limits"])
+                )
                 json.dumps(facts, allow_nan=False)
                 check_bytes_only(self, facts, tree)
 

@@ -5,6 +5,7 @@
 Drag, wheel, keys, buttons and tooltip, and that nothing is wider than a window of 400 pixels. Says
 what does not hold and ends with 1; with a folder, leaves screenshots there.
 """
+
 import json
 import pathlib
 import sys
@@ -26,7 +27,9 @@ def view(browser):
 
 
 def box(browser):
-    return json.loads(browser.run("JSON.stringify((b => [b.x, b.y, b.width, b.height])(canvas.getBoundingClientRect()))"))
+    return json.loads(
+        browser.run("JSON.stringify((b => [b.x, b.y, b.width, b.height])(canvas.getBoundingClientRect()))")
+    )
 
 
 def tip(browser):
@@ -50,12 +53,14 @@ def use(browser):
     browser.wheel(middle, row, -400)
     zoomed = view(browser)
     length = zoomed[1] - zoomed[0]
-    expect(abs(length / (whole[1] / 2.718) - 1) < .02, "a wheel of 400 shows an e-th", zoomed, whole)
-    expect(abs(sum(zoomed) / 2 / (whole[1] / 2) - 1) < .02, "around the pointer", zoomed)
+    expect(abs(length / (whole[1] / 2.718) - 1) < 0.02, "a wheel of 400 shows an e-th", zoomed, whole)
+    expect(abs(sum(zoomed) / 2 / (whole[1] / 2) - 1) < 0.02, "around the pointer", zoomed)
 
     browser.drag((middle, row), (middle + width / 4, row))
     moved = view(browser)
-    expect(abs((zoomed[0] - moved[0]) / (length / 4) - 1) < .03, "a drag to the right goes back in time", zoomed, moved)
+    expect(
+        abs((zoomed[0] - moved[0]) / (length / 4) - 1) < 0.03, "a drag to the right goes back in time", zoomed, moved
+    )
     expect(abs(moved[1] - moved[0] - length) < 2, "and keeps the scale", moved)
 
     browser.key("0")

@@ -8,6 +8,7 @@ Writes run records into SCRATCH, opens the page in a headless Chromium and looks
 requests, charts and their points, keyboard, 400 and 1200 pixels, dark and light, contrast, labels.
 Says what does not hold and ends with 1; with a folder, leaves screenshots there.
 """
+
 import json
 import os
 import pathlib
@@ -34,9 +35,16 @@ class Record:
         self.random = random.Random(7)
         folder.mkdir(parents=True)
         settings = f"batch_size: {32 if waits else 64}\nnum_workers: {0 if waits else 4}\n"
-        head = {"schema": 1, "kind": "train", "device": "cuda:0", "started_ns": 5000, "started_wall_ns": started,
-                "settings_text": settings, "settings_source": "job.yaml",
-                "machine": {"gpus": [{"gpu": gpu, "name": "NVIDIA H100"} for gpu in (0, 1)]}}
+        head = {
+            "schema": 1,
+            "kind": "train",
+            "device": "cuda:0",
+            "started_ns": 5000,
+            "started_wall_ns": started,
+            "settings_text": settings,
+            "settings_source": "job.yaml",
+            "machine": {"gpus": [{"gpu": gpu, "name": "NVIDIA H100"} for gpu in (0, 1)]},
+        }
         (folder / "run.json").write_text(json.dumps(head))
         event = {"event": "evaluation", "t_ns": int(seconds * 4e8), "text": "accuracy <0.5> & more"}
         (folder / "events.jsonl").write_text(json.dumps(event) + "\n")
@@ -46,19 +54,37 @@ class Record:
         steps, samples = [], []
         for second in range(self.seconds, self.seconds + seconds):
             for part in range(10):
-                length = int(1e8 * self.random.uniform(.8, .99))
+                length = int(1e8 * self.random.uniform(0.8, 0.99))
                 wait = length // 2 if self.waits else length // 50
-                step = {"step": second * 10 + part, "t_ns": int(second * 1e9 + part * 1e8), "duration_ns": length,
-                        "samples": 32 if self.waits else 64, "input_wait_ns": wait, "forward_ns": (length - wait) // 3,
-                        "backward_ns": (length - wait) // 2, "device_busy_ns": length - wait,
-                        "loss": 2 / (1 + second / 20) + self.random.uniform(0, .1)}
+                step = {
+                    "step": second * 10 + part,
+                    "t_ns": int(second * 1e9 + part * 1e8),
+                    "duration_ns": length,
+                    "samples": 32 if self.waits else 64,
+                    "input_wait_ns": wait,
+                    "forward_ns": (length - wait) // 3,
+                    "backward_ns": (length - wait) // 2,
+                    "device_busy_ns": length - wait,
+                    "loss": 2 / (1 + second / 20) + self.random.uniform(0, 0.1),
+                }
                 steps.append(json.dumps(step))
             for gpu in (0, 1):
                 busy = (48 if self.waits else 95) + self.random.uniform(-4, 4)
-                samples.append(json.dumps({"type": "gpu", "gpu": gpu, "t_ns": int(second * 1e9), "took_ns": 30000,
-                                           "utilization_percent": busy, "power_watts": 100 + 5 * busy,
-                                           "memory_total_bytes": 85899345920, "memory_used_bytes": 40000000000,
-                                           "temperature_celsius": 50 + busy / 8}))
+                samples.append(
+                    json.dumps(
+                        {
+                            "type": "gpu",
+                            "gpu": gpu,
+                            "t_ns": int(second * 1e9),
+                            "took_ns": 30000,
+                            "utilization_percent": busy,
+                            "power_watts": 100 + 5 * busy,
+                            "memory_total_bytes": 85899345920,
+                            "memory_used_bytes": 40000000000,
+                            "temperature_celsius": 50 + busy / 8,
+                        }
+                    )
+                )
         self.seconds += seconds
         for name, lines in (("samples.jsonl", samples), ("steps.jsonl", steps)):
             with open(self.folder / name, "a") as file:
@@ -68,16 +94,21 @@ class Record:
 def expected_points(data):
     """Points of each chart, in the order of the page."""
     runs = data["runs"]
-    gpu = [sum(len(g[key]) for run in runs for g in run["gpus"]) for key in ("utilisation", "power", "memory", "temperature")]
+    gpu = [
+        sum(len(g[key]) for run in runs for g in run["gpus"])
+        for key in ("utilisation", "power", "memory", "temperature")
+    ]
     run = [sum(len(run[key]) for run in runs) for key in ("rate", "loss_by_time", "loss_by_samples")]
     return [gpu[0], run[0], gpu[1], gpu[2], gpu[3], run[1], run[2]]
 
 
 def charts(browser):
     """Of every chart: points it says it has, points that are drawn."""
-    return json.loads(browser.run("""JSON.stringify([...document.querySelectorAll("svg")].map((svg) => [
+    return json.loads(
+        browser.run("""JSON.stringify([...document.querySelectorAll("svg")].map((svg) => [
         +svg.dataset.points,
-        [...svg.querySelectorAll("polyline")].reduce((n, line) => n + line.getAttribute("points").split(" ").length, 0)]))"""))
+        [...svg.querySelectorAll("polyline")].reduce((n, line) => n + line.getAttribute("points").split(" ").length, 0)]))""")
+    )
 
 
 # Every text against what is behind it (WCAG: 4.5), every line and bar against its background (3).
@@ -198,7 +229,10 @@ def use_keys(browser):
     browser.key("End")
     expect(browser.run(read) not in ("", first, second), "End reads the last", browser.run(read))
     browser.key("ArrowRight")
-    expect(browser.run("document.activeElement.querySelector('.cursor').style.visibility") == "visible", "the cursor is shown")
+    expect(
+        browser.run("document.activeElement.querySelector('.cursor').style.visibility") == "visible",
+        "the cursor is shown",
+    )
 
 
 def check_charts(browser, name):
@@ -218,8 +252,11 @@ def test_file(binary, scratch, shots):
     Record(scratch / "after", False, 60, 2 * 10**18)
     for language in ("en", "zh"):
         page = scratch / f"report-{language}.html"
-        subprocess.run([binary, "report", scratch / "before", scratch / "after", "-o", page, "--lang", language],
-                       check=True, stdout=subprocess.DEVNULL)
+        subprocess.run(
+            [binary, "report", scratch / "before", scratch / "after", "-o", page, "--lang", language],
+            check=True,
+            stdout=subprocess.DEVNULL,
+        )
         with Browser() as browser:
             browser.open(page)
             expect(browser.run("document.documentElement.lang").startswith(language), "the page says its language")
@@ -230,7 +267,11 @@ def test_file(binary, scratch, shots):
             look(browser, f"report-{language}", shots)
             check_charts(browser, f"{language} after resizing")
             use_keys(browser)
-            expect(not elsewhere(browser, "file://" + str(page)), "asks for nothing else", elsewhere(browser, "file://" + str(page)))
+            expect(
+                not elsewhere(browser, "file://" + str(page)),
+                "asks for nothing else",
+                elsewhere(browser, "file://" + str(page)),
+            )
             expect(not browser.errors, f"{language}: no errors", browser.errors)
 
 
@@ -246,8 +287,9 @@ def wait_for(browser, what, condition):
 def test_live(binary, scratch, shots):
     record = Record(scratch / "runs/now", True, 30, 2 * 10**18)
     Record(scratch / "runs/earlier <b>", False, 20, 10**18)
-    server = subprocess.Popen([binary, "serve", "--listen=127.0.0.1:0", scratch / "runs", "--lang", "en"],
-                              stdout=subprocess.PIPE, text=True)
+    server = subprocess.Popen(
+        [binary, "serve", "--listen=127.0.0.1:0", scratch / "runs", "--lang", "en"], stdout=subprocess.PIPE, text=True
+    )
     try:
         url = server.stdout.readline().strip()
         with Browser() as browser:
@@ -257,8 +299,11 @@ def test_live(binary, scratch, shots):
             look(browser, "list", shots)
             browser.run("document.querySelectorAll('input[type=checkbox]').forEach((box) => box.click())")
             browser.follow("document.querySelector('table + p button').click()")
-            expect(browser.run("document.querySelector('thead').textContent") == "earlier <b>nowchange", "compared in the order of time",
-                   browser.run("document.querySelector('thead').textContent"))
+            expect(
+                browser.run("document.querySelector('thead').textContent") == "earlier <b>nowchange",
+                "compared in the order of time",
+                browser.run("document.querySelector('thead').textContent"),
+            )
             check_charts(browser, "compared")
 
             browser.open(url + "run?id=now")
@@ -272,10 +317,16 @@ def test_live(binary, scratch, shots):
             browser.key("ArrowRight")
             top = browser.run("scrollY")
             record.grow(30)
-            wait_for(browser, "the page follows the record",
-                     "JSON.parse(document.getElementById('data').textContent).runs[0].rate.length > %d" % shown)
+            wait_for(
+                browser,
+                "the page follows the record",
+                "JSON.parse(document.getElementById('data').textContent).runs[0].rate.length > %d" % shown,
+            )
             check_charts(browser, "followed")
-            expect(browser.run("[...document.querySelectorAll('svg')].indexOf(document.activeElement)") == 1, "the focus stays on its chart")
+            expect(
+                browser.run("[...document.querySelectorAll('svg')].indexOf(document.activeElement)") == 1,
+                "the focus stays on its chart",
+            )
             expect(browser.run("document.activeElement.dataset.at") == "1", "and the cursor at its point")
             expect(browser.run("scrollY") == top, "and the page where it was", top)
             (record.folder / "summary.json").write_text('{"schema": 1, "ended": "done", "duration_ns": 60000000000}')

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Drives a headless Chromium over its DevTools pipe, like a user with mouse and keyboard."""
+
 import base64
 import fcntl
 import json
@@ -25,9 +26,16 @@ class Browser:
         self.from_read, from_write = (above_nine(end) for end in os.pipe())
         # The browser reads commands from descriptor 3 and replies on 4.
         self.process = subprocess.Popen(
-            ["bash", "-c", f"exec chromium --headless=new --no-sandbox --disable-gpu --remote-debugging-pipe "
-             f"--hide-scrollbars --user-data-dir={self.folder.name} about:blank 3<&{to_read} 4>&{from_write}"],
-            pass_fds=(to_read, from_write), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            [
+                "bash",
+                "-c",
+                f"exec chromium --headless=new --no-sandbox --disable-gpu --remote-debugging-pipe "
+                f"--hide-scrollbars --user-data-dir={self.folder.name} about:blank 3<&{to_read} 4>&{from_write}",
+            ],
+            pass_fds=(to_read, from_write),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
         os.close(to_read)
         os.close(from_write)
         self.buffer = b""
@@ -84,8 +92,10 @@ class Browser:
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
 
     def dark(self, on):
-        self.call("Emulation.setEmulatedMedia",
-                  features=[{"name": "prefers-color-scheme", "value": "dark" if on else "light"}])
+        self.call(
+            "Emulation.setEmulatedMedia",
+            features=[{"name": "prefers-color-scheme", "value": "dark" if on else "light"}],
+        )
 
     def open(self, place):
         """Opens a file or an address."""
@@ -119,8 +129,13 @@ class Browser:
     def drag(self, start, end):
         self.mouse("mousePressed", *start, button="left", buttons=1, clickCount=1)
         for part in (0.25, 0.5, 0.75, 1):
-            self.mouse("mouseMoved", start[0] + (end[0] - start[0]) * part, start[1] + (end[1] - start[1]) * part,
-                       button="left", buttons=1)
+            self.mouse(
+                "mouseMoved",
+                start[0] + (end[0] - start[0]) * part,
+                start[1] + (end[1] - start[1]) * part,
+                button="left",
+                buttons=1,
+            )
         self.mouse("mouseReleased", *end, button="left", clickCount=1)
         self.drawn()
 

@@ -2,6 +2,7 @@
 """Tests the hooks on optimizers with PyTorch before 2.0: old_optimizers.py [EXTENSION]. The optimizers here are stand-ins that behave
 like that version: there is no hook on all steps, the first optimizer of a class wraps its step, and gradients are filled with zeros
 unless the script says otherwise. Prints the observations."""
+
 import functools
 import os
 import pathlib
@@ -75,7 +76,9 @@ facts.torch = torch
 if steps.native is not None:
     nothing = lambda *_: None  # noqa: E731
     calls = dict.fromkeys(("optimizer", "fetch", "read", "loss"), nothing)
-    calls.update(zero_grad=lambda: facts.zero_grad_to_zero(sys._getframe(1)), enough=hooks._zero_grads_known, disable=disable)
+    calls.update(
+        zero_grad=lambda: facts.zero_grad_to_zero(sys._getframe(1)), enough=hooks._zero_grads_known, disable=disable
+    )
     steps.prepare(torch, calls, False)
 hooks.hook_optimizer(torch)
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compares the extension's steps with the shim's Python code: steps_equal.py EXTENSION. Both get the same random events, must
 write the same records to their rings and must call Python after the same steps. Prints the number of records compared."""
+
 import importlib.util
 import os
 import pathlib
@@ -30,8 +31,19 @@ class Pair:
         self.steps.on_training_step = lambda n, now: self.told[0].append((n, now))
         nothing = lambda *_: None  # noqa: E731
         native.reset()
-        native.prepare(int, self.open, lambda n, now: self.told[1].append((n, now)), nothing, nothing, nothing, nothing,
-                       nothing, nothing, nothing, False)
+        native.prepare(
+            int,
+            self.open,
+            lambda n, now: self.told[1].append((n, now)),
+            nothing,
+            nothing,
+            nothing,
+            nothing,
+            nothing,
+            nothing,
+            nothing,
+            False,
+        )
         self.open_both()
         self.optimizers = [object(), object(), object()]
 

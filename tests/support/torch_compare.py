@@ -5,6 +5,7 @@ losses: with {job, settings, optimizer, learning_rate, weight_decay, momentum, s
 of model.* (parameters and buffers) and batch.N.M (field M of batch N), prints the loss of each step as a JSON list.
 outputs: prints the outputs of the model in evaluation mode on batch.0.0.
 """
+
 import json
 import os
 import sys

@@ -3,6 +3,7 @@
 
 Layers have the names of src/workloads, so that weights can be copied by name.
 """
+
 import torch
 import torch.nn.functional as F
 from torch import nn

@@ -7,6 +7,7 @@
 
 Time steps are 0.1 s, so that `--interval 0.1` with SATURATE_NVML_CLOCK=step:0.1 sees each once.
 """
+
 import json
 import os
 import sys
@@ -17,9 +18,16 @@ STEPS = 60
 
 
 def gpu_facts(index, **changes):
-    facts = {"name": "NVIDIA H100 80GB HBM3", "uuid": f"GPU-11111111-2222-3333-4444-{index:012d}",
-             "pci_bus_id": f"00000000:{0x18 + index:02X}:00.0", "minor": index, "architecture": 9, "capability": "9.0",
-             "persistence_mode": True, "mig_mode": False}
+    facts = {
+        "name": "NVIDIA H100 80GB HBM3",
+        "uuid": f"GPU-11111111-2222-3333-4444-{index:012d}",
+        "pci_bus_id": f"00000000:{0x18 + index:02X}:00.0",
+        "minor": index,
+        "architecture": 9,
+        "capability": "9.0",
+        "persistence_mode": True,
+        "mig_mode": False,
+    }
     facts.update(changes)
     return {key: value for key, value in facts.items() if value is not None}
 
@@ -28,8 +36,15 @@ class Recording:
     """The lines of a recording. Unchanged values are not written again."""
 
     def __init__(self, gpus, driver="580.65.06", nvml="13.580.65.06", cuda=13000, library=None):
-        self.header = {"schema": 1, "kind": "nvml-recording", "driver": driver, "nvml": nvml, "cuda": cuda,
-                       "started_ns": 1760000000000000000, "gpus": gpus}
+        self.header = {
+            "schema": 1,
+            "kind": "nvml-recording",
+            "driver": driver,
+            "nvml": nvml,
+            "cuda": cuda,
+            "started_ns": 1760000000000000000,
+            "gpus": gpus,
+        }
         if library:
             self.header["library"] = library
         self.lines = []
@@ -61,8 +76,18 @@ class Recording:
 class Gpu:
     """One GPU. Its counters are derived from utilisation and power."""
 
-    def __init__(self, recording, index, total=80 * GIB, reserved=512 << 20, limit_watts=700, gpm=True, pid=4242,
-                 fields=True, memory=True):
+    def __init__(
+        self,
+        recording,
+        index,
+        total=80 * GIB,
+        reserved=512 << 20,
+        limit_watts=700,
+        gpm=True,
+        pid=4242,
+        fields=True,
+        memory=True,
+    ):
         self.recording, self.index = recording, index
         self.total, self.reserved, self.limit = total, reserved, limit_watts
         self.gpm, self.pid, self.fields, self.memory = gpm, pid, fields, memory
@@ -79,22 +104,49 @@ class Gpu:
         self.add(0, "PowerManagementLimit", self.limit * 1000)
         for clock, mhz in ((0, 1980), (1, 1980), (2, 2619), (3, 1545)):
             self.add(0, "MaxClockInfo", mhz, arg=clock)
-        for call, value in (("ComputeMode", 0), ("DisplayMode", 0), ("DisplayActive", 0), ("EncoderUtilization", 0),
-                            ("DecoderUtilization", 0)):
+        for call, value in (
+            ("ComputeMode", 0),
+            ("DisplayMode", 0),
+            ("DisplayActive", 0),
+            ("EncoderUtilization", 0),
+            ("DecoderUtilization", 0),
+        ):
             self.add(0, call, value)
         for kind in (0, 1):
             self.add(0, "TotalEccErrors", 0, arg=kind)
         self.add(0, "GraphicsRunningProcesses", [])
         self.add(0, "MPSComputeRunningProcesses", [])
 
-    def tick(self, t, util, watts, used=60 * GIB, temperature=62, sm_mhz=1755, reasons=0, sm=None, tensor=None,
-             pcie_bytes=200 << 20, throttle=(), samples=True, pids=None):
+    def tick(
+        self,
+        t,
+        util,
+        watts,
+        used=60 * GIB,
+        temperature=62,
+        sm_mhz=1755,
+        reasons=0,
+        sm=None,
+        tensor=None,
+        pcie_bytes=200 << 20,
+        throttle=(),
+        samples=True,
+        pids=None,
+    ):
         self.add(t, "UtilizationRates", {"gpu": util, "memory": util // 2})
         if samples:
             self.add(t, "Samples", [[round(t, 4), util]], arg=1, type=1)
         if self.memory:
-            self.add(t, "MemoryInfo", {"total": self.total, "reserved": self.reserved,
-                                       "free": self.total - self.reserved - used, "used": used})
+            self.add(
+                t,
+                "MemoryInfo",
+                {
+                    "total": self.total,
+                    "reserved": self.reserved,
+                    "free": self.total - self.reserved - used,
+                    "used": used,
+                },
+            )
         self.add(t, "PowerUsage", int(watts * 1000))
         self.energy_mj += int(watts * 1000 * STEP)
         self.add(t, "TotalEnergyConsumption", self.energy_mj)
@@ -120,14 +172,26 @@ class Gpu:
                 self.add(t, "FieldValue", self.throttle_ns[field], arg=field)
         if self.gpm:
             sm = util if sm is None else sm
-            for metric, value in ((1, util), (2, sm), (3, sm * 0.5), (5, sm * 0.4 if tensor is None else tensor),
-                                  (10, sm * 0.3), (20, pcie_bytes / 4 / (1 << 20)), (21, pcie_bytes / (1 << 20))):
+            for metric, value in (
+                (1, util),
+                (2, sm),
+                (3, sm * 0.5),
+                (5, sm * 0.4 if tensor is None else tensor),
+                (10, sm * 0.3),
+                (20, pcie_bytes / 4 / (1 << 20)),
+                (21, pcie_bytes / (1 << 20)),
+            ):
                 self.add(t, "GpmMetric", float(value), arg=metric)
         pids = [self.pid] if pids is None else pids
         self.add(t, "ComputeRunningProcesses", [{"pid": pid, "used_bytes": used // max(1, len(pids))} for pid in pids])
-        self.add(t, "ProcessUtilization",
-                 [{"time": round(t, 4), "pid": pid, "sm": util // max(1, len(pids)), "mem": util // 4, "enc": 0, "dec": 0}
-                  for pid in pids])
+        self.add(
+            t,
+            "ProcessUtilization",
+            [
+                {"time": round(t, 4), "pid": pid, "sm": util // max(1, len(pids)), "mem": util // 4, "enc": 0, "dec": 0}
+                for pid in pids
+            ],
+        )
 
 
 def each_step():
@@ -182,7 +246,14 @@ def power_cap(gpus):
         gpu = Gpu(recording, index)
         for i, t in each_step():
             capped = i % 3 != 0
-            gpu.tick(t, 99, 699, sm_mhz=1320 if capped else 1755, reasons=4 if capped else 0, throttle=(74,) if capped else ())
+            gpu.tick(
+                t,
+                99,
+                699,
+                sm_mhz=1320 if capped else 1755,
+                reasons=4 if capped else 0,
+                throttle=(74,) if capped else (),
+            )
     return recording
 
 
@@ -193,8 +264,15 @@ def thermal(gpus):
         gpu = Gpu(recording, index)
         for i, t in each_step():
             hot = i >= 20
-            gpu.tick(t, 98, 520 if hot else 640, temperature=min(91, 70 + i), sm_mhz=900 if hot else 1755,
-                     reasons=0x20 if hot else 0, throttle=(269,) if hot else ())
+            gpu.tick(
+                t,
+                98,
+                520 if hot else 640,
+                temperature=min(91, 70 + i),
+                sm_mhz=900 if hot else 1755,
+                reasons=0x20 if hot else 0,
+                throttle=(269,) if hot else (),
+            )
     return recording
 
 
@@ -229,6 +307,7 @@ def stride(bytes_per_entry):
             for _, t in each_step():
                 gpu.tick(t, 97, 610, pids=[4242, 4343, 4444])
         return recording
+
     write.__doc__ = f"Process entries of {bytes_per_entry} bytes."
     return write
 
@@ -261,9 +340,20 @@ def mig(gpus):
     recording = Recording([gpu_facts(i, mig_mode=True) for i in range(gpus)])
     for index in range(gpus):
         gpu = Gpu(recording, index, gpm=False)
-        gpu.add(0, "MigDevices", [
-            {"uuid": f"MIG-aaaaaaaa-0000-0000-0000-{index * 10 + i:012d}", "gpu_instance": i + 1, "compute_instance": 0,
-             "memory_total": 40 * GIB, "memory_used": (10 + i) * GIB} for i in range(2)])
+        gpu.add(
+            0,
+            "MigDevices",
+            [
+                {
+                    "uuid": f"MIG-aaaaaaaa-0000-0000-0000-{index * 10 + i:012d}",
+                    "gpu_instance": i + 1,
+                    "compute_instance": 0,
+                    "memory_total": 40 * GIB,
+                    "memory_used": (10 + i) * GIB,
+                }
+                for i in range(2)
+            ],
+        )
         for _, t in each_step():
             gpu.tick(t, 0, 310, used=21 * GIB, samples=False)
     for line in recording.lines:
@@ -281,8 +371,11 @@ def unified(gpus):
         gpu.add(0, "MemoryInfo", rc=3)
         for _, t in each_step():
             gpu.tick(t, 91, 88, used=30 * GIB)
-    recording.lines = [line for line in recording.lines
-                       if line["call"] not in ("EnforcedPowerLimit", "PowerManagementLimit") and line.get("arg") != 190]
+    recording.lines = [
+        line
+        for line in recording.lines
+        if line["call"] not in ("EnforcedPowerLimit", "PowerManagementLimit") and line.get("arg") != 190
+    ]
     return recording
 
 
@@ -295,8 +388,12 @@ def slow_calls(gpus):
 
 def old_driver(gpus):
     """R470 on a V100, replayed with the library in nvml/old."""
-    recording = Recording([gpu_facts(i, name="Tesla V100-SXM2-16GB", architecture=5, capability="7.0") for i in range(gpus)],
-                          driver="470.256.02", nvml="11.470.256.02", cuda=11040)
+    recording = Recording(
+        [gpu_facts(i, name="Tesla V100-SXM2-16GB", architecture=5, capability="7.0") for i in range(gpus)],
+        driver="470.256.02",
+        nvml="11.470.256.02",
+        cuda=11040,
+    )
     for index in range(gpus):
         gpu = Gpu(recording, index, total=16 * GIB, reserved=300 << 20, limit_watts=300, gpm=False, fields=False)
         for _, t in each_step():
@@ -305,10 +402,24 @@ def old_driver(gpus):
 
 
 SCENARIOS = {
-    "busy": busy, "idle": idle, "starved": starved, "nccl_spin": nccl_spin, "power_cap": power_cap, "thermal": thermal,
-    "gpu_lost": gpu_lost, "processes_grow": processes_grow, "stride_24": stride(24), "stride_32": stride(32),
-    "no_samples": no_samples, "counter_wrap": counter_wrap, "mig": mig, "unified": unified, "slow_calls": slow_calls,
-    "old_driver": old_driver, "steady": steady, "eight_gpus": busy,
+    "busy": busy,
+    "idle": idle,
+    "starved": starved,
+    "nccl_spin": nccl_spin,
+    "power_cap": power_cap,
+    "thermal": thermal,
+    "gpu_lost": gpu_lost,
+    "processes_grow": processes_grow,
+    "stride_24": stride(24),
+    "stride_32": stride(32),
+    "no_samples": no_samples,
+    "counter_wrap": counter_wrap,
+    "mig": mig,
+    "unified": unified,
+    "slow_calls": slow_calls,
+    "old_driver": old_driver,
+    "steady": steady,
+    "eight_gpus": busy,
 }
 
 
